@@ -21,7 +21,7 @@ use crate::state::in_memory::COLLAPSED;
 use crate::state::promoted::building;
 
 /// Documents and bytes of content at which a part ends.
-const PART_DOCUMENTS: usize = 4096;
+const PART_DOCUMENTS: usize = 2000;
 const PART_BYTES: usize = 8 << 20;
 
 /// Identity of an index, and what it knows: equal ones have the same documents and verdicts.
@@ -87,15 +87,12 @@ impl Index {
 
     /// Documents that move, from the chunk of a row on, and the row of the next chunk; `None` behind the last one.
     ///
-    /// With `as_sets`, a text becomes its feature set where decisions need that.
-    ///
     /// # Errors
     /// Those of the store; [`CoreError::Canceled`].
     pub fn moved_from(
         &self,
         row: u32,
         numbers: &RowNumbers,
-        as_sets: bool,
         cancel: &AtomicBool,
     ) -> Result<Option<(Vec<MovedDocument>, u32)>, Error> {
         self.ready(cancel)?;
@@ -112,7 +109,7 @@ impl Index {
                 let begin = next;
                 lease.scan(begin..begin + 1, |chunk| {
                     next = chunk.span().end;
-                    part = self.moved_of(chunk, begin..next, &lease, numbers, as_sets)?;
+                    part = self.moved_of(chunk, begin..next, &lease, numbers)?;
                     Ok(())
                 })?;
                 num_bytes += part.iter().map(content_bytes).sum::<usize>();
@@ -128,17 +125,14 @@ impl Index {
         rows: Range<u32>,
         store: &Store,
         numbers: &RowNumbers,
-        as_sets: bool,
     ) -> Result<Vec<MovedDocument>, likewise_disk::Error> {
-        let sketching = self.sketching();
-        let rules = &sketching.rules;
+        let rules = self.shared.rules();
         let bytes = rules.sketch_bytes();
         let mut contents = HashMap::new();
         store.scan_contents(rows.clone(), |row, content| {
             contents.insert(row, content);
             Ok(())
         })?;
-        let mut sketcher = sketching.sketcher();
         let mut levels = chunk.levels().iter().peekable();
         let mut found = Vec::with_capacity(chunk.rows().len());
         for (place, &row) in chunk.rows().iter().enumerate() {
@@ -151,17 +145,7 @@ impl Index {
             }
             let verdict = chunk.verdicts()[place];
             let num_features = chunk.num_features()[place];
-            let mut content = contents.remove(&row).unwrap_or(Content::Absent);
-            if as_sets && let Content::Text(text) = &content {
-                let mut documents = crate::documents::Documents::default();
-                sketcher.add(sketching.text_kind.document(text), &mut documents);
-                content = match documents.set(0) {
-                    Some((features, weights)) => {
-                        Content::Features(features.to_vec(), weights.to_vec())
-                    }
-                    None => Content::Absent,
-                };
-            }
+            let content = contents.remove(&row).unwrap_or(Content::Absent);
             let shape = chunk.shapes()[place];
             let digest = match (chunk.feature_digests(), &content) {
                 (Some(digests), _) => digests[place],

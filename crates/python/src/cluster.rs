@@ -3,19 +3,20 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use likewise_disk::store::Evidence;
+use likewise_disk::store::{Content, Evidence};
 use likewise_index::cluster;
 use likewise_index::cluster::{Answer, Arrived, Kind, Names, Past, Tag};
 use likewise_index::{Documents, Nearest, Sketching, TextKind};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyString};
+use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString};
 
-use crate::door::{parse_isa, run};
+use crate::door::{LONG_BYTES, parse_isa, run};
 use crate::errors::Failure;
 use crate::features::{FeatureRules, GRAIN_BYTES};
 use crate::index_given::{check_num_ids, list_of};
 use crate::index_recipe::{RecipeParts, sketched_documents};
 use crate::index_shown::{ShownNeighbor, shown_verdicts};
+use crate::moved::MovedDocuments;
 use crate::texts::{Texts, text_of};
 
 /// An operation of the log, decided: position, nonce, kind, first row, number of rows, second, payload, stored verdict.
@@ -203,6 +204,37 @@ impl ClusterRule {
         Ok(PyBytes::new(py, &self.rule.of_rows(Kind::Audit, &rows)))
     }
 
+    /// The question for all that is kept of the documents of some rows, expired ones too.
+    fn records<'py>(
+        &self,
+        py: Python<'py>,
+        first_row: u32,
+        num_rows: u32,
+    ) -> Result<Bound<'py, PyBytes>, Failure> {
+        let rows = first_row..first_row.saturating_add(num_rows);
+        Ok(PyBytes::new(py, &self.rule.of_rows(Kind::Records, &rows)))
+    }
+
+    /// Documents as servers keep them, with feature sets instead of texts.
+    fn without_texts(
+        &self,
+        py: Python<'_>,
+        documents: &MovedDocuments,
+    ) -> Result<MovedDocuments, Failure> {
+        run(py, LONG_BYTES, |_| {
+            let sketching = &self.rule.sketching;
+            let mut sketcher = sketching.sketcher();
+            let mut all = documents.all.clone();
+            for document in &mut all {
+                if let Content::Text(_) = document.content {
+                    document.forget_text(sketching, &mut sketcher);
+                }
+            }
+            let rules = sketching.rules;
+            Ok(MovedDocuments { rules, all })
+        })
+    }
+
     /// The question for verdicts on texts, each by itself.
     #[pyo3(signature = (texts, *, threads=1))]
     fn check<'py>(
@@ -273,6 +305,7 @@ impl ClusterRule {
         let operation = asked(self.rule.operation(payload))?;
         Ok(match operation.kind {
             Kind::Add => operation.documents.len(),
+            Kind::Restore => operation.moved.len(),
             _ => 0,
         })
     }
@@ -423,6 +456,22 @@ impl ClusterRule {
                 });
                 PyList::new(py, listed.collect::<Vec<_>>())?.into_any()
             }
+            Answer::Records(all) => {
+                let rules = *self.rule.rules();
+                Bound::new(py, MovedDocuments { rules, all })?.into_any()
+            }
+            Answer::Restored(num, _) => PyInt::new(py, num).into_any(),
+            Answer::NotRestored(place) => {
+                let operation = asked(self.rule.operation(payload))?;
+                let id = operation
+                    .ids()
+                    .get(place as usize)
+                    .copied()
+                    .unwrap_or_default();
+                let reason =
+                    format!("the id {id:?} occurs twice, or its document is not the next one");
+                return Err(Failure::row(place as usize, reason));
+            }
             Answer::Audit(num, findings) => {
                 let findings = findings.into_iter();
                 let found = findings.map(|found| (found.id, PyBytes::new(py, &found.name)));
@@ -462,6 +511,39 @@ impl ClusterRule {
         let ranges = column.ranges(GRAIN_BYTES);
         let sketching = &self.rule.sketching;
         Ok(sketching.documents(&ranges, |i| column.document(i), threads, cancel)?)
+    }
+}
+
+/// Makes the operations that fill a new index with documents that have verdicts.
+#[pyclass(frozen, module = "likewise._native")]
+pub struct ClusterRestoring {
+    rule: Arc<cluster::ClusterRule>,
+    restoring: Mutex<cluster::Restoring>,
+}
+
+#[pymethods]
+impl ClusterRestoring {
+    #[new]
+    fn new(rule: &ClusterRule) -> Self {
+        let rule = rule.rule.clone();
+        let restoring = Mutex::new(cluster::Restoring::new(&rule));
+        ClusterRestoring { rule, restoring }
+    }
+
+    /// The operation that adds documents with the verdicts that they have.
+    fn operation<'py>(
+        &self,
+        py: Python<'py>,
+        documents: &MovedDocuments,
+    ) -> Result<Bound<'py, PyBytes>, Failure> {
+        let packed = run(py, 0, |_| {
+            let mut restoring = self
+                .restoring
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            Ok(restoring.operation(&self.rule, &documents.all))
+        })?;
+        Ok(PyBytes::new(py, &packed))
     }
 }
 

@@ -385,18 +385,16 @@ impl OnlineIndex {
         Ok(numbers.into())
     }
 
-    /// Documents that move, from a row on, and the row after them; None after the last one. With `as_sets`, feature sets
-    /// instead of texts.
+    /// Documents that move, from a row on, and the row after them; None after the last one.
     fn moved_from(
         &self,
         py: Python<'_>,
         row: u32,
         numbers: &RowNumbers,
-        as_sets: bool,
     ) -> Result<Option<(MovedDocuments, u32)>, Failure> {
         let found = run(py, LONG_BYTES, |cancel| {
             let numbers = numbers.held();
-            self.asked(self.index.moved_from(row, &numbers, as_sets, cancel))
+            self.asked(self.index.moved_from(row, &numbers, cancel))
         })?;
         let rules = *self.rules();
         Ok(found.map(|(all, next)| (MovedDocuments { rules, all }, next)))

@@ -24,6 +24,7 @@ from likewise.index.opening import (
     DOCUMENTS_FORMAT,
     Store,
     attached_parts,
+    check_complete,
     check_nearest,
     check_recipe,
     check_store,
@@ -37,6 +38,8 @@ from likewise.index.opening import (
     sync_seconds,
     ttl_of,
 )
+from likewise.index.stored.parquet import SUFFIX, write_parquet
+from likewise.index.stored.sources import About, DirectorySource
 from likewise.index.verdicts import Document, Group, Neighbor, Removal, Verdict, Verdicts
 from likewise.io.html import facts
 from likewise.recipe.given import GivenRecipe, RecipeFields, as_recipe
@@ -128,6 +131,7 @@ class Index:
     ) -> None:
         given = named_recipe(recipe, fields)
         directory = directory_of(path)
+        check_complete(directory)
         seconds = sync_seconds(durability)
         ttl_s = check_ttl(ttl)
         self._threads = num_threads(threads)
@@ -776,17 +780,31 @@ class Index:
         self._native.snapshot(target)
 
     def export(self, path: str | os.PathLike[str]) -> None:
-        """Write all documents as JSON Lines in order of arrival.
+        """Write all documents to a file, in order of arrival.
 
-        Each line has the id, the sketch and the verdict, and the text if the index stores it.
+        Each line of JSON has the id, the sketch and the verdict, and the text if the index stores it. A file that ends
+        in ``.parquet`` also has the recipe and everything that verdicts depend on, so that :func:`likewise.index.move`
+        can create an index from it.
 
         Parameters
         ----------
         path : str or Path
             The output file. An existing file is overwritten.
+
+        Raises
+        ------
+        StoreError
+            If the index changed while it was written as Parquet.
         """
+        if Path(path).suffix == SUFFIX:
+            write_parquet(Path(path), self.stored())
+            return
         with Path(path).open("w", encoding="utf-8", newline="\n") as file:
             self._native.export(file.write)
+
+    def stored(self) -> DirectorySource:
+        """Return the documents with their verdicts, for a move."""
+        return DirectorySource(self._native, About(self._recipe, self._store, self._ttl_s, str(self._path)))
 
     def close(self) -> None:
         """Close the index. An index in memory is deleted. Further calls have no effect."""

@@ -1,5 +1,6 @@
 """Checks of the arguments that open an index: recipe, stored contents, durability, age limit."""
 
+import json
 import os
 import re
 from collections.abc import Mapping
@@ -22,6 +23,8 @@ Store = Literal["sketch", "shingles", "text"]
 STORES: tuple[Store, ...] = get_args(Store)
 # Files of an index whose creation was interrupted.
 _UNFINISHED = {"writer.lock", "documents.mark", DATABASE, f"{DATABASE}-journal", f"{DATABASE}-wal", f"{DATABASE}-shm"}
+# The file that marks an index that is being filled by a move.
+FILLING = "moving.json"
 # Entries that a file system or a desktop creates in a directory.
 OF_THE_SYSTEM = {"lost+found", ".DS_Store"}
 _TTL = "ttl_s"
@@ -72,7 +75,7 @@ def is_there(path: Path) -> bool:
         return True
     if not path.is_dir():
         return False
-    others = sorted({entry.name for entry in path.iterdir()} - _UNFINISHED - OF_THE_SYSTEM)
+    others = sorted({entry.name for entry in path.iterdir()} - _UNFINISHED - OF_THE_SYSTEM - {FILLING})
     if "segments" in others:
         raise StoreError(f"{path}: the index database {DATABASE} is missing or empty; restore it from a snapshot")
     if others:
@@ -80,6 +83,26 @@ def is_there(path: Path) -> bool:
             "path", f"{path} is not an index but contains other files ({others[0]}); choose a new directory"
         )
     return False
+
+
+def filling_mark(path: Path) -> dict[str, Any] | None:
+    """Return the mark of an index that is being filled by a move, an empty one if it is damaged, or None."""
+    try:
+        fields = json.loads((path / FILLING).read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except ValueError:
+        return {}
+    return fields if isinstance(fields, dict) else {}
+
+
+def check_complete(path: Path) -> None:
+    """Raise StoreError if the index of a directory is being filled by a move."""
+    if filling_mark(path) is not None:
+        raise StoreError(
+            f"{path} is incomplete, because a move into it is running or was interrupted; complete it with "
+            "`likewise index move`, or delete the directory"
+        )
 
 
 def check_ttl(ttl: object) -> int | None:

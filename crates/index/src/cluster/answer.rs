@@ -1,6 +1,7 @@
 //! What is stored of a decision, and answered?
 
 use crate::cluster::bytes::{Pack, Unpack};
+use crate::cluster::moved::{MovedDocument, pack_moved, unpack_moved};
 use crate::cluster::record::{Record, Reference, Verdict, pack_levels, unpack_levels};
 use crate::error::Error;
 use crate::rules::Rules;
@@ -99,6 +100,12 @@ pub enum Answer {
     List(Vec<Listed>),
     /// How many documents were checked, and what is wrong.
     Audit(usize, Vec<Finding>),
+    /// All that is kept of documents, in order of arrival.
+    Records(Vec<MovedDocument>),
+    /// How many documents were added with their verdicts, and how many of them are kept.
+    Restored(usize, usize),
+    /// The document at this place cannot be restored, so that nothing was added.
+    NotRestored(u32),
 }
 
 const HAS_VERDICT: u8 = 1;
@@ -183,6 +190,19 @@ impl Answer {
                     packed.counted(finding.id.as_bytes());
                     packed.counted(&finding.name);
                 }
+            }
+            Answer::Records(all) => {
+                packed.push(9);
+                pack_moved(rules, all, &mut packed);
+            }
+            Answer::Restored(num, num_kept) => {
+                packed.push(10);
+                packed.count(*num);
+                packed.count(*num_kept);
+            }
+            Answer::NotRestored(place) => {
+                packed.push(11);
+                packed.count(*place as usize);
             }
             Answer::Group(leader, is_gone, members) => {
                 packed.push(6);
@@ -298,6 +318,9 @@ impl Answer {
                 });
                 Answer::Audit(num, all.collect::<Result<_, Error>>()?)
             }
+            9 => Answer::Records(unpack_moved(rules, unpack)?),
+            10 => Answer::Restored(unpack.count()?, unpack.count()?),
+            11 => Answer::NotRestored(unpack.count()? as u32),
             _ => return Err(Error::Unreadable),
         })
     }

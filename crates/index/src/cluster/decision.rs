@@ -16,11 +16,13 @@ use crate::cluster::answer::{Answer, AnsweredNeighbor, Changed, Decided, Listed,
 use crate::cluster::audit::Audit;
 use crate::cluster::bytes::Unpack;
 use crate::cluster::effects::has_set;
+use crate::cluster::moved::MovedDocument;
 use crate::cluster::names::{
     HASH_ENTRY, ID_ENTRY, MEMBER_ENTRY, Name, Names, chunks_of, place_in_chunk,
 };
 use crate::cluster::operation::{Kind, Operation};
 use crate::cluster::record::{Record, Reference, Tag, Verdict, unpack_set};
+use crate::cluster::restore::{decide_restore, restored};
 use crate::cluster::rule::ClusterRule;
 use crate::decide::holder::Holder;
 use crate::decide::lookup::Lookup;
@@ -242,13 +244,13 @@ impl Records for Known {
             Some((features, weights)) => Content::Features(features.to_vec(), weights.to_vec()),
             None => Content::Absent,
         };
+        if let Some(set) = self.sets.get(&row) {
+            return Ok(features(set.as_ref().map(|(f, w)| (&f[..], &w[..]))));
+        }
         if let Some((earlier, added)) = self.earlier(row) {
             return Ok(features(
                 earlier.documents.set(earlier.places[added] as usize),
             ));
-        }
-        if let Some(set) = self.sets.get(&row) {
-            return Ok(features(set.as_ref().map(|(f, w)| (&f[..], &w[..]))));
         }
         if let Some((_, Some(record))) = self.record(row)
             && has_set(&self.rule, record)
@@ -513,6 +515,28 @@ impl Decision {
                         .for_each(|leader| self.want(leader, false));
                 }
             }
+            Answer::Restored(num, _) => {
+                for document in self.rule.operation(past.payload)?.moved {
+                    let MovedDocument {
+                        row,
+                        record,
+                        content,
+                    } = restored(&document, past.tag);
+                    if let Content::Features(features, weights) = content {
+                        self.known.sets.insert(row, Some((features, weights)));
+                    }
+                    self.known.changed.insert(row, (past.tag, Some(record)));
+                }
+                self.known.tail.push(Earlier {
+                    row: past.row,
+                    second: past.second,
+                    tag: past.tag,
+                    documents: Documents::default(),
+                    ids: Vec::new(),
+                    places: (0..num as u32).collect(),
+                    decided: Vec::new(),
+                });
+            }
             _ => {}
         }
         Ok(())
@@ -530,6 +554,9 @@ impl Decision {
         let of_servers = self.operation.rows.end.min(self.known.low_row);
         for row in chunks_of(&(self.operation.rows.start.min(of_servers)..of_servers)) {
             self.fields.insert((Name::records(row), None));
+            if self.operation.kind == Kind::Records {
+                self.fields.insert((Name::sets(row), None));
+            }
         }
         let hashes: Vec<u64> = (self.operation.ids().iter())
             .map(|id| xxh3_64(id.as_bytes()))
@@ -871,6 +898,31 @@ impl Decision {
                 }
                 Answer::List(listed)
             }
+            (Stage::First, Kind::Records) => {
+                let mut all = Vec::new();
+                for layer in &state.layers {
+                    let Layer::Memory(held) = layer else {
+                        continue;
+                    };
+                    for &row in held.held() {
+                        if self.operation.rows.contains(&row) {
+                            all.push(MovedDocument {
+                                row,
+                                record: self.record_of(&mut lookup, row)?,
+                                content: self.known.content(row)?,
+                            });
+                        }
+                    }
+                }
+                Answer::Records(all)
+            }
+            (Stage::First, Kind::Restore) => decide_restore(
+                &self.rule,
+                &self.operation,
+                self.row,
+                self.second,
+                &mut lookup,
+            )?,
             (Stage::First, Kind::Audit) => {
                 drop(lookup);
                 let (records, rows) = (&self.known.records, &self.operation.rows);

@@ -6,6 +6,7 @@ use crate::cluster::answer::{Answer, Decided, RemovedRecord};
 use crate::cluster::names::{Name, Names, place_in_chunk};
 use crate::cluster::operation::Operation;
 use crate::cluster::record::{Record, Reference, Tag, Verdict, pack_record, pack_set};
+use crate::cluster::restore::write_restored;
 use crate::cluster::rule::ClusterRule;
 use crate::error::Error;
 use crate::keys::Keys;
@@ -58,7 +59,7 @@ fn pack32(bytes: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Effects by partition.
-struct Writing<'r> {
+pub struct Writing<'r> {
     rule: &'r ClusterRule,
     first_row: u32,
     num_rows: u32,
@@ -88,7 +89,8 @@ impl<'r> Writing<'r> {
         })
     }
 
-    fn entry(&mut self, name: Name, head: &[u8], reference: Reference) {
+    /// Adds an entry.
+    pub fn entry(&mut self, name: Name, head: &[u8], reference: Reference) {
         let effects = self.of(name);
         let at = effects.tables.len();
         effects.tables.extend_from_slice(&[0, 0]);
@@ -100,7 +102,8 @@ impl<'r> Writing<'r> {
         effects.entries.extend_from_slice(&reference.bytes());
     }
 
-    fn field(&mut self, name: Name, reference: Reference, value: &[u8]) {
+    /// Adds a value of a hash.
+    pub fn field(&mut self, name: Name, reference: Reference, value: &[u8]) {
         let effects = self.of(name);
         name.pack(&mut effects.chunks);
         pack16(&reference.bytes(), &mut effects.fields);
@@ -198,6 +201,12 @@ impl ClusterRule {
                 Ok(self.effects_of_add(&operation, row, second, tag, &all))
             }
             Answer::Removed(removed) => Ok(self.effects_of_removal(&removed, row)),
+            Answer::Restored(..) => {
+                let all = self.operation(payload)?.moved;
+                let mut writing = Writing::new(self, row, all.len() as u32);
+                write_restored(&mut writing, self, &all, tag);
+                Ok(writing.finish())
+            }
             _ => Ok(Vec::new()),
         }
     }

@@ -13,6 +13,7 @@ mod moved;
 mod names;
 mod operation;
 mod record;
+mod restore;
 mod rule;
 
 pub use answer::{Answer, AnsweredNeighbor, Changed, Finding, Listed, RemovedRecord};
@@ -22,4 +23,5 @@ pub use moved::{MovedDocument, RowNumbers, needs_set};
 pub use names::{Names, NamesCost};
 pub use operation::{Kind, Operation};
 pub use record::{Record, Reference, Tag, Verdict};
+pub use restore::Restoring;
 pub use rule::{ClusterRule, Counts};

@@ -3,8 +3,10 @@
 use likewise_disk::store::Content;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::cluster::bytes::Pack;
-use crate::cluster::record::{Record, has_digest, pack_levels, pack_set};
+use crate::cluster::bytes::{Pack, Unpack};
+use crate::cluster::record::{Record, has_digest, pack_levels, pack_set, unpack_set};
+use crate::documents::{Documents, Sketcher, Sketching};
+use crate::error::Error;
 use crate::rules::Rules;
 
 /// A document with its verdict. Its row, and that of its kept document, count the documents that move, from 0.
@@ -18,12 +20,70 @@ pub struct MovedDocument {
     pub content: Content,
 }
 
+/// Appends documents.
+pub fn pack_moved(rules: &Rules, all: &[MovedDocument], out: &mut Vec<u8>) {
+    out.count(all.len());
+    for document in all {
+        out.raw(&document.row.to_le_bytes());
+        out.counted(&document.record.pack(rules));
+        match &document.content {
+            Content::Features(features, weights) => {
+                out.push(1);
+                pack_set(features, weights, out);
+            }
+            // Servers keep no texts.
+            Content::Absent | Content::Text(_) => out.push(0),
+        }
+    }
+}
+
+/// Takes documents.
+///
+/// # Errors
+/// [`Error::Unreadable`].
+pub fn unpack_moved(rules: &Rules, unpack: &mut Unpack<'_>) -> Result<Vec<MovedDocument>, Error> {
+    let num = unpack.count()?;
+    let all = (0..num).map(|_| {
+        let row = unpack.u32()?;
+        let record = Record::unpack(rules, unpack.counted()?)?;
+        let content = match unpack.byte()? {
+            0 => Content::Absent,
+            _ => {
+                let (mut features, mut weights) = (Vec::new(), Vec::new());
+                unpack_set(unpack, &mut features, &mut weights)?;
+                Content::Features(features, weights)
+            }
+        };
+        Ok(MovedDocument {
+            row,
+            record,
+            content,
+        })
+    });
+    all.collect()
+}
+
 /// Whether decisions need the feature set of a document.
 pub fn needs_set(rules: &Rules, num_features: u32) -> bool {
     !rules.is_distance_only() || rules.is_short(num_features)
 }
 
 impl MovedDocument {
+    /// Replaces a text by its feature set, where decisions need that.
+    pub fn forget_text(&mut self, sketching: &Sketching, sketcher: &mut Sketcher) {
+        let Content::Text(text) = std::mem::replace(&mut self.content, Content::Absent) else {
+            return;
+        };
+        let mut documents = Documents::default();
+        sketcher.add(sketching.text_kind.document(&text), &mut documents);
+        if has_digest(&sketching.rules, self.record.num_features) {
+            self.record.digest = documents.feature_digests[0];
+        }
+        if let Some((features, weights)) = documents.set(0) {
+            self.content = Content::Features(features.to_vec(), weights.to_vec());
+        }
+    }
+
     /// Continues a checksum over all that verdicts and answers depend on. It does not depend on how documents are divided into batches.
     pub fn checksum(&self, rules: &Rules, before: u64, packed: &mut Vec<u8>) -> u64 {
         let record = &self.record;

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::cluster::bytes::{Pack, Unpack};
+use crate::cluster::moved::{MovedDocument, unpack_moved};
 use crate::cluster::record::{pack_set, unpack_set};
 use crate::decide::nearest::Nearest;
 use crate::documents::{Documents, StoredDocument};
@@ -28,10 +29,14 @@ pub enum Kind {
     List,
     /// Check that the tables contain the documents of some rows.
     Audit,
+    /// Give all that is kept of the documents of some rows, expired ones too.
+    Records,
+    /// Add documents with the verdicts that they have.
+    Restore,
 }
 
 impl Kind {
-    const ALL: [Kind; 8] = [
+    const ALL: [Kind; 10] = [
         Kind::Add,
         Kind::Remove,
         Kind::Check,
@@ -40,6 +45,8 @@ impl Kind {
         Kind::Group,
         Kind::List,
         Kind::Audit,
+        Kind::Records,
+        Kind::Restore,
     ];
 }
 
@@ -54,8 +61,10 @@ pub struct Operation {
     id_ends: Vec<usize>,
     /// What neighbors are asked for.
     pub nearest: Nearest,
-    /// Rows that are listed or checked.
+    /// Rows that are listed, checked or given.
     pub rows: Range<u32>,
+    /// Documents to restore.
+    pub moved: Vec<MovedDocument>,
 }
 
 const HAS_TEXTS: u8 = 1;
@@ -135,6 +144,7 @@ impl Operation {
                 min_similarity: 0.0,
             },
             rows: 0..0,
+            moved: Vec::new(),
         };
         match kind {
             Kind::Remove | Kind::Get | Kind::Group => {
@@ -142,8 +152,16 @@ impl Operation {
                 operation.push_id(id);
                 return Ok(operation);
             }
-            Kind::List | Kind::Audit => {
+            Kind::List | Kind::Audit | Kind::Records => {
                 operation.rows = unpack.u32()?..unpack.u32()?;
+                return Ok(operation);
+            }
+            Kind::Restore => {
+                operation.moved = unpack_moved(rules, &mut unpack)?;
+                for document in std::mem::take(&mut operation.moved) {
+                    operation.push_id(&document.record.id);
+                    operation.moved.push(document);
+                }
                 return Ok(operation);
             }
             Kind::Neighbors => {

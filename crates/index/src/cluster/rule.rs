@@ -198,6 +198,10 @@ impl ClusterRule {
                 let promoted = promoted.filter(|changed| changed.kept_id.is_none());
                 counts.kept += promoted.count() as i64;
             }
+            Answer::Restored(num, num_kept) => {
+                counts.added = num;
+                counts.kept = num_kept as i64;
+            }
             _ => {}
         }
         Ok(counts)

@@ -98,6 +98,8 @@ class Client:
 
     Attributes
     ----------
+    tag : bytes
+        First bytes of the nonces of its operations; the rest is random.
     num_helped : int
         Operations of other clients that this client completed because they were overdue.
     num_repaired : int
@@ -129,12 +131,13 @@ class Client:
         self._rests_until = 0.0
         self._beyond: str | None = None
         self._lock = threading.Lock()
+        self.tag = b""
         self.num_helped = self.num_repaired = 0
 
     # Operations.
 
     def operate(self, kind: int, payload: bytes) -> Any:  # noqa: ANN401 - the rule's answer
-        """Add documents, or remove one, and return the answer of the rule.
+        """Add or restore documents, or remove one, and return the answer of the rule.
 
         Raises
         ------
@@ -148,7 +151,7 @@ class Client:
         with self._turn():
             self._counter += 1
             while True:
-                nonce = secrets.token_bytes(8)
+                nonce = self.tag + secrets.token_bytes(8 - len(self.tag))
                 bounds = self.options.bound, self.options.bound_bytes
                 num = self.rule.num_rows(payload)
                 status, log, more = self._log.ask(

@@ -17,6 +17,8 @@ FORMAT = 1
 # Version of the decision. Clients that decide differently must not share an index.
 RULE = 1
 DURABILITIES = ("written", "replicated")
+# The field that marks an index as incomplete.
+FILLING = "filling"
 _EXPECTED = 1_000_000
 _MAX_EXPECTED = 2**32
 _PARTITIONS_OF_A_CLUSTER = 64
@@ -100,8 +102,10 @@ def checked_prefix(prefix: object) -> bytes:
     return encoded
 
 
-def open_description(nodes: Nodes, log: LogServer, wanted: Wanted, options: Options, *, creates: bool) -> Description:
-    """Return the description of an index. If it does not exist, create it.
+def open_description(
+    nodes: Nodes, log: LogServer, wanted: Wanted, options: Options, *, creates: bool, filling: bytes | None = None
+) -> Description:
+    """Return the description of an index. If it does not exist, create it, with the mark of the move that fills it.
 
     Raises
     ------
@@ -110,7 +114,7 @@ def open_description(nodes: Nodes, log: LogServer, wanted: Wanted, options: Opti
     RecipeMismatch, InvalidParameter
         If an argument does not match the existing index, or the recipe is not supported.
     StoreError
-        If the keys are not an index, or it has another format or rule.
+        If the keys are not an index, it has another format or rule, or it is being filled by another move.
     """
     stored = log.fields()
     if not stored:
@@ -122,10 +126,17 @@ def open_description(nodes: Nodes, log: LogServer, wanted: Wanted, options: Opti
         nodes.replicas = DURABILITIES.index(wanted.durability or DURABILITIES[0])
         partitions = _PARTITIONS_OF_A_CLUSTER if nodes.is_cluster else 1
         fields = _fields(wanted, check_recipe(wanted.recipe), partitions, options)
+        if filling is not None:
+            fields[FILLING] = filling
         log.create(int(fields["partitions"]), fields)
         # Another client may have created the index first: its fields apply.
         stored = log.fields()
     log.identity = stored.get(b"identity", b"")
+    if stored.get(FILLING.encode()) != filling:
+        raise StoreError(
+            f"the index on {nodes.name} is incomplete, because a move into it is running or was interrupted; complete it "
+            "with `likewise index move`, or delete its keys"
+        )
     return _checked(nodes.name, stored, wanted, options)
 
 

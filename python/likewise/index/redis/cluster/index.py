@@ -13,12 +13,14 @@ from likewise.checks import check_seconds, num_threads
 from likewise.errors import InvalidInput, StoreError
 from likewise.index.erasing import NOT_ON_A_SERVER
 from likewise.index.ids import as_stored, check_lengths, paired, rows_from
-from likewise.index.opening import check_nearest, named_recipe
+from likewise.index.opening import check_nearest, check_store, named_recipe
 from likewise.index.redis.cluster import upkeep
 from likewise.index.redis.cluster.client import Client, Options
 from likewise.index.redis.cluster.description import Wanted, checked_prefix, open_description, parts_of
 from likewise.index.redis.cluster.log import ADD, REMOVE, LogServer, Loss
 from likewise.index.redis.cluster.nodes import Nodes
+from likewise.index.stored.parquet import SUFFIX, write_parquet
+from likewise.index.stored.sources import About, ServerSource
 from likewise.index.verdicts import Document, Group, Neighbor, Removal, Verdict, Verdicts
 from likewise.recipe.given import GivenRecipe, RecipeFields
 from likewise.recipe.recipe import Recipe
@@ -478,17 +480,35 @@ class RedisIndex:
         self._client.settle(is_full=True)
 
     def export(self, path: str | Path) -> int:
-        """Write all documents as JSON Lines, in order of arrival, and return their number.
+        """Write all documents to a file, in order of arrival, and return their number.
 
-        Each line has the id, the sketch and the verdict, as from an index in a directory.
+        Each line of JSON has the id, the sketch and the verdict, as from an index in a directory. A file that ends in
+        ``.parquet`` also has the recipe and everything that verdicts depend on, so that :func:`likewise.index.move` can
+        create an index from it.
 
         Parameters
         ----------
         path : str or Path
             The output file. An existing file is overwritten.
+
+        Raises
+        ------
+        StoreError
+            If the index changed while it was written as Parquet.
         """
         self._check()
+        if Path(path).suffix == SUFFIX:
+            return write_parquet(Path(path), self.stored())
         return upkeep.export(self._client, self._rule, self._measure, Path(path))
+
+    def stored(self, as_of_s: int | None = None) -> ServerSource:
+        """Return the documents with their verdicts, for a move. Expired ones are those at `as_of_s`, by default now."""
+        self._check()
+        about = About(self._recipe, check_store(None, self._recipe), self._description.ttl_s, self.place)
+        identity = self._log.identity
+        return ServerSource(
+            self._client.ask, self._client.log, self._rule, about, identity, as_of_s=as_of_s
+        )
 
     def _check(self, *, writes: bool = False) -> None:
         self._nodes.check_process()

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 from likewise.errors import StoreError
 from likewise.index.redis.cluster.nodes import Nodes, Request, Script
 
-ADD, REMOVE = 0, 1
+ADD, REMOVE, RESTORE = 0, 1, 9
 MARK = 24
 CHAIN = 16
 START = b"0" * CHAIN
@@ -282,5 +282,4 @@ def packed_loss(loss: Loss) -> bytes:
     return _LOSS.pack(loss.position, loss.nonce) + ids
 
 
-_SOURCE = b"return redis.call('HGETALL', KEYS[1])"
-_FIELDS = Script(_SOURCE, hashlib.sha1(_SOURCE, usedforsecurity=False).hexdigest())
+_FIELDS = Script.of(b"return redis.call('HGETALL', KEYS[1])")

@@ -51,10 +51,14 @@ class Script(NamedTuple):
     sha: str
 
     @classmethod
+    def of(cls, source: bytes) -> "Script":
+        """Return a script with its hash."""
+        return cls(source, hashlib.sha1(source, usedforsecurity=False).hexdigest())
+
+    @classmethod
     def read(cls, name: str) -> "Script":
         """Return a script of this package."""
-        source = files("likewise.index.redis.cluster").joinpath(f"{name}.lua").read_bytes()
-        return cls(source, hashlib.sha1(source, usedforsecurity=False).hexdigest())
+        return cls.of(files("likewise.index.redis.cluster").joinpath(f"{name}.lua").read_bytes())
 
 
 class Request(NamedTuple):

@@ -1,0 +1,264 @@
+"""Moving an index, with all verdicts, between a directory, servers, and a Parquet file."""
+
+import contextlib
+import importlib
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, Self
+
+from likewise import _native
+from likewise.errors import InvalidInput, InvalidParameter, StoreError
+from likewise.index.online import Index
+from likewise.index.opening import (
+    FILLING,
+    attached_parts,
+    directory_of,
+    filling_mark,
+    is_there,
+    recipe_parts,
+)
+from likewise.index.stored.marks import check_mark, mark_fields
+from likewise.index.stored.parquet import SUFFIX, ParquetSource, write_parquet
+from likewise.index.stored.sources import About, DirectorySource, Source, checked_batches, checksum_of
+from likewise.io.output.parts import sync_directory
+from likewise.io.places import check_place
+
+_URL = re.compile(r"(redis|rediss|unix|valkey|valkeys)://", re.IGNORECASE)
+
+
+class Moved(NamedTuple):
+    """What was moved.
+
+    Parameters
+    ----------
+    num_documents : int
+        Number of documents.
+    num_continued : int
+        How many of them were there from an earlier, interrupted move.
+    """
+
+    num_documents: int
+    num_continued: int
+
+
+def move(
+    source: str | os.PathLike[str],
+    destination: str | os.PathLike[str],
+    *,
+    prefix: str = "likewise",
+    to_prefix: str | None = None,
+    expected: int | None = None,
+    partitions: int | None = None,
+) -> Moved:
+    """Copy an index to a new place with all verdicts, and check the copy. The source does not change.
+
+    Each of both is a directory, a file that ends in ``.parquet``, or the URL of a Redis or Valkey server or of a node of
+    a cluster. Ids, the order of arrival, arrival times, verdicts, sketches, features and the recipe stay the same, so
+    calls give the same answers as if the index had always been there. Removed documents are not copied, and expired
+    ones only if a duplicate still names them. Documents are numbered again: `seq` has no gaps.
+
+    Parameters
+    ----------
+    source, destination : str or Path
+        The index, and where to create the new one.
+    prefix, to_prefix : str
+        Prefixes of the keys of the source and the destination, if they are on a server. `to_prefix` defaults to `prefix`.
+    expected, partitions : int, optional
+        As for :class:`likewise.redis.RedisIndex`, for a destination on a server. `expected` defaults to the number of
+        documents, but at least 1,000,000.
+
+    Returns
+    -------
+    Moved
+        The number of documents.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no source, the destination exists, or a Parquet file is damaged.
+    StoreError
+        If the source changed during the move, the destination was filled from another source, or the copy differs.
+
+    Notes
+    -----
+    Memory does not grow with the index, apart from 2 bits for each document. Until the move is complete, the destination
+    is marked and cannot be used. If the move is interrupted, repeat the call: it continues if the source is unchanged.
+    The source is read twice, and the destination once.
+    """
+    to_prefix = prefix if to_prefix is None else to_prefix
+    if _place(source, prefix) == _place(destination, to_prefix):
+        raise InvalidParameter("destination", "is the source itself; choose another place")
+    if not _is_url(destination) and (expected is not None or partitions is not None):
+        raise InvalidParameter("expected" if expected is not None else "partitions", "requires a server as destination")
+    with _opened(source, prefix, _as_of_s(destination, to_prefix)) as opened:
+        if _is_parquet(destination):
+            path = Path(os.fspath(destination))
+            if path.exists():
+                raise InvalidInput("already exists; choose a new file, or delete it", str(path))
+            return Moved(write_parquet(path, opened), 0)
+        if _is_url(destination):
+            filling: Any = importlib.import_module("likewise.index.redis.cluster.filling")
+            fill: _Destination = filling.ServerDestination(
+                os.fspath(destination), to_prefix, opened, expected=expected, partitions=partitions
+            )
+        else:
+            fill = _DirectoryDestination(directory_of(destination), opened)
+        with fill:
+            return _fill(opened, fill)
+
+
+class _Destination(Protocol):
+    """A new index that takes documents with their verdicts."""
+
+    @property
+    def place(self) -> str:
+        """Where it is."""
+
+    @property
+    def num_done(self) -> int:
+        """Number of documents that are there already."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *error: object) -> None: ...
+
+    def kept(self, documents: _native.MovedDocuments) -> _native.MovedDocuments:
+        """Return documents as the destination keeps them."""
+
+    def add(self, documents: _native.MovedDocuments) -> None:
+        """Add the next documents."""
+
+    def written(self, num: int) -> Iterator[_native.MovedDocuments]:
+        """Yield the documents again."""
+
+    def finish(self) -> None:
+        """Remove the mark."""
+
+
+def _fill(source: Source, destination: _Destination) -> Moved:
+    num_done = destination.num_done
+    num, checksum = 0, 0
+    for documents in checked_batches(source):
+        kept = destination.kept(documents)
+        num += len(kept)
+        checksum = kept.checksum(checksum)
+        rest = kept.from_row(num_done)
+        if len(rest):
+            destination.add(rest)
+    if checksum_of(destination.written(num)) != (num, checksum):
+        raise StoreError(
+            f"{destination.place} does not contain what was written to it; delete it, check its storage, and repeat the move"
+        )
+    destination.finish()
+    return Moved(num, num_done)
+
+
+def _is_url(place: str | os.PathLike[str]) -> bool:
+    return isinstance(place, str) and _URL.match(place) is not None
+
+
+def _is_parquet(place: str | os.PathLike[str]) -> bool:
+    return not _is_url(place) and os.fspath(place).endswith(SUFFIX)
+
+
+def _place(place: str | os.PathLike[str], prefix: str) -> tuple[str, str]:
+    return (os.fspath(place), prefix) if _is_url(place) else (str(Path(place).resolve()), "")
+
+
+def _as_of_s(destination: str | os.PathLike[str], prefix: str) -> int | None:
+    """Return the second at which an interrupted move to a place began."""
+    if _is_parquet(destination):
+        return None
+    if _is_url(destination):
+        filling: Any = importlib.import_module("likewise.index.redis.cluster.filling")
+        mark = filling.mark_of(os.fspath(destination), prefix)
+    else:
+        mark = filling_mark(directory_of(destination))
+    found = None if mark is None else mark.get("as_of_s")
+    return found if isinstance(found, int) else None
+
+
+@contextlib.contextmanager
+def _opened(place: str | os.PathLike[str], prefix: str, as_of_s: int | None) -> Iterator[Source]:
+    if _is_url(place):
+        redis: Any = importlib.import_module("likewise.index.redis.cluster.index")
+        with redis.RedisIndex(os.fspath(place), prefix=prefix, read_only=True) as servers:
+            yield servers.stored(as_of_s)
+    elif _is_parquet(place):
+        yield ParquetSource(Path(place))
+    else:
+        check_place(place)
+        directory = directory_of(place)
+        if not is_there(directory):
+            raise InvalidInput("no index here; create one with `likewise index create`", str(place))
+        with Index(directory, read_only=True) as index:
+            yield index.stored()
+
+
+class _DirectoryDestination:
+    """A new index in a directory, with a file that marks it until it is complete."""
+
+    def __init__(self, directory: Path, source: Source) -> None:
+        about = source.about
+        self.place = str(directory)
+        self._directory = directory
+        mark = filling_mark(directory)
+        if mark is None:
+            if is_there(directory):
+                raise InvalidInput("already contains an index; choose a new directory", str(directory))
+            directory.mkdir(parents=True, exist_ok=True)
+            _write_mark(directory, mark_fields(source))
+        else:
+            check_mark(mark, source, str(directory), f"delete {directory}")
+        exists = is_there(directory)
+        self.about = About(about.recipe, about.store, about.ttl_s, str(directory))
+        attached = attached_parts(about.recipe, about.ttl_s)
+        self._native = _native.OnlineIndex(
+            directory,
+            "write" if exists else "create",
+            recipe_parts(about.recipe, about.store, {} if exists else attached),
+            about.recipe.feature_rules,
+            sync_seconds=None,
+            ttl_seconds=about.ttl_s,
+            accept_loss=False,
+            accept_clock=False,
+        )
+        self.num_done: int = self._native.standing()[1]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        # The first error is more informative than an error from closing.
+        with contextlib.suppress(*([] if error[1] is None else [StoreError])):
+            self._native.close()
+
+    def kept(self, documents: _native.MovedDocuments) -> _native.MovedDocuments:
+        """Return documents as the destination keeps them."""
+        return documents
+
+    def add(self, documents: _native.MovedDocuments) -> None:
+        """Add the next documents."""
+        self._native.restore(documents)
+
+    def written(self, num: int) -> Iterator[_native.MovedDocuments]:
+        """Yield the documents again."""
+        return DirectorySource(self._native, self.about, _native.RowNumbers(num)).batches()
+
+    def finish(self) -> None:
+        """Close the index, and delete the mark."""
+        self._native.close()
+        sync_directory(self._directory)
+        (self._directory / FILLING).unlink()
+        sync_directory(self._directory)
+
+
+def _write_mark(directory: Path, fields: dict[str, Any]) -> None:
+    with (directory / FILLING).open("w", encoding="utf-8", newline="\n") as file:
+        json.dump(fields, file)
+        file.flush()
+        os.fsync(file.fileno())
+    sync_directory(directory)

@@ -1,0 +1,192 @@
+"""An index as a Parquet file: one row for each document in order of arrival, with its verdict. FORMAT.md specifies it."""
+
+import base64
+import binascii
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from likewise import _native
+from likewise.errors import InvalidInput, LikewiseError, RecipeMismatch, StoreError
+from likewise.index.companions import NAMES, companions_of, with_companions
+from likewise.index.opening import STORES, check_recipe, check_ttl, recipe_parts
+from likewise.index.stored.sources import About, Source, checked_batches, checksum_of
+from likewise.io.output.whole import WholeFile
+from likewise.recipe.recipe import Recipe
+
+VERSION = 1
+SUFFIX = ".parquet"
+_KIND = "likewise index"
+_KEY = b"likewise"
+_ROWS_A_BATCH = 2000
+# A row group ends at one of these.
+_ROWS_A_GROUP = 1 << 16
+_BYTES_A_GROUP = 32 << 20
+
+
+def write_parquet(path: Path, source: Source) -> int:
+    """Write the documents of a source to a file, read it again, and return their number.
+
+    The file is complete under its name or absent. Memory is bounded by a row group of 65,536 documents or 32 MiB.
+
+    Raises
+    ------
+    StoreError
+        If the source changed meanwhile, or the file does not contain what was written.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    about = source.about
+    schema = _schema(about)
+    whole = WholeFile(path)
+    try:
+        num, checksum = 0, 0
+        with whole.named_errors(), pq.ParquetWriter(whole.unfinished, schema, compression="zstd") as writer:
+            group: list[Any] = []
+            for documents in checked_batches(source):
+                num += len(documents)
+                checksum = documents.checksum(checksum)
+                group.append(pa.record_batch(documents))
+                is_full = sum(len(batch) for batch in group) >= _ROWS_A_GROUP
+                if is_full or sum(batch.nbytes for batch in group) >= _BYTES_A_GROUP:
+                    writer.write_table(pa.Table.from_batches(group, schema))
+                    group = []
+            if group:
+                writer.write_table(pa.Table.from_batches(group, schema))
+            writer.add_key_value_metadata(_metadata(about, num, checksum))
+        _check_written(whole.unfinished, path)
+        with whole.named_errors():
+            whole.finish()
+    finally:
+        whole.discard()
+    return num
+
+
+def _check_written(unfinished: Path, path: Path) -> None:
+    try:
+        checksum_of(ParquetSource(unfinished).batches())
+    except InvalidInput as error:
+        raise StoreError(f"{path} could not be read again: {error}; check the disk, and repeat the call") from error
+
+
+def _parts(about: About) -> dict[str, Any]:
+    return recipe_parts(about.recipe, about.store, {})
+
+
+def _schema(about: About) -> Any:  # noqa: ANN401 - PyArrow has no types
+    import pyarrow as pa
+
+    return pa.record_batch(_native.MovedDocuments.none(_parts(about))).schema
+
+
+def _metadata(about: About, num: int, checksum: int) -> dict[bytes, bytes]:
+    fields = {
+        "kind": _KIND,
+        "version": VERSION,
+        "recipe": about.recipe.to_dict(),
+        "recipe_id": about.recipe.recipe_id,
+        "store": about.store,
+        "ttl_s": about.ttl_s,
+        "num_documents": num,
+        "checksum": f"{checksum:016x}",
+        "made_by": f"likewise {_native.__version__}",
+    }
+    companions = {_companion(name): base64.b64encode(content) for name, content in companions_of(about.recipe).items()}
+    return {_KEY: json.dumps(fields, ensure_ascii=False).encode(), **companions}
+
+
+def _companion(name: str) -> bytes:
+    return _KEY + b":" + name.encode()
+
+
+class ParquetSource:
+    """The documents of a file that :func:`write_parquet` wrote.
+
+    Parameters
+    ----------
+    path : Path
+
+    Raises
+    ------
+    InvalidInput
+        If it is not such a file, or is damaged.
+    """
+
+    def __init__(self, path: Path) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        self._path = path
+        self._errors = (pa.ArrowException, OSError, EOFError)
+        try:
+            self._file = pq.ParquetFile(path)
+            metadata = self._file.schema_arrow.metadata or {}
+            metadata |= self._file.metadata.metadata or {}
+        except FileNotFoundError:
+            raise
+        except self._errors as error:
+            raise InvalidInput(f"not a Parquet file, or damaged: {error}", str(path)) from error
+        try:
+            fields = json.loads(metadata[_KEY])
+            is_ours = fields["kind"] == _KIND
+        except (KeyError, ValueError, TypeError):
+            is_ours = False
+        if not is_ours:
+            raise InvalidInput("not an exported index; write one with `likewise index export -o FILE.parquet`", str(path))
+        if fields["version"] != VERSION:
+            raise StoreError(f"{path} has version {fields['version']} of the format; this version reads {VERSION}")
+        try:
+            self.about = self._about(fields, metadata)
+            self._num, self._checksum = int(fields["num_documents"]), int(fields["checksum"], 16)
+        except (KeyError, ValueError, TypeError, LikewiseError) as error:
+            raise InvalidInput(f"its metadata are damaged: {error}", str(path)) from error
+
+    def _about(self, fields: dict[str, Any], metadata: dict[bytes, bytes]) -> About:
+        kept = {}
+        for name in NAMES:
+            if (encoded := metadata.get(_companion(name))) is not None:
+                try:
+                    kept[name] = base64.b64decode(encoded, validate=True)
+                except binascii.Error as error:
+                    raise InvalidInput(f"the {name} of the recipe are not base64") from error
+        recipe = check_recipe(with_companions(Recipe.from_json(json.dumps(fields["recipe"])), kept))
+        if recipe.recipe_id != fields["recipe_id"]:
+            raise RecipeMismatch("the recipe is not the one of the file", {"recipe_id": (recipe.recipe_id, fields["recipe_id"])})
+        if fields["store"] not in STORES:
+            raise InvalidInput(f"unknown store {fields['store']!r}")
+        return About(recipe, fields["store"], check_ttl(fields["ttl_s"]), str(self._path))
+
+    def __len__(self) -> int:
+        return self._num
+
+    def standing(self) -> list[Any]:
+        """Return JSON values that change whenever the documents or verdicts do."""
+        return ["parquet", self._num, f"{self._checksum:016x}"]
+
+    def batches(self) -> Iterator[_native.MovedDocuments]:
+        """Yield the documents in parts of bounded size.
+
+        Raises
+        ------
+        InvalidInput
+            If the file is damaged; at the end if documents are missing or differ from what was written.
+        """
+        num, checksum = 0, 0
+        schema, parts = _schema(self.about), _parts(self.about)
+        try:
+            for batch in self._file.iter_batches(_ROWS_A_BATCH, columns=schema.names):
+                documents = _native.MovedDocuments.from_arrow(batch.select(schema.names).cast(schema), parts)
+                if (last := documents.last_kept_row()) is not None and last >= self._num:
+                    raise InvalidInput("kept_seq is not that of a document")
+                num += len(documents)
+                checksum = documents.checksum(checksum)
+                yield documents
+        except (*self._errors, InvalidInput) as error:
+            raise InvalidInput(f"the file is damaged: {error}; export the index again", str(self._path)) from error
+        if (num, checksum) != (self._num, self._checksum):
+            raise InvalidInput(
+                "the file is damaged: its documents are not those that were exported; export the index again",
+                str(self._path),
+            )

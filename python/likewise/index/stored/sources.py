@@ -1,0 +1,177 @@
+"""Where documents come from that move with their verdicts: a directory, or servers."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from likewise import _native
+from likewise.errors import StoreError
+from likewise.recipe.recipe import Recipe
+
+# Rows of servers that one request reads.
+_ROWS_A_READ = 2000
+
+
+@dataclass(frozen=True)
+class About:
+    """What an index is, apart from its documents.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        The resolved recipe, with its weight table and word lists.
+    store : {"sketch", "shingles", "text"}
+        What it stores of each document.
+    ttl_s : int, optional
+        Age in seconds at which documents expire.
+    place : str
+        Where it is, for messages.
+    """
+
+    recipe: Recipe
+    store: str
+    ttl_s: int | None
+    place: str
+
+
+class Source(Protocol):
+    """Documents in order of arrival, numbered from 0 without gaps.
+
+    Removed documents do not move. Expired ones move only if a document names them as its kept document.
+    """
+
+    @property
+    def about(self) -> About:
+        """What the source is."""
+
+    def __len__(self) -> int:
+        """Return the number of documents that move."""
+
+    def standing(self) -> list[Any]:
+        """Return JSON values that identify the source and change whenever its documents or verdicts do."""
+
+    def batches(self) -> Iterator[_native.MovedDocuments]:
+        """Yield the documents in parts of bounded size."""
+
+
+def checked_batches(source: Source) -> Iterator[_native.MovedDocuments]:
+    """Yield the documents of a source.
+
+    Raises
+    ------
+    StoreError
+        At the end, if the source changed meanwhile.
+    """
+    before = source.standing()
+    yield from source.batches()
+    if source.standing() != before:
+        raise StoreError(
+            f"{source.about.place} changed while it was read; stop its writers, delete what was written, and repeat the call"
+        )
+
+
+def checksum_of(batches: Iterator[_native.MovedDocuments]) -> tuple[int, int]:
+    """Return the number of documents, and a checksum over their ids, order, verdicts, sketches and arrival times."""
+    num, checksum = 0, 0
+    for documents in batches:
+        num += len(documents)
+        checksum = documents.checksum(checksum)
+    return num, checksum
+
+
+class DirectorySource:
+    """The documents of an index in a directory.
+
+    Parameters
+    ----------
+    native : OnlineIndex
+        The open index.
+    about : About
+    numbers : RowNumbers, optional
+        The rows that move; by default those of documents that are not gone, found by reading the index once more.
+    """
+
+    def __init__(self, native: _native.OnlineIndex, about: About, numbers: _native.RowNumbers | None = None) -> None:
+        self.about = about
+        self._native = native
+        self._numbers = native.moving_rows() if numbers is None else numbers
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def standing(self) -> list[Any]:
+        """Return JSON values that change whenever the documents or verdicts do."""
+        return ["directory", *self._native.standing()]
+
+    def batches(self) -> Iterator[_native.MovedDocuments]:
+        """Yield the documents in parts of bounded size."""
+        row = 0
+        while (found := self._native.moved_from(row, self._numbers)) is not None:
+            documents, row = found
+            if len(documents):
+                yield documents
+
+
+class ServerSource:
+    """The documents of an index on servers.
+
+    Parameters
+    ----------
+    ask : callable
+        Returns the answer to a read-only operation.
+    log : callable
+        Returns the log as it is now.
+    rule : ClusterRule
+    about : About
+    identity : bytes
+        Identity of the index.
+    as_of_s : int, optional
+        Second at which the age of documents is determined: by default now, by the clock of the server.
+    numbers : RowNumbers, optional
+        The rows that move; by default those of documents that are not gone, found by reading the index once more.
+    """
+
+    def __init__(
+        self,
+        ask: Callable[[bytes], Any],
+        log: Callable[[], Any],
+        rule: _native.ClusterRule,
+        about: About,
+        identity: bytes,
+        *,
+        as_of_s: int | None = None,
+        numbers: _native.RowNumbers | None = None,
+    ) -> None:
+        self.about = about
+        self._ask, self._log, self._rule, self._identity = ask, log, rule, identity
+        start = log()
+        self._num_rows: int = start.row
+        self.as_of_s: int = start.second if as_of_s is None else as_of_s
+        self._numbers = self._moving_rows() if numbers is None else numbers
+
+    def _moving_rows(self) -> _native.RowNumbers:
+        numbers = _native.RowNumbers(0)
+        oldest_s = 0 if self.about.ttl_s is None else max(0, self.as_of_s - self.about.ttl_s)
+        for documents in self._parts():
+            numbers.add(documents, oldest_s)
+        numbers.count()
+        return numbers
+
+    def _parts(self) -> Iterator[_native.MovedDocuments]:
+        for row in range(0, self._num_rows, _ROWS_A_READ):
+            yield self._ask(self._rule.records(row, min(_ROWS_A_READ, self._num_rows - row)))
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def standing(self) -> list[Any]:
+        """Return JSON values that change whenever the documents or verdicts do."""
+        log = self._log()
+        return ["server", self._identity.decode(), log.end, log.chains[-1].decode()]
+
+    def batches(self) -> Iterator[_native.MovedDocuments]:
+        """Yield the documents in parts of bounded size."""
+        for documents in self._parts():
+            moving = self._numbers.renumbered(documents)
+            if len(moving):
+                yield moving
