@@ -6,17 +6,21 @@
 
 mod answer;
 mod bytes;
+mod changes;
 mod decision;
 mod effects;
+mod known;
 mod names;
 mod operation;
+mod reading;
 mod record;
 mod rule;
 
 pub use answer::{Answer, AnsweredNeighbor, Changed, RemovedRecord};
-pub use decision::{Arrived, Decision, Past, Wanted};
+pub use decision::Decision;
 pub use effects::Effects;
 pub use names::{Names, NamesCost};
 pub use operation::{Kind, Operation};
+pub use reading::{Arrived, Past, Wanted};
 pub use record::{Record, Reference, Tag, Verdict};
 pub use rule::{ClusterRule, Counts};
