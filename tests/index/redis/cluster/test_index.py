@@ -21,14 +21,10 @@ EXPECTED = 2000
 
 
 class Listed:
-    """An index with dense numbers and a list of its ids.
+    """The index, without erasing."""
 
-    Rows are reserved for all documents of a batch, so numbers have gaps but follow the order of arrival.
-    """
-
-    def __init__(self, numbers, index):
-        self.numbers, self.index = numbers, index  # seq of the index -> dense number
-        self.place = index.place
+    def __init__(self, index):
+        self.index = index
 
     def __getattr__(self, name):
         return getattr(self.index, name)
@@ -38,28 +34,6 @@ class Listed:
 
     def __len__(self):
         return len(self.index)
-
-    def dense(self, seq):
-        assert seq in self.numbers or all(seq > other for other in self.numbers)
-        return self.numbers.setdefault(seq, len(self.numbers) + 1)
-
-    def check_and_add_batch(self, ids, texts):
-        verdicts = self.index.check_and_add_batch(ids, texts)
-        for i, seq in enumerate(verdicts.seq.tolist()):
-            verdicts.seq[i] = self.dense(seq)
-        return verdicts
-
-    def check_and_add(self, doc_id, text):
-        return self.check_and_add_batch([doc_id], [text])[0]
-
-    add, add_batch = check_and_add, check_and_add_batch
-
-    def get(self, doc_id):
-        found = self.index.get(doc_id)
-        return found if found is None else found._replace(seq=self.dense(found.seq))
-
-    def ids(self):
-        return self.index.ids()
 
     def erase(self, ids):
         raise StoreError(NOT_ON_A_SERVER)
@@ -74,7 +48,7 @@ def opener(running):
         def open_index(path, recipe):
             prefix = prefixes.setdefault(path, secrets.token_hex(4))
             index = ClusterIndex(running.url, recipe, prefix=prefix, threads=1, **options)
-            return Listed(prefixes.setdefault((path, "numbers"), {}), index)
+            return Listed(index)
 
         return open_index
 
@@ -139,6 +113,29 @@ def test_clients_get_the_verdicts_of_one_sequence(running, name, num_clients):
         for verdict in verdicts:
             expected = index.add(verdict.doc_id, texts[int(verdict.doc_id.split("-")[1])])
             assert evidence(verdict) == evidence(expected)
+
+
+@pytest.mark.parametrize("name", ["simhash", "minhash-default", "simhash-cosine"])
+def test_numbers_are_those_of_an_index_in_a_directory(running, name):
+    """Repeated ids in a batch and in later ones take no numbers."""
+    recipe, texts, rng = RECIPES[name].replace(keep="first"), planted(60, 2), random.Random(3)
+    prefix = secrets.token_hex(4)
+    with (
+        ClusterIndex(running.url, recipe, prefix=prefix, expected=EXPECTED, partitions=3, options=BUSY) as index,
+        likewise.Index.in_memory(recipe, threads=1) as expected,
+    ):
+        for _ in range(12):
+            rows = rng.choices(range(60), k=10)
+            batch = [f"doc-{row}" for row in rows], [texts[row] for row in rows]
+            assert index.add_batch(*batch).seq.tolist() == expected.add_batch(*batch).seq.tolist()
+            gone = f"doc-{rng.choice(rows)}"
+            if gone in expected:
+                assert index.remove(gone) == expected.remove(gone)
+        assert [*index.ids()] == [*expected.ids()]
+        assert [index.get(doc_id) for doc_id in index.ids()] == [
+            document._replace(arrival_s=index.get(document.doc_id).arrival_s)
+            for document in map(expected.get, expected.ids())
+        ]
 
 
 def test_it_is_described_on_the_server(running):
