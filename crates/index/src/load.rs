@@ -16,6 +16,8 @@ use crate::state::in_memory::{COLLAPSED, MemoryRow, MemoryRows};
 use crate::state::promoted::{PromotedTables, building};
 use crate::state::{Layer, State};
 
+/// Name of what is attached to an index that a move filled.
+const MOVED: &str = "moved";
 /// Newest rows whose fingerprints tell how those to come are searched best.
 const NUM_LEARNED: u32 = 10_000;
 
@@ -240,6 +242,7 @@ pub fn load_state(
     state.layers.push(Layer::Memory(Box::new(tail)));
     state.expired_below = store.position().expired_below;
     state.last_event = store.position().last_event;
+    state.is_moved = store.attached(MOVED)?.is_some();
     state.swept = store.swept()?;
     state.droppings = store.droppings();
     note_changes(shared, store, &mut state)?;

@@ -300,7 +300,7 @@ impl ClusterRule {
         Ok(PyBytes::new(py, &self.rule.neighbors(&documents, nearest)))
     }
 
-    /// Rows that the log reserves for an operation.
+    /// The largest number of rows that an operation can take.
     fn num_rows(&self, payload: &[u8]) -> Result<usize, Failure> {
         let operation = asked(self.rule.operation(payload))?;
         Ok(match operation.kind {

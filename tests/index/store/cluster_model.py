@@ -7,6 +7,7 @@ and what fails. All values are numbers, so that schedules are the same in every 
 `off` names omitted safeguards, to show that the model finds the resulting faults:
 
     a: arrival times from the clock of the deciding client  b: a caller's own verdict instead of the stored one
+    b-order: a verdict is stored although an earlier one is missing
     c: entries at or above W count                          c-fold: a fold above W does not reject the view
     d: writes below the fold are accepted                   e: journal entries count regardless of their nonce
     e-chain: the chain value of a fold is not compared      f-verify: W moves without checking the partitions
@@ -199,6 +200,11 @@ class Rule:
         return tuple(answers), tuple(effects)
 
 
+def num_rows(answer):
+    """Return the number of documents that an answer added."""
+    return 0 if answer[0] == -1 else sum(said[1] for said in answer if len(said) == 5)
+
+
 # Servers: their states and scripts.
 
 
@@ -209,8 +215,8 @@ class Operation(NamedTuple):
     kind: int
     docs: tuple
     second: int
-    row: int
     answer: tuple | None = None
+    row: int | None = None  # its first row, once it is decided
     effects: tuple | None = None
     marks: tuple | None = None
 
@@ -221,7 +227,7 @@ class Log(NamedTuple):
     operations: tuple  # from H on
     chains: tuple  # from position 0 on: the value before each position
     confirmed: tuple  # the mark of each partition
-    row: int
+    row: int  # the number of rows that the stored answers added
 
     @property
     def end(self):
@@ -235,6 +241,14 @@ class Log(NamedTuple):
     def has(self, position, nonce):
         operation = self.at(position)
         return operation is not None and operation.nonce == nonce
+
+    def row_at(self, position):
+        """Return the first row of an operation, once all earlier ones are decided."""
+        before = self.at(position - 1)
+        if before is not None:
+            return before.row + num_rows(before.answer)
+        operation = self.at(position)
+        return self.row if operation is None or operation.row is None else operation.row
 
     def changed(self, position, operation, **fields):
         index = position - self.low
@@ -299,23 +313,27 @@ def append(log, options, clock, last, nonce, writer, counter, kind, docs):
     if len(log.operations) >= options.bound and "g" not in options.off:
         return log, (FULL, log, clock, None)
     second = max(clock, log.operations[-1].second) if log.operations else clock
-    operation = Operation(nonce, writer, counter, kind, docs, second, log.row)
+    operation = Operation(nonce, writer, counter, kind, docs, second)
     position = log.end
     log = log._replace(
         operations=(*log.operations, operation),
         chains=(*log.chains, hash((log.chains[-1], nonce))),
-        row=log.row + (len(docs) if kind == ADD else 0),
     )
     return log, (OK, log, clock, position)
 
 
-def store(log, options, clock, position, nonce, answer, effects):
+def store(log, options, clock, position, nonce, row, answer, effects):
     operation = log.at(position)
     if operation is None or operation.nonce != nonce:
         return log, (LOST, log, clock)
-    if any(earlier.answer is None for earlier in log.operations[: position - log.low]):
+    is_behind = any(earlier.answer is None for earlier in log.operations[: position - log.low])
+    is_behind |= operation.answer is None and row != log.row
+    if is_behind and "b-order" not in options.off:
         return log, (BEHIND, log, clock)
-    if operation.answer is None or "b" in options.off:
+    if operation.answer is None:
+        changed = operation._replace(answer=answer, effects=effects, row=row)
+        log = log.changed(position, changed, row=row + num_rows(answer))
+    elif "b" in options.off:
         log = log.changed(position, operation._replace(answer=answer, effects=effects))
     return log, (OK, log, clock)
 
@@ -552,8 +570,9 @@ class Client:
         if state is None:
             return log, clock, None
         second = self.world.clock if "a" in options.off else operation.second
-        answer, effects = self.rule.decide(state, operation.kind, operation.docs, second, operation.row)
-        _, log, clock = yield (LOG, store, position, operation.nonce, answer, effects)
+        row = log.row_at(position)
+        answer, effects = self.rule.decide(state, operation.kind, operation.docs, second, row)
+        _, log, clock = yield (LOG, store, position, operation.nonce, row, answer, effects)
         return log, clock, (position, answer, effects)
 
     def view(self, log, position, kind=None, docs=()):
@@ -833,12 +852,13 @@ class Auditor(Client):
 
 @functools.lru_cache(1 << 16)
 def sequence_state(ttl, operations):
-    """Return state and answer after a sequence of (kind, docs, second, row)."""
+    """Return state, answer, and number of rows after a sequence of (kind, docs, second)."""
     if not operations:
-        return State(), None
-    state = sequence_state(ttl, operations[:-1])[0].copy()
-    answer, _ = Rule(ttl).decide(state, *operations[-1])
-    return state, answer
+        return State(), None, 0
+    state, _, row = sequence_state(ttl, operations[:-1])
+    state = state.copy()
+    answer, _ = Rule(ttl).decide(state, *operations[-1], row)
+    return state, answer, row + num_rows(answer)
 
 
 class World:
@@ -861,7 +881,7 @@ class World:
         self.away = set()
         self.clock = 0
         self.ticks = options.ttl is not None or options.patience > 0
-        self.sequence = []  # (nonce, kind, docs, second, row) of each position of the log
+        self.sequence = []  # (nonce, kind, docs, second) of each position of the log
         self.void, self.told = {}, set()
         self.answers = {}  # nonce -> (position, client, answer)
         self.said = {}  # id -> (row, leader) of its answers
@@ -927,7 +947,7 @@ class World:
             raise Fault("the log grew over its bound")
         if log.end > before.end:
             operation = log.operations[-1]
-            self.sequence.append((operation.nonce, operation.kind, operation.docs, operation.second, operation.row))
+            self.sequence.append((operation.nonce, operation.kind, operation.docs, operation.second))
 
     def do(self, step):
         """Run one step, or do nothing if it does not apply."""
@@ -981,7 +1001,7 @@ class World:
             expected = sequence_state(self.options.ttl, operations)[1]
             if answer != expected:
                 raise Fault(f"position {position}: {answer}, the sequence says {expected}")
-        _, kind, docs, _, _ = self.sequence[position]
+        _, kind, docs, _ = self.sequence[position]
         if kind == ADD and not self.num_lost["partition"]:
             ids = {doc_id for doc_id, _ in docs}
             for lost, (at, _, old) in self.void.items():

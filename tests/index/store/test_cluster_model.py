@@ -161,7 +161,7 @@ def test_a_log_older_than_what_is_final():
 # Faults that the model finds.
 
 GUARANTEES = [
-    *("a", "b", "c", "c-fold", "d", "e", "f-verify", "f-read", "f-written", "f-last", "f-report"),
+    *("a", "b", "b-order", "c", "c-fold", "d", "e", "f-verify", "f-read", "f-written", "f-last", "f-report"),
     *("f-advance", "f-confirmed", "f-again", "f-wait", "g", "g-trim", "h", "h-wait"),
 ]
 

@@ -221,7 +221,8 @@ impl ClusterRule {
     ) -> Vec<Effects> {
         let rules = self.rules();
         let documents = &operation.documents;
-        let mut writing = Writing::new(self, first_row, documents.len() as u32);
+        let num_added = all.iter().filter(|decided| decided.added).count() as u32;
+        let mut writing = Writing::new(self, first_row, num_added);
         let mut keys = self.keys.clone();
         let (mut row, mut packed, mut levels) = (first_row, Vec::new(), Vec::new());
         for (place, decided) in all.iter().enumerate() {

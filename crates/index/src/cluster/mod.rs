@@ -7,21 +7,25 @@
 mod answer;
 mod audit;
 mod bytes;
+mod changes;
 mod decision;
 mod effects;
+mod known;
 mod moved;
 mod names;
 mod operation;
+mod reading;
 mod record;
 mod restore;
 mod rule;
 
 pub use answer::{Answer, AnsweredNeighbor, Changed, Finding, Listed, RemovedRecord};
-pub use decision::{Arrived, Decision, Past, Wanted};
+pub use decision::Decision;
 pub use effects::Effects;
 pub use moved::{MovedDocument, RowNumbers, needs_set};
 pub use names::{Names, NamesCost};
 pub use operation::{Kind, Operation};
+pub use reading::{Arrived, Past, Wanted};
 pub use record::{Record, Reference, Tag, Verdict};
 pub use restore::Restoring;
 pub use rule::{ClusterRule, Counts};

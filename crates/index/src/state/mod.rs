@@ -88,6 +88,8 @@ pub struct State {
     pub last_event: u64,
     /// Up to where records were looked at that may be dropped.
     pub swept: Swept,
+    /// Whether its documents moved here from an index that may have had others: levels of buckets may have gaps.
+    pub is_moved: bool,
     /// In a reader, how often the writer had dropped records: what is read of the store with this state has no more of them.
     pub droppings: u64,
 }
@@ -192,9 +194,9 @@ impl State {
         });
     }
 
-    /// Whether any row was ever gone.
+    /// Whether any row was ever gone, here or in the index from which the documents moved.
     pub fn has_gone(&self) -> bool {
-        self.expired_below > 0 || self.last_event > 0
+        self.is_moved || self.expired_below > 0 || self.last_event > 0
     }
 
     /// Whether a row is gone that a layer holds, or that was the leader of one.

@@ -33,7 +33,9 @@ class _Commands(LazyGroup):
         "verify": ("likewise.cli.index.upkeep.verify", "Check the integrity of an index."),
         "compact": ("likewise.cli.index.upkeep.compact", "Merge segments and reclaim free space."),
         "snapshot": ("likewise.cli.index.upkeep.snapshot", "Copy an index, even while it is in use."),
-        "export": ("likewise.cli.index.export", "Write all documents and verdicts as JSON Lines."),
+        "export": ("likewise.cli.index.export", "Write all documents and verdicts to a file."),
+        "import": ("likewise.cli.index.importing", "Create an index from an exported Parquet file."),
+        "move": ("likewise.cli.index.move", "Copy an index with all verdicts to another place."),
     }
 
 

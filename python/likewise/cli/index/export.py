@@ -9,12 +9,16 @@ import click
 from likewise.cli.index.target import open_index, split_target, target_options
 
 
-@click.command("export", short_help="Write all documents and verdicts as JSON Lines.")
+@click.command("export", short_help="Write all documents and verdicts to a file.")
 @click.argument("places", nargs=-1, metavar="PATH")
 @click.option("-o", "--out", default="-", metavar="FILE", help="Output file.  [default: standard output]")
 @target_options
 def command(places: tuple[str, ...], out: str, url: str | None, prefix: str | None) -> None:
-    """Write each document as one JSON object per line, in order of arrival: id, verdict, evidence and stored data."""
+    """Write each document as one JSON object per line, in order of arrival: id, verdict, evidence and stored data.
+
+    A FILE that ends in .parquet also contains the recipe and everything that verdicts depend on: `likewise index import`
+    creates an index from it.
+    """
     from likewise.io.output.scratch import scratch_directory
 
     path, _ = split_target(places, url)

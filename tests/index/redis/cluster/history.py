@@ -11,7 +11,7 @@ from likewise.errors import LostWrites
 from likewise.index.redis.cluster.client import Client
 from likewise.index.redis.cluster.log import START, next_chain
 from tests.index.redis.cluster.model_rule import ALL, content_of, payload_of
-from tests.index.store.cluster_model import ADD, CHECK, Record, Rule, State, added
+from tests.index.store.cluster_model import ADD, CHECK, Record, Rule, State, added, num_rows
 
 NUM_IDS = 6
 
@@ -23,7 +23,6 @@ class Seen(NamedTuple):
     kind: int
     docs: tuple
     second: int
-    row: int
 
 
 class Said(NamedTuple):
@@ -53,7 +52,7 @@ class History:
         self.told = {}  # chain value of an answer -> number of the event that reported its loss to its client
         self.number = 0
         self.num_lost = {"log": 0, "partition": 0}
-        self._states = {START: (State(), None)}
+        self._states = {START: (State(), None, 0)}
 
     def log_seen(self, log):
         for i, operation in enumerate(log.operations):
@@ -62,7 +61,7 @@ class History:
                 assert next_chain(log.chains[i], operation.nonce) == chain
                 kind, docs = content_of(operation.payload)
                 self.seen[chain] = Seen(
-                    log.chains[i], log.low + i, operation.nonce, kind, docs, operation.second, operation.row
+                    log.chains[i], log.low + i, operation.nonce, kind, docs, operation.second
                 )
 
     def next(self):
@@ -83,13 +82,14 @@ class History:
         return found[::-1]
 
     def state(self, chain):
-        """Return the model's state and answer after an operation."""
+        """Return the model's state, answer and number of rows after an operation."""
         for one in self.path(chain):
             if one not in self._states:
-                _, _, _, kind, docs, second, row = self.seen[one]
-                state = self._states[self.seen[one].before][0].copy()
+                before, _, _, kind, docs, second = self.seen[one]
+                state, _, row = self._states[before]
+                state = state.copy()
                 answer, _ = Rule(self.ttl).decide(state, kind, docs, second, row)
-                self._states[one] = state, answer
+                self._states[one] = state, answer, row + num_rows(answer)
         return self._states[chain]
 
     def check(self, final, content, reported, dead=frozenset()):

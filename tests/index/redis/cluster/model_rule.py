@@ -91,9 +91,8 @@ class ModelRule:
         return marshal.loads(verdict)[0]
 
     def effects(self, payload, row, second, nonce, verdict):
-        kind, docs = content_of(payload)
-        num = len(docs) if kind == ADD else 0
         _, effects, tags, records = marshal.loads(verdict)
+        num = sum(what == ADD_RECORD for what, *_ in effects)
         tags = {**tags, **dict.fromkeys(range(row, row + num), nonce[:2])}
         parts = {}
 

@@ -2,6 +2,7 @@
 
 import random
 import secrets
+import struct
 
 import pytest
 
@@ -59,10 +60,11 @@ class Both:
             operation, verdict, marks = items[at : at + 3]
             expected = log.operations[at // 3]
             assert operation[:8] == b"%08d" % expected.nonce
-            assert int.from_bytes(operation[8:12], "little") == expected.row
-            assert operation[21:29] == b"%08d" % expected.writer
+            assert operation[17:25] == b"%08d" % expected.writer
             assert (verdict is None) == (expected.answer is None)
-            assert verdict is None or verdict == repr(expected.answer).encode()
+            if verdict is not None:
+                rows = struct.pack("<II", expected.row, cluster.num_rows(expected.answer))
+                assert verdict == rows + repr(expected.answer).encode()
             assert (marks is None) == (expected.marks is None)
         assert [confirmed[at : at + MARK] for at in range(0, len(confirmed), MARK)] == [*map(self.mark, log.confirmed)]
 
@@ -102,9 +104,11 @@ def test_it_says_what_the_model_says(running, seed):
             )
             both.call(cluster.append, both.last, number, at, counter, kind, docs, server=server)
         elif name == "store":
-            answer = (number,)
-            server = (position, b"%08d" % nonce, repr(answer), 1, 1, 0)
-            both.call(cluster.store, position, nonce, answer, (), server=server)
+            num = other % 3
+            answer = ((number, 1, 0, None, None),) * num or ((number, 1),)
+            row = log.row + (at == 5)  # sometimes that of another state
+            server = (position, b"%08d" % nonce, row, repr(answer), num, 1, 0)
+            both.call(cluster.store, position, nonce, row, answer, (), server=server)
         elif name == "written":
             both.call(cluster.written, position, nonce, ((0, (number, 1)),), server=(position, b"%08d" % nonce, "0"))
         elif name == "advance":
@@ -167,11 +171,12 @@ def test_bytes_are_bounded_and_given_back(both, bytes_given):
     while (reply := append(appended))[0] == b"ok":
         position, nonce = reply[12:]
         appended += 1
-        both.run("store", position, nonce, b"v", 1, 1, 0)
+        both.run("store", position, nonce, appended - 1, b"v", 1, 1, 0)
         both.run("written", position, nonce, b"m")
         chain = reply[5]
     assert reply[0] == b"full"
-    assert appended == 250 // (bytes_given + 1)
+    # With a verdict and marks of one byte each.
+    assert appended == (250 - bytes_given) // (bytes_given + 2) + 1
     assert both.run("advance", 0, appended, chain)[0] == b"ok"
     assert both.run("trim", appended, chain)[0] == b"ok"
     assert both.client.hget(both.prefix + "log", "bytes") == b"0"
@@ -195,7 +200,7 @@ def test_a_client_that_was_away_for_long_is_not_told_that_its_answer_is_lost(bot
     for counter in range(1, 8192):
         nonce = b"%08d" % counter
         both.run("append", "", "", b"a writer", counter, nonce, 0, 1, b"x", 9000, 1 << 20, 0)
-        both.run("store", counter - 1, b"%08d" % (counter - 1), b"v", 1, 1, 0)
+        both.run("store", counter - 1, b"%08d" % (counter - 1), counter - 1, b"v", 1, 1, 0)
         both.run("written", counter - 1, b"%08d" % (counter - 1), b"m")
         if counter % 64 == 0:
             chain = both.run("begin", counter, "")[5]
@@ -216,17 +221,20 @@ def test_losses_are_bounded_and_each_is_there_once(both):
     assert both.server.losses() == losses[-1024:]
 
 
+VERDICT = struct.pack("<II", 0, 1) + b"verdict"
+
+
 def test_what_a_reader_has_is_not_sent_again(both):
     nonce = b"00000001"
     both.run("append", "", "", b"a writer", 0, nonce, 0, 1, b"payload", 100, 250, 0)
-    both.run("store", 0, nonce, b"verdict", 1, 1, 0)
+    both.run("store", 0, nonce, 0, b"verdict", 1, 1, 0)
     version = both.run("begin", "", "")[7]
     everything = both.server._call("begin", 0, 0, 0, version, "", "")
     known = both.server._call("begin", 0, 1, 0, version, "", "")
     decided = both.server._call("begin", 0, 1, 1, version, "", "")
     assert everything[8] == known[8] == b""
-    assert [len(reply[11][0]) for reply in (everything, known, decided)] == [36, 29, 29]
-    assert [reply[11][1] for reply in (everything, known, decided)] == [b"verdict", b"verdict", b""]
+    assert [len(reply[11][0]) for reply in (everything, known, decided)] == [32, 25, 25]
+    assert [reply[11][1] for reply in (everything, known, decided)] == [VERDICT, VERDICT, b""]
 
 
 def test_reports_of_one_operation_are_one_loss(both):
@@ -252,9 +260,29 @@ def test_losses_are_bounded_by_bytes_too(both):
 
 def test_row_numbers_do_not_start_again(both):
     both.client.hset(both.prefix + "log", "row", 2**32 - 10)
-    call = "append", "", "", b"a writer", 0, b"00000001", 0
-    assert both.run(*call, 10, b"x", 100, 250, "")[0] == b"exhausted"
-    assert both.run(*call, 9, b"x", 100, 250, "")[0] == b"ok"
+
+    def append(counter, num):
+        return both.run("append", "", "", b"a writer", counter, b"%08d" % counter, 0, num, b"x", 100, 250, "")[0]
+
+    assert append(0, 10) == b"exhausted"
+    assert append(0, 8) == b"ok"
+    # Documents without a verdict may need a row each; those that are there already do not.
+    assert append(1, 2) == b"exhausted"
+    both.run("store", 0, b"%08d" % 0, 2**32 - 10, b"verdict", 1, 1, 0)
+    assert append(1, 9) == b"exhausted"
+    assert append(1, 8) == b"ok"
+
+
+def test_rows_follow_from_the_verdicts_before(both):
+    for i in range(3):
+        both.run("append", "", "", b"a writer", i, b"%08d" % i, 0, 2, b"payload", 100, 250, 0)
+    assert both.run("store", 0, b"%08d" % 0, 1, b"verdict", 2, 1, 0)[0] == b"behind"
+    for i, (row, num) in enumerate([(0, 2), (2, 0), (2, 1)]):
+        assert both.run("store", i, b"%08d" % i, row, b"verdict", num, 1, 0)[0] == b"ok"
+    log = both.server.ask("begin", b"", b"").log
+    assert [(one.row, one.num) for one in log.operations] == [(0, 2), (2, 0), (2, 1)]
+    assert [log.row_at(at) for at in range(4)] == [0, 2, 2, 3]
+    assert log.row == 3
 
 
 def test_time_does_not_go_back(both):
@@ -265,11 +293,11 @@ def test_time_does_not_go_back(both):
 def test_what_is_pending_is_returned_first_and_without_payload(both):
     for i in range(4):
         both.run("append", "", "", b"a writer", i, b"%08d" % i, 0, 1, b"payload", 100, 250, 0)
-    both.run("store", 0, b"%08d" % 0, b"verdict", 1, 1, 0)
-    both.run("store", 1, b"%08d" % 1, b"other", 1, 1, 0)
+    both.run("store", 0, b"%08d" % 0, 0, b"first", 1, 1, 0)
+    both.run("store", 1, b"%08d" % 1, 1, b"verdict", 0, 0, 0)
     both.run("written", 1, b"%08d" % 1, b"m")
     found = both.server._call("begin", "3,1,2", 3, 1, b"", "", "")
     assert found[9] == 3
-    assert found[11][:6] == [b"", b"other", b"m", b"", None, None]
+    assert found[11][:6] == [b"", b"\1" + bytes(7) + b"verdict", b"m", b"", None, None]
     assert len(found[11]) == 9
     assert found[11][6].endswith(b"payload")

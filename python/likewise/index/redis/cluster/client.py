@@ -207,11 +207,12 @@ class Client:
                 status, log, _ = self._log.ask("begin", *self._last)
                 if status == GONE_BACK:
                     self._raise_lost()
-                end, row, second, chain = log.end, log.row, log.second, log.chains[-1]
+                end, second, chain = log.end, log.second, log.chains[-1]
                 while log.mark <= end <= log.end and log.chain(end) == chain:
                     if any(log.there(at).verdict is None for at in range(log.mark, end)):
                         log = self._decide_next(log, end - 1)
                         continue
+                    row = log.row_at(end)
                     log, verdict = self._verdict(log, end, payload, row, second, _NOBODY)
                     if verdict is not None:
                         return self.rule.answer(payload, row, verdict)
@@ -381,11 +382,12 @@ class Client:
             if not self._has_waited(operation.nonce):
                 return self._again()
             self.num_helped += 1
-        log, verdict = self._verdict(log, position, operation.payload, operation.row, operation.second, operation.nonce)
+        row = log.row_at(position)
+        log, verdict = self._verdict(log, position, operation.payload, row, operation.second, operation.nonce)
         if verdict is None:
             return log
         counts = self.rule.counts(verdict)
-        status, log, _ = self._log.ask("store", position, operation.nonce, verdict, *counts)
+        status, log, _ = self._log.ask("store", position, operation.nonce, row, verdict, *counts)
         if status in (BEHIND, LOST):
             return self._again(is_whole=True)
         return log
@@ -414,7 +416,7 @@ class Client:
             assert one.verdict is not None
             tail.append((at, one.nonce, one.kind, one.row, one.num, one.second, one.payload, one.verdict))
         below = b"".join(_BELOW.pack(one.nonce, one.row, one.num) for one in log.operations[: log.mark - log.low])
-        decision = self.rule.decide(payload, row, second, nonce, tail, log.row_at_mark, below)
+        decision = self.rule.decide(payload, row, second, nonce, tail, log.row_at(log.mark), below)
         while wanted := decision.wanted():
             replies = self._partitions.call(
                 [self._partitions.read(part, log.confirmed[part], tables, records) for part, tables, records in wanted]

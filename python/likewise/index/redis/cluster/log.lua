@@ -1,12 +1,14 @@
 -- The log of docs/developers/cluster.md: it fixes the order of operations and keeps what was decided on each.
 -- KEYS: all keys of the log, below. ARGV: the script, which the index's identity may follow after a space, four arguments on what the caller knows (`whole`), the script's own.
 -- Positions and counts are decimal. A nonce and a writer have 8 bytes, a value of the chain 16, a mark 24.
+-- An operation is stored as nonce, number of documents, second, kind, writer, payload; a verdict after its first row and the
+-- number of rows that it adds. `row` is the first row after all stored verdicts, `reserved` the documents without a verdict.
 -- Returns {status, reply, ...}: 'ok', 'lost', 'behind', 'full', 'gone back', 'aged', 'conflict', 'exhausted', 'absent' or 'moving'.
 local verb, identity = ARGV[1]:match('^(%l+) ?(.*)$')
 local log, operations, verdicts, marks = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local chains, confirmed, counters, losses = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 -- Values of the chain that are kept, more than positions that a log can hold; and losses.
-local RING, CHAIN, LOSSES, LOSSES_BYTES, MARK = 8192, 16, 1024, 16 * 1048576, 24
+local RING, CHAIN, LOSSES, LOSSES_BYTES, MARK, HEAD = 8192, 16, 1024, 16 * 1048576, 24, 25
 
 -- In a slot that is being moved, a key that does not exist is looked for on the other node. So this script never runs there.
 local probe = redis.pcall('EXISTS', KEYS[1] .. '-probe')
@@ -15,7 +17,8 @@ if type(probe) == 'table' and probe.err then return {'moving'} end
 if verb == 'create' then
   -- Partitions, then fields that describe the index.
   if redis.call('EXISTS', log) == 1 then return {'there'} end
-  redis.call('HSET', log, 'low', 0, 'mark', 0, 'end', 0, 'row', 0, 'second', 0, 'bytes', 0, 'version', string.rep('0', CHAIN),
+  redis.call('HSET', log, 'low', 0, 'mark', 0, 'end', 0, 'row', 0, 'reserved', 0, 'second', 0, 'bytes', 0,
+    'version', string.rep('0', CHAIN),
     unpack(ARGV, 3))
   -- No key is ever empty: a slot is moved key by key, and an absent one could not be told from one that was moved.
   for _, key in ipairs({operations, verdicts, marks, counters}) do redis.call('HSET', key, '', '') end
@@ -26,10 +29,10 @@ if verb == 'create' then
   return {'ok'}
 end
 
-local state = redis.call('HMGET', log, 'low', 'mark', 'end', 'row', 'second', 'bytes', 'version', 'identity')
+local state = redis.call('HMGET', log, 'low', 'mark', 'end', 'row', 'second', 'bytes', 'version', 'reserved', 'identity')
 local low, mark, last, row = tonumber(state[1]), tonumber(state[2]), tonumber(state[3]), tonumber(state[4])
-local version = state[7]
-if not low or (identity ~= '' and identity ~= state[8]) then return {'absent'} end
+local version, bytes, reserved = state[7], tonumber(state[6]), tonumber(state[8])
+if not low or (identity ~= '' and identity ~= state[9]) then return {'absent'} end
 
 -- The value before a position, or nothing where it is not kept any more.
 local function chain(position)
@@ -63,7 +66,7 @@ local function whole(status, ...)
   end
   for position = from, last - 1 do
     local operation, verdict = redis.call('HGET', operations, position), redis.call('HGET', verdicts, position)
-    if position < known then operation = operation:sub(1, 29) end
+    if position < known then operation = operation:sub(1, HEAD) end
     if verdict and position < decided then verdict = '' end
     found[#found + 1] = operation
     found[#found + 1] = verdict
@@ -118,31 +121,35 @@ if verb == 'append' then
     if tonumber(counter) < tonumber(of_writer) then return whole('lost') end
   end
   -- A row has 4 bytes in each entry.
-  if row + num > 4294967295 then return whole('exhausted') end
-  local bytes = tonumber(state[6])
+  if row + reserved + num > 4294967295 then return whole('exhausted') end
   -- A single operation is always taken, however large.
   if last - low >= most or (bytes + #payload > most_bytes and last > low) then return whole('full') end
   second = math.max(tonumber(second ~= '' and second or redis.call('TIME')[1]), tonumber(state[5]))
   local position = last
-  redis.call('HSET', operations, position, nonce .. struct.pack('<I4I4I4B', row, num, second, tonumber(kind)) .. writer .. payload)
+  redis.call('HSET', operations, position, nonce .. struct.pack('<I4I4B', num, second, tonumber(kind)) .. writer .. payload)
   redis.call('HSET', counters, writer, counter .. ':' .. position)
   local next_chain = redis.sha1hex(chain(position) .. nonce):sub(1, CHAIN)
-  last, row = last + 1, row + num
+  last = last + 1
   redis.call('SETRANGE', chains, (last % RING) * CHAIN, next_chain)
-  redis.call('HSET', log, 'end', last, 'row', row, 'second', second, 'bytes', bytes + #payload)
+  redis.call('HSET', log, 'end', last, 'reserved', reserved + num, 'second', second,
+    'bytes', bytes + #payload)
   return whole('ok', position, nonce)
 end
 
 if verb == 'store' then
-  local position, nonce, verdict = tonumber(ARGV[6]), ARGV[7], ARGV[8]
+  local position, nonce, first, verdict, num = tonumber(ARGV[6]), ARGV[7], tonumber(ARGV[8]), ARGV[9], tonumber(ARGV[10])
   if nonce_at(position) ~= nonce then return whole('lost') end
   if position > mark and position > low and redis.call('HEXISTS', verdicts, position - 1) == 0 then return whole('behind') end
   if redis.call('HEXISTS', verdicts, position) == 0 then
+    -- It was decided after the earlier ones, so it begins at the first free row.
+    if first ~= row then return whole('behind') end
     also_when_full()
-    redis.call('HSET', verdicts, position, verdict)
-    redis.call('HINCRBY', log, 'bytes', #verdict)
+    local of_operation = struct.unpack('<I4', redis.call('HGET', operations, position):sub(9, 12))
+    redis.call('HSET', verdicts, position, struct.pack('<I4I4', row, num) .. verdict)
+    row = row + num
+    redis.call('HSET', log, 'row', row, 'reserved', reserved - of_operation, 'bytes', bytes + #verdict)
     -- Documents added, those of them that are new, and documents removed.
-    for i, name in ipairs({'added', 'new', 'gone'}) do redis.call('HINCRBY', log, name, ARGV[8 + i]) end
+    for i, name in ipairs({'added', 'new', 'gone'}) do redis.call('HINCRBY', log, name, ARGV[9 + i]) end
   end
   return whole('ok')
 end
@@ -151,7 +158,9 @@ if verb == 'written' then
   local position, nonce = tonumber(ARGV[6]), ARGV[7]
   if nonce_at(position) ~= nonce or redis.call('HEXISTS', verdicts, position) == 0 then return whole('lost') end
   also_when_full()
+  local before = redis.call('HGET', marks, position)
   redis.call('HSET', marks, position, ARGV[8])
+  redis.call('HSET', log, 'bytes', bytes + #ARGV[8] - (before and #before or 0))
   redis.call('HINCRBY', log, 'touched', 1)
   return whole('ok')
 end
@@ -186,11 +195,10 @@ if verb == 'trim' then
   local to, value = tonumber(ARGV[6]), ARGV[7]
   if to <= low or to > mark or chain(to) ~= value then return whole('conflict') end
   also_when_full()
-  local bytes = tonumber(state[6])
   for position = low, to - 1 do
     local operation = redis.call('HGET', operations, position)
-    local writer = operation:sub(22, 29)
-    bytes = bytes - #operation + 29 - #redis.call('HGET', verdicts, position)
+    local writer = operation:sub(18, HEAD)
+    bytes = bytes - #operation + HEAD - #redis.call('HGET', verdicts, position) + 8 - #redis.call('HGET', marks, position)
     local counter = redis.call('HGET', counters, writer)
     if counter and counter:match(':(%d+)$') == tostring(position) then redis.call('HDEL', counters, writer) end
     redis.call('HDEL', operations, position)

@@ -15,7 +15,8 @@ ADD, REMOVE, RESTORE = 0, 1, 9
 MARK = 24
 CHAIN = 16
 START = b"0" * CHAIN
-_HEAD = struct.Struct("<8sIIIB8s")
+_HEAD = struct.Struct("<8sIIB8s")
+_ROWS = struct.Struct("<II")
 _NAMES = ("log", "operations", "verdicts", "marks", "chains", "confirmed", "counters", "losses")
 _LOSS = struct.Struct("<Q8s")
 
@@ -35,7 +36,10 @@ Marks: TypeAlias = dict[int, bytes]
 
 
 class Operation(NamedTuple):
-    """One batch of documents or one removal. `verdict` and `marks` are None until they are stored."""
+    """One batch of documents or one removal. `verdict` and `marks` are None until they are stored.
+
+    `row` and `num` are its first row and number of rows. Both are 0 until the verdict is stored.
+    """
 
     nonce: bytes
     row: int
@@ -82,7 +86,7 @@ class Log:
     low, mark, end : int
         H, W, and the next position.
     row, second : int
-        The next row, and the server's clock in seconds.
+        The first row after the stored verdicts, and the server's clock in seconds.
     version : bytes
         Version of the confirmed marks.
     confirmed : list of bytes
@@ -129,10 +133,13 @@ class Log:
         """Return the chain value before a position, or None if it is not known."""
         return self.chains[position - self.low] if self.low <= position <= self.end else None
 
-    @property
-    def row_at_mark(self) -> int:
-        """The first row after the operations below W."""
-        return self.row if self.mark == self.end else self.there(self.mark).row
+    def row_at(self, position: int) -> int:
+        """Return the first row of an operation, or of the next one. All earlier verdicts must be stored."""
+        before = self.at(position - 1)
+        if before is not None:
+            return before.row + before.num
+        operation = self.at(position)
+        return self.row if operation is None or operation.verdict is None else operation.row
 
 
 class Reply(NamedTuple):
@@ -250,20 +257,19 @@ class LogServer:
         there = [at for at in pending if low <= at < start]
         for position, verdict, marks in zip(there, items[1::3], items[2::3], strict=False):
             before = operations[position - low]
-            kept = before.verdict if verdict == b"" else verdict
-            operations[position - low] = before._replace(verdict=kept, marks=marks)
+            operations[position - low] = _with_verdict(before._replace(marks=marks), verdict, before)
         items = items[3 * len(there) :]
         for at in range(0, len(items), 3):
             packed, verdict, marks = items[at : at + 3]
-            nonce, row_of, num, second_of, kind, writer = _HEAD.unpack_from(packed)
+            nonce, _, second_of, kind, writer = _HEAD.unpack_from(packed)
             payload = packed[_HEAD.size :]
             before = known.at(start + at // 3) if known is not None else None
             if not payload or verdict == b"":
                 if before is None or before.nonce != nonce:
                     return None
                 payload = payload or before.payload
-                verdict = before.verdict if verdict == b"" else verdict
-            operations.append(Operation(nonce, row_of, num, second_of, kind, writer, payload, verdict, marks))
+            operation = Operation(nonce, 0, 0, second_of, kind, writer, payload, None, marks)
+            operations.append(_with_verdict(operation, verdict, before))
             chains.append(next_chain(chains[-1], nonce))
         if low + len(operations) != end or chains[-1] != chain:
             return None
@@ -274,6 +280,16 @@ class LogServer:
         else:
             return None
         return Log(low, mark, row, int(second), version, marks, operations, chains)
+
+
+def _with_verdict(operation: Operation, packed: bytes | None, known: Operation | None) -> Operation:
+    """Return an operation with its stored verdict. Empty bytes stand for the verdict that is known."""
+    if packed is None:
+        return operation._replace(row=0, num=0, verdict=None)
+    if packed == b"" and known is not None:
+        return operation._replace(row=known.row, num=known.num, verdict=known.verdict)
+    row, num = _ROWS.unpack_from(packed)
+    return operation._replace(row=row, num=num, verdict=packed[_ROWS.size :])
 
 
 def packed_loss(loss: Loss) -> bytes:

@@ -59,7 +59,7 @@ class Rule(Protocol):
         """Return the answer to the caller."""
 
     def num_rows(self, payload: bytes) -> int:
-        """Return the number of rows that an operation takes."""
+        """Return the largest number of rows that an operation can take."""
 
     def counts(self, verdict: bytes) -> tuple[int, int, int]:
         """Return how many documents a verdict adds, how many of them are new, and how many it removes."""

@@ -1,0 +1,288 @@
+"""Moves between a directory, a server, a cluster and a file."""
+
+import json
+import secrets
+import shutil
+import tempfile
+import time
+
+import pytest
+
+import likewise
+from likewise import _native
+from likewise.errors import InvalidInput, StoreError
+from likewise.index import move
+from likewise.index.redis.cluster import filling
+from likewise.index.redis.cluster.client import Client, Options
+from likewise.redis import RedisIndex
+from tests.command import likewise_command
+from tests.index.moving.scenes import EXPECTED, SCENES, assert_goes_on, assert_same, fill, texts
+from tests.index.redis.cluster.servers import Cluster
+from tests.index.store.clocks import clocked
+
+BUSY = Options(bound=8, horizon=2, advance_every=2, tidy_every=3)
+
+
+@pytest.fixture(scope="module")
+def cluster(program):
+    folder = tempfile.mkdtemp(prefix="likewise-cluster-")
+    started = Cluster(program, folder)
+    yield started
+    started.close()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(autouse=True)
+def busy(monkeypatch):
+    monkeypatch.setattr(RedisIndex, "_options", BUSY)
+    monkeypatch.setattr(filling, "_LEAST_EXPECTED", EXPECTED)
+
+
+class Place:
+    """Where an index is: a directory, or a prefix on servers."""
+
+    def __init__(self, kind, url, folder):
+        self.kind, self.prefix = kind, secrets.token_hex(4)
+        self.at = str(folder / self.prefix) if url is None else url
+
+    def make(self, recipe, **options):
+        if self.kind == "directory":
+            return likewise.Index(self.at, recipe, threads=1, **options)
+        return RedisIndex(self.at, recipe, prefix=self.prefix, expected=EXPECTED, threads=1, **options)
+
+    def open(self):
+        if self.kind == "directory":
+            return likewise.Index(self.at, threads=1)
+        return RedisIndex(self.at, prefix=self.prefix, threads=1)
+
+
+@pytest.fixture
+def place(running, tmp_path, request):
+    def at(kind):
+        if kind == "cluster":
+            return Place(kind, request.getfixturevalue("cluster").url, tmp_path)
+        return Place(kind, running.url if kind == "server" else None, tmp_path)
+
+    return at
+
+
+def moved(source, destination, **options):
+    return move(source.at, destination.at, prefix=source.prefix, to_prefix=destination.prefix, **options)
+
+
+@pytest.mark.parametrize("name", SCENES)
+@pytest.mark.parametrize(
+    ("source", "destination"),
+    [("directory", "server"), ("server", "directory"), ("server", "server"), ("server", "cluster")]
+    + [("directory", "cluster"), ("cluster", "directory"), ("cluster", "server"), ("cluster", "cluster")],
+)
+def test_all_directions(place, name, source, destination):
+    first, second = place(source), place(destination)
+    with first.make(SCENES[name]) as index:
+        fill(index)
+        num = len(index)
+    assert moved(first, second) == (num, 0)
+    with first.open() as one, second.open() as other:
+        assert one.recipe.recipe_id == other.recipe.recipe_id
+        assert_goes_on(one, other)
+
+
+@pytest.mark.parametrize("name", ["distance", "minhash"])
+def test_through_a_file(place, name, tmp_path):
+    first, second = place("server"), place("server")
+    with first.make(SCENES[name], ttl=100_000) as index:
+        fill(index)
+        assert index.export(tmp_path / "out.parquet") == len(index)
+    move(tmp_path / "out.parquet", second.at, to_prefix=second.prefix)
+    with first.open() as one, second.open() as other:
+        assert other.stats["ttl_s"] == 100_000
+        assert_goes_on(one, other)
+
+
+def test_an_index_with_texts_moves_without_them(place, tmp_path):
+    for name in ("distance", "minhash"):
+        first, second = place("directory"), place("server")
+        with first.make(SCENES[name], store="text") as index:
+            fill(index)
+        moved(first, second)
+        with first.open() as one, second.open() as other:
+            assert_goes_on(one, other)
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_documents_expire_as_if_they_had_always_been_there(place, back, tmp_path):
+    now = int(time.time())
+    first, second = place("directory"), place("server")
+    text = texts(40, 3)
+    leader = " ".join(f"w{i}" for i in range(60))
+    with clocked(_native.ManualClock(now - 10_000)) as clock:
+        with first.make(SCENES["minhash"], ttl=8_000) as index:
+            index.add_batch(["old", "leader"], ["something else entirely " * 20, leader])
+            clock.pass_time(5_000)
+            index.add("member", leader)
+            index.add_batch([f"doc-{i}" for i in range(40)], text)
+            clock.pass_time(5_000)
+            index.add("leader", "now another text " * 20)
+        moved(first, second)
+        if back:
+            third = place("directory")
+            moved(second, third)
+            second = third
+        with first.open() as one, second.open() as other:
+            assert "old" not in other
+            # A directory lets documents expire at the next addition.
+            assert said(one.add("later", leader)) == said(other.add("later", leader))
+            assert other.group("member") == one.group("member")
+            assert other.group("member").is_leader_gone
+            assert other.get("member") == one.get("member")
+            assert list(other.ids()) == list(one.ids())
+
+
+def said(verdict):
+    return verdict.is_new, verdict.kept_id, verdict.similarity
+
+
+@pytest.mark.parametrize("source", ["directory", "server"])
+def test_an_empty_index_moves(place, source):
+    first, second = place(source), place("server")
+    first.make(SCENES["minhash"], ttl=9).close()
+    assert moved(first, second) == (0, 0)
+    with second.open() as index:
+        assert (len(index), index.stats["ttl_s"]) == (0, 9)
+        assert index.add("a", "one fine day in spring").is_new
+
+
+class Stopped(Exception):
+    """The move ends here, as after a kill."""
+
+
+def stop_after(monkeypatch, num):
+    real = Client.operate
+    parts = iter(range(num))
+
+    def operate(client, kind, payload):
+        if next(parts, None) is None:
+            raise Stopped
+        return real(client, kind, payload)
+
+    monkeypatch.setattr(Client, "operate", operate)
+
+
+def many(first):
+    with first.make(SCENES["distance"]) as index:
+        index.add_batch([f"doc-{i}" for i in range(5_000)], texts(5_000, 4))
+
+
+@pytest.mark.parametrize("source", ["directory", "server"])
+def test_an_interrupted_move_continues(place, monkeypatch, source):
+    first, second = place(source), place("server")
+    many(first)
+    with monkeypatch.context() as patched:
+        stop_after(patched, 1)
+        with pytest.raises(Stopped):
+            moved(first, second)
+    with pytest.raises(StoreError, match="incomplete.*likewise index move"):
+        second.open()
+    with pytest.raises(StoreError, match="incomplete"):
+        RedisIndex(second.at, SCENES["distance"], prefix=second.prefix)
+    result = moved(first, second)
+    assert result.num_documents == 5_000
+    assert 0 < result.num_continued < 5_000
+    with first.open() as one, second.open() as other:
+        assert_same(one, other)
+        assert other.verify(full=True) == []
+
+
+def test_an_interrupted_move_of_another_state_is_refused(place, monkeypatch):
+    first, second = place("server"), place("server")
+    many(first)
+    with monkeypatch.context() as patched:
+        stop_after(patched, 1)
+        with pytest.raises(Stopped):
+            moved(first, second)
+    with first.open() as index:
+        index.remove("doc-17")
+    with pytest.raises(StoreError, match="part of a move from .*; delete the keys that begin with"):
+        moved(first, second)
+
+
+def test_a_source_that_changes_is_an_error(place, monkeypatch):
+    first, second = place("server"), place("server")
+    many(first)
+    real = filling.ServerDestination.add
+
+    def add(destination, documents):
+        monkeypatch.setattr(filling.ServerDestination, "add", real)
+        with first.open() as index:
+            index.add("late", "a document that arrives during the move")
+        real(destination, documents)
+
+    monkeypatch.setattr(filling.ServerDestination, "add", add)
+    with pytest.raises(StoreError, match="changed while it was read"):
+        moved(first, second)
+    with pytest.raises(StoreError, match="incomplete"):
+        second.open()
+
+
+def test_existing_indexes_are_refused(place):
+    first, second = place("directory"), place("server")
+    many(first)
+    second.make(SCENES["minhash"]).close()
+    with pytest.raises(InvalidInput, match="already has an index"):
+        moved(first, second)
+    with pytest.raises(InvalidInput, match="no index with this prefix"):
+        move(second.at, place("directory").at, prefix=secrets.token_hex(4))
+
+
+def test_an_id_that_occurs_twice_is_refused(place):
+    """A file of another tool may have one; the operation is not applied."""
+    second = place("server")
+    with likewise.Index.in_memory(SCENES["distance"]) as index:
+        index.add("a", "one fine day in spring")
+        source = index.stored()
+        fill_ = filling.ServerDestination(second.at, second.prefix, source)
+        with fill_:
+            (documents,) = source.batches()
+            fill_.add(fill_.kept(documents))
+            with pytest.raises(InvalidInput, match="occurs twice, or its document is not the next one"):
+                fill_.add(fill_.kept(documents))
+
+
+def test_restored_documents_are_still_in_the_tail_of_later_operations(place, monkeypatch):
+    """If a failover drops the moves of W, later decisions read restored documents from the log."""
+    first, second = place("directory"), place("server")
+    with first.make(SCENES["minhash"]) as index:
+        fill(index)
+    monkeypatch.setattr(RedisIndex, "_options", Options())
+    monkeypatch.setattr(Client, "settle", lambda self, **_: self.log())
+    monkeypatch.setattr(Client, "_after", lambda *_: None)
+    monkeypatch.setattr(filling, "Options", lambda: Options())
+    moved(first, second)
+    with first.open() as one, second.open() as other:
+        assert other.stats["num_unconfirmed"] > 0
+        documents = texts(60, 9)
+        assert one.neighbors_batch(documents, 5) == other.neighbors_batch(documents, 5)
+        ids = [f"new-{i}" for i in range(60)]
+        assert one.add_batch(ids, documents).kept_ids == other.add_batch(ids, documents).kept_ids
+        for doc_id in list(one.ids())[::40]:
+            assert one.remove(doc_id) == other.remove(doc_id)
+        assert_same(one, other)
+
+
+def test_the_commands(place, tmp_path):
+    first, second = place("server"), place("server")
+    with first.make(SCENES["minhash"]) as index:
+        fill(index)
+
+    def run(*arguments):
+        ran = likewise_command("index", *arguments, cwd=tmp_path)
+        assert ran.status == 0, ran.err
+        return ran
+
+    run("export", "--url", first.at, "--prefix", first.prefix, "-o", "out.parquet")
+    run("import", "out.parquet", "--url", second.at, "--prefix", second.prefix, "--expected", "5000")
+    run("move", second.at, "back.lw", "--prefix", second.prefix)
+    stats = json.loads(run("stats", "--url", second.at, "--prefix", second.prefix).out)
+    assert stats["expected"] == 5000
+    with first.open() as one, likewise.Index(tmp_path / "back.lw") as other:
+        assert_goes_on(one, other, num=50)
