@@ -146,7 +146,7 @@ def test_sketches_serve_as_texts_but_for_short_ones(open_index):
     assert not index.check_and_add_batch(["c"], sketches[:1]).added[0]
     with pytest.raises(InvalidInput, match="a different text"):
         index.add("a", long.replace("word7 ", "other "))
-    with pytest.raises(InvalidInput, match="pass the text"):
+    with pytest.raises(InvalidInput, match="pass its text"):
         index.check_batch(likewise.sketch([long, "two words"], index.recipe))
     with pytest.raises(RecipeMismatch, match="shingle"):
         index.check_batch(likewise.sketch([long], RECIPE))
@@ -216,7 +216,7 @@ def test_damage_is_found(open_index, running, name, kinds):
 @pytest.mark.parametrize("name", ["simhash", "minhash-default", "simhash-cosine", "minhash-log-count"])
 def test_facts_and_export(open_index, tmp_path, name):
     recipe = RECIPES[name].replace(keep="first")
-    index = open_index(recipe)
+    index = open_index(recipe, expected=2000)
     ids = [f"doc-{i}" for i in range(len(TEXTS))]
     index.add_batch(ids, TEXTS)
     index.remove("doc-3")

@@ -100,7 +100,7 @@ def test_of_two_clients_with_one_page_one_is_new_while_others_remove(open_index,
 
 def test_threads_share_one_client(open_index):
     index = open_index(RECIPE)
-    texts = [f"{i} " + " ".join(f"page{i % 8}word{j}" for j in range(90)) for i in range(40)]
+    texts = [" ".join(f"page{i % 8}word{j}" for j in range(90)) for i in range(40)]
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         verdicts = list(pool.map(lambda i: index.check_and_add(f"doc-{i}", texts[i]), range(40)))
     assert sum(verdict.is_new for verdict in verdicts) == 8

@@ -124,7 +124,7 @@ class Client:
         self._counter = 0
         self._answered: deque[Answered] = deque()
         self._num_ids = 0
-        self._is_complete = True
+        self._forgotten: Answered | None = None
         self._seen: dict[bytes, float] = {}
         self._rests_until = 0.0
         self._beyond: str | None = None
@@ -252,8 +252,8 @@ class Client:
         self._answered.append(answered)
         self._num_ids += max(1, len(answered.doc_ids))
         while self._num_ids > MAX_IDS and len(self._answered) > 1:
-            self._num_ids -= max(1, len(self._answered.popleft().doc_ids))
-            self._is_complete = False
+            self._forgotten = self._answered.popleft()
+            self._num_ids -= max(1, len(self._forgotten.doc_ids))
 
     def _raise_lost(self) -> NoReturn:
         """Raise LostWrites for answers that the log no longer contains, and forget them."""
@@ -271,8 +271,11 @@ class Client:
             self._num_ids -= max(1, len(one.doc_ids))
         doc_ids = [doc_id for one in lost if one.kind == ADD for doc_id in one.doc_ids]
         removed = [doc_id for one in lost if one.kind == REMOVE for doc_id in one.doc_ids]
-        is_complete = bool(self._answered) or self._is_complete
-        since_s = self._answered[-1].second if self._answered else None
+        left, is_complete = self._answered[-1] if self._answered else self._forgotten, True
+        if left is not None and left is self._forgotten and self._log.ask("begin", *left[:2]).status == GONE_BACK:
+            left = self._forgotten = None
+            is_complete = False
+        since_s = None if left is None else left.second
         raise LostWrites(self._place, [*dict.fromkeys(doc_ids)], removed, since_s, is_complete)
 
     def _after(self, log: Log, position: int) -> None:

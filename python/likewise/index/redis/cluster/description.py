@@ -168,12 +168,10 @@ def _checked(place: str, stored: dict[bytes, bytes], wanted: Wanted, options: Op
             f"{RULE}, and all clients need the same"
         )
     recipe = _recipe(place, stored, wanted.recipe)
-    found = {
-        "ttl": int(stored[b"ttl_s"]) if b"ttl_s" in stored else None,
-        "durability": stored[b"durability"].decode(),
-        "partitions": int(stored[b"partitions"]),
-        "expected": int(stored[b"expected"]),
-    }
+    ttl_s = int(stored[b"ttl_s"]) if b"ttl_s" in stored else None
+    expected, partitions = int(stored[b"expected"]), int(stored[b"partitions"])
+    durability = stored[b"durability"].decode()
+    found = {"ttl": ttl_s, "expected": expected, "partitions": partitions, "durability": durability}
     for name, value in found.items():
         given = getattr(wanted, name)
         if given is not None and given != value:
@@ -181,10 +179,10 @@ def _checked(place: str, stored: dict[bytes, bytes], wanted: Wanted, options: Op
     return Description(
         recipe,
         stored[b"plan"],
-        int(stored[b"expected"]),
-        int(stored[b"partitions"]),
-        found["ttl"],
-        stored[b"durability"].decode(),
+        expected,
+        partitions,
+        ttl_s,
+        durability,
         options._replace(**{name: int(stored[name.encode()]) for name in _SHARED_OPTIONS}),
         stored[b"library"].decode(),
     )

@@ -46,7 +46,8 @@ def listed(client: Client, rule: _native.ClusterRule) -> Iterator[Listed]:
     log = client.log()
     for row in range(0, log.row, _ROWS_A_LIST):
         yield from client.ask(rule.listing(row, min(_ROWS_A_LIST, log.row - row)))
-    if client.log().chain(log.end) not in (None, log.chains[-1]):
+    now = client.log()
+    if now.end < log.end or now.chain(log.end) not in (None, log.chains[-1]):
         raise StoreError("the servers restarted from older data during the read; repeat the call")
 
 
