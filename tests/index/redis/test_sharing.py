@@ -165,6 +165,28 @@ def test_what_is_too_old_is_forgotten_and_who_still_names_it(open_index):
     assert index.verify(full=True) == []
 
 
+@pytest.mark.parametrize("name", ["simhash", "minhash-default", "simhash-cosine"])
+def test_what_is_too_old_gives_its_memory_back(open_index, running, name):
+    index = open_index(RECIPES[name].replace(keep="first"), ttl=1, expected=2000, partitions=3)
+    texts = planted()[:192]
+    index.add_batch([f"old-{i}" for i in range(192)], texts)
+    before = running.client.dbsize()
+    until = time.monotonic() + LIMIT_S
+    # Only after twice the age limit: a document may be named by a duplicate for that long.
+    while running.client.dbsize() > before / 4:
+        assert time.monotonic() < until
+        time.sleep(0.3)
+        index.compact()
+    assert running.client.keys(b"{" + index._prefix + b".*}.r*") == []
+    assert len(index) == 0
+    # One operation, in which nothing expires.
+    found = index.add_batch([f"new-{i}" for i in range(192)], texts)
+    with likewise.Index.in_memory(index.recipe) as fresh:
+        expected = fresh.add_batch([f"new-{i}" for i in range(192)], texts)
+    assert list(map(evidence, found)) == list(map(evidence, expected))
+    assert index.verify(full=True) == []
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_child_opens_its_own(open_index):
     index = open_index(RECIPE)

@@ -473,9 +473,13 @@ class RedisIndex:
         return upkeep.findings(self._nodes, self._prefix, self._client, self._rule, self._description, full=full)
 
     def compact(self) -> None:
-        """Complete unfinished operations, make their effects final, and shorten the log."""
+        """Complete unfinished operations, make their effects final, and shorten the log.
+
+        With a `ttl`, this also deletes what documents used that arrived more than twice as long ago: a duplicate that
+        has not expired may name a kept document that has. It reads all keys of the index.
+        """
         self._check(writes=True)
-        self._client.settle(is_full=True)
+        upkeep.compact(self._nodes, self._prefix, self._client, self._rule, self._description)
 
     def export(self, path: str | Path) -> int:
         """Write all documents as JSON Lines, in order of arrival, and return their number.
