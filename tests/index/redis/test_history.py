@@ -7,7 +7,7 @@ import pytest
 
 import likewise
 from likewise.errors import LostWrites, StoreError
-from likewise.index.redis.cluster import client, upkeep
+from likewise.index.redis import client, upkeep
 from likewise.redis import RedisIndex
 from tests.index.redis.test_sharing import replayed
 

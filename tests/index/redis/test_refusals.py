@@ -156,7 +156,7 @@ def test_sketches_serve_as_texts_but_for_short_ones(open_index):
 
 
 def test_batches_larger_than_a_transaction(open_index, monkeypatch):
-    monkeypatch.setattr("likewise.index.redis.cluster.index.MAX_BATCH", 7)
+    monkeypatch.setattr("likewise.index.redis.index.MAX_BATCH", 7)
     texts = (f"{i % 30} " + " ".join(f"page{i % 30}word{j}" for j in range(90)) for i in range(50))
     index = open_index(RECIPE)
     verdicts = index.check_and_add_batch((f"doc-{i}" for i in range(50)), texts)

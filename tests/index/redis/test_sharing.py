@@ -10,7 +10,7 @@ import pytest
 
 import likewise
 from likewise.errors import ForkedError, StoreError
-from likewise.index.redis.cluster.client import Options
+from likewise.index.redis.client import Options
 from likewise.redis import RedisIndex
 from tests.index.store.conformance import TEXTS, evidence, said
 from tests.index.store.model import ModelIndex

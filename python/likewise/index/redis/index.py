@@ -14,11 +14,11 @@ from likewise.errors import InvalidInput, StoreError
 from likewise.index.erasing import NOT_ON_A_SERVER
 from likewise.index.ids import as_stored, check_lengths, paired, rows_from
 from likewise.index.opening import check_nearest, named_recipe
-from likewise.index.redis.cluster import upkeep
-from likewise.index.redis.cluster.client import Client, Options
-from likewise.index.redis.cluster.description import Wanted, checked_prefix, open_description, parts_of
-from likewise.index.redis.cluster.log import ADD, REMOVE, LogServer, Loss
-from likewise.index.redis.cluster.nodes import Nodes
+from likewise.index.redis import upkeep
+from likewise.index.redis.client import Client, Options
+from likewise.index.redis.description import Wanted, checked_prefix, open_description, parts_of
+from likewise.index.redis.log import ADD, REMOVE, LogServer, Loss
+from likewise.index.redis.nodes import Nodes
 from likewise.index.verdicts import Document, Group, Neighbor, Removal, Verdict, Verdicts
 from likewise.recipe.given import GivenRecipe, RecipeFields
 from likewise.recipe.recipe import Recipe

@@ -9,11 +9,11 @@ from typing import Any
 from likewise import _native
 from likewise.checks import counted
 from likewise.errors import StoreError
-from likewise.index.redis.cluster.client import Client
-from likewise.index.redis.cluster.description import Description
-from likewise.index.redis.cluster.log import Log, LogServer, Loss, marks_of
-from likewise.index.redis.cluster.nodes import Nodes
-from likewise.index.redis.cluster.partition import PARTITION_KEYS, Entry, Partitions, entry_of
+from likewise.index.redis.client import Client
+from likewise.index.redis.description import Description
+from likewise.index.redis.log import Log, LogServer, Loss, marks_of
+from likewise.index.redis.nodes import Nodes
+from likewise.index.redis.partition import PARTITION_KEYS, Entry, Partitions, entry_of
 from likewise.recipe.methods import MinHash
 
 # Row, id, second of arrival; sketch and number of features; id of the kept document, and similarity and distance.

@@ -2,8 +2,8 @@
 
 from typing import Any, NamedTuple
 
-from likewise.index.redis.cluster.log import Operation
-from likewise.index.redis.cluster.nodes import Nodes, Request, Script
+from likewise.index.redis.log import Operation
+from likewise.index.redis.nodes import Nodes, Request, Script
 
 _NAMES = ("head", "marks", "journal", "changes")
 PARTITION_KEYS = frozenset(name.encode() for name in _NAMES)

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Any, NamedTuple, NoReturn
 
 from likewise.errors import InvalidInput, InvalidParameter, LostWrites, StoreError
-from likewise.index.redis.cluster.log import (
+from likewise.index.redis.log import (
     ADD,
     BEHIND,
     CONFLICT,
@@ -31,9 +31,9 @@ from likewise.index.redis.cluster.log import (
     packed_loss,
     packed_marks,
 )
-from likewise.index.redis.cluster.nodes import Nodes
-from likewise.index.redis.cluster.partition import CLASH, OLD, STALE, Entry, Partitions, Reply, entry_of
-from likewise.index.redis.cluster.rule import Decided, Rule
+from likewise.index.redis.nodes import Nodes
+from likewise.index.redis.partition import CLASH, OLD, STALE, Entry, Partitions, Reply, entry_of
+from likewise.index.redis.rule import Decided, Rule
 
 # Number of acknowledged ids that a client remembers, so that it can name lost ones.
 MAX_IDS = 50_000

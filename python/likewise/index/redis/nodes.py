@@ -53,7 +53,7 @@ class Script(NamedTuple):
     @classmethod
     def read(cls, name: str) -> "Script":
         """Return a script of this package."""
-        source = files("likewise.index.redis.cluster").joinpath(f"{name}.lua").read_bytes()
+        source = files("likewise.index.redis").joinpath(f"{name}.lua").read_bytes()
         return cls(source, hashlib.sha1(source, usedforsecurity=False).hexdigest())
 
 

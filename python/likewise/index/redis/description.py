@@ -8,9 +8,9 @@ from likewise.checks import check_choice, check_integer
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch, StoreError
 from likewise.index.companions import NAMES, companions_of, with_companions
 from likewise.index.opening import check_recipe, check_store, check_ttl, recipe_parts
-from likewise.index.redis.cluster.client import Options
-from likewise.index.redis.cluster.log import LogServer
-from likewise.index.redis.cluster.nodes import Nodes
+from likewise.index.redis.client import Options
+from likewise.index.redis.log import LogServer
+from likewise.index.redis.nodes import Nodes
 from likewise.recipe.recipe import Recipe
 
 FORMAT = 1
