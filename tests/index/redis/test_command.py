@@ -37,7 +37,7 @@ def documents(tmp_path):
     [
         ("--method", "simhash", "--within", "5", "--shingle", "1"),
         ("--method", "simhash", "--within", "12", "--bits", "128", "--shingle", "1"),
-        ("--method", "simhash", "--threshold", "0.8"),
+        ("--method", "simhash", "--threshold", "0.8", "--expected", "1000"),
         ("--method", "minhash", "--threshold", "0.7", "--measure", "containment"),
         (),
     ],

@@ -7,8 +7,8 @@ import struct
 import pytest
 
 from likewise.errors import StoreError
-from likewise.index.redis.cluster.log import MARK, START, LogServer, Loss, packed_loss
-from likewise.index.redis.cluster.nodes import Nodes
+from likewise.index.redis.log import MARK, START, LogServer, Loss, packed_loss
+from likewise.index.redis.nodes import Nodes
 from tests.index.store import cluster_model as cluster
 from tests.index.store.cluster_model import ADD, REMOVE, Log, Options
 

@@ -12,8 +12,8 @@ import time
 from pathlib import Path
 
 from likewise.errors import LostWrites, StoreError
-from likewise.index.redis.cluster.client import BeyondRepair, Options
-from likewise.index.redis.cluster.nodes import Nodes
+from likewise.index.redis.client import BeyondRepair, Options
+from likewise.index.redis.nodes import Nodes
 from tests.index.redis.cluster.history import NUM_IDS, Checked, History, Recording, Said, Seen
 from tests.index.redis.cluster.model_rule import ModelRule
 from tests.index.store.cluster_model import ADD, REMOVE, TEXTS

@@ -14,7 +14,7 @@ import re
 import threading
 import time
 import urllib.parse
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.resources import files
 from typing import Any, NamedTuple, TypeAlias
 
@@ -58,7 +58,7 @@ class Script(NamedTuple):
     @classmethod
     def read(cls, name: str) -> "Script":
         """Return a script of this package."""
-        return cls.of(files("likewise.index.redis.cluster").joinpath(f"{name}.lua").read_bytes())
+        return cls.of(files("likewise.index.redis").joinpath(f"{name}.lua").read_bytes())
 
 
 class Request(NamedTuple):
@@ -291,6 +291,18 @@ class Nodes:
             place = address if isinstance(address, str) else "{}:{}".format(*address)
             found.append((place, dict(line.split(":", 1) for line in lines if ":" in line)))
         return found
+
+    def scan(self, address: Address, pattern: bytes) -> Iterator[list[bytes]]:
+        """Yield the keys of a master that match a pattern, in parts."""
+        cursor: Any = 0
+        while True:
+            try:
+                cursor, keys = self.command(address, "SCAN", cursor, "MATCH", pattern, "COUNT", 1000)
+            except (refusals.RedisError, OSError) as error:
+                raise self._error(error) from error
+            yield keys
+            if not int(cursor):
+                return
 
     # Calls.
 
