@@ -77,6 +77,8 @@ pub enum Answer {
     Group(String, bool, Vec<String>),
     /// Row, id and second of arrival of documents, in order of arrival.
     List(Vec<(u32, String, u64)>),
+    /// Why no decision was possible; nothing was changed.
+    Rejected(String),
 }
 
 const HAS_VERDICT: u8 = 1;
@@ -151,6 +153,10 @@ impl Answer {
                     packed.raw(&second.to_le_bytes());
                     packed.counted(id.as_bytes());
                 }
+            }
+            Answer::Rejected(reason) => {
+                packed.push(8);
+                packed.raw(reason.as_bytes());
             }
             Answer::Group(leader, is_gone, members) => {
                 packed.push(6);
@@ -250,6 +256,7 @@ impl Answer {
                 });
                 Answer::List(all.collect::<Result<_, Error>>()?)
             }
+            8 => Answer::Rejected(String::from_utf8_lossy(unpack.rest()).into_owned()),
             _ => return Err(Error::Unreadable),
         })
     }
@@ -290,7 +297,7 @@ fn unpack_decided(rules: &Rules, unpack: &mut Unpack<'_>) -> Result<Decided, Err
         false => None,
     };
     let levels = match has(HAS_LEVELS) {
-        true => unpack_levels(unpack)?,
+        true => unpack_levels(rules, unpack)?,
         false => Vec::new(),
     };
     let reference = match has(HAS_REFERENCE) {

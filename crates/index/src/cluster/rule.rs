@@ -108,6 +108,11 @@ impl ClusterRule {
         pack_rows(rows)
     }
 
+    /// The verdict on an operation on which no decision is possible.
+    pub fn rejected(&self, reason: &str) -> Vec<u8> {
+        Answer::Rejected(reason.to_owned()).pack(self.rules())
+    }
+
     /// Reads an operation.
     ///
     /// # Errors

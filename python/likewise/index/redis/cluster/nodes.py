@@ -253,11 +253,14 @@ class Nodes:
         return self._slots or []
 
     def check(self) -> None:
-        """Raise StoreError if a master is too old, or may evict keys when it is full."""
-        for address in self.addresses:
+        """Raise StoreError if a node is too old, or may evict keys when it is full. A replica may become a master."""
+        masters = self.addresses
+        for address in dict.fromkeys([*masters, *self._known]):
             try:
                 lines = self.command(address, "INFO").decode(errors="replace").splitlines()
             except (refusals.RedisError, OSError) as error:
+                if address not in masters:
+                    continue
                 raise self._error(error) from error
             info = dict(line.split(":", 1) for line in lines if ":" in line)
             version = tuple(int(part) for part in info.get("redis_version", "0").split(".")[:2])
