@@ -427,6 +427,12 @@ impl ClusterRule {
                 shown_verdicts(py, verdicts, has_distance)?.into_any()
             }
             Answer::Unknown => py.None().into_bound(py),
+            Answer::Rejected(reason) => {
+                return Err(Failure::Store {
+                    class: "StoreError",
+                    message: reason,
+                });
+            }
             Answer::Removed(removed) => {
                 let was_kept = removed.record.verdict.is_none();
                 let (mut promoted, mut moved) = (Vec::new(), Vec::new());
@@ -493,6 +499,11 @@ impl ClusterRule {
                 (leader, is_gone, members).into_pyobject(py)?.into_any()
             }
         })
+    }
+
+    /// The verdict on an operation on which no decision is possible.
+    fn rejected<'py>(&self, py: Python<'py>, reason: &str) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.rule.rejected(reason))
     }
 
     /// Documents added, by how many more are kept, documents removed.

@@ -106,6 +106,8 @@ pub enum Answer {
     Restored(usize, usize),
     /// The document at this place cannot be restored, so that nothing was added.
     NotRestored(u32),
+    /// Why no decision was possible; nothing was changed.
+    Rejected(String),
 }
 
 const HAS_VERDICT: u8 = 1;
@@ -203,6 +205,10 @@ impl Answer {
             Answer::NotRestored(place) => {
                 packed.push(11);
                 packed.count(*place as usize);
+            }
+            Answer::Rejected(reason) => {
+                packed.push(12);
+                packed.raw(reason.as_bytes());
             }
             Answer::Group(leader, is_gone, members) => {
                 packed.push(6);
@@ -321,6 +327,7 @@ impl Answer {
             9 => Answer::Records(unpack_moved(rules, unpack)?),
             10 => Answer::Restored(unpack.count()?, unpack.count()?),
             11 => Answer::NotRestored(unpack.count()? as u32),
+            12 => Answer::Rejected(String::from_utf8_lossy(unpack.rest()).into_owned()),
             _ => return Err(Error::Unreadable),
         })
     }
@@ -361,7 +368,7 @@ fn unpack_decided(rules: &Rules, unpack: &mut Unpack<'_>) -> Result<Decided, Err
         false => None,
     };
     let levels = match has(HAS_LEVELS) {
-        true => unpack_levels(unpack)?,
+        true => unpack_levels(rules, unpack)?,
         false => Vec::new(),
     };
     let reference = match has(HAS_REFERENCE) {

@@ -3,12 +3,9 @@
 use std::collections::HashMap;
 
 use crate::cluster::bytes::Unpack;
-use crate::cluster::names::Name;
+use crate::cluster::names::{Name, REFERENCE_BYTES};
 use crate::cluster::record::Reference;
 use crate::error::Error;
-
-/// The name of a hash, and a field.
-type Field<'c> = (Vec<u8>, &'c [u8]);
 
 /// Changes that operations below the low mark made in a partition, and that are not in its strings yet.
 #[derive(Default)]
@@ -16,7 +13,7 @@ pub struct Changes<'c> {
     /// Entries by name: whether one enters or leaves, in order.
     entries: HashMap<Vec<u8>, Vec<(bool, &'c [u8])>>,
     /// Values by name and field; nothing of those deleted.
-    fields: HashMap<Field<'c>, Option<&'c [u8]>>,
+    fields: HashMap<Vec<u8>, HashMap<&'c [u8], Option<&'c [u8]>>>,
 }
 
 impl<'c> Changes<'c> {
@@ -28,16 +25,18 @@ impl<'c> Changes<'c> {
                 let (kind, name) = unpack.string()?.split_first().ok_or(Error::Unreadable)?;
                 let (name, part) = (name.to_vec(), unpack.string()?);
                 match kind {
+                    b'A' | b'D' if part.len() < REFERENCE_BYTES => return Err(Error::Unreadable),
                     b'A' | b'D' => {
                         let entries = changes.entries.entry(name).or_default();
                         entries.push((*kind == b'A', part));
                     }
                     b'S' => {
                         let value = unpack.string()?;
-                        changes.fields.insert((name, part), Some(value));
+                        let fields = changes.fields.entry(name).or_default();
+                        fields.insert(part, Some(value));
                     }
                     b'X' => {
-                        changes.fields.insert((name, part), None);
+                        changes.fields.entry(name).or_default().insert(part, None);
                     }
                     _ => return Err(Error::Unreadable),
                 }
@@ -54,29 +53,37 @@ impl<'c> Changes<'c> {
         let mut key = Vec::new();
         name.append_to(&mut key);
         let entries = self.entries.get(&key)?;
-        let mut patched = string.to_vec();
-        for (enters, entry) in entries {
-            let place = patched.chunks_exact(entry.len()).position(|e| e == *entry);
-            match (enters, place) {
-                (true, None) => patched.extend_from_slice(entry),
-                (false, Some(place)) => {
-                    patched.drain(place * entry.len()..(place + 1) * entry.len());
+        // The last change of an entry decides. All entries of a string have one length.
+        let mut left: HashMap<&[u8], bool> = HashMap::new();
+        for &(enters, entry) in entries {
+            left.insert(entry, enters);
+        }
+        let mut patched = Vec::with_capacity(string.len());
+        for entry in string.chunks_exact(entries[0].1.len()) {
+            match left.get_mut(entry) {
+                None => patched.extend_from_slice(entry),
+                Some(enters) => {
+                    if std::mem::take(enters) {
+                        patched.extend_from_slice(entry);
+                    }
                 }
-                _ => {}
+            }
+        }
+        for (_, entry) in entries {
+            if left.remove(entry) == Some(true) {
+                patched.extend_from_slice(entry);
             }
         }
         Some(patched)
     }
 
+    /// What a field was changed to, where it was: its value, or nothing where it was deleted.
     pub fn of_field(&self, name: Name, reference: Reference) -> Option<Option<&'c [u8]>> {
         if self.fields.is_empty() {
             return None;
         }
         let mut key = Vec::new();
         name.append_to(&mut key);
-        let field = reference.bytes();
-        let found = self.fields.iter();
-        let mut found = found.filter(|((name, of), _)| *name == key && **of == field);
-        found.next().map(|(_, value)| *value)
+        self.fields.get(&key)?.get(&reference.bytes()[..]).copied()
     }
 }

@@ -264,8 +264,13 @@ impl Names {
             let radius = u32::from(unpack.byte()?);
             keys.push(Key { mask, radius });
         }
-        let is_wide = keys.iter().any(|key| key.width() > 32);
-        if !(1..=32).contains(&hash_bits) || is_wide {
+        let is_wide = keys.iter().any(|key| {
+            let width = key.width();
+            width > 32 || (key.radius >= width && key.radius > 0)
+        });
+        let num_probes: f64 = keys.iter().map(Key::num_probes).sum();
+        let is_long = keys.len() > MAX_TABLES as usize || num_probes > MAX_PROBES as f64;
+        if !(1..=32).contains(&hash_bits) || is_wide || is_long {
             return Err(Error::Unreadable);
         }
         let plan = match rules.method {

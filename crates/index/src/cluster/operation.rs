@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use likewise_core::features::Shape;
+
 use crate::cluster::bytes::{Pack, Unpack};
 use crate::cluster::moved::{MovedDocument, unpack_moved};
 use crate::cluster::record::{pack_set, unpack_set};
@@ -177,6 +179,9 @@ impl Operation {
         let (mut features, mut weights) = (Vec::new(), Vec::new());
         for _ in 0..num {
             let head = unpack.byte()?;
+            if head >> 1 > Shape::Empty as u8 {
+                return Err(Error::Unreadable);
+            }
             let num_features = unpack.count()? as u32;
             let sketch = unpack.raw(rules.sketch_bytes())?;
             let text_digest = match flags & HAS_TEXTS {

@@ -28,6 +28,9 @@ use crate::rules::Method;
 use likewise_core::features::Shape;
 use likewise_disk::store::Content;
 
+/// The last level of a band's buckets.
+const LAST_LEVEL: u32 = 2;
+
 /// An operation that was decided, and whose effects servers may not show yet.
 #[derive(Debug, Clone, Copy)]
 pub struct Past<'p> {
@@ -444,7 +447,7 @@ impl Reading {
             let Some(reference) = reference else {
                 let mut unpack = Unpack::new(value.unwrap_or_default());
                 while !unpack.is_empty() {
-                    let reference = Reference::of_entry(unpack.string()?);
+                    let reference = Reference::unpack(&mut Unpack::new(unpack.string()?))?;
                     let value = Some(unpack.string()?);
                     if self.counts(reference) {
                         let value = changes.of_field(name, reference).unwrap_or(value);
@@ -533,7 +536,7 @@ impl Reading {
                 let is_marked = string
                     .chunks_exact(HASH_ENTRY)
                     .any(|entry| entry[..4] == mark && self.counts(Reference::of_entry(entry)));
-                if is_marked {
+                if is_marked && level < LAST_LEVEL {
                     self.marks.insert((name, hash));
                     let sketch = &self.probes[probe as usize].sketch;
                     let key = self.keys.of(sketch, band, level + 1);

@@ -6,7 +6,7 @@ use likewise_disk::store::Evidence;
 use crate::cluster::bytes::{Pack, Unpack};
 use crate::cluster::names::REFERENCE_BYTES;
 use crate::error::Error;
-use crate::rules::Rules;
+use crate::rules::{Method, Rules};
 use crate::state::in_memory::{COLLAPSED, MemoryRow};
 
 /// The first bytes of the nonce of an operation: rows that are used again after a failover have another one.
@@ -147,10 +147,20 @@ pub fn pack_levels(levels: &[(u16, u8)], out: &mut Vec<u8>) {
 ///
 /// # Errors
 /// [`Error::Unreadable`].
-pub fn unpack_levels(unpack: &mut Unpack<'_>) -> Result<Vec<(u16, u8)>, Error> {
+pub fn unpack_levels(rules: &Rules, unpack: &mut Unpack<'_>) -> Result<Vec<(u16, u8)>, Error> {
+    let num_bands = match rules.method {
+        Method::Minhash { bands, .. } => bands,
+        Method::Simhash { .. } => 0,
+    };
     let num = unpack.count()?;
     (0..num)
-        .map(|_| Ok((unpack.u16()?, unpack.byte()?)))
+        .map(|_| {
+            let (band, level) = (unpack.u16()?, unpack.byte()?);
+            match u32::from(band) < num_bands {
+                true => Ok((band, level)),
+                false => Err(Error::Unreadable),
+            }
+        })
         .collect()
 }
 
@@ -230,7 +240,7 @@ impl Record {
             .then(|| Verdict::unpack(rules, &mut unpack))
             .transpose()?;
         let levels = match has(HAS_LEVELS) {
-            true => unpack_levels(&mut unpack)?,
+            true => unpack_levels(rules, &mut unpack)?,
             false => Vec::new(),
         };
         let id = std::str::from_utf8(unpack.rest()).map_err(|_| Error::Unreadable)?;
@@ -297,7 +307,7 @@ pub fn unpack_set(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::{Matching, Method};
+    use crate::rules::Matching;
     use likewise_core::sketch::Scheme;
     use likewise_core::verify::{Measure, Required};
     use likewise_disk::store::Keeps;
@@ -348,7 +358,11 @@ mod tests {
                 },
                 tag: [1, 2],
             };
-            for (verdict, levels) in [(None, vec![]), (Some(verdict), vec![(0, 1), (300, 3)])] {
+            let levels = match rules.method {
+                Method::Minhash { .. } => vec![(0, 1), (1, 3)],
+                Method::Simhash { .. } => vec![],
+            };
+            for (verdict, levels) in [(None, vec![]), (Some(verdict), levels)] {
                 let record = Record {
                     id: "Straße 7".to_owned(),
                     sketch: (0..8).collect(),

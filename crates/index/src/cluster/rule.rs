@@ -134,6 +134,11 @@ impl ClusterRule {
         ]
     }
 
+    /// The verdict on an operation on which no decision is possible.
+    pub fn rejected(&self, reason: &str) -> Vec<u8> {
+        Answer::Rejected(reason.to_owned()).pack(self.rules())
+    }
+
     /// Reads an operation.
     ///
     /// # Errors

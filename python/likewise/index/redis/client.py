@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, NoReturn
 from likewise.errors import InvalidInput, InvalidParameter, LostWrites, StoreError
 from likewise.index.redis.log import (
     ADD,
+    ANSWERED,
     BEHIND,
     CONFLICT,
     EXHAUSTED,
@@ -30,6 +31,8 @@ from likewise.index.redis.log import (
     marks_of,
     packed_loss,
     packed_marks,
+    packed_verdict,
+    verdict_of,
 )
 from likewise.index.redis.nodes import Nodes
 from likewise.index.redis.partition import CLASH, OLD, STALE, Entry, Partitions, Reply, entry_of
@@ -39,6 +42,10 @@ from likewise.index.redis.rule import Decided, Rule
 MAX_IDS = 50_000
 # The scripts keep 8,192 marks of each partition and 8,192 chain values: enough for the log and for upkeep in between.
 MAX_BOUND = 4096
+# Bytes of one operation or verdict. Redis limits one string to 512 MB.
+MAX_BYTES = 128 << 20
+# Operations whose effects are written again at once.
+_REPAIRED_AT_ONCE = 64
 _FIRST_PAUSE_S = 0.0005
 _LONGEST_PAUSE_S = 0.02
 _NOBODY = b"\0" * 8
@@ -70,6 +77,10 @@ class Options(NamedTuple):
 
 class BeyondRepair(StoreError):
     """The servers lost more than the log can restore."""
+
+
+class _Undecidable(Exception):
+    """The rule raised an error on an operation. Its cause is the error."""
 
 
 class Answered(NamedTuple):
@@ -146,8 +157,11 @@ class Client:
         BeyondRepair
             If the servers lost more than can be restored.
         StoreError
-            If a server cannot be reached, or the outcome of a removal that another client finished is unknown.
+            If a server cannot be reached, no decision is possible, or the outcome of a removal that another client
+            finished is unknown.
         """
+        if len(payload) > MAX_BYTES:
+            raise InvalidInput(f"a batch of {len(payload)} bytes is above {MAX_BYTES} bytes; use smaller batches")
         with self._turn():
             self._counter += 1
             while True:
@@ -169,26 +183,33 @@ class Client:
                 if status == LOST:
                     self._counter += 1
                     continue
-                position, nonce = more
-                log, operation = self._complete(log, position, nonce)
-                if operation is None:
-                    # A failover dropped it, or others finished and trimmed it. The ids of an addition show which.
-                    if kind == REMOVE and position < log.low:
-                        raise StoreError(
-                            f"the removal of {self.rule.ids(payload)} may or may not have been applied: the log does "
-                            "not contain it any more. Look up the id before you repeat the call"
-                        )
-                    continue
-                assert operation.verdict is not None
-                chain = log.chain(position + 1)
-                assert chain is not None
+                second = log.second
+                if status != ANSWERED:
+                    position, nonce = more
+                    log, operation = self._complete(log, position, nonce)
+                    if operation is not None:
+                        second = operation.second
+                        more = [position, log.chain(position + 1), packed_verdict(operation)]
+                    elif kind == ADD or position >= log.low:
+                        # A failover dropped it, or others finished and trimmed it. The ids of an addition show which.
+                        continue
+                    else:
+                        status, log, more = self._log.ask("answered", self._name, self._counter)
+                        if status != ANSWERED:
+                            raise StoreError(
+                                f"the removal of {self.rule.ids(payload)} may or may not have been applied: the log "
+                                "does not contain it any more. Look up the id before you repeat the call"
+                            )
+                position, chain, packed = more
+                row, _, verdict = verdict_of(packed)
                 doc_ids, refusal, answer = self.rule.ids(payload), None, None
                 try:
-                    answer = self.rule.answer(payload, operation.row, operation.verdict)
-                except InvalidInput as error:
-                    # Nothing was added, so nothing can be lost.
+                    answer = self.rule.answer(payload, row, verdict)
+                except (InvalidInput, StoreError) as error:
+                    # Nothing was changed, so nothing can be lost.
                     doc_ids, refusal = [], error
-                self._remember(Answered(position + 1, chain, doc_ids, kind, operation.second))
+                if chain:
+                    self._remember(Answered(position + 1, chain, doc_ids, kind, second))
                 self._after(log, position)
                 if refusal is not None:
                     raise refusal
@@ -213,7 +234,10 @@ class Client:
                         log = self._decide_next(log, end - 1)
                         continue
                     row = log.row_at(end)
-                    log, verdict = self._verdict(log, end, payload, row, second, _NOBODY)
+                    try:
+                        log, verdict = self._verdict(log, end, payload, row, second, _NOBODY)
+                    except _Undecidable as error:
+                        raise error.__cause__ or error from None
                     if verdict is not None:
                         return self.rule.answer(payload, row, verdict)
 
@@ -333,17 +357,16 @@ class Client:
             # WAIT covers only writes of its own connection, so marks stored by another client are stored again.
             if operation.marks is not None and is_own:
                 return log, operation
-            marks: Marks | bytes | None
             if operation.marks is None:
-                marks = self._write_effects(log, position, operation)
-                if marks is None or isinstance(marks, bytes):
+                written = self._write_effects(log, {position: operation})
+                if not isinstance(written, dict):
                     log = self._again()
-                    if marks is not None and log.has(position, nonce) and log.mark <= position:
+                    if written is not None and log.has(position, nonce) and log.mark <= position:
                         raise BeyondRepair(
                             f"operation {position} is final in a partition, and the log does not have its verdict"
                         )
                     continue
-                packed = packed_marks(marks)
+                packed = packed_marks(written[position])
             else:
                 packed = operation.marks
             status, log, _ = self._log.ask("written", position, nonce, packed, writes=True)
@@ -352,30 +375,35 @@ class Client:
             is_own = True
 
     def _write_effects(
-        self, log: Log, position: int, operation: Operation, only: Collection[int] | None = None
-    ) -> Marks | bytes | None:
-        """Return the marks of the writes, OLD if the position is below a fold, or None if it must be tried again."""
-        assert operation.verdict is not None
-        effects = [
-            of_part
-            for of_part in self.rule.effects(
+        self, log: Log, operations: dict[int, Operation], only: Collection[int] | None = None
+    ) -> dict[int, Marks] | bytes | None:
+        """Write the effects of operations, by position.
+
+        Return the marks by position, OLD if a position is below a fold, or None if it must be tried again.
+        """
+        parts, requests = [], []
+        for position, operation in operations.items():
+            assert operation.verdict is not None
+            for part, *rest in self.rule.effects(
                 operation.payload, operation.row, operation.second, operation.nonce, operation.verdict
-            )
-            if only is None or of_part[0] in only
-        ]
-        replies = self._partitions.call(
-            [self._partitions.write(part, position, operation.nonce, tuple(rest)) for part, *rest in effects]
-        )
-        for (part, *_), reply in zip(effects, replies, strict=True):
+            ):
+                if only is None or part in only:
+                    parts.append((position, part))
+                    requests.append(self._partitions.write(part, position, operation.nonce, tuple(rest)))
+        replies = self._partitions.call(requests)
+        marks: dict[int, Marks] = {position: {} for position in operations}
+        for (position, part), reply in zip(parts, replies, strict=True):
+            nonce = operations[position].nonce
             if reply.status == CLASH:
                 log = self._again()
                 self._check_depth(log, part, reply)
                 self._report(log, [(part, entry_of(reply.more[0]))])
                 return None
             # If the fold is of this history, it contains the operation, whose marks were lost.
-            if reply.status == OLD and not (log.has(position, operation.nonce) and _fits(log, reply)):
+            if reply.status == OLD and not (log.has(position, nonce) and _fits(log, reply)):
                 return OLD
-        return {part: reply.mark for (part, *_), reply in zip(effects, replies, strict=True)}
+            marks[position][part] = reply.mark
+        return marks
 
     def _decide_next(self, log: Log, limit: int) -> Log:
         """Decide and store the first operation without a verdict, up to position `limit`."""
@@ -386,7 +414,16 @@ class Client:
                 return self._again()
             self.num_helped += 1
         row = log.row_at(position)
-        log, verdict = self._verdict(log, position, operation.payload, row, operation.second, operation.nonce)
+        try:
+            log, verdict = self._verdict(log, position, operation.payload, row, operation.second, operation.nonce)
+            if verdict is not None and len(verdict) > MAX_BYTES:
+                raise _Undecidable(f"the verdict has {len(verdict)} bytes, above {MAX_BYTES} bytes")
+        except _Undecidable as error:
+            # An operation without a verdict would stop the log.
+            verdict = self.rule.rejected(
+                f"no decision is possible on operation {position} of client {operation.writer.hex()}, which changed "
+                f"nothing: {error.__cause__ or error}"
+            )
         if verdict is None:
             return log
         counts = self.rule.counts(verdict)
@@ -419,8 +456,13 @@ class Client:
             assert one.verdict is not None
             tail.append((at, one.nonce, one.kind, one.row, one.num, one.second, one.payload, one.verdict))
         below = b"".join(_BELOW.pack(one.nonce, one.row, one.num) for one in log.operations[: log.mark - log.low])
-        decision = self.rule.decide(payload, row, second, nonce, tail, log.row_at(log.mark), below)
-        while wanted := decision.wanted():
+        with _deciding():
+            decision = self.rule.decide(payload, row, second, nonce, tail, log.row_at(log.mark), below)
+        while True:
+            with _deciding():
+                wanted = decision.wanted()
+            if not wanted:
+                break
             replies = self._partitions.call(
                 [self._partitions.read(part, log.confirmed[part], tables, records) for part, tables, records in wanted]
             )
@@ -436,13 +478,15 @@ class Client:
                 stale += [(part, entry) for entry in map(entry_of, journal) if not log.has(*entry)]
                 changes = sorted((entry_of(field), packed) for field, packed in _pairs(flat) if field)
                 below_mark = [packed for entry, packed in changes if entry.position < log.mark]
-                decision.take(part, found, records, below_mark)
+                with _deciding():
+                    decision.take(part, found, records, below_mark)
             if stale:
                 now = self._again()
                 if self._report(now, stale) or any(entry.position < log.end for _, entry in stale):
                     return self._again(), None
                 # The stale entries are of operations that were appended after this view, so it ignores them.
-        return log, decision.verdict()
+        with _deciding():
+            return log, decision.verdict()
 
     # Losses.
 
@@ -501,11 +545,12 @@ class Client:
             _must_fit(self._again(), part, reply)
             return
         marks: list[bytes] = []
-        for position in range(reply.fold, log.mark):
-            found = self._write_effects(log, position, log.there(position), only=(part,))
-            if found is None or isinstance(found, bytes):
+        for start in range(reply.fold, log.mark, _REPAIRED_AT_ONCE):
+            some = range(start, min(log.mark, start + _REPAIRED_AT_ONCE))
+            found = self._write_effects(log, {position: log.there(position) for position in some}, only=(part,))
+            if not isinstance(found, dict):
                 return
-            marks += found.values()
+            marks += [mark for of_position in found.values() for mark in of_position.values()]
         reply = self._partitions.call([self._partitions.verify(part, marks)])[0]
         if not reply.more[0]:
             self.num_repaired += 1
@@ -553,9 +598,9 @@ class Client:
 
     def _write_again(self, log: Log, position: int, parts: Collection[int]) -> None:
         operation = log.there(position)
-        found = self._write_effects(log, position, operation, only=parts)
+        found = self._write_effects(log, {position: operation}, only=parts)
         if isinstance(found, dict):
-            marks = marks_of(operation.marks or b"") | found
+            marks = marks_of(operation.marks or b"") | found[position]
             self._log.ask("written", position, operation.nonce, packed_marks(marks), writes=True)
 
     def _tidy(self, *, finishes: bool = True, is_full: bool = False) -> Log:
@@ -614,6 +659,15 @@ class Client:
         if low > log.low and value is not None:
             return self._log.ask("trim", low, value, writes=True).log
         return log
+
+
+@contextlib.contextmanager
+def _deciding() -> Iterator[None]:
+    """Distinguish errors of the rule from those of the servers."""
+    try:
+        yield
+    except (InvalidInput, StoreError) as error:
+        raise _Undecidable from error
 
 
 def _pairs(flat: list[bytes]) -> Iterable[tuple[bytes, bytes]]:

@@ -3,12 +3,15 @@
 -- Positions and counts are decimal. A nonce and a writer have 8 bytes, a value of the chain 16, a mark 24.
 -- An operation is stored as nonce, number of documents, second, kind, writer, payload; a verdict after its first row and the
 -- number of rows that it adds. `row` is the first row after all stored verdicts, `reserved` the documents without a verdict.
--- Returns {status, reply, ...}: 'ok', 'lost', 'behind', 'full', 'gone back', 'aged', 'conflict', 'exhausted', 'absent' or 'moving'.
+-- Returns {status, reply, ...}: 'ok', 'lost', 'behind', 'full', 'gone back', 'aged', 'conflict', 'exhausted', 'answered',
+-- 'absent' or 'moving'.
 local verb, identity = ARGV[1]:match('^(%l+) ?(.*)$')
 local log, operations, verdicts, marks = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local chains, confirmed, counters, losses = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
+local chains, confirmed, counters, losses, answers = KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 -- Values of the chain that are kept, more than positions that a log can hold; and losses.
 local RING, CHAIN, LOSSES, LOSSES_BYTES, MARK, HEAD = 8192, 16, 1024, 16 * 1048576, 24, 25
+-- The last answers to removals that are kept after their operations, and their bytes.
+local ANSWERS, ANSWER_BYTES, REMOVE = 1024, 4096, 1
 
 -- In a slot that is being moved, a key that does not exist is looked for on the other node. So this script never runs there.
 local probe = redis.pcall('EXISTS', KEYS[1] .. '-probe')
@@ -21,7 +24,7 @@ if verb == 'create' then
     'version', string.rep('0', CHAIN),
     unpack(ARGV, 3))
   -- No key is ever empty: a slot is moved key by key, and an absent one could not be told from one that was moved.
-  for _, key in ipairs({operations, verdicts, marks, counters}) do redis.call('HSET', key, '', '') end
+  for _, key in ipairs({operations, verdicts, marks, counters, answers}) do redis.call('HSET', key, '', '') end
   redis.call('DEL', chains, confirmed, losses)
   redis.call('SETRANGE', chains, 0, string.rep('0', CHAIN))
   redis.call('SET', confirmed, string.rep('0', MARK * tonumber(ARGV[2])))
@@ -78,6 +81,15 @@ local function whole(status, ...)
     version ~= ARGV[5] and redis.call('GET', confirmed) or '', from, chain(from), found, ...}
 end
 
+-- The answer to the last operation of a writer, where it is a removal that is not in the log any more: repeated, it would
+-- not find its document.
+local function answer_of(writer, counter)
+  local of_writer, position = (redis.call('HGET', counters, writer) or ''):match('^(%d+):(%d+)$')
+  if of_writer ~= counter or tonumber(position) >= low then return end
+  local packed = redis.call('HGET', answers, writer)
+  if packed then return whole('answered', tonumber(position), chain(tonumber(position) + 1) or '', packed) end
+end
+
 -- Whether the history went through what a caller knows of it.
 local function contains(position, value)
   if position == '' then return 'ok' end
@@ -96,6 +108,8 @@ end
 local function also_when_full() redis.call('HDEL', log, 'none') end
 
 if verb == 'begin' then return whole(contains(ARGV[6], ARGV[7])) end
+
+if verb == 'answered' then return answer_of(ARGV[6], ARGV[7]) or whole('lost') end
 
 if verb == 'losses' then return {'ok', redis.call('LRANGE', losses, 0, -1)} end
 
@@ -117,6 +131,8 @@ if verb == 'append' then
     local of_writer, position = before:match('^(%d+):(%d+)$')
     position = tonumber(position)
     if of_writer == counter and position >= low then return whole('ok', position, nonce_at(position)) end
+    local answer = answer_of(writer, counter)
+    if answer then return answer end
     -- A request that was repeated, and comes after a later one of its writer.
     if tonumber(counter) < tonumber(of_writer) then return whole('lost') end
   end
@@ -128,6 +144,7 @@ if verb == 'append' then
   local position = last
   redis.call('HSET', operations, position, nonce .. struct.pack('<I4I4B', num, second, tonumber(kind)) .. writer .. payload)
   redis.call('HSET', counters, writer, counter .. ':' .. position)
+  if before then redis.call('HDEL', answers, writer) end
   local next_chain = redis.sha1hex(chain(position) .. nonce):sub(1, CHAIN)
   last = last + 1
   redis.call('SETRANGE', chains, (last % RING) * CHAIN, next_chain)
@@ -200,13 +217,36 @@ if verb == 'trim' then
     local writer = operation:sub(18, HEAD)
     bytes = bytes - #operation + HEAD - #redis.call('HGET', verdicts, position) + 8 - #redis.call('HGET', marks, position)
     local counter = redis.call('HGET', counters, writer)
-    if counter and counter:match(':(%d+)$') == tostring(position) then redis.call('HDEL', counters, writer) end
+    if counter and counter:match(':(%d+)$') == tostring(position) then
+      local verdict = redis.call('HGET', verdicts, position)
+      if operation:byte(17) == REMOVE and #verdict <= ANSWER_BYTES then
+        redis.call('HSET', answers, writer, verdict)
+      else
+        redis.call('HDEL', counters, writer)
+      end
+    end
     redis.call('HDEL', operations, position)
     redis.call('HDEL', verdicts, position)
     redis.call('HDEL', marks, position)
   end
   low = to
   redis.call('HSET', log, 'low', to, 'bytes', bytes)
+  -- One field of the hash is always there.
+  local num = redis.call('HLEN', answers) - 1 - ANSWERS
+  if num > 0 then
+    local writers, at = {}, {}
+    for _, writer in ipairs(redis.call('HKEYS', answers)) do
+      if writer ~= '' then
+        writers[#writers + 1] = writer
+        at[writer] = tonumber(redis.call('HGET', counters, writer):match(':(%d+)$'))
+      end
+    end
+    table.sort(writers, function(a, b) return at[a] < at[b] end)
+    for i = 1, num do
+      redis.call('HDEL', answers, writers[i])
+      redis.call('HDEL', counters, writers[i])
+    end
+  end
   return whole('ok')
 end
 

@@ -17,11 +17,11 @@ CHAIN = 16
 START = b"0" * CHAIN
 _HEAD = struct.Struct("<8sIIB8s")
 _ROWS = struct.Struct("<II")
-_NAMES = ("log", "operations", "verdicts", "marks", "chains", "confirmed", "counters", "losses")
+_NAMES = ("log", "operations", "verdicts", "marks", "chains", "confirmed", "counters", "losses", "answers")
 _LOSS = struct.Struct("<Q8s")
 
 # Statuses returned by the scripts.
-OK, LOST, BEHIND, FULL, GONE_BACK, AGED, CONFLICT, EXHAUSTED = (
+OK, LOST, BEHIND, FULL, GONE_BACK, AGED, CONFLICT, EXHAUSTED, ANSWERED = (
     b"ok",
     b"lost",
     b"behind",
@@ -30,6 +30,7 @@ OK, LOST, BEHIND, FULL, GONE_BACK, AGED, CONFLICT, EXHAUSTED = (
     b"aged",
     b"conflict",
     b"exhausted",
+    b"answered",
 )
 
 Marks: TypeAlias = dict[int, bytes]
@@ -282,14 +283,25 @@ class LogServer:
         return Log(low, mark, row, int(second), version, marks, operations, chains)
 
 
+def packed_verdict(operation: Operation) -> bytes:
+    """Return the verdict of a decided operation as the log stores it."""
+    assert operation.verdict is not None
+    return _ROWS.pack(operation.row, operation.num) + operation.verdict
+
+
+def verdict_of(packed: bytes) -> tuple[int, int, bytes]:
+    """Return the first row, the number of rows, and the verdict from what the log stores."""
+    return *_ROWS.unpack_from(packed), packed[_ROWS.size :]
+
+
 def _with_verdict(operation: Operation, packed: bytes | None, known: Operation | None) -> Operation:
     """Return an operation with its stored verdict. Empty bytes stand for the verdict that is known."""
     if packed is None:
         return operation._replace(row=0, num=0, verdict=None)
     if packed == b"" and known is not None:
         return operation._replace(row=known.row, num=known.num, verdict=known.verdict)
-    row, num = _ROWS.unpack_from(packed)
-    return operation._replace(row=row, num=num, verdict=packed[_ROWS.size :])
+    row, num, verdict = verdict_of(packed)
+    return operation._replace(row=row, num=num, verdict=verdict)
 
 
 def packed_loss(loss: Loss) -> bytes:

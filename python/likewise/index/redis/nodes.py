@@ -259,8 +259,8 @@ class Nodes:
         return self._slots or []
 
     def check(self) -> None:
-        """Raise StoreError if a master is too old, or may evict keys when it is full."""
-        for place, info in self.infos():
+        """Raise StoreError if a node is too old, or may evict keys when it is full. A replica may become a master."""
+        for place, info in self.infos(with_replicas=True):
             version = tuple(int(part) for part in info.get("redis_version", "0").split(".")[:2])
             if version < _OLDEST:
                 raise StoreError(f"the server at {place} is version {info['redis_version']}; 6.0 or later is needed")
@@ -272,7 +272,7 @@ class Nodes:
         if time.monotonic() < self._policy_until:
             return
         try:
-            infos = self.infos("memory")
+            infos = self.infos("memory", with_replicas=True)
         except StoreError:
             # The call itself waits until the server is back.
             return
@@ -280,13 +280,16 @@ class Nodes:
             _check_policy(place, info)
         self._policy_until = time.monotonic() + _POLICY_S
 
-    def infos(self, *sections: str) -> list[tuple[str, dict[str, str]]]:
-        """Return the place of each master, and its INFO."""
+    def infos(self, *sections: str, with_replicas: bool = False) -> list[tuple[str, dict[str, str]]]:
+        """Return the place of each master, and of replicas that reply, and its INFO."""
         found = []
-        for address in self.addresses:
+        masters = self.addresses
+        for address in dict.fromkeys([*masters, *(self._known if with_replicas else ())]):
             try:
                 lines = self.command(address, "INFO", *sections).decode(errors="replace").splitlines()
             except (refusals.RedisError, OSError) as error:
+                if address not in masters:
+                    continue
                 raise self._error(error) from error
             place = address if isinstance(address, str) else "{}:{}".format(*address)
             found.append((place, dict(line.split(":", 1) for line in lines if ":" in line)))

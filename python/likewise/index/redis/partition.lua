@@ -71,10 +71,13 @@ local function undo(field, is_kept)
   local tag, records = field:sub(-8, -7), {}
   local listed = redis.call('HGET', journal, field)
   local first, num, lengths = struct.unpack('<I4I4I4', listed)
-  local names = strings(listed:sub(13))
+  local names, is_done = strings(listed:sub(13)), {}
   for i = 1, #names do
     local name = names[i]
-    if i > lengths then
+    -- A name occurs once for each entry. Those of chunks follow those of strings.
+    if i == lengths + 1 then is_done = {} end
+    if is_done[name] then
+    elseif i > lengths then
       for _, row in ipairs(redis.call('HKEYS', prefix .. name)) do
         local at = struct.unpack('<I4', row)
         if row:sub(-2) == tag and at >= first and at < first + num then
@@ -92,6 +95,7 @@ local function undo(field, is_kept)
         return entry:sub(-2) == tag and row >= first and row < first + num
       end)
     end
+    is_done[name] = true
   end
   if not is_kept then
     redis.call('HDEL', journal, field)
@@ -115,14 +119,18 @@ end
 local function settle(field)
   local packed = redis.call('HGET', changes, field)
   local parts = packed and strings(packed, LONG) or {}
-  local i = 1
+  -- Each string is rewritten once. The last change of an entry says whether it is there afterward.
+  local names, entries, is_added, i = {}, {}, {}, 1
   while i <= #parts do
     local kind, name = parts[i]:sub(1, 1), parts[i]:sub(2)
     if kind == 'D' or kind == 'A' then
-      local entry = parts[i + 1]
-      -- An entry that is added is there once.
-      sweep(prefix .. name, #entry, function(other) return other == entry end)
-      if kind == 'A' then redis.call('APPEND', prefix .. name, entry) end
+      if not entries[name] then
+        names[#names + 1] = name
+        entries[name], is_added[name] = {}, {}
+      end
+      local of_name = entries[name]
+      of_name[#of_name + 1] = parts[i + 1]
+      is_added[name][parts[i + 1]] = kind == 'A'
       i = i + 2
     elseif kind == 'S' then
       redis.call('HSET', prefix .. name, parts[i + 1], parts[i + 2])
@@ -131,6 +139,15 @@ local function settle(field)
       redis.call('HDEL', prefix .. name, parts[i + 1])
       i = i + 2
     end
+  end
+  for _, name in ipairs(names) do
+    local is_there, added = is_added[name], {}
+    sweep(prefix .. name, #entries[name][1], function(entry) return is_there[entry] ~= nil end)
+    for _, entry in ipairs(entries[name]) do
+      if is_there[entry] then added[#added + 1] = entry end
+      is_there[entry] = false
+    end
+    if #added > 0 then redis.call('APPEND', prefix .. name, table.concat(added)) end
   end
   redis.call('HDEL', journal, field)
   redis.call('HDEL', changes, field)

@@ -58,6 +58,9 @@ class Rule(Protocol):
     def answer(self, payload: bytes, row: int, verdict: bytes) -> Any:  # noqa: ANN401 - depends on the operation
         """Return the answer to the caller."""
 
+    def rejected(self, reason: str) -> bytes:
+        """Return the verdict on an operation on which no decision is possible. Its answer is a StoreError."""
+
     def num_rows(self, payload: bytes) -> int:
         """Return the largest number of rows that an operation can take."""
 

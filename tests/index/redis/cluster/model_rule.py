@@ -3,6 +3,7 @@
 import marshal
 import struct
 
+from likewise.errors import StoreError
 from tests.index.store import cluster_model as cluster
 from tests.index.store.cluster_model import (
     ADD,
@@ -71,6 +72,9 @@ class ModelRule:
     def decide(self, payload, row, second, nonce, tail, low_row, below):
         return Decision(self, payload, row, second, nonce, tail, low_row, below)
 
+    def rejected(self, reason):
+        return marshal.dumps((("rejected", reason), (), {}, {}), 2)
+
     def num_rows(self, payload):
         kind, docs = content_of(payload)
         return len(docs) if kind == ADD else 0
@@ -88,7 +92,10 @@ class ModelRule:
         return len(added), sum(value[3] is None for value in added), sum(what == GONE for what, *_ in effects)
 
     def answer(self, payload, row, verdict):
-        return marshal.loads(verdict)[0]
+        answer = marshal.loads(verdict)[0]
+        if answer[:1] == ("rejected",):
+            raise StoreError(answer[1])
+        return answer
 
     def effects(self, payload, row, second, nonce, verdict):
         _, effects, tags, records = marshal.loads(verdict)

@@ -8,6 +8,7 @@ import pytest
 
 import likewise
 from likewise.errors import ForkedError, InvalidInput, InvalidParameter, LostWrites, StoreError
+from likewise.index.redis import client as client_module
 from likewise.index.redis.client import BeyondRepair, Client, Options
 from likewise.index.redis.index import ClusterIndex
 from likewise.index.redis.log import LogServer
@@ -134,7 +135,8 @@ def test_marks_that_a_client_has_are_not_returned_again(group):
     assert client._again().there(0).marks == group.client()._again().there(0).marks is not None
 
 
-def test_a_removal_that_others_finished_and_trimmed_is_not_repeated(group):
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_a_removal_that_others_finished_and_trimmed_is_not_repeated(group, is_kept):
     client, other = group.client(NO_UPKEEP), group.client(NO_UPKEEP._replace(horizon=0))
     add(client, 1)
     complete = client._complete
@@ -147,11 +149,16 @@ def test_a_removal_that_others_finished_and_trimmed_is_not_repeated(group):
             add(other, 2)
             other.settle()
         assert other.log().low > position
+        if not is_kept:
+            group.running.client.hdel(b"{%s}:answers" % group.prefix, client._name)
         return complete(log, position, nonce)
 
     client._complete = paused
-    with pytest.raises(StoreError, match="may or may not have been applied"):
-        remove(client, 1)
+    if is_kept:
+        assert remove(client, 1) == ((1, 1),)
+    else:
+        with pytest.raises(StoreError, match="may or may not have been applied"):
+            remove(client, 1)
     assert look(other, 1) is not None
     assert remove(client, 1)
 
@@ -334,6 +341,61 @@ def test_the_payload_is_not_sent_while_the_log_is_full(group):
     assert verbs.count("append") == 2
 
 
+# Operations without a decision.
+
+
+class Selective(ModelRule):
+    """A rule that cannot decide on one operation."""
+
+    def __init__(self, payload):
+        super().__init__(NUM)
+        self.payload = payload
+
+    def decide(self, payload, *arguments):
+        if payload == self.payload:
+            raise StoreError("a record is damaged")
+        return super().decide(payload, *arguments)
+
+
+def test_an_operation_that_cannot_be_decided_is_rejected_and_the_index_stays_usable(group):
+    payload = payload_of(ADD, ((1, TEXTS[1]),))
+    client, other = group.client(), group.client(Options(wait_s=0.0))
+    client.rule = other.rule = Selective(payload)
+    before = client.log().end
+    message = f"operation {before} of client {client._name.hex()}, which changed nothing: a record is damaged"
+    with pytest.raises(StoreError, match=message):
+        client.operate(ADD, payload)
+    for one in (client, other):
+        assert add(one, 2)[0][0] == 2
+    assert client.settle().mark == before + 3
+    assert client.log().row == 1
+    # One that stopped before it could reject its operation.
+    stop_before(client, "store")
+    with pytest.raises(Killed):
+        client.operate(ADD, payload)
+    assert add(other, 3)
+    client.rule = other.rule = ModelRule(NUM)
+    assert add(other, 1)[0][1:3] == (1, 2)
+
+
+def test_a_question_without_a_decision_raises_the_error(group):
+    client = group.client()
+    client.rule = Selective(payload_of(CHECK, (TEXTS[0],)))
+    with pytest.raises(StoreError, match="a record is damaged"):
+        look(client)
+    assert client.log().end == 0
+
+
+def test_a_verdict_that_is_too_long_is_rejected(group, monkeypatch):
+    client = group.client()
+    monkeypatch.setattr(client_module, "MAX_BYTES", 100)
+    with pytest.raises(StoreError, match="the verdict has"):
+        add(client, 1, 2, 3)
+    with pytest.raises(InvalidInput, match="use smaller batches"):
+        add(client, *range(40))
+    assert remove(client, 7)
+
+
 # Other clients at the same time.
 
 
@@ -365,7 +427,7 @@ def test_a_clash_with_a_partition_that_is_too_old_is_beyond_repair(group):
         Reply(b"clash", b"0" * 24, 0, b"0" * 16, [b"0" + b"x" * 8]) for _ in requests
     ]
     with pytest.raises(BeyondRepair):
-        client._write_effects(log, 1, log.there(1))
+        client._write_effects(log, {1: log.there(1)})
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")

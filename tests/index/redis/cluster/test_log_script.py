@@ -184,6 +184,32 @@ def test_bytes_are_bounded_and_given_back(both, bytes_given):
     assert append(appended)[0] == b"ok"
 
 
+def test_answers_to_removals_are_kept_for_the_last_writers(both):
+    def append(writer, counter, kind=REMOVE):
+        return both.run("append", "", "", b"%08d" % writer, counter, b"%08d" % writer, kind, 0, b"x", 4000, 1 << 20, 0)
+
+    num = 1030
+    for writer in range(num):
+        position, nonce = append(writer, 7)[12:]
+        both.run("store", position, nonce, 0, b"verdict %d" % writer, 0, 0, 0)
+        chain = both.run("written", position, nonce, b"m")[5]
+    assert both.run("answered", b"%08d" % 0, 7)[0] == b"lost"
+    both.run("advance", 0, num, chain)
+    assert both.run("trim", num, chain)[0] == b"ok"
+    assert both.client.hlen(both.prefix + "answers") == both.client.hlen(both.prefix + "counters") == 1025
+    found = both.run("answered", b"%08d" % 1029, 7)
+    assert found[0] == b"answered"
+    assert found[12:] == [1029, chain, bytes(8) + b"verdict 1029"]
+    for writer, counter in [(5, 7), (1029, 8)]:
+        assert both.run("answered", b"%08d" % writer, counter)[0] == b"lost"
+    # Repeated, late and next requests.
+    assert append(1029, 7)[12:] == found[12:]
+    assert append(1029, 6)[0] == b"lost"
+    assert append(1029, 8)[12:] == [num, b"%08d" % 1029]
+    assert not both.client.hexists(both.prefix + "answers", b"%08d" % 1029)
+    assert append(5, 7)[12:] == [num + 1, b"%08d" % 5]
+
+
 def test_a_request_that_comes_late_is_not_appended(both):
     def append(counter, nonce):
         return both.run("append", "", "", b"a writer", counter, nonce, 0, 1, b"x", 100, 250, 0)

@@ -234,6 +234,17 @@ def test_changes_become_final_in_order_of_positions(running):
     assert running.client.hget(both.prefix + "r0", "7") == b"second"
 
 
+def test_the_last_change_of_an_entry_decides(running):
+    both = Both(running.client)
+    running.client.set(both.prefix + "b1", b"entry1entry2entry3")
+    parts = [b"Db1", b"entry1", b"Ab1", b"entry4", b"Db1", b"entry3", b"Ab1", b"entry3", b"Ab1", b"entry5"]
+    changes = packed([*parts, b"Db1", b"entry5", b"Ab1", b"entry4", b"Ab2", b"entry6", b"Db2", b"entry6"], "<I")
+    assert both.run("write", 0, b"ab000001", 0, 0, b"", b"", b"", b"", b"", changes)[0] == b"ok"
+    assert both.run("fold", both.run("verify")[1], 1, NOTHING, b"0ab000001")[0] == b"ok"
+    assert running.client.get(both.prefix + "b1") == b"entry2entry4entry3"
+    assert not running.client.exists(both.prefix + "b2")
+
+
 def test_records_of_an_operation_are_looked_at_before_it_is_purged(running):
     both = Both(running.client)
     fields = [reference(row, b"ab") for row in (4, 5)]
