@@ -261,7 +261,7 @@ class Nodes:
                 raise self._error(error) from error
             info = dict(line.split(":", 1) for line in lines if ":" in line)
             version = tuple(int(part) for part in info.get("redis_version", "0").split(".")[:2])
-            place = address if isinstance(address, str) else "{}:{}".format(*address)
+            place = _place(address)
             if version < _OLDEST:
                 raise StoreError(f"the server at {place} is version {info['redis_version']}; 6.0 or later is needed")
             policy = info.get("maxmemory_policy", "noeviction")
@@ -374,7 +374,10 @@ class Nodes:
                 if i < 0:
                     is_confirmed = reply >= self.replicas
                     if not is_confirmed:
-                        problem = StoreError(f"no replica confirmed a write to {self.name} in time")
+                        problem = StoreError(
+                            f"no replica of the server at {_place(address)} confirmed a write in time. If the server "
+                            "has no replica now, start one; until then, calls that write fail"
+                        )
                 elif reply and reply[0] == b"moving":
                     problem = StoreError("a hash slot of the cluster is being moved")
                 else:
@@ -413,6 +416,10 @@ class Nodes:
                 f"the server at {self.name} is full (maxmemory); repeat the call when it has memory again"
             )
         return server_error(self.name, error)
+
+
+def _place(address: Address) -> str:
+    return address if isinstance(address, str) else "{}:{}".format(*address)
 
 
 def _passes(error: Exception) -> bool:
