@@ -1,4 +1,4 @@
-"""An index on a Redis or Valkey server: the public name of `likewise.index.redis`."""
+"""An index on a Redis or Valkey server or cluster: the public name of `likewise.index.redis`."""
 
 from likewise.index.redis import RedisIndex
 

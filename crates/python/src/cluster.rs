@@ -189,7 +189,18 @@ impl ClusterRule {
         num_rows: u32,
     ) -> Result<Bound<'py, PyBytes>, Failure> {
         let rows = first_row..first_row.saturating_add(num_rows);
-        Ok(PyBytes::new(py, &self.rule.list(&rows)))
+        Ok(PyBytes::new(py, &self.rule.of_rows(Kind::List, &rows)))
+    }
+
+    /// The question whether the tables contain the documents of some rows.
+    fn audit<'py>(
+        &self,
+        py: Python<'py>,
+        first_row: u32,
+        num_rows: u32,
+    ) -> Result<Bound<'py, PyBytes>, Failure> {
+        let rows = first_row..first_row.saturating_add(num_rows);
+        Ok(PyBytes::new(py, &self.rule.of_rows(Kind::Audit, &rows)))
     }
 
     /// The question for verdicts on texts, each by itself.
@@ -356,7 +367,7 @@ impl ClusterRule {
         Ok(shown.collect())
     }
 
-    /// A verdict as the index in a directory shows it: columns, the parts of a removal, neighbors, a document, a group, or a list of row, id and second of arrival; None for an unknown id.
+    /// A verdict as the index in a directory shows it: columns, the parts of a removal, neighbors, a document, a group, a list of documents, or the result of an audit; None for an unknown id.
     fn answer<'py>(
         &self,
         py: Python<'py>,
@@ -399,7 +410,25 @@ impl ClusterRule {
                 let found = (row, kept_id, similarity, distance, record.second);
                 found.into_pyobject(py)?.into_any()
             }
-            Answer::List(all) => PyList::new(py, all)?.into_any(),
+            Answer::List(all) => {
+                let listed = all.into_iter().map(|listed| {
+                    let record = listed.record;
+                    let sketch = PyBytes::new(py, &record.sketch);
+                    let evidence = record.verdict.map(|verdict| shown(verdict.evidence));
+                    (
+                        (listed.row, record.id, record.second),
+                        (sketch, record.num_features),
+                        (listed.kept_id, evidence),
+                    )
+                });
+                PyList::new(py, listed.collect::<Vec<_>>())?.into_any()
+            }
+            Answer::Audit(num, findings) => {
+                let findings = findings.into_iter();
+                let found = findings.map(|found| (found.id, PyBytes::new(py, &found.name)));
+                let found = found.collect::<Vec<_>>();
+                (num, found).into_pyobject(py)?.into_any()
+            }
             Answer::Group(leader, is_gone, members) => {
                 (leader, is_gone, members).into_pyobject(py)?.into_any()
             }

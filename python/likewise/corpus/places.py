@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 CORPUS, RUN, INDEX = "corpus", "run", "index"
 # Maximum number of matches of one text in an index: kept documents rarely match each other.
 _MOST_MATCHES = 1_000
-_SERVERS = ("redis://", "rediss://", "unix://")
+_SERVERS = ("redis://", "rediss://", "unix://", "valkey://", "valkeys://")
 _COLUMNS = (
     "row",
     "doc_id",

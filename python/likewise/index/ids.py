@@ -117,12 +117,20 @@ def as_stored(doc_id: object) -> str:
     return name if is_kept_as_given(name) else str(_native.Texts.from_list([name]).to_list()[0])
 
 
-def too_long(error: InvalidParameter, names: _native.Texts) -> Exception:
-    """Return the error for a rejected batch: one that names the row of an id that is too long, if there is one."""
+def check_lengths(names: _native.Texts) -> None:
+    """Raise InvalidInput, which names the row, if an id is too long."""
     for row, name in enumerate(names.to_list()):
         num_bytes = len(name.encode("utf-8", "replace"))
         if num_bytes > _MAX_BYTES:
-            return InvalidInput(f"the id has {num_bytes:,} bytes; the limit is {_MAX_BYTES:,}", row=row)
+            raise InvalidInput(f"the id has {num_bytes:,} bytes; the limit is {_MAX_BYTES:,}", row=row)
+
+
+def too_long(error: InvalidParameter, names: _native.Texts) -> Exception:
+    """Return the error for a rejected batch: one that names the row of an id that is too long, if there is one."""
+    try:
+        check_lengths(names)
+    except InvalidInput as found:
+        return found
     return error
 
 

@@ -257,10 +257,13 @@ class Views:
     def ids(self):
         step = self.chance.choice([1, 50, 100])
         for first in range(0, self.row, step):
-            for row, doc_id, second in self._ask(self.rule.listing(first, step)):
+            for (row, doc_id, second), *_ in self._ask(self.rule.listing(first, step)):
                 assert first <= row < first + step
                 assert second <= self.second
                 yield doc_id
+            num, findings = self._ask(self.rule.audit(first, step))
+            assert findings == []
+            assert num <= step
 
     def __contains__(self, doc_id):
         return self.get(doc_id) is not None

@@ -58,6 +58,26 @@ pub struct AnsweredNeighbor {
     pub matches: bool,
 }
 
+/// A document of a list.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Listed {
+    /// Its row.
+    pub row: u32,
+    /// Its record.
+    pub record: Record,
+    /// Id of its kept document; none where it is kept.
+    pub kept_id: Option<String>,
+}
+
+/// Something that a document lacks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// Its id.
+    pub id: String,
+    /// Name of the string or hash that does not contain it; empty where its kept document is not kept.
+    pub name: Vec<u8>,
+}
+
 /// What was decided on an operation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
@@ -75,8 +95,10 @@ pub enum Answer {
     Found(u32, Box<Record>, Option<String>),
     /// Id of the kept document, whether that is gone, ids of its duplicates.
     Group(String, bool, Vec<String>),
-    /// Row, id and second of arrival of documents, in order of arrival.
-    List(Vec<(u32, String, u64)>),
+    /// Documents in order of arrival.
+    List(Vec<Listed>),
+    /// How many documents were checked, and what is wrong.
+    Audit(usize, Vec<Finding>),
 }
 
 const HAS_VERDICT: u8 = 1;
@@ -146,10 +168,20 @@ impl Answer {
             Answer::List(all) => {
                 packed.push(7);
                 packed.count(all.len());
-                for (row, id, second) in all {
-                    packed.raw(&row.to_le_bytes());
-                    packed.raw(&second.to_le_bytes());
-                    packed.counted(id.as_bytes());
+                for listed in all {
+                    packed.raw(&listed.row.to_le_bytes());
+                    packed.counted(&listed.record.pack(rules));
+                    packed.push(u8::from(listed.kept_id.is_some()));
+                    packed.counted(listed.kept_id.as_deref().unwrap_or_default().as_bytes());
+                }
+            }
+            Answer::Audit(num, all) => {
+                packed.push(8);
+                packed.count(*num);
+                packed.count(all.len());
+                for finding in all {
+                    packed.counted(finding.id.as_bytes());
+                    packed.counted(&finding.name);
                 }
             }
             Answer::Group(leader, is_gone, members) => {
@@ -245,10 +277,26 @@ impl Answer {
             7 => {
                 let num = unpack.count()?;
                 let all = (0..num).map(|_| {
-                    let (row, second) = (unpack.u32()?, unpack.u64()?);
-                    Ok((row, unpack.text()?.to_owned(), second))
+                    let row = unpack.u32()?;
+                    let record = Record::unpack(rules, unpack.counted()?)?;
+                    let has_kept = unpack.byte()? != 0;
+                    let kept_id = unpack.text()?.to_owned();
+                    Ok(Listed {
+                        row,
+                        record,
+                        kept_id: has_kept.then_some(kept_id),
+                    })
                 });
                 Answer::List(all.collect::<Result<_, Error>>()?)
+            }
+            8 => {
+                let (num, num_findings) = (unpack.count()?, unpack.count()?);
+                let all = (0..num_findings).map(|_| {
+                    let id = unpack.text()?.to_owned();
+                    let name = unpack.counted()?.to_vec();
+                    Ok(Finding { id, name })
+                });
+                Answer::Audit(num, all.collect::<Result<_, Error>>()?)
             }
             _ => return Err(Error::Unreadable),
         })

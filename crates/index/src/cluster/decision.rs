@@ -12,7 +12,8 @@ use likewise_disk::store::{Content, Row};
 use likewise_hamming::plan::SearchPlan;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::cluster::answer::{Answer, AnsweredNeighbor, Changed, Decided, RemovedRecord};
+use crate::cluster::answer::{Answer, AnsweredNeighbor, Changed, Decided, Listed, RemovedRecord};
+use crate::cluster::audit::Audit;
 use crate::cluster::bytes::Unpack;
 use crate::cluster::effects::has_set;
 use crate::cluster::names::{
@@ -344,6 +345,9 @@ enum Ask {
     Members {
         leader: u32,
     },
+    Entry {
+        number: u32,
+    },
 }
 
 /// A document whose neighbors are looked for.
@@ -374,6 +378,8 @@ enum Stage {
     Removal {
         row: u32,
     },
+    /// The entries of documents are looked up.
+    Audit,
     Done,
 }
 
@@ -390,6 +396,7 @@ pub struct Decision {
     marks: HashSet<(Name, [u8; 4])>,
     keys: Keys,
     probes: Vec<Probe>,
+    audit: Audit,
     queue: Vec<(u32, Name, Ask)>,
     fields: BTreeSet<(Name, Option<Reference>)>,
     /// Rows whose kept documents are needed too.
@@ -429,6 +436,7 @@ impl Decision {
             marks: HashSet::new(),
             keys: rule.keys.clone(),
             probes: Vec::new(),
+            audit: Audit::default(),
             queue: Vec::new(),
             fields: BTreeSet::new(),
             leads: HashSet::new(),
@@ -747,8 +755,9 @@ impl Decision {
             .transpose()?;
         let leader = record.as_ref().and_then(|record| record.verdict);
         self.known.records.insert(row, (reference.tag, record));
+        let leads = matches!(self.operation.kind, Kind::List | Kind::Audit);
         if let Some(verdict) = leader
-            && self.leads.contains(&row)
+            && (leads || self.leads.contains(&row))
         {
             self.want(verdict.leader(), false);
         }
@@ -809,6 +818,7 @@ impl Decision {
                     }
                 }
             }
+            Ask::Entry { number } => self.audit.scan(number, string),
         }
         Ok(())
     }
@@ -846,12 +856,43 @@ impl Decision {
                     };
                     for &row in held.held() {
                         if self.operation.rows.contains(&row) && !state.is_gone(row) {
-                            let id = lookup.id(row)?;
-                            listed.push((row, id, self.known.second_of(row)));
+                            let record = self.record_of(&mut lookup, row)?;
+                            let kept_id = match record.verdict {
+                                Some(verdict) => Some(lookup.id(verdict.evidence.kept_row)?),
+                                None => None,
+                            };
+                            listed.push(Listed {
+                                row,
+                                record,
+                                kept_id,
+                            });
                         }
                     }
                 }
                 Answer::List(listed)
+            }
+            (Stage::First, Kind::Audit) => {
+                drop(lookup);
+                let (records, rows) = (&self.known.records, &self.operation.rows);
+                self.audit = Audit::new(&self.rule, &mut self.keys, records, rows);
+                for (row, (tag, record)) in records.range(rows.clone()) {
+                    let record = record.as_ref().filter(|record| record.num_features > 0);
+                    if record.is_some_and(|record| has_set(&self.rule, record)) {
+                        let (row, tag) = (*row, *tag);
+                        self.fields
+                            .insert((Name::sets(row), Some(Reference { row, tag })));
+                    }
+                }
+                for (number, name) in (0..).zip(self.audit.names()) {
+                    self.ask(name, Ask::Entry { number });
+                }
+                self.stage = Stage::Audit;
+                return Ok(());
+            }
+            (Stage::Audit, _) => {
+                let (records, rows) = (&self.known.records, &self.operation.rows);
+                let lacks_set = |row| matches!(self.known.sets.get(&row), Some(None));
+                self.audit.answer(records, rows, lacks_set)
             }
             (Stage::First, kind) => match lookup.row_of_id(self.operation.id(0), None)? {
                 None => Answer::Unknown,

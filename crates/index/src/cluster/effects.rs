@@ -151,6 +151,31 @@ fn entries_of(
     }
 }
 
+/// Calls `enter` with the name and the head of each entry that servers have of a document: of tables, its id, its kept document, and marked buckets.
+pub fn entries_of_record(
+    rule: &ClusterRule,
+    keys: &mut Keys,
+    row: u32,
+    record: &Record,
+    mut enter: impl FnMut(Name, &[u8]),
+) {
+    if !record.is_collapsed() {
+        entries_of(rule, keys, &record.row(row), &mut enter);
+        for &(band, level) in &record.levels {
+            for below in 0..u32::from(level).min(2) {
+                let key = keys.of(&record.sketch, u32::from(band), below);
+                let (name, head) = rule.names.band(u32::from(band), below, key);
+                enter(name, &Names::mark(head));
+            }
+        }
+    }
+    rule.id_entry(&record.id, |name, head| enter(name, head));
+    if let Some(verdict) = &record.verdict {
+        let (name, head) = member_entry(verdict);
+        enter(name, &head);
+    }
+}
+
 impl ClusterRule {
     /// What an operation changes, by partition.
     ///

@@ -5,6 +5,7 @@
 //! `docs/developers/cluster.md` specifies the protocol around it.
 
 mod answer;
+mod audit;
 mod bytes;
 mod decision;
 mod effects;
@@ -13,7 +14,7 @@ mod operation;
 mod record;
 mod rule;
 
-pub use answer::{Answer, AnsweredNeighbor, Changed, RemovedRecord};
+pub use answer::{Answer, AnsweredNeighbor, Changed, Finding, Listed, RemovedRecord};
 pub use decision::{Arrived, Decision, Past, Wanted};
 pub use effects::Effects;
 pub use names::{Names, NamesCost};

@@ -112,6 +112,11 @@ impl Name {
         out.extend_from_slice(&value[..num]);
     }
 
+    /// Whether it is of a band's bucket.
+    pub fn is_band(self) -> bool {
+        self.0 >> 56 == Kind::Band as u64
+    }
+
     /// The same behind 16 bits of its length.
     pub fn pack(self, out: &mut Vec<u8>) {
         let at = out.len();

@@ -26,10 +26,12 @@ pub enum Kind {
     Group,
     /// List the documents of some rows.
     List,
+    /// Check that the tables contain the documents of some rows.
+    Audit,
 }
 
 impl Kind {
-    const ALL: [Kind; 7] = [
+    const ALL: [Kind; 8] = [
         Kind::Add,
         Kind::Remove,
         Kind::Check,
@@ -37,6 +39,7 @@ impl Kind {
         Kind::Get,
         Kind::Group,
         Kind::List,
+        Kind::Audit,
     ];
 }
 
@@ -51,7 +54,7 @@ pub struct Operation {
     id_ends: Vec<usize>,
     /// What neighbors are asked for.
     pub nearest: Nearest,
-    /// Rows that are listed.
+    /// Rows that are listed or checked.
     pub rows: Range<u32>,
 }
 
@@ -105,9 +108,9 @@ pub fn pack_id(kind: Kind, id: &str) -> Vec<u8> {
     packed
 }
 
-/// Packs the question for the documents of some rows.
-pub fn pack_rows(rows: &Range<u32>) -> Vec<u8> {
-    let mut packed = vec![Kind::List as u8];
+/// Packs a question for the documents of some rows.
+pub fn pack_rows(kind: Kind, rows: &Range<u32>) -> Vec<u8> {
+    let mut packed = vec![kind as u8];
     packed.raw(&rows.start.to_le_bytes());
     packed.raw(&rows.end.to_le_bytes());
     packed
@@ -139,7 +142,7 @@ impl Operation {
                 operation.push_id(id);
                 return Ok(operation);
             }
-            Kind::List => {
+            Kind::List | Kind::Audit => {
                 operation.rows = unpack.u32()?..unpack.u32()?;
                 return Ok(operation);
             }

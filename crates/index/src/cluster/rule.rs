@@ -103,9 +103,9 @@ impl ClusterRule {
         pack_id(kind, id)
     }
 
-    /// The question for the documents of some rows.
-    pub fn list(&self, rows: &Range<u32>) -> Vec<u8> {
-        pack_rows(rows)
+    /// A question for the documents of some rows: a list, or an audit.
+    pub fn of_rows(&self, kind: Kind, rows: &Range<u32>) -> Vec<u8> {
+        pack_rows(kind, rows)
     }
 
     /// Reads an operation.

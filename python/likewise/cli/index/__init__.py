@@ -8,8 +8,8 @@ from likewise.cli.options.lazy import LazyGroup
 
 _HELP = """Create, query and update a persistent near-duplicate index.
 
-An index is a directory (PATH) or, with --url, a Redis or Valkey server shared by many processes. Inputs are in any
-format that dedup reads. Verdicts are printed as JSON Lines as soon as they are known. A printed verdict has been stored
+An index is a directory (PATH) or, with --url, on a Redis or Valkey server or cluster, shared by many processes. Inputs
+are in any format that dedup reads. Verdicts are printed as JSON Lines as soon as they are known. A printed verdict has been stored
 and is not lost if the process is killed.
 
 \b

@@ -46,7 +46,7 @@ def command(
     path, inputs = split_target(places, url, "INPUT")
     if url is not None and durability is not None:
         raise InvalidParameter(
-            "durability", "does not apply to --url: the server sets its own durability (appendfsync)"
+            "durability", "does not apply to --url: the index has the durability that index create gave it"
         )
     tally, skips = Tally(), options["on_error"] == "skip"
     # On a server, each call is one transaction, so a rejected document causes its whole call to be rejected.

@@ -18,7 +18,11 @@ _HELP = """Create an empty index with a recipe.
 PATH is a new directory. The recipe of an index, with its weight tables and word lists, cannot be changed later. The
 method is simhash or minhash; the first of several copies is kept. --store sets what is stored per document: sketch
 (Hamming-only recipes: the fingerprint, and the features of short texts), shingles (all features, to measure
-similarity) or text (compressed text). On a server, all clients may create the same index at startup.
+similarity) or text (compressed text).
+
+With --url, the index is on a server or on all nodes of a cluster. All clients may create the same index at startup.
+--expected, --partitions and --durability are for --url only, and cannot be changed later. In a directory, each index add
+chooses its own durability.
 
 The default recipe is the preset online: unweighted word 3-grams, Jaccard similarity 0.55, higher for short documents.
 Use --like to take the threshold and weights that a run chose from a sample.
@@ -28,7 +32,7 @@ Examples:
   likewise index create seen.lw --threshold 0.8
   likewise index create seen.lw --like run
   likewise index create seen.lw --recipe run/summary.json --store text
-  likewise index create --url redis://localhost:6379/0 --method simhash --within 3
+  likewise index create --url redis://localhost:6379/0 --method simhash --within 3 --expected 50000000
 """
 
 
@@ -54,9 +58,23 @@ Examples:
     help="Expire documents after this time. Expiry does not promote duplicates.  [default: never]",
 )
 @click.option(
-    "--layout",
-    type=click.Choice(["packed", "classic"]),
-    help="With --url: packed strings, or classic sorted sets for radii up to 3.  [default: packed]",
+    "--expected",
+    type=click.IntRange(1),
+    metavar="N",
+    help="With --url: expected number of documents, which determines the size of tables.  [default: 1000000]",
+)
+@click.option(
+    "--partitions",
+    type=click.IntRange(1, 1024),
+    metavar="N",
+    help="With --url: number of partitions, which the nodes of a cluster share.  [default: 1 on a server, 64 on a "
+    "cluster]",
+)
+@click.option(
+    "--durability",
+    type=click.Choice(["written", "replicated"]),
+    help="With --url: answer when the masters have the writes, or when a replica of each has confirmed them.  "
+    "[default: written]",
 )
 @target_options
 @QUIET
@@ -65,7 +83,9 @@ def command(
     like: Path | None,
     store: str | None,
     ttl: int | None,
-    layout: str | None,
+    expected: int | None,
+    partitions: int | None,
+    durability: str | None,
     url: str | None,
     prefix: str | None,
     quiet: bool,  # noqa: FBT001 - click's call
@@ -75,6 +95,10 @@ def command(
     from likewise.errors import InvalidInput, InvalidParameter
 
     path, _ = split_target(places, url)
+    shared = {"expected": expected, "partitions": partitions, "durability": durability}
+    given = [name for name, value in shared.items() if value is not None]
+    if url is None and given:
+        raise InvalidParameter(given[0], "requires --url")
     is_file = options["recipe_file"] is not None
     recipe = take_recipe(options, quiet=quiet) if like is None else _recipe_of(like, options)
     if not is_file:
@@ -86,7 +110,7 @@ def command(
         )
     if path and Path(path).exists():
         raise InvalidInput("already exists; choose a new directory", path)
-    with open_index(path, url, prefix, recipe, store=store, ttl=ttl, layout=layout) as index:
+    with open_index(path, url, prefix, recipe, store=store, ttl=ttl, **shared) as index:
         if not quiet:
             click.echo(recipe_line(index.recipe.resolve().to_dict()), err=True)
             # Never print the URL of a server: it may contain a password.

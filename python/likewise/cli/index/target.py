@@ -16,7 +16,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 URL = click.option(
     "--url",
     metavar="URL",
-    help="URL of a Redis or Valkey server, redis://HOST:PORT/DATABASE, instead of PATH.",
+    help="URL of a Redis or Valkey server, or of a node of a cluster, redis://HOST:PORT/DATABASE, instead of PATH.",
 )
 PREFIX = click.option(
     "--prefix", metavar="NAME", help="With --url: prefix of the keys of this index.  [default: likewise]"
@@ -25,7 +25,7 @@ DURABILITY = click.option(
     "--durability",
     metavar="RULE",
     help="commit: print a verdict after its document is synced to disk; interval:200ms: sync that often, so that a "
-    "power failure may lose the last documents.  [default: commit]",
+    "power failure may lose the last documents. Not with --url: see index create --durability.  [default: commit]",
 )
 
 
@@ -80,11 +80,12 @@ def open_index(
     from likewise.errors import InvalidInput, InvalidParameter
 
     options = {name: value for name, value in options.items() if value is not None}
-    if url is None and "layout" in options:
-        raise InvalidParameter("layout", "requires --url")
     if url is not None:
-        if options.pop("store", None) not in (None, "sketch"):
-            raise InvalidParameter("store", "an index on a server supports --store sketch only")
+        if options.pop("store", None) is not None:
+            raise InvalidParameter(
+                "store",
+                "does not apply to --url: a server stores sketches, and the features that the recipe compares",
+            )
         if prefix is not None:
             options["prefix"] = prefix
         # Imported only when a URL is given: it needs an extra.

@@ -1,4 +1,4 @@
-"""An index on a Redis or Valkey server, shared by many clients; needs ``pip install "likewise[redis]"``.
+"""An index on a Redis or Valkey server or cluster, shared by many clients; needs ``pip install "likewise[redis]"``.
 
 Examples
 --------
@@ -7,6 +7,6 @@ Examples
 ...     verdict = seen.check_and_add("doc-1", "the text of a page")
 """
 
-from likewise.index.redis.index import RedisIndex
+from likewise.index.redis.cluster.index import RedisIndex
 
 __all__ = ["RedisIndex"]

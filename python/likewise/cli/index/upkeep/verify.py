@@ -12,12 +12,17 @@ _HELP = """Check the integrity of an index.
 Checks the database, and the checksums of documents and search tables. Prints one line per problem. Exit status: 0 if
 there are none, otherwise 1. If a search table is damaged, no data is lost: the next process that adds documents
 rebuilds it from the database.
+
+With --url, checks that the partitions have all writes of the log, and lists operations that failovers lost and whose
+documents are still missing.
 """
 
 
 @click.command("verify", help=_HELP)
 @click.argument("places", nargs=-1, metavar="PATH")
-@click.option("--full", is_flag=True, help="Also compare all search tables with the documents.")
+@click.option(
+    "--full", is_flag=True, help="Also compare all search tables with the documents, which reads the whole index."
+)
 @click.option(
     "--accept-loss",
     is_flag=True,

@@ -73,12 +73,13 @@ class BeyondRepair(StoreError):
 
 
 class Answered(NamedTuple):
-    """An acknowledged operation: the position and chain value after it, its ids, and its kind."""
+    """An acknowledged operation: the position and chain value after it, its ids, its kind, and its second."""
 
     position: int
     chain: bytes
     doc_ids: list[str]
     kind: int
+    second: int
 
 
 class Client:
@@ -92,6 +93,8 @@ class Client:
     num_partitions : int
     rule : Rule
     options : Options
+    identity : bytes
+        Of the index, so that another index under its prefix is not taken for it. Empty if any index will do.
 
     Attributes
     ----------
@@ -102,13 +105,19 @@ class Client:
     """
 
     def __init__(
-        self, nodes: Nodes, prefix: bytes, num_partitions: int, rule: Rule, options: Options | None = None
+        self,
+        nodes: Nodes,
+        prefix: bytes,
+        num_partitions: int,
+        rule: Rule,
+        options: Options | None = None,
+        identity: bytes = b"",
     ) -> None:
         self.rule, self.options = rule, options or Options()
         if not 1 <= self.options.bound <= MAX_BOUND:
             raise InvalidParameter("bound", f"{self.options.bound} is not between 1 and {MAX_BOUND}")
         self._nodes = nodes
-        self._log = LogServer(nodes, prefix)
+        self._log = LogServer(nodes, prefix, identity)
         self._partitions = Partitions(nodes, prefix, num_partitions)
         self._place = nodes.name
         self._name = secrets.token_bytes(8)
@@ -176,7 +185,7 @@ class Client:
                 except InvalidInput as error:
                     # Nothing was added, so nothing can be lost.
                     doc_ids, refusal = [], error
-                self._remember(Answered(position + 1, chain, doc_ids, kind))
+                self._remember(Answered(position + 1, chain, doc_ids, kind, operation.second))
                 self._after(log, position)
                 if refusal is not None:
                     raise refusal
@@ -204,13 +213,13 @@ class Client:
                     if verdict is not None:
                         return self.rule.answer(payload, row, verdict)
 
-    def settle(self) -> Log:
-        """Finish all operations, and move W past them."""
+    def settle(self, *, is_full: bool = False) -> Log:
+        """Finish all operations, and move W past them. If `is_full`, fold up to W and trim the log."""
         with self._turn():
             while True:
                 log = self._tidy()
                 if log.mark == log.end:
-                    return log
+                    return self._tidy(is_full=True) if is_full else log
 
     def losses(self) -> list[Loss]:
         """Return the lost operations that any client found."""
@@ -219,7 +228,10 @@ class Client:
     def log(self) -> Log:
         """Return the log as it is now."""
         with self._turn():
-            return self._again()
+            status, log, _ = self._log.ask("begin", *self._last)
+            if status == GONE_BACK:
+                self._raise_lost()
+            return log
 
     @contextlib.contextmanager
     def _turn(self) -> Iterator[None]:
@@ -260,7 +272,8 @@ class Client:
         doc_ids = [doc_id for one in lost if one.kind == ADD for doc_id in one.doc_ids]
         removed = [doc_id for one in lost if one.kind == REMOVE for doc_id in one.doc_ids]
         is_complete = bool(self._answered) or self._is_complete
-        raise LostWrites(self._place, [*dict.fromkeys(doc_ids)], removed, is_complete=is_complete)
+        since_s = self._answered[-1].second if self._answered else None
+        raise LostWrites(self._place, [*dict.fromkeys(doc_ids)], removed, since_s, is_complete)
 
     def _after(self, log: Log, position: int) -> None:
         """Move W or fold the partitions if due. The operation is answered regardless of errors here."""

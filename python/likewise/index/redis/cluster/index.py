@@ -1,207 +1,152 @@
-"""The index on a server or a cluster by the protocol of docs/developers/cluster.md, with the native rule.
-
-It supports every recipe of an index in a directory. It has no export, no verification and no commands yet, so
-:class:`likewise.redis.RedisIndex` is a different index.
-"""
+"""The index on a Redis or Valkey server or cluster, shared by many clients."""
 
 import json
-import secrets
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, ClassVar, NoReturn, Self, Unpack
 
 import numpy as np
 
 from likewise import _native
-from likewise.checks import check_choice, check_integer, check_seconds, num_threads
-from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch, StoreError
-from likewise.index.companions import NAMES, companions_of, with_companions
-from likewise.index.ids import one_id, paired, rows_from
-from likewise.index.opening import check_nearest, check_recipe, check_store, check_ttl, recipe_parts
+from likewise.checks import check_seconds, num_threads
+from likewise.errors import InvalidInput, StoreError
+from likewise.index.erasing import NOT_ON_A_SERVER
+from likewise.index.ids import as_stored, check_lengths, paired, rows_from
+from likewise.index.opening import check_nearest, named_recipe
+from likewise.index.redis.cluster import upkeep
 from likewise.index.redis.cluster.client import Client, Options
+from likewise.index.redis.cluster.description import Wanted, checked_prefix, open_description, parts_of
 from likewise.index.redis.cluster.log import ADD, REMOVE, LogServer, Loss
 from likewise.index.redis.cluster.nodes import Nodes
 from likewise.index.verdicts import Document, Group, Neighbor, Removal, Verdict, Verdicts
+from likewise.recipe.given import GivenRecipe, RecipeFields
 from likewise.recipe.recipe import Recipe
 from likewise.stages.documents import document_batches
 from likewise.stages.sketch import Sketches, batch_of_one
 
-FORMAT = 1
-# Version of the decision. Clients that decide differently must not share an index.
-RULE = 1
 # Maximum number of documents in one operation.
 MAX_BATCH = 2000
-_PARTITIONS_OF_A_CLUSTER = 64
-# Rows listed by one request.
-_ROWS_A_LIST = 4096
-_MAX_PARTITIONS = 1024
-DURABILITIES = ("written", "replicated")
-# The options that all clients share.
-_SHARED_OPTIONS = ("bound", "bound_bytes", "horizon")
 
 
-class ClusterIndex:
+class RedisIndex:
     """An index on a Redis or Valkey server, or on all nodes of a cluster, shared by many clients.
+
+    Any number of clients can check and add documents at the same time. If two clients add the same page, only one gets
+    a verdict of new. Verdicts are the same as from the index in a directory and from :func:`likewise.dedup`, for the
+    documents in the order of their numbers (`seq`). If the servers lost writes that they had acknowledged to this
+    client, the next call raises :class:`likewise.errors.LostWrites`, which names them.
 
     Parameters
     ----------
     url : str
-        URL of the server, or of any node of the cluster.
-    recipe : Recipe, optional
-        An existing index stores its recipe and rejects a different one.
+        URL of the server, or of any node of the cluster: ``redis://``, ``rediss://``, ``unix://`` or ``valkey://``.
+    recipe : Recipe or str, optional
+        A recipe of method simhash or minhash with ``keep="first"``. An existing index stores its recipe, with its
+        weight table and word lists, and rejects a different one. A new index is created only if a recipe is given.
     prefix : str
-        Prefix of the keys.
-    expected : int
-        Expected number of documents, which determines the tables of a new index.
+        Prefix of the keys, of 1 to 100 bytes. A server or cluster can have several indexes.
+    expected : int, optional
+        Expected number of documents of a new index, 1,000,000 by default, which determines the size of its tables.
+        With ten times as many, calls take longer and verdicts are the same. An existing index rejects a different one,
+        also for the following parameters.
     partitions : int, optional
-        Number of partitions of a new index: by default 1 on a server, and 64 on a cluster.
-    ttl : int, optional
-        Seconds after which a document expires.
+        Number of partitions of a new index, 1 to 1,024: by default 1 on a server, and 64 on a cluster, whose nodes
+        share them.
+    ttl : float, optional
+        Whole number of seconds after which a document expires. By default, documents do not expire.
     durability : {"written", "replicated"}, optional
-        "replicated" if each call of each client waits until a replica has confirmed its writes. A new index has
-        "written" by default.
-    timeout_s, failover_s : float
-        Maximum time to wait for one reply, and for a server that fails over.
+        When a call returns: when the masters have its writes (the default of a new index), or when a replica of each
+        has confirmed them, so that no single failure loses them.
+    timeout_s : float
+        Maximum time to wait for one reply, in seconds.
+    failover_s : float
+        Maximum time to repeat requests to a server that does not reply, in seconds. It should exceed the time that a
+        failover takes.
+    read_only : bool
+        Whether to reject additions, removals and the creation of an index. A read may still complete an addition whose
+        client stopped.
     threads : int, optional
-        Number of threads that sketch a batch.
+        Number of threads that sketch a batch. By default, all processors are used.
+    **fields
+        Fields of a recipe, as an alternative to `recipe` (see :func:`likewise.dedup`). `keep` defaults to ``first``.
 
     Raises
     ------
+    MissingExtra
+        If the package ``redis`` is missing.
     InvalidInput
         If the index does not exist and no recipe is given.
     RecipeMismatch
-        If the existing index has a different recipe.
+        If the existing index has a different recipe. The error names the fields that differ.
+    InvalidParameter
+        If an index cannot use the recipe, or a parameter does not match the existing index.
     StoreError
-        If a server cannot be reached, is older than version 6, or may drop keys when it is full.
+        If a server cannot be reached, is older than version 6, may evict keys when it is full, or reports an error.
+
+    Notes
+    -----
+    A call takes a few round trips to the servers: collect a few hundred documents for each. Threads can share one
+    object; they take turns. A forked process must open its own.
     """
+
+    _options: ClassVar[Options] = Options()
 
     def __init__(
         self,
         url: str,
-        recipe: Recipe | None = None,
+        recipe: GivenRecipe | None = None,
         *,
         prefix: str = "likewise",
-        expected: int = 1_000_000,
+        expected: int | None = None,
         partitions: int | None = None,
         ttl: float | None = None,
         durability: str | None = None,
         timeout_s: float = 5.0,
         failover_s: float = 30.0,
+        read_only: bool = False,
         threads: int | None = None,
-        options: Options | None = None,
+        **fields: Unpack[RecipeFields],
     ) -> None:
-        if durability is not None:
-            check_choice("durability", durability, DURABILITIES)
-        if not prefix or any(letter in prefix for letter in "{}[]*?\\"):
-            raise InvalidParameter("prefix", f"{prefix!r} is empty or has one of the characters {{}}[]*?\\")
-        self._prefix = prefix.encode()
-        self._nodes = Nodes(url, check_seconds("timeout_s", timeout_s), check_seconds("failover_s", failover_s))
+        wanted = Wanted(named_recipe(recipe, fields), expected, partitions, ttl, durability)
+        self._prefix = checked_prefix(prefix)
         self._threads = num_threads(threads)
+        self._read_only = read_only
+        self._nodes = Nodes(url, check_seconds("timeout_s", timeout_s), check_seconds("failover_s", failover_s))
         try:
             self._nodes.check()
-            check_integer("expected", expected, 1, 2**32)
-            self._open(recipe, expected, partitions, check_ttl(ttl), durability, options)
+            self._log = LogServer(self._nodes, self._prefix)
+            self._description = open_description(self._nodes, self._log, wanted, self._options, creates=not read_only)
         except BaseException:
             self._nodes.close()
             raise
-
-    def _open(
-        self,
-        recipe: Recipe | None,
-        expected: int,
-        partitions: int | None,
-        ttl: int | None,
-        durability: str | None,
-        options: Options | None,
-    ) -> None:
-        log = LogServer(self._nodes, self._prefix)
-        stored = log.fields()
-        if not stored:
-            if recipe is None:
-                raise InvalidInput(f"no index with this prefix on {self._nodes.name}; create one with a recipe")
-            recipe = check_recipe(recipe)
-            num = (_PARTITIONS_OF_A_CLUSTER if self._nodes.is_cluster else 1) if partitions is None else partitions
-            check_integer("partitions", num, 1, _MAX_PARTITIONS)
-            parts = recipe_parts(recipe, check_store(None, recipe), {})
-            fields: dict[str, str | bytes | int] = {
-                "format": FORMAT,
-                "identity": secrets.token_hex(16),
-                "recipe": recipe.to_json(),
-                "recipe_id": recipe.recipe_id,
-                "partitions": num,
-                "plan": _native.ClusterRule.plan_for(parts, expected),
-                "library": _native.__version__,
-                "rule": RULE,
-                "durability": durability or DURABILITIES[0],
-                **{name: getattr(options or Options(), name) for name in _SHARED_OPTIONS},
-                **({} if ttl is None else {"ttl_s": ttl}),
-                **{f"companion:{name}": content for name, content in companions_of(recipe).items()},
-            }
-            self._nodes.replicas = DURABILITIES.index(durability or DURABILITIES[0])
-            log.create(num, fields)
-            # Another client may have created the index first: its fields apply.
-            stored = log.fields()
-        self._recipe = self._checked(stored, recipe)
-        kept_ttl = int(stored[b"ttl_s"]) if b"ttl_s" in stored else None
-        if ttl is not None and ttl != kept_ttl:
-            raise InvalidParameter("ttl", f"{ttl} does not match the index on {self._nodes.name}, which has {kept_ttl}")
-        kept_durability = stored[b"durability"].decode()
-        if durability is not None and durability != kept_durability:
-            raise InvalidParameter(
-                "durability", f'"{durability}" does not match the index, which has "{kept_durability}"'
-            )
-        self._nodes.replicas = DURABILITIES.index(kept_durability)
-        bounds = {name: int(stored[name.encode()]) for name in _SHARED_OPTIONS}
-        if options is not None and any(getattr(options, name) != value for name, value in bounds.items()):
-            raise InvalidParameter("options", f"the bounds do not match the index, which has {bounds}")
-        options = (options or Options())._replace(**bounds)
-        num = int(stored[b"partitions"])
-        if partitions is not None and partitions != num:
-            raise InvalidParameter("partitions", f"{partitions} does not match the index, which has {num}")
-        self._ttl_s = kept_ttl
+        self._recipe = self._description.recipe
+        self._nodes.replicas = self._description.num_replicas
         self._rule = _native.ClusterRule(
-            recipe_parts(self._recipe, check_store(None, self._recipe), {}),
+            parts_of(self._recipe),
             self._recipe.feature_rules,
-            stored[b"plan"],
-            partitions=num,
-            ttl_seconds=kept_ttl,
+            self._description.plan,
+            partitions=self._description.partitions,
+            ttl_seconds=self._description.ttl_s,
         )
-        self._num_partitions = num
-        self._client = Client(self._nodes, self._prefix, num, self._rule, options)
-        self._log = log
-
-    def _checked(self, stored: dict[bytes, bytes], recipe: Recipe | None) -> Recipe:
-        if b"format" not in stored or b"recipe" not in stored:
-            raise StoreError(f"the keys with this prefix on {self._nodes.name} are not a Likewise index")
-        if int(stored[b"format"]) != FORMAT:
-            raise StoreError(
-                f"the index on {self._nodes.name} has format {int(stored[b'format'])}; this version reads {FORMAT}"
-            )
-        if int(stored[b"rule"]) != RULE:
-            raise StoreError(
-                f"the index on {self._nodes.name} has version {int(stored[b'rule'])} of the rule; this version of "
-                f"likewise has {RULE}, and all clients need the same"
-            )
-        text, recipe_id = stored[b"recipe"].decode(), stored[b"recipe_id"].decode()
-        if recipe is None or (recipe.is_incomplete and recipe.recipe_id == recipe_id):
-            companions = {name: stored[b"companion:" + name.encode()] for name in NAMES if _is_kept(stored, name)}
-            recipe = with_companions(Recipe.from_json(text), companions)
-        recipe = check_recipe(recipe)
-        if recipe.recipe_id != recipe_id:
-            differing = recipe.differences(Recipe.from_json(text)) or {"recipe_id": (recipe.recipe_id, recipe_id)}
-            raise RecipeMismatch(
-                f"the index on {self._nodes.name} has a different recipe; open it without one", differing
-            )
-        return recipe
+        self._client = Client(
+            self._nodes,
+            self._prefix,
+            self._description.partitions,
+            self._rule,
+            self._description.options,
+            self._log.identity,
+        )
+        self._is_open = True
 
     @property
     def recipe(self) -> Recipe:
-        """The recipe of the index."""
+        """The recipe of the index, with the parameters of its search."""
         return self._recipe
 
     @property
     def place(self) -> str:
-        """The server of the URL, without a password."""
+        """The server of the URL and its database, without a password."""
         return self._nodes.name
 
     def __enter__(self) -> Self:
@@ -212,19 +157,63 @@ class ClusterIndex:
 
     def close(self) -> None:
         """Close the connections. The index stays on the servers."""
+        self._is_open = False
         self._nodes.close()
 
-    def __len__(self) -> int:
-        """Return the number of documents that were added and not removed, including expired ones."""
-        fields = self._log.fields()
-        return int(fields.get(b"added", 0)) - int(fields.get(b"gone", 0))
+    def __repr__(self) -> str:
+        return f"RedisIndex({self.place!r}, {self._recipe.method}, prefix={self._prefix.decode()!r})"
 
-    def check(self, text: Any) -> Verdict:  # noqa: ANN401 - text or tokens
-        """Return the verdict that a document would get now, without adding it."""
+    def __len__(self) -> int:
+        """Return the number of documents that are neither removed nor expired. With a `ttl`, this reads all of them."""
+        self._check()
+        return upkeep.num_documents(self._client, self._log, self._rule, self._description)
+
+    def __contains__(self, doc_id: object) -> bool:
+        """Return whether a document has this id and is neither removed nor expired."""
+        return self.get(as_stored(doc_id)) is not None
+
+    def check(self, text: Any) -> Verdict:  # noqa: ANN401 - str, what the recipe's tokens take, or Sketches of one
+        """Return the verdict that a document would get now, without adding it.
+
+        Parameters
+        ----------
+        text : str, tokens, or Sketches of one document
+            The document. Tokens are accepted if the recipe uses your own tokens (``tokens="user"``).
+
+        Returns
+        -------
+        Verdict
+            The verdict. `doc_id` and `seq` are None.
+
+        Raises
+        ------
+        InvalidInput
+            If `text` is not a text, or is a sketch of a document so short that its features must also be compared.
+        RecipeMismatch
+            If a sketch was made with a different recipe.
+        """
         return self.check_batch(batch_of_one(text))[0]
 
-    def check_batch(self, texts: Any) -> Verdicts:  # noqa: ANN401 - lists, Arrow data, iterables
-        """Return the verdict that each document would get now, without adding any of them."""
+    def check_batch(self, texts: Any) -> Verdicts:  # noqa: ANN401 - lists, Arrow data, iterables, Sketches
+        """Return the verdict that each document would get now, without adding any of them.
+
+        Parameters
+        ----------
+        texts : list of str, Arrow data, iterable of str, or Sketches
+            The documents. They are not compared with each other. Sketches are accepted if the index compares
+            fingerprints by distance only.
+
+        Returns
+        -------
+        Verdicts
+            One verdict for each document, in the same order.
+
+        Raises
+        ------
+        InvalidInput, RecipeMismatch
+            As for :meth:`check`.
+        """
+        self._check()
         parts = [
             self._verdicts(self._client.ask(self._checked_payload(part)), None)
             for batch in self._batches(texts)
@@ -233,24 +222,64 @@ class ClusterIndex:
         return Verdicts.concatenate(parts) if parts else Verdicts.none(self._measure)
 
     def check_and_add(self, doc_id: str, text: Any) -> Verdict:  # noqa: ANN401
-        """Check a document and add it, atomically."""
+        """Check a document and add it, atomically. If two clients add the same text, only one verdict is new.
+
+        Parameters
+        ----------
+        doc_id : str
+            Id of the document. If the index already has this id with the same text, nothing changes and the stored
+            verdict is returned.
+        text : str
+            The document.
+
+        Returns
+        -------
+        Verdict
+            The verdict, with the commit number in `seq`.
+
+        Raises
+        ------
+        InvalidInput
+            If the index has this id with a different text.
+        LostWrites
+            If the servers lost earlier additions of this client. The error names them, and the call changed nothing.
+        """
         return self.check_and_add_batch([doc_id], batch_of_one(text))[0]
 
     add = check_and_add
 
     def check_and_add_batch(self, ids: Any, texts: Any) -> Verdicts:  # noqa: ANN401
-        """Check documents one after the other and add them, in operations of 2,000 documents.
+        """Check documents one after the other and add them, in transactions of 2,000 documents.
+
+        Parameters
+        ----------
+        ids : list of str or int, Arrow data, or iterable
+            The ids of the documents.
+        texts : list of str, Arrow data, iterable of str, or Sketches
+            The documents.
+
+        Returns
+        -------
+        Verdicts
+            One verdict for each document, in the same order, as if the documents had been added one by one.
 
         Raises
         ------
         InvalidInput
-            If the index has an id with a different text. In that case, no document of the operation is added.
+            If the index has an id with a different text. In that case, no document of the transaction is added. Also if
+            the numbers of ids and texts differ. In that case, nothing is added from lists, columns and sketches.
         LostWrites
-            If a failover lost documents that this client had added. The error names them. The call changed nothing.
+            If the servers lost earlier additions of this client. The error names them. The transaction and those after
+            it were not added.
+        StoreError
+            If a server does not reply for `failover_s`. The transaction may have been added: repeat the call.
         """
+        self._check(writes=True)
         parts = []
         first = 0
         for names, batch in paired(ids, self._batches(texts)):
+            with rows_from(first):
+                check_lengths(names)
             for start, part in _parts(batch):
                 is_all = len(part) == len(batch)
                 some = names if is_all else names.take(np.arange(start, start + len(part), dtype=np.int64))
@@ -266,8 +295,20 @@ class ClusterIndex:
     add_batch = check_and_add_batch
 
     def get(self, doc_id: str) -> Document | None:
-        """Return a document with its current verdict, or None."""
-        doc_id = one_id(doc_id)
+        """Return a document with its current verdict.
+
+        Parameters
+        ----------
+        doc_id : str
+            Id of the document.
+
+        Returns
+        -------
+        Document or None
+            The document, or None if the index has no such document, or it was removed or has expired.
+        """
+        self._check()
+        doc_id = as_stored(doc_id)
         found = self._client.ask(self._rule.get(doc_id))
         if found is None:
             return None
@@ -284,41 +325,34 @@ class ClusterIndex:
             arrival_s,
         )
 
-    def ids(self) -> Iterator[str]:
-        """Return the ids of all documents, in order of arrival.
-
-        Yields
-        ------
-        str
-            An id. Documents that are added or removed during the iteration may or may not be included.
-        """
-        row, end = 0, self._client.log().row
-        while row < end:
-            for _, doc_id, _ in self._client.ask(self._rule.listing(row, min(_ROWS_A_LIST, end - row))):
-                yield doc_id
-            row += _ROWS_A_LIST
-
-    def __contains__(self, doc_id: object) -> bool:
-        """Whether a document has this id and is neither removed nor expired."""
-        return self.get(doc_id) is not None  # type: ignore[arg-type]
-
-    def group(self, doc_id: str) -> Group:
-        """Return the group of a document: the kept document and all of its duplicates."""
-        doc_id = one_id(doc_id)
-        leader, is_gone, members = _known(self._client.ask(self._rule.group(doc_id)), doc_id)
-        return Group(leader, is_gone, tuple(members))
-
     def neighbors(self, text: Any, k: int = 10, min_similarity: float = 0.0) -> list[Neighbor]:  # noqa: ANN401
-        """Return the most similar kept documents."""
+        """Return the most similar kept documents.
+
+        Parameters
+        ----------
+        text : str, tokens, or Sketches of one document
+            The document, as for :meth:`check`.
+        k : int
+            Maximum number of neighbors, at least 1.
+        min_similarity : float
+            Minimum similarity, from 0 to 1.
+
+        Returns
+        -------
+        list of Neighbor
+            The neighbors in descending order of similarity, then in order of arrival, as :meth:`likewise.Index.neighbors`
+            finds them.
+        """
         return self.neighbors_batch(batch_of_one(text), k, min_similarity)[0]
 
     def neighbors_batch(
         self,
-        texts: Any,  # noqa: ANN401 - lists, Arrow data, iterables
+        texts: Any,  # noqa: ANN401 - lists, Arrow data, iterables, Sketches
         k: int = 10,
         min_similarity: float = 0.0,
     ) -> list[list[Neighbor]]:
-        """Return the most similar kept documents of each text."""
+        """Return the most similar kept documents of each text, as :meth:`neighbors`."""
+        self._check()
         k, least = check_nearest(k, min_similarity)
         found = [
             neighbors
@@ -334,39 +368,135 @@ class ClusterIndex:
             for one in found
         ]
 
+    def ids(self) -> Iterator[str]:
+        """Return the ids of all documents, in order of arrival.
+
+        Yields
+        ------
+        str
+            An id. Documents that are added or removed during the iteration may or may not be included.
+        """
+        self._check()
+        return (doc_id for (_, doc_id, _), _, _ in upkeep.listed(self._client, self._rule))
+
+    def group(self, doc_id: str) -> Group:
+        """Return the group of a document: the kept document and all of its duplicates.
+
+        Parameters
+        ----------
+        doc_id : str
+            Id of any document of the group.
+
+        Returns
+        -------
+        Group
+            The kept document, and its duplicates in order of arrival.
+
+        Raises
+        ------
+        InvalidInput
+            If no document has this id.
+        """
+        self._check()
+        doc_id = as_stored(doc_id)
+        leader, is_gone, members = _known(self._client.ask(self._rule.group(doc_id)), doc_id)
+        return Group(leader, is_gone, tuple(members))
+
     def remove(self, doc_id: str) -> Removal:
-        """Remove a document. Its duplicates are reassigned to the best matching kept document, or become kept."""
-        doc_id = one_id(doc_id)
+        """Remove a document. Its duplicates are reassigned to the best matching kept document, or become kept.
+
+        Parameters
+        ----------
+        doc_id : str
+            Id of the document. It can be used again afterward.
+
+        Returns
+        -------
+        Removal
+            Which duplicates became kept and which were reassigned. A kept document is not demoted.
+
+        Raises
+        ------
+        InvalidInput
+            If no document has this id.
+        LostWrites
+            As for :meth:`check_and_add`.
+        StoreError
+            If a server does not reply for `failover_s`. The document may have been removed: look it up.
+        """
+        self._check(writes=True)
+        doc_id = as_stored(doc_id)
         was_kept, promoted, moved = _known(self._client.operate(REMOVE, self._rule.remove(doc_id)), doc_id)
         return Removal(doc_id, was_kept, tuple(promoted), tuple(tuple(pair) for pair in moved))
 
+    def erase(self, ids: Any) -> NoReturn:  # noqa: ANN401 - as for an index in a directory
+        """Raise StoreError, because a client cannot erase documents from the files of a server."""
+        raise StoreError(NOT_ON_A_SERVER)
+
     def losses(self) -> list[Loss]:
-        """Return the answered operations that failovers lost, as found by all clients."""
+        """Return the acknowledged operations that failovers lost, as found by all clients.
+
+        Returns
+        -------
+        list of Loss
+            Each with its position in the log and the ids of its documents (`doc_ids`), oldest first: the last 1,024.
+        """
+        self._check()
         return self._client.losses()
 
     @property
     def stats(self) -> dict[str, Any]:
-        """Size, plan, state of the log, and counts of this client's repeated, completed and repaired work."""
-        log, fields = self._client.log(), self._log.fields()
-        return {
-            "documents": len(self),
-            "kept_added": int(fields.get(b"new", 0)),
-            "recipe_id": self._recipe.recipe_id,
-            "ttl_s": self._ttl_s,
-            "partitions": self._num_partitions,
-            "plan": self._rule.plan_facts(),
-            "log": {
-                "operations": log.end - log.low,
-                "bytes": int(fields[b"bytes"]),
-                "waiting": log.end - log.mark,
-                "losses": len(self.losses()),
-            },
-            "client": {
-                "repeated": self._nodes.num_repeated,
-                "helped": self._client.num_helped,
-                "repaired": self._client.num_repaired,
-            },
-        }
+        """Information about the index, this client, and the servers.
+
+        ``log_operations`` is the length of the log, ``num_unconfirmed`` the number of operations whose effects are not
+        confirmed in all partitions, and ``num_losses`` the number of lost operations. ``candidates_per_document`` is
+        how many entries a search reads at the expected size, by the model of its plan.
+        """
+        self._check()
+        return upkeep.stats(self._nodes, self._client, self._log, self._rule, self._description)
+
+    def verify(self, *, full: bool = False) -> list[str]:
+        """Check the index, while it is in use.
+
+        Parameters
+        ----------
+        full : bool
+            Whether to also check that the tables contain each document. This reads the whole index.
+
+        Returns
+        -------
+        list of str
+            One message for each problem: a damaged log, writes that a partition lost, lost operations whose documents
+            are still missing, and documents that the tables do not contain.
+        """
+        self._check()
+        return upkeep.findings(self._nodes, self._prefix, self._client, self._rule, self._description, full=full)
+
+    def compact(self) -> None:
+        """Complete unfinished operations, make their effects final, and shorten the log."""
+        self._check(writes=True)
+        self._client.settle(is_full=True)
+
+    def export(self, path: str | Path) -> int:
+        """Write all documents as JSON Lines, in order of arrival, and return their number.
+
+        Each line has the id, the sketch and the verdict, as from an index in a directory.
+
+        Parameters
+        ----------
+        path : str or Path
+            The output file. An existing file is overwritten.
+        """
+        self._check()
+        return upkeep.export(self._client, self._rule, self._measure, Path(path))
+
+    def _check(self, *, writes: bool = False) -> None:
+        self._nodes.check_process()
+        if not self._is_open:
+            raise StoreError("the index is closed")
+        if writes and self._read_only:
+            raise StoreError("the index was opened read-only")
+        self._nodes.check_now_and_then()
 
     def _batches(self, texts: Any) -> Iterable[_native.Texts | Sketches]:  # noqa: ANN401
         return [texts] if isinstance(texts, Sketches) else document_batches(texts, self._recipe)
@@ -397,10 +527,6 @@ class ClusterIndex:
 
     def _verdicts(self, columns: dict[str, Any], names: list[str] | None) -> Verdicts:
         return Verdicts.of_columns(columns, self._measure, names)
-
-
-def _is_kept(stored: dict[bytes, bytes], name: str) -> bool:
-    return b"companion:" + name.encode() in stored
 
 
 def _parts(batch: _native.Texts | Sketches) -> Iterator[tuple[int, _native.Texts | Sketches]]:

@@ -1,8 +1,9 @@
 -- The log of docs/developers/cluster.md: it fixes the order of operations and keeps what was decided on each.
--- KEYS: all keys of the log, below. ARGV: the script, four arguments on what the caller knows (`whole`), the script's own.
+-- KEYS: all keys of the log, below. ARGV: the script, which the index's identity may follow after a space, four arguments on what the caller knows (`whole`), the script's own.
 -- Positions and counts are decimal. A nonce and a writer have 8 bytes, a value of the chain 16, a mark 24.
 -- Returns {status, reply, ...}: 'ok', 'lost', 'behind', 'full', 'gone back', 'aged', 'conflict', 'exhausted', 'absent' or 'moving'.
-local verb, log, operations, verdicts, marks = ARGV[1], KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local verb, identity = ARGV[1]:match('^(%l+) ?(.*)$')
+local log, operations, verdicts, marks = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local chains, confirmed, counters, losses = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 -- Values of the chain that are kept, more than positions that a log can hold; and losses.
 local RING, CHAIN, LOSSES, LOSSES_BYTES, MARK = 8192, 16, 1024, 16 * 1048576, 24
@@ -25,10 +26,10 @@ if verb == 'create' then
   return {'ok'}
 end
 
-local state = redis.call('HMGET', log, 'low', 'mark', 'end', 'row', 'second', 'bytes', 'version')
+local state = redis.call('HMGET', log, 'low', 'mark', 'end', 'row', 'second', 'bytes', 'version', 'identity')
 local low, mark, last, row = tonumber(state[1]), tonumber(state[2]), tonumber(state[3]), tonumber(state[4])
 local version = state[7]
-if not low then return {'absent'} end
+if not low or (identity ~= '' and identity ~= state[8]) then return {'absent'} end
 
 -- The value before a position, or nothing where it is not kept any more.
 local function chain(position)

@@ -151,20 +151,25 @@ class LogServer:
     nodes : Nodes
     prefix : bytes
         Prefix of all keys of the index.
+    identity : bytes
+        Of the index. Empty if any index will do.
     """
 
-    def __init__(self, nodes: Nodes, prefix: bytes) -> None:
+    def __init__(self, nodes: Nodes, prefix: bytes, identity: bytes = b"") -> None:
         self._nodes = nodes
+        self.identity = identity
         tag = b"{" + prefix + b"}:"
         self._keys = tuple(tag + name.encode() for name in _NAMES)
         self._script = Script.read("log")
         self._known: Log | None = None
         self._is_doubted = False
 
-    def _call(self, *arguments: Any, writes: bool = False) -> list[Any]:  # noqa: ANN401 - bytes, strings, integers
-        reply: list[Any] = self._nodes.call([Request(self._script, self._keys, arguments, writes)])[0]
+    def _call(self, verb: str, *arguments: Any, writes: bool = False) -> list[Any]:  # noqa: ANN401 - bytes, integers
+        script = verb.encode() + (b" " + self.identity if self.identity else b"")
+        request = Request(self._script, self._keys, (script, *arguments), writes)
+        reply: list[Any] = self._nodes.call([request])[0]
         if reply[0] == b"absent":
-            raise StoreError("the index does not exist any more")
+            raise StoreError(f"the index on {self._nodes.name} was deleted or replaced; open it again")
         return reply
 
     def create(self, partitions: int, fields: dict[str, str | bytes | int]) -> bool:

@@ -19,7 +19,6 @@ from importlib.resources import files
 from typing import Any, NamedTuple, TypeAlias
 
 from likewise.errors import ForkedError, InvalidParameter, MissingExtra, StoreError
-from likewise.index.redis.server import is_full, server_error
 
 try:
     from redis import exceptions as refusals
@@ -31,6 +30,8 @@ except ImportError as error:
 # Policies that evict only keys with an expiry time. No key of an index has one.
 _SAFE_POLICIES = ("noeviction", "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl")
 _OLDEST = (6, 0)
+# Seconds until the policy is read again.
+_POLICY_S = 10.0
 _FIRST_PAUSE_S = 0.002
 _LONGEST_PAUSE_S = 0.2
 # Errors during a failover, a move of slots, a start, or another client's script. The request is repeated. Some versions
@@ -121,7 +122,7 @@ class Nodes:
         }
         database = urllib.parse.urlsplit(url).path.strip("/") if scheme != "unix" else ""
         if database and not database.isdecimal():
-            raise InvalidParameter("url", "the database is not a number; expected redis://HOST:PORT/NUMBER")
+            raise InvalidParameter("url", f"database {database!r} is not a number; expected redis://HOST:PORT/NUMBER")
         self._timeout_s, self._patience_s, self.replicas = timeout_s, patience_s, replicas
         place = self._first if isinstance(self._first, str) else "{}:{}".format(*self._first)
         # Never the URL, which may contain a password.
@@ -132,6 +133,7 @@ class Nodes:
         self._known: list[Address] = [self._first]
         self._process = os.getpid()
         self.num_repeated = 0
+        self._policy_until = 0.0
 
     def check_process(self) -> None:
         """Raise ForkedError in a process that was forked after the connections were opened."""
@@ -254,22 +256,36 @@ class Nodes:
 
     def check(self) -> None:
         """Raise StoreError if a master is too old, or may evict keys when it is full."""
-        for address in self.addresses:
-            try:
-                lines = self.command(address, "INFO").decode(errors="replace").splitlines()
-            except (refusals.RedisError, OSError) as error:
-                raise self._error(error) from error
-            info = dict(line.split(":", 1) for line in lines if ":" in line)
+        for place, info in self.infos():
             version = tuple(int(part) for part in info.get("redis_version", "0").split(".")[:2])
-            place = _place(address)
             if version < _OLDEST:
                 raise StoreError(f"the server at {place} is version {info['redis_version']}; 6.0 or later is needed")
-            policy = info.get("maxmemory_policy", "noeviction")
-            if policy not in _SAFE_POLICIES:
-                raise StoreError(
-                    f"the server at {place} may evict any key when memory is full (maxmemory-policy {policy}). "
-                    "Lost keys cause wrong verdicts. Set noeviction"
-                )
+            _check_policy(place, info)
+        self._policy_until = time.monotonic() + _POLICY_S
+
+    def check_now_and_then(self) -> None:
+        """Raise StoreError if a master may evict keys when it is full. Reads the policies every few seconds."""
+        if time.monotonic() < self._policy_until:
+            return
+        try:
+            infos = self.infos("memory")
+        except StoreError:
+            # The call itself waits until the server is back.
+            return
+        for place, info in infos:
+            _check_policy(place, info)
+        self._policy_until = time.monotonic() + _POLICY_S
+
+    def infos(self, *sections: str) -> list[tuple[str, dict[str, str]]]:
+        """Return the place of each master, and its INFO."""
+        found = []
+        for address in self.addresses:
+            try:
+                lines = self.command(address, "INFO", *sections).decode(errors="replace").splitlines()
+            except (refusals.RedisError, OSError) as error:
+                raise self._error(error) from error
+            found.append((_place(address), dict(line.split(":", 1) for line in lines if ":" in line)))
+        return found
 
     # Calls.
 
@@ -420,6 +436,39 @@ class Nodes:
 
 def _place(address: Address) -> str:
     return address if isinstance(address, str) else "{}:{}".format(*address)
+
+
+def _check_policy(place: str, info: dict[str, str]) -> None:
+    policy = info.get("maxmemory_policy", "noeviction")
+    if policy not in _SAFE_POLICIES:
+        raise StoreError(
+            f"the server at {place} may evict any key when memory is full (maxmemory-policy {policy}). "
+            "Lost keys cause wrong verdicts. Set noeviction, and check an existing index with verify --full"
+        )
+
+
+def is_full(error: Exception) -> bool:
+    """Return whether a server rejected a write because it has no memory left."""
+    return isinstance(error, refusals.OutOfMemoryError) or "OOM" in str(error)
+
+
+def server_error(name: str, error: Exception) -> StoreError:
+    """Return the error for callers when a server failed, or rejected a request for a reason other than memory."""
+    text = str(error)
+    if isinstance(error, refusals.ReadOnlyError) or "READONLY" in text:
+        return StoreError(f"the server at {name} is a replica and does not accept writes; connect to the primary")
+    if isinstance(error, refusals.AuthenticationError | refusals.AuthorizationError | refusals.NoPermissionError):
+        return StoreError(f"the server at {name} denies access to this user: {text}")
+    if isinstance(error, refusals.BusyLoadingError):
+        return StoreError(f"the server at {name} is still loading its data")
+    if isinstance(error, refusals.TimeoutError):
+        return StoreError(
+            f"the server at {name} timed out, and the last call may or may not have been applied: "
+            "repeat it to get the same verdict"
+        )
+    if isinstance(error, refusals.ConnectionError | OSError):
+        return StoreError(f"the server at {name} cannot be reached: {text}")
+    return StoreError(f"the server at {name} rejected the request: {text}")
 
 
 def _passes(error: Exception) -> bool:

@@ -1,0 +1,204 @@
+"""The description of an index: recipe, plan, age limit, durability; stored with the log and checked on opening."""
+
+import secrets
+from dataclasses import dataclass
+
+from likewise import _native
+from likewise.checks import check_choice, check_integer
+from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch, StoreError
+from likewise.index.companions import NAMES, companions_of, with_companions
+from likewise.index.opening import check_recipe, check_store, check_ttl, recipe_parts
+from likewise.index.redis.cluster.client import Options
+from likewise.index.redis.cluster.log import LogServer
+from likewise.index.redis.cluster.nodes import Nodes
+from likewise.recipe.recipe import Recipe
+
+FORMAT = 1
+# Version of the decision. Clients that decide differently must not share an index.
+RULE = 1
+DURABILITIES = ("written", "replicated")
+_EXPECTED = 1_000_000
+_MAX_EXPECTED = 2**32
+_PARTITIONS_OF_A_CLUSTER = 64
+_MAX_PARTITIONS = 1024
+_MAX_PREFIX_BYTES = 100
+# The options that all clients share.
+_SHARED_OPTIONS = ("bound", "bound_bytes", "horizon")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The properties that a caller wants an index to have, checked. None means any, or the default of a new index.
+
+    Parameters
+    ----------
+    recipe : Recipe, optional
+    expected, partitions, ttl : int, optional
+    durability : str, optional
+    """
+
+    recipe: Recipe | None
+    expected: int | None
+    partitions: int | None
+    ttl: float | None
+    durability: str | None
+
+    def __post_init__(self) -> None:
+        if self.expected is not None:
+            check_integer("expected", self.expected, 1, _MAX_EXPECTED)
+        if self.partitions is not None:
+            check_integer("partitions", self.partitions, 1, _MAX_PARTITIONS)
+        if self.durability is not None:
+            check_choice("durability", self.durability, DURABILITIES)
+        object.__setattr__(self, "ttl", check_ttl(self.ttl))
+
+
+@dataclass(frozen=True)
+class Description:
+    """The description of an index.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        The resolved recipe.
+    plan : bytes
+        Names of tables, for the rule.
+    expected, partitions : int
+        Number of documents that the plan is for, and number of partitions.
+    ttl_s : int, optional
+        Age in seconds at which documents expire.
+    durability : str
+    options : Options
+        Bounds and times, of which all clients share the bounds.
+    made_by : str
+        Version of the library that created the index.
+    """
+
+    recipe: Recipe
+    plan: bytes
+    expected: int
+    partitions: int
+    ttl_s: int | None
+    durability: str
+    options: Options
+    made_by: str
+
+    @property
+    def num_replicas(self) -> int:
+        """Number of replicas that must confirm each write."""
+        return DURABILITIES.index(self.durability)
+
+
+def checked_prefix(prefix: object) -> bytes:
+    """Return a prefix of keys as bytes, or raise InvalidParameter."""
+    encoded = prefix.encode("utf-8", "surrogatepass") if isinstance(prefix, str) else b""
+    # Braces end the tag of a key. The others have a meaning in patterns of keys, by which an index is deleted.
+    if not 1 <= len(encoded) <= _MAX_PREFIX_BYTES or any(letter in b"{}[]*?\\" for letter in encoded):
+        raise InvalidParameter(
+            "prefix", f"{prefix!r} given; expected 1 to {_MAX_PREFIX_BYTES} bytes without the characters {{}}[]*?\\"
+        )
+    return encoded
+
+
+def open_description(nodes: Nodes, log: LogServer, wanted: Wanted, options: Options, *, creates: bool) -> Description:
+    """Return the description of an index. If it does not exist, create it.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no index, and no recipe is given or `creates` is False.
+    RecipeMismatch, InvalidParameter
+        If an argument does not match the existing index, or the recipe is not supported.
+    StoreError
+        If the keys are not an index, or it has another format or rule.
+    """
+    stored = log.fields()
+    if not stored:
+        if wanted.recipe is None or not creates:
+            raise InvalidInput(
+                f"no index with this prefix on {nodes.name}; create one with a recipe, Recipe.simhash(within=3), or "
+                "`likewise index create --url`"
+            )
+        nodes.replicas = DURABILITIES.index(wanted.durability or DURABILITIES[0])
+        partitions = _PARTITIONS_OF_A_CLUSTER if nodes.is_cluster else 1
+        fields = _fields(wanted, check_recipe(wanted.recipe), partitions, options)
+        log.create(int(fields["partitions"]), fields)
+        # Another client may have created the index first: its fields apply.
+        stored = log.fields()
+    log.identity = stored.get(b"identity", b"")
+    return _checked(nodes.name, stored, wanted, options)
+
+
+def _fields(wanted: Wanted, recipe: Recipe, partitions: int, options: Options) -> dict[str, str | bytes | int]:
+    expected = wanted.expected or _EXPECTED
+    return {
+        "format": FORMAT,
+        "identity": secrets.token_hex(16),
+        "recipe": recipe.to_json(),
+        "recipe_id": recipe.recipe_id,
+        "partitions": wanted.partitions or partitions,
+        "expected": expected,
+        "plan": _native.ClusterRule.plan_for(parts_of(recipe), expected),
+        "library": _native.__version__,
+        "rule": RULE,
+        "durability": wanted.durability or DURABILITIES[0],
+        **{name: getattr(options, name) for name in _SHARED_OPTIONS},
+        **({} if wanted.ttl is None else {"ttl_s": int(wanted.ttl)}),
+        **{_companion(name): content for name, content in companions_of(recipe).items()},
+    }
+
+
+def parts_of(recipe: Recipe) -> dict[str, object]:
+    """Return the parameters of a recipe for the native rule."""
+    return recipe_parts(recipe, check_store(None, recipe), {})
+
+
+def _companion(name: str) -> str:
+    return f"companion:{name}"
+
+
+def _checked(place: str, stored: dict[bytes, bytes], wanted: Wanted, options: Options) -> Description:
+    if b"format" not in stored or b"recipe" not in stored:
+        raise StoreError(f"the keys with this prefix on {place} are not a Likewise index")
+    if int(stored[b"format"]) != FORMAT:
+        raise StoreError(f"the index on {place} has format {int(stored[b'format'])}; this version reads {FORMAT}")
+    if int(stored[b"rule"]) != RULE:
+        raise StoreError(
+            f"the index on {place} has version {int(stored[b'rule'])} of the rule; this version of likewise has "
+            f"{RULE}, and all clients need the same"
+        )
+    recipe = _recipe(place, stored, wanted.recipe)
+    found = {
+        "ttl": int(stored[b"ttl_s"]) if b"ttl_s" in stored else None,
+        "durability": stored[b"durability"].decode(),
+        "partitions": int(stored[b"partitions"]),
+        "expected": int(stored[b"expected"]),
+    }
+    for name, value in found.items():
+        given = getattr(wanted, name)
+        if given is not None and given != value:
+            raise InvalidParameter(name, f"{given!r} does not match the index on {place}, which has {value!r}")
+    return Description(
+        recipe,
+        stored[b"plan"],
+        int(stored[b"expected"]),
+        int(stored[b"partitions"]),
+        found["ttl"],
+        stored[b"durability"].decode(),
+        options._replace(**{name: int(stored[name.encode()]) for name in _SHARED_OPTIONS}),
+        stored[b"library"].decode(),
+    )
+
+
+def _recipe(place: str, stored: dict[bytes, bytes], recipe: Recipe | None) -> Recipe:
+    text, recipe_id = stored[b"recipe"].decode(), stored[b"recipe_id"].decode()
+    if recipe is None or (recipe.is_incomplete and recipe.recipe_id == recipe_id):
+        kept = {name: stored.get(_companion(name).encode()) for name in NAMES}
+        recipe = with_companions(
+            Recipe.from_json(text), {name: content for name, content in kept.items() if content is not None}
+        )
+    recipe = check_recipe(recipe)
+    if recipe.recipe_id != recipe_id:
+        differing = recipe.differences(Recipe.from_json(text)) or {"recipe_id": (recipe.recipe_id, recipe_id)}
+        raise RecipeMismatch(f"the index on {place} has a different recipe; open it without one", differing)
+    return recipe

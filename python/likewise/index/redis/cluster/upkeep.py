@@ -1,0 +1,246 @@
+"""Maintenance of an index on servers: facts, checks, export."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from likewise import _native
+from likewise.checks import counted
+from likewise.errors import StoreError
+from likewise.index.redis.cluster.client import Client
+from likewise.index.redis.cluster.description import Description
+from likewise.index.redis.cluster.log import Log, LogServer, Loss, marks_of
+from likewise.index.redis.cluster.nodes import Nodes
+from likewise.index.redis.cluster.partition import Entry, Partitions, entry_of
+from likewise.recipe.methods import MinHash
+
+# Row, id, second of arrival; sketch and number of features; id of the kept document, and similarity and distance.
+Listed = tuple[tuple[int, str, int], tuple[bytes, int], tuple[str | None, tuple[float, int | None] | None]]
+# Rows that one request lists. An audit reads all tables of its rows, so it has fewer.
+_ROWS_A_LIST = 4096
+_ROWS_AN_AUDIT = 256
+# Losses whose documents are looked up again by `verify`.
+_SHOWN_IDS = 3
+_LACKS = {
+    "t": "the table of fingerprints has no entry for {}",
+    "i": "the table of ids has no entry for {}",
+    "c": "the table of equal documents has no entry for {}",
+    "0": "the table of bands has no entry for {}",
+    "1": "the second table of bands has no entry for {}",
+    "2": "the third table of bands has no entry for {}",
+    "g": "the duplicates of its kept document do not include {}",
+    "s": "the features of {} are missing",
+    "": "the document {} is a duplicate of one that is not kept",
+}
+
+
+def listed(client: Client, rule: _native.ClusterRule) -> Iterator[Listed]:
+    """Yield the documents in order of arrival, of all rows that the log has when the iteration begins.
+
+    Raises
+    ------
+    StoreError
+        At the end, if the servers lost some of the operations meanwhile.
+    """
+    log = client.log()
+    for row in range(0, log.row, _ROWS_A_LIST):
+        yield from client.ask(rule.listing(row, min(_ROWS_A_LIST, log.row - row)))
+    if client.log().chain(log.end) not in (None, log.chains[-1]):
+        raise StoreError("the servers restarted from older data during the read; repeat the call")
+
+
+def export(client: Client, rule: _native.ClusterRule, measure: str, path: Path) -> int:
+    """Write the documents as JSON Lines, as an index in a directory does, and return their number."""
+    num = 0
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        for (row, doc_id, second), (sketch, num_features), (kept_id, evidence) in listed(client, rule):
+            line: dict[str, Any] = {
+                "doc_id": doc_id,
+                "seq": row + 1,
+                "arrival_s": second,
+                "sketch": sketch.hex(),
+                "num_features": num_features,
+                "is_new": kept_id is None,
+            }
+            if evidence is not None:
+                similarity, distance = evidence
+                # Whole numbers without a fraction, as an index in a directory writes them.
+                shown = int(similarity) if similarity.is_integer() else similarity
+                line |= {"kept_id": kept_id, "measure": measure, "similarity": shown}
+                line |= {} if distance is None else {"distance": distance}
+            file.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
+            num += 1
+    return num
+
+
+def num_documents(client: Client, log_server: LogServer, rule: _native.ClusterRule, description: Description) -> int:
+    """Return the number of documents that are neither removed nor expired."""
+    if description.ttl_s is not None:
+        # Expired documents are only skipped, so they are not counted anywhere.
+        return sum(1 for _ in listed(client, rule))
+    client.log()
+    fields = log_server.fields()
+    return int(fields.get(b"added", 0)) - int(fields.get(b"gone", 0))
+
+
+def stats(
+    nodes: Nodes, client: Client, log_server: LogServer, rule: _native.ClusterRule, description: Description
+) -> dict[str, Any]:
+    """Return facts about an index, the work of this client, and the servers."""
+    log = client.log()
+    fields = {name.decode(): value for name, value in log_server.fields().items()}
+    infos = nodes.infos()
+    plan = rule.plan_facts()
+    recipe, has_ttl = description.recipe, description.ttl_s is not None
+    facts: dict[str, Any] = {
+        "num_documents": num_documents(client, log_server, rule, description),
+        # The count includes expired documents.
+        "num_kept": None if has_ttl else int(fields.get("new", 0)),
+        "num_rows": log.row,
+        "recipe_id": recipe.recipe_id,
+        "recipe": recipe.to_dict(),
+        "recall": recipe.stated_recall,
+        "ttl_s": description.ttl_s,
+        "expected": description.expected,
+        "partitions": description.partitions,
+        "durability": description.durability,
+        "num_tables": int(plan["tables"]),
+        "num_probes": int(plan["probes"]),
+        # By the model of the plan, for the expected number of documents.
+        "candidates_per_document": plan["candidates"],
+        "table_bytes_per_document": plan["table_bytes"],
+        "log_operations": log.end - log.low,
+        "log_bytes": int(fields["bytes"]),
+        "log_limit_operations": description.options.bound,
+        "log_limit_bytes": description.options.bound_bytes,
+        "num_unconfirmed": log.end - log.mark,
+        "num_losses": len(client.losses()),
+        "num_requests_repeated": nodes.num_repeated,
+        "num_operations_helped": client.num_helped,
+        "num_partitions_repaired": client.num_repaired,
+        "made_by": description.made_by,
+        "servers": [
+            {
+                "server": place,
+                "server_version": info.get("valkey_version", info.get("redis_version")),
+                "memory_bytes": int(info.get("used_memory", 0)),
+                "memory_limit_bytes": int(info.get("maxmemory", 0)) or None,
+                "appends_to_file": info.get("aof_enabled") == "1",
+                "num_replicas": int(info.get("connected_slaves", 0)),
+            }
+            for place, info in infos
+        ],
+    }
+    if isinstance(recipe.sketch, MinHash):
+        # The number of documents in full buckets is not counted.
+        facts["recall_full_buckets"] = recipe.recall_with(1, 1)
+    return facts
+
+
+def findings(
+    nodes: Nodes, prefix: bytes, client: Client, rule: _native.ClusterRule, description: Description, *, full: bool
+) -> list[str]:
+    """Return one message for each problem; if `full`, also of the tables."""
+    return _Verification(nodes, prefix, client, rule, description).findings(full=full)
+
+
+class _Verification:
+    """A check of an index, which reads the log again instead of relying on what the client keeps of it."""
+
+    def __init__(
+        self, nodes: Nodes, prefix: bytes, client: Client, rule: _native.ClusterRule, description: Description
+    ) -> None:
+        self._server, self._partitions = LogServer(nodes, prefix), Partitions(nodes, prefix, description.partitions)
+        self._client, self._rule = client, rule
+
+    def findings(self, *, full: bool) -> list[str]:
+        """Return one message for each problem."""
+        # Reports what this client lost.
+        self._client.log()
+        try:
+            log = self._read()
+        except StoreError as error:
+            return [str(error)]
+        found = [*self._of_partitions(log), *self._of_losses()]
+        if full and not found:
+            found += self._of_documents()
+        return found
+
+    def _read(self) -> Log:
+        return self._server.ask("begin", b"", b"").log
+
+    def _of_partitions(self, log: Log) -> Iterator[str]:
+        """Yield the partitions whose history does not contain the marks of the log, and unknown effects."""
+        marks: list[list[bytes]] = [[mark] for mark in log.confirmed]
+        for operation in log.operations:
+            for part, mark in marks_of(operation.marks or b"").items():
+                marks[part].append(mark)
+        replies = self._partitions.call([self._partitions.verify(part, of) for part, of in enumerate(marks)])
+        unknown: list[tuple[int, Entry]] = []
+        for part, reply in enumerate(replies):
+            (missing,) = reply.more
+            if missing:
+                repair = (
+                    "they cannot be restored, so rebuild the index"
+                    if reply.fold < log.low
+                    else "the next addition restores them"
+                )
+                yield f"partition {part} lost {counted(len(missing), 'write')} of the log; {repair}"
+            elif reply.fold > log.end or log.chain(reply.fold) not in (None, reply.chain):
+                yield f"partition {part} has final data of operations that the log does not have; rebuild the index"
+            journal = self._partitions.call([self._partitions.read(part, reply.mark, b"", b"")])[0]
+            # Another client may have purged or folded it in between.
+            fields = journal.more[0] if journal.more else []
+            unknown += [(part, entry) for entry in map(entry_of, fields) if not log.has(*entry)]
+        if unknown:
+            # They may have been appended after the log was read.
+            log = self._read()
+            lost = {entry for _, entry in unknown if entry.position >= log.low and not log.has(*entry)}
+            if lost:
+                yield (
+                    f"{counted(len(lost), 'operation')} of a partition, and not of the log: a failover lost them, and "
+                    "the next folding reports their documents"
+                )
+
+    def _of_losses(self) -> Iterator[str]:
+        """Yield the lost operations whose documents are not in the index again."""
+        for loss in self._client.losses():
+            missing = [doc_id for doc_id in loss.doc_ids if self._client.ask(self._rule.get(doc_id)) is None]
+            if missing:
+                yield loss_text(loss, missing)
+
+    def _of_documents(self) -> Iterator[str]:
+        """Yield what documents lack in the tables, and wrong counts."""
+        before = self._read()
+        fields = self._server.fields()
+        num = 0
+        for row in range(0, before.row, _ROWS_AN_AUDIT):
+            of_rows, findings = self._client.ask(self._rule.audit(row, _ROWS_AN_AUDIT))
+            num += of_rows
+            for doc_id, name in findings:
+                yield _LACKS[name[:1].decode("ascii", "replace")].format(repr(doc_id))
+        after = self._read()
+        # Counts are of one moment only if no operation came in between.
+        if (before.mark, before.chains[-1]) != (after.mark, after.chains[-1]):
+            return
+        expected = int(fields.get(b"added", 0)) - int(fields.get(b"gone", 0))
+        for operation in after.operations[after.mark - after.low :]:
+            if operation.verdict is None:
+                return
+            added, _, gone = self._rule.counts(operation.verdict)
+            expected -= added - gone
+        if num != expected:
+            yield (
+                f"{counted(expected, 'document was', 'documents were')} added and not removed, but "
+                f"{counted(num, 'has', 'have')} a record"
+            )
+
+
+def loss_text(loss: Loss, missing: list[str]) -> str:
+    """Return a description of a lost operation."""
+    shown = ", ".join(map(repr, missing[:_SHOWN_IDS])) + (", ..." if len(missing) > _SHOWN_IDS else "")
+    return (
+        f"a failover lost operation {loss.position}, and {counted(len(missing), 'document')} of it are missing: "
+        f"{shown}; add them again"
+    )
