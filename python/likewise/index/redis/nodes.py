@@ -291,8 +291,7 @@ class Nodes:
                 if address not in masters:
                     continue
                 raise self._error(error) from error
-            place = address if isinstance(address, str) else "{}:{}".format(*address)
-            found.append((place, dict(line.split(":", 1) for line in lines if ":" in line)))
+            found.append((_place(address), dict(line.split(":", 1) for line in lines if ":" in line)))
         return found
 
     def scan(self, address: Address, pattern: bytes) -> Iterator[list[bytes]]:
@@ -410,7 +409,10 @@ class Nodes:
                 if i < 0:
                     is_confirmed = reply >= self.replicas
                     if not is_confirmed:
-                        problem = StoreError(f"no replica confirmed a write to {self.name} in time")
+                        problem = StoreError(
+                            f"no replica of the server at {_place(address)} confirmed a write in time. If the server "
+                            "has no replica now, start one; until then, calls that write fail"
+                        )
                 elif reply and reply[0] == b"moving":
                     problem = StoreError("a hash slot of the cluster is being moved")
                 else:
@@ -449,6 +451,10 @@ class Nodes:
                 f"the server at {self.name} is full (maxmemory); repeat the call when it has memory again"
             )
         return server_error(self.name, error)
+
+
+def _place(address: Address) -> str:
+    return address if isinstance(address, str) else "{}:{}".format(*address)
 
 
 def _check_policy(place: str, info: dict[str, str]) -> None:
