@@ -221,7 +221,10 @@ def sampled_matches(opened: OpenRun, num_sampled: int, seed: int, progress: Prog
     affordable = num_affordable(documents, collapsed, recipe, pilot, num_sampled, seed=seed, threads=opened.threads)
     strata = draw_strata(groups, num_sampled=affordable, seed=seed)
     sampled = _positions(strata, collapsed)
-    return strata, exact_matches(documents, collapsed, recipe, sampled, threads=opened.threads, progress=progress)
+    matches = exact_matches(
+        documents, collapsed, recipe, sampled, held=opened.held, threads=opened.threads, progress=progress
+    )
+    return strata, matches
 
 
 def _positions(strata: list[Stratum], collapsed: Collapsed) -> NDArray[np.uint32]:
