@@ -133,7 +133,8 @@ def audit(
     Notes
     -----
     An audit reads and sketches the inputs as the run did, measures every removal again, and reads the texts once more
-    to compare the sample with all documents. docs/concepts/audits.md explains how the figures are computed.
+    to compare the sample with all documents, unless their features are still in memory (up to 1 GB without a memory
+    limit). docs/concepts/audits.md explains how the figures are computed.
 
     Examples
     --------
