@@ -352,9 +352,7 @@ class WeightTable:
 class DocumentCounter:
     """Counts, over documents with distinct feature sets, how many hold each feature. Add from any thread."""
 
-    def __new__(
-        cls, memory_bytes: int, among: tuple[Texts, FeatureRules] | None = None
-    ) -> DocumentCounter:
+    def __new__(cls, memory_bytes: int, among: tuple[Texts, FeatureRules] | None = None) -> DocumentCounter:
         """Return an empty counter. With `among`, the weights of only the features of these texts are counted."""
 
     def add(self, texts: Texts, rules: FeatureRules, *, hold: bool = False, threads: int = 1) -> HeldFeatures | None:

@@ -109,13 +109,17 @@ class Collection:
         found[differs] = 0.0
         return found
 
-
     def _table(self, recipe: Recipe) -> Weights:
         """Return the weights of the features of these texts, counted once for all recipes with these features."""
         rules = table_rules("idf", recipe.to_dict())
         if rules not in self._tables:
             self._tables[rules] = count_sources(
-                self.sources, recipe, threads=self.rules.threads, timing=Timing(), progress=no_progress, among=self.texts
+                self.sources,
+                recipe,
+                threads=self.rules.threads,
+                timing=Timing(),
+                progress=no_progress,
+                among=self.texts,
             )
         return self._tables[rules]
 

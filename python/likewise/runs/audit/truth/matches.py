@@ -350,9 +350,7 @@ class _Search:
         is_left[order] = True
         for some in _batches(() if self.held is None else self.held.features(self.documents.starts), most):
             rows = np.concatenate([np.arange(part.start, part.stop) for part, _ in some])
-            near, mine, _ = map(
-                np.asarray, rarest.may_match_held([held for _, held in some], threads=self.threads)
-            )
+            near, mine, _ = map(np.asarray, rarest.may_match_held([held for _, held in some], threads=self.threads))
             is_first = is_left[rows[near]]
             yield len(rows), position[rows[near[is_first]]].astype(np.uint32), mine[is_first]
             is_left[rows] = False
