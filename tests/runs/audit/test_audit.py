@@ -341,10 +341,10 @@ def test_no_pair_of_a_template_that_matches_is_skipped(texts, weights, measure, 
 
 
 def test_where_all_pages_share_a_template_fewer_are_compared(tmp_path, texts, monkeypatch):
-    menu = " ".join(f"menu{i}" for i in range(60))
+    menu = " ".join(f"menu{i}" for i in range(130))
     run = run_of(tmp_path, [f"{menu} {text}" for text in texts])
     assert sum(map(len, audit(run, num_sampled=100).strata)) >= 99
-    monkeypatch.setattr(truth, "_MEASURED_EACH", 30)
+    monkeypatch.setattr(truth, "_MEASURED_EACH", 35)
     monkeypatch.setattr(truth, "_FEW_PAIRS", 1)
     few = audit(run, num_sampled=100)
     assert 28 <= sum(map(len, few.strata)) <= 36
