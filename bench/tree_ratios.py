@@ -5,9 +5,10 @@
 
 FOLDER is a checkout in which the native module is built (`python/likewise`). By default, the new one is this checkout.
 Each round runs a row once on each tree, in new processes, in alternating order. The answers are compared by `likewise
-diff`. Rows are merged into results/speed.json, so that they can be measured in several runs; the table is written to
-docs/benchmarks/scale.md. Goals were set before the work, in seconds on a quiet machine; for MinHash on templates, as a
-multiple of the time without templates.
+diff`, tuned recipes byte by byte, and audits of the same run must pass on both trees. Rows are merged into
+results/speed.json, so that they can be measured in several runs; the table is written to docs/benchmarks/scale.md.
+Goals were set before the work, in seconds on a quiet machine; for MinHash on templates, as a multiple of the time
+without templates.
 """
 
 import argparse
@@ -42,13 +43,17 @@ likewise.dedup([json.loads(line)["text"] for line in open(sys.argv[1], encoding=
 
 @dataclass(frozen=True)
 class Row:
-    """Work of both trees: the command with `arguments` on a file, or Python if there are none."""
+    """Work of both trees: `command` with `arguments` on a file, or Python if there are none.
+
+    For an audit, `arguments` are those of the run, which is not timed.
+    """
 
     title: str
     file: str
     arguments: list[str] | None
     # Time before the work, and goal, if they were set.
     goal: tuple[float, float] | None
+    command: str = "dedup"
 
 
 ROWS = {
@@ -70,6 +75,17 @@ ROWS = {
     "zst": Row(
         "`.jsonl.zst`, threshold 0.8", "plain.jsonl.zst", ["--weights", "none", "--threshold", "0.8"], (1.5, 1.1)
     ),
+    "audit": Row("`audit` of a run with the default recipe", "plain.jsonl", [], (12.9, 4.4), "audit"),
+    "audit-simhash": Row(
+        "`audit` of `--method simhash --within 3`",
+        "plain.jsonl",
+        ["--method", "simhash", "--within", "3"],
+        None,
+        "audit",
+    ),
+    "audit-shingles": Row("`audit` of `--method shingles`", "plain.jsonl", ["--method", "shingles"], None, "audit"),
+    "audit-exact": Row("`audit` of `--method exact`", "plain.jsonl", ["--method", "exact"], None, "audit"),
+    "tune": Row("`tune` with 60 labels", "plain.jsonl", [], None, "tune"),
 }
 
 
@@ -87,6 +103,16 @@ def made(name: str, data: Path, work: Path) -> Path:
 
         path = work / name
         path.write_bytes(pa.Codec("zstd").compress((data / name.removesuffix(".zst")).read_bytes(), asbytes=True))
+    return path
+
+
+def labels(data: Path, work: Path) -> Path:
+    """Return a file with 30 planted pairs of `plain.jsonl` and 30 pairs of their first documents."""
+    planted = [line.split("\t")[:2] for line in (data / "plain.planted.tsv").read_text().splitlines()[1:61]]
+    others = [(one[0], other[0]) for one, other in zip(planted[:30], planted[30:], strict=True)]
+    rows = [f"{a},{b},1" for a, b in planted[:30]] + [f"{a},{b},0" for a, b in others]
+    path = work / "labels.csv"
+    path.write_text("doc_id_a,doc_id_b,label\n" + "\n".join(rows) + "\n", encoding="utf-8")
     return path
 
 
@@ -112,9 +138,17 @@ def measure(row: Row, trees: dict[str, Path], repeats: int, data: Path, work: Pa
     def command(name: str) -> list[str]:
         if row.arguments is None:
             return [sys.executable, "-c", PYTHON, str(path)]
+        likewise = [sys.executable, "-m", "likewise", row.command]
+        if row.command == "audit":
+            return [*likewise, str(work / "run"), "-o", str(outs[name]), "--quiet"]
+        if row.command == "tune":
+            return [*likewise, str(path), "--labels", str(labels(data, work)), "-o", str(outs[name]), "--quiet"]
         shutil.rmtree(outs[name], ignore_errors=True)
-        return [sys.executable, "-m", "likewise", "dedup", str(path), "-o", str(outs[name]), "--quiet", *row.arguments]
+        return [*likewise, str(path), "-o", str(outs[name]), "--quiet", *row.arguments]
 
+    if row.command == "audit":
+        run = [sys.executable, "-m", "likewise", "dedup", str(path), "-o", str(work / "run"), "--quiet"]
+        seconds(trees["new"], [*run, *(row.arguments or [])])
     runs: dict[str, list[tuple[float, float]]] = {name: [] for name in trees}
     for round_ in range(repeats + 1):
         for name in sorted(trees, reverse=bool(round_ % 2)):
@@ -122,7 +156,9 @@ def measure(row: Row, trees: dict[str, Path], repeats: int, data: Path, work: Pa
             # The first round fills caches.
             if round_:
                 runs[name].append(run)
-    if row.arguments is not None:
+    if row.command == "tune" and len({out.read_bytes() for out in outs.values()}) > 1:
+        raise SystemExit("the trees propose different recipes")
+    if row.command == "dedup" and row.arguments is not None:
         seconds(trees["new"], [sys.executable, "-m", "likewise", "diff", *map(str, outs.values())])
     result: dict[str, Any] = {"title": row.title, "goal": row.goal and list(row.goal), "repeats": repeats}
     for which, unit in enumerate(("seconds", "processor_seconds")):

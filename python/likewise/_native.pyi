@@ -352,7 +352,9 @@ class WeightTable:
 class DocumentCounter:
     """Counts, over documents with distinct feature sets, how many hold each feature. Add from any thread."""
 
-    def __new__(cls, memory_bytes: int) -> DocumentCounter: ...
+    def __new__(cls, memory_bytes: int, among: tuple[Texts, FeatureRules] | None = None) -> DocumentCounter:
+        """Return an empty counter. With `among`, the weights of only the features of these texts are counted."""
+
     def add(self, texts: Texts, rules: FeatureRules, *, hold: bool = False, threads: int = 1) -> HeldFeatures | None:
         """Count the features of texts, each once whatever the weights of the rules; return them where `hold` asks."""
 
@@ -804,6 +806,31 @@ class ReferenceSets:
         (uint32), the weight shared (uint64), scores of at least `min_score` (float64). Sizes (uint64) are those of the
         texts.
         """
+
+@final
+class RarestFeatures:
+    """Rarest features of some documents, and the documents that have each.
+
+    Parameters
+    ----------
+    texts : Texts
+        The documents.
+    measure : {"jaccard", "dice", "cosine", "containment", "overlap"}
+    threshold : float
+        Above 0, up to 1.
+    """
+
+    def __new__(
+        cls, texts: Texts, rules: FeatureRules, *, measure: str, threshold: float, threads: int = 1
+    ) -> RarestFeatures: ...
+    def may_match(self, texts: Texts, *, threads: int = 1) -> tuple[Array, Array, int]:
+        """Return numbers of texts and of documents that they may match, by text (uint32), and the list entries read.
+
+        No pair that reaches the threshold is missing, and each is returned once.
+        """
+
+    def may_match_held(self, held: Sequence[HeldFeatures], *, threads: int = 1) -> tuple[Array, Array, int]:
+        """Return as :meth:`may_match` the pairs of texts whose features are held and weighed."""
 
 @final
 class PrefixJoin:

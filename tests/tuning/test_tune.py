@@ -11,10 +11,14 @@ import pyarrow as pa
 import pytest
 
 import likewise
+from likewise._native import Texts
 from likewise.batch.options import FileRun
+from likewise.batch.read.weighing import count_sources
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.recipe.recipe import Recipe
-from likewise.tuning import Label, Labels, read_labels, tune_files
+from likewise.stages.verify import verify_pairs
+from likewise.stages.weights import Counter, with_counted
+from likewise.tuning import Label, Labels, collection, read_labels, tune_files
 from likewise.tuning.collection import _nearest, _sample
 from likewise.tuning.grid import grid
 from likewise.tuning.tuning import open_tuner
@@ -48,6 +52,30 @@ def folder(tmp_path):
     lines = (f"{label.a},{label.b},{int(label.is_duplicate)}\n" for label in labels[:60])
     (tmp_path / "pairs.csv").write_text("doc_id_a,doc_id_b,label\n" + "".join(lines))
     return tmp_path
+
+
+def test_weights_are_those_of_the_whole_collection_and_counted_once_for_all_recipes(folder, monkeypatch):
+    texts, _ = made()
+    counted = []
+
+    def count(sources, recipe, **options):
+        counted.append((recipe.tokens, recipe.shingle))
+        return count_sources(sources, recipe, **options)
+
+    monkeypatch.setattr(collection, "count_sources", count)
+    weighed = [number for number, one in enumerate(grid()) if one.weights.endswith("idf") and one.measure != "hamming"]
+    with open_tuner(folder / "notes.jsonl", most_documents=30) as tuner:
+        sample = tuner._collection
+        for number in weighed:
+            candidate = grid()[number]
+            recipe = with_counted(candidate.features(), [Texts.from_list(texts)], threads=1)
+            expected = verify_pairs(sample.texts, sample.sample_pairs, recipe, measure=candidate.measure)
+            assert np.array_equal(tuner.similarities(number), expected.astype(np.float32))
+    assert tuner.num_sampled == 30
+    assert len(counted) == len(set(counted)) == 5
+    some = Counter(recipe, among=Texts.from_list(texts[:1]))
+    some.add(Texts.from_list(texts))
+    assert 0 < some.finish().num_features < recipe.table.num_features / 2
 
 
 def test_labels_to_a_recipe_that_dedup_takes(folder):

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use likewise_core::features::{
-    DocumentCounter as CoreCounter, MAX_WEIGHT, Pending, Shape, term_feature,
+    DocumentCounter as CoreCounter, FeatureFilter, MAX_WEIGHT, Pending, Shape, term_feature,
 };
 use likewise_core::isa::Isa;
 use likewise_core::parallel::map_ranges;
@@ -36,9 +36,30 @@ impl DocumentCounter {
 #[pymethods]
 impl DocumentCounter {
     #[new]
-    fn new(memory_bytes: u64) -> Result<Self, Failure> {
+    #[pyo3(signature = (memory_bytes, among=None))]
+    fn new(
+        py: Python<'_>,
+        memory_bytes: u64,
+        among: Option<(PyRef<'_, Texts>, PyRef<'_, FeatureRules>)>,
+    ) -> Result<Self, Failure> {
+        let mut counter = CoreCounter::new(memory_bytes)?;
+        if let Some((texts, rules)) = among {
+            let column = texts.column.as_ref();
+            rules.check(column)?;
+            let mut extractor = counted_by(&rules).extractor(Isa::best()).leaving_salt_out();
+            counter = run(py, column.num_bytes, |_| {
+                let mut features = Vec::new();
+                for i in 0..column.len() {
+                    features.extend_from_slice(extractor.features(column.document(i)).features);
+                }
+                features.sort_unstable();
+                features.dedup();
+                let filter = FeatureFilter::new(features.iter().copied(), features.len());
+                Ok(counter.counting_only(filter))
+            })?;
+        }
         Ok(DocumentCounter {
-            counter: Mutex::new(Some(Arc::new(CoreCounter::new(memory_bytes)?))),
+            counter: Mutex::new(Some(Arc::new(counter))),
         })
     }
 
@@ -55,7 +76,7 @@ impl DocumentCounter {
         let counter = self.counter()?;
         let column = texts.column.as_ref();
         rules.check(column)?;
-        let rules = rules.unweighted(rules.rules.shingle);
+        let rules = counted_by(rules);
         run(py, column.num_bytes, |cancel| {
             let ranges = column.ranges(GRAIN_BYTES);
             let make_state = || {
@@ -122,6 +143,11 @@ impl DocumentCounter {
             WeightTable::new(content, error)
         })
     }
+}
+
+/// Rules of the features that are counted.
+fn counted_by(rules: &FeatureRules) -> FeatureRules {
+    rules.unweighted(rules.rules.shingle)
 }
 
 /// The key of each term in a table, and its number of tokens (0: none): `(features, lengths)`.

@@ -1,6 +1,5 @@
 //! Features of texts held between two passes: counted in the first, weighed and sketched in the second.
 
-use std::ops::Range;
 use std::sync::OnceLock;
 
 use likewise_core::features::{FeatureView, add_salt, digest};
@@ -53,16 +52,50 @@ impl HeldPart {
         taken
     }
 
-    /// The range of the features of text i.
-    fn range(&self, i: usize) -> Range<usize> {
-        let start = if i == 0 { 0 } else { self.ends[i - 1] };
-        start as usize..self.ends[i] as usize
+    /// The number of texts.
+    pub fn num_texts(&self) -> usize {
+        self.ends.len()
     }
+
+    /// The features and weights of text i, as an extractor makes them of the text.
+    pub fn features<'a>(&'a self, i: usize, scratch: &'a mut Scratch) -> (&'a [u64], &'a [u32]) {
+        let start = if i == 0 { 0 } else { self.ends[i - 1] };
+        let range = start as usize..self.ends[i] as usize;
+        let stored = self.weights.get().map_or(&[][..], |weights| weights);
+        scratch.weights.clear();
+        scratch.weights.extend(
+            stored[range.clone()]
+                .iter()
+                .map(|&weight| u32::from(weight)),
+        );
+        let Some(&salt) = self.salts.get(i) else {
+            return (&self.features[range], &scratch.weights);
+        };
+        scratch.salted.clear();
+        scratch.salted.extend_from_slice(&self.features[range]);
+        add_salt(salt, &mut scratch.salted);
+        (&scratch.salted, &scratch.weights)
+    }
+}
+
+/// Scratch space for the features of one text.
+#[derive(Default)]
+pub struct Scratch {
+    weights: Vec<u32>,
+    salted: Vec<u64>,
 }
 
 impl HeldFeatures {
     pub fn new(parts: Vec<HeldPart>) -> Self {
         HeldFeatures { parts }
+    }
+
+    /// The features of consecutive texts, with their weights.
+    pub fn weighed(&self) -> Result<&[HeldPart], Failure> {
+        if self.parts.iter().any(|part| part.weights.get().is_none()) {
+            return Err(Failure::parameter("held", "features are not weighed yet"));
+        }
+        Ok(&self.parts)
     }
 }
 
@@ -134,35 +167,23 @@ pub fn sketch_held(
     let isa = parse_isa(isa)?;
     let (scheme, slot_bytes) = check_slots(num_slots, slot_bits, scheme)?;
     let seed = rules.rules.seed;
-    if held.parts.iter().any(|part| part.weights.get().is_none()) {
-        return Err(Failure::parameter("held", "features are not weighed yet"));
-    }
+    let held = held.weighed()?;
     run(py, usize::MAX, |cancel| {
         let make_state = || {
             let sketcher = SlotSketcher::new(num_slots, slot_bytes, scheme, seed, isa);
-            (sketcher, Vec::new(), Vec::new())
+            (sketcher, Scratch::default())
         };
         let parts = map_ranges(
-            held.parts.len(),
+            held.len(),
             1,
             threads,
             cancel,
             make_state,
-            |(sketcher, weights, salted), which| {
+            |(sketcher, scratch), which| {
                 let mut part = Part::default();
-                let held = &held.parts[which.start];
-                let stored = held.weights.get().map_or(&[][..], |weights| weights);
-                for i in 0..held.ends.len() {
-                    let range = held.range(i);
-                    let mut features = &held.features[range.clone()];
-                    if let Some(&salt) = held.salts.get(i) {
-                        salted.clear();
-                        salted.extend_from_slice(features);
-                        add_salt(salt, salted);
-                        features = salted;
-                    }
-                    weights.clear();
-                    weights.extend(stored[range].iter().map(|&weight| u32::from(weight)));
+                let held = &held[which.start];
+                for i in 0..held.num_texts() {
+                    let (features, weights) = held.features(i, scratch);
                     sketcher.sketch(features, weights, &mut part.sketches);
                     part.num_features.push(features.len() as u32);
                     part.shapes.push(held.shapes[i]);

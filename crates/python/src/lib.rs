@@ -117,7 +117,7 @@ mod _native {
     #[pymodule_export]
     use super::parts::{cut_parts, cut_words};
     #[pymodule_export]
-    use super::references::ReferenceSets;
+    use super::references::{RarestFeatures, ReferenceSets};
     #[pymodule_export]
     use super::repeats::{RepeatedWindows, SeenTwice, equal_stretches};
     #[pymodule_export]

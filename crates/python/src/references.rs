@@ -2,20 +2,59 @@
 
 use likewise_core::isa::Isa;
 use likewise_core::parallel::map_ranges;
-use likewise_core::sets::{Answer, Matcher, References, size_of};
+use likewise_core::sets::{Answer, Matcher, Rarest, References, size_of};
 use pyo3::prelude::*;
 
 use crate::array::Array;
 use crate::door::run;
 use crate::errors::Failure;
 use crate::features::{FeatureRules, GRAIN_BYTES};
+use crate::held_features::{HeldFeatures, Scratch};
 use crate::texts::Texts;
+use crate::verify::parse_measure;
 
 /// Feature sets of references, which queries are compared with.
 #[pyclass(frozen, module = "likewise._native")]
 pub struct ReferenceSets {
     references: References,
     rules: Py<FeatureRules>,
+}
+
+/// What `make` makes of the features of each text and their weights.
+fn with_sets<T: Send>(
+    py: Python<'_>,
+    texts: &Texts,
+    rules: &FeatureRules,
+    threads: usize,
+    make: impl FnOnce(&[(Vec<u64>, Vec<u32>)]) -> T + Send,
+) -> Result<T, Failure> {
+    let column = texts.column.as_ref();
+    rules.check(column)?;
+    if column.len() >= u32::MAX as usize {
+        return Err(Failure::parameter(
+            "references",
+            format!("{} are too many", column.len()),
+        ));
+    }
+    run(py, column.num_bytes, |cancel| {
+        let ranges = column.ranges(GRAIN_BYTES);
+        let make_state = || rules.extractor(Isa::best());
+        let sets = map_ranges(
+            ranges.len(),
+            1,
+            threads,
+            cancel,
+            make_state,
+            |extractor, which| {
+                let one = |i| {
+                    let view = extractor.features(column.document(i));
+                    (view.features.to_vec(), view.weights.to_vec())
+                };
+                ranges[which.start].clone().map(one).collect::<Vec<_>>()
+            },
+        )?;
+        Ok(make(&sets.concat()))
+    })
 }
 
 /// For several queries: ends of their answers, the answers, sizes.
@@ -31,34 +70,7 @@ impl ReferenceSets {
         rules: Py<FeatureRules>,
         threads: usize,
     ) -> Result<Self, Failure> {
-        let column = texts.column.as_ref();
-        let own = rules.get();
-        own.check(column)?;
-        if column.len() >= u32::MAX as usize {
-            return Err(Failure::parameter(
-                "references",
-                format!("{} are too many", column.len()),
-            ));
-        }
-        let references = run(py, column.num_bytes, |cancel| {
-            let ranges = column.ranges(GRAIN_BYTES);
-            let make_state = || own.extractor(Isa::best());
-            let sets = map_ranges(
-                ranges.len(),
-                1,
-                threads,
-                cancel,
-                make_state,
-                |extractor, which| {
-                    let one = |i| {
-                        let view = extractor.features(column.document(i));
-                        (view.features.to_vec(), view.weights.to_vec())
-                    };
-                    ranges[which.start].clone().map(one).collect::<Vec<_>>()
-                },
-            )?;
-            Ok(References::new(&sets.concat()))
-        })?;
+        let references = with_sets(py, texts, rules.get(), threads, References::new)?;
         Ok(ReferenceSets { references, rules })
     }
 
@@ -130,5 +142,136 @@ impl ReferenceSets {
                 .into(),
             sizes.into(),
         ))
+    }
+}
+
+/// Rarest features of some documents: which of them may a text match?
+#[pyclass(frozen, module = "likewise._native")]
+pub struct RarestFeatures {
+    rarest: Rarest,
+    rules: Py<FeatureRules>,
+}
+
+#[pymethods]
+impl RarestFeatures {
+    #[new]
+    #[pyo3(signature = (texts, rules, *, measure, threshold, threads=1))]
+    fn new(
+        py: Python<'_>,
+        texts: &Texts,
+        rules: Py<FeatureRules>,
+        measure: &str,
+        threshold: f64,
+        threads: usize,
+    ) -> Result<Self, Failure> {
+        let measure = parse_measure(measure)?;
+        let rarest = with_sets(py, texts, rules.get(), threads, |sets| {
+            Rarest::new(sets, measure, threshold)
+        })?;
+        Ok(RarestFeatures { rarest, rules })
+    }
+
+    /// Pairs of a text and a document that it may match: `(texts, documents, number of list entries)`.
+    #[pyo3(signature = (texts, *, threads=1))]
+    fn may_match(
+        &self,
+        py: Python<'_>,
+        texts: &Texts,
+        threads: usize,
+    ) -> Result<(Array, Array, usize), Failure> {
+        let column = texts.column.as_ref();
+        let rules = self.rules.get();
+        rules.check(column)?;
+        let ranges = column.ranges(GRAIN_BYTES);
+        let make_state = || (rules.extractor(Isa::best()), self.rarest.matcher());
+        run(py, column.num_bytes, |cancel| {
+            Ok(map_ranges(
+                ranges.len(),
+                1,
+                threads,
+                cancel,
+                make_state,
+                |(extractor, matcher), which| {
+                    let mut pairs = Pairs::default();
+                    for i in ranges[which.start].clone() {
+                        let view = extractor.features(column.document(i));
+                        pairs.add(&self.rarest, matcher, i, view.features, view.weights);
+                    }
+                    pairs
+                },
+            )?)
+        })
+        .map(Pairs::into_arrays)
+    }
+
+    /// As `may_match`, for the features of texts that are held.
+    #[pyo3(signature = (held, *, threads=1))]
+    fn may_match_held(
+        &self,
+        py: Python<'_>,
+        held: Vec<Py<HeldFeatures>>,
+        threads: usize,
+    ) -> Result<(Array, Array, usize), Failure> {
+        let mut parts = Vec::new();
+        let mut num_texts = 0;
+        for one in &held {
+            for part in one.get().weighed()? {
+                parts.push((num_texts, part));
+                num_texts += part.num_texts();
+            }
+        }
+        let make_state = || (Scratch::default(), self.rarest.matcher());
+        run(py, usize::MAX, |cancel| {
+            Ok(map_ranges(
+                parts.len(),
+                1,
+                threads,
+                cancel,
+                make_state,
+                |(scratch, matcher), which| {
+                    let mut pairs = Pairs::default();
+                    let (first, part) = parts[which.start];
+                    for i in 0..part.num_texts() {
+                        let (features, weights) = part.features(i, scratch);
+                        pairs.add(&self.rarest, matcher, first + i, features, weights);
+                    }
+                    pairs
+                },
+            )?)
+        })
+        .map(Pairs::into_arrays)
+    }
+}
+
+/// Pairs of a text and a document.
+#[derive(Default)]
+struct Pairs {
+    texts: Vec<u32>,
+    documents: Vec<u32>,
+    num_entries: usize,
+}
+
+impl Pairs {
+    /// Adds the documents that a text may match.
+    fn add(
+        &mut self,
+        rarest: &Rarest,
+        matcher: &mut Matcher<'_>,
+        text: usize,
+        features: &[u64],
+        weights: &[u32],
+    ) {
+        self.num_entries += rarest.may_match(matcher, features, weights, &mut self.documents);
+        self.texts.resize(self.documents.len(), text as u32);
+    }
+
+    fn into_arrays(parts: Vec<Pairs>) -> (Array, Array, usize) {
+        let mut all = Pairs::default();
+        for part in parts {
+            all.texts.extend(part.texts);
+            all.documents.extend(part.documents);
+            all.num_entries += part.num_entries;
+        }
+        (all.texts.into(), all.documents.into(), all.num_entries)
     }
 }

@@ -212,7 +212,7 @@ impl FeatureSets {
     }
 }
 
-fn parse_measure(name: &str) -> Result<Measure, Failure> {
+pub fn parse_measure(name: &str) -> Result<Measure, Failure> {
     Measure::from_name(name).ok_or_else(|| {
         Failure::parameter(
             "measure",

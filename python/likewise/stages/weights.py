@@ -33,6 +33,8 @@ class Counter:
         Memory limit for the counts. They are exact for up to ``memory_bytes / 48`` distinct features. Beyond that, all
         counts come from a count-min sketch in half of the memory. The digests of documents need about 40 additional
         bytes per document.
+    among : Texts, optional
+        Count only the features of these texts: the table is not valid for others.
 
     Raises
     ------
@@ -44,13 +46,17 @@ class Counter:
     All updates commute: the table does not depend on the batches, their order, or the number of threads.
     """
 
-    def __init__(self, recipe: Recipe, memory_bytes: float | str = DEFAULT_MEMORY_BYTES) -> None:
+    def __init__(
+        self, recipe: Recipe, memory_bytes: float | str = DEFAULT_MEMORY_BYTES, *, among: _native.Texts | None = None
+    ) -> None:
         check_is_recipe(recipe)
         if isinstance(recipe.sketch, Exact):
             raise InvalidParameter("recipe", "method exact has no features to count")
         self._rules = table_rules("idf", recipe.to_dict())
         self._feature_rules = recipe.unweighted_rules
-        self._counter = _native.DocumentCounter(take_bytes("memory_bytes", memory_bytes, 0))
+        self._counter = _native.DocumentCounter(
+            take_bytes("memory_bytes", memory_bytes, 0), None if among is None else (among, self._feature_rules)
+        )
 
     def add(self, texts: _native.Texts, *, hold: bool = False, threads: int = 1) -> _native.HeldFeatures | None:
         """Count the features of texts, and return them if `hold`. Safe from several threads at once."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from likewise._native import Texts
 from likewise.arrays import slices
 from likewise.batch.budget.timing import Timing
-from likewise.batch.read.weighing import weighed_files
+from likewise.batch.read.weighing import count_sources
 from likewise.batch.run import RunContext, RunRules, open_documents
 from likewise.checks import counted
 from likewise.errors import InvalidInput
@@ -20,6 +20,7 @@ from likewise.io.source.source import Source
 from likewise.progress import Progress, no_progress
 from likewise.recipe.methods import SimHashDistance
 from likewise.recipe.recipe import Recipe
+from likewise.recipe.weights import Weights, table_rules
 from likewise.stages.sketch import sketch
 from likewise.stages.verify import verify_pairs
 from likewise.tuning.all_pairs import similarity_of_all
@@ -66,6 +67,7 @@ class Collection:
     sources: Sequence[Source]
     rules: RunRules
     progress: Progress
+    _tables: dict[str, Weights] = field(default_factory=dict, init=False)
 
     @property
     def sample_pairs(self) -> NDArray[np.int64]:
@@ -83,7 +85,7 @@ class Collection:
         threads = self.rules.threads
         recipe = candidate.features()
         if recipe.needs_counting:
-            recipe = weighed_files(self.sources, recipe, self.rules.threads, Timing(), no_progress)
+            recipe = recipe.with_table(self._table(recipe))
         near = recipe.sketch
         if not isinstance(near, SimHashDistance):
             if len(pairs) >= _LEAST_PAIRS_AT_ONCE and len(pairs) * 4 >= len(self.texts) ** 2:
@@ -106,6 +108,20 @@ class Collection:
         differs = fingerprints.is_empty[pairs[:, 0]] != fingerprints.is_empty[pairs[:, 1]]
         found[differs] = 0.0
         return found
+
+    def _table(self, recipe: Recipe) -> Weights:
+        """Return the weights of the features of these texts, counted once for all recipes with these features."""
+        rules = table_rules("idf", recipe.to_dict())
+        if rules not in self._tables:
+            self._tables[rules] = count_sources(
+                self.sources,
+                recipe,
+                threads=self.rules.threads,
+                timing=Timing(),
+                progress=no_progress,
+                among=self.texts,
+            )
+        return self._tables[rules]
 
 
 @contextmanager

@@ -9,7 +9,6 @@ import likewise
 from likewise import Recipe, dedup_files
 from likewise.runs.audit import audit
 from likewise.runs.audit.truth import matches as truth_module
-from likewise.runs.audit.truth import rarest as rarest_module
 from tests.runs.audit.corpora import graded, resembling, write
 
 NUM_CORPORA = 5
@@ -64,8 +63,8 @@ def test_the_interval_holds_the_true_recall(tmp_path, name):
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_the_interval_of_a_sample_that_was_made_smaller_holds_it_too(tmp_path, monkeypatch):
-    """Pages of one template, all of whose pairs must be measured."""
-    monkeypatch.setattr(rarest_module, "_DENSE", 1.0)
+    """Pages of one template, whose rarest features are in many others."""
+    monkeypatch.setattr(truth_module, "_ENTRIES_A_MEASUREMENT", 3)
     monkeypatch.setattr(truth_module, "_MEASURED_EACH", 60)
     monkeypatch.setattr(truth_module, "_FEW_PAIRS", 1)
     menu = " ".join(f"menu{i}" for i in range(50))

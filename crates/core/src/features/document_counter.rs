@@ -12,6 +12,7 @@ use std::mem::take;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::feature_filter::FeatureFilter;
 use super::feature_shard::{NUM_SHARDS, Shard, shard_of};
 use super::rarity::Rarity;
 use super::weight_table::{CellPlan, Entries, WeightTable};
@@ -39,6 +40,8 @@ const MIN_MEMORY_BYTES: u64 = 16 << 20;
 pub struct DocumentCounter {
     shards: Box<[Mutex<Shard>]>,
     documents: Box<[Mutex<HashSet<[u64; 2]>>]>,
+    /// Which features are counted; all if `None`.
+    filter: Option<FeatureFilter>,
     max_features: u64,
     min_waiting: usize,
     /// The sketch of all shards; each shard has the columns of its highest byte.
@@ -124,6 +127,7 @@ impl DocumentCounter {
         Ok(DocumentCounter {
             shards: (0..NUM_SHARDS).map(|_| Mutex::default()).collect(),
             documents: (0..NUM_SHARDS).map(|_| Mutex::default()).collect(),
+            filter: None,
             max_features,
             min_waiting: waiting.clamp(MIN_WAITING.0, MIN_WAITING.1),
             plan: CellPlan {
@@ -138,6 +142,13 @@ impl DocumentCounter {
         })
     }
 
+    /// Counts only features that a filter may hold: the weights of others in the table are those of unseen features.
+    #[must_use]
+    pub fn counting_only(mut self, filter: FeatureFilter) -> Self {
+        self.filter = Some(filter);
+        self
+    }
+
     /// Adds the distinct features of a document to `pending`, unless it has none or another document has the same set.
     pub fn take(&self, features: &[u64], pending: &mut Pending) {
         if features.is_empty() {
@@ -150,7 +161,13 @@ impl DocumentCounter {
         pending.num_documents += 1;
         pending.num_incidences += features.len() as u64;
         for &feature in features {
-            pending.features[shard_of(feature)].push(feature);
+            if self
+                .filter
+                .as_ref()
+                .is_none_or(|filter| filter.may_hold(feature))
+            {
+                pending.features[shard_of(feature)].push(feature);
+            }
         }
     }
 

@@ -4,6 +4,7 @@
 
 mod distinct;
 mod document_counter;
+mod feature_filter;
 mod feature_hash;
 mod feature_shard;
 mod lexicon;
@@ -31,6 +32,7 @@ use crate::isa::Isa;
 use crate::text::{self, Cutter, Document, Preparer, Spans, TextRules, Tokens};
 use distinct::Distinct;
 pub use document_counter::{Counted, DocumentCounter, Pending};
+pub use feature_filter::FeatureFilter;
 use feature_hash::JoinedTokens;
 pub use feature_hash::{FeatureHash, multiplicative_hash};
 pub use lexicon::{UNLISTED_WEIGHT, term_feature};

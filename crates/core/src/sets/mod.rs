@@ -6,7 +6,8 @@
 //! counts how many documents hold a feature, [`Prefixes`] gathers the prefixes, [`PrefixJoin`] lists for each document the earlier
 //! ones that may reach the threshold. No pair that reaches it is missing; the module `verify` measures those listed.
 //!
-//! [`References`] answer another question by lists of all features: which of some references does a set carry?
+//! [`References`] answer another question by lists of all features: which of some references does a set carry? [`Rarest`]
+//! finds the pairs of a sample for audits.
 //!
 //! The join nominates pairs and never decides: its bounds are slightly wider than the threshold (rounded to 24 bits),
 //! and `verify` has the last word. Feature sets are not stored. Texts are counted when they are first read, and read
@@ -17,6 +18,7 @@ mod join;
 mod limit;
 mod lists;
 mod prefix;
+mod rarest;
 mod rarity;
 mod references;
 mod scan;
@@ -29,5 +31,6 @@ pub use gather::{Parted, Prefixes};
 pub use join::{Listed, PrefixJoin};
 pub use limit::{Limit, SetMeasure};
 pub use prefix::{Batch, Chooser};
+pub use rarest::Rarest;
 pub use rarity::{Rarity, Wanted};
 pub use references::{Answer, Matcher, References, score, size_of};

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
 use super::gather::MixHasher;
+use crate::features::FeatureFilter;
 
 /// A reference that a query was answered with.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -33,6 +34,7 @@ pub fn score(shared: u64, reference_size: u64, query_size: u64) -> f64 {
 pub struct References {
     /// The list of a feature.
     lists: HashMap<u64, u32, BuildHasherDefault<MixHasher>>,
+    filter: FeatureFilter,
     /// List `l` is `members[starts[l]..starts[l + 1]]`.
     starts: Vec<usize>,
     members: Vec<u32>,
@@ -56,6 +58,7 @@ impl References {
                 }
             }
         }
+        let filter = FeatureFilter::new(lists.keys().copied(), lists.len());
         let mut starts = Vec::with_capacity(counts.len() + 1);
         let mut end = 0;
         starts.push(0);
@@ -79,6 +82,7 @@ impl References {
         }
         References {
             lists,
+            filter,
             starts,
             members,
             weights: all_weights,
@@ -87,6 +91,15 @@ impl References {
                 .map(|(features, weights)| size_of(features, weights))
                 .collect(),
         }
+    }
+
+    /// The list of a feature.
+    #[inline]
+    fn list(&self, feature: u64) -> Option<usize> {
+        if !self.filter.may_hold(feature) {
+            return None;
+        }
+        self.lists.get(&feature).map(|&list| list as usize)
     }
 
     /// Sum of the weights of each reference.
@@ -123,6 +136,43 @@ impl<'a> Matcher<'a> {
         }
     }
 
+    /// Calls `take` with each reference that shares a feature with a query, and the weight shared.
+    ///
+    /// Returns the length of the lists of the query's features, which is the cost.
+    pub(super) fn share(
+        &mut self,
+        features: &[u64],
+        weights: &[u32],
+        mut take: impl FnMut(u32, u64),
+    ) -> usize {
+        let all = self.references;
+        let mut num_entries = 0;
+        for (i, &feature) in features.iter().enumerate() {
+            let Some(list) = all.list(feature) else {
+                continue;
+            };
+            let weight = weights.get(i).copied().unwrap_or(1);
+            let slots = all.starts[list]..all.starts[list + 1];
+            num_entries += slots.len();
+            for slot in slots {
+                let reference = all.members[slot];
+                let common = weight.min(all.weights.get(slot).copied().unwrap_or(1));
+                let shared = &mut self.shared[reference as usize];
+                if *shared == 0 {
+                    self.touched.push(reference);
+                }
+                *shared += u64::from(common);
+            }
+        }
+        for reference in self.touched.drain(..) {
+            take(
+                reference,
+                std::mem::take(&mut self.shared[reference as usize]),
+            );
+        }
+        num_entries
+    }
+
     /// Appends to `answers` the best references of a query, at most `top`, the best first and of equal ones the first.
     ///
     /// Only references that share anything and have at least `min_score` are answers. `features` are distinct; `weights` are empty
@@ -136,25 +186,9 @@ impl<'a> Matcher<'a> {
         answers: &mut Vec<Answer>,
     ) {
         let all = self.references;
-        for (i, feature) in features.iter().enumerate() {
-            let Some(&list) = all.lists.get(feature) else {
-                continue;
-            };
-            let weight = weights.get(i).copied().unwrap_or(1);
-            for slot in all.starts[list as usize]..all.starts[list as usize + 1] {
-                let reference = all.members[slot];
-                let common = weight.min(all.weights.get(slot).copied().unwrap_or(1));
-                let shared = &mut self.shared[reference as usize];
-                if *shared == 0 {
-                    self.touched.push(reference);
-                }
-                *shared += u64::from(common);
-            }
-        }
         let size = size_of(features, weights);
         let first = answers.len();
-        for reference in self.touched.drain(..) {
-            let shared = std::mem::take(&mut self.shared[reference as usize]);
+        self.share(features, weights, |reference, shared| {
             let score = score(shared, all.sizes[reference as usize], size);
             if shared > 0 && score >= min_score {
                 answers.push(Answer {
@@ -163,7 +197,7 @@ impl<'a> Matcher<'a> {
                     score,
                 });
             }
-        }
+        });
         let own = &mut answers[first..];
         let by_rank = |a: &Answer, b: &Answer| {
             b.score

@@ -2,8 +2,10 @@
 
 import dataclasses
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -103,10 +105,12 @@ class HeldDocuments:
     ----------
     most_bytes : int
         Memory limit. Features beyond it are not held; the second pass extracts the same features again.
+    keeps : bool
+        Whether what the second pass takes remains held, for :meth:`features`.
     """
 
-    def __init__(self, most_bytes: int = MOST_HELD_BYTES) -> None:
-        self._most_bytes = most_bytes
+    def __init__(self, most_bytes: int = MOST_HELD_BYTES, *, keeps: bool = False) -> None:
+        self._most_bytes, self._keeps = most_bytes, keeps
         self._num_bytes = 0
         self._lock = threading.Lock()
         self._jobs: dict[tuple[int, int], Sequence[HeldPiece | SketchedPiece]] = {}
@@ -140,8 +144,23 @@ class HeldDocuments:
         _native.weigh_held(held, table.native, threads=threads)
 
     def take(self, source: int, job: int) -> Sequence[HeldPiece | SketchedPiece] | None:
-        """Return the pieces of a job and release them; None if they were not held."""
-        return self._jobs.pop((source, job), None)
+        """Return the pieces of a job and, unless they are kept, release them; None if they were not held."""
+        return self._jobs.get((source, job)) if self._keeps else self._jobs.pop((source, job), None)
+
+    def features(self, starts: NDArray[np.integer[Any]]) -> Iterator[tuple[range, _native.HeldFeatures]]:
+        """Yield rows and features of all pieces of the sources that are held as a whole.
+
+        Parameters
+        ----------
+        starts : ndarray of shape (sources + 1,), int
+            First row of each source, and the number of documents.
+        """
+        for source, keys in groupby(sorted(self._jobs), key=itemgetter(0)):
+            pieces = [one for key in keys for one in self._jobs[key] if isinstance(one, HeldPiece)]
+            ends = np.cumsum([starts[source], *(len(one.piece.lines) for one in pieces)]).tolist()
+            if ends[-1] == starts[source + 1]:
+                for one, low, high in zip(pieces, ends, ends[1:], strict=False):
+                    yield range(low, high), one.features
 
     def clear(self) -> None:
         """Release everything, since the recipe has other features."""

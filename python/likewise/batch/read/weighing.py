@@ -9,6 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from likewise import checks as counts
+from likewise._native import Texts
 from likewise.batch.budget.timing import Timing
 from likewise.batch.read import ingest
 from likewise.batch.read.priority import keep_needs
@@ -133,6 +134,7 @@ def count_sources(
     on_error: str = "skip",
     max_bad_rows: BadRowLimit = NO_LIMIT,
     held: HeldDocuments | None = None,
+    among: Texts | None = None,
 ) -> Weights:
     """Return the weights of features by their rarity in all documents.
 
@@ -148,6 +150,8 @@ def count_sources(
         Maximum number of bad rows.
     held : HeldDocuments, optional
         Receives the extracted features with their weights.
+    among : Texts, optional
+        Count only the features of these texts, which takes less time and memory.
 
     Returns
     -------
@@ -159,7 +163,7 @@ def count_sources(
     InvalidInput
         At a bad row, if `on_error` is ``fail``; if there are more bad rows than `max_bad_rows`.
     """
-    counter = Counter(recipe, memory_bytes)
+    counter = Counter(recipe, memory_bytes, among=among)
     tally = BadRowTally(max_bad_rows)
     held = held if held is not None and held.begin(recipe, needs_lengths=keep_needs(recipe.keep)[0]) else None
     _read_into(

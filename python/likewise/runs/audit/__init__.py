@@ -1,7 +1,7 @@
 """Audits of finished runs: missed matches, wrong removals, and a certificate of both.
 
 The exact join could list all pairs, but it is part of the audited code, and too slow for a hundred million documents.
-Instead, a sample of documents is compared with all others, using an independent bound (`truth.rarest`), in one pass
+Instead, a sample of documents is compared with all others, using an independent bound (`truth.matches`), in one pass
 over the texts. Intervals use the document as the unit, because pairs come in clusters. The pairs that the run compared
 are derived again from sketches, recipe and order. Checks of the output cover all rows; only recall is estimated. Runs
 of parts are compared completely (`parts`).

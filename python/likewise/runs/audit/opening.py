@@ -19,6 +19,7 @@ from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
 from likewise.batch.read.kept_sketches import recipe_of_run
 from likewise.batch.read.references import References
+from likewise.batch.read.sketched import HeldDocuments
 from likewise.batch.run import RunContext, RunRules, ordered
 from likewise.batch.texts import Deduplication
 from likewise.checks import num_threads
@@ -95,6 +96,8 @@ class OpenRun:
         Evidence of all removals.
     threads : int
         Number of threads of each call.
+    held : HeldDocuments, optional
+        Features of the documents, as far as they are in memory.
     """
 
     path: Path | None
@@ -107,6 +110,7 @@ class OpenRun:
     collapsed: Collapsed
     evidence: Evidence
     threads: int
+    held: HeldDocuments | None = None
 
     @property
     def directory(self) -> Path:
@@ -230,9 +234,10 @@ def open_run(
         every = dataclasses.replace(found, files=(*references.files, *found.files))
         bounded = bounded_run(every, recipe, run, rules, work, progress, writes_copies=False)
         context = RunContext(rules, timing, progress)
+        held = HeldDocuments(bounded.room.held_bytes, keeps=True)
         try:
             opened = stack.enter_context(
-                opened_run(every.files, recipe, context, work=work, bounded=bounded, references=references)
+                opened_run(every.files, recipe, context, work=work, bounded=bounded, references=references, held=held)
             )
         except RecipeMismatch as error:
             raise RecipeMismatch(
@@ -258,6 +263,7 @@ def open_run(
             collapsed,
             evidence,
             opened.context.threads,
+            held,
         )
 
 

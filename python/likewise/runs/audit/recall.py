@@ -153,9 +153,10 @@ class Counts:
         halves[FOUND] += 0.5 * (copies - 1 - twice_kept)
         halves[NOT_ACTED_ON] += 0.5 * twice_kept
         overlooked = is_kept and twice_kept > 0 and self._has_earlier_copy(row, position)
-        if position < 0:
-            return halves, overlooked
         part = slice(int(self._starts[position]), int(self._starts[position + 1]))
+        # Most documents match no other.
+        if position < 0 or part.start == part.stop:
+            return halves, overlooked
         others = self._matches.others[part]
         stages = self._searched[part]
         members, kept_members, kept_shares = (

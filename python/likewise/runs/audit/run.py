@@ -133,7 +133,8 @@ def audit(
     Notes
     -----
     An audit reads and sketches the inputs as the run did, measures every removal again, and reads the texts once more
-    to compare the sample with all documents. docs/concepts/audits.md explains how the figures are computed.
+    to compare the sample with all documents, unless their features are still in memory (up to 1 GB without a memory
+    limit). docs/concepts/audits.md explains how the figures are computed.
 
     Examples
     --------
@@ -221,7 +222,10 @@ def sampled_matches(opened: OpenRun, num_sampled: int, seed: int, progress: Prog
     affordable = num_affordable(documents, collapsed, recipe, pilot, num_sampled, seed=seed, threads=opened.threads)
     strata = draw_strata(groups, num_sampled=affordable, seed=seed)
     sampled = _positions(strata, collapsed)
-    return strata, exact_matches(documents, collapsed, recipe, sampled, threads=opened.threads, progress=progress)
+    matches = exact_matches(
+        documents, collapsed, recipe, sampled, held=opened.held, threads=opened.threads, progress=progress
+    )
+    return strata, matches
 
 
 def _positions(strata: list[Stratum], collapsed: Collapsed) -> NDArray[np.uint32]:

@@ -1,6 +1,6 @@
 """All matches of some documents among all documents, measured exactly and independently of the run's search."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,17 +10,19 @@ from likewise import _native
 from likewise.batch.budget.timing import Timing
 from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
+from likewise.batch.read.sketched import HeldDocuments
 from likewise.errors import InvalidParameter
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted
 from likewise.recipe.methods import Exact, SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.runs.audit.truth.measuring import similarities
-from likewise.runs.audit.truth.rarest import RarestFeatures
 
 # Maximum number of features of documents read at once, and of sampled documents in one pass.
 _FEATURES_AT_ONCE = 2_000_000
 _SAMPLE_FEATURES = 8_000_000
 _MOST_AT_ONCE = 1 << 16
+# Maximum number of pairs of documents read at once and sampled ones.
+_PAIRS_AT_ONCE = 1 << 22
 _STAGE = "comparing the sample with all documents"
 # Matches take 16 bytes each; a sample of near-copies of one template has very many.
 _MOST_MATCHES = 50_000_000
@@ -29,8 +31,8 @@ _MEASURED_EACH = 100
 _FEW_PAIRS = 10_000_000
 # The same if all documents are sampled, so that up to 20,000 are always compared with all.
 _CENSUS_PAIRS = 450_000_000
-# Pairs whose shared masses are summed in the time of one measurement.
-_SUMS_A_MEASUREMENT = 16
+# Entries of lists of features that are read in the time of one measurement.
+_ENTRIES_A_MEASUREMENT = 256
 # Number of other documents that a pilot sample is compared with.
 _PILOT_OTHERS = 1000
 # Fingerprints: sampled documents compared with all others at once.
@@ -73,6 +75,7 @@ def exact_matches(
     recipe: Recipe,
     sampled: NDArray[np.uint32],
     *,
+    held: HeldDocuments | None = None,
     threads: int,
     progress: Progress,
 ) -> Matches:
@@ -88,6 +91,8 @@ def exact_matches(
         Defines a match; resolved. For a Hamming-only recipe: within the radius, and by the short check.
     sampled : ndarray of shape (s,), uint32
         Positions, ascending.
+    held : HeldDocuments, optional
+        Features of the documents, as far as they are in memory.
     threads : int
         Number of threads of each call.
     progress : callable
@@ -106,16 +111,16 @@ def exact_matches(
     Notes
     -----
     The result does not depend on sketches, bands or a radius, except for Hamming-only runs, which match fingerprints. A
-    pair is measured if the other document has one of the sampled one's rarest features, without which it cannot match
-    (:class:`RarestFeatures`); for fingerprints, all pairs are measured. Memory: some 200 MB in addition to the sample's
-    features. Cost: a pass over all texts for each 8e6 features of the sample, or s times n distances.
+    pair is measured if the other document has so many of the sampled one's rarest features that it can match
+    (``crates/core/src/sets/rarest.rs``); for fingerprints, all pairs are measured. Memory: some 200 MB in addition to
+    the sample's features. Cost: a pass over all texts for each 8e6 features of the sample, or s times n distances.
     """
     began = Timing.now()
     if isinstance(recipe.sketch, Exact) or not len(sampled):
         # All matches have collapsed.
         return _sorted([])
     progress(StageStarted(_STAGE, len(collapsed.order), "documents"))
-    search = _Search(documents, collapsed, recipe, sampled, threads, progress)
+    search = _Search(documents, collapsed, recipe, sampled, threads, progress, held)
     found, num_found = [], 0
     for some in search.within() if recipe.is_distance_only else search.by_features():
         found.append(some)
@@ -213,9 +218,9 @@ def num_affordable(
 
     Notes
     -----
-    If pages share a template, every document has some of a sampled one's rarest features, and all pairs must be
-    measured, or at least summed. The pilot estimates the share of such pairs. It is not part of the sample, so that the
-    sample is a random one of its size.
+    If pages share a template, every document has some of a sampled one's rarest features, whose lists are long, and
+    many pairs must be measured. The pilot estimates this cost. It is not part of the sample, so that the sample is a
+    random one of its size.
     """
     num = len(collapsed.order)
     if isinstance(recipe.sketch, Exact) or recipe.is_distance_only or not len(pilot) or num * num_sampled <= _FEW_PAIRS:
@@ -227,17 +232,33 @@ def num_affordable(
         rows = np.sort(collapsed.order[positions].astype(np.int64))
         return _native.Texts.concat([read() for _, read in documents.texts(rows, 1)])
 
-    rarest = RarestFeatures(
-        texts_of(pilot),
-        recipe.feature_rules,
-        measure=recipe.measure,
-        threshold=recipe.similarity_threshold,
-        threads=threads,
-    )
-    num_shared = sum(len(near) for near, _ in rarest.sharing(texts_of(others)))
-    cost = (num_shared + rarest.num_added_up / _SUMS_A_MEASUREMENT) / (len(pilot) * len(others))
+    rarest = _rarest(texts_of(pilot), recipe, threads)
+    near, _, num_entries = rarest.may_match(texts_of(others), threads=threads)
+    cost = (len(near) + num_entries / _ENTRIES_A_MEASUREMENT) / (len(pilot) * len(others))
     affordable = max(_MEASURED_EACH, (_FEW_PAIRS if num_sampled < len(documents) else _CENSUS_PAIRS) / num)
     return num_sampled if cost * num_sampled <= affordable else int(affordable / cost)
+
+
+def _rarest(texts: _native.Texts, recipe: Recipe, threads: int) -> _native.RarestFeatures:
+    return _native.RarestFeatures(
+        texts, recipe.feature_rules, measure=recipe.measure, threshold=recipe.similarity_threshold, threads=threads
+    )
+
+
+def _batches(
+    pieces: Iterable[tuple[range, _native.HeldFeatures]], most: int
+) -> Iterator[list[tuple[range, _native.HeldFeatures]]]:
+    """Yield consecutive pieces together, up to about `most` documents."""
+    some: list[tuple[range, _native.HeldFeatures]] = []
+    num_left = most
+    for piece in pieces:
+        some.append(piece)
+        num_left -= len(piece[0])
+        if num_left <= 0:
+            yield some
+            some, num_left = [], most
+    if some:
+        yield some
 
 
 def _sorted(found: list[Matches]) -> Matches:
@@ -260,6 +281,7 @@ class _Search:
     sampled: NDArray[np.uint32]
     threads: int
     progress: Progress
+    held: HeldDocuments | None = None
 
     def by_features(self) -> Iterator[Matches]:
         """Measure the documents that have one of a sampled document's rarest features."""
@@ -271,38 +293,35 @@ class _Search:
         for number, part in enumerate(parts):
             rows = order[part].astype(np.int64)
             by_row = np.argsort(rows)
-            texts = _native.Texts.concat([read() for _, read in self.documents.texts(rows[by_row], 1)])
             # Order texts so that sampled document i of this pass has text i and set i.
-            texts = texts.take(np.argsort(by_row))
-            rarest = RarestFeatures(
-                texts, rules, measure=recipe.measure, threshold=recipe.similarity_threshold, threads=self.threads
-            )
+            texts = self._texts(rows[by_row]).take(np.argsort(by_row))
+            rarest = _rarest(texts, recipe, self.threads)
             sets = _native.FeatureSets(len(part) + _MOST_AT_ONCE, rules)
             sets.add(np.arange(len(part), dtype=np.uint32), texts, threads=self.threads)
-            for done, positions, others in self._all_texts():
-                for near, mine in rarest.sharing(others):
-                    yield from self._measured(sets, part, positions, others, near, mine)
-                self.progress(StageAdvanced(_STAGE, (number * len(order) + done) // len(parts)))
+            num_done = 0
+            for num_read, others, mine in self._may_match(rarest, _PAIRS_AT_ONCE // len(part) + 1):
+                yield from self._measured(sets, part, others, mine)
+                num_done += num_read
+                self.progress(StageAdvanced(_STAGE, (number * len(order) + num_done) // len(parts)))
 
     def _measured(
         self,
         sets: _native.FeatureSets,
         sampled: NDArray[np.uint32],
-        positions: NDArray[np.uint32],
-        texts: _native.Texts,
-        near: NDArray[np.int64],
-        mine: NDArray[np.int64],
+        others: NDArray[np.uint32],
+        mine: NDArray[np.uint32],
     ) -> Iterator[Matches]:
-        """Measure texts `near` (numbers among `positions`) with the sampled documents `mine` (numbers of sets)."""
+        """Measure positions `others` with the sampled documents `mine` (numbers of sets)."""
         recipe, threads = self.recipe, self.threads
-        is_other = positions[near] != sampled[mine]
-        near, mine = near[is_other], mine[is_other]
-        used = np.unique(near)
-        places = (used + len(sampled)).astype(np.uint32)
-        sets.add(places, texts.take(used), threads=threads)
-        theirs, ours = (near + len(sampled)).astype(np.uint32), mine.astype(np.uint32)
-        is_later = positions[near] > sampled[mine]
-        later, earlier = np.where(is_later, theirs, ours), np.where(is_later, ours, theirs)
+        is_other = others != sampled[mine]
+        others, mine = others[is_other], mine[is_other]
+        if not len(others):
+            return
+        used, place = np.unique(self.collapsed.order[others], return_inverse=True)
+        places = np.arange(len(sampled), len(sampled) + len(used), dtype=np.uint32)
+        sets.add(places, self._texts(used.astype(np.int64)), threads=threads)
+        theirs, is_later = places[place], others > sampled[mine]
+        later, earlier = np.where(is_later, theirs, mine), np.where(is_later, mine, theirs)
         similarity = np.asarray(
             sets.verify(
                 later,
@@ -316,40 +335,55 @@ class _Search:
         sets.discard(places)
         hits = ~np.isnan(similarity)
         if hits.any():
-            yield Matches(sampled[mine[hits]], positions[near[hits]], similarity[hits])
+            yield Matches(sampled[mine[hits]], others[hits], similarity[hits])
 
-    def _all_texts(self) -> Iterator[tuple[int, NDArray[np.uint32], _native.Texts]]:
-        """Yield all positions with their texts, in input order: (number done so far, positions, texts)."""
-        order, num_features = self.collapsed.order, self.documents.num_features
-        positions = np.argsort(order, kind="stable").astype(np.uint32)
-        rows = order[positions].astype(np.int64)
+    def _may_match(
+        self, rarest: _native.RarestFeatures, most: int
+    ) -> Iterator[tuple[int, NDArray[np.uint32], NDArray[np.uint32]]]:
+        """Yield positions of documents, with the number of a sampled one that each may match.
+
+        The number of documents read comes first; the order is that of rows, those held in memory first.
+        """
+        order, position = self.collapsed.order, self.collapsed.position
+        is_left = np.zeros(len(position), bool)
+        # Only one of several copies has a position.
+        is_left[order] = True
+        for some in _batches(() if self.held is None else self.held.features(self.documents.starts), most):
+            rows = np.concatenate([np.arange(part.start, part.stop) for part, _ in some])
+            near, mine, _ = map(np.asarray, rarest.may_match_held([held for _, held in some], threads=self.threads))
+            is_first = is_left[rows[near]]
+            yield len(rows), position[rows[near[is_first]]].astype(np.uint32), mine[is_first]
+            is_left[rows] = False
+        left = np.flatnonzero(is_left)
         start = 0
-        while start < len(rows):
-            some = rows[start : start + _MOST_AT_ONCE]
-            ends = np.cumsum(num_features[some].astype(np.int64))
-            stop = start + max(1, int(np.searchsorted(ends, _FEATURES_AT_ONCE, "right")))
-            texts = [read() for _, read in self.documents.texts(rows[start:stop], 1)]
-            stop = min(stop, len(rows))
-            yield stop, positions[start:stop], _native.Texts.concat(texts)
-            start = stop
+        while start < len(left):
+            rows = left[start : start + min(most, _MOST_AT_ONCE)]
+            ends = np.cumsum(self.documents.num_features[rows].astype(np.int64))
+            rows = rows[: max(1, int(np.searchsorted(ends, _FEATURES_AT_ONCE, "right")))]
+            near, mine, _ = map(np.asarray, rarest.may_match(self._texts(rows), threads=self.threads))
+            yield len(rows), position[rows[near]].astype(np.uint32), mine
+            start += len(rows)
+
+    def _texts(self, rows: NDArray[np.int64]) -> _native.Texts:
+        """Return the texts of ascending rows."""
+        return _native.Texts.concat([read() for _, read in self.documents.texts(rows, 1)])
 
     def within(self) -> Iterator[Matches]:
         """Compare all sampled fingerprints with all fingerprints."""
         near, order, sampled = self.recipe.method_as(SimHashDistance), self.collapsed.order, self.sampled
         words = self.documents.sketches.reshape(-1, near.num_words)
         for start in range(0, len(order), _MOST_AT_ONCE):
-            theirs = words[order[start : start + _MOST_AT_ONCE]]
+            theirs = words[order[start : start + _MOST_AT_ONCE]].ravel()
+            # Without tables, a search computes all distances.
+            scan = _native.HammingSet(theirs, near.bits, within=near.within, keys=[], threads=self.threads)
             for first in range(0, len(sampled), _SAMPLED_AT_ONCE):
                 some = sampled[first : first + _SAMPLED_AT_ONCE]
-                mine = words[order[some]]
-                distance = np.zeros((len(some), len(theirs)), np.uint16)
-                for word in range(near.num_words):
-                    distance += np.bitwise_count(mine[:, None, word] ^ theirs[None, :, word])
-                close, other = np.nonzero(distance <= near.within)
-                is_other = some[close] != start + other
-                close, other = close[is_other], other[is_other]
-                similarity = near.similarity(distance[close, other])
-                found = Matches(some[close], (start + other).astype(np.uint32), similarity)
+                offsets, others, _, distances = map(
+                    np.asarray, scan.search(words[order[some]].ravel(), near.within, threads=self.threads)
+                )
+                mine, others = np.repeat(some, np.diff(offsets)), others + np.uint32(start)
+                is_other = mine != others
+                found = Matches(mine[is_other], others[is_other], near.similarity(distances[is_other]))
                 if len(found):
                     yield self._alike_if_short(found)
             self.progress(StageAdvanced(_STAGE, min(start + _MOST_AT_ONCE, len(order))))
