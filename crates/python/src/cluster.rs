@@ -611,6 +611,11 @@ impl ClusterDecision {
         })
     }
 
+    /// How many documents were searched, and how many entries of tables and bands were read for them.
+    fn searched(&self) -> (usize, u64) {
+        self.held().searched()
+    }
+
     /// What was decided.
     fn verdict<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyBytes>, Failure> {
         match self.held().verdict() {

@@ -133,6 +133,11 @@ impl Decision {
         self.reading.take(partition, found, records, changes)
     }
 
+    /// How many documents were searched, and how many entries of tables and bands were read for them.
+    pub fn searched(&self) -> (usize, u64) {
+        self.reading.searched()
+    }
+
     /// Goes on once everything that was named is there.
     fn step(&mut self) -> Result<(), Error> {
         let state = self.reading.known.state(self.second, self.row)?;

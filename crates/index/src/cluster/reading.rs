@@ -130,6 +130,8 @@ pub struct Reading {
     /// Whether the kept documents of all records are needed too.
     leads_all: bool,
     probes: Vec<Probe>,
+    /// Entries of tables and bands that were read for the probes.
+    num_candidates: u64,
     queue: Vec<(u32, Name, Ask)>,
     fields: BTreeSet<(Name, Option<Reference>)>,
     /// Rows whose kept documents are needed too.
@@ -164,6 +166,7 @@ impl Reading {
             audit: Audit::default(),
             leads_all,
             probes: Vec::new(),
+            num_candidates: 0,
             queue: Vec::new(),
             fields: BTreeSet::new(),
             leads: HashSet::new(),
@@ -498,6 +501,11 @@ impl Reading {
         Ok(())
     }
 
+    /// How many documents were searched, and how many entries of tables and bands were read for them.
+    pub fn searched(&self) -> (usize, u64) {
+        (self.probes.len(), self.num_candidates)
+    }
+
     /// Looks for rows in a string of entries.
     fn scan(&mut self, name: Name, ask: Ask, string: &[u8]) -> Result<(), Error> {
         match ask {
@@ -506,6 +514,7 @@ impl Reading {
                     return Err(Error::Unreadable);
                 };
                 let bytes = self.rule.rules().sketch_bytes();
+                self.num_candidates += (string.len() / (bytes + 6)) as u64;
                 let probe = &self.probes[probe as usize];
                 let (word, mut near) = (probe.words[0], Vec::new());
                 for entry in string.chunks_exact(bytes + 6) {
@@ -531,6 +540,7 @@ impl Reading {
                 level,
                 hash,
             } => {
+                self.num_candidates += (string.len() / HASH_ENTRY) as u64;
                 self.scan_hashes::<4, HASH_ENTRY>(hash, string, false);
                 let mark = Names::mark(hash);
                 let is_marked = string

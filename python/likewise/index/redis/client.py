@@ -115,6 +115,8 @@ class Client:
         Operations of other clients that this client completed because they were overdue.
     num_repaired : int
         Partitions whose lost writes this client wrote again.
+    num_searched, num_candidates : int
+        Documents that this client decided on, and the entries of tables and bands that it read for them.
     """
 
     def __init__(
@@ -143,7 +145,7 @@ class Client:
         self._beyond: str | None = None
         self._lock = threading.Lock()
         self.tag = b""
-        self.num_helped = self.num_repaired = 0
+        self.num_helped = self.num_repaired = self.num_searched = self.num_candidates = 0
 
     # Operations.
 
@@ -485,6 +487,9 @@ class Client:
                 if self._report(now, stale) or any(entry.position < log.end for _, entry in stale):
                     return self._again(), None
                 # The stale entries are of operations that were appended after this view, so it ignores them.
+        num_searched, num_candidates = decision.searched()
+        self.num_searched += num_searched
+        self.num_candidates += num_candidates
         with _deciding():
             return log, decision.verdict()
 

@@ -452,7 +452,9 @@ class RedisIndex:
 
         ``log_operations`` is the length of the log, ``num_unconfirmed`` the number of operations whose effects are not
         confirmed in all partitions, and ``num_losses`` the number of lost operations. ``candidates_per_document`` is
-        how many entries a search reads at the expected size, by the model of its plan.
+        how many entries of tables and bands this client read for each document that it searched (None if it searched
+        none), and ``planned_candidates_per_document`` how many it would read at the expected size, by the model of the
+        plan for uniform fingerprints.
         """
         self._check()
         return upkeep.stats(self._nodes, self._client, self._log, self._rule, self._description)

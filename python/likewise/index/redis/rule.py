@@ -17,6 +17,9 @@ class Decision(Protocol):
     def take(self, partition: int, found: list[bytes], records: list[bytes | None], changes: list[bytes]) -> None:
         """Take the data of one partition, with the changes of operations below W in order of position."""
 
+    def searched(self) -> tuple[int, int]:
+        """Return how many documents were searched, and how many candidates were read for them."""
+
     def verdict(self) -> bytes:
         """Return the verdict."""
 

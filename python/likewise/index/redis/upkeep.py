@@ -113,8 +113,9 @@ def stats(
         "durability": description.durability,
         "num_tables": int(plan["tables"]),
         "num_probes": int(plan["probes"]),
-        # By the model of the plan, for the expected number of documents.
-        "candidates_per_document": plan["candidates"],
+        # What this client read, and by the model of the plan for the expected number of documents.
+        "candidates_per_document": client.num_candidates / client.num_searched if client.num_searched else None,
+        "planned_candidates_per_document": plan["candidates"],
         "table_bytes_per_document": plan["table_bytes"],
         "log_operations": log.end - log.low,
         "log_bytes": int(fields["bytes"]),

@@ -277,6 +277,9 @@ class Decision:
             if record is not None and record[3] is not None:
                 self.tags.setdefault(record[3], record[6])
 
+    def searched(self):
+        return 0, 0
+
     def verdict(self):
         state = self.state()
         if self.kind == CHECK:
