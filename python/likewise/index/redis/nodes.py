@@ -126,7 +126,8 @@ class Nodes:
         }
         database = urllib.parse.urlsplit(url).path.strip("/") if scheme != "unix" else ""
         if database and not database.isdecimal():
-            raise InvalidParameter("url", f"database {database!r} is not a number; expected redis://HOST:PORT/NUMBER")
+            # It may be a part of a password.
+            raise InvalidParameter("url", "the database is not a number; expected redis://HOST:PORT/NUMBER")
         self._timeout_s, self._patience_s, self.replicas = timeout_s, patience_s, replicas
         place = self._first if isinstance(self._first, str) else "{}:{}".format(*self._first)
         # Never the URL, which may contain a password.

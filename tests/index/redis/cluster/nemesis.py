@@ -156,7 +156,7 @@ class Campaign:
         except BeyondRepair as error:
             beyond = str(error)
         except StoreError as error:
-            if "does not exist any more" not in str(error):
+            if "was deleted or replaced" not in str(error):
                 raise
             beyond = str(error)
         paths = [*self.folder.glob(f"{self.number}-*-*")]

@@ -10,7 +10,7 @@ import likewise
 from likewise.errors import ForkedError, InvalidInput, InvalidParameter, LostWrites, StoreError
 from likewise.index.redis import client as client_module
 from likewise.index.redis.client import BeyondRepair, Client, Options
-from likewise.index.redis.index import ClusterIndex
+from likewise.index.redis.index import RedisIndex
 from likewise.index.redis.log import LogServer
 from likewise.index.redis.nodes import Nodes
 from likewise.index.redis.partition import Reply
@@ -253,7 +253,7 @@ def test_documents_that_were_rejected_are_not_lost(running):
     prefix = secrets.token_hex(4)
     recipe = likewise.Recipe.simhash(within=3, weights="none")
     save, lose = running.client.register_script(SAVE), running.client.register_script(LOSE)
-    with ClusterIndex(running.url, recipe, prefix=prefix) as index:
+    with RedisIndex(running.url, recipe, prefix=prefix) as index:
         index.add("a", "one fine day in spring")
         saved = save(args=[f"{{{prefix}}}:*"])
         index.add("b", "another day in autumn, quite late")

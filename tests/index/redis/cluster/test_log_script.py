@@ -148,9 +148,9 @@ def both(running):
 
 def test_a_log_that_was_deleted_is_absent(both):
     both.client.delete(both.prefix + "log")
-    with pytest.raises(StoreError, match="does not exist any more"):
+    with pytest.raises(StoreError, match="was deleted or replaced"):
         both.run("begin", "", "")
-    with pytest.raises(StoreError, match="does not exist any more"):
+    with pytest.raises(StoreError, match="was deleted or replaced"):
         both.server.losses()
 
 

@@ -72,7 +72,7 @@ def play(number, task, folder):
             break
         except StoreError as error:
             history.write("error", str(error))
-            if "does not exist any more" in str(error):
+            if "was deleted or replaced" in str(error):
                 history.write("beyond", str(error))
                 break
             is_last = False
