@@ -435,6 +435,36 @@ fn one_writes_and_any_number_read() {
 }
 
 #[test]
+fn rows_keep_arrival_times_of_their_own() {
+    let dir = folder("arrivals");
+    let mut store =
+        Store::create(&dir, &description(8, Keeps::Sketch), Durability::Commit).unwrap();
+    let append = |store: &mut Store, ids: &[&str], arrivals_s: &[u64]| {
+        let rows = NewRows {
+            ids,
+            sketches: &vec![0; 8 * ids.len()],
+            shapes: &vec![0; ids.len()],
+            num_features: &vec![1; ids.len()],
+            verdicts: &vec![None; ids.len()],
+            arrivals_s: Some(arrivals_s),
+            ..NewRows::default()
+        };
+        store.append(&rows, &[]).unwrap();
+    };
+    append(&mut store, &["a", "b", "c", "d"], &[3, 3, 5, 9]);
+    // None arrives before those that are there.
+    append(&mut store, &["e", "f"], &[7, 12]);
+    drop(store);
+    let store = Store::open_reader(&dir).unwrap();
+    let arrivals: Vec<u64> = (0..6)
+        .map(|row| store.row(row).unwrap().arrival_s)
+        .collect();
+    assert_eq!(arrivals, [3, 3, 5, 9, 9, 12]);
+    assert_eq!(store.last_arrival_s().unwrap(), Some(12));
+    assert_eq!(store.first_row_since(6).unwrap(), 3);
+}
+
+#[test]
 fn columns_that_do_not_fit_change_nothing() {
     let mut store = create("misfits", 8, Keeps::Shingles);
     let good = NewRows {
@@ -469,6 +499,14 @@ fn columns_that_do_not_fit_change_nothing() {
         },
         NewRows {
             verdicts: &[None; 1],
+            ..good
+        },
+        NewRows {
+            arrivals_s: Some(&[5]),
+            ..good
+        },
+        NewRows {
+            arrivals_s: Some(&[5, 4]),
             ..good
         },
         NewRows {

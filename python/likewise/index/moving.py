@@ -55,9 +55,9 @@ def move(
 ) -> Moved:
     """Copy an index to a new place with all verdicts, and check the copy. The source does not change.
 
-    Each of both is a directory, a file that ends in ``.parquet``, or the URL of a Redis or Valkey server or of a node of
-    a cluster. Ids, the order of arrival, arrival times, verdicts, sketches, features and the recipe stay the same, so
-    calls give the same answers as if the index had always been there. Removed documents are not copied, and expired
+    Each of both is a directory, a file that ends in ``.parquet``, or the URL of a Redis or Valkey server or of a node
+    of a cluster. Ids, the order of arrival, arrival times, verdicts, sketches, features and the recipe stay the same.
+    So calls give the same answers as if the index had always been there. Removed documents are not copied, and expired
     ones only if a duplicate still names them. Documents are numbered again: `seq` has no gaps.
 
     Parameters
@@ -65,7 +65,8 @@ def move(
     source, destination : str or Path
         The index, and where to create the new one.
     prefix, to_prefix : str
-        Prefixes of the keys of the source and the destination, if they are on a server. `to_prefix` defaults to `prefix`.
+        Prefixes of the keys of the source and the destination, if they are on a server. `to_prefix` defaults to
+        `prefix`.
     expected, partitions : int, optional
         As for :class:`likewise.redis.RedisIndex`, for a destination on a server. `expected` defaults to the number of
         documents, but at least 1,000,000.
@@ -84,9 +85,9 @@ def move(
 
     Notes
     -----
-    Memory does not grow with the index, apart from 2 bits for each document. Until the move is complete, the destination
-    is marked and cannot be used. If the move is interrupted, repeat the call: it continues if the source is unchanged.
-    The source is read twice, and the destination once.
+    Memory does not grow with the index, apart from 2 bits for each document. Until the move is complete, the
+    destination is marked and cannot be used. If the move is interrupted, repeat the call: it continues if the source is
+    unchanged. The source is read twice, and the destination once.
     """
     to_prefix = prefix if to_prefix is None else to_prefix
     if _place(source, prefix) == _place(destination, to_prefix):
@@ -150,7 +151,8 @@ def _fill(source: Source, destination: _Destination) -> Moved:
             destination.add(rest)
     if checksum_of(destination.written(num)) != (num, checksum):
         raise StoreError(
-            f"{destination.place} does not contain what was written to it; delete it, check its storage, and repeat the move"
+            f"{destination.place} does not contain what was written to it; delete it, check its storage, and repeat "
+            "the move"
         )
     destination.finish()
     return Moved(num, num_done)

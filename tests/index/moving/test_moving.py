@@ -150,7 +150,7 @@ def test_an_interrupted_move_continues(tmp_path, stopping, monkeypatch):
         stopping(1)
         with pytest.raises(Stopped):
             move(source, tmp_path / "copy.lw")
-    with pytest.raises(StoreError, match="incomplete.*likewise index move"):
+    with pytest.raises(StoreError, match=r"incomplete.*likewise index move"):
         likewise.Index(tmp_path / "copy.lw")
     with pytest.raises(StoreError, match="incomplete"):
         likewise.Index(tmp_path / "copy.lw", read_only=True)

@@ -73,8 +73,16 @@ def moved(source, destination, **options):
 @pytest.mark.parametrize("name", SCENES)
 @pytest.mark.parametrize(
     ("source", "destination"),
-    [("directory", "server"), ("server", "directory"), ("server", "server"), ("server", "cluster")]
-    + [("directory", "cluster"), ("cluster", "directory"), ("cluster", "server"), ("cluster", "cluster")],
+    [
+        ("directory", "server"),
+        ("server", "directory"),
+        ("server", "server"),
+        ("server", "cluster"),
+        ("directory", "cluster"),
+        ("cluster", "directory"),
+        ("cluster", "server"),
+        ("cluster", "cluster"),
+    ],
 )
 def test_all_directions(place, name, source, destination):
     first, second = place(source), place(destination)
@@ -181,7 +189,7 @@ def test_an_interrupted_move_continues(place, monkeypatch, source):
         stop_after(patched, 1)
         with pytest.raises(Stopped):
             moved(first, second)
-    with pytest.raises(StoreError, match="incomplete.*likewise index move"):
+    with pytest.raises(StoreError, match=r"incomplete.*likewise index move"):
         second.open()
     with pytest.raises(StoreError, match="incomplete"):
         RedisIndex(second.at, SCENES["distance"], prefix=second.prefix)
@@ -202,7 +210,7 @@ def test_an_interrupted_move_of_another_state_is_refused(place, monkeypatch):
             moved(first, second)
     with first.open() as index:
         index.remove("doc-17")
-    with pytest.raises(StoreError, match="part of a move from .*; delete the keys that begin with"):
+    with pytest.raises(StoreError, match=r"part of a move from .*; delete the keys that begin with"):
         moved(first, second)
 
 

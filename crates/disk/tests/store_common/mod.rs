@@ -147,6 +147,7 @@ impl Model {
                         _ => NewContents::Features(&sets),
                     },
                     arrival_s,
+                    arrivals_s: None,
                     run: None,
                 },
                 events,

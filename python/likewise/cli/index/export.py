@@ -16,8 +16,8 @@ from likewise.cli.index.target import open_index, split_target, target_options
 def command(places: tuple[str, ...], out: str, url: str | None, prefix: str | None) -> None:
     """Write each document as one JSON object per line, in order of arrival: id, verdict, evidence and stored data.
 
-    A FILE that ends in .parquet also contains the recipe and everything that verdicts depend on: `likewise index import`
-    creates an index from it.
+    A FILE that ends in .parquet also contains the recipe and everything that verdicts depend on: `likewise index
+    import` creates an index from it.
     """
     from likewise.io.output.scratch import scratch_directory
 

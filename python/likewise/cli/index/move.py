@@ -46,7 +46,11 @@ def servers_options(command: Any) -> Any:  # noqa: ANN401 - click's decorators
 @click.argument("source", metavar="SRC")
 @click.argument("destination", metavar="DST")
 @click.option(
-    "--prefix", default="likewise", show_default=True, metavar="NAME", help="Prefix of the keys of an index on a server."
+    "--prefix",
+    default="likewise",
+    show_default=True,
+    metavar="NAME",
+    help="Prefix of the keys of an index on a server.",
 )
 @click.option(
     "--to-prefix", metavar="NAME", help="Prefix of the keys of DST, if it is on a server.  [default: that of --prefix]"

@@ -134,8 +134,8 @@ def open_description(
     log.identity = stored.get(b"identity", b"")
     if stored.get(FILLING.encode()) != filling:
         raise StoreError(
-            f"the index on {nodes.name} is incomplete, because a move into it is running or was interrupted; complete it "
-            "with `likewise index move`, or delete its keys"
+            f"the index on {nodes.name} is incomplete, because a move into it is running or was interrupted; complete "
+            "it with `likewise index move`, or delete its keys"
         )
     return _checked(nodes.name, stored, wanted, options)
 

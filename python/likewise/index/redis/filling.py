@@ -76,7 +76,9 @@ class ServerDestination:
             remedy = f"delete the keys that begin with {{{self._prefix.decode()}}} or {{{self._prefix.decode()}."
             check_mark(mark, source, f"{self.place}, prefix {self._prefix.decode()},", remedy)
         elif stored:
-            raise InvalidInput(f"the server already has an index with the prefix {self._prefix.decode()}; choose another")
+            raise InvalidInput(
+                f"the server already has an index with the prefix {self._prefix.decode()}; choose another"
+            )
         else:
             mark = mark_fields(source, tag=secrets.token_hex(_TAG_BYTES))
             expected = max(len(source), _LEAST_EXPECTED) if expected is None else expected

@@ -512,9 +512,7 @@ class RedisIndex:
         self._check()
         about = About(self._recipe, check_store(None, self._recipe), self._description.ttl_s, self.place)
         identity = self._log.identity
-        return ServerSource(
-            self._client.ask, self._client.log, self._rule, about, identity, as_of_s=as_of_s
-        )
+        return ServerSource(self._client.ask, self._client.log, self._rule, about, identity, as_of_s=as_of_s)
 
     def _check(self, *, writes: bool = False) -> None:
         self._nodes.check_process()

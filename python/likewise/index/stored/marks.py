@@ -34,6 +34,6 @@ def check_mark(mark: dict[str, Any], source: Source, place: str, remedy: str) ->
     """
     if mark.get("version") != _VERSION or mark.get("standing") != source.standing():
         raise StoreError(
-            f"{place} contains part of a move from {mark.get('source')}, which has changed since, or from another index; "
-            f"{remedy}, and repeat the move"
+            f"{place} contains part of a move from {mark.get('source')}, which has changed since, or from another "
+            f"index; {remedy}, and repeat the move"
         )

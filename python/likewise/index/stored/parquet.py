@@ -1,4 +1,4 @@
-"""An index as a Parquet file: one row for each document in order of arrival, with its verdict. FORMAT.md specifies it."""
+"""An index as a Parquet file: one row for each document in order of arrival, with its verdict; see FORMAT.md."""
 
 import base64
 import binascii
@@ -134,7 +134,9 @@ class ParquetSource:
         except (KeyError, ValueError, TypeError):
             is_ours = False
         if not is_ours:
-            raise InvalidInput("not an exported index; write one with `likewise index export -o FILE.parquet`", str(path))
+            raise InvalidInput(
+                "not an exported index; write one with `likewise index export -o FILE.parquet`", str(path)
+            )
         if fields["version"] != VERSION:
             raise StoreError(f"{path} has version {fields['version']} of the format; this version reads {VERSION}")
         try:
@@ -153,7 +155,9 @@ class ParquetSource:
                     raise InvalidInput(f"the {name} of the recipe are not base64") from error
         recipe = check_recipe(with_companions(Recipe.from_json(json.dumps(fields["recipe"])), kept))
         if recipe.recipe_id != fields["recipe_id"]:
-            raise RecipeMismatch("the recipe is not the one of the file", {"recipe_id": (recipe.recipe_id, fields["recipe_id"])})
+            raise RecipeMismatch(
+                "the recipe is not the one of the file", {"recipe_id": (recipe.recipe_id, fields["recipe_id"])}
+            )
         if fields["store"] not in STORES:
             raise InvalidInput(f"unknown store {fields['store']!r}")
         return About(recipe, fields["store"], check_ttl(fields["ttl_s"]), str(self._path))

@@ -66,7 +66,8 @@ def checked_batches(source: Source) -> Iterator[_native.MovedDocuments]:
     yield from source.batches()
     if source.standing() != before:
         raise StoreError(
-            f"{source.about.place} changed while it was read; stop its writers, delete what was written, and repeat the call"
+            f"{source.about.place} changed while it was read; stop its writers, delete what was written, and repeat "
+            "the call"
         )
 
 
