@@ -5,8 +5,9 @@
 
 `grow` fills an index in batches of 1,000 with uniform fingerprints of 64 bits and ids of 24 characters. Each document
 is new, which is the worst case for time and space. At each number of documents, each number of client processes adds
-more, one client checks batches, and one adds single documents; the times of these parts are noted. Times are CPU seconds, which depend less on other work on the machine than
-wall times: those of the servers as they report them, and those of the calls in the client processes.
+more, one client checks batches, and one adds single documents; the times of these parts are noted. Times are CPU
+seconds, which depend less on other work on the machine than wall times: those of the servers as they report them, and
+those of the calls in the client processes.
 
 `datasketch` adds the same texts to this index and to datasketch's MinHashLSH with its Redis storage, on separate
 servers, with one client on one thread. Both make 128 values from word 3-grams, and the times include this. datasketch

@@ -9,7 +9,7 @@ import pytest
 import redis
 
 import likewise
-from likewise.index.redis.cluster.index import ClusterIndex
+from likewise.redis import RedisIndex
 from tests.index.redis.cluster.servers import free_port, wait_for
 
 FOLDER = Path(__file__).parents[3] / "deploy" / "cluster"
@@ -53,8 +53,13 @@ class Servers:
         for port in self.ports:
             wait_for(lambda port=port: self.is_up(port), "a server does not come up")
         subprocess.run(
-            [command_line, "--cluster", "create", *(f"127.0.0.1:{port}" for port in self.ports)]
-            + ["--cluster-replicas", str(NUM_REPLICAS), "--cluster-yes"],
+            [
+                command_line,
+                "--cluster",
+                "create",
+                *(f"127.0.0.1:{port}" for port in self.ports),
+                *("--cluster-replicas", str(NUM_REPLICAS), "--cluster-yes"),
+            ],
             check=True,
             capture_output=True,
         )
@@ -97,7 +102,7 @@ def batches(first, last):
 
 def test_a_master_dies_and_returns(servers, tmp_path):
     with (
-        ClusterIndex(
+        RedisIndex(
             f"redis://127.0.0.1:{servers.ports[0]}", RECIPE, partitions=12, durability="replicated", failover_s=60
         ) as index,
         likewise.Index(tmp_path / "alone", RECIPE) as alone,
