@@ -184,6 +184,7 @@ def test_what_is_too_old_gives_its_memory_back(open_index, running, name):
     with likewise.Index.in_memory(index.recipe) as fresh:
         expected = fresh.add_batch([f"new-{i}" for i in range(192)], texts)
     assert list(map(evidence, found)) == list(map(evidence, expected))
+    index.compact()
     assert index.verify(full=True) == []
 
 
