@@ -211,7 +211,7 @@ def test_operations_that_the_log_lost_are_found_by_others(open_index, past):
     assert sorted(doc_id for loss in other.losses() for doc_id in loss.doc_ids) == ["doc-2", "doc-3", "doc-4"]
     assert other.stats["num_losses"] == 2
     found = other.verify(full=True)
-    assert [line.split("missing: ")[1] for line in found] == [
+    assert sorted(line.split("missing: ")[1] for line in found) == [
         "'doc-2'; add them again",
         "'doc-3', 'doc-4'; add them again",
     ]

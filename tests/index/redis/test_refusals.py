@@ -9,6 +9,7 @@ import pytest
 
 import likewise
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch, StoreError
+from likewise.index.redis.partition import PARTITION_KEYS
 from likewise.redis import RedisIndex
 from tests.index.redis.cluster.servers import Cluster
 from tests.index.store.conformance import TEXTS
@@ -202,7 +203,7 @@ def test_damage_is_found(open_index, running, name, kinds):
         key = next(
             key
             for key in running.client.keys("*")
-            if key.startswith(head + kind.encode()) and key[len(head) :] not in (b"ring",)
+            if key.startswith(head + kind.encode()) and key[len(head) :] not in PARTITION_KEYS
         )
         value = running.client.dump(key)
         running.client.delete(key)

@@ -272,11 +272,10 @@ class Nodes:
         """Raise StoreError if a master may evict keys when it is full. Reads the policies every few seconds."""
         if time.monotonic() < self._policy_until:
             return
-        try:
+        infos: list[tuple[str, dict[str, str]]] = []
+        # The call itself waits for a server that does not reply.
+        with contextlib.suppress(StoreError):
             infos = self.infos("memory", with_replicas=True)
-        except StoreError:
-            # The call itself waits until the server is back.
-            return
         for place, info in infos:
             _check_policy(place, info)
         self._policy_until = time.monotonic() + _POLICY_S
