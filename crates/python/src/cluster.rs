@@ -192,6 +192,17 @@ impl ClusterRule {
         Ok(PyBytes::new(py, &self.rule.list(&rows)))
     }
 
+    /// The operation that deletes those of some rows that expired long ago; None where documents do not expire.
+    fn sweep<'py>(
+        &self,
+        py: Python<'py>,
+        first_row: u32,
+        num_rows: u32,
+    ) -> Option<Bound<'py, PyBytes>> {
+        let rows = first_row..first_row.saturating_add(num_rows);
+        Some(PyBytes::new(py, &self.rule.sweep(&rows)?))
+    }
+
     /// The question for verdicts on texts, each by itself.
     #[pyo3(signature = (texts, *, threads=1))]
     fn check<'py>(
@@ -378,6 +389,7 @@ impl ClusterRule {
                     message: reason,
                 });
             }
+            Answer::Swept(end, all) => (end, all.len()).into_pyobject(py)?.into_any(),
             Answer::Removed(removed) => {
                 let was_kept = removed.record.verdict.is_none();
                 let (mut promoted, mut moved) = (Vec::new(), Vec::new());
@@ -417,10 +429,10 @@ impl ClusterRule {
         PyBytes::new(py, &self.rule.rejected(reason))
     }
 
-    /// Documents added, by how many more are kept, documents removed.
-    fn counts(&self, verdict: &[u8]) -> Result<(usize, i64, usize), Failure> {
+    /// Documents added, by how many more are kept, documents removed, the row below which were swept or 0.
+    fn counts(&self, verdict: &[u8]) -> Result<(usize, i64, usize, u32), Failure> {
         let counts = asked(self.rule.counts(verdict))?;
-        Ok((counts.added, counts.kept, counts.gone))
+        Ok((counts.added, counts.kept, counts.gone, counts.swept))
     }
 }
 

@@ -77,6 +77,8 @@ pub enum Answer {
     Group(String, bool, Vec<String>),
     /// Row, id and second of arrival of documents, in order of arrival.
     List(Vec<(u32, String, u64)>),
+    /// The first row that was not swept, and the documents that were.
+    Swept(u32, Vec<(Reference, Record)>),
     /// Why no decision was possible; nothing was changed.
     Rejected(String),
 }
@@ -152,6 +154,15 @@ impl Answer {
                     packed.raw(&row.to_le_bytes());
                     packed.raw(&second.to_le_bytes());
                     packed.counted(id.as_bytes());
+                }
+            }
+            Answer::Swept(end, all) => {
+                packed.push(9);
+                packed.raw(&end.to_le_bytes());
+                packed.count(all.len());
+                for (reference, record) in all {
+                    packed.raw(&reference.bytes());
+                    packed.counted(&record.pack(rules));
                 }
             }
             Answer::Rejected(reason) => {
@@ -255,6 +266,15 @@ impl Answer {
                     Ok((row, unpack.text()?.to_owned(), second))
                 });
                 Answer::List(all.collect::<Result<_, Error>>()?)
+            }
+            9 => {
+                let end = unpack.u32()?;
+                let num = unpack.count()?;
+                let all = (0..num).map(|_| {
+                    let reference = Reference::unpack(unpack)?;
+                    Ok((reference, Record::unpack(rules, unpack.counted()?)?))
+                });
+                Answer::Swept(end, all.collect::<Result<_, Error>>()?)
             }
             8 => Answer::Rejected(String::from_utf8_lossy(unpack.rest()).into_owned()),
             _ => return Err(Error::Unreadable),

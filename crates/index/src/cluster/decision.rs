@@ -146,6 +146,16 @@ impl Decision {
                 }
                 Answer::List(listed)
             }
+            (Stage::First, Kind::Sweep) => {
+                let rows = &self.operation.rows;
+                let (end, rows) = self.reading.known.unreferenced(rows, self.second, self.row);
+                let mut swept = Vec::with_capacity(rows.len());
+                for row in rows {
+                    let tag = self.reading.known.tag_of(row);
+                    swept.push((Reference { row, tag }, self.record_of(&mut lookup, row)?));
+                }
+                Answer::Swept(end, swept)
+            }
             (Stage::First, kind) => match lookup.row_of_id(self.operation.id(0), None)? {
                 None => Answer::Unknown,
                 Some(row) => {

@@ -11,7 +11,7 @@ use crate::documents::{Documents, StoredDocument};
 use crate::error::Error;
 use crate::rules::Rules;
 
-/// What is to be done. Only additions and removals are in the log.
+/// What is to be done. Only additions, removals and sweeps are in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Decide documents in their order and add them.
@@ -28,10 +28,12 @@ pub enum Kind {
     Group,
     /// List the documents of some rows.
     List,
+    /// Delete those of some rows that expired long ago.
+    Sweep,
 }
 
 impl Kind {
-    const ALL: [Kind; 7] = [
+    const ALL: [Kind; 8] = [
         Kind::Add,
         Kind::Remove,
         Kind::Check,
@@ -39,6 +41,7 @@ impl Kind {
         Kind::Get,
         Kind::Group,
         Kind::List,
+        Kind::Sweep,
     ];
 }
 
@@ -53,7 +56,7 @@ pub struct Operation {
     id_ends: Vec<usize>,
     /// What neighbors are asked for.
     pub nearest: Nearest,
-    /// Rows that are listed.
+    /// Rows that are listed or swept.
     pub rows: Range<u32>,
 }
 
@@ -107,9 +110,9 @@ pub fn pack_id(kind: Kind, id: &str) -> Vec<u8> {
     packed
 }
 
-/// Packs the question for the documents of some rows.
-pub fn pack_rows(rows: &Range<u32>) -> Vec<u8> {
-    let mut packed = vec![Kind::List as u8];
+/// Packs an operation on some rows.
+pub fn pack_rows(kind: Kind, rows: &Range<u32>) -> Vec<u8> {
+    let mut packed = vec![kind as u8];
     packed.raw(&rows.start.to_le_bytes());
     packed.raw(&rows.end.to_le_bytes());
     packed
@@ -141,7 +144,7 @@ impl Operation {
                 operation.push_id(id);
                 return Ok(operation);
             }
-            Kind::List => {
+            Kind::List | Kind::Sweep => {
                 operation.rows = unpack.u32()?..unpack.u32()?;
                 return Ok(operation);
             }

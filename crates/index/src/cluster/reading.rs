@@ -219,6 +219,11 @@ impl Reading {
                         .for_each(|leader| self.want(leader, false));
                 }
             }
+            Answer::Swept(_, all) => {
+                for (gone, _) in all {
+                    self.known.changed.insert(gone.row, (gone.tag, None));
+                }
+            }
             _ => {}
         }
         Ok(())

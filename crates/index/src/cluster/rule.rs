@@ -44,6 +44,8 @@ pub struct Counts {
     pub kept: i64,
     /// Documents removed.
     pub gone: usize,
+    /// Rows below it were swept; 0 where none were.
+    pub swept: u32,
 }
 
 impl ClusterRule {
@@ -105,7 +107,12 @@ impl ClusterRule {
 
     /// The question for the documents of some rows.
     pub fn list(&self, rows: &Range<u32>) -> Vec<u8> {
-        pack_rows(rows)
+        pack_rows(Kind::List, rows)
+    }
+
+    /// The operation that deletes those of some rows that expired long ago; none where documents do not expire.
+    pub fn sweep(&self, rows: &Range<u32>) -> Option<Vec<u8>> {
+        self.ttl_s.map(|_| pack_rows(Kind::Sweep, rows))
     }
 
     /// The verdict on an operation on which no decision is possible.
@@ -188,6 +195,7 @@ impl ClusterRule {
             added: 0,
             kept: 0,
             gone: 0,
+            swept: 0,
         };
         match self.answer(verdict)? {
             Answer::Documents(all) => {
@@ -202,6 +210,12 @@ impl ClusterRule {
                 let promoted = removed.changed.iter();
                 let promoted = promoted.filter(|changed| changed.kept_id.is_none());
                 counts.kept += promoted.count() as i64;
+            }
+            Answer::Swept(end, all) => {
+                counts.gone = all.len();
+                counts.swept = end;
+                let kept = all.iter().filter(|(_, record)| record.verdict.is_none());
+                counts.kept -= kept.count() as i64;
             }
             _ => {}
         }

@@ -138,6 +138,82 @@ def test_numbers_are_those_of_an_index_in_a_directory(running, name):
         ]
 
 
+class Clock:
+    """The arrival times of operations, and the time of questions."""
+
+    def __init__(self, *indexes):
+        self.second = 2**31
+        for index in indexes:
+            index._client._log.ask = self.wrapped(index._client._log.ask)
+
+    def wrapped(self, ask):
+        def timed(verb, *arguments, writes=False):
+            if verb == "append":
+                arguments = *arguments[:-1], self.second
+            reply = ask(verb, *arguments, writes=writes)
+            reply.log.second = max(reply.log.second, self.second)
+            return reply
+
+        return timed
+
+
+@pytest.mark.parametrize("name", ["simhash", "minhash-default", "simhash-cosine"])
+def test_sweeping_changes_no_answer_and_frees_memory(running, name):
+    recipe, texts, rng = RECIPES[name].replace(keep="first"), planted(300, 4), random.Random(5)
+    prefixes = [secrets.token_hex(4) for _ in range(2)]
+    never = Options(tidy_every=10_000)
+    common = {"expected": EXPECTED, "partitions": 3, "ttl": 100}
+    with (
+        ClusterIndex(running.url, recipe, prefix=prefixes[0], **common, options=BUSY) as swept,
+        ClusterIndex(running.url, recipe, prefix=prefixes[1], **common, options=never) as kept,
+    ):
+        clock = Clock(swept, kept)
+        for start in range(0, 300, 10):
+            clock.second += rng.choice([0, 10, 30])
+            rows = [*range(start, start + 10), *rng.choices(range(start + 10), k=3)]
+            batch = [f"doc-{row}" for row in rows], [texts[row] for row in rows]
+            assert evidence_of(swept.add_batch(*batch)) == evidence_of(kept.add_batch(*batch))
+            swept._client.sweep()
+            for _ in range(3):
+                one = f"doc-{rng.randrange(start + 10)}"
+                assert swept.get(one) == kept.get(one)
+                if one in kept:
+                    assert swept.group(one) == kept.group(one)
+                    if rng.random() < 0.3:
+                        assert swept.remove(one) == kept.remove(one)
+            text = rng.choice(texts)
+            assert evidence_of(swept.check_batch([text])) == evidence_of(kept.check_batch([text]))
+        clock.second += 1000
+        assert evidence_of(swept.add_batch(["last"], ["nothing like it at all"])) is not None
+        num = len(swept)
+        assert swept._client.sweep() == num - 1
+        assert swept._client.sweep() == 0
+        assert [*swept.ids()] == ["last"]
+        assert len(swept) == 1
+        assert swept.losses() == []
+        log = swept._client.settle()
+        swept._client._fold(log, log.mark)
+        found = [key for part in range(3) for key in running.client.keys(f"{{{prefixes[0]}.{part}}}.[rsgi]*")]
+        assert sum(running.client.type(key) == b"hash" for key in found if b".r" in key) == 1
+        assert sum(len(running.client.get(key)) for key in found if b".i" in key) == 8
+        assert not any(b".g" in key for key in found)
+
+
+def evidence_of(verdicts):
+    return [(evidence(verdict), verdict.seq) for verdict in verdicts]
+
+
+def test_documents_are_swept_from_time_to_time(running):
+    recipe, prefix = likewise.Recipe.simhash(within=3, weights="none"), secrets.token_hex(4)
+    with ClusterIndex(running.url, recipe, prefix=prefix, ttl=10, options=BUSY) as index:
+        clock = Clock(index)
+        for i in range(40):
+            clock.second += 5
+            index.add(f"doc-{i}", f"one fine day number {i} in the spring of the year {i * i}")
+        assert len(index) < 15
+        assert index.get("doc-38") is not None
+
+
 def test_it_is_described_on_the_server(running):
     recipe, prefix = likewise.Recipe.simhash(within=3, weights="none"), secrets.token_hex(4)
     with pytest.raises(InvalidInput, match="no index with this prefix"):

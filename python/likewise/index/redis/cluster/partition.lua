@@ -115,7 +115,8 @@ local function undo(field, is_kept)
   return records
 end
 
--- Makes changes final. Each is 'A' or 'D' key, entry | 'S' chunk, row and tag, record | 'X' chunk, row and tag.
+-- Makes changes final. Each is 'A' or 'D' key, entry | 'S' chunk, row and tag, record | 'X' or 'Y' chunk, row and
+-- tag: the record of a document that was removed, or expired.
 local function settle(field)
   local packed = redis.call('HGET', changes, field)
   local parts = packed and strings(packed, LONG) or {}
