@@ -235,6 +235,17 @@ impl ClusterRule {
         })
     }
 
+    /// The operation that deletes those of some rows that expired long ago; None where documents do not expire.
+    fn sweep<'py>(
+        &self,
+        py: Python<'py>,
+        first_row: u32,
+        num_rows: u32,
+    ) -> Option<Bound<'py, PyBytes>> {
+        let rows = first_row..first_row.saturating_add(num_rows);
+        Some(PyBytes::new(py, &self.rule.sweep(&rows)?))
+    }
+
     /// The question for verdicts on texts, each by itself.
     #[pyo3(signature = (texts, *, threads=1))]
     fn check<'py>(
@@ -298,17 +309,6 @@ impl ClusterRule {
             min_similarity,
         };
         Ok(PyBytes::new(py, &self.rule.neighbors(&documents, nearest)))
-    }
-
-    /// The partition and the name of the hash with the record of a row.
-    fn chunk_of<'py>(&self, py: Python<'py>, row: u32) -> (u32, Bound<'py, PyBytes>) {
-        let (partition, name) = self.rule.chunk_of(row);
-        (partition, PyBytes::new(py, &name))
-    }
-
-    /// Bytes of an entry of each kind of table, by the first byte of its name.
-    fn entry_bytes(&self) -> Vec<(u8, usize)> {
-        self.rule.entry_bytes().to_vec()
     }
 
     /// The largest number of rows that an operation can take.
@@ -433,6 +433,7 @@ impl ClusterRule {
                     message: reason,
                 });
             }
+            Answer::Swept(end, all) => (end, all.len()).into_pyobject(py)?.into_any(),
             Answer::Removed(removed) => {
                 let was_kept = removed.record.verdict.is_none();
                 let (mut promoted, mut moved) = (Vec::new(), Vec::new());
@@ -506,10 +507,10 @@ impl ClusterRule {
         PyBytes::new(py, &self.rule.rejected(reason))
     }
 
-    /// Documents added, by how many more are kept, documents removed.
-    fn counts(&self, verdict: &[u8]) -> Result<(usize, i64, usize), Failure> {
+    /// Documents added, by how many more are kept, documents removed, the row below which were swept or 0.
+    fn counts(&self, verdict: &[u8]) -> Result<(usize, i64, usize, u32), Failure> {
         let counts = asked(self.rule.counts(verdict))?;
-        Ok((counts.added, counts.kept, counts.gone))
+        Ok((counts.added, counts.kept, counts.gone, counts.swept))
     }
 }
 

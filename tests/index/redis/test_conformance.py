@@ -18,42 +18,6 @@ BUSY = Options(bound=8, horizon=2, advance_every=2, tidy_every=3)
 EXPECTED = 2000
 
 
-class Numbered:
-    """An index whose numbers have no gaps: those of its documents, in order of arrival."""
-
-    def __init__(self, numbers, index):
-        self.numbers, self.index = numbers, index  # number of the index -> number without gaps
-        self.place = index.place
-
-    def __getattr__(self, name):
-        return getattr(self.index, name)
-
-    def __contains__(self, doc_id):
-        return doc_id in self.index
-
-    def __len__(self):
-        return len(self.index)
-
-    def dense(self, seq):
-        assert seq in self.numbers or all(seq > other for other in self.numbers)
-        return self.numbers.setdefault(seq, len(self.numbers) + 1)
-
-    def check_and_add_batch(self, ids, texts):
-        verdicts = self.index.check_and_add_batch(ids, texts)
-        for i, seq in enumerate(verdicts.seq.tolist()):
-            verdicts.seq[i] = self.dense(seq)
-        return verdicts
-
-    def check_and_add(self, doc_id, text):
-        return self.check_and_add_batch([doc_id], [text])[0]
-
-    add, add_batch = check_and_add, check_and_add_batch
-
-    def get(self, doc_id):
-        found = self.index.get(doc_id)
-        return found if found is None else found._replace(seq=self.dense(found.seq))
-
-
 @pytest.fixture(autouse=True)
 def busy(monkeypatch):
     monkeypatch.setattr(RedisIndex, "_options", BUSY)
@@ -64,11 +28,10 @@ def opener(running):
     """A backend of the conformance suite, with the folder as the name of the index."""
     prefixes = {}
 
-    def with_options(*, numbered=True, **options):
+    def with_options(**options):
         def open_index(path, recipe):
             prefix = prefixes.setdefault(path, secrets.token_hex(4))
-            index = RedisIndex(running.url, recipe, prefix=prefix, threads=1, **options)
-            return Numbered(prefixes.setdefault((path, "numbers"), {}), index) if numbered else index
+            return RedisIndex(running.url, recipe, prefix=prefix, threads=1, **options)
 
         return open_index
 
@@ -78,11 +41,6 @@ def opener(running):
 @pytest.mark.parametrize("name", [*SIMHASH, *VERIFIED])
 def test_it_conforms(opener, name):
     check_conformance(opener(partitions=3, expected=EXPECTED), name, max_examples=2)
-
-
-@pytest.mark.xfail(strict=True, reason="numbers have gaps: append reserves rows for documents that are not added")
-def test_it_conforms_with_its_own_numbers(opener):
-    check_conformance(opener(numbered=False, partitions=3, expected=EXPECTED), "simhash", max_examples=8)
 
 
 @pytest.mark.slow

@@ -27,6 +27,9 @@ import random
 from typing import NamedTuple
 
 ADD, REMOVE, CHECK = range(3)
+SWEEP = 10
+# Rows that one sweep deletes.
+SWEPT = 2
 ADD_ID, DELETE_ID, ADD_TEXT, DELETE_TEXT, ADD_RECORD, SET_RECORD, GONE = range(7)
 LOG = 0
 WITHIN = 2
@@ -94,11 +97,6 @@ class State:
             elif value in self.texts.get(key, ()):
                 self.texts[key] = tuple(row for row in self.texts[key] if row != value)
 
-    def expire(self, second):
-        """Drop documents that arrived before a second."""
-        for row in [row for row, record in self.records.items() if record.second < second]:
-            del self.records[row]
-
     def content(self, since):
         """Return the data that decisions depend on, once documents that arrived before a second have expired."""
         records = {row: record for row, record in self.records.items() if record.second >= since}
@@ -120,6 +118,8 @@ class Rule:
         """Return answer and effects of an operation on the state before it, which is changed."""
         if kind == REMOVE:
             return self._remove(state, docs[0], second)
+        if kind == SWEEP:
+            return self._sweep(state, second)
         since = self.since(second)
         answers, effects = [], []
         for doc_id, text in docs:
@@ -173,6 +173,23 @@ class Rule:
                     best = (bits, row)
         return (None, None) if best is None else (best[1], best[0])
 
+    def _sweep(self, state, second):
+        """Delete the first documents that expired so long ago that no document that counts refers to them."""
+        if self.ttl is None:
+            return (), ()
+        old = [
+            (row, record)
+            for row, record in sorted(state.records.items())
+            if record.second < self.since(second) - self.ttl
+        ]
+        effects = []
+        for row, record in old[:SWEPT]:
+            effects += [(GONE, row, 0), (DELETE_ID, record.id, row)]
+            if record.stands:
+                effects.append((DELETE_TEXT, record.text, row))
+        state.apply(effects)
+        return tuple((record.id, row) for row, record in old[:SWEPT]), tuple(effects)
+
     def _remove(self, state, doc_id, second):
         since = self.since(second)
         row = state.ids.get(doc_id, -1)
@@ -202,7 +219,7 @@ class Rule:
 
 def num_rows(answer):
     """Return the number of documents that an answer added."""
-    return 0 if answer[0] == -1 else sum(said[1] for said in answer if len(said) == 5)
+    return 0 if answer[:1] == (-1,) else sum(said[1] for said in answer if len(said) == 5)
 
 
 # Servers: their states and scripts.
@@ -394,7 +411,7 @@ def verify(partition, options, clock, marks):
     return partition, (OK, partition, tuple(mark for mark in marks if not partition.contains(mark)))
 
 
-def fold(partition, options, clock, mark, to, chain, nonces, since):
+def fold(partition, options, clock, mark, to, chain, nonces):
     """Fold operations below `to`, given by `nonces` as pairs of position and nonce."""
     if not (partition.contains(mark) or "f-read" in options.off):
         return partition, (LOST, partition)
@@ -407,7 +424,6 @@ def fold(partition, options, clock, mark, to, chain, nonces, since):
     base = partition.base.copy()
     for _, _, effects in below:
         base.apply(effects)
-    base.expire(since)
     journal = tuple(entry for entry in partition.journal if entry[0] >= to)
     # The reply is the state before the fold.
     after = partition.then(-1, to, chain, fold=to, chain=chain, base=base, journal=journal, before=partition.fold)
@@ -582,7 +598,7 @@ class Client:
         """
         num = self.options.partitions
         state, was_read, stale = State(), set(), []
-        needed = {*range(num)} if kind in (None, REMOVE) else parts_to_look_at(kind, docs, num)
+        needed = {*range(num)} if kind in (None, REMOVE, SWEEP) else parts_to_look_at(kind, docs, num)
         while True:
             for part in sorted(needed - was_read):
                 status, partition = yield (1 + part, read, log.confirmed[part])
@@ -767,10 +783,9 @@ class Client:
             if (yield (LOG, confirm, connection)) is LOST:
                 return
         nonces = tuple((position, log.at(position).nonce) for position in range(log.low, to))
-        since = self.rule.since(log.at(to - 1).second)
         before = []
         for part in range(options.partitions):
-            status, partition = yield (*(1 + part, fold, log.confirmed[part], to, log.chains[to], nonces, since),)
+            status, partition = yield (1 + part, fold, log.confirmed[part], to, log.chains[to], nonces)
             if partition.fold < log.low:
                 raise Fatal
             if status is LOST:
@@ -1082,7 +1097,7 @@ def digest(reply):
 
 def added(answer):
     """Return the ids that an answer added or removed."""
-    if answer[0] == -1:
+    if answer[:1] == (-1,):
         return set()
     return {said[0] for said in answer if len(said) == 2 or said[1]}
 
@@ -1126,7 +1141,7 @@ def random_plan(rng, off=frozenset(), biased=False):
         if kind < 0.15:
             return CHECK, (rng.choice(TEXTS),)
         if kind < 0.3 and not biased:
-            return REMOVE, (rng.randrange(4),)
+            return (SWEEP, ()) if rng.random() < 0.4 else (REMOVE, (rng.randrange(4),))
         num = 1 if rng.random() < 0.6 else 2
         docs = [rng.choice(documents) for _ in range(num)]
         if rng.random() < 0.1 and not biased:
@@ -1140,7 +1155,7 @@ def random_plan(rng, off=frozenset(), biased=False):
         bound=rng.choice((2, 3, 4)),
         horizon=rng.choice((0, 1, 2)),
         patience=rng.choice((0, 0, 6)),
-        ttl=rng.choice((None, None, 15)) if not biased else None,
+        ttl=rng.choice((None, None, 5, 15)) if not biased else None,
         replicated=rng.random() < 0.25,
         eager=rng.choice((0, 1, 1, 2)),
         off=off,

@@ -106,6 +106,8 @@ pub enum Answer {
     Restored(usize, usize),
     /// The document at this place cannot be restored, so that nothing was added.
     NotRestored(u32),
+    /// The first row that was not swept, and the documents that were.
+    Swept(u32, Vec<(Reference, Record)>),
     /// Why no decision was possible; nothing was changed.
     Rejected(String),
 }
@@ -182,6 +184,15 @@ impl Answer {
                     packed.counted(&listed.record.pack(rules));
                     packed.push(u8::from(listed.kept_id.is_some()));
                     packed.counted(listed.kept_id.as_deref().unwrap_or_default().as_bytes());
+                }
+            }
+            Answer::Swept(end, all) => {
+                packed.push(13);
+                packed.raw(&end.to_le_bytes());
+                packed.count(all.len());
+                for (reference, record) in all {
+                    packed.raw(&reference.bytes());
+                    packed.counted(&record.pack(rules));
                 }
             }
             Answer::Audit(num, all) => {
@@ -328,6 +339,15 @@ impl Answer {
             10 => Answer::Restored(unpack.count()?, unpack.count()?),
             11 => Answer::NotRestored(unpack.count()? as u32),
             12 => Answer::Rejected(String::from_utf8_lossy(unpack.rest()).into_owned()),
+            13 => {
+                let end = unpack.u32()?;
+                let num = unpack.count()?;
+                let all = (0..num).map(|_| {
+                    let reference = Reference::unpack(unpack)?;
+                    Ok((reference, Record::unpack(rules, unpack.counted()?)?))
+                });
+                Answer::Swept(end, all.collect::<Result<_, Error>>()?)
+            }
             _ => return Err(Error::Unreadable),
         })
     }

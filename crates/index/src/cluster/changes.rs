@@ -35,7 +35,7 @@ impl<'c> Changes<'c> {
                         let fields = changes.fields.entry(name).or_default();
                         fields.insert(part, Some(value));
                     }
-                    b'X' => {
+                    b'X' | b'Y' => {
                         changes.fields.entry(name).or_default().insert(part, None);
                     }
                     _ => return Err(Error::Unreadable),

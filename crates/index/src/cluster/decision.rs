@@ -209,6 +209,16 @@ impl Decision {
                 let lacks_set = |row| matches!(known.sets.get(&row), Some(None));
                 self.reading.audit.answer(&known.records, rows, lacks_set)
             }
+            (Stage::First, Kind::Sweep) => {
+                let rows = &self.operation.rows;
+                let (end, rows) = self.reading.known.unreferenced(rows, self.second, self.row);
+                let mut swept = Vec::with_capacity(rows.len());
+                for row in rows {
+                    let tag = self.reading.known.tag_of(row);
+                    swept.push((Reference { row, tag }, self.record_of(&mut lookup, row)?));
+                }
+                Answer::Swept(end, swept)
+            }
             (Stage::First, kind) => match lookup.row_of_id(self.operation.id(0), None)? {
                 None => Answer::Unknown,
                 Some(row) => {

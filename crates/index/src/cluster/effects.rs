@@ -46,6 +46,8 @@ pub enum Change {
     Set = b'S' as isize,
     /// Deletes a field.
     Drop = b'X' as isize,
+    /// The same of a document that counts no more, which nobody misses.
+    Sweep = b'Y' as isize,
 }
 
 fn pack16(bytes: &[u8], out: &mut Vec<u8>) {
@@ -207,6 +209,14 @@ impl ClusterRule {
                 write_restored(&mut writing, self, &all, tag);
                 Ok(writing.finish())
             }
+            Answer::Swept(_, all) => {
+                let mut writing = Writing::new(self, row, 0);
+                let mut keys = self.keys.clone();
+                for (reference, record) in &all {
+                    self.leave(&mut writing, &mut keys, record, *reference, Change::Sweep);
+                }
+                Ok(writing.finish())
+            }
             _ => Ok(Vec::new()),
         }
     }
@@ -279,29 +289,40 @@ impl ClusterRule {
         enter(name, &head);
     }
 
+    /// Deletes a document.
+    fn leave(
+        &self,
+        writing: &mut Writing<'_>,
+        keys: &mut Keys,
+        gone: &Record,
+        reference: Reference,
+        how: Change,
+    ) {
+        let field = reference.bytes();
+        let mut leave = |name: Name, head: &[u8]| {
+            writing.change(Change::Leave, name, &[&[head, &field[..]].concat()]);
+        };
+        if !gone.is_collapsed() {
+            entries_of(self, keys, &gone.row(reference.row), &mut leave);
+        }
+        self.id_entry(&gone.id, &mut leave);
+        if let Some(verdict) = &gone.verdict {
+            let (name, head) = member_entry(verdict);
+            leave(name, &head);
+        }
+        writing.change(how, Name::records(reference.row), &[&field]);
+        if has_set(self, gone) {
+            writing.change(how, Name::sets(reference.row), &[&field]);
+        }
+    }
+
     fn effects_of_removal(&self, removed: &RemovedRecord, row: u32) -> Vec<Effects> {
         let rules = self.rules();
         let mut writing = Writing::new(self, row, 0);
         let mut keys = self.keys.clone();
         let entry = |head: &[u8], reference: Reference| [head, &reference.bytes()[..]].concat();
         let (gone, reference) = (&removed.record, removed.reference);
-        if !gone.is_collapsed() {
-            entries_of(self, &mut keys, &gone.row(reference.row), |name, head| {
-                writing.change(Change::Leave, name, &[&entry(head, reference)]);
-            });
-        }
-        self.id_entry(&gone.id, |name, head| {
-            writing.change(Change::Leave, name, &[&entry(head, reference)]);
-        });
-        if let Some(verdict) = &gone.verdict {
-            let (name, head) = member_entry(verdict);
-            writing.change(Change::Leave, name, &[&entry(&head, reference)]);
-        }
-        let field = reference.bytes();
-        writing.change(Change::Drop, Name::records(reference.row), &[&field]);
-        if has_set(self, gone) {
-            writing.change(Change::Drop, Name::sets(reference.row), &[&field]);
-        }
+        self.leave(&mut writing, &mut keys, gone, reference, Change::Drop);
         for changed in &removed.changed {
             let (member, record) = (changed.reference, &changed.record);
             let head = [place_in_chunk(reference.row)];

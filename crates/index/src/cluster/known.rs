@@ -3,6 +3,7 @@
 //! Records that were read, and what operations decided that no server shows yet. From these follows the state on which the rule works.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
@@ -107,6 +108,29 @@ impl Known {
             (_, Some((earlier, _))) => earlier.second,
             _ => 0,
         }
+    }
+
+    /// Those of some rows that expired so long ago that no document refers to them that still counts, and the first row that did not, or `end`.
+    /// A document becomes a duplicate only while its kept document counts, so it expires within twice that time.
+    pub fn unreferenced(&self, rows: &Range<u32>, second: u64, end: u32) -> (u32, Vec<u32>) {
+        let Some(ttl) = self.rule.ttl_s else {
+            return (rows.start, Vec::new());
+        };
+        let mut found = Vec::new();
+        for row in rows.start..rows.end.min(end) {
+            let is_there = match self.record(row) {
+                Some((_, record)) => record.is_some(),
+                None => self.earlier(row).is_some(),
+            };
+            if !is_there {
+                continue;
+            }
+            if self.second_of(row).saturating_add(ttl.saturating_mul(2)) >= second {
+                return (row, found);
+            }
+            found.push(row);
+        }
+        (rows.end.min(end).max(rows.start), found)
     }
 
     /// Rows in memory as of now; `second` is that of the operation, `end` its first row.

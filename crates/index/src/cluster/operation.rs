@@ -12,7 +12,7 @@ use crate::documents::{Documents, StoredDocument};
 use crate::error::Error;
 use crate::rules::Rules;
 
-/// What is to be done. Only additions and removals are in the log.
+/// What is to be done. Only additions, removals and sweeps are in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Decide documents in their order and add them.
@@ -35,10 +35,12 @@ pub enum Kind {
     Records,
     /// Add documents with the verdicts that they have.
     Restore,
+    /// Delete those of some rows that expired long ago.
+    Sweep,
 }
 
 impl Kind {
-    const ALL: [Kind; 10] = [
+    const ALL: [Kind; 11] = [
         Kind::Add,
         Kind::Remove,
         Kind::Check,
@@ -49,6 +51,7 @@ impl Kind {
         Kind::Audit,
         Kind::Records,
         Kind::Restore,
+        Kind::Sweep,
     ];
 }
 
@@ -63,7 +66,7 @@ pub struct Operation {
     id_ends: Vec<usize>,
     /// What neighbors are asked for.
     pub nearest: Nearest,
-    /// Rows that are listed, checked or given.
+    /// Rows that are listed, checked, given or swept.
     pub rows: Range<u32>,
     /// Documents to restore.
     pub moved: Vec<MovedDocument>,
@@ -119,7 +122,7 @@ pub fn pack_id(kind: Kind, id: &str) -> Vec<u8> {
     packed
 }
 
-/// Packs a question for the documents of some rows.
+/// Packs an operation on some rows.
 pub fn pack_rows(kind: Kind, rows: &Range<u32>) -> Vec<u8> {
     let mut packed = vec![kind as u8];
     packed.raw(&rows.start.to_le_bytes());
@@ -154,7 +157,7 @@ impl Operation {
                 operation.push_id(id);
                 return Ok(operation);
             }
-            Kind::List | Kind::Audit | Kind::Records => {
+            Kind::List | Kind::Audit | Kind::Records | Kind::Sweep => {
                 operation.rows = unpack.u32()?..unpack.u32()?;
                 return Ok(operation);
             }

@@ -262,6 +262,11 @@ impl Reading {
                     decided: Vec::new(),
                 });
             }
+            Answer::Swept(_, all) => {
+                for (gone, _) in all {
+                    self.known.changed.insert(gone.row, (gone.tag, None));
+                }
+            }
             _ => {}
         }
         Ok(())

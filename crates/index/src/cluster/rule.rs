@@ -6,9 +6,7 @@ use likewise_disk::store::Evidence;
 use likewise_hamming::plan::SearchPlan;
 
 use crate::cluster::answer::Answer;
-use crate::cluster::names::{
-    HASH_ENTRY, ID_ENTRY, MEMBER_ENTRY, Name, Names, NamesCost, REFERENCE_BYTES,
-};
+use crate::cluster::names::{Names, NamesCost};
 use crate::cluster::operation::{Kind, Operation, pack_documents, pack_id, pack_rows};
 use crate::cluster::record::Record;
 use crate::decide::nearest::Nearest;
@@ -46,6 +44,8 @@ pub struct Counts {
     pub kept: i64,
     /// Documents removed.
     pub gone: usize,
+    /// Rows below it were swept; 0 where none were.
+    pub swept: u32,
 }
 
 impl ClusterRule {
@@ -110,28 +110,9 @@ impl ClusterRule {
         pack_rows(kind, rows)
     }
 
-    /// The partition and the name of the hash with the record of a row.
-    pub fn chunk_of(&self, row: u32) -> (u32, Vec<u8>) {
-        let (name, mut packed) = (Name::records(row), Vec::new());
-        name.append_to(&mut packed);
-        (name.partition(self.partitions), packed)
-    }
-
-    /// Bytes of an entry of each kind of table, by the first byte of its name.
-    pub fn entry_bytes(&self) -> [(u8, usize); 7] {
-        let bands = [b'0', b'1', b'2'].map(|level| (level, HASH_ENTRY));
-        let table = self.rules().sketch_bytes() + REFERENCE_BYTES;
-        let [first, second, third] = bands;
-        let (ids, members) = ((b'i', ID_ENTRY), (b'g', MEMBER_ENTRY));
-        [
-            (b't', table),
-            ids,
-            (b'c', HASH_ENTRY),
-            first,
-            second,
-            third,
-            members,
-        ]
+    /// The operation that deletes those of some rows that expired long ago; none where documents do not expire.
+    pub fn sweep(&self, rows: &Range<u32>) -> Option<Vec<u8>> {
+        self.ttl_s.map(|_| pack_rows(Kind::Sweep, rows))
     }
 
     /// The verdict on an operation on which no decision is possible.
@@ -214,6 +195,7 @@ impl ClusterRule {
             added: 0,
             kept: 0,
             gone: 0,
+            swept: 0,
         };
         match self.answer(verdict)? {
             Answer::Documents(all) => {
@@ -232,6 +214,12 @@ impl ClusterRule {
             Answer::Restored(num, num_kept) => {
                 counts.added = num;
                 counts.kept = num_kept as i64;
+            }
+            Answer::Swept(end, all) => {
+                counts.gone = all.len();
+                counts.swept = end;
+                let kept = all.iter().filter(|(_, record)| record.verdict.is_none());
+                counts.kept -= kept.count() as i64;
             }
             _ => {}
         }

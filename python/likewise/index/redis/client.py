@@ -4,6 +4,7 @@
 """
 
 import contextlib
+import itertools
 import secrets
 import struct
 import threading
@@ -23,6 +24,7 @@ from likewise.index.redis.log import (
     GONE_BACK,
     LOST,
     REMOVE,
+    SWEEP,
     Log,
     LogServer,
     Loss,
@@ -44,6 +46,9 @@ MAX_IDS = 50_000
 MAX_BOUND = 4096
 # Bytes of one operation or verdict. Redis limits one string to 512 MB.
 MAX_BYTES = 128 << 20
+# Rows that one operation sweeps, and sweeps after one call.
+SWEPT_ROWS = 2048
+_SWEEPS = 32
 # Operations whose effects are written again at once.
 _REPAIRED_AT_ONCE = 64
 _FIRST_PAUSE_S = 0.0005
@@ -143,6 +148,7 @@ class Client:
         self._seen: dict[bytes, float] = {}
         self._rests_until = 0.0
         self._beyond: str | None = None
+        self._is_sweep_due = False
         self._lock = threading.Lock()
         self.tag = b""
         self.num_helped = self.num_repaired = self.num_searched = self.num_candidates = 0
@@ -165,57 +171,101 @@ class Client:
         if len(payload) > MAX_BYTES:
             raise InvalidInput(f"a batch of {len(payload)} bytes is above {MAX_BYTES} bytes; use smaller batches")
         with self._turn():
-            self._counter += 1
-            while True:
-                nonce = self.tag + secrets.token_bytes(8 - len(self.tag))
-                bounds = self.options.bound, self.options.bound_bytes
-                num = self.rule.num_rows(payload)
-                status, log, more = self._log.ask(
-                    "append", *self._last, self._name, self._counter, nonce, kind, num, payload, *bounds, b""
-                )
-                if status == GONE_BACK:
-                    self._raise_lost()
-                if status == FULL:
-                    low, end = log.low, log.end
-                    while log.low == low and log.end >= end:
-                        log = self._tidy(is_full=True)
-                    continue
-                if status == EXHAUSTED:
-                    raise StoreError("the index has no row numbers left; rebuild it")
-                if status == LOST:
-                    self._counter += 1
-                    continue
-                second = log.second
-                if status != ANSWERED:
-                    position, nonce = more
-                    log, operation = self._complete(log, position, nonce)
-                    if operation is not None:
-                        second = operation.second
-                        more = [position, log.chain(position + 1), packed_verdict(operation)]
-                    elif kind == ADD or position >= log.low:
-                        # A failover dropped it, or others finished and trimmed it. The ids of an addition show which.
-                        continue
-                    else:
-                        status, log, more = self._log.ask("answered", self._name, self._counter)
-                        if status != ANSWERED:
-                            raise StoreError(
-                                f"the removal of {self.rule.ids(payload)} may or may not have been applied: the log "
-                                "does not contain it any more. Look up the id before you repeat the call"
-                            )
-                position, chain, packed = more
-                row, _, verdict = verdict_of(packed)
-                doc_ids, refusal, answer = self.rule.ids(payload), None, None
+            answer = self._operate(kind, payload)
+            if self._is_sweep_due:
+                # The operation is answered regardless of errors here.
+                self._is_sweep_due = False
                 try:
-                    answer = self.rule.answer(payload, row, verdict)
-                except (InvalidInput, StoreError) as error:
-                    # Nothing was changed, so nothing can be lost.
-                    doc_ids, refusal = [], error
-                if chain:
-                    self._remember(Answered(position + 1, chain, doc_ids, kind, second))
-                self._after(log, position)
-                if refusal is not None:
-                    raise refusal
-                return answer
+                    self._sweep(_SWEEPS)
+                except BeyondRepair as error:
+                    self._beyond = str(error)
+                except StoreError:
+                    pass
+            return answer
+
+    def sweep(self) -> int:
+        """Delete documents that expired more than the age limit ago, and return their number.
+
+        No answer depends on them. Their memory is free once their partitions are folded.
+
+        Raises
+        ------
+        BeyondRepair, StoreError
+            As :meth:`operate`.
+        """
+        with self._turn():
+            return self._sweep()
+
+    def _sweep(self, limit: int | None = None) -> int:
+        """Sweep until nothing is left, in at most so many operations."""
+        if self.rule.sweep(0, SWEPT_ROWS) is None:
+            return 0
+        num, answered = 0, self._answered
+        try:
+            # Lost answers are reported by the next call of the user.
+            self._answered = deque()
+            for _ in range(limit) if limit is not None else itertools.count():
+                first = int(self._log.fields()[b"swept"])
+                payload = self.rule.sweep(first, SWEPT_ROWS)
+                if payload is None or self._ask(payload)[0] == first:
+                    break
+                num += self._operate(SWEEP, payload)[1]
+        finally:
+            self._answered, self._is_sweep_due = answered, False
+        return num
+
+    def _operate(self, kind: int, payload: bytes) -> Any:  # noqa: ANN401
+        self._counter += 1
+        while True:
+            nonce = self.tag + secrets.token_bytes(8 - len(self.tag))
+            bounds = self.options.bound, self.options.bound_bytes
+            num = self.rule.num_rows(payload)
+            status, log, more = self._log.ask(
+                "append", *self._last, self._name, self._counter, nonce, kind, num, payload, *bounds, b""
+            )
+            if status == GONE_BACK:
+                self._raise_lost()
+            if status == FULL:
+                low, end = log.low, log.end
+                while log.low == low and log.end >= end:
+                    log = self._tidy(is_full=True)
+                continue
+            if status == EXHAUSTED:
+                raise StoreError("the index has no row numbers left; rebuild it")
+            if status == LOST:
+                self._counter += 1
+                continue
+            second = log.second
+            if status != ANSWERED:
+                position, nonce = more
+                log, operation = self._complete(log, position, nonce)
+                if operation is not None:
+                    second = operation.second
+                    more = [position, log.chain(position + 1), packed_verdict(operation)]
+                elif kind != REMOVE or position >= log.low:
+                    # A failover dropped it, or others finished and trimmed it. The ids of an addition show which.
+                    continue
+                else:
+                    status, log, more = self._log.ask("answered", self._name, self._counter)
+                    if status != ANSWERED:
+                        raise StoreError(
+                            f"the removal of {self.rule.ids(payload)} may or may not have been applied: the log "
+                            "does not contain it any more. Look up the id before you repeat the call"
+                        )
+            position, chain, packed = more
+            row, _, verdict = verdict_of(packed)
+            doc_ids, refusal, answer = self.rule.ids(payload), None, None
+            try:
+                answer = self.rule.answer(payload, row, verdict)
+            except (InvalidInput, StoreError) as error:
+                # Nothing was changed, so nothing can be lost.
+                doc_ids, refusal = [], error
+            if chain and kind != SWEEP:
+                self._remember(Answered(position + 1, chain, doc_ids, kind, second))
+            self._after(log, position)
+            if refusal is not None:
+                raise refusal
+            return answer
 
     def ask(self, payload: bytes) -> Any:  # noqa: ANN401 - the rule's answer
         """Return the answer to a read-only operation at the end of the log.
@@ -226,22 +276,25 @@ class Client:
             As :meth:`operate`.
         """
         with self._turn():
-            while True:
-                status, log, _ = self._log.ask("begin", *self._last)
-                if status == GONE_BACK:
-                    self._raise_lost()
-                end, second, chain = log.end, log.second, log.chains[-1]
-                while log.mark <= end <= log.end and log.chain(end) == chain:
-                    if any(log.there(at).verdict is None for at in range(log.mark, end)):
-                        log = self._decide_next(log, end - 1)
-                        continue
-                    row = log.row_at(end)
-                    try:
-                        log, verdict = self._verdict(log, end, payload, row, second, _NOBODY)
-                    except _Undecidable as error:
-                        raise error.__cause__ or error from None
-                    if verdict is not None:
-                        return self.rule.answer(payload, row, verdict)
+            return self._ask(payload)
+
+    def _ask(self, payload: bytes) -> Any:  # noqa: ANN401
+        while True:
+            status, log, _ = self._log.ask("begin", *self._last)
+            if status == GONE_BACK:
+                self._raise_lost()
+            end, second, chain = log.end, log.second, log.chains[-1]
+            while log.mark <= end <= log.end and log.chain(end) == chain:
+                if any(log.there(at).verdict is None for at in range(log.mark, end)):
+                    log = self._decide_next(log, end - 1)
+                    continue
+                row = log.row_at(end)
+                try:
+                    log, verdict = self._verdict(log, end, payload, row, second, _NOBODY)
+                except _Undecidable as error:
+                    raise error.__cause__ or error from None
+                if verdict is not None:
+                    return self.rule.answer(payload, row, verdict)
 
     def settle(self, *, is_full: bool = False) -> Log:
         """Finish all operations, and move W past them. If `is_full`, fold up to W and trim the log."""
@@ -319,6 +372,7 @@ class Client:
             if is_tidy:
                 # Leave pending operations to their clients: under load, there is always one.
                 self._tidy(finishes=False)
+                self._is_sweep_due = True
         except BeyondRepair as error:
             self._beyond = str(error)
         except StoreError:

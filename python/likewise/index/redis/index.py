@@ -479,11 +479,12 @@ class RedisIndex:
     def compact(self) -> None:
         """Complete unfinished operations, make their effects final, and shorten the log.
 
-        With a `ttl`, this also deletes what documents used that arrived more than twice as long ago: a duplicate that
-        has not expired may name a kept document that has. It reads all keys of the index.
+        With a `ttl`, this also deletes the documents that expired more than a `ttl` ago: until then, a duplicate that
+        has not expired may name a kept document that has. Clients that add documents also do so from time to time.
         """
         self._check(writes=True)
-        upkeep.compact(self._nodes, self._prefix, self._client, self._rule, self._description)
+        self._client.sweep()
+        self._client.settle(is_full=True)
 
     def export(self, path: str | Path) -> int:
         """Write all documents to a file, in order of arrival, and return their number.

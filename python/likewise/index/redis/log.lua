@@ -20,7 +20,7 @@ if type(probe) == 'table' and probe.err then return {'moving'} end
 if verb == 'create' then
   -- Partitions, then fields that describe the index.
   if redis.call('EXISTS', log) == 1 then return {'there'} end
-  redis.call('HSET', log, 'low', 0, 'mark', 0, 'end', 0, 'row', 0, 'reserved', 0, 'second', 0, 'bytes', 0,
+  redis.call('HSET', log, 'low', 0, 'mark', 0, 'end', 0, 'row', 0, 'reserved', 0, 'swept', 0, 'second', 0, 'bytes', 0,
     'version', string.rep('0', CHAIN),
     unpack(ARGV, 3))
   -- No key is ever empty: a slot is moved key by key, and an absent one could not be told from one that was moved.
@@ -165,8 +165,10 @@ if verb == 'store' then
     redis.call('HSET', verdicts, position, struct.pack('<I4I4', row, num) .. verdict)
     row = row + num
     redis.call('HSET', log, 'row', row, 'reserved', reserved - of_operation, 'bytes', bytes + #verdict)
-    -- Documents added, those of them that are new, and documents removed.
+    -- Documents added, those of them that are new, and documents removed; and the row below which expired ones were deleted.
     for i, name in ipairs({'added', 'new', 'gone'}) do redis.call('HINCRBY', log, name, ARGV[9 + i]) end
+    -- Several clients may sweep the same rows.
+    if tonumber(ARGV[13]) > tonumber(redis.call('HGET', log, 'swept')) then redis.call('HSET', log, 'swept', ARGV[13]) end
   end
   return whole('ok')
 end

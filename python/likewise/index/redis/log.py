@@ -11,7 +11,8 @@ from typing import Any, NamedTuple, TypeAlias
 from likewise.errors import StoreError
 from likewise.index.redis.nodes import Nodes, Request, Script
 
-ADD, REMOVE, RESTORE = 0, 1, 9
+# Kinds of operations. A sweep deletes documents that expired long ago.
+ADD, REMOVE, RESTORE, SWEEP = 0, 1, 9, 10
 MARK = 24
 CHAIN = 16
 START = b"0" * CHAIN
@@ -37,7 +38,7 @@ Marks: TypeAlias = dict[int, bytes]
 
 
 class Operation(NamedTuple):
-    """One batch of documents or one removal. `verdict` and `marks` are None until they are stored.
+    """One batch of documents, one removal, or one sweep. `verdict` and `marks` are None until they are stored.
 
     `row` and `num` are its first row and number of rows. Both are 0 until the verdict is stored.
     """

@@ -14,7 +14,7 @@ import re
 import threading
 import time
 import urllib.parse
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from typing import Any, NamedTuple, TypeAlias
 
@@ -293,18 +293,6 @@ class Nodes:
                 raise self._error(error) from error
             found.append((_place(address), dict(line.split(":", 1) for line in lines if ":" in line)))
         return found
-
-    def scan(self, address: Address, pattern: bytes) -> Iterator[list[bytes]]:
-        """Yield the keys of a master that match a pattern, in parts."""
-        cursor: Any = 0
-        while True:
-            try:
-                cursor, keys = self.command(address, "SCAN", cursor, "MATCH", pattern, "COUNT", 1000)
-            except (refusals.RedisError, OSError) as error:
-                raise self._error(error) from error
-            yield keys
-            if not int(cursor):
-                return
 
     # Calls.
 

@@ -115,7 +115,8 @@ local function undo(field, is_kept)
   return records
 end
 
--- Makes changes final. Each is 'A' or 'D' key, entry | 'S' chunk, row and tag, record | 'X' chunk, row and tag.
+-- Makes changes final. Each is 'A' or 'D' key, entry | 'S' chunk, row and tag, record | 'X' or 'Y' chunk, row and
+-- tag: the record of a document that was removed, or expired.
 local function settle(field)
   local packed = redis.call('HGET', changes, field)
   local parts = packed and strings(packed, LONG) or {}
@@ -275,26 +276,6 @@ if verb == 'purge' then
     advance('purge' .. field)
   end
   return reply('ok', {})
-end
-
-if verb == 'forget' then
-  -- Row; then keys of tables, each with its entries' length, or 0 for a chunk. Deletes what no decision needs any more:
-  -- whole chunks, and entries of rows below.
-  local row = tonumber(ARGV[3])
-  also_when_full()
-  for i = 4, #ARGV, 2 do
-    local name, length = ARGV[i], tonumber(ARGV[i + 1])
-    if length == 0 then
-      redis.call('DEL', prefix .. name)
-    else
-      -- Later documents may need the mark of a bucket.
-      local has_marks = name:find('^[012]')
-      sweep(prefix .. name, length, function(entry)
-        return struct.unpack('<I4', entry, length - 5) < row and not (has_marks and entry:byte(1) % 2 == 1)
-      end)
-    end
-  end
-  return reply('ok')
 end
 
 return redis.error_reply('ERR no such script of a partition')

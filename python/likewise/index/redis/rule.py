@@ -67,8 +67,17 @@ class Rule(Protocol):
     def num_rows(self, payload: bytes) -> int:
         """Return the largest number of rows that an operation can take."""
 
-    def counts(self, verdict: bytes) -> tuple[int, int, int]:
-        """Return how many documents a verdict adds, how many of them are new, and how many it removes."""
+    def sweep(self, first_row: int, num_rows: int) -> bytes | None:
+        """Return the operation that deletes rows that expired long ago, or None if documents do not expire.
+
+        Its answer is the first row that it did not delete, and the number of documents.
+        """
+
+    def counts(self, verdict: bytes) -> tuple[int, int, int, int]:
+        """Return how many documents a verdict adds, how many of them are new, how many it removes, how far it swept.
+
+        The last is the row below which documents that expired long ago are deleted, or 0.
+        """
 
     def ids(self, payload: bytes) -> list[str]:
         """Return the ids that an operation adds or removes."""

@@ -1,7 +1,6 @@
 """Maintenance of an index on servers: facts, checks, export."""
 
 import json
-import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from likewise.index.redis.client import Client
 from likewise.index.redis.description import Description
 from likewise.index.redis.log import Log, LogServer, Loss, marks_of
 from likewise.index.redis.nodes import Nodes
-from likewise.index.redis.partition import PARTITION_KEYS, Entry, Partitions, entry_of
+from likewise.index.redis.partition import Entry, Partitions, entry_of
 from likewise.recipe.methods import MinHash
 
 # Row, id, second of arrival; sketch and number of features; id of the kept document, and similarity and distance.
@@ -21,10 +20,6 @@ Listed = tuple[tuple[int, str, int], tuple[bytes, int], tuple[str | None, tuple[
 # Rows that one request lists. An audit reads all tables of its rows, so it has fewer.
 _ROWS_A_LIST = 4096
 _ROWS_AN_AUDIT = 256
-_ROWS_A_CHUNK = 64
-_CHUNKS_AT_ONCE = 64
-# A record begins with a byte of flags.
-_SECOND = struct.Struct("<xI")
 # Documents of a lost operation that are looked up, and that are shown.
 _IDS_LOOKED_UP = 20
 _SHOWN_IDS = 3
@@ -261,71 +256,3 @@ def _loss_text(loss: Loss, missing: list[str]) -> str:
         f"a failover lost operation {loss.position} with {counted(len(loss.doc_ids), 'document')}, of which some are "
         f"missing: {shown}; add them again"
     )
-
-
-def compact(nodes: Nodes, prefix: bytes, client: Client, rule: _native.ClusterRule, description: Description) -> None:
-    """Complete all operations, make their effects final, shorten the log, and delete what expired documents used."""
-    log = client.settle(is_full=True)
-    if description.ttl_s is None:
-        return
-    partitions = Partitions(nodes, prefix, description.partitions)
-    # Only whole chunks, of operations that are not in the log any more: it would write the others again.
-    end = (log.row if log.low == log.end else log.there(log.low).row) // _ROWS_A_CHUNK * _ROWS_A_CHUNK
-    # No operation that is still to be decided arrived before this second.
-    second = log.second if log.mark == log.end else log.there(log.mark).second
-    # A duplicate may outlive the kept document that it names, by the age limit.
-    row = _first_row(partitions, rule, log, end, second - 2 * description.ttl_s)
-    if row:
-        _forget(nodes, prefix, partitions, rule, row)
-
-
-def _first_row(partitions: Partitions, rule: _native.ClusterRule, log: Log, end: int, second: int) -> int:
-    """Return the first row of the first chunk below `end` with a document that arrived at a second or later."""
-    step = _CHUNKS_AT_ONCE * _ROWS_A_CHUNK
-    for first in range(0, end, step):
-        rows = range(first, min(end, first + step), _ROWS_A_CHUNK)
-        requests = []
-        for row in rows:
-            part, name = rule.chunk_of(row)
-            wanted = struct.pack("<H", len(name)) + name + bytes(2)
-            requests.append(partitions.read(part, log.confirmed[part], b"", wanted))
-        for row, reply in zip(rows, partitions.call(requests), strict=True):
-            # A partition that lost writes has no values, and is repaired elsewhere.
-            if not reply.more or any(_second_of(record) >= second for record in _strings(reply.more[3][0])[1::2]):
-                return row
-    return end
-
-
-def _second_of(record: bytes) -> int:
-    (second,) = _SECOND.unpack_from(record)
-    return int(second)
-
-
-def _strings(packed: bytes) -> list[bytes]:
-    """Return strings packed with their lengths."""
-    found, at = [], 0
-    while at < len(packed):
-        length = int.from_bytes(packed[at : at + 4], "little")
-        found.append(packed[at + 4 : at + 4 + length])
-        at += 4 + length
-    return found
-
-
-def _forget(nodes: Nodes, prefix: bytes, partitions: Partitions, rule: _native.ClusterRule, row: int) -> None:
-    """Delete the records and feature sets of chunks below a row, and the entries of these rows."""
-    entry_bytes = {bytes([kind]): num for kind, num in rule.entry_bytes()}
-    tags = {partitions.tag(part): part for part in range(partitions.num)}
-    for address in nodes.addresses:
-        for keys in nodes.scan(address, b"{" + prefix + b".*"):
-            of_part: dict[int, list[tuple[bytes, int]]] = {}
-            for key in keys:
-                tag, end, name = key.partition(b"}.")
-                part = tags.get(tag + end)
-                if part is None or name in PARTITION_KEYS:
-                    continue
-                kind = name[:1]
-                if kind in entry_bytes:
-                    of_part.setdefault(part, []).append((name, entry_bytes[kind]))
-                elif kind in b"rs" and int.from_bytes(name[1:], "little") * _ROWS_A_CHUNK < row:
-                    of_part.setdefault(part, []).append((name, 0))
-            partitions.call([partitions.forget(part, row, names) for part, names in of_part.items()])

@@ -16,6 +16,7 @@ from tests.index.store.cluster_model import (
     GONE,
     REMOVE,
     SET_RECORD,
+    SWEEP,
     TEXTS,
     WITHIN,
     Record,
@@ -25,6 +26,7 @@ from tests.index.store.cluster_model import (
 # A read-only operation that reads everything, with the number of ids.
 ALL = 3
 ROWS_A_CHUNK = 4
+MAX_IDS = 8
 
 
 def payload_of(kind, docs):
@@ -75,12 +77,17 @@ class ModelRule:
     def rejected(self, reason):
         return marshal.dumps((("rejected", reason), (), {}, {}), 2)
 
+    def sweep(self, first_row, num_rows):
+        return None if self.model.ttl is None else payload_of(SWEEP, (first_row,))
+
     def num_rows(self, payload):
         kind, docs = content_of(payload)
         return len(docs) if kind == ADD else 0
 
     def ids(self, payload):
         kind, docs = content_of(payload)
+        if kind == SWEEP:
+            return []
         return [str(doc_id) for doc_id, _ in docs] if kind == ADD else [str(docs[0])]
 
     def lost_ids(self, records):
@@ -89,13 +96,15 @@ class ModelRule:
     def counts(self, verdict):
         effects = marshal.loads(verdict)[1]
         added = [value for what, _, value in effects if what == ADD_RECORD]
-        return len(added), sum(value[3] is None for value in added), sum(what == GONE for what, *_ in effects)
+        gone = sum(what == GONE for what, *_ in effects)
+        return len(added), sum(value[3] is None for value in added), gone, 0
 
     def answer(self, payload, row, verdict):
         answer = marshal.loads(verdict)[0]
         if answer[:1] == ("rejected",):
             raise StoreError(answer[1])
-        return answer
+        kind, docs = content_of(payload)
+        return (docs[0] + len(answer), len(answer)) if kind == SWEEP else answer
 
     def effects(self, payload, row, second, nonce, verdict):
         _, effects, tags, records = marshal.loads(verdict)
@@ -186,17 +195,12 @@ class Decision:
 
     def needed(self, state):
         """Return names of tables, and rows of records."""
-        if self.kind == ALL:
-            ids, most = self.docs
+        if self.kind in (ALL, SWEEP):
+            ids, most = self.docs if self.kind == ALL else (MAX_IDS, self.low_row)
             names = [*(b"i%d" % i for i in range(ids)), *(b"t%d" % text for text in TEXTS)]
             rows = {*state.ids.values(), *(row for rows in state.texts.values() for row in rows)}
             names += [b"m%d" % row for row in range(min(most, self.low_row))]
-            rows |= {
-                struct.unpack_from("<I", one)[0]
-                for name, found in self.tables.items()
-                if name[:1] == b"m"
-                for one in found
-            }
+            rows |= {struct.unpack_from("<I", one)[0] for found in self.tables.values() for one in found}
             return names, rows
         if self.kind == REMOVE:
             at = state.ids.get(self.docs[0])

@@ -70,7 +70,7 @@ class Round:
         rng = self.rng
         self.prefix = secrets.token_hex(4).encode()
         self.num = rng.choice((1, 2, 3))
-        self.ttl = rng.choice((None, None, 1))
+        self.ttl = rng.choice((None, None, 0, 1))
         self.options = Options(
             bound=rng.choice((3, 8, 40)),
             horizon=rng.choice((0, 4, 16)),
@@ -114,6 +114,8 @@ class Round:
             try:
                 if kind < 0.15:
                     client.look(rng.choice(TEXTS))
+                elif kind < 0.2 and self.ttl is not None:
+                    client.sweep()
                 elif kind < 0.3:
                     client.add(REMOVE, (rng.randrange(NUM_IDS),))
                 else:

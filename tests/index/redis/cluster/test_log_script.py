@@ -107,7 +107,7 @@ def test_it_says_what_the_model_says(running, seed):
             num = other % 3
             answer = ((number, 1, 0, None, None),) * num or ((number, 1),)
             row = log.row + (at == 5)  # sometimes that of another state
-            server = (position, b"%08d" % nonce, row, repr(answer), num, 1, 0)
+            server = (position, b"%08d" % nonce, row, repr(answer), num, 1, 0, 0)
             both.call(cluster.store, position, nonce, row, answer, (), server=server)
         elif name == "written":
             both.call(cluster.written, position, nonce, ((0, (number, 1)),), server=(position, b"%08d" % nonce, "0"))
@@ -171,7 +171,7 @@ def test_bytes_are_bounded_and_given_back(both, bytes_given):
     while (reply := append(appended))[0] == b"ok":
         position, nonce = reply[12:]
         appended += 1
-        both.run("store", position, nonce, appended - 1, b"v", 1, 1, 0)
+        both.run("store", position, nonce, appended - 1, b"v", 1, 1, 0, 0)
         both.run("written", position, nonce, b"m")
         chain = reply[5]
     assert reply[0] == b"full"
@@ -191,7 +191,7 @@ def test_answers_to_removals_are_kept_for_the_last_writers(both):
     num = 1030
     for writer in range(num):
         position, nonce = append(writer, 7)[12:]
-        both.run("store", position, nonce, 0, b"verdict %d" % writer, 0, 0, 0)
+        both.run("store", position, nonce, 0, b"verdict %d" % writer, 0, 0, 0, 0)
         chain = both.run("written", position, nonce, b"m")[5]
     assert both.run("answered", b"%08d" % 0, 7)[0] == b"lost"
     both.run("advance", 0, num, chain)
@@ -226,7 +226,7 @@ def test_a_client_that_was_away_for_long_is_not_told_that_its_answer_is_lost(bot
     for counter in range(1, 8192):
         nonce = b"%08d" % counter
         both.run("append", "", "", b"a writer", counter, nonce, 0, 1, b"x", 9000, 1 << 20, 0)
-        both.run("store", counter - 1, b"%08d" % (counter - 1), counter - 1, b"v", 1, 1, 0)
+        both.run("store", counter - 1, b"%08d" % (counter - 1), counter - 1, b"v", 1, 1, 0, 0)
         both.run("written", counter - 1, b"%08d" % (counter - 1), b"m")
         if counter % 64 == 0:
             chain = both.run("begin", counter, "")[5]
@@ -253,7 +253,7 @@ VERDICT = struct.pack("<II", 0, 1) + b"verdict"
 def test_what_a_reader_has_is_not_sent_again(both):
     nonce = b"00000001"
     both.run("append", "", "", b"a writer", 0, nonce, 0, 1, b"payload", 100, 250, 0)
-    both.run("store", 0, nonce, 0, b"verdict", 1, 1, 0)
+    both.run("store", 0, nonce, 0, b"verdict", 1, 1, 0, 0)
     version = both.run("begin", "", "")[7]
     everything = both.server._call("begin", 0, 0, 0, version, "", "")
     known = both.server._call("begin", 0, 1, 0, version, "", "")
@@ -294,7 +294,7 @@ def test_row_numbers_do_not_start_again(both):
     assert append(0, 8) == b"ok"
     # Documents without a verdict may need a row each; those that are there already do not.
     assert append(1, 2) == b"exhausted"
-    both.run("store", 0, b"%08d" % 0, 2**32 - 10, b"verdict", 1, 1, 0)
+    both.run("store", 0, b"%08d" % 0, 2**32 - 10, b"verdict", 1, 1, 0, 0)
     assert append(1, 9) == b"exhausted"
     assert append(1, 8) == b"ok"
 
@@ -302,9 +302,9 @@ def test_row_numbers_do_not_start_again(both):
 def test_rows_follow_from_the_verdicts_before(both):
     for i in range(3):
         both.run("append", "", "", b"a writer", i, b"%08d" % i, 0, 2, b"payload", 100, 250, 0)
-    assert both.run("store", 0, b"%08d" % 0, 1, b"verdict", 2, 1, 0)[0] == b"behind"
+    assert both.run("store", 0, b"%08d" % 0, 1, b"verdict", 2, 1, 0, 0)[0] == b"behind"
     for i, (row, num) in enumerate([(0, 2), (2, 0), (2, 1)]):
-        assert both.run("store", i, b"%08d" % i, row, b"verdict", num, 1, 0)[0] == b"ok"
+        assert both.run("store", i, b"%08d" % i, row, b"verdict", num, 1, 0, 0)[0] == b"ok"
     log = both.server.ask("begin", b"", b"").log
     assert [(one.row, one.num) for one in log.operations] == [(0, 2), (2, 0), (2, 1)]
     assert [log.row_at(at) for at in range(4)] == [0, 2, 2, 3]
@@ -319,8 +319,8 @@ def test_time_does_not_go_back(both):
 def test_what_is_pending_is_returned_first_and_without_payload(both):
     for i in range(4):
         both.run("append", "", "", b"a writer", i, b"%08d" % i, 0, 1, b"payload", 100, 250, 0)
-    both.run("store", 0, b"%08d" % 0, 0, b"first", 1, 1, 0)
-    both.run("store", 1, b"%08d" % 1, 1, b"verdict", 0, 0, 0)
+    both.run("store", 0, b"%08d" % 0, 0, b"first", 1, 1, 0, 0)
+    both.run("store", 1, b"%08d" % 1, 1, b"verdict", 0, 0, 0, 0)
     both.run("written", 1, b"%08d" % 1, b"m")
     found = both.server._call("begin", "3,1,2", 3, 1, b"", "", "")
     assert found[9] == 3

@@ -186,7 +186,7 @@ def test_it_says_and_stores_what_the_model_does(running, seed):
             both.chain.setdefault(-to, b"log's chain %04d" % to)
             below = [entry for entry in partition.journal if entry[0] < to]
             both.call(
-                *(cluster.fold, mark, to, -to, tuple(chosen.items()), -1),
+                *(cluster.fold, mark, to, -to, tuple(chosen.items())),
                 server=(both.mark(mark), to, both.value(-to), *fields),
                 statuses={cluster.BEHIND: b"stale"},
             )
