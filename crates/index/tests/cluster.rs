@@ -17,7 +17,7 @@ use likewise_index::cluster::{
     Answer, Arrived, ClusterRule, Decision, Effects, Kind, Names, Past, Tag,
 };
 use likewise_index::{
-    Documents, Error, Index, Matching, Method, Nearest, Opening, Rules, Sketching, TextKind,
+    Documents, Error, Index, Matching, Method, Opening, Rules, Sketching, TextKind,
 };
 
 static GO_ON: AtomicBool = AtomicBool::new(false);
@@ -122,30 +122,16 @@ struct Views {
 
 impl Views {
     fn decide(&self, payload: &[u8], tag: Tag) -> Vec<u8> {
-        self.decide_on(payload, tag, |bytes| bytes.to_vec())
-            .unwrap()
-    }
-
-    /// Decides on operations, verdicts and replies that `change` returns for those of the log and the partitions.
-    fn decide_on(
-        &self,
-        payload: &[u8],
-        tag: Tag,
-        mut change: impl FnMut(&[u8]) -> Vec<u8>,
-    ) -> Result<Vec<u8>, Error> {
         let low_row = self.log.get(self.low).map_or(self.row, |of| of.row);
         let below = self.log[..self.low].iter();
         let below: Vec<_> = below.map(|of| (of.row, of.num, of.tag)).collect();
-        let changed: Vec<_> = (self.log[self.low..].iter())
-            .map(|of| (of.row, of.tag, change(&of.payload), change(&of.verdict)))
-            .collect();
-        let tail: Vec<_> = (changed.iter())
-            .map(|(row, tag, payload, verdict)| Past {
-                row: *row,
+        let tail: Vec<_> = (self.log[self.low..].iter())
+            .map(|of| Past {
+                row: of.row,
                 second: 0,
-                tag: *tag,
-                payload,
-                verdict,
+                tag: of.tag,
+                payload: &of.payload,
+                verdict: &of.verdict,
             })
             .collect();
         let arrived = Arrived {
@@ -156,34 +142,32 @@ impl Views {
             below: &below,
             tail: &tail,
         };
-        let payload = change(payload);
-        let mut decision = Decision::new(self.rule.clone(), &payload, &arrived)?;
+        let mut decision = Decision::new(self.rule.clone(), payload, &arrived).unwrap();
         loop {
-            let round = decision.wanted()?;
+            let round = decision.wanted().unwrap();
             if round.is_empty() {
-                return Ok(decision.verdict().unwrap());
+                return decision.verdict().unwrap();
             }
             for wanted in round {
                 let partition = &self.partitions[wanted.partition as usize];
                 let names = strings(&wanted.tables, 2);
-                let found = (names.iter())
-                    .map(|name| change(partition.strings.get(name).map_or(&[], Vec::as_slice)));
-                let found: Vec<_> = found.collect();
+                let found: Vec<&[u8]> = names
+                    .iter()
+                    .map(|name| partition.strings.get(name).map_or(&[][..], Vec::as_slice))
+                    .collect();
                 let fields = strings(&wanted.records, 2);
-                let records: Vec<Option<Vec<u8>>> = fields
+                let records: Vec<Option<&[u8]>> = fields
                     .chunks(2)
                     .map(|pair| {
                         let field = (pair[0].clone(), pair[1].clone());
-                        let record = partition.hashes.get(&field);
-                        record.map(|record| change(record))
+                        partition.hashes.get(&field).map(Vec::as_slice)
                     })
                     .collect();
                 let changes = partition.changes.range(..self.low);
-                let changes: Vec<_> = changes.map(|(_, packed)| change(packed)).collect();
-                let found: Vec<_> = found.iter().map(Vec::as_slice).collect();
-                let records: Vec<_> = records.iter().map(Option::as_deref).collect();
-                let changes: Vec<_> = changes.iter().map(Vec::as_slice).collect();
-                decision.take(wanted.partition, &found, &records, &changes)?;
+                let changes: Vec<&[u8]> = changes.map(|(_, packed)| packed.as_slice()).collect();
+                decision
+                    .take(wanted.partition, &found, &records, &changes)
+                    .unwrap();
             }
         }
     }
@@ -436,92 +420,6 @@ fn every_view_decides_as_the_index_in_a_directory() {
             index.close().unwrap();
             drop(index);
             std::fs::remove_dir_all(&folder).unwrap();
-        }
-    }
-}
-
-/// The same bytes, or damaged ones.
-fn damaged(chance: &mut Chance, bytes: &[u8]) -> Vec<u8> {
-    let mut bytes = bytes.to_vec();
-    for _ in 0..[0, 0, 0, 0, 1, 3][chance.below(6)] {
-        let place = chance.below(bytes.len() + 1);
-        match chance.below(5) {
-            0 => bytes.truncate(place),
-            1 => bytes.insert(place, chance.below(256) as u8),
-            _ if place == bytes.len() => {}
-            2 => drop(bytes.remove(place)),
-            3 => bytes[place] ^= 1 << chance.below(8),
-            _ => bytes[place] = [0, 1, 0x7f, 0x80, 0xff][chance.below(5)],
-        }
-    }
-    bytes
-}
-
-#[test]
-fn damaged_bytes_are_errors_and_never_panics() {
-    for (number, (_, rules)) in (0..).zip(all_rules()) {
-        let sketching = sketching(rules);
-        let names = Names::for_expected(&rules, 1000).unwrap();
-        let plan = names.pack();
-        let rule = ClusterRule::new(sketching.clone(), names, PARTITIONS, Some(100)).unwrap();
-        let mut views = Views {
-            rule: Arc::new(rule),
-            partitions: (0..PARTITIONS).map(|_| Partition::default()).collect(),
-            log: Vec::new(),
-            row: 0,
-            low: 0,
-            written: 0,
-            chance: Chance(number * 1000),
-        };
-        let mut chance = Chance(number << 32 | 7);
-        let of_texts = |chance: &mut Chance, num: usize| {
-            let texts: Vec<String> = (0..num).map(|_| text(chance)).collect();
-            let ranges = std::slice::from_ref(&(0..texts.len()));
-            let text_of = |i: usize| Document::Text(&texts[i]);
-            sketching.documents(ranges, text_of, 1, &GO_ON).unwrap()
-        };
-        for round in 0..12 {
-            let documents = of_texts(&mut chance, 12);
-            let ids: Vec<String> = (0..12).map(|i| format!("doc-{}", round * 8 + i)).collect();
-            let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
-            views.run(views.rule.add(&ids, &documents));
-            let id = format!("doc-{}", chance.below(100));
-            views.run(views.rule.of_id(Kind::Remove, &id));
-            let documents = of_texts(&mut chance, 3);
-            let nearest = Nearest {
-                limit: 3,
-                min_similarity: 0.1,
-            };
-            let asked = [
-                views.rule.add(&["a", "b", "doc-3"], &documents),
-                views.rule.check(&documents),
-                views.rule.neighbors(&documents, nearest),
-                views.rule.list(&(0..views.row)),
-                views.rule.of_id(Kind::Remove, "doc-7"),
-                views.rule.of_id(Kind::Get, "doc-8"),
-                views.rule.of_id(Kind::Group, "doc-9"),
-            ];
-            for _ in 0..20 {
-                for payload in &asked {
-                    let _ = views.decide_on(payload, [1, 2], |bytes| damaged(&mut chance, bytes));
-                }
-                let _ = Names::unpack(&rules, &damaged(&mut chance, &plan));
-                for partition in &views.partitions {
-                    for record in partition.hashes.values() {
-                        let _ = views.rule.id_of_record(&damaged(&mut chance, record));
-                    }
-                }
-                for of in &views.log {
-                    let (payload, verdict) = (
-                        damaged(&mut chance, &of.payload),
-                        damaged(&mut chance, &of.verdict),
-                    );
-                    let rule = &views.rule;
-                    let _ = rule.effects(&payload, of.row, 0, of.tag, &verdict);
-                    let _ = rule.verdicts(&payload, of.row, &verdict);
-                    let _ = rule.counts(&verdict);
-                }
-            }
         }
     }
 }
