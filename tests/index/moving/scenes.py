@@ -48,7 +48,7 @@ def fill(index, num=400, seed=1):
                 num_changed += len(removal.promoted) + len(removal.moved)
         assert num_changed > 0
     # Repetitions of one template fill buckets.
-    index.add_batch([f"template-{i}" for i in range(150)], [" ".join([*_WORDS[:50], f"page{i}"]) for i in range(150)])
+    index.add_batch([f"template-{i}" for i in range(90)], [" ".join([*_WORDS[:50], f"page{i}"]) for i in range(90)])
     for i in range(0, 60, 7):
         index.remove(f"template-{i}")
 
@@ -82,7 +82,7 @@ def assert_goes_on(first, second, num=500, seed=2):
     assert said(first.check_batch(documents)) == said(second.check_batch(documents))
     ids = [f"new-{i}" for i in range(num)]
     assert said(first.add_batch(ids, documents)) == said(second.add_batch(ids, documents))
-    for doc_id in random.Random(seed).sample(list(first.ids()), 40):
+    for doc_id in random.Random(seed).sample(list(first.ids()), 20):
         assert (doc_id in first) == (doc_id in second)
         if doc_id in first:
             assert first.remove(doc_id) == second.remove(doc_id)

@@ -60,9 +60,7 @@ class History:
             if chain not in self.seen:
                 assert next_chain(log.chains[i], operation.nonce) == chain
                 kind, docs = content_of(operation.payload)
-                self.seen[chain] = Seen(
-                    log.chains[i], log.low + i, operation.nonce, kind, docs, operation.second
-                )
+                self.seen[chain] = Seen(log.chains[i], log.low + i, operation.nonce, kind, docs, operation.second)
 
     def next(self):
         with self.lock:
