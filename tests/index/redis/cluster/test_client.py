@@ -9,7 +9,7 @@ import pytest
 import likewise
 from likewise.errors import ForkedError, InvalidInput, InvalidParameter, LostWrites, StoreError
 from likewise.index.redis.cluster.client import BeyondRepair, Client, Options
-from likewise.index.redis.cluster.index import ClusterIndex
+from likewise.index.redis.cluster.index import RedisIndex
 from likewise.index.redis.cluster.log import LogServer
 from likewise.index.redis.cluster.nodes import Nodes
 from likewise.index.redis.cluster.partition import Reply
@@ -246,7 +246,7 @@ def test_documents_that_were_rejected_are_not_lost(running):
     prefix = secrets.token_hex(4)
     recipe = likewise.Recipe.simhash(within=3, weights="none")
     save, lose = running.client.register_script(SAVE), running.client.register_script(LOSE)
-    with ClusterIndex(running.url, recipe, prefix=prefix) as index:
+    with RedisIndex(running.url, recipe, prefix=prefix) as index:
         index.add("a", "one fine day in spring")
         saved = save(args=[f"{{{prefix}}}:*"])
         index.add("b", "another day in autumn, quite late")
