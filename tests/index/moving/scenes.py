@@ -48,20 +48,21 @@ def fill(index, num=400, seed=1):
                 num_changed += len(removal.promoted) + len(removal.moved)
         assert num_changed > 0
     # Repetitions of one template fill buckets.
-    index.add_batch([f"template-{i}" for i in range(150)], [" ".join([*_WORDS[:50], f"page{i}"]) for i in range(150)])
+    index.add_batch([f"template-{i}" for i in range(90)], [" ".join([*_WORDS[:50], f"page{i}"]) for i in range(90)])
     for i in range(0, 60, 7):
         index.remove(f"template-{i}")
 
 
-def assert_same(first, second):
-    """Check that two indexes give the same answers about their documents."""
+def assert_same(first, second, *, since=None):
+    """Check that two indexes give the same answers about their documents; those added since may differ in arrival."""
     ids = list(first.ids())
     assert ids == list(second.ids())
     assert len(first) == len(second)
     numbers = []
     for doc_id in ids:
         one, other = first.get(doc_id), second.get(doc_id)
-        assert one._replace(seq=0) == other._replace(seq=0)
+        later = {"arrival_s": 0} if since is not None and doc_id not in since else {}
+        assert one._replace(seq=0, **later) == other._replace(seq=0, **later)
         numbers.append((one.seq, other.seq))
         assert first.group(doc_id) == second.group(doc_id)
     # The same relative order, in the copy without gaps.
@@ -75,14 +76,15 @@ def said(verdicts):
 def assert_goes_on(first, second, num=500, seed=2):
     """Check that two indexes decide alike from now on."""
     assert_same(first, second)
+    moved = set(first.ids())
     documents = texts(num, seed)
     assert first.neighbors_batch(documents[:30], 5) == second.neighbors_batch(documents[:30], 5)
     assert said(first.check_batch(documents)) == said(second.check_batch(documents))
     ids = [f"new-{i}" for i in range(num)]
     assert said(first.add_batch(ids, documents)) == said(second.add_batch(ids, documents))
-    for doc_id in random.Random(seed).sample(list(first.ids()), 40):
+    for doc_id in random.Random(seed).sample(list(first.ids()), 20):
         assert (doc_id in first) == (doc_id in second)
         if doc_id in first:
             assert first.remove(doc_id) == second.remove(doc_id)
-    assert_same(first, second)
+    assert_same(first, second, since=moved)
     assert second.verify(full=True) == []

@@ -2,11 +2,13 @@
 //!
 //! Everything follows from the operation and its stored verdict, so that any client can write it, again where it was lost.
 
+use likewise_disk::store::Content;
+
 use crate::cluster::answer::{Answer, Decided, RemovedRecord};
+use crate::cluster::moved::{MovedDocument, restored};
 use crate::cluster::names::{Name, Names, place_in_chunk};
 use crate::cluster::operation::Operation;
 use crate::cluster::record::{Record, Reference, Tag, Verdict, pack_record, pack_set};
-use crate::cluster::restore::write_restored;
 use crate::cluster::rule::ClusterRule;
 use crate::error::Error;
 use crate::keys::Keys;
@@ -61,7 +63,7 @@ fn pack32(bytes: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Effects by partition.
-pub struct Writing<'r> {
+struct Writing<'r> {
     rule: &'r ClusterRule,
     first_row: u32,
     num_rows: u32,
@@ -91,8 +93,7 @@ impl<'r> Writing<'r> {
         })
     }
 
-    /// Adds an entry.
-    pub fn entry(&mut self, name: Name, head: &[u8], reference: Reference) {
+    fn entry(&mut self, name: Name, head: &[u8], reference: Reference) {
         let effects = self.of(name);
         let at = effects.tables.len();
         effects.tables.extend_from_slice(&[0, 0]);
@@ -104,8 +105,7 @@ impl<'r> Writing<'r> {
         effects.entries.extend_from_slice(&reference.bytes());
     }
 
-    /// Adds a value of a hash.
-    pub fn field(&mut self, name: Name, reference: Reference, value: &[u8]) {
+    fn field(&mut self, name: Name, reference: Reference, value: &[u8]) {
         let effects = self.of(name);
         name.pack(&mut effects.chunks);
         pack16(&reference.bytes(), &mut effects.fields);
@@ -357,4 +357,36 @@ pub fn has_set(rule: &ClusterRule, record: &Record) -> bool {
     !rules.is_distance_only()
         || rules.is_short(record.num_features)
         || rules.keeps == likewise_disk::store::Keeps::Shingles
+}
+
+/// Writes documents that are restored.
+fn write_restored(writing: &mut Writing<'_>, rule: &ClusterRule, all: &[MovedDocument], tag: Tag) {
+    let mut keys = rule.keys.clone();
+    let mut packed = Vec::new();
+    for document in all {
+        let row = document.row;
+        let reference = Reference { row, tag };
+        for &(band, level) in &document.record.levels {
+            for below in (0..2).filter(|below| level >> (4 + below) & 1 == 1) {
+                let key = keys.of(&document.record.sketch, u32::from(band), below);
+                let (name, head) = rule.names.band(u32::from(band), below, key);
+                writing.entry(name, &Names::mark(head), reference);
+            }
+        }
+        let MovedDocument {
+            record, content, ..
+        } = restored(document, tag);
+        entries_of_record(rule, &mut keys, row, &record, |name, head| {
+            // Marks were written above, once for each bucket.
+            if !(name.is_band() && head[0] & 1 == 1) {
+                writing.entry(name, head, reference);
+            }
+        });
+        writing.field(Name::records(row), reference, &record.pack(rule.rules()));
+        if let Content::Features(features, weights) = &content {
+            packed.clear();
+            pack_set(features, weights, &mut packed);
+            writing.field(Name::sets(row), reference, &packed);
+        }
+    }
 }

@@ -4,7 +4,7 @@ use likewise_disk::store::Content;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::cluster::bytes::{Pack, Unpack};
-use crate::cluster::record::{Record, has_digest, pack_levels, pack_set, unpack_set};
+use crate::cluster::record::{Record, Tag, has_digest, pack_levels, pack_set, unpack_set};
 use crate::documents::{Documents, Sketcher, Sketching};
 use crate::error::Error;
 use crate::rules::Rules;
@@ -116,6 +116,21 @@ impl MovedDocument {
         }
         xxh3_64_with_seed(packed, before)
     }
+}
+
+/// The level of a document in a band, below the bits of the buckets to mark.
+pub const LEVEL: u8 = 3;
+
+/// A document as servers keep it, after its operation got a tag.
+pub fn restored(document: &MovedDocument, tag: Tag) -> MovedDocument {
+    let mut document = document.clone();
+    for (_, level) in &mut document.record.levels {
+        *level &= LEVEL;
+    }
+    if let Some(verdict) = &mut document.record.verdict {
+        verdict.tag = tag;
+    }
+    document
 }
 
 /// The rows that move, and the number of each among them. Takes a bit and a half for each row up to the last.

@@ -13,12 +13,11 @@ use crate::cluster::bytes::Unpack;
 use crate::cluster::changes::Changes;
 use crate::cluster::effects::has_set;
 use crate::cluster::known::{Earlier, Known};
-use crate::cluster::moved::MovedDocument;
+use crate::cluster::moved::{MovedDocument, restored};
 use crate::cluster::names::{
     HASH_ENTRY, ID_ENTRY, MEMBER_ENTRY, Name, Names, chunks_of, place_in_chunk,
 };
 use crate::cluster::record::{Record, Reference, Tag, unpack_set};
-use crate::cluster::restore::restored;
 use crate::cluster::rule::ClusterRule;
 use crate::documents::Documents;
 use crate::error::Error;

@@ -5,11 +5,9 @@ use std::collections::{HashMap, HashSet};
 use likewise_disk::store::Content;
 
 use crate::cluster::answer::Answer;
-use crate::cluster::effects::{Writing, entries_of_record, has_set};
-use crate::cluster::moved::{MovedDocument, pack_moved};
-use crate::cluster::names::{Name, Names};
+use crate::cluster::effects::has_set;
+use crate::cluster::moved::{LEVEL, MovedDocument, pack_moved};
 use crate::cluster::operation::{Kind, Operation};
-use crate::cluster::record::{Reference, Tag, pack_set};
 use crate::cluster::rule::ClusterRule;
 use crate::decide::lookup::Lookup;
 use crate::error::Error;
@@ -17,8 +15,6 @@ use crate::keys::Keys;
 
 /// Buckets that are remembered as marked. One that is forgotten is marked again, which changes no answer.
 const MAX_MARKED: usize = 1 << 20;
-/// The level of a document in a band, below the bits of the buckets to mark.
-const LEVEL: u8 = 3;
 
 /// Makes operations that fill an empty index.
 pub struct Restoring {
@@ -86,53 +82,4 @@ pub fn decide_restore(
         num_kept += usize::from(record.verdict.is_none());
     }
     Ok(Answer::Restored(operation.moved.len(), num_kept))
-}
-
-/// A document as servers keep it, after its operation got a tag.
-pub fn restored(document: &MovedDocument, tag: Tag) -> MovedDocument {
-    let mut document = document.clone();
-    for (_, level) in &mut document.record.levels {
-        *level &= LEVEL;
-    }
-    if let Some(verdict) = &mut document.record.verdict {
-        verdict.tag = tag;
-    }
-    document
-}
-
-/// Writes documents that are restored.
-pub fn write_restored(
-    writing: &mut Writing<'_>,
-    rule: &ClusterRule,
-    all: &[MovedDocument],
-    tag: Tag,
-) {
-    let mut keys = rule.keys.clone();
-    let mut packed = Vec::new();
-    for document in all {
-        let row = document.row;
-        let reference = Reference { row, tag };
-        for &(band, level) in &document.record.levels {
-            for below in (0..2).filter(|below| level >> (4 + below) & 1 == 1) {
-                let key = keys.of(&document.record.sketch, u32::from(band), below);
-                let (name, head) = rule.names.band(u32::from(band), below, key);
-                writing.entry(name, &Names::mark(head), reference);
-            }
-        }
-        let MovedDocument {
-            record, content, ..
-        } = restored(document, tag);
-        entries_of_record(rule, &mut keys, row, &record, |name, head| {
-            // Marks were written above, once for each bucket.
-            if !(name.is_band() && head[0] & 1 == 1) {
-                writing.entry(name, head, reference);
-            }
-        });
-        writing.field(Name::records(row), reference, &record.pack(rule.rules()));
-        if let Content::Features(features, weights) = &content {
-            packed.clear();
-            pack_set(features, weights, &mut packed);
-            writing.field(Name::sets(row), reference, &packed);
-        }
-    }
 }

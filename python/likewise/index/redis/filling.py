@@ -18,7 +18,7 @@ from likewise.index.stored.sources import About, ServerSource, Source
 _LEAST_EXPECTED = 1_000_000
 # The operations of one move share these bytes, because the references between their documents contain them.
 _TAG_BYTES = 2
-_DONE = Script.of(b"return redis.call('HDEL', KEYS[1], ARGV[1])")
+_DONE = Script.of(b"redis.call('HDEL', KEYS[1], ARGV[1]) return {'ok'}")
 
 
 def mark_of(url: str, prefix: str) -> dict[str, Any] | None:

@@ -119,7 +119,8 @@ class ParquetSource:
         import pyarrow.parquet as pq
 
         self._path = path
-        self._errors = (pa.ArrowException, OSError, EOFError)
+        # A missing column is a KeyError.
+        self._errors = (pa.ArrowException, OSError, EOFError, KeyError)
         try:
             self._file = pq.ParquetFile(path)
             metadata = self._file.schema_arrow.metadata or {}
