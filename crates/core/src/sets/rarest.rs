@@ -38,7 +38,13 @@ impl Rarest {
             .iter()
             .map(|(features, weights)| {
                 let weight = |i: usize| weights.get(i).copied().unwrap_or(1);
-                let mass = |i| f64::from(weight(i)).powi(1 + i32::from(measure == Measure::Cosine));
+                let mass = |i| {
+                    let weight = f64::from(weight(i));
+                    match measure {
+                        Measure::Cosine => weight * weight,
+                        _ => weight,
+                    }
+                };
                 let mut order: Vec<usize> = (0..features.len()).collect();
                 order.sort_by_cached_key(|&i| (u32::MAX - counts[&features[i]], features[i]));
                 let most = omitted(measure, threshold)
@@ -137,7 +143,7 @@ mod tests {
         let norm = |set: &Set| {
             set.0
                 .iter()
-                .map(|&f| weight_in(set, f).powi(2))
+                .map(|&f| weight_in(set, f) * weight_in(set, f))
                 .sum::<f64>()
                 .sqrt()
         };
