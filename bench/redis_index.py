@@ -1,10 +1,10 @@
-"""Measure the index on a Redis server: throughput of several client processes, and memory per document.
+"""Measure the index on a Redis server: throughput of several client processes, CPU times, and memory per document.
 
 redis_index.py fill|measure|all --folder FOLDER [--documents 5000000] [--within 3] [--clients 4]
 
-`fill` starts a separate server on a socket and fills it, committing without a search, which would find nothing.
-`measure` measures this server, writes bench/results/redis_index.json and stops the server. `all` does both. Documents
-are uniform fingerprints with ids of 24 characters (fill) or 32, so that each is new: the worst case for time and space.
+`fill` starts a separate server on a socket and adds documents. `measure` measures this server, writes
+bench/results/redis_index.json and stops the server. `all` does both. Documents are uniform fingerprints with ids of 24
+characters (fill) or 32, so that each is new: the worst case for time and space.
 """
 
 import argparse
@@ -23,16 +23,11 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import likewise
 import machine
-from likewise import _native
-from likewise.index.redis import writing
-from likewise.index.redis.arrivals import encoded_ids
-from likewise.index.redis.decision import Decision, Seen
-from likewise.index.redis.index import MAX_BATCH
-from likewise.index.redis.search import NO_HITS, Records
 from likewise.redis import RedisIndex
 
 RESULTS = Path(__file__).parent / "results" / "redis_index.json"
 BATCH = 1000
+FILL_BATCH = 2000
 
 
 def sketches(recipe: likewise.Recipe, seed: int, num: int) -> likewise.Sketches:
@@ -46,9 +41,14 @@ def names(length: int, client: int, start: int, num: int) -> list[str]:
     return [f"crawl-{client:02d}-{start + i:0{length - 9}d}" for i in range(num)]
 
 
-def opened(url: str, within: int, layout: str | None = None) -> RedisIndex:
+def opened(url: str, within: int, expected: int | None = None) -> RedisIndex:
     """Open the index of this measurement."""
-    return RedisIndex(url, likewise.Recipe.simhash(within=within), layout=layout, threads=1, timeout_s=60)
+    return RedisIndex(url, likewise.Recipe.simhash(within=within), expected=expected, threads=1, timeout_s=60)
+
+
+def server_cpu_s(index: RedisIndex) -> float:
+    """Return the CPU time of the server so far."""
+    return sum(float(info["used_cpu_user"]) + float(info["used_cpu_sys"]) for _, info in index._nodes.infos("cpu"))
 
 
 def client(url: str, within: int, work: str, number: int, amount: float, ready: Any, answer: Any) -> None:
@@ -59,7 +59,7 @@ def client(url: str, within: int, work: str, number: int, amount: float, ready: 
     seconds: list[float] = []
     count = 0
     ready.wait()
-    start = time.perf_counter()
+    start, cpu = time.perf_counter(), time.process_time()
     while time.perf_counter() - start < amount:
         seed = time.time_ns() + number
         if work == "add_batch":
@@ -85,7 +85,7 @@ def client(url: str, within: int, work: str, number: int, amount: float, ready: 
             index.check_and_add_batch(names(32, number, seed % 10**15, 1), given)
             count += 1
         seconds.append(time.perf_counter() - began)
-    answer.put((count, time.perf_counter() - start, seconds))
+    answer.put((count, time.perf_counter() - start, seconds, time.process_time() - cpu))
 
 
 def run(url: str, within: int, work: str, clients: int, amount: float) -> dict[str, float]:
@@ -96,14 +96,20 @@ def run(url: str, within: int, work: str, clients: int, amount: float) -> dict[s
         context.Process(target=client, args=(url, within, work, number, amount, ready, answer))
         for number in range(clients)
     ]
-    for process in processes:
-        process.start()
-    answers = [answer.get() for _ in processes]
-    for process in processes:
-        process.join()
-    times = np.concatenate([times for _, _, times in answers])
+    with opened(url, within) as index:
+        before = server_cpu_s(index)
+        for process in processes:
+            process.start()
+        answers = [answer.get() for _ in processes]
+        for process in processes:
+            process.join()
+        server = server_cpu_s(index) - before
+    times = np.concatenate([times for _, _, times, _ in answers])
+    num = sum(count for count, *_ in answers)
     return {
-        "documents_per_s": round(sum(count / seconds for count, seconds, _ in answers)),
+        "documents_per_s": round(sum(count / seconds for count, seconds, *_ in answers)),
+        "server_us_per_document": round(server / num * 1e6, 1),
+        "client_us_per_document": round(sum(cpu for *_, cpu in answers) / num * 1e6, 1),
         "calls": len(times),
         "p50_ms": round(float(np.quantile(times, 0.5)) * 1e3, 3),
         "p99_ms": round(float(np.quantile(times, 0.99)) * 1e3, 3),
@@ -111,27 +117,19 @@ def run(url: str, within: int, work: str, clients: int, amount: float) -> dict[s
 
 
 def fill(url: str, within: int, num: int) -> None:
-    """Commit `num` documents as new."""
+    """Add `num` documents, each of which is new."""
     with opened(url, within) as index:
-        for start in range(0, num, MAX_BATCH):
-            some = min(MAX_BATCH, num - start)
-            arrivals = next(index._parts(sketches(index.recipe, start, some)))
-            ids = names(24, 0, start, some)
-            encoded = encoded_ids(ids)
-            hashes = np.asarray(_native.Texts.from_list(ids).hashes(0))
-            state = index._reader.begin()
-            seen = Seen(state, NO_HITS, Records(), {})
-            decision = Decision(arrivals, seen, index.recipe, index._layout, alone=True)
-            columns = writing._columns(arrivals, decision, list(range(some)), encoded, hashes)
-            status, _ = index._writer._send("commit", b"", *writing._proof(seen, ""), *columns)
-            assert status == b"ok"
+        for start in range(0, num, FILL_BATCH):
+            some = min(FILL_BATCH, num - start)
+            index.add_batch(names(24, 0, start, some), sketches(index.recipe, start, some))
+        index.compact()
 
 
 def memory(url: str, within: int) -> dict[str, float]:
     """Return the server's memory, in total and per document."""
     with opened(url, within) as index:
         stats = index.stats
-    used = stats["server_memory_bytes"]
+    used = sum(server["memory_bytes"] for server in stats["servers"])
     return {
         "num_documents": stats["num_documents"],
         "server_memory_bytes": used,
@@ -163,7 +161,6 @@ def main() -> None:
     parser.add_argument("stage", choices=("fill", "measure", "all"))
     parser.add_argument("--documents", type=int, default=5_000_000)
     parser.add_argument("--within", type=int, default=3)
-    parser.add_argument("--layout")
     parser.add_argument("--clients", type=int, default=4)
     parser.add_argument("--seconds", type=float, default=12)
     parser.add_argument("--name", help="of these figures in the results")
@@ -174,7 +171,7 @@ def main() -> None:
     filled = options.folder / "filled.json"
     if options.stage in ("fill", "all"):
         url = start_server(options.folder, options.option)
-        opened(url, options.within, options.layout).close()
+        opened(url, options.within, options.documents).close()
         began = time.perf_counter()
         fill(url, options.within, options.documents)
         figures = {"fill_seconds": round(time.perf_counter() - began), "filled": memory(url, options.within)}
@@ -190,9 +187,9 @@ def main() -> None:
             began = time.perf_counter()
             index.compact()
             figures["compact_seconds"] = round(time.perf_counter() - began, 1)
-            figures["server"] = index.stats["server_version"]
+            figures["server"] = index.stats["servers"][0]["server_version"]
         figures["memory_after_compact"] = memory(url, options.within)
-        name = options.name or f"within {options.within}, {options.layout or 'packed'}, {options.documents} documents"
+        name = options.name or f"within {options.within}, {options.documents} documents"
         results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
         results["machine"] = machine.facts()
         results.setdefault("runs", {})[name] = figures

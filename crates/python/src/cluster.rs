@@ -300,6 +300,17 @@ impl ClusterRule {
         Ok(PyBytes::new(py, &self.rule.neighbors(&documents, nearest)))
     }
 
+    /// The partition and the name of the hash with the record of a row.
+    fn chunk_of<'py>(&self, py: Python<'py>, row: u32) -> (u32, Bound<'py, PyBytes>) {
+        let (partition, name) = self.rule.chunk_of(row);
+        (partition, PyBytes::new(py, &name))
+    }
+
+    /// Bytes of an entry of each kind of table, by the first byte of its name.
+    fn entry_bytes(&self) -> Vec<(u8, usize)> {
+        self.rule.entry_bytes().to_vec()
+    }
+
     /// The largest number of rows that an operation can take.
     fn num_rows(&self, payload: &[u8]) -> Result<usize, Failure> {
         let operation = asked(self.rule.operation(payload))?;

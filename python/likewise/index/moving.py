@@ -101,7 +101,7 @@ def move(
                 raise InvalidInput("already exists; choose a new file, or delete it", str(path))
             return Moved(write_parquet(path, opened), 0)
         if _is_url(destination):
-            filling: Any = importlib.import_module("likewise.index.redis.cluster.filling")
+            filling: Any = importlib.import_module("likewise.index.redis.filling")
             fill: _Destination = filling.ServerDestination(
                 os.fspath(destination), to_prefix, opened, expected=expected, partitions=partitions
             )
@@ -175,7 +175,7 @@ def _as_of_s(destination: str | os.PathLike[str], prefix: str) -> int | None:
     if _is_parquet(destination):
         return None
     if _is_url(destination):
-        filling: Any = importlib.import_module("likewise.index.redis.cluster.filling")
+        filling: Any = importlib.import_module("likewise.index.redis.filling")
         mark = filling.mark_of(os.fspath(destination), prefix)
     else:
         mark = filling_mark(directory_of(destination))
@@ -186,7 +186,7 @@ def _as_of_s(destination: str | os.PathLike[str], prefix: str) -> int | None:
 @contextlib.contextmanager
 def _opened(place: str | os.PathLike[str], prefix: str, as_of_s: int | None) -> Iterator[Source]:
     if _is_url(place):
-        redis: Any = importlib.import_module("likewise.index.redis.cluster.index")
+        redis: Any = importlib.import_module("likewise.index.redis.index")
         with redis.RedisIndex(os.fspath(place), prefix=prefix, read_only=True) as servers:
             yield servers.stored(as_of_s)
     elif _is_parquet(place):

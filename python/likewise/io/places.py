@@ -10,8 +10,8 @@ from likewise.errors import InvalidInput
 # Windows drives have one letter. A Path keeps only one of two slashes.
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):[/\\]{1,2}(.*)", re.DOTALL)
 _OF_AN_INDEX = (
-    "an index is a local directory or is stored on a Redis server or cluster, not in an object store; for Redis, use --url "
-    "on the command line or likewise.redis.RedisIndex in Python"
+    "an index is a local directory or is stored on a Redis server or cluster, not in an object store; for Redis, use "
+    "--url on the command line or likewise.redis.RedisIndex in Python"
 )
 
 

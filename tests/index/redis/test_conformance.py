@@ -6,7 +6,7 @@ import secrets
 import pytest
 
 import likewise
-from likewise.index.redis.cluster.client import Options
+from likewise.index.redis.client import Options
 from likewise.redis import RedisIndex
 from tests.index.store.conformance import SIMHASH, TEXTS, VERIFIED, check_conformance, evidence, machine_class
 from tests.index.store.test_batch_and_online import batch_verdicts

@@ -4,7 +4,7 @@ import pytest
 
 import likewise
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch, StoreError
-from likewise.index.redis.cluster.client import Options
+from likewise.index.redis.client import Options
 from likewise.redis import RedisIndex
 from tests.index.store.conformance import TEXTS
 from tests.recipes import RECIPES

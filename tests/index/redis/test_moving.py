@@ -12,8 +12,8 @@ import likewise
 from likewise import _native
 from likewise.errors import InvalidInput, StoreError
 from likewise.index import move
-from likewise.index.redis.cluster import filling
-from likewise.index.redis.cluster.client import Client, Options
+from likewise.index.redis import filling
+from likewise.index.redis.client import Client, Options
 from likewise.redis import RedisIndex
 from tests.command import likewise_command
 from tests.index.moving.scenes import EXPECTED, SCENES, assert_goes_on, assert_same, fill, texts

@@ -9,6 +9,7 @@ import pytest
 
 import likewise
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch, StoreError
+from likewise.index.redis.partition import PARTITION_KEYS
 from likewise.redis import RedisIndex
 from tests.index.redis.cluster.servers import Cluster
 from tests.index.store.conformance import TEXTS
@@ -146,7 +147,7 @@ def test_sketches_serve_as_texts_but_for_short_ones(open_index):
     assert not index.check_and_add_batch(["c"], sketches[:1]).added[0]
     with pytest.raises(InvalidInput, match="a different text"):
         index.add("a", long.replace("word7 ", "other "))
-    with pytest.raises(InvalidInput, match="pass the text"):
+    with pytest.raises(InvalidInput, match="pass its text"):
         index.check_batch(likewise.sketch([long, "two words"], index.recipe))
     with pytest.raises(RecipeMismatch, match="shingle"):
         index.check_batch(likewise.sketch([long], RECIPE))
@@ -156,7 +157,7 @@ def test_sketches_serve_as_texts_but_for_short_ones(open_index):
 
 
 def test_batches_larger_than_a_transaction(open_index, monkeypatch):
-    monkeypatch.setattr("likewise.index.redis.cluster.index.MAX_BATCH", 7)
+    monkeypatch.setattr("likewise.index.redis.index.MAX_BATCH", 7)
     texts = (f"{i % 30} " + " ".join(f"page{i % 30}word{j}" for j in range(90)) for i in range(50))
     index = open_index(RECIPE)
     verdicts = index.check_and_add_batch((f"doc-{i}" for i in range(50)), texts)
@@ -202,7 +203,7 @@ def test_damage_is_found(open_index, running, name, kinds):
         key = next(
             key
             for key in running.client.keys("*")
-            if key.startswith(head + kind.encode()) and key[len(head) :] not in (b"ring",)
+            if key.startswith(head + kind.encode()) and key[len(head) :] not in PARTITION_KEYS
         )
         value = running.client.dump(key)
         running.client.delete(key)
@@ -216,7 +217,7 @@ def test_damage_is_found(open_index, running, name, kinds):
 @pytest.mark.parametrize("name", ["simhash", "minhash-default", "simhash-cosine", "minhash-log-count"])
 def test_facts_and_export(open_index, tmp_path, name):
     recipe = RECIPES[name].replace(keep="first")
-    index = open_index(recipe)
+    index = open_index(recipe, expected=2000)
     ids = [f"doc-{i}" for i in range(len(TEXTS))]
     index.add_batch(ids, TEXTS)
     index.remove("doc-3")
@@ -247,7 +248,7 @@ def test_facts_and_export(open_index, tmp_path, name):
 
 
 def test_all_names_of_an_index_in_a_directory_that_make_sense_on_a_server():
-    """Those of a directory alone: in memory, its path, rebuilding, merging and copying its files, files of signatures."""
+    """A directory also has what concerns its files."""
     of_a_directory = {"in_memory", "from_signatures", "path", "rebuild", "merge", "snapshot"}
     names = [{name for name in dir(index) if not name.startswith("_")} for index in (likewise.Index, RedisIndex)]
     assert names[0] - names[1] == of_a_directory

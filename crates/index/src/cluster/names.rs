@@ -430,7 +430,7 @@ fn choose(bits: u32, within: u32, expected: u64) -> Result<SearchPlan, Error> {
         None => Err(Error::from(CoreError::invalid(
             "within",
             format!(
-                "no plan of keys for {within} of {bits} bits reads few enough entries a document among {expected}; use a smaller distance"
+                "no plan of keys for {within} of {bits} bits reads few enough entries a document among {expected}; use a smaller distance, expect fewer documents, or use MinHash"
             ),
         ))),
     }

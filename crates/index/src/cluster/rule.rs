@@ -6,7 +6,9 @@ use likewise_disk::store::Evidence;
 use likewise_hamming::plan::SearchPlan;
 
 use crate::cluster::answer::Answer;
-use crate::cluster::names::{Names, NamesCost};
+use crate::cluster::names::{
+    HASH_ENTRY, ID_ENTRY, MEMBER_ENTRY, Name, Names, NamesCost, REFERENCE_BYTES,
+};
 use crate::cluster::operation::{Kind, Operation, pack_documents, pack_id, pack_rows};
 use crate::cluster::record::Record;
 use crate::decide::nearest::Nearest;
@@ -106,6 +108,30 @@ impl ClusterRule {
     /// A question for the documents of some rows: a list, or an audit.
     pub fn of_rows(&self, kind: Kind, rows: &Range<u32>) -> Vec<u8> {
         pack_rows(kind, rows)
+    }
+
+    /// The partition and the name of the hash with the record of a row.
+    pub fn chunk_of(&self, row: u32) -> (u32, Vec<u8>) {
+        let (name, mut packed) = (Name::records(row), Vec::new());
+        name.append_to(&mut packed);
+        (name.partition(self.partitions), packed)
+    }
+
+    /// Bytes of an entry of each kind of table, by the first byte of its name.
+    pub fn entry_bytes(&self) -> [(u8, usize); 7] {
+        let bands = [b'0', b'1', b'2'].map(|level| (level, HASH_ENTRY));
+        let table = self.rules().sketch_bytes() + REFERENCE_BYTES;
+        let [first, second, third] = bands;
+        let (ids, members) = ((b'i', ID_ENTRY), (b'g', MEMBER_ENTRY));
+        [
+            (b't', table),
+            ids,
+            (b'c', HASH_ENTRY),
+            first,
+            second,
+            third,
+            members,
+        ]
     }
 
     /// Reads an operation.

@@ -7,6 +7,6 @@ Examples
 ...     verdict = seen.check_and_add("doc-1", "the text of a page")
 """
 
-from likewise.index.redis.cluster.index import RedisIndex
+from likewise.index.redis.index import RedisIndex
 
 __all__ = ["RedisIndex"]

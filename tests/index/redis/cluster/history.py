@@ -8,8 +8,8 @@ import threading
 from typing import NamedTuple
 
 from likewise.errors import LostWrites
-from likewise.index.redis.cluster.client import Client
-from likewise.index.redis.cluster.log import START, next_chain
+from likewise.index.redis.client import Client
+from likewise.index.redis.log import START, next_chain
 from tests.index.redis.cluster.model_rule import ALL, content_of, payload_of
 from tests.index.store.cluster_model import ADD, CHECK, Record, Rule, State, added, num_rows
 

@@ -12,9 +12,9 @@ import time
 import redis
 
 from likewise.errors import StoreError
-from likewise.index.redis.cluster.client import BeyondRepair, Options
-from likewise.index.redis.cluster.log import LogServer
-from likewise.index.redis.cluster.nodes import Nodes
+from likewise.index.redis.client import BeyondRepair, Options
+from likewise.index.redis.log import LogServer
+from likewise.index.redis.nodes import Nodes
 from tests.index.redis.cluster.history import History, Recording, Wrong
 from tests.index.redis.cluster.model_rule import ModelRule
 from tests.index.redis.cluster.servers import Cluster
@@ -156,7 +156,7 @@ class Campaign:
         except BeyondRepair as error:
             beyond = str(error)
         except StoreError as error:
-            if "does not exist any more" not in str(error):
+            if "was deleted or replaced" not in str(error):
                 raise
             beyond = str(error)
         paths = [*self.folder.glob(f"{self.number}-*-*")]

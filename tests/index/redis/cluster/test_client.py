@@ -8,11 +8,11 @@ import pytest
 
 import likewise
 from likewise.errors import ForkedError, InvalidInput, InvalidParameter, LostWrites, StoreError
-from likewise.index.redis.cluster.client import BeyondRepair, Client, Options
-from likewise.index.redis.cluster.index import RedisIndex
-from likewise.index.redis.cluster.log import LogServer
-from likewise.index.redis.cluster.nodes import Nodes
-from likewise.index.redis.cluster.partition import Reply
+from likewise.index.redis.client import BeyondRepair, Client, Options
+from likewise.index.redis.index import RedisIndex
+from likewise.index.redis.log import LogServer
+from likewise.index.redis.nodes import Nodes
+from likewise.index.redis.partition import Reply
 from tests.index.redis.cluster.model_rule import ModelRule, payload_of
 from tests.index.redis.cluster.test_histories import LOSE, SAVE
 from tests.index.store.cluster_model import ADD, CHECK, REMOVE, TEXTS

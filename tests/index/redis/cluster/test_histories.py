@@ -12,9 +12,9 @@ import time
 import pytest
 
 from likewise.errors import LostWrites, StoreError
-from likewise.index.redis.cluster.client import BeyondRepair, Options
-from likewise.index.redis.cluster.log import LogServer
-from likewise.index.redis.cluster.nodes import Nodes
+from likewise.index.redis.client import BeyondRepair, Options
+from likewise.index.redis.log import LogServer
+from likewise.index.redis.nodes import Nodes
 from tests.index.redis.cluster.history import NUM_IDS, History, Recording
 from tests.index.redis.cluster.model_rule import ModelRule
 from tests.index.store.cluster_model import ADD, REMOVE, TEXTS

@@ -7,8 +7,8 @@ import struct
 import pytest
 
 from likewise.errors import StoreError
-from likewise.index.redis.cluster.log import MARK, START, LogServer, Loss, packed_loss
-from likewise.index.redis.cluster.nodes import Nodes
+from likewise.index.redis.log import MARK, START, LogServer, Loss, packed_loss
+from likewise.index.redis.nodes import Nodes
 from tests.index.store import cluster_model as cluster
 from tests.index.store.cluster_model import ADD, REMOVE, Log, Options
 
@@ -148,9 +148,9 @@ def both(running):
 
 def test_a_log_that_was_deleted_is_absent(both):
     both.client.delete(both.prefix + "log")
-    with pytest.raises(StoreError, match="does not exist any more"):
+    with pytest.raises(StoreError, match="was deleted or replaced"):
         both.run("begin", "", "")
-    with pytest.raises(StoreError, match="does not exist any more"):
+    with pytest.raises(StoreError, match="was deleted or replaced"):
         both.server.losses()
 
 

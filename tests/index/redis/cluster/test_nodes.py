@@ -9,8 +9,8 @@ import pytest
 from redis import exceptions
 
 from likewise.errors import ForkedError, InvalidParameter, StoreError
-from likewise.index.redis.cluster.log import LogServer
-from likewise.index.redis.cluster.nodes import Nodes, _passes
+from likewise.index.redis.log import LogServer
+from likewise.index.redis.nodes import Nodes, _passes
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from likewise.index.redis.cluster.nodes import Script
+from likewise.index.redis.nodes import Script
 from tests.index.store import cluster_model as cluster
 from tests.index.store.cluster_model import Options, Partition, State
 

@@ -12,8 +12,8 @@ import time
 from pathlib import Path
 
 from likewise.errors import LostWrites, StoreError
-from likewise.index.redis.cluster.client import BeyondRepair, Options
-from likewise.index.redis.cluster.nodes import Nodes
+from likewise.index.redis.client import BeyondRepair, Options
+from likewise.index.redis.nodes import Nodes
 from tests.index.redis.cluster.history import NUM_IDS, Checked, History, Recording, Said, Seen
 from tests.index.redis.cluster.model_rule import ModelRule
 from tests.index.store.cluster_model import ADD, REMOVE, TEXTS
@@ -72,7 +72,7 @@ def play(number, task, folder):
             break
         except StoreError as error:
             history.write("error", str(error))
-            if "does not exist any more" in str(error):
+            if "was deleted or replaced" in str(error):
                 history.write("beyond", str(error))
                 break
             is_last = False

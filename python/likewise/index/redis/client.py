@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Any, NamedTuple, NoReturn
 
 from likewise.errors import InvalidInput, InvalidParameter, LostWrites, StoreError
-from likewise.index.redis.cluster.log import (
+from likewise.index.redis.log import (
     ADD,
     BEHIND,
     CONFLICT,
@@ -31,9 +31,9 @@ from likewise.index.redis.cluster.log import (
     packed_loss,
     packed_marks,
 )
-from likewise.index.redis.cluster.nodes import Nodes
-from likewise.index.redis.cluster.partition import CLASH, OLD, STALE, Entry, Partitions, Reply, entry_of
-from likewise.index.redis.cluster.rule import Decided, Rule
+from likewise.index.redis.nodes import Nodes
+from likewise.index.redis.partition import CLASH, OLD, STALE, Entry, Partitions, Reply, entry_of
+from likewise.index.redis.rule import Decided, Rule
 
 # Number of acknowledged ids that a client remembers, so that it can name lost ones.
 MAX_IDS = 50_000
@@ -126,7 +126,7 @@ class Client:
         self._counter = 0
         self._answered: deque[Answered] = deque()
         self._num_ids = 0
-        self._is_complete = True
+        self._forgotten: Answered | None = None
         self._seen: dict[bytes, float] = {}
         self._rests_until = 0.0
         self._beyond: str | None = None
@@ -256,8 +256,8 @@ class Client:
         self._answered.append(answered)
         self._num_ids += max(1, len(answered.doc_ids))
         while self._num_ids > MAX_IDS and len(self._answered) > 1:
-            self._num_ids -= max(1, len(self._answered.popleft().doc_ids))
-            self._is_complete = False
+            self._forgotten = self._answered.popleft()
+            self._num_ids -= max(1, len(self._forgotten.doc_ids))
 
     def _raise_lost(self) -> NoReturn:
         """Raise LostWrites for answers that the log no longer contains, and forget them."""
@@ -275,8 +275,11 @@ class Client:
             self._num_ids -= max(1, len(one.doc_ids))
         doc_ids = [doc_id for one in lost if one.kind == ADD for doc_id in one.doc_ids]
         removed = [doc_id for one in lost if one.kind == REMOVE for doc_id in one.doc_ids]
-        is_complete = bool(self._answered) or self._is_complete
-        since_s = self._answered[-1].second if self._answered else None
+        left, is_complete = self._answered[-1] if self._answered else self._forgotten, True
+        if left is not None and left is self._forgotten and self._log.ask("begin", *left[:2]).status == GONE_BACK:
+            left = self._forgotten = None
+            is_complete = False
+        since_s = None if left is None else left.second
         raise LostWrites(self._place, [*dict.fromkeys(doc_ids)], removed, since_s, is_complete)
 
     def _after(self, log: Log, position: int) -> None:

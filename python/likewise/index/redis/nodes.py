@@ -14,7 +14,7 @@ import re
 import threading
 import time
 import urllib.parse
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.resources import files
 from typing import Any, NamedTuple, TypeAlias
 
@@ -58,7 +58,7 @@ class Script(NamedTuple):
     @classmethod
     def read(cls, name: str) -> "Script":
         """Return a script of this package."""
-        return cls.of(files("likewise.index.redis.cluster").joinpath(f"{name}.lua").read_bytes())
+        return cls.of(files("likewise.index.redis").joinpath(f"{name}.lua").read_bytes())
 
 
 class Request(NamedTuple):
@@ -126,7 +126,8 @@ class Nodes:
         }
         database = urllib.parse.urlsplit(url).path.strip("/") if scheme != "unix" else ""
         if database and not database.isdecimal():
-            raise InvalidParameter("url", f"database {database!r} is not a number; expected redis://HOST:PORT/NUMBER")
+            # It may be a part of a password.
+            raise InvalidParameter("url", "the database is not a number; expected redis://HOST:PORT/NUMBER")
         self._timeout_s, self._patience_s, self.replicas = timeout_s, patience_s, replicas
         place = self._first if isinstance(self._first, str) else "{}:{}".format(*self._first)
         # Never the URL, which may contain a password.
@@ -271,11 +272,10 @@ class Nodes:
         """Raise StoreError if a master may evict keys when it is full. Reads the policies every few seconds."""
         if time.monotonic() < self._policy_until:
             return
-        try:
+        infos: list[tuple[str, dict[str, str]]] = []
+        # The call itself waits for a server that does not reply.
+        with contextlib.suppress(StoreError):
             infos = self.infos("memory")
-        except StoreError:
-            # The call itself waits until the server is back.
-            return
         for place, info in infos:
             _check_policy(place, info)
         self._policy_until = time.monotonic() + _POLICY_S
@@ -291,6 +291,18 @@ class Nodes:
             place = address if isinstance(address, str) else "{}:{}".format(*address)
             found.append((place, dict(line.split(":", 1) for line in lines if ":" in line)))
         return found
+
+    def scan(self, address: Address, pattern: bytes) -> Iterator[list[bytes]]:
+        """Yield the keys of a master that match a pattern, in parts."""
+        cursor: Any = 0
+        while True:
+            try:
+                cursor, keys = self.command(address, "SCAN", cursor, "MATCH", pattern, "COUNT", 1000)
+            except (refusals.RedisError, OSError) as error:
+                raise self._error(error) from error
+            yield keys
+            if not int(cursor):
+                return
 
     # Calls.
 

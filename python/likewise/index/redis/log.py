@@ -9,7 +9,7 @@ import struct
 from typing import Any, NamedTuple, TypeAlias
 
 from likewise.errors import StoreError
-from likewise.index.redis.cluster.nodes import Nodes, Request, Script
+from likewise.index.redis.nodes import Nodes, Request, Script
 
 ADD, REMOVE, RESTORE = 0, 1, 9
 MARK = 24

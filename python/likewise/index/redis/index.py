@@ -14,11 +14,11 @@ from likewise.errors import InvalidInput, StoreError
 from likewise.index.erasing import NOT_ON_A_SERVER
 from likewise.index.ids import as_stored, check_lengths, paired, rows_from
 from likewise.index.opening import check_nearest, check_store, named_recipe
-from likewise.index.redis.cluster import upkeep
-from likewise.index.redis.cluster.client import Client, Options
-from likewise.index.redis.cluster.description import Wanted, checked_prefix, open_description, parts_of
-from likewise.index.redis.cluster.log import ADD, REMOVE, LogServer, Loss
-from likewise.index.redis.cluster.nodes import Nodes
+from likewise.index.redis import upkeep
+from likewise.index.redis.client import Client, Options
+from likewise.index.redis.description import Wanted, checked_prefix, open_description, parts_of
+from likewise.index.redis.log import ADD, REMOVE, LogServer, Loss
+from likewise.index.redis.nodes import Nodes
 from likewise.index.stored.parquet import SUFFIX, write_parquet
 from likewise.index.stored.sources import About, ServerSource
 from likewise.index.verdicts import Document, Group, Neighbor, Removal, Verdict, Verdicts
@@ -475,9 +475,13 @@ class RedisIndex:
         return upkeep.findings(self._nodes, self._prefix, self._client, self._rule, self._description, full=full)
 
     def compact(self) -> None:
-        """Complete unfinished operations, make their effects final, and shorten the log."""
+        """Complete unfinished operations, make their effects final, and shorten the log.
+
+        With a `ttl`, this also deletes what documents used that arrived more than twice as long ago: a duplicate that
+        has not expired may name a kept document that has. It reads all keys of the index.
+        """
         self._check(writes=True)
-        self._client.settle(is_full=True)
+        upkeep.compact(self._nodes, self._prefix, self._client, self._rule, self._description)
 
     def export(self, path: str | Path) -> int:
         """Write all documents to a file, in order of arrival, and return their number.

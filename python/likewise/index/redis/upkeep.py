@@ -1,6 +1,7 @@
 """Maintenance of an index on servers: facts, checks, export."""
 
 import json
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,11 +9,11 @@ from typing import Any
 from likewise import _native
 from likewise.checks import counted
 from likewise.errors import StoreError
-from likewise.index.redis.cluster.client import Client
-from likewise.index.redis.cluster.description import Description
-from likewise.index.redis.cluster.log import Log, LogServer, Loss, marks_of
-from likewise.index.redis.cluster.nodes import Nodes
-from likewise.index.redis.cluster.partition import Entry, Partitions, entry_of
+from likewise.index.redis.client import Client
+from likewise.index.redis.description import Description
+from likewise.index.redis.log import Log, LogServer, Loss, marks_of
+from likewise.index.redis.nodes import Nodes
+from likewise.index.redis.partition import PARTITION_KEYS, Entry, Partitions, entry_of
 from likewise.recipe.methods import MinHash
 
 # Row, id, second of arrival; sketch and number of features; id of the kept document, and similarity and distance.
@@ -20,7 +21,12 @@ Listed = tuple[tuple[int, str, int], tuple[bytes, int], tuple[str | None, tuple[
 # Rows that one request lists. An audit reads all tables of its rows, so it has fewer.
 _ROWS_A_LIST = 4096
 _ROWS_AN_AUDIT = 256
-# Losses whose documents are looked up again by `verify`.
+_ROWS_A_CHUNK = 64
+_CHUNKS_AT_ONCE = 64
+# A record begins with a byte of flags.
+_SECOND = struct.Struct("<xI")
+# Documents of a lost operation that are looked up, and that are shown.
+_IDS_LOOKED_UP = 20
 _SHOWN_IDS = 3
 _LACKS = {
     "t": "the table of fingerprints has no entry for {}",
@@ -46,7 +52,8 @@ def listed(client: Client, rule: _native.ClusterRule) -> Iterator[Listed]:
     log = client.log()
     for row in range(0, log.row, _ROWS_A_LIST):
         yield from client.ask(rule.listing(row, min(_ROWS_A_LIST, log.row - row)))
-    if client.log().chain(log.end) not in (None, log.chains[-1]):
+    now = client.log()
+    if now.end < log.end or now.chain(log.end) not in (None, log.chains[-1]):
         raise StoreError("the servers restarted from older data during the read; repeat the call")
 
 
@@ -153,6 +160,7 @@ class _Verification:
     ) -> None:
         self._server, self._partitions = LogServer(nodes, prefix), Partitions(nodes, prefix, description.partitions)
         self._client, self._rule = client, rule
+        self._has_ttl = description.ttl_s is not None
 
     def findings(self, *, full: bool) -> list[str]:
         """Return one message for each problem."""
@@ -162,10 +170,9 @@ class _Verification:
             log = self._read()
         except StoreError as error:
             return [str(error)]
-        found = [*self._of_partitions(log), *self._of_losses()]
-        if full and not found:
-            found += self._of_documents()
-        return found
+        found = list(self._of_partitions(log))
+        of_documents = self._of_documents() if full and not found else ()
+        return [*found, *self._of_losses(), *of_documents]
 
     def _read(self) -> Log:
         return self._server.ask("begin", b"", b"").log
@@ -206,9 +213,12 @@ class _Verification:
     def _of_losses(self) -> Iterator[str]:
         """Yield the lost operations whose documents are not in the index again."""
         for loss in self._client.losses():
-            missing = [doc_id for doc_id in loss.doc_ids if self._client.ask(self._rule.get(doc_id)) is None]
+            missing = [doc_id for doc_id in loss.doc_ids[:_IDS_LOOKED_UP] if self._is_absent(doc_id)]
             if missing:
-                yield loss_text(loss, missing)
+                yield _loss_text(loss, missing)
+
+    def _is_absent(self, doc_id: str) -> bool:
+        return self._client.ask(self._rule.get(doc_id)) is None
 
     def _of_documents(self) -> Iterator[str]:
         """Yield what documents lack in the tables, and wrong counts."""
@@ -219,10 +229,16 @@ class _Verification:
             of_rows, findings = self._client.ask(self._rule.audit(row, _ROWS_AN_AUDIT))
             num += of_rows
             for doc_id, name in findings:
+                # The kept document of an expired one may have been deleted.
+                if not name and self._has_ttl and self._is_absent(doc_id):
+                    continue
                 yield _LACKS[name[:1].decode("ascii", "replace")].format(repr(doc_id))
         after = self._read()
         # Counts are of one moment only if no operation came in between.
         if (before.mark, before.chains[-1]) != (after.mark, after.chains[-1]):
+            return
+        if self._has_ttl:
+            # Records of expired documents may have been deleted.
             return
         expected = int(fields.get(b"added", 0)) - int(fields.get(b"gone", 0))
         for operation in after.operations[after.mark - after.low :]:
@@ -237,10 +253,78 @@ class _Verification:
             )
 
 
-def loss_text(loss: Loss, missing: list[str]) -> str:
-    """Return a description of a lost operation."""
+def _loss_text(loss: Loss, missing: list[str]) -> str:
+    """Return a description of a lost operation with some of its missing documents."""
     shown = ", ".join(map(repr, missing[:_SHOWN_IDS])) + (", ..." if len(missing) > _SHOWN_IDS else "")
     return (
-        f"a failover lost operation {loss.position}, and {counted(len(missing), 'document')} of it are missing: "
-        f"{shown}; add them again"
+        f"a failover lost operation {loss.position} with {counted(len(loss.doc_ids), 'document')}, of which some are "
+        f"missing: {shown}; add them again"
     )
+
+
+def compact(nodes: Nodes, prefix: bytes, client: Client, rule: _native.ClusterRule, description: Description) -> None:
+    """Complete all operations, make their effects final, shorten the log, and delete what expired documents used."""
+    log = client.settle(is_full=True)
+    if description.ttl_s is None:
+        return
+    partitions = Partitions(nodes, prefix, description.partitions)
+    # Only whole chunks, of operations that are not in the log any more: it would write the others again.
+    end = (log.row if log.low == log.end else log.there(log.low).row) // _ROWS_A_CHUNK * _ROWS_A_CHUNK
+    # No operation that is still to be decided arrived before this second.
+    second = log.second if log.mark == log.end else log.there(log.mark).second
+    # A duplicate may outlive the kept document that it names, by the age limit.
+    row = _first_row(partitions, rule, log, end, second - 2 * description.ttl_s)
+    if row:
+        _forget(nodes, prefix, partitions, rule, row)
+
+
+def _first_row(partitions: Partitions, rule: _native.ClusterRule, log: Log, end: int, second: int) -> int:
+    """Return the first row of the first chunk below `end` with a document that arrived at a second or later."""
+    step = _CHUNKS_AT_ONCE * _ROWS_A_CHUNK
+    for first in range(0, end, step):
+        rows = range(first, min(end, first + step), _ROWS_A_CHUNK)
+        requests = []
+        for row in rows:
+            part, name = rule.chunk_of(row)
+            wanted = struct.pack("<H", len(name)) + name + bytes(2)
+            requests.append(partitions.read(part, log.confirmed[part], b"", wanted))
+        for row, reply in zip(rows, partitions.call(requests), strict=True):
+            # A partition that lost writes has no values, and is repaired elsewhere.
+            if not reply.more or any(_second_of(record) >= second for record in _strings(reply.more[3][0])[1::2]):
+                return row
+    return end
+
+
+def _second_of(record: bytes) -> int:
+    (second,) = _SECOND.unpack_from(record)
+    return int(second)
+
+
+def _strings(packed: bytes) -> list[bytes]:
+    """Return strings packed with their lengths."""
+    found, at = [], 0
+    while at < len(packed):
+        length = int.from_bytes(packed[at : at + 4], "little")
+        found.append(packed[at + 4 : at + 4 + length])
+        at += 4 + length
+    return found
+
+
+def _forget(nodes: Nodes, prefix: bytes, partitions: Partitions, rule: _native.ClusterRule, row: int) -> None:
+    """Delete the records and feature sets of chunks below a row, and the entries of these rows."""
+    entry_bytes = {bytes([kind]): num for kind, num in rule.entry_bytes()}
+    tags = {partitions.tag(part): part for part in range(partitions.num)}
+    for address in nodes.addresses:
+        for keys in nodes.scan(address, b"{" + prefix + b".*"):
+            of_part: dict[int, list[tuple[bytes, int]]] = {}
+            for key in keys:
+                tag, end, name = key.partition(b"}.")
+                part = tags.get(tag + end)
+                if part is None or name in PARTITION_KEYS:
+                    continue
+                kind = name[:1]
+                if kind in entry_bytes:
+                    of_part.setdefault(part, []).append((name, entry_bytes[kind]))
+                elif kind in b"rs" and int.from_bytes(name[1:], "little") * _ROWS_A_CHUNK < row:
+                    of_part.setdefault(part, []).append((name, 0))
+            partitions.call([partitions.forget(part, row, names) for part, names in of_part.items()])

@@ -8,9 +8,9 @@ from likewise.checks import check_choice, check_integer
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch, StoreError
 from likewise.index.companions import NAMES, companions_of, with_companions
 from likewise.index.opening import check_recipe, check_store, check_ttl, recipe_parts
-from likewise.index.redis.cluster.client import Options
-from likewise.index.redis.cluster.log import LogServer
-from likewise.index.redis.cluster.nodes import Nodes
+from likewise.index.redis.client import Options
+from likewise.index.redis.log import LogServer
+from likewise.index.redis.nodes import Nodes
 from likewise.recipe.recipe import Recipe
 
 FORMAT = 1
@@ -179,12 +179,10 @@ def _checked(place: str, stored: dict[bytes, bytes], wanted: Wanted, options: Op
             f"{RULE}, and all clients need the same"
         )
     recipe = _recipe(place, stored, wanted.recipe)
-    found = {
-        "ttl": int(stored[b"ttl_s"]) if b"ttl_s" in stored else None,
-        "durability": stored[b"durability"].decode(),
-        "partitions": int(stored[b"partitions"]),
-        "expected": int(stored[b"expected"]),
-    }
+    ttl_s = int(stored[b"ttl_s"]) if b"ttl_s" in stored else None
+    expected, partitions = int(stored[b"expected"]), int(stored[b"partitions"])
+    durability = stored[b"durability"].decode()
+    found = {"ttl": ttl_s, "expected": expected, "partitions": partitions, "durability": durability}
     for name, value in found.items():
         given = getattr(wanted, name)
         if given is not None and given != value:
@@ -192,10 +190,10 @@ def _checked(place: str, stored: dict[bytes, bytes], wanted: Wanted, options: Op
     return Description(
         recipe,
         stored[b"plan"],
-        int(stored[b"expected"]),
-        int(stored[b"partitions"]),
-        found["ttl"],
-        stored[b"durability"].decode(),
+        expected,
+        partitions,
+        ttl_s,
+        durability,
         options._replace(**{name: int(stored[name.encode()]) for name in _SHARED_OPTIONS}),
         stored[b"library"].decode(),
     )

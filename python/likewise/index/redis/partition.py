@@ -2,10 +2,11 @@
 
 from typing import Any, NamedTuple
 
-from likewise.index.redis.cluster.log import Operation
-from likewise.index.redis.cluster.nodes import Nodes, Request, Script
+from likewise.index.redis.log import Operation
+from likewise.index.redis.nodes import Nodes, Request, Script
 
 _NAMES = ("head", "marks", "journal", "changes")
+PARTITION_KEYS = frozenset(name.encode() for name in _NAMES)
 OLD, CLASH, STALE = b"old", b"clash", b"stale"
 
 
@@ -76,6 +77,17 @@ class Partitions:
         """Make effects below position `to` final. `operations` are those of the log from `first` up to `to`."""
         fields = [b"%d%s" % (first + i, operation.nonce) for i, operation in enumerate(operations)]
         return self._request(part, "fold", mark, to, chain, *fields, writes=True)
+
+    def tag(self, part: int) -> bytes:
+        """Return the prefix of the keys of a partition."""
+        return self._tags[part]
+
+    def forget(self, part: int, row: int, keys: list[tuple[bytes, int]]) -> Request:
+        """Delete entries of rows below `row`, and whole chunks.
+
+        `keys` are without the prefix, each with the number of bytes of an entry, or 0 for a chunk.
+        """
+        return self._request(part, "forget", row, *(part for key in keys for part in key), writes=True)
 
     def records_of(self, part: int, entry: Entry) -> Request:
         """Read the records that an operation added."""

@@ -8,10 +8,10 @@ from typing import Any, Self
 from likewise import _native
 from likewise.errors import InvalidInput, LostWrites, StoreError
 from likewise.index.opening import check_store
-from likewise.index.redis.cluster.client import Client, Options
-from likewise.index.redis.cluster.description import FILLING, Wanted, checked_prefix, open_description, parts_of
-from likewise.index.redis.cluster.log import RESTORE, LogServer
-from likewise.index.redis.cluster.nodes import Nodes, Request, Script
+from likewise.index.redis.client import Client, Options
+from likewise.index.redis.description import FILLING, Wanted, checked_prefix, open_description, parts_of
+from likewise.index.redis.log import RESTORE, LogServer
+from likewise.index.redis.nodes import Nodes, Request, Script
 from likewise.index.stored.marks import check_mark, mark_fields
 from likewise.index.stored.sources import About, ServerSource, Source
 

@@ -260,4 +260,24 @@ if verb == 'purge' then
   return reply('ok', {})
 end
 
+if verb == 'forget' then
+  -- Row; then keys of tables, each with its entries' length, or 0 for a chunk. Deletes what no decision needs any more:
+  -- whole chunks, and entries of rows below.
+  local row = tonumber(ARGV[3])
+  also_when_full()
+  for i = 4, #ARGV, 2 do
+    local name, length = ARGV[i], tonumber(ARGV[i + 1])
+    if length == 0 then
+      redis.call('DEL', prefix .. name)
+    else
+      -- Later documents may need the mark of a bucket.
+      local has_marks = name:find('^[012]')
+      sweep(prefix .. name, length, function(entry)
+        return struct.unpack('<I4', entry, length - 5) < row and not (has_marks and entry:byte(1) % 2 == 1)
+      end)
+    end
+  end
+  return reply('ok')
+end
+
 return redis.error_reply('ERR no such script of a partition')
