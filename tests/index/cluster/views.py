@@ -148,7 +148,7 @@ class Views:
         verdict, answer = self._decide(payload, nonce)
         self._move()
         assert self._decide(payload, nonce)[0] == verdict
-        added, _, gone = self.rule.counts(verdict)
+        added, _, gone, _ = self.rule.counts(verdict)
         num = self.rule.num_rows(payload) if self.gaps else added
         position = len(self.log)
         self.log.append((position, nonce, kind, self.row, num, self.second, payload, verdict))

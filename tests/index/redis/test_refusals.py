@@ -9,11 +9,13 @@ import pytest
 
 import likewise
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch, StoreError
-from likewise.index.redis.partition import PARTITION_KEYS
 from likewise.redis import RedisIndex
 from tests.index.redis.cluster.servers import Cluster
 from tests.index.store.conformance import TEXTS
 from tests.recipes import RECIPES
+
+# Keys of a partition that are neither tables nor records.
+PARTITION_KEYS = (b"head", b"marks", b"journal", b"changes")
 
 RECIPE = likewise.Recipe.simhash(within=3, shingle=1)
 

@@ -240,7 +240,7 @@ class _Verification:
         for operation in after.operations[after.mark - after.low :]:
             if operation.verdict is None:
                 return
-            added, _, gone = self._rule.counts(operation.verdict)
+            added, _, gone, _ = self._rule.counts(operation.verdict)
             expected -= added - gone
         if num != expected:
             yield (

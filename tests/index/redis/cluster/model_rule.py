@@ -30,11 +30,11 @@ MAX_IDS = 8
 
 
 def payload_of(kind, docs):
-    return b"%d%s" % (kind, marshal.dumps(docs, 2))
+    return bytes([kind]) + marshal.dumps(docs, 2)
 
 
 def content_of(payload):
-    return int(payload[:1]), marshal.loads(payload[1:])
+    return payload[0], marshal.loads(payload[1:])
 
 
 def near(text):
