@@ -1,10 +1,6 @@
 //! Features of texts held between two passes: counted in the first, weighed and sketched in the second.
 
-use std::ops::Range;
-use std::sync::OnceLock;
-
-use likewise_core::features::{FeatureView, add_salt, digest};
-use likewise_core::isa::Isa;
+use likewise_core::features::{FeatureView, ShardedBuilder, ShardedDocuments, add_salt, digest};
 use likewise_core::parallel::map_ranges;
 use pyo3::prelude::*;
 
@@ -12,57 +8,43 @@ use crate::door::{parse_isa, run};
 use crate::errors::Failure;
 use crate::features::FeatureRules;
 use crate::sketch::{Part, SketchBatch, SlotSketcher, check_slots};
-use crate::weights::WeightTable;
-
-/// Number of features weighed at once: each temporarily takes 13 bytes.
-const WEIGHED_AT_ONCE: usize = 1 << 20;
 
 /// Distinct features of n texts, and in the end their weights.
 #[pyclass(frozen, module = "likewise._native")]
 pub struct HeldFeatures {
-    parts: Vec<HeldPart>,
+    pub parts: Vec<HeldPart>,
 }
 
 /// Features of consecutive texts, cut by one thread.
-#[derive(Clone, Default)]
 pub struct HeldPart {
-    features: Vec<u64>,
-    /// End of the features of each text.
-    ends: Vec<u32>,
+    pub documents: ShardedDocuments,
     shapes: Vec<u8>,
     /// One per text if texts have values, otherwise empty: features are held without the value, as weights are counted.
     salts: Vec<u64>,
-    weights: OnceLock<Vec<u8>>,
 }
 
-impl HeldPart {
-    pub fn push(&mut self, view: FeatureView<'_>) {
-        self.features.extend_from_slice(view.features);
-        self.ends.push(self.features.len() as u32);
+/// Collects a part, reusing its memory.
+#[derive(Default)]
+pub struct HeldBuilder {
+    documents: ShardedBuilder,
+    shapes: Vec<u8>,
+    salts: Vec<u64>,
+}
+
+impl HeldBuilder {
+    pub fn push(&mut self, view: FeatureView<'_>, is_new: bool) {
+        self.documents.push(view.features, is_new);
         self.shapes.push(view.shape as u8);
         self.salts.extend(view.salt);
     }
 
-    /// Returns the pushed features in exactly sized memory, and starts over in its own.
-    pub fn take(&mut self) -> Self {
-        let taken = self.clone();
-        self.features.clear();
-        self.ends.clear();
-        self.shapes.clear();
-        self.salts.clear();
-        taken
-    }
-
-    /// The range of the features of text i.
-    fn range(&self, i: usize) -> Range<usize> {
-        let start = if i == 0 { 0 } else { self.ends[i - 1] };
-        start as usize..self.ends[i] as usize
-    }
-}
-
-impl HeldFeatures {
-    pub fn new(parts: Vec<HeldPart>) -> Self {
-        HeldFeatures { parts }
+    /// Returns the pushed texts, and starts over.
+    pub fn take(&mut self) -> HeldPart {
+        HeldPart {
+            documents: self.documents.take(),
+            shapes: self.shapes.drain(..).collect(),
+            salts: self.salts.drain(..).collect(),
+        }
     }
 }
 
@@ -71,50 +53,9 @@ impl HeldFeatures {
     /// Memory that they take, including weights.
     #[getter]
     fn num_bytes(&self) -> usize {
-        let of_part = |part: &HeldPart| 9 * part.features.len() + 5 * part.ends.len();
-        self.parts.iter().map(of_part).sum()
+        let parts = self.parts.iter();
+        parts.map(|part| part.documents.num_bytes()).sum()
     }
-}
-
-/// Weighs all held features by a table: far faster than text by text if the table is larger than the caches.
-#[pyfunction]
-#[pyo3(signature = (held, table, *, threads=1))]
-pub fn weigh_held(
-    py: Python<'_>,
-    held: Vec<Py<HeldFeatures>>,
-    table: &WeightTable,
-    threads: usize,
-) -> Result<(), Failure> {
-    let table = table.feature_weights().table;
-    let mut groups: Vec<Vec<&HeldPart>> = Vec::new();
-    let mut room = 0;
-    for part in held.iter().flat_map(|one| &one.get().parts) {
-        if room < part.features.len() {
-            groups.push(Vec::new());
-            room = WEIGHED_AT_ONCE.max(part.features.len());
-        }
-        room -= part.features.len();
-        if let Some(group) = groups.last_mut() {
-            group.push(part);
-        }
-    }
-    run(py, usize::MAX, |cancel| {
-        map_ranges(
-            groups.len(),
-            1,
-            threads,
-            cancel,
-            || (),
-            |(), which| {
-                let group = &groups[which.start];
-                let features: Vec<&[u64]> = group.iter().map(|part| &*part.features).collect();
-                for (part, weights) in group.iter().zip(table.weigh_many(&features, Isa::best())) {
-                    part.weights.get_or_init(|| weights);
-                }
-            },
-        )?;
-        Ok(())
-    })
 }
 
 /// MinHash signatures of held features, with digests: what `sketch_minhash` makes of their texts with weights `idf`.
@@ -134,13 +75,13 @@ pub fn sketch_held(
     let isa = parse_isa(isa)?;
     let (scheme, slot_bytes) = check_slots(num_slots, slot_bits, scheme)?;
     let seed = rules.rules.seed;
-    if held.parts.iter().any(|part| part.weights.get().is_none()) {
+    if !held.parts.iter().all(|part| part.documents.is_weighed()) {
         return Err(Failure::parameter("held", "features are not weighed yet"));
     }
     run(py, usize::MAX, |cancel| {
         let make_state = || {
             let sketcher = SlotSketcher::new(num_slots, slot_bytes, scheme, seed, isa);
-            (sketcher, Vec::new(), Vec::new())
+            (sketcher, Vec::new())
         };
         let parts = map_ranges(
             held.parts.len(),
@@ -148,26 +89,21 @@ pub fn sketch_held(
             threads,
             cancel,
             make_state,
-            |(sketcher, weights, salted), which| {
+            |(sketcher, salted), which| {
                 let mut part = Part::default();
                 let held = &held.parts[which.start];
-                let stored = held.weights.get().map_or(&[][..], |weights| weights);
-                for i in 0..held.ends.len() {
-                    let range = held.range(i);
-                    let mut features = &held.features[range.clone()];
+                held.documents.for_each(|i, mut features, weights| {
                     if let Some(&salt) = held.salts.get(i) {
                         salted.clear();
                         salted.extend_from_slice(features);
                         add_salt(salt, salted);
                         features = salted;
                     }
-                    weights.clear();
-                    weights.extend(stored[range].iter().map(|&weight| u32::from(weight)));
                     sketcher.sketch(features, weights, &mut part.sketches);
                     part.num_features.push(features.len() as u32);
                     part.shapes.push(held.shapes[i]);
                     part.digests.extend(digest(features, weights));
-                }
+                });
                 part
             },
         )?;

@@ -176,9 +176,7 @@ def count_sources(
     if max_bad_rows is not NO_LIMIT and (told := tally.finish()) is not None:
         progress(Warned(told))
     with timing.wall("weighing"):
-        table = counter.finish(threads=threads)
-        if held is not None:
-            held.weigh(table, threads=threads)
+        table = counter.finish(held=[] if held is None else held.features(), threads=threads)
     # With few documents, the table may not be used.
     for doubt in doubts_of(table) if not _are_few(recipe, table) else []:
         progress(Warned(doubt))
@@ -274,8 +272,9 @@ def _count(
             counter.add(piece.texts, threads=threads)
         elif (features := counter.add(piece.texts, hold=True, threads=threads)) is not None:
             pieces.append(held.piece(piece, features))
-    if held is not None:
-        held.add(*place, pieces)
+    if held is None or not held.add(*place, pieces):
+        for one in pieces:
+            counter.add_held(one.features)
 
 
 def weighed_files(
