@@ -274,6 +274,7 @@ def _count(
             pieces.append(held.piece(piece, features))
     if held is None or not held.add(*place, pieces):
         for one in pieces:
+            assert isinstance(counter, Counter)
             counter.add_held(one.features)
 
 
