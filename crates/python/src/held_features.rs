@@ -92,7 +92,8 @@ pub fn sketch_held(
             |(sketcher, salted), which| {
                 let mut part = Part::default();
                 let held = &held.parts[which.start];
-                held.documents.for_each(|i, mut features, weights| {
+                held.documents.for_each(|i, unsalted, weights| {
+                    let mut features = unsalted;
                     if let Some(&salt) = held.salts.get(i) {
                         salted.clear();
                         salted.extend_from_slice(features);

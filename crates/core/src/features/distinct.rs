@@ -103,3 +103,42 @@ impl Distinct {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+    use crate::testing::Random;
+
+    #[test]
+    fn features_are_in_order_of_first_occurrence_however_many_there_are() {
+        let mut random = Random::new(11);
+        let mut distinct = Distinct::default();
+        for (num_occurrences, num_features) in
+            [(0, 1), (1, 1), (5000, 3), (5000, 5000), (90_000, 30_000)]
+        {
+            // Few lowest bits, so that features compete for slots; 0 is a feature too.
+            let occurrences: Vec<u64> = (0..num_occurrences)
+                .map(|_| random.next() % num_features * 64)
+                .collect();
+            let mut places: HashMap<u64, usize> = HashMap::new();
+            let (mut features, mut counts) = (Vec::new(), Vec::new());
+            for &feature in &occurrences {
+                let place = *places.entry(feature).or_insert(features.len());
+                if place == features.len() {
+                    features.push(feature);
+                    counts.push(0);
+                }
+                counts[place] += 1;
+            }
+            distinct.collect(&occurrences);
+            assert_eq!(distinct.features, features);
+            assert_eq!(distinct.counts, counts);
+            for (&feature, &place) in &places {
+                assert_eq!(distinct.place(feature), Some(place));
+            }
+            assert_eq!(distinct.place(1), None);
+        }
+    }
+}
