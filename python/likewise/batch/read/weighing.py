@@ -13,7 +13,7 @@ from likewise.batch.budget.timing import Timing
 from likewise.batch.read import ingest
 from likewise.batch.read.priority import keep_needs
 from likewise.batch.read.resume import PART_BYTES
-from likewise.batch.read.sketched import HeldDocuments
+from likewise.batch.read.sketched import HeldDocuments, HeldPiece
 from likewise.errors import InvalidInput, LikewiseError
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.source.bad_rows import NO_LIMIT, BadRowLimit, BadRowTally
@@ -258,7 +258,7 @@ def _count(
     held: HeldDocuments | None,
     place: tuple[int, int],
 ) -> None:
-    pieces = []
+    pieces: list[HeldPiece] = []
     for piece in job.read():
         if piece.bad_rows and on_error == "fail":
             bad = piece.bad_rows[0]
@@ -272,9 +272,8 @@ def _count(
             counter.add(piece.texts, threads=threads)
         elif (features := counter.add(piece.texts, hold=True, threads=threads)) is not None:
             pieces.append(held.piece(piece, features))
-    if held is None or not held.add(*place, pieces):
+    if isinstance(counter, Counter) and (held is None or not held.add(*place, pieces)):
         for one in pieces:
-            assert isinstance(counter, Counter)
             counter.add_held(one.features)
 
 
