@@ -356,10 +356,19 @@ class DocumentCounter:
         """Return an empty counter. With `among`, the weights of only the features of these texts are counted."""
 
     def add(self, texts: Texts, rules: FeatureRules, *, hold: bool = False, threads: int = 1) -> HeldFeatures | None:
-        """Count the features of texts, each once whatever the weights of the rules; return them where `hold` asks."""
+        """Count the features of texts, each once whatever the weights of the rules.
 
-    def finish(self, rules: str, *, threads: int = 1) -> WeightTable:
-        """Return the table of what was counted, with `rules` to tell its features. Nothing can be added afterwards."""
+        With `hold`, return them instead, for `add_held` or `finish`.
+        """
+
+    def add_held(self, held: HeldFeatures) -> None:
+        """Count the features of texts that will not be held until `finish`."""
+
+    def finish(self, rules: str, *, held: Sequence[HeldFeatures] = (), threads: int = 1) -> WeightTable:
+        """Return the table of the counts, including those of `held`, with `rules` to identify its features.
+
+        The held features get their weights. Nothing can be added afterwards.
+        """
 
 @final
 class HeldFeatures:
@@ -368,9 +377,6 @@ class HeldFeatures:
     @property
     def num_bytes(self) -> int:
         """Memory that they take, with weights."""
-
-def weigh_held(held: Sequence[HeldFeatures], table: WeightTable, *, threads: int = 1) -> None:
-    """Weigh held features by a table, all together."""
 
 def term_features(terms: Texts, rules: FeatureRules) -> tuple[Array, Array]:
     """Return the key of each term (uint64) and how many tokens it has (uint32, 0: none)."""

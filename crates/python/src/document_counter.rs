@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use likewise_core::features::{
-    DocumentCounter as CoreCounter, FeatureFilter, MAX_WEIGHT, Pending, Shape, term_feature,
+    DocumentCounter as CoreCounter, FeatureFilter, MAX_WEIGHT, Shape, ShardedDocuments,
+    term_feature,
 };
 use likewise_core::isa::Isa;
 use likewise_core::parallel::map_ranges;
@@ -14,9 +15,12 @@ use crate::array::Array;
 use crate::door::run;
 use crate::errors::Failure;
 use crate::features::{FeatureRules, GRAIN_BYTES};
-use crate::held_features::{HeldFeatures, HeldPart};
+use crate::held_features::{HeldBuilder, HeldFeatures};
 use crate::texts::Texts;
 use crate::weights::WeightTable;
+
+/// Bytes of text of a part of held features.
+const HELD_BYTES: usize = 1 << 20;
 
 /// Counts how many documents with distinct feature sets contain each feature. Add from any thread, in any order.
 #[pyclass(frozen, module = "likewise._native")]
@@ -63,7 +67,7 @@ impl DocumentCounter {
         })
     }
 
-    /// Counts the features of texts; returns them if `hold` is set.
+    /// Counts the features of texts; or returns them if `hold` is set, to be counted by `add_held` or `finish`.
     #[pyo3(signature = (texts, rules, *, hold=false, threads=1))]
     fn add(
         &self,
@@ -78,14 +82,15 @@ impl DocumentCounter {
         rules.check(column)?;
         let rules = counted_by(rules);
         run(py, column.num_bytes, |cancel| {
-            let ranges = column.ranges(GRAIN_BYTES);
+            // Larger parts have longer groups of features.
+            let grain_bytes = match hold && threads == 1 {
+                true => HELD_BYTES,
+                false => GRAIN_BYTES,
+            };
+            let ranges = column.ranges(grain_bytes);
             let make_state = || {
-                let held = HeldPart::default();
-                (
-                    rules.extractor(Isa::best()).leaving_salt_out(),
-                    Pending::default(),
-                    held,
-                )
+                let extractor = rules.extractor(Isa::best()).leaving_salt_out();
+                (extractor, HeldBuilder::default())
             };
             let parts = map_ranges(
                 ranges.len(),
@@ -93,28 +98,46 @@ impl DocumentCounter {
                 threads,
                 cancel,
                 make_state,
-                |(extractor, pending, held), which| {
+                |(extractor, builder), which| {
                     for i in ranges[which.start].clone() {
                         let view = extractor.features(column.document(i));
-                        counter.take(view.features, pending);
-                        if hold {
-                            held.push(view);
+                        let is_new = counter.is_new(view.features);
+                        if hold || is_new {
+                            builder.push(view, is_new);
                         }
                     }
-                    counter.add(pending);
-                    held.take()
+                    let part = builder.take();
+                    match hold {
+                        true => Some(part),
+                        false => {
+                            counter.add(&part.documents);
+                            None
+                        }
+                    }
                 },
             )?;
-            Ok(hold.then(|| HeldFeatures::new(parts)))
+            let parts = parts.into_iter().flatten().collect();
+            Ok(hold.then(|| HeldFeatures { parts }))
         })
     }
 
-    /// The table of the counts. Nothing can be added afterwards.
-    #[pyo3(signature = (rules, *, threads=1))]
+    /// Counts the features of texts that will not be held until `finish`.
+    fn add_held(&self, py: Python<'_>, held: &HeldFeatures) -> Result<(), Failure> {
+        let counter = self.counter()?;
+        run(py, usize::MAX, |_| {
+            let parts = held.parts.iter();
+            parts.for_each(|part| counter.add(&part.documents));
+            Ok(())
+        })
+    }
+
+    /// The table of the counts, which include those of `held`; these are weighed. Nothing can be added afterwards.
+    #[pyo3(signature = (rules, *, held=Vec::new(), threads=1))]
     fn finish(
         &self,
         py: Python<'_>,
         rules: String,
+        held: Vec<Py<HeldFeatures>>,
         threads: usize,
     ) -> Result<WeightTable, Failure> {
         let counter = self
@@ -128,8 +151,10 @@ impl DocumentCounter {
                 "it is finished, or another thread still adds to it",
             )
         })?;
+        let parts = held.iter().flat_map(|one| &one.get().parts);
+        let documents: Vec<&ShardedDocuments> = parts.map(|part| &part.documents).collect();
         run(py, usize::MAX, |cancel| {
-            let counted = counter.finish(threads, cancel)?;
+            let counted = counter.finish(&documents, threads, cancel)?;
             let error = counted.error();
             let content = WeightFile {
                 rules,

@@ -95,7 +95,7 @@ mod _native {
     #[pymodule_export]
     use super::hamming_stream::StreamTables;
     #[pymodule_export]
-    use super::held_features::{HeldFeatures, sketch_held, weigh_held};
+    use super::held_features::{HeldFeatures, sketch_held};
     #[pymodule_export]
     use super::index::OnlineIndex;
     #[pymodule_export]

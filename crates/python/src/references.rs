@@ -9,7 +9,7 @@ use crate::array::Array;
 use crate::door::run;
 use crate::errors::Failure;
 use crate::features::{FeatureRules, GRAIN_BYTES};
-use crate::held_features::{HeldFeatures, Scratch};
+use crate::held_features::HeldFeatures;
 use crate::texts::Texts;
 use crate::verify::parse_measure;
 
@@ -220,7 +220,7 @@ impl RarestFeatures {
                 num_texts += part.num_texts();
             }
         }
-        let make_state = || (Scratch::default(), self.rarest.matcher());
+        let make_state = || self.rarest.matcher();
         run(py, usize::MAX, |cancel| {
             Ok(map_ranges(
                 parts.len(),
@@ -228,13 +228,12 @@ impl RarestFeatures {
                 threads,
                 cancel,
                 make_state,
-                |(scratch, matcher), which| {
+                |matcher, which| {
                     let mut pairs = Pairs::default();
                     let (first, part) = parts[which.start];
-                    for i in 0..part.num_texts() {
-                        let (features, weights) = part.features(i, scratch);
+                    part.for_each(|i, features, weights| {
                         pairs.add(&self.rarest, matcher, first + i, features, weights);
-                    }
+                    });
                     pairs
                 },
             )?)

@@ -59,12 +59,19 @@ class Counter:
         )
 
     def add(self, texts: _native.Texts, *, hold: bool = False, threads: int = 1) -> _native.HeldFeatures | None:
-        """Count the features of texts, and return them if `hold`. Safe from several threads at once."""
+        """Count the features of texts. If `hold`, return them instead, for :meth:`add_held` or :meth:`finish`.
+
+        Safe from several threads at once.
+        """
         return self._counter.add(texts, self._feature_rules, hold=hold, threads=threads)
 
-    def finish(self, *, threads: int = 1) -> Weights:
-        """Return the table. Nothing can be added afterwards."""
-        return Weights(self._counter.finish(self._rules, threads=threads))
+    def add_held(self, held: _native.HeldFeatures) -> None:
+        """Count the features of texts that will not be held until :meth:`finish`."""
+        self._counter.add_held(held)
+
+    def finish(self, *, held: Sequence[_native.HeldFeatures] = (), threads: int = 1) -> Weights:
+        """Count held features, weigh them, and return the table. Nothing can be added afterwards."""
+        return Weights(self._counter.finish(self._rules, held=held, threads=threads))
 
 
 def count_weights(

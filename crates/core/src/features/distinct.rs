@@ -10,19 +10,26 @@ pub(crate) struct Distinct {
 }
 
 const MIN_SLOTS: usize = 256;
+/// At first, at most a quarter of the slots are used, up to this number of slots.
 const MAX_FIRST_SLOTS: usize = 8192;
+/// Number of occurrences between checks whether the table has to grow.
+const ADDED_AT_ONCE: usize = 1024;
 
 impl Distinct {
     /// Replaces the contents by the distinct features of `occurrences`.
     pub(crate) fn collect(&mut self, occurrences: &[u64]) {
-        let wanted = (occurrences.len() * 2).next_power_of_two();
+        let wanted = (occurrences.len() * 4).next_power_of_two();
         self.slots.clear();
         self.slots
             .resize(wanted.clamp(MIN_SLOTS, MAX_FIRST_SLOTS), 0);
         self.features.clear();
         self.counts.clear();
-        for &feature in occurrences {
-            self.add(feature);
+        for some in occurrences.chunks(ADDED_AT_ONCE) {
+            let most = self.features.len() + some.len();
+            if most * 2 > self.slots.len() {
+                self.grow();
+            }
+            self.add(some);
         }
     }
 
@@ -53,26 +60,33 @@ impl Distinct {
         self.counts.truncate(num_kept);
     }
 
-    #[inline]
-    fn add(&mut self, feature: u64) {
-        let mask = self.slots.len() - 1;
-        let mut slot = feature as usize & mask;
-        loop {
-            match self.slots[slot] {
-                0 => break,
-                i if self.features[i as usize - 1] == feature => {
-                    self.counts[i as usize - 1] += 1;
-                    return;
+    /// Adds occurrences that fit in the table.
+    fn add(&mut self, occurrences: &[u64]) {
+        let mut len = self.features.len();
+        self.features.resize(len + occurrences.len(), 0);
+        self.counts.resize(len + occurrences.len(), 0);
+        let (features, counts) = (&mut self.features[..], &mut self.counts[..]);
+        let slots = &mut self.slots[..];
+        let mask = slots.len() - 1;
+        for &feature in occurrences {
+            // A free slot is that of the new feature. So nothing branches on whether a feature is new, which no
+            // processor predicts.
+            features[len] = feature;
+            let mut slot = feature as usize & mask;
+            let place = loop {
+                let stored = slots[slot] as usize;
+                let place = if stored == 0 { len } else { stored - 1 };
+                if features[place] == feature {
+                    break place;
                 }
-                _ => slot = (slot + 1) & mask,
-            }
+                slot = (slot + 1) & mask;
+            };
+            slots[slot] = place as u32 + 1;
+            counts[place] += 1;
+            len += usize::from(place == len);
         }
-        self.features.push(feature);
-        self.counts.push(1);
-        self.slots[slot] = self.features.len() as u32;
-        if self.features.len() * 2 > self.slots.len() {
-            self.grow();
-        }
+        self.features.truncate(len);
+        self.counts.truncate(len);
     }
 
     #[cold]
@@ -86,6 +100,45 @@ impl Distinct {
                 slot = (slot + 1) & (num_slots - 1);
             }
             self.slots[slot] = i as u32 + 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+    use crate::testing::Random;
+
+    #[test]
+    fn features_are_in_order_of_first_occurrence_however_many_there_are() {
+        let mut random = Random::new(11);
+        let mut distinct = Distinct::default();
+        for (num_occurrences, num_features) in
+            [(0, 1), (1, 1), (5000, 3), (5000, 5000), (90_000, 30_000)]
+        {
+            // Few lowest bits, so that features compete for slots; 0 is a feature too.
+            let occurrences: Vec<u64> = (0..num_occurrences)
+                .map(|_| random.next() % num_features * 64)
+                .collect();
+            let mut places: HashMap<u64, usize> = HashMap::new();
+            let (mut features, mut counts) = (Vec::new(), Vec::new());
+            for &feature in &occurrences {
+                let place = *places.entry(feature).or_insert(features.len());
+                if place == features.len() {
+                    features.push(feature);
+                    counts.push(0);
+                }
+                counts[place] += 1;
+            }
+            distinct.collect(&occurrences);
+            assert_eq!(distinct.features, features);
+            assert_eq!(distinct.counts, counts);
+            for (&feature, &place) in &places {
+                assert_eq!(distinct.place(feature), Some(place));
+            }
+            assert_eq!(distinct.place(1), None);
         }
     }
 }

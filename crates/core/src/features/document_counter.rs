@@ -1,29 +1,30 @@
 //! How many documents contain each feature?
 //!
 //! The count takes one pass, on any number of threads, with documents in any order: all additions commute, so the
-//! counts depend only on the documents. The highest bits of a feature select its shard, which has a sorted list of
-//! counts and a heap of features waiting to be counted.
+//! counts depend only on the documents. The highest bits of a feature select its shard, which has a table of counts and a
+//! list of features waiting to be counted. Documents held in memory are counted last, shard by shard, so that each table
+//! stays in a cache.
 //!
 //! Whether counts are exact or come from the count-min sketch depends only on the number of distinct features, which
 //! the order of documents does not change.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::mem::take;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::feature_filter::FeatureFilter;
-use super::feature_shard::{NUM_SHARDS, Shard, shard_of};
+use super::feature_shard::{NUM_SHARDS, Shard, shard_of, sort_features};
 use super::rarity::Rarity;
+use super::sharded_documents::ShardedDocuments;
 use super::weight_table::{CellPlan, Entries, WeightTable};
 use super::weights::{MAX_WEIGHT, digest};
 use crate::error::Error;
 use crate::parallel::map_ranges;
 
-/// Memory per counted feature: 12 bytes, up to 6 for a waiting one, up to 6 while a shard is sorted.
+/// Memory per counted feature: 12 bytes in a table of which at least half is used.
 const BYTES_A_FEATURE: u64 = 24;
-/// Bounds on the number of features that wait in a shard before they are merged: at most an eighth of the counted ones.
-const MIN_WAITING: (usize, usize) = (4096, 32_768);
 const CELL_BYTES: u64 = 4;
 const DEPTH: u32 = 4;
 /// Minimum memory for counting.
@@ -43,7 +44,6 @@ pub struct DocumentCounter {
     /// Which features are counted; all if `None`.
     filter: Option<FeatureFilter>,
     max_features: u64,
-    min_waiting: usize,
     /// The sketch of all shards; each shard has the columns of its highest byte.
     plan: CellPlan,
     num_documents: AtomicU64,
@@ -52,24 +52,6 @@ pub struct DocumentCounter {
     is_over: AtomicBool,
     /// The shard where the next thread starts to hand over, so that threads do not follow each other.
     turn: AtomicUsize,
-}
-
-/// Features of some documents, not yet added to a [`DocumentCounter`]; each thread has its own.
-#[derive(Debug)]
-pub struct Pending {
-    features: Vec<Vec<u64>>,
-    num_documents: u64,
-    num_incidences: u64,
-}
-
-impl Default for Pending {
-    fn default() -> Self {
-        Pending {
-            features: vec![Vec::new(); NUM_SHARDS],
-            num_documents: 0,
-            num_incidences: 0,
-        }
-    }
 }
 
 /// The weights computed by a [`DocumentCounter`].
@@ -122,14 +104,12 @@ impl DocumentCounter {
         }
         let half = memory_bytes / 2;
         let max_features = half / BYTES_A_FEATURE;
-        let waiting = (max_features / (8 * NUM_SHARDS as u64)) as usize;
         let width = half / (CELL_BYTES * u64::from(DEPTH) * NUM_SHARDS as u64);
         Ok(DocumentCounter {
             shards: (0..NUM_SHARDS).map(|_| Mutex::default()).collect(),
             documents: (0..NUM_SHARDS).map(|_| Mutex::default()).collect(),
             filter: None,
             max_features,
-            min_waiting: waiting.clamp(MIN_WAITING.0, MIN_WAITING.1),
             plan: CellPlan {
                 depth: DEPTH,
                 width: width * NUM_SHARDS as u64,
@@ -149,54 +129,52 @@ impl DocumentCounter {
         self
     }
 
-    /// Adds the distinct features of a document to `pending`, unless it has none or another document has the same set.
-    pub fn take(&self, features: &[u64], pending: &mut Pending) {
+    /// Returns whether the features of a document are to be counted: it has some, and no earlier document has the same
+    /// set.
+    pub fn is_new(&self, features: &[u64]) -> bool {
         if features.is_empty() {
-            return;
+            return false;
         }
         let digest = digest(features, &[]);
         if !locked(&self.documents[shard_of(digest[0])]).insert(digest) {
-            return;
+            return false;
         }
-        pending.num_documents += 1;
-        pending.num_incidences += features.len() as u64;
-        for &feature in features {
-            if self
-                .filter
-                .as_ref()
-                .is_none_or(|filter| filter.may_hold(feature))
-            {
-                pending.features[shard_of(feature)].push(feature);
-            }
-        }
+        self.num_documents.fetch_add(1, Ordering::Relaxed);
+        self.num_incidences
+            .fetch_add(features.len() as u64, Ordering::Relaxed);
+        true
     }
 
-    /// Counts the pending features. Cost: about 20 ns per feature.
-    pub fn add(&self, pending: &mut Pending) {
-        self.num_documents
-            .fetch_add(take(&mut pending.num_documents), Ordering::Relaxed);
-        self.num_incidences
-            .fetch_add(take(&mut pending.num_incidences), Ordering::Relaxed);
+    /// Counts the features of documents that were new. Cost: about 10 ns per feature.
+    pub fn add(&self, documents: &ShardedDocuments) {
         let first = self.turn.fetch_add(NUM_SHARDS / 2 + 1, Ordering::Relaxed);
         for i in 0..NUM_SHARDS {
             let i = (first + i) % NUM_SHARDS;
-            let features = &mut pending.features[i];
+            let features = &*self.counted(documents.new_features(i));
             if features.is_empty() {
                 continue;
             }
             let mut shard = locked(&self.shards[i]);
             if shard.is_over() {
                 shard.count_cells(self.plan, i, features);
-            } else if shard.wait(features, self.min_waiting) {
-                self.sort_in(i, &mut shard);
+            } else if shard.wait(features) {
+                let num_new = shard.count_waiting();
+                self.add_new(i, &mut shard, num_new);
             }
-            features.clear();
         }
     }
 
-    /// Merges the waiting features, and switches to the sketch if there are too many features.
-    fn sort_in(&self, which: usize, shard: &mut Shard) {
-        let num_new = shard.sort_in();
+    /// Returns those of some features that are counted.
+    fn counted<'a>(&self, features: &'a [u64]) -> Cow<'a, [u64]> {
+        let Some(filter) = &self.filter else {
+            return Cow::Borrowed(features);
+        };
+        let counted = features.iter().filter(|&&feature| filter.may_hold(feature));
+        Cow::Owned(counted.copied().collect())
+    }
+
+    /// Adds to the number of features, and switches to the sketch if there are too many.
+    fn add_new(&self, which: usize, shard: &mut Shard, num_new: u64) {
         let num_features = self.num_features.fetch_add(num_new, Ordering::Relaxed) + num_new;
         // The number of features only grows, so the final state does not depend on the order of documents.
         if num_features > self.max_features {
@@ -207,11 +185,17 @@ impl DocumentCounter {
         }
     }
 
-    /// Converts counts to weights.
+    /// Counts the documents held in memory, which were not added before; converts counts to weights, and stores the
+    /// weights of the features of those documents. Cost: about 10 ns per feature of theirs.
     ///
     /// # Errors
     /// Returns [`Error::Canceled`] if `cancel` was set.
-    pub fn finish(self, threads: usize, cancel: &AtomicBool) -> Result<Counted, Error> {
+    pub fn finish(
+        self,
+        held: &[&ShardedDocuments],
+        threads: usize,
+        cancel: &AtomicBool,
+    ) -> Result<Counted, Error> {
         let each = |work: &(dyn Fn(usize, &mut Shard) + Sync)| {
             map_ranges(
                 NUM_SHARDS,
@@ -226,7 +210,17 @@ impl DocumentCounter {
         };
         each(&|which, shard| {
             if !shard.is_over() {
-                self.sort_in(which, shard);
+                let num_new = shard.count_waiting();
+                self.add_new(which, shard, num_new);
+            }
+            for documents in held {
+                let features = &*self.counted(documents.new_features(which));
+                if shard.is_over() {
+                    shard.count_cells(self.plan, which, features);
+                } else {
+                    let num_new = shard.count(features);
+                    self.add_new(which, shard, num_new);
+                }
             }
         })?;
         let num_documents = self.num_documents.load(Ordering::Relaxed);
@@ -239,9 +233,18 @@ impl DocumentCounter {
                         shard.go_over(self.plan, which);
                     }
                 })?;
-                self.cell_weights(&rarity)
+                let cells = self.cell_weights(&rarity);
+                each(&|which, _| {
+                    for documents in held {
+                        documents.weigh(which, |feature| self.plan.weight(&cells, feature));
+                    }
+                })?;
+                Entries::Cells {
+                    plan: self.plan,
+                    weights: cells,
+                }
             }
-            false => self.listed_weights(&rarity, threads, cancel)?,
+            false => self.listed_weights(&rarity, held, threads, cancel)?,
         };
         Ok(Counted {
             num_documents,
@@ -254,23 +257,29 @@ impl DocumentCounter {
     fn listed_weights(
         &self,
         rarity: &Rarity,
+        held: &[&ShardedDocuments],
         threads: usize,
         cancel: &AtomicBool,
     ) -> Result<Entries, Error> {
-        let listed_of = |shard: Shard| {
-            let counted = shard.features.into_iter().zip(shard.counts);
-            let weighed =
-                counted.map(|(feature, count)| (feature, rarity.weight(u64::from(count))));
-            let listed = weighed.filter(|&(_, weight)| weight < MAX_WEIGHT);
-            listed.unzip::<u64, u8, Vec<_>, Vec<_>>()
-        };
         let parts = map_ranges(
             NUM_SHARDS,
             1,
             threads,
             cancel,
             || (),
-            |(), which| listed_of(take(&mut *locked(&self.shards[which.start]))),
+            |(), which| {
+                let which = which.start;
+                let weighed = take(&mut *locked(&self.shards[which])).weighed(rarity);
+                let weight_of = |feature| weighed.get(feature).unwrap_or(MAX_WEIGHT);
+                for documents in held {
+                    documents.weigh(which, weight_of);
+                }
+                let listed = weighed.iter().filter(|&(_, weight)| weight < MAX_WEIGHT);
+                let mut features: Vec<u64> = listed.map(|(feature, _)| feature).collect();
+                sort_features(&mut features);
+                let weights: Vec<u8> = features.iter().map(|&feature| weight_of(feature)).collect();
+                (features, weights)
+            },
         )?;
         let (mut features, mut weights) = (Vec::new(), Vec::new());
         for (some, theirs) in parts {
@@ -280,7 +289,7 @@ impl DocumentCounter {
         Ok(Entries::Listed { features, weights })
     }
 
-    fn cell_weights(&self, rarity: &Rarity) -> Entries {
+    fn cell_weights(&self, rarity: &Rarity) -> Vec<u8> {
         let plan = self.plan;
         let mut weights = vec![0; plan.num_cells() as usize];
         let width = (plan.width / NUM_SHARDS as u64) as usize;
@@ -293,7 +302,7 @@ impl DocumentCounter {
                 }
             }
         }
-        Entries::Cells { plan, weights }
+        weights
     }
 }
 
@@ -306,6 +315,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use std::collections::HashMap;
 
+    use super::super::sharded_documents::ShardedBuilder;
     use super::*;
     use crate::isa::Isa;
     use crate::testing::Random;
@@ -326,16 +336,60 @@ mod tests {
         (0..num_documents).map(|_| document()).collect()
     }
 
+    fn sharded(counter: &DocumentCounter, documents: &[Vec<u64>]) -> ShardedDocuments {
+        let mut builder = ShardedBuilder::default();
+        for document in documents {
+            builder.push(document, counter.is_new(document));
+        }
+        builder.take()
+    }
+
     fn counted(documents: &[Vec<u64>], memory_bytes: u64, batch: usize) -> Counted {
         let counter = DocumentCounter::new(memory_bytes).unwrap();
-        let mut pending = Pending::default();
         for documents in documents.chunks(batch) {
-            for document in documents {
-                counter.take(document, &mut pending);
-            }
-            counter.add(&mut pending);
+            counter.add(&sharded(&counter, documents));
         }
-        counter.finish(2, &AtomicBool::new(false)).unwrap()
+        counter.finish(&[], 2, &AtomicBool::new(false)).unwrap()
+    }
+
+    #[test]
+    fn held_documents_count_as_others_and_get_the_weights_of_the_table() {
+        let mut documents = documents(3000);
+        // Feature 0, short, empty and repeated documents.
+        documents[3].push(0);
+        documents.push(Vec::new());
+        documents.extend_from_within(100..200);
+        let mut random = Random::new(7);
+        let mut large = documents.clone();
+        for document in &mut large {
+            document.extend((0..200).map(|_| random.next()));
+        }
+        for (documents, memory_bytes) in [(documents, MEMORY), (large, MIN_MEMORY_BYTES)] {
+            let wanted = counted(&documents, memory_bytes, 100);
+            let counter = DocumentCounter::new(memory_bytes).unwrap();
+            let (added, held) = documents.split_at(1000);
+            counter.add(&sharded(&counter, added));
+            let held: Vec<_> = held
+                .chunks(700)
+                .map(|some| sharded(&counter, some))
+                .collect();
+            let (all, cancel) = (held.iter().collect::<Vec<_>>(), AtomicBool::new(false));
+            let found = counter.finish(&all, 2, &cancel).unwrap();
+            assert_eq!(found.num_features, wanted.num_features);
+            assert_eq!(found.num_documents, wanted.num_documents);
+            assert_eq!(found.entries, wanted.entries);
+            let table = found.into_table().unwrap();
+            let mut documents = documents[1000..].iter();
+            let mut weights = Vec::new();
+            for some in &held {
+                some.for_each(|_, features, found| {
+                    assert_eq!(features, documents.next().unwrap());
+                    table.weigh(features, Isa::best(), &mut weights);
+                    assert_eq!(found, weights);
+                });
+            }
+            assert!(documents.next().is_none());
+        }
     }
 
     #[test]

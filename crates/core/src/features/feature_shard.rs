@@ -2,6 +2,8 @@
 
 use std::mem::take;
 
+use super::feature_table::FeatureTable;
+use super::rarity::Rarity;
 use super::weight_table::CellPlan;
 
 const SHARD_BITS: u32 = 8;
@@ -9,6 +11,8 @@ const SHARD_BITS: u32 = 8;
 pub(super) const NUM_SHARDS: usize = 1 << SHARD_BITS;
 /// Number of features below which they are sorted by comparisons.
 const LEAST_BY_DIGITS: usize = 512;
+/// Number of waiting features that are counted together.
+const MIN_WAITING: usize = 4096;
 
 /// Returns the shard of a hash: its highest bits, so that consecutive shards hold ascending features.
 #[inline(always)]
@@ -16,11 +20,10 @@ pub(super) fn shard_of(hash: u64) -> usize {
     (hash >> (64 - SHARD_BITS)) as usize
 }
 
-/// A sorted list of counts and a heap of waiting features, or the cells of a sketch.
+/// Counts of features and features that wait to be counted, or the cells of a sketch.
 #[derive(Debug, Default)]
 pub(super) struct Shard {
-    pub(super) features: Vec<u64>,
-    pub(super) counts: Vec<u32>,
+    counts: FeatureTable<u32>,
     waiting: Vec<u64>,
     /// Counts of the sketch, once there are too many features.
     pub(super) cells: Vec<u32>,
@@ -32,63 +35,38 @@ impl Shard {
         !self.cells.is_empty()
     }
 
-    /// Adds waiting features; returns whether there are at least `min_waiting`, so that they should be merged.
-    pub(super) fn wait(&mut self, features: &[u64], min_waiting: usize) -> bool {
+    /// Adds waiting features; returns whether there are enough that they should be counted.
+    ///
+    /// Counted together, they find the table in a cache.
+    pub(super) fn wait(&mut self, features: &[u64]) -> bool {
         self.waiting.extend_from_slice(features);
-        self.waiting.len() >= min_waiting.max(self.features.len() / 2)
+        self.waiting.len() >= MIN_WAITING
     }
 
-    /// Merges the waiting features; returns how many features are new.
-    pub(super) fn sort_in(&mut self) -> u64 {
-        if self.waiting.is_empty() {
-            return 0;
-        }
-        let mut waiting = take(&mut self.waiting);
-        sort_features(&mut waiting);
-        let num_before = self.features.len();
-        let mut features = Vec::with_capacity(num_before + waiting.len());
-        let mut counts = Vec::with_capacity(num_before + waiting.len());
-        let mut old = 0;
-        let mut new = 0;
-        while new < waiting.len() {
-            let feature = waiting[new];
-            let run = waiting[new..]
-                .iter()
-                .take_while(|&&other| other == feature)
-                .count();
-            new += run;
-            while old < num_before && self.features[old] < feature {
-                features.push(self.features[old]);
-                counts.push(self.counts[old]);
-                old += 1;
-            }
-            let mut count = u32::try_from(run).unwrap_or(u32::MAX);
-            if old < num_before && self.features[old] == feature {
-                count = count.saturating_add(self.counts[old]);
-                old += 1;
-            }
-            features.push(feature);
-            counts.push(count);
-        }
-        features.extend_from_slice(&self.features[old..]);
-        counts.extend_from_slice(&self.counts[old..]);
-        features.shrink_to_fit();
-        counts.shrink_to_fit();
-        self.features = features;
-        self.counts = counts;
-        (self.features.len() - num_before) as u64
+    /// Counts the waiting features; returns how many features are new.
+    pub(super) fn count_waiting(&mut self) -> u64 {
+        let num_new = self.counts.add(&self.waiting);
+        self.waiting.clear();
+        num_new
+    }
+
+    /// Counts features in addition to the waiting ones; returns how many features are new.
+    pub(super) fn count(&mut self, features: &[u64]) -> u64 {
+        self.counts.add(features)
+    }
+
+    /// Returns the weight of each counted feature.
+    pub(super) fn weighed(self, rarity: &Rarity) -> FeatureTable<u8> {
+        self.counts.map(|count| rarity.weight(u64::from(count)))
     }
 
     /// Switches to counting in the cells of a sketch. `plan` is that of all shards, `which` the number of this shard.
     pub(super) fn go_over(&mut self, plan: CellPlan, which: usize) {
         let Shard {
-            features,
-            counts,
-            waiting,
-            ..
+            counts, waiting, ..
         } = take(self);
         self.cells = vec![0; plan.num_cells() as usize / NUM_SHARDS];
-        for (&feature, &count) in features.iter().zip(&counts) {
+        for (feature, count) in counts.iter() {
             self.count_in_cells(plan, which, feature, count);
         }
         self.count_cells(plan, which, &waiting);
@@ -112,7 +90,7 @@ impl Shard {
 
 /// Sorts the features of one shard: by the two bytes below the highest one, which distribute hashes evenly, then by the
 /// rest.
-fn sort_features(features: &mut Vec<u64>) {
+pub(super) fn sort_features(features: &mut Vec<u64>) {
     if features.len() < LEAST_BY_DIGITS {
         return features.sort_unstable();
     }

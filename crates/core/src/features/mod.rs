@@ -7,11 +7,13 @@ mod document_counter;
 mod feature_filter;
 mod feature_hash;
 mod feature_shard;
+mod feature_table;
 mod lexicon;
 mod package_features;
 mod rarity;
 #[cfg(test)]
 mod rule_tests;
+mod sharded_documents;
 mod shingle;
 mod stop_filter;
 #[cfg(test)]
@@ -31,12 +33,13 @@ use crate::hash::{mix64, xxh3_64_with_seed};
 use crate::isa::Isa;
 use crate::text::{self, Cutter, Document, Preparer, Spans, TextRules, Tokens};
 use distinct::Distinct;
-pub use document_counter::{Counted, DocumentCounter, Pending};
+pub use document_counter::{Counted, DocumentCounter};
 pub use feature_filter::FeatureFilter;
 use feature_hash::JoinedTokens;
 pub use feature_hash::{FeatureHash, multiplicative_hash};
 pub use lexicon::{UNLISTED_WEIGHT, term_feature};
 pub use rarity::{Rarity, log_count_idf_weight};
+pub use sharded_documents::{ShardedBuilder, ShardedDocuments};
 use shingle::shingle;
 use stop_filter::StopFilter;
 pub use text_digest::TextDigester;

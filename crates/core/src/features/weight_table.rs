@@ -61,6 +61,14 @@ impl CellPlan {
         let mixed = mix64(feature ^ (u64::from(row) + 1).wrapping_mul(GOLDEN));
         high_product(feature & 0xFF << 56 | mixed >> 8, self.width)
     }
+
+    /// Returns the weight of a feature from the weights of the cells.
+    #[inline(always)]
+    pub fn weight(&self, cells: &[u8], feature: u64) -> u8 {
+        // A cell may count too much, but never too little: the rarest reading is the best.
+        let read = (0..self.depth).map(|row| cells[self.cell(feature, row)]);
+        read.max().unwrap_or(0)
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -90,16 +98,8 @@ struct Buckets {
     num_features: usize,
 }
 
-/// Number of parts of a table, each of which fits in a cache.
-const NUM_PARTS: usize = 64;
-/// Number of features that are processed at a time, if they are processed in blocks.
-const WEIGHED_AT_ONCE: usize = 4096;
-
-/// Returns the part of a table in which a search for a feature starts: parts are in the order of buckets.
-#[inline(always)]
-fn part_of(feature: u64) -> usize {
-    high_product(feature.wrapping_mul(GOLDEN), NUM_PARTS as u64) as usize
-}
+/// Number of features that are hashed at a time.
+const HASHED_AT_ONCE: usize = 4096;
 
 /// Number of features between the prefetch of a cache line and its lookup.
 const FEATURES_AHEAD: usize = 32;
@@ -167,10 +167,7 @@ impl WeightTable {
     pub fn listed(&self, feature: u64) -> Option<u8> {
         match &self.content {
             Content::Listed(buckets) => buckets.find(feature),
-            // A cell may count too much, but never too little: the rarest reading is the best.
-            Content::Cells(plan, cells) => (0..plan.depth)
-                .map(|row| cells[plan.cell(feature, row)])
-                .max(),
+            Content::Cells(plan, cells) => Some(plan.weight(cells, feature)),
         }
     }
 
@@ -190,51 +187,6 @@ impl WeightTable {
                 weights,
             ),
         }
-    }
-
-    /// Returns the weights of the features of each list. Cost: about 10 ns per feature, regardless of the size of the
-    /// table.
-    ///
-    /// Features are processed in the order of their buckets, so that each part of the table is in a cache while it is
-    /// read.
-    ///
-    /// # Panics
-    /// Panics if there are 2^32 features or more.
-    pub fn weigh_many(&self, lists: &[&[u64]], isa: Isa) -> Vec<Vec<u8>> {
-        let mut starts = [0usize; NUM_PARTS + 1];
-        for &list in lists {
-            for &feature in list {
-                starts[part_of(feature) + 1] += 1;
-            }
-        }
-        for part in 0..NUM_PARTS {
-            starts[part + 1] += starts[part];
-        }
-        let total = starts[NUM_PARTS];
-        assert!(u32::try_from(total).is_ok(), "{total} features");
-        let (mut features, mut places) = (vec![0u64; total], vec![0u32; total]);
-        let mut place = 0;
-        for &list in lists {
-            for &feature in list {
-                let next = &mut starts[part_of(feature)];
-                features[*next] = feature;
-                places[*next] = place;
-                *next += 1;
-                place += 1;
-            }
-        }
-        let mut found = vec![0u8; total];
-        let mut weights = Vec::new();
-        let blocks = features.chunks(WEIGHED_AT_ONCE);
-        for (features, places) in blocks.zip(places.chunks(WEIGHED_AT_ONCE)) {
-            self.weigh(features, isa, &mut weights);
-            for (&place, &weight) in places.iter().zip(&weights) {
-                found[place as usize] = weight as u8;
-            }
-        }
-        let mut rest = &found[..];
-        let mut take = |list: &&[u64]| rest.split_off(..list.len()).unwrap_or_default().to_vec();
-        lists.iter().map(&mut take).collect()
     }
 
     /// Returns the contents, with features ascending.
@@ -283,8 +235,8 @@ pub fn table_id(rules: &[u8], default_weight: u8, entries: &Entries) -> u128 {
     match entries {
         Entries::Listed { features, weights } => {
             hasher.update(&[0]);
-            let mut bytes = Vec::with_capacity(8 * WEIGHED_AT_ONCE);
-            for features in features.chunks(WEIGHED_AT_ONCE) {
+            let mut bytes = Vec::with_capacity(8 * HASHED_AT_ONCE);
+            for features in features.chunks(HASHED_AT_ONCE) {
                 bytes.clear();
                 bytes.extend(features.iter().flat_map(|feature| feature.to_le_bytes()));
                 hasher.update(&bytes);
@@ -436,7 +388,7 @@ fn look_up(
 
 /// Returns the high half of the product, which maps a hash to `0..end`.
 #[inline(always)]
-fn high_product(hash: u64, end: u64) -> u64 {
+pub(super) fn high_product(hash: u64, end: u64) -> u64 {
     ((u128::from(hash) * u128::from(end)) >> 64) as u64
 }
 
@@ -467,15 +419,6 @@ mod tests {
                     let wanted = if i < num_listed { weights[i] } else { 15 };
                     assert_eq!(weight, u32::from(wanted), "{} {i}", isa.name());
                 }
-                // Lists together give the same weights as separately.
-                let lists = [&asked[..7], &[], &asked[7..]];
-                let many = table.weigh_many(&lists, isa);
-                assert_eq!(
-                    lists.map(<[u64]>::len).to_vec(),
-                    many.iter().map(Vec::len).collect::<Vec<_>>()
-                );
-                let many: Vec<u32> = many.concat().into_iter().map(u32::from).collect();
-                assert_eq!(many, found, "{}", isa.name());
             }
         }
     }

@@ -11,11 +11,11 @@ pub(super) const MAX_BITMAP_SLOTS: usize = 512;
 /// Number of features whose hits are collected before they are applied.
 const BLOCK_LEN: usize = 512;
 
-/// Maximum number of slots whose values, truncated to 16 bits, fit in four registers.
+/// Maximum number of slots whose values, truncated to 8 bits, fit in two registers.
 const MAX_TABLE_SLOTS: usize = 128;
 
 /// Number of features that are looked up before the table is read again.
-const TABLE_BLOCK_LEN: usize = 64;
+const TABLE_BLOCK_LEN: usize = 128;
 
 /// See `minhash_classical::least_hash`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi1,bmi2,popcnt")]
@@ -44,28 +44,33 @@ pub(super) fn expand_all(features: &[u64], weights: &[u32], block: &mut Vec<u64>
     let total: usize = weights.iter().map(|&weight| weight as usize).sum();
     let end = block.len() + total;
     let mut at = block.len();
-    // Eight copies are written at once, regardless of the weight.
-    block.resize(end + 8, 0);
+    // Sixteen copies are written at once, regardless of the weight, so that most weights take the same path.
+    block.resize(end + 16, 0);
     let [first, second] = MIX_MULTIPLIERS.map(|multiplier| _mm512_set1_epi64(multiplier as i64));
     let step = |copies: u64| _mm512_set1_epi64(copies.wrapping_mul(EXPANSION_STEP) as i64);
     let lanes = _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7);
     let steps = _mm512_mullo_epi64(lanes, step(1));
+    // The mix ends in a fold, and two folds cancel each other.
+    let mixed = |copies: __m512i| {
+        let x = _mm512_xor_si512(copies, _mm512_srli_epi64::<33>(copies));
+        let x = _mm512_mullo_epi64(x, first);
+        let x = _mm512_xor_si512(x, _mm512_srli_epi64::<33>(x));
+        _mm512_mullo_epi64(x, second)
+    };
     for (&feature, &weight) in features.iter().zip(weights) {
         let mut copies = _mm512_add_epi64(_mm512_set1_epi64(feature as i64), steps);
-        let mut left = weight as usize;
         let start = at;
-        while left > 0 {
-            // The mix ends in a fold, and two folds cancel each other.
-            let x = _mm512_xor_si512(copies, _mm512_srli_epi64::<33>(copies));
-            let x = _mm512_mullo_epi64(x, first);
-            let x = _mm512_xor_si512(x, _mm512_srli_epi64::<33>(x));
-            let x = _mm512_mullo_epi64(x, second);
-            let out: &mut [u64; 8] = block[at..].first_chunk_mut().expect("room for eight");
-            // SAFETY: the array has the 64 written bytes; no alignment is required.
-            unsafe { _mm512_storeu_si512(out.as_mut_ptr().cast(), x) };
-            at += left.min(8);
-            left = left.saturating_sub(8);
-            copies = _mm512_add_epi64(copies, step(8));
+        at += weight as usize;
+        for from in (start..at).step_by(16) {
+            let next = _mm512_add_epi64(copies, step(8));
+            let out: &mut [u64; 16] = block[from..].first_chunk_mut().expect("room for 16");
+            let (low, high) = out.split_at_mut(8);
+            // SAFETY: both halves have the 64 written bytes; no alignment is required.
+            unsafe {
+                _mm512_storeu_si512(low.as_mut_ptr().cast(), mixed(copies));
+                _mm512_storeu_si512(high.as_mut_ptr().cast(), mixed(next));
+            }
+            copies = _mm512_add_epi64(next, step(8));
         }
         if weight > 0 {
             // The first copy is the feature itself.
@@ -107,33 +112,34 @@ pub(super) fn compete(block: &[u64], key: u64, round: u32, slots: &mut [u64]) ->
 }
 
 /// Does what [`compete`] does, in round 0 for few slots: in a long list, most features are above the value of their
-/// slot, which the high 16 bits show without reading the slot.
+/// slot, which the high 8 bits show without reading the slot.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi1,bmi2,popcnt")]
 fn compete_by_table(block: &[u64], key: u64, slots: &mut [u64]) -> u32 {
     let key = _mm512_set1_epi64(key as i64);
     let num_slots = _mm512_set1_epi64(slots.len() as i64);
-    let (half, low_bits) = (_mm512_set1_epi64(64), _mm512_set1_epi64(0xFFFF));
-    let mut bounds = [u16::MAX; MAX_TABLE_SLOTS];
+    let (low_byte, place_bits) = (_mm512_set1_epi64(0xFF), _mm512_set1_epi64(56));
+    let mut bounds = [u8::MAX; MAX_TABLE_SLOTS];
     for (bound, &slot) in bounds.iter_mut().zip(&*slots) {
-        *bound = (slot >> 16) as u16;
+        *bound = (slot >> 24) as u8;
     }
+    let num_unfilled =
+        |slots: &[u64]| slots.iter().filter(|&&slot| slot == u64::MAX).count() as u32;
+    let before = num_unfilled(slots);
     let mut hits = [0u64; TABLE_BLOCK_LEN + 8];
-    let mut num_filled = 0;
     for features in block.chunks(TABLE_BLOCK_LEN) {
-        // SAFETY: each of the four arrays has the 64 loaded bytes; no alignment is required.
-        let table = [0, 32, 64, 96]
-            .map(|at| unsafe { _mm512_loadu_si512(bounds[at..at + 32].as_ptr().cast()) });
+        // SAFETY: each of the two arrays has the 64 loaded bytes; no alignment is required.
+        let [low, high] =
+            [0, 64].map(|at| unsafe { _mm512_loadu_si512(bounds[at..at + 64].as_ptr().cast()) });
         let mut num_hits = 0;
         for folded in features.as_chunks::<8>().0 {
             // SAFETY: as above.
             let folded = unsafe { _mm512_loadu_si512(folded.as_ptr().cast()) };
             let entry = entries(folded, key, num_slots);
-            let slot = _mm512_srli_epi64::<32>(entry);
-            let low = _mm512_permutex2var_epi16(table[0], slot, table[1]);
-            let high = _mm512_permutex2var_epi16(table[2], slot, table[3]);
-            let bound = _mm512_mask_mov_epi64(low, _mm512_test_epi64_mask(slot, half), high);
-            let bound = _mm512_and_si512(bound, low_bits);
-            let value = _mm512_and_si512(_mm512_srli_epi64::<16>(entry), low_bits);
+            // Word slot / 8 of the bounds, of which byte slot modulo 8 is the bound.
+            let word = _mm512_permutex2var_epi64(low, _mm512_srli_epi64::<35>(entry), high);
+            let place = _mm512_and_si512(_mm512_srli_epi64::<29>(entry), place_bits);
+            let bound = _mm512_and_si512(_mm512_srlv_epi64(word, place), low_byte);
+            let value = _mm512_and_si512(_mm512_srli_epi64::<24>(entry), low_byte);
             let is_hit = _mm512_cmple_epu64_mask(value, bound);
             let hit = _mm512_maskz_compress_epi64(is_hit, entry);
             // SAFETY: at most TABLE_BLOCK_LEN hits precede the 8 words written here.
@@ -143,12 +149,11 @@ fn compete_by_table(block: &[u64], key: u64, slots: &mut [u64]) -> u32 {
         for &entry in &hits[..num_hits] {
             let at = (entry >> 32) as usize;
             let slot = &mut slots[at];
-            num_filled += u32::from(*slot == u64::MAX);
             *slot = (*slot).min(entry & u64::from(u32::MAX));
-            bounds[at % MAX_TABLE_SLOTS] = (*slot >> 16) as u16;
+            bounds[at % MAX_TABLE_SLOTS] = (*slot >> 24) as u8;
         }
     }
-    num_filled
+    before - num_unfilled(slots)
 }
 
 /// Fills the slots in rounds `1..slots.len()`, of which there are at most [`MAX_BITMAP_SLOTS`].

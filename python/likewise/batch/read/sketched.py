@@ -16,7 +16,6 @@ from likewise.batch.budget.room import MOST_HELD_BYTES
 from likewise.io.source.source import Piece, Source
 from likewise.recipe.methods import MinHash
 from likewise.recipe.recipe import Recipe
-from likewise.recipe.weights import Weights
 
 _NO_TEXTS = _native.Texts.from_list([])
 # Approximate bytes of a document's columns in addition to its features.
@@ -130,18 +129,19 @@ class HeldDocuments:
         lengths = np.asarray(piece.texts.lengths()) if self._needs_lengths else None
         return HeldPiece(dataclasses.replace(piece, texts=_NO_TEXTS), features, lengths)
 
-    def add(self, source: int, job: int, pieces: Sequence[HeldPiece | SketchedPiece]) -> None:
-        """Hold all pieces of a job, identified by source number and job number, if there is memory left."""
+    def add(self, source: int, job: int, pieces: Sequence[HeldPiece | SketchedPiece]) -> bool:
+        """Hold all pieces of a job, identified by source number and job number; return False if memory is short."""
         num_bytes = sum(one.num_bytes for one in pieces)
         with self._lock:
-            if self._num_bytes + num_bytes <= self._most_bytes:
+            has_room = self._num_bytes + num_bytes <= self._most_bytes
+            if has_room:
                 self._num_bytes += num_bytes
                 self._jobs[source, job] = pieces
+        return has_room
 
-    def weigh(self, table: Weights, *, threads: int) -> None:
-        """Apply the counted weights to all held features."""
-        held = [one.features for pieces in self._jobs.values() for one in pieces if isinstance(one, HeldPiece)]
-        _native.weigh_held(held, table.native, threads=threads)
+    def features(self) -> list[_native.HeldFeatures]:
+        """Return all held features."""
+        return [one.features for pieces in self._jobs.values() for one in pieces if isinstance(one, HeldPiece)]
 
     def take(self, source: int, job: int) -> Sequence[HeldPiece | SketchedPiece] | None:
         """Return the pieces of a job and, unless they are kept, release them; None if they were not held."""

@@ -14,7 +14,7 @@ from likewise.batch.budget.timing import Timing
 from likewise.batch.read import ingest
 from likewise.batch.read.priority import keep_needs
 from likewise.batch.read.resume import PART_BYTES
-from likewise.batch.read.sketched import HeldDocuments
+from likewise.batch.read.sketched import HeldDocuments, HeldPiece
 from likewise.errors import InvalidInput, LikewiseError
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.source.bad_rows import NO_LIMIT, BadRowLimit, BadRowTally
@@ -180,9 +180,7 @@ def count_sources(
     if max_bad_rows is not NO_LIMIT and (told := tally.finish()) is not None:
         progress(Warned(told))
     with timing.wall("weighing"):
-        table = counter.finish(threads=threads)
-        if held is not None:
-            held.weigh(table, threads=threads)
+        table = counter.finish(held=[] if held is None else held.features(), threads=threads)
     # With few documents, the table may not be used.
     for doubt in doubts_of(table) if not _are_few(recipe, table) else []:
         progress(Warned(doubt))
@@ -264,7 +262,7 @@ def _count(
     held: HeldDocuments | None,
     place: tuple[int, int],
 ) -> None:
-    pieces = []
+    pieces: list[HeldPiece] = []
     for piece in job.read():
         if piece.bad_rows and on_error == "fail":
             bad = piece.bad_rows[0]
@@ -278,8 +276,9 @@ def _count(
             counter.add(piece.texts, threads=threads)
         elif (features := counter.add(piece.texts, hold=True, threads=threads)) is not None:
             pieces.append(held.piece(piece, features))
-    if held is not None:
-        held.add(*place, pieces)
+    if isinstance(counter, Counter) and (held is None or not held.add(*place, pieces)):
+        for one in pieces:
+            counter.add_held(one.features)
 
 
 def weighed_files(
