@@ -139,7 +139,7 @@ class HeldDocuments:
                 self._jobs[source, job] = pieces
         return has_room
 
-    def features(self) -> list[_native.HeldFeatures]:
+    def all_features(self) -> list[_native.HeldFeatures]:
         """Return all held features."""
         return [one.features for pieces in self._jobs.values() for one in pieces if isinstance(one, HeldPiece)]
 

@@ -180,7 +180,7 @@ def count_sources(
     if max_bad_rows is not NO_LIMIT and (told := tally.finish()) is not None:
         progress(Warned(told))
     with timing.wall("weighing"):
-        table = counter.finish(held=[] if held is None else held.features(), threads=threads)
+        table = counter.finish(held=[] if held is None else held.all_features(), threads=threads)
     # With few documents, the table may not be used.
     for doubt in doubts_of(table) if not _are_few(recipe, table) else []:
         progress(Warned(doubt))
