@@ -171,7 +171,7 @@ fn from_arrow(rules: &Rules, table: &StructArray) -> Result<Vec<MovedDocument>, 
     let column = |name: &str| {
         batch
             .column_by_name(name)
-            .map_or_else(|| batch.column(0), |found| found)
+            .unwrap_or_else(|| batch.column(0))
     };
     let ids = column("doc_id").as_string::<i32>();
     let int = |name: &str| column(name).as_primitive::<Int64Type>();
@@ -353,7 +353,7 @@ impl MovedDocuments {
     }
 
     /// The documents from a row on.
-    fn from_row(&self, row: u32) -> Self {
+    fn rest_from(&self, row: u32) -> Self {
         let begin = self.all.partition_point(|document| document.row < row);
         MovedDocuments {
             rules: self.rules,

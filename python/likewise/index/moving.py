@@ -146,7 +146,7 @@ def _fill(source: Source, destination: _Destination) -> Moved:
         kept = destination.kept(documents)
         num += len(kept)
         checksum = kept.checksum(checksum)
-        rest = kept.from_row(num_done)
+        rest = kept.rest_from(num_done)
         if len(rest):
             destination.add(rest)
     if checksum_of(destination.written(num)) != (num, checksum):

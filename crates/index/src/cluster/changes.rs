@@ -7,13 +7,16 @@ use crate::cluster::names::{Name, REFERENCE_BYTES};
 use crate::cluster::record::Reference;
 use crate::error::Error;
 
+/// Values by field; nothing of those deleted.
+type Fields<'c> = HashMap<&'c [u8], Option<&'c [u8]>>;
+
 /// Changes that operations below the low mark made in a partition, and that are not in its strings yet.
 #[derive(Default)]
 pub struct Changes<'c> {
     /// Entries by name: whether one enters or leaves, in order.
     entries: HashMap<Vec<u8>, Vec<(bool, &'c [u8])>>,
-    /// Values by name and field; nothing of those deleted.
-    fields: HashMap<Vec<u8>, HashMap<&'c [u8], Option<&'c [u8]>>>,
+    /// Values by name and field.
+    fields: HashMap<Vec<u8>, Fields<'c>>,
 }
 
 impl<'c> Changes<'c> {
