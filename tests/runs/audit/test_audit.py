@@ -272,7 +272,10 @@ def test_bad_rows_and_bounded_memory_change_nothing(tmp_path, texts):
     assert one.certificate["missed_pairs"] == two.certificate["missed_pairs"]
 
 
-def test_features_that_are_in_memory_give_the_figures_of_texts(tmp_path, texts, monkeypatch):
+@pytest.mark.parametrize("most", [truth._MOST_AT_ONCE, 16])
+def test_features_that_are_in_memory_give_the_figures_of_texts(tmp_path, texts, monkeypatch, most):
+    # Fewer than the documents of one piece.
+    monkeypatch.setattr(truth, "_MOST_AT_ONCE", most)
     folder = tmp_path / "in"
     folder.mkdir()
     write(folder / "a.jsonl", [*texts[:100], "", texts[7]])

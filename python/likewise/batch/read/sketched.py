@@ -165,3 +165,4 @@ class HeldDocuments:
     def clear(self) -> None:
         """Release everything, since the recipe has other features."""
         self._jobs.clear()
+        self._num_bytes = 0

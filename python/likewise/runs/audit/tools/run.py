@@ -33,6 +33,8 @@ _MOST_NAMED = 5
 # For removals without a match: maximum number listed, and maximum number whose nearest kept document is searched.
 _MOST_WORST = 50
 _MOST_NEAREST = 1000
+# Number of documents in the pilot sample, which predicts the cost of this comparison.
+_PILOT = 256
 # Nearest kept documents below this similarity are not searched.
 _LEAST_TOLD = 0.1
 
@@ -230,7 +232,8 @@ def _worst(opened: OpenRun, rows: NDArray[np.int64], seed: int, progress: Progre
         drawn = np.flatnonzero(position >= 0)
         drawn = np.sort(random.choice(drawn, min(_MOST_NEAREST, len(drawn)), replace=False))
         some = np.unique(position[drawn]).astype(np.uint32)
-        most = num_affordable(documents, collapsed, lowered, some[:256], len(some), seed=seed, threads=opened.threads)
+        pilot = np.random.default_rng([seed, 3]).choice(some, min(_PILOT, len(some)), replace=False)
+        most = num_affordable(documents, collapsed, lowered, pilot, len(some), seed=seed, threads=opened.threads)
         some = (
             np.sort(random.choice(some, min(len(some), max(_MOST_WORST, most)), replace=False)) if len(some) else some
         )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -261,6 +262,12 @@ def _batches(
         yield some
 
 
+def _cuts(num_features: NDArray[np.int64]) -> list[int]:
+    """Return where documents are cut, so that a part has a limited number of documents and features."""
+    features, documents = np.cumsum(num_features) // _FEATURES_AT_ONCE, np.arange(len(num_features)) // _MOST_AT_ONCE
+    return (np.flatnonzero(np.diff(features) | np.diff(documents)) + 1).tolist()
+
+
 def _sorted(found: list[Matches]) -> Matches:
     if not found:
         nothing = np.zeros(0, np.uint32)
@@ -318,24 +325,29 @@ class _Search:
         if not len(others):
             return
         used, place = np.unique(self.collapsed.order[others], return_inverse=True)
-        places = np.arange(len(sampled), len(sampled) + len(used), dtype=np.uint32)
-        sets.add(places, self._texts(used.astype(np.int64)), threads=threads)
-        theirs, is_later = places[place], others > sampled[mine]
-        later, earlier = np.where(is_later, theirs, mine), np.where(is_later, mine, theirs)
-        similarity = np.asarray(
-            sets.verify(
-                later,
-                earlier,
-                measure=recipe.measure,
-                threshold=recipe.similarity_threshold,
-                short_margin=recipe.short_margin or 0.0,
-                threads=threads,
+        by_place = np.argsort(place, kind="stable")
+        others, mine, place = others[by_place], mine[by_place], place[by_place]
+        cuts = [0, *_cuts(self.documents.num_features[used].astype(np.int64)), len(used)]
+        for low, high in pairwise(cuts):
+            pairs = slice(*np.searchsorted(place, [low, high]))
+            places = np.arange(len(sampled), len(sampled) + high - low, dtype=np.uint32)
+            sets.add(places, self._texts(used[low:high].astype(np.int64)), threads=threads)
+            theirs, is_later = places[place[pairs] - low], others[pairs] > sampled[mine[pairs]]
+            later, earlier = np.where(is_later, theirs, mine[pairs]), np.where(is_later, mine[pairs], theirs)
+            similarity = np.asarray(
+                sets.verify(
+                    later,
+                    earlier,
+                    measure=recipe.measure,
+                    threshold=recipe.similarity_threshold,
+                    short_margin=recipe.short_margin or 0.0,
+                    threads=threads,
+                )
             )
-        )
-        sets.discard(places)
-        hits = ~np.isnan(similarity)
-        if hits.any():
-            yield Matches(sampled[mine[hits]], others[hits], similarity[hits])
+            sets.discard(places)
+            hits = ~np.isnan(similarity)
+            if hits.any():
+                yield Matches(sampled[mine[pairs][hits]], others[pairs][hits], similarity[hits])
 
     def _may_match(
         self, rarest: _native.RarestFeatures, most: int
@@ -348,7 +360,9 @@ class _Search:
         is_left = np.zeros(len(position), bool)
         # Only one of several copies has a position.
         is_left[order] = True
-        for some in _batches(() if self.held is None else self.held.features(self.documents.starts), most):
+        for some in _batches(
+            () if self.held is None else self.held.features(self.documents.starts), min(most, _MOST_AT_ONCE)
+        ):
             rows = np.concatenate([np.arange(part.start, part.stop) for part, _ in some])
             near, mine, _ = map(np.asarray, rarest.may_match_held([held for _, held in some], threads=self.threads))
             is_first = is_left[rows[near]]
