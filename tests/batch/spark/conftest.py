@@ -12,9 +12,14 @@ from tests.quality.test_promises import planted
 
 
 @pytest.fixture(scope="session")
-def spark():
-    """A classic session."""
+def pyspark_installed():
+    """For tests that need the package but no session."""
     pytest.importorskip("pyspark", reason='PySpark is missing: pip install "likewise[spark]"')
+
+
+@pytest.fixture(scope="session")
+def spark(pyspark_installed):
+    """A classic session."""
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         pytest.skip("no Java is installed")
     os.environ["PYSPARK_PYTHON"] = sys.executable

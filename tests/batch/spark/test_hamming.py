@@ -279,6 +279,7 @@ def test_the_planner_is_within_twice_what_was_measured():
     assert "join" in tasks
 
 
+@pytest.mark.usefixtures("pyspark_installed")
 @pytest.mark.parametrize("scheme", ["", "file://", "local://"])
 def test_stored_tables_come_back(tmp_path, scheme):
     """Tables are read by path, and with fsspec if the directory is a URL."""

@@ -85,6 +85,7 @@ def random_slabs(seed, num=400, num_slabs=5):
     return ranks, words, features, held, np.array_split(np.arange(num), num_slabs)
 
 
+@pytest.mark.usefixtures("pyspark_installed")
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
 def test_a_round_at_a_time_is_the_oracle(tmp_path, seed):
     """Without Spark, the workers' functions, run slab by slab, agree with the rule in plain Python."""
@@ -133,6 +134,7 @@ def test_a_round_at_a_time_is_the_oracle(tmp_path, seed):
     assert num_unlike > 10
 
 
+@pytest.mark.usefixtures("pyspark_installed")
 def test_a_dense_group_is_not_listed(tmp_path):
     """In a thousand documents that are all near each other, each is compared only with the kept one."""
     from likewise.batch.spark.hamming.deciding import joined_pairs, search_kept
