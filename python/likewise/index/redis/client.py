@@ -248,11 +248,13 @@ class Client:
                 else:
                     status, log, more = self._log.ask("answered", self._name, self._counter)
                     if status != ANSWERED:
-                        raise StoreError(
-                            f"the removal of {self.rule.ids(payload)} may or may not have been applied: the log "
-                            "does not contain it any more. Look up the id before you repeat the call"
-                        )
+                        more = [position, b"", b""]
             position, chain, packed = more
+            if not packed:
+                raise StoreError(
+                    f"the removal of {self.rule.ids(payload)} may or may not have been applied: the log "
+                    "does not contain its answer any more. Look up the id before you repeat the call"
+                )
             row, _, verdict = verdict_of(packed)
             doc_ids, refusal, answer = self.rule.ids(payload), None, None
             try:
