@@ -205,6 +205,8 @@ class Client:
             # Lost answers are reported by the next call of the user.
             self._answered = deque()
             for _ in range(limit) if limit is not None else itertools.count():
+                # Raises if the index was deleted or replaced.
+                self._log.ask("begin", b"", b"")
                 first = int(self._log.fields()[b"swept"])
                 payload = self.rule.sweep(first, SWEPT_ROWS)
                 if payload is None or self._ask(payload)[0] == first:
