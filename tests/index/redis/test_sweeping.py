@@ -6,6 +6,7 @@ import secrets
 import pytest
 
 import likewise
+from likewise.errors import StoreError
 from likewise.index.redis.client import Options
 from likewise.redis import RedisIndex
 from tests.index.redis.test_conformance import BUSY, EXPECTED
@@ -134,3 +135,13 @@ def test_documents_are_swept_from_time_to_time(running):
             index.add(f"doc-{i}", f"one fine day number {i} in the spring of the year {i * i}")
         assert len(index) < 15
         assert index.get("doc-38") is not None
+
+
+def test_sweeping_an_index_that_was_deleted(running):
+    prefix = secrets.token_hex(8)
+    with RedisIndex(running.url, likewise.Recipe.simhash(within=3), prefix=prefix, ttl=5) as index:
+        index.add("a", "some text")
+        for key in running.client.scan_iter(f"{{{prefix}*"):
+            running.client.delete(key)
+        with pytest.raises(StoreError):
+            index._client.sweep()

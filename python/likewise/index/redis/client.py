@@ -205,6 +205,8 @@ class Client:
             # Lost answers are reported by the next call of the user.
             self._answered = deque()
             for _ in range(limit) if limit is not None else itertools.count():
+                # Raises if the index was deleted or replaced.
+                self._log.ask("begin", b"", b"")
                 first = int(self._log.fields()[b"swept"])
                 payload = self.rule.sweep(first, SWEPT_ROWS)
                 if payload is None or self._ask(payload)[0] == first:
@@ -248,11 +250,13 @@ class Client:
                 else:
                     status, log, more = self._log.ask("answered", self._name, self._counter)
                     if status != ANSWERED:
-                        raise StoreError(
-                            f"the removal of {self.rule.ids(payload)} may or may not have been applied: the log "
-                            "does not contain it any more. Look up the id before you repeat the call"
-                        )
+                        more = [position, b"", b""]
             position, chain, packed = more
+            if not packed:
+                raise StoreError(
+                    f"the removal of {self.rule.ids(payload)} may or may not have been applied: the log "
+                    "does not contain its answer any more. Look up the id before you repeat the call"
+                )
             row, _, verdict = verdict_of(packed)
             doc_ids, refusal, answer = self.rule.ids(payload), None, None
             try:

@@ -221,8 +221,9 @@ if verb == 'trim' then
     local counter = redis.call('HGET', counters, writer)
     if counter and counter:match(':(%d+)$') == tostring(position) then
       local verdict = redis.call('HGET', verdicts, position)
-      if operation:byte(17) == REMOVE and #verdict <= ANSWER_BYTES then
-        redis.call('HSET', answers, writer, verdict)
+      if operation:byte(17) == REMOVE then
+        -- Where only the verdict is too large, a repeated request is still not appended again.
+        redis.call('HSET', answers, writer, #verdict <= ANSWER_BYTES and verdict or '')
       else
         redis.call('HDEL', counters, writer)
       end

@@ -210,6 +210,19 @@ def test_answers_to_removals_are_kept_for_the_last_writers(both):
     assert append(5, 7)[12:] == [num + 1, b"%08d" % 5]
 
 
+def test_a_removal_with_a_large_answer_is_not_appended_again(both):
+    def append():
+        return both.run("append", "", "", b"a writer", 7, b"00000001", 1, 0, b"x", 100, 1 << 20, 0)
+
+    position, nonce = append()[12:]
+    both.run("store", position, nonce, 0, bytes(5000), 0, 0, 0, 0)
+    chain = both.run("written", position, nonce, b"m")[5]
+    both.run("advance", 0, 1, chain)
+    assert both.run("trim", 1, chain)[0] == b"ok"
+    again = append()
+    assert (again[0], again[12:]) == (b"answered", [0, chain, b""])
+
+
 def test_a_request_that_comes_late_is_not_appended(both):
     def append(counter, nonce):
         return both.run("append", "", "", b"a writer", counter, nonce, 0, 1, b"x", 100, 250, 0)
