@@ -14,6 +14,7 @@ from likewise.errors import InvalidInput, StoreError
 from likewise.index import move
 from likewise.index.redis import filling
 from likewise.index.redis.client import Client, Options
+from likewise.index.stored.sources import ServerSource
 from likewise.redis import RedisIndex
 from tests.command import likewise_command
 from tests.index.moving.scenes import EXPECTED, SCENES, assert_goes_on, assert_same, fill, texts
@@ -236,6 +237,45 @@ def test_a_source_that_changes_is_an_error(place, monkeypatch):
         moved(first, second)
     with pytest.raises(StoreError, match="incomplete"):
         second.open()
+
+
+def test_an_operation_whose_client_stopped_moves(place, monkeypatch):
+    """It has no verdict and no rows until the move finishes it."""
+    first, second = place("server"), place("server")
+
+    def stop(*_):
+        raise Stopped
+
+    with first.make(SCENES["distance"]) as index:
+        index.add_batch(["a", "b"], texts(2, 4))
+        with monkeypatch.context() as patched:
+            patched.setattr(Client, "_complete", stop)
+            with pytest.raises(Stopped):
+                index.add_batch(["c", "d"], texts(2, 5))
+    assert moved(first, second).num_documents == 4
+    with second.open() as index:
+        assert sorted(index.ids()) == ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize("change", ["add", "remove"])
+def test_a_source_that_changes_while_its_documents_are_counted_is_an_error(place, monkeypatch, change, tmp_path):
+    first = place("server")
+    with first.make(SCENES["distance"]) as index:
+        index.add_batch(["a", "b", "c"], texts(3, 4))
+        real = ServerSource._moving_rows
+
+        def moving_rows(source):
+            numbers = real(source)
+            if change == "add":
+                index.add("late", "a document that arrives during the move")
+            else:
+                index.remove("b")
+            return numbers
+
+        monkeypatch.setattr(ServerSource, "_moving_rows", moving_rows)
+        with pytest.raises(StoreError, match="changed while it was read"):
+            move(first.at, tmp_path / "out.parquet", prefix=first.prefix)
+    assert not (tmp_path / "out.parquet").exists()
 
 
 def test_existing_indexes_are_refused(place):
