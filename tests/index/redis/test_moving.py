@@ -14,6 +14,7 @@ from likewise.errors import InvalidInput, StoreError
 from likewise.index import move
 from likewise.index.redis import filling
 from likewise.index.redis.client import Client, Options
+from likewise.index.stored import sources
 from likewise.index.stored.sources import ServerSource
 from likewise.redis import RedisIndex
 from tests.command import likewise_command
@@ -149,6 +150,24 @@ def test_documents_expire_as_if_they_had_always_been_there(place, back, tmp_path
             assert other.group("member").is_leader_gone
             assert other.get("member")._replace(seq=0) == one.get("member")._replace(seq=0)
             assert list(other.ids()) == list(one.ids())
+
+
+def test_a_move_deletes_no_documents_that_expire_meanwhile(place, monkeypatch):
+    first, second = place("server"), place("server")
+    with first.make(SCENES["distance"], ttl=100_000) as index:
+        index.add_batch([f"doc-{i}" for i in range(6)], texts(6, 4))
+    sweeps = []
+    monkeypatch.setattr(Client, "_sweep", lambda *_: sweeps.append(1))
+    monkeypatch.setattr(sources, "_ROWS_A_READ", 1)
+    monkeypatch.setattr(filling, "Options", lambda: BUSY)
+    assert moved(first, second).num_documents == 6
+    assert not sweeps
+    with second.open() as index:
+        index.add_batch(["a", "b", "c"], texts(3, 5))
+        index.add("d", "one fine day in spring")
+        for i in range(3):
+            index.add(f"e-{i}", f"one fine day in summer {i}")
+    assert sweeps
 
 
 def said(verdict):

@@ -105,6 +105,8 @@ class ServerDestination:
             self._nodes, self._prefix, description.partitions, self._rule, description.options, identity
         )
         self._client.tag = bytes.fromhex(mark["tag"])
+        # The copy is compared with the source, which has expired documents that duplicates name.
+        self._client.sweeps = False
         self._restoring = _native.ClusterRestoring(self._rule)
         self.num_done: int = self._client.settle().row
         if self.num_done != int(self._log.fields().get(b"added", 0)):
