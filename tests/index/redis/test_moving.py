@@ -1,5 +1,6 @@
 """Moves between a directory, a server, a cluster and a file."""
 
+import dataclasses
 import json
 import secrets
 import shutil
@@ -168,6 +169,25 @@ def test_a_move_deletes_no_documents_that_expire_meanwhile(place, monkeypatch):
         for i in range(3):
             index.add(f"e-{i}", f"one fine day in summer {i}")
     assert sweeps
+
+
+@pytest.mark.parametrize(("given", "found"), [(None, "replicated"), ("written", "written")])
+def test_durability_is_that_of_the_source_unless_given(place, monkeypatch, given, found):
+    first, second = place("server"), place("server")
+    wanted = []
+
+    def stop(nodes, log, properties, *_, **__):
+        wanted.append(properties.durability)
+        raise Stopped
+
+    monkeypatch.setattr(filling, "open_description", stop)
+    with first.make(SCENES["distance"]) as index:
+        source = index.stored()
+        assert source.about.durability == "written"
+        source.about = dataclasses.replace(source.about, durability="replicated")
+        with pytest.raises(Stopped):
+            filling.ServerDestination(second.at, second.prefix, source, durability=given)
+    assert wanted == [found]
 
 
 def said(verdict):

@@ -26,12 +26,15 @@ class About:
         Age in seconds at which documents expire.
     place : str
         Where it is, for messages.
+    durability : {"written", "replicated"}, optional
+        When a write is acknowledged, if it is on servers.
     """
 
     recipe: Recipe
     store: str
     ttl_s: int | None
     place: str
+    durability: str | None = None
 
 
 class Source(Protocol):
