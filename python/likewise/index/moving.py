@@ -52,12 +52,14 @@ def move(
     to_prefix: str | None = None,
     expected: int | None = None,
     partitions: int | None = None,
+    durability: str | None = None,
 ) -> Moved:
     """Copy an index to a new place with all verdicts, and check the copy. The source does not change.
 
     Each of both is a directory, a file that ends in ``.parquet``, or the URL of a Redis or Valkey server or of a node
     of a cluster. Ids, the order of arrival, arrival times, verdicts, sketches, features and the recipe stay the same.
-    So calls give the same answers as if the index had always been there. Removed documents are not copied, and expired
+    So calls give the same answers as if the index had always been there, except that documents of a directory expire
+    only when one is added, and those on servers by the clock. Removed documents are not copied, and expired
     ones only if a duplicate still names them. Documents are numbered again: `seq` has no gaps.
 
     Parameters
@@ -70,6 +72,9 @@ def move(
     expected, partitions : int, optional
         As for :class:`likewise.redis.RedisIndex`, for a destination on a server. `expected` defaults to the number of
         documents, but at least 1,000,000.
+    durability : {"written", "replicated"}, optional
+        As for :class:`likewise.redis.RedisIndex`, for a destination on a server. Defaults to that of a source on
+        servers, and to "written" for others.
 
     Returns
     -------
@@ -92,8 +97,10 @@ def move(
     to_prefix = prefix if to_prefix is None else to_prefix
     if _place(source, prefix) == _place(destination, to_prefix):
         raise InvalidParameter("destination", "is the source itself; choose another place")
-    if not _is_url(destination) and (expected is not None or partitions is not None):
-        raise InvalidParameter("expected" if expected is not None else "partitions", "requires a server as destination")
+    options = {"expected": expected, "partitions": partitions, "durability": durability}
+    given = [name for name, value in options.items() if value is not None]
+    if given and not _is_url(destination):
+        raise InvalidParameter(given[0], "requires a server as destination")
     with _opened(source, prefix, _as_of_s(destination, to_prefix)) as opened:
         if _is_parquet(destination):
             path = Path(os.fspath(destination))
@@ -102,9 +109,7 @@ def move(
             return Moved(write_parquet(path, opened), 0)
         if _is_url(destination):
             filling: Any = importlib.import_module("likewise.index.redis.filling")
-            fill: _Destination = filling.ServerDestination(
-                os.fspath(destination), to_prefix, opened, expected=expected, partitions=partitions
-            )
+            fill: _Destination = filling.ServerDestination(os.fspath(destination), to_prefix, opened, **options)
         else:
             fill = _DirectoryDestination(directory_of(destination), opened)
         with fill:

@@ -14,6 +14,7 @@ from likewise import _native
 from likewise.errors import InvalidInput, InvalidParameter, StoreError
 from likewise.index import move, moving
 from likewise.index.opening import FILLING
+from likewise.index.stored.sources import DirectorySource
 from tests.command import likewise_command
 from tests.index.moving.scenes import SCENES, assert_goes_on, assert_same, fill, texts
 from tests.index.store.clocks import clocked
@@ -192,6 +193,20 @@ def test_a_source_that_changes_is_an_error(tmp_path, monkeypatch):
     with pytest.raises(StoreError, match="changed while it was read"):
         move(source, tmp_path / "copy.lw")
     assert (tmp_path / "copy.lw" / FILLING).exists()
+
+
+def test_a_source_that_changes_while_its_documents_are_counted_is_an_error(tmp_path, monkeypatch):
+    with likewise.Index(tmp_path / "source.lw", SCENES["distance"]) as index:
+        index.add_batch(["a", "b"], texts(2, 4))
+        real = DirectorySource.__init__
+
+        def begin(source, *arguments):
+            real(source, *arguments)
+            index.add("late", "a document that arrives during the move")
+
+        monkeypatch.setattr(DirectorySource, "__init__", begin)
+        with pytest.raises(StoreError, match="changed while it was read"):
+            move(tmp_path / "source.lw", tmp_path / "out.parquet")
 
 
 def test_a_copy_that_differs_is_an_error(tmp_path, monkeypatch, filled):

@@ -1,5 +1,6 @@
 """Moves between a directory, a server, a cluster and a file."""
 
+import dataclasses
 import json
 import secrets
 import shutil
@@ -14,6 +15,8 @@ from likewise.errors import InvalidInput, StoreError
 from likewise.index import move
 from likewise.index.redis import filling
 from likewise.index.redis.client import Client, Options
+from likewise.index.stored import sources
+from likewise.index.stored.sources import ServerSource
 from likewise.redis import RedisIndex
 from tests.command import likewise_command
 from tests.index.moving.scenes import EXPECTED, SCENES, assert_goes_on, assert_same, fill, texts
@@ -150,6 +153,43 @@ def test_documents_expire_as_if_they_had_always_been_there(place, back, tmp_path
             assert list(other.ids()) == list(one.ids())
 
 
+def test_a_move_deletes_no_documents_that_expire_meanwhile(place, monkeypatch):
+    first, second = place("server"), place("server")
+    with first.make(SCENES["distance"], ttl=100_000) as index:
+        index.add_batch([f"doc-{i}" for i in range(6)], texts(6, 4))
+    sweeps = []
+    monkeypatch.setattr(Client, "_sweep", lambda *_: sweeps.append(1))
+    monkeypatch.setattr(sources, "_ROWS_A_READ", 1)
+    monkeypatch.setattr(filling, "Options", lambda: BUSY)
+    assert moved(first, second).num_documents == 6
+    assert not sweeps
+    with second.open() as index:
+        index.add_batch(["a", "b", "c"], texts(3, 5))
+        index.add("d", "one fine day in spring")
+        for i in range(3):
+            index.add(f"e-{i}", f"one fine day in summer {i}")
+    assert sweeps
+
+
+@pytest.mark.parametrize(("given", "found"), [(None, "replicated"), ("written", "written")])
+def test_durability_is_that_of_the_source_unless_given(place, monkeypatch, given, found):
+    first, second = place("server"), place("server")
+    wanted = []
+
+    def stop(nodes, log, properties, *_, **__):
+        wanted.append(properties.durability)
+        raise Stopped
+
+    monkeypatch.setattr(filling, "open_description", stop)
+    with first.make(SCENES["distance"]) as index:
+        source = index.stored()
+        assert source.about.durability == "written"
+        source.about = dataclasses.replace(source.about, durability="replicated")
+        with pytest.raises(Stopped):
+            filling.ServerDestination(second.at, second.prefix, source, durability=given)
+    assert wanted == [found]
+
+
 def said(verdict):
     return verdict.is_new, verdict.kept_id, verdict.similarity
 
@@ -236,6 +276,45 @@ def test_a_source_that_changes_is_an_error(place, monkeypatch):
         moved(first, second)
     with pytest.raises(StoreError, match="incomplete"):
         second.open()
+
+
+def test_an_operation_whose_client_stopped_moves(place, monkeypatch):
+    """It has no verdict and no rows until the move finishes it."""
+    first, second = place("server"), place("server")
+
+    def stop(*_):
+        raise Stopped
+
+    with first.make(SCENES["distance"]) as index:
+        index.add_batch(["a", "b"], texts(2, 4))
+        with monkeypatch.context() as patched:
+            patched.setattr(Client, "_complete", stop)
+            with pytest.raises(Stopped):
+                index.add_batch(["c", "d"], texts(2, 5))
+    assert moved(first, second).num_documents == 4
+    with second.open() as index:
+        assert sorted(index.ids()) == ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize("change", ["add", "remove"])
+def test_a_source_that_changes_while_its_documents_are_counted_is_an_error(place, monkeypatch, change, tmp_path):
+    first = place("server")
+    with first.make(SCENES["distance"]) as index:
+        index.add_batch(["a", "b", "c"], texts(3, 4))
+        real = ServerSource._moving_rows
+
+        def moving_rows(source):
+            numbers = real(source)
+            if change == "add":
+                index.add("late", "a document that arrives during the move")
+            else:
+                index.remove("b")
+            return numbers
+
+        monkeypatch.setattr(ServerSource, "_moving_rows", moving_rows)
+        with pytest.raises(StoreError, match="changed while it was read"):
+            move(first.at, tmp_path / "out.parquet", prefix=first.prefix)
+    assert not (tmp_path / "out.parquet").exists()
 
 
 def test_existing_indexes_are_refused(place):

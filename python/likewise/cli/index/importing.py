@@ -32,6 +32,7 @@ def command(
     prefix: str | None,
     expected: int | None,
     partitions: int | None,
+    durability: str | None,
     quiet: bool,  # noqa: FBT001 - click's call
 ) -> None:
     """Run the command."""
@@ -42,4 +43,5 @@ def command(
         raise InvalidInput("an index is imported from a file that ends in .parquet", file)
     if url is None and prefix is not None:
         raise InvalidParameter("prefix", "requires --url")
-    run(file, url or path, quiet=quiet, prefix=prefix or "likewise", expected=expected, partitions=partitions)
+    options = {"expected": expected, "partitions": partitions, "durability": durability}
+    run(file, url or path, quiet=quiet, prefix=prefix or "likewise", **options)

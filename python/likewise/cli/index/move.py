@@ -39,7 +39,12 @@ def servers_options(command: Any) -> Any:  # noqa: ANN401 - click's decorators
         metavar="N",
         help="On a server: number of partitions.  [default: 1 on a server, 64 on a cluster]",
     )
-    return expected(partitions(command))
+    durability = click.option(
+        "--durability",
+        type=click.Choice(["written", "replicated"]),
+        help="On a server: when a write is acknowledged.  [default: that of a source on servers, or written]",
+    )
+    return expected(partitions(durability(command)))
 
 
 @click.command("move", cls=LongCommand, help=_HELP)
@@ -64,10 +69,12 @@ def command(
     to_prefix: str | None,
     expected: int | None,
     partitions: int | None,
+    durability: str | None,
     quiet: bool,  # noqa: FBT001 - click's call
 ) -> None:
     """Run the command."""
-    run(source, destination, quiet=quiet, prefix=prefix, to_prefix=to_prefix, expected=expected, partitions=partitions)
+    options = {"expected": expected, "partitions": partitions, "durability": durability}
+    run(source, destination, quiet=quiet, prefix=prefix, to_prefix=to_prefix, **options)
 
 
 def run(source: str, destination: str, *, quiet: bool, **options: Any) -> None:  # noqa: ANN401 - those of `move`

@@ -116,6 +116,8 @@ class Client:
     ----------
     tag : bytes
         First bytes of the nonces of its operations; the rest is random.
+    sweeps : bool
+        Whether its operations also delete documents that expired long ago.
     num_helped : int
         Operations of other clients that this client completed because they were overdue.
     num_repaired : int
@@ -150,7 +152,7 @@ class Client:
         self._beyond: str | None = None
         self._is_sweep_due = False
         self._lock = threading.Lock()
-        self.tag = b""
+        self.tag, self.sweeps = b"", True
         self.num_helped = self.num_repaired = self.num_searched = self.num_candidates = 0
 
     # Operations.
@@ -376,7 +378,7 @@ class Client:
             if is_tidy:
                 # Leave pending operations to their clients: under load, there is always one.
                 self._tidy(finishes=False)
-                self._is_sweep_due = True
+                self._is_sweep_due = self.sweeps
         except BeyondRepair as error:
             self._beyond = str(error)
         except StoreError:

@@ -46,7 +46,8 @@ class ServerDestination:
     source : Source
         What is moved.
     expected, partitions : int, optional
-        As for :class:`likewise.redis.RedisIndex`.
+    durability : str, optional
+        As for :class:`likewise.redis.RedisIndex`. `durability` defaults to that of the source.
 
     Attributes
     ----------
@@ -55,18 +56,25 @@ class ServerDestination:
     """
 
     def __init__(
-        self, url: str, prefix: str, source: Source, *, expected: int | None = None, partitions: int | None = None
+        self,
+        url: str,
+        prefix: str,
+        source: Source,
+        *,
+        expected: int | None = None,
+        partitions: int | None = None,
+        durability: str | None = None,
     ) -> None:
         self._prefix = checked_prefix(prefix)
         self._nodes = Nodes(url)
         try:
             self._nodes.check()
-            self._open(source, expected, partitions)
+            self._open(source, expected, partitions, durability or source.about.durability)
         except BaseException:
             self._nodes.close()
             raise
 
-    def _open(self, source: Source, expected: int | None, partitions: int | None) -> None:
+    def _open(self, source: Source, expected: int | None, partitions: int | None, durability: str | None) -> None:
         about = source.about
         self.place = self._nodes.name
         self._log = LogServer(self._nodes, self._prefix)
@@ -86,7 +94,7 @@ class ServerDestination:
         description = open_description(
             self._nodes,
             self._log,
-            Wanted(about.recipe, expected, partitions, about.ttl_s, None),
+            Wanted(about.recipe, expected, partitions, about.ttl_s, durability),
             Options(),
             creates=True,
             filling=packed,
@@ -105,6 +113,8 @@ class ServerDestination:
             self._nodes, self._prefix, description.partitions, self._rule, description.options, identity
         )
         self._client.tag = bytes.fromhex(mark["tag"])
+        # The copy is compared with the source, which has expired documents that duplicates name.
+        self._client.sweeps = False
         self._restoring = _native.ClusterRestoring(self._rule)
         self.num_done: int = self._client.settle().row
         if self.num_done != int(self._log.fields().get(b"added", 0)):

@@ -511,7 +511,8 @@ class RedisIndex:
     def stored(self, as_of_s: int | None = None) -> ServerSource:
         """Return the documents with their verdicts, for a move. Expired ones are those at `as_of_s`, by default now."""
         self._check()
-        about = About(self._recipe, check_store(None, self._recipe), self._description.ttl_s, self.place)
+        store, description = check_store(None, self._recipe), self._description
+        about = About(self._recipe, store, description.ttl_s, self.place, description.durability)
         identity = self._log.identity
         return ServerSource(self._client.ask, self._client.log, self._rule, about, identity, as_of_s=as_of_s)
 

@@ -13,7 +13,7 @@ def mark_fields(source: Source, **more: Any) -> dict[str, Any]:  # noqa: ANN401 
     return {
         "version": _VERSION,
         "source": source.about.place,
-        "standing": source.standing(),
+        "standing": source.began,
         "as_of_s": getattr(source, "as_of_s", None),
         "num_documents": len(source),
         **more,
@@ -32,7 +32,7 @@ def check_mark(mark: dict[str, Any], source: Source, place: str, remedy: str) ->
     place, remedy : str
         Of the destination, for the message.
     """
-    if mark.get("version") != _VERSION or mark.get("standing") != source.standing():
+    if mark.get("version") != _VERSION or mark.get("standing") != source.began:
         raise StoreError(
             f"{place} contains part of a move from {mark.get('source')}, which has changed since, or from another "
             f"index; {remedy}, and repeat the move"

@@ -11,7 +11,7 @@ from likewise import _native
 from likewise.errors import InvalidInput, LikewiseError, RecipeMismatch, StoreError
 from likewise.index.companions import NAMES, companions_of, with_companions
 from likewise.index.opening import STORES, check_recipe, check_ttl, recipe_parts
-from likewise.index.stored.sources import About, Source, checked_batches, checksum_of
+from likewise.index.stored.sources import About, Source, are_next, checked_batches, checksum_of
 from likewise.io.output.whole import WholeFile
 from likewise.recipe.recipe import Recipe
 
@@ -166,6 +166,11 @@ class ParquetSource:
     def __len__(self) -> int:
         return self._num
 
+    @property
+    def began(self) -> list[Any]:
+        """The standing, which does not change."""
+        return self.standing()
+
     def standing(self) -> list[Any]:
         """Return JSON values that change whenever the documents or verdicts do."""
         return ["parquet", self._num, f"{self._checksum:016x}"]
@@ -185,6 +190,8 @@ class ParquetSource:
                 documents = _native.MovedDocuments.from_arrow(batch.select(schema.names).cast(schema), parts)
                 if (last := documents.last_kept_row()) is not None and last >= self._num:
                     raise InvalidInput("kept_seq is not that of a document")
+                if not are_next(documents, num):
+                    raise InvalidInput("seq has gaps or is not ascending")
                 num += len(documents)
                 checksum = documents.checksum(checksum)
                 yield documents

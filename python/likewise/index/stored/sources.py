@@ -26,12 +26,15 @@ class About:
         Age in seconds at which documents expire.
     place : str
         Where it is, for messages.
+    durability : {"written", "replicated"}, optional
+        When a write is acknowledged, if it is on servers.
     """
 
     recipe: Recipe
     store: str
     ttl_s: int | None
     place: str
+    durability: str | None = None
 
 
 class Source(Protocol):
@@ -47,6 +50,10 @@ class Source(Protocol):
     def __len__(self) -> int:
         """Return the number of documents that move."""
 
+    @property
+    def began(self) -> list[Any]:
+        """The standing before the documents that move were counted."""
+
     def standing(self) -> list[Any]:
         """Return JSON values that identify the source and change whenever its documents or verdicts do."""
 
@@ -60,15 +67,29 @@ def checked_batches(source: Source) -> Iterator[_native.MovedDocuments]:
     Raises
     ------
     StoreError
-        At the end, if the source changed meanwhile.
+        If the source changed since its documents were counted, at the latest at the end.
     """
-    before = source.standing()
-    yield from source.batches()
-    if source.standing() != before:
-        raise StoreError(
-            f"{source.about.place} changed while it was read; stop its writers, delete what was written, and repeat "
-            "the call"
-        )
+    num = 0
+    for documents in source.batches():
+        if not are_next(documents, num):
+            raise _changed(source)
+        num += len(documents)
+        yield documents
+    if num != len(source) or source.standing() != source.began:
+        raise _changed(source)
+
+
+def _changed(source: Source) -> StoreError:
+    return StoreError(
+        f"{source.about.place} changed while it was read; stop its writers, delete what was written, and repeat "
+        "the call"
+    )
+
+
+def are_next(documents: _native.MovedDocuments, row: int) -> bool:
+    """Return whether documents have consecutive rows from `row` on."""
+    num = len(documents)
+    return len(documents.rest_from(row)) == num and not len(documents.rest_from(row + num))
 
 
 def checksum_of(batches: Iterator[_native.MovedDocuments]) -> tuple[int, int]:
@@ -95,6 +116,7 @@ class DirectorySource:
     def __init__(self, native: _native.OnlineIndex, about: About, numbers: _native.RowNumbers | None = None) -> None:
         self.about = about
         self._native = native
+        self.began = self.standing()
         self._numbers = native.moving_rows() if numbers is None else numbers
 
     def __len__(self) -> int:
@@ -145,10 +167,20 @@ class ServerSource:
     ) -> None:
         self.about = about
         self._ask, self._log, self._rule, self._identity = ask, log, rule, identity
-        start = log()
+        start = self._settled()
+        self.began = self._standing_of(start)
         self._num_rows: int = start.row
         self.as_of_s: int = start.second if as_of_s is None else as_of_s
         self._numbers = self._moving_rows() if numbers is None else numbers
+
+    def _settled(self) -> Any:  # noqa: ANN401 - the log
+        """Return the log when all operations have verdicts. A pending one has no rows yet."""
+        while True:
+            # An answer first finishes the pending operations.
+            self._ask(self._rule.records(0, 0))
+            log = self._log()
+            if all(operation.verdict is not None for operation in log.operations):
+                return log
 
     def _moving_rows(self) -> _native.RowNumbers:
         numbers = _native.RowNumbers(0)
@@ -167,7 +199,9 @@ class ServerSource:
 
     def standing(self) -> list[Any]:
         """Return JSON values that change whenever the documents or verdicts do."""
-        log = self._log()
+        return self._standing_of(self._log())
+
+    def _standing_of(self, log: Any) -> list[Any]:  # noqa: ANN401
         return ["server", self._identity.decode(), log.end, log.chains[-1].decode()]
 
     def batches(self) -> Iterator[_native.MovedDocuments]:
