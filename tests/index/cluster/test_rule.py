@@ -72,13 +72,12 @@ def asked(ours, theirs):
 
 
 @pytest.mark.parametrize("name", ["simhash", "simhash-short", "simhash-cosine", "minhash", "minhash-log-count"])
-@pytest.mark.parametrize("gaps", [False, True])
-def test_documents_expire_as_in_the_model(name, gaps):
+def test_documents_expire_as_in_the_model(name):
     recipe = RECIPES[name].replace(keep="first")
     for seed in range(8):
         chance = random.Random(seed)
         ttl = chance.choice([3, 10])
-        views = Views(recipe, ttl=ttl, seed=seed, gaps=gaps)
+        views = Views(recipe, ttl=ttl, seed=seed)
         model = ModelIndex(oracle_recipe(recipe), ttl_s=ttl)
         for _ in range(40):
             views.second += chance.choice([0, 0, 1, 4])
@@ -127,7 +126,7 @@ def planted(num, seed):
 @pytest.mark.parametrize("name", ["simhash", "simhash-wide", "simhash-cosine", "minhash-default", "minhash"])
 def test_full_buckets_decide_as_in_a_directory(name):
     recipe, texts = RECIPES[name].replace(keep="first"), planted(400, 1)
-    views, chance = Views(recipe, seed=3, gaps=True), random.Random(5)
+    views, chance = Views(recipe, seed=3), random.Random(5)
     with likewise.Index.in_memory(recipe, threads=1) as index:
         there, start = [], 0
         while start < len(texts):

@@ -101,14 +101,12 @@ class Views:
     ttl : int, optional
     seed : int
         Seed of the random views.
-    gaps : bool
-        Whether the log reserves rows for documents that are not added.
     """
 
     # An index on a server does not support erasure.
     place = "dicts"
 
-    def __init__(self, recipe, *, partitions=5, expected=2000, ttl=None, seed=0, gaps=False):
+    def __init__(self, recipe, *, partitions=5, expected=2000, ttl=None, seed=0):
         self.recipe = check_recipe(recipe)
         parts = recipe_parts(self.recipe, check_store(None, self.recipe), {})
         plan = _native.ClusterRule.plan_for(parts, expected)
@@ -116,7 +114,7 @@ class Views:
             parts, self.recipe.feature_rules, plan, partitions=partitions, ttl_seconds=ttl, isa=None
         )
         self.partitions = [Partition() for _ in range(partitions)]
-        self.chance, self.gaps = random.Random(seed), gaps
+        self.chance = random.Random(seed)
         self.log, self.low, self.row, self.second = [], 0, 0, 0
         self.written, self.there, self.num_rounds = 0, set(), 0
 
@@ -148,8 +146,7 @@ class Views:
         verdict, answer = self._decide(payload, nonce)
         self._move()
         assert self._decide(payload, nonce)[0] == verdict
-        added, _, gone, _ = self.rule.counts(verdict)
-        num = self.rule.num_rows(payload) if self.gaps else added
+        num, _, gone, _ = self.rule.counts(verdict)
         position = len(self.log)
         self.log.append((position, nonce, kind, self.row, num, self.second, payload, verdict))
         self.row += num
