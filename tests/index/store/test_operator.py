@@ -51,7 +51,7 @@ class Worker:
         self._thread.join(timeout=300)
         with self.process.stdout, self.process.stderr:
             errors = self.process.stderr.read()
-        assert self.process.wait() == (-9 if goes_on else 0), errors
+        assert self.process.wait() == (-9 if goes_on else 0), (self.told[-1:], errors)
         return next((told["error"] for told in self.told if "error" in told), None)
 
     def documents(self):
