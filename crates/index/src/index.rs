@@ -249,7 +249,7 @@ impl Shared {
             is_checkpointing: AtomicBool::new(false),
             num_rebuilt: AtomicU64::new(0),
             avoided: Mutex::default(),
-            num_loads: AtomicU64::new(0),
+            num_replacements: AtomicU64::new(0),
             is_stale: AtomicBool::new(false),
             last_look: AtomicU64::new(0),
             num_built: AtomicU64::new(0),

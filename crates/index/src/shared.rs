@@ -80,8 +80,8 @@ pub struct Shared {
     pub num_rebuilt: AtomicU64,
     /// Names of those as long as they are live, which are not opened again. A name is never given twice.
     pub avoided: Mutex<HashSet<String>>,
-    /// How often the state was loaded as a whole.
-    pub num_loads: AtomicU64,
+    /// How often layers were replaced: the state was loaded as a whole, or a built segment took the place of some.
+    pub num_replacements: AtomicU64,
     /// Whether an error left the state half changed: it is loaded again before it is used.
     pub is_stale: AtomicBool,
     /// In which stretch of time the files of segments were looked at last.

@@ -28,9 +28,9 @@ impl Index {
     pub(crate) fn repairing<T>(&self, work: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
         let mut num_overtaken = 0;
         loop {
-            let num_loads = self.shared.num_loads.load(Ordering::Acquire);
+            let num_replacements = self.shared.num_replacements.load(Ordering::Acquire);
             match work() {
-                Err(error) if error.is_damage() && self.recover(num_loads)? => {}
+                Err(error) if error.is_damage() && self.recover(num_replacements)? => {}
                 Err(Error::Disk(likewise_disk::Error::Dropped { .. }))
                     if num_overtaken < MOST_OVERTAKEN =>
                 {
@@ -42,12 +42,13 @@ impl Index {
         }
     }
 
-    /// Drops the damaged segments of the present state; whether there were any, or the state was loaded again since there were `num_loads`.
-    fn recover(&self, num_loads: u64) -> Result<bool, Error> {
+    /// Drops the damaged segments of the present state. Returns whether there were any, or layers were replaced after `num_replacements` was
+    /// read: the damaged segment may be one of those.
+    fn recover(&self, num_replacements: u64) -> Result<bool, Error> {
         let shared = &self.shared;
         let mut writer = lock(&shared.writer);
         let mut follower = lock(&shared.follower);
-        if shared.num_loads.load(Ordering::Acquire) != num_loads {
+        if shared.num_replacements.load(Ordering::Acquire) != num_replacements {
             return Ok(true);
         }
         let Some(store) = writer.as_mut().or(follower.as_mut()) else {
@@ -100,7 +101,7 @@ impl Shared {
             false => self.mended_state(store, cancel)?,
         };
         *self.state_mut() = state;
-        self.num_loads.fetch_add(1, Ordering::AcqRel);
+        self.num_replacements.fetch_add(1, Ordering::AcqRel);
         self.is_stale.store(false, Ordering::Release);
         Ok(())
     }
@@ -221,5 +222,89 @@ impl Shared {
         let num = (avoided.len() - before) as u64;
         self.num_rebuilt.fetch_add(num, Ordering::Relaxed);
         num > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::collections::BTreeMap;
+
+    use likewise_core::features::{Extractor, FeatureHash, FeatureRules, Weights};
+    use likewise_core::isa::Isa;
+    use likewise_core::text::Tokens;
+    use likewise_disk::environment::Environment;
+    use likewise_disk::store::{Description, Durability, Keeps};
+
+    use super::*;
+    use crate::{Documents, Matching, Method, Opening, Rules, Sketching, TextKind};
+
+    fn opening() -> Opening {
+        let features = FeatureRules {
+            tokens: Tokens::Word,
+            shingle: 3,
+            weights: Weights::None,
+            seed: 0,
+            hash: FeatureHash::Xxh3,
+        };
+        let rules = Rules {
+            method: Method::Simhash {
+                bits: 64,
+                within: 3,
+            },
+            matching: Matching::Distance {
+                short_threshold: 0.8,
+            },
+            seed: 0,
+            keeps: Keeps::Sketch,
+        };
+        Opening {
+            sketching: Sketching {
+                rules,
+                make_extractor: Arc::new(move |isa: Isa| Extractor::new(features, isa)),
+                text_kind: TextKind::Text,
+                isa: Isa::best(),
+            },
+            durability: Durability::Commit,
+            ttl_s: None,
+            // Nothing is built in the background.
+            flush_rows: Some(u32::MAX),
+            accept_loss: false,
+            accept_clock: false,
+            environment: Environment::default(),
+        }
+    }
+
+    #[test]
+    fn damage_of_a_segment_that_was_replaced_meanwhile_is_no_error() {
+        let go_on = AtomicBool::new(false);
+        let folder = std::env::temp_dir().join(format!("likewise-repair-{}", std::process::id()));
+        let description = Description {
+            recipe_json: "{}".to_owned(),
+            recipe_id: "repair".to_owned(),
+            sketch_id: "repair".to_owned(),
+            sketch_bytes: 8,
+            keeps: Keeps::Sketch,
+            attached: BTreeMap::new(),
+        };
+        let index = Index::create(&folder, &description, opening()).unwrap();
+        let documents = Documents::of_sketches(vec![7; 8], vec![0], vec![100]);
+        let added = index.add(&["d0"], &documents, None, None, 0, 1, &go_on);
+        added.unwrap();
+        index.shared.freeze(&mut index.shared.state_mut()).unwrap();
+        let num_tries = Cell::new(0);
+        let result = index.repairing(|| {
+            num_tries.set(num_tries.get() + 1);
+            if num_tries.get() > 1 {
+                return Ok(());
+            }
+            // Damage is found, and before it can be handled, another segment takes the place of the damaged one.
+            index.shared.build(0..1, 1, &go_on)?;
+            Err(Error::Damaged)
+        });
+        result.unwrap();
+        assert_eq!(num_tries.get(), 2);
+        drop(index);
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -284,6 +284,7 @@ impl Shared {
         }
         let new = segment.map(|segment| Layer::Segment(Arc::new(segment)));
         let replaced = state.layers.splice(first..last, new).collect();
+        self.num_replacements.fetch_add(1, Ordering::AcqRel);
         if state.newest().is_none() {
             // The state was loaded again since the newest rows were set apart.
             let tail = MemoryRows::new(self.rules(), self.plan().as_ref(), rows.end)?;
