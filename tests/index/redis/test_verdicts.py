@@ -3,6 +3,7 @@
 `LIKEWISE_ORDERS` sets the number of orders of the long tests, and `LIKEWISE_FAILOVERS` that of failovers.
 """
 
+import contextlib
 import itertools
 import json
 import os
@@ -68,22 +69,21 @@ class Order:
             try:
                 found = index.check_and_add_batch(waiting[-1], [self.texts[name] for name in waiting[-1]])
             except LostWrites as lost:
-                assert lost.is_complete
+                again = lost.doc_ids
                 with self.lock:
                     self.num_told += 1
-                    for name in lost.doc_ids:
+                    for name in again:
                         self.verdicts.pop(name, None)
-                waiting.append(lost.doc_ids)
+                waiting.append(again)
                 continue
             waiting.pop()
             with self.lock:
                 self.verdicts |= {verdict.doc_id: verdict for verdict in found}
 
-    def run_client(self, url, prefix, options):
+    def run_client(self, index):
         try:
-            with RedisIndex(url, prefix=prefix, threads=1, **options) as index:
-                while (names := self.next()) is not None:
-                    self.add(index, names)
+            while (names := self.next()) is not None:
+                self.add(index, names)
         except BaseException as error:
             self.faults.append(error)
             raise
@@ -92,10 +92,14 @@ class Order:
         """Add all documents, with `midway` called once after half of the batches, and compare."""
         prefix = secrets.token_hex(4)
         creation = {"expected": EXPECTED, "partitions": self.rng.choice([1, 2, 3, 5]), **(creation or {})}
-        with RedisIndex(url, self.recipe, prefix=prefix, **creation, **options) as index:
-            threads = [
-                threading.Thread(target=self.run_client, args=(url, prefix, options)) for _ in range(self.num_clients)
+        with contextlib.ExitStack() as stack:
+            index = stack.enter_context(RedisIndex(url, self.recipe, prefix=prefix, **creation, **options))
+            # Opened here, since opening one fails while a master is dead.
+            clients = [
+                stack.enter_context(RedisIndex(url, prefix=prefix, threads=1, **options))
+                for _ in range(self.num_clients)
             ]
+            threads = [threading.Thread(target=self.run_client, args=(client,)) for client in clients]
             for thread in threads:
                 thread.start()
             if midway is not None:
@@ -198,9 +202,7 @@ def play_failover(cluster, one):
         target.start()
 
     cluster.wait_healthy()
-    one.play(
-        cluster.url, midway=kill_master, creation={"durability": "replicated"}, timeout_s=2.0, failover_s=120.0
-    )
+    one.play(cluster.url, midway=kill_master, creation={"durability": "replicated"}, timeout_s=2.0, failover_s=120.0)
     cluster.wait_healthy()
 
 
