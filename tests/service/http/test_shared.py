@@ -216,6 +216,41 @@ def test_a_loss_stays_until_a_request_was_told_in_time(app):
     assert app.post(f"{PAGES}/add", json={"doc_id": "a", "text": "x"}).json()["added"]
 
 
+def test_a_service_in_front_of_a_cluster_goes_on_when_a_master_dies(start, tmp_path):
+    from tests.index.redis.conftest import SERVERS
+
+    if not SERVERS:
+        pytest.skip("no redis-server or valkey-server is installed")
+    pytest.importorskip("redis", reason="needs likewise[redis]")
+    from likewise.redis import RedisIndex
+    from tests.index.redis.cluster.servers import Cluster
+
+    cluster = Cluster(SERVERS[0], tmp_path / "servers")
+
+    def replace(node):
+        node.kill()
+        cluster.fail_over(node)
+        # Writes wait until its successor has a replica.
+        node.start()
+
+    try:
+        options = {"expected": 1000, "partitions": 3, "durability": "replicated"}
+        RedisIndex(cluster.url, RECIPE, prefix="pages", **options).close()
+        service = start(url=cluster.url, prefix="pages", deadline_s=100.0)
+        with service.client("pages") as client, likewise.Index(tmp_path / "alone", RECIPE) as alone:
+            for number in range(20):
+                if number == 10:
+                    replaced = threading.Thread(target=replace, args=(cluster.owner(b"pages"),))
+                    replaced.start()
+                names = [f"doc-{number}-{i}" for i in range(5)]
+                texts = [text_of((7 * number + i) % 40) for i in range(5)]
+                assert client.add_batch(names, texts).kept_ids == alone.add_batch(names, texts).kept_ids
+        replaced.join()
+        assert service.stop() == (0, "")
+    finally:
+        cluster.close()
+
+
 def test_options_that_do_not_apply_are_refused(url, tmp_path):
     for options, said in (
         (("--url", url, "--create"), "error: --create: does not apply to --url"),
