@@ -157,7 +157,7 @@ class LostWrites(StoreError):
     Parameters
     ----------
     place : str
-        The server.
+        The server; empty if an HTTP service reports it.
     doc_ids : sequence of str
         Ids to add again.
     removed_ids : sequence of str
@@ -197,7 +197,8 @@ class LostWrites(StoreError):
             )
         if self.removed_ids:
             lost.append(f"{least}{_counted(self.removed_ids, 'removal')} (remove again): {_listed(self.removed_ids)}")
-        return f"the server at {self.place} restarted from older data and lost {'; '.join(lost) or 'writes'}"
+        at = f" at {self.place}" if self.place else ""
+        return f"the server{at} restarted from older data and lost {'; '.join(lost) or 'writes'}"
 
 
 def _counted(ids: Sequence[str], word: str) -> str:

@@ -3,7 +3,6 @@
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -17,21 +16,31 @@ from likewise.service.api.health import add_health
 from likewise.service.api.operations import add_operations
 from likewise.service.api.reference import add_reference
 from likewise.service.collections.service import Service
+from likewise.service.collections.shared import PREFIX, place_of
 from likewise.service.guard.gate import Gate
 from likewise.service.page import add_page, not_found
 from likewise.service.problems import Problem, problem_of, problem_of_status
 from likewise.service.settings import Settings
 
 
-def create_app(path: str | os.PathLike[str], settings: Settings | None = None) -> FastAPI:
+def create_app(
+    path: str | os.PathLike[str] | None,
+    settings: Settings | None = None,
+    *,
+    url: str | None = None,
+    prefix: str = PREFIX,
+) -> FastAPI:
     """Return the application that serves a directory of indexes, one index, or the output of a finished run.
 
     Parameters
     ----------
-    path : str or Path
-        The directory, index or run. A missing directory is created for new collections.
+    path : str, Path or None
+        The directory, index or run. A missing directory is created for new collections. None with a `url`.
     settings : Settings, optional
         Limits and rights.
+    url, prefix : str
+        Instead of a path: a Redis or Valkey server, or a node of a cluster, and the prefix of an existing index there,
+        as for :class:`likewise.redis.RedisIndex`. Several services can serve one such index.
 
     Returns
     -------
@@ -42,10 +51,12 @@ def create_app(path: str | os.PathLike[str], settings: Settings | None = None) -
     Raises
     ------
     InvalidInput
-        If the path is none of the three.
+        If the path is none of the three, or there is no index on the server.
+    StoreError
+        If a server cannot be reached.
     """
     settings = settings or Settings()
-    service = Service(Path(path), settings)
+    service = Service(place_of(path, url, prefix), settings)
     service.open()
 
     @asynccontextmanager

@@ -18,6 +18,20 @@ if TYPE_CHECKING:
 _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 _DOCUMENTS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
+# Gauges of an index on servers, each with the fact it shows.
+SHARED_GAUGES = {
+    "documents": "num_documents",
+    "log_operations": "log_operations",
+    "log_limit_operations": "log_limit_operations",
+    "unconfirmed_operations": "num_unconfirmed",
+    "reported_losses": "num_losses",
+    "requests_repeated": "num_requests_repeated",
+    "operations_helped": "num_operations_helped",
+    "partitions_repaired": "num_partitions_repaired",
+    "candidates_per_document": "candidates_per_document",
+    "planned_candidates_per_document": "planned_candidates_per_document",
+}
+
 
 class Metrics:
     """Metrics of one service, in a separate registry.
@@ -98,6 +112,16 @@ class _Sizes(Collector):
             "index_size_bytes": "Size of database and segments in bytes.",
             "segments_rebuilt": "Missing or damaged segments rebuilt since the index was opened.",
             "poisoned": "Whether writes are disabled after a failed write.",
+            "unreachable": "Whether the servers of the index cannot be used.",
+            "log_operations": "Operations in the log of the index on servers.",
+            "log_limit_operations": "Operations at which additions wait for the partitions.",
+            "unconfirmed_operations": "Operations whose effects are not confirmed in all partitions.",
+            "reported_losses": "Operations that failovers lost, the last 1,024.",
+            "requests_repeated": "Requests that this process sent to servers again.",
+            "operations_helped": "Operations of other clients that this process completed.",
+            "partitions_repaired": "Partitions whose lost writes this process restored.",
+            "candidates_per_document": "Mean number of entries that this process read for a document.",
+            "planned_candidates_per_document": "The same by the model of the tables at the expected size.",
         }
         found = {
             name: GaugeMetricFamily(f"likewise_{name}", about, labels=["collection"]) for name, about in names.items()

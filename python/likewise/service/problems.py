@@ -2,9 +2,10 @@
 
 import json
 import os
+import re
 from http import HTTPStatus
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from starlette.responses import Response
 
@@ -14,6 +15,7 @@ from likewise.errors import (
     InvalidInput,
     InvalidParameter,
     LikewiseError,
+    LostWrites,
     MissingExtra,
     RecipeMismatch,
     StoreError,
@@ -42,6 +44,7 @@ TYPES = {
     "collection-exists": ProblemType(409, "The collection already exists"),
     "conflicting-document": ProblemType(409, "The id belongs to a different text"),
     "read-only": ProblemType(409, "Read-only"),
+    "lost-writes": ProblemType(409, "Earlier writes were lost"),
     "too-large": ProblemType(413, "Request body too large"),
     "unsupported-media-type": ProblemType(415, "Unsupported content type"),
     "invalid": ProblemType(422, "Invalid value"),
@@ -73,14 +76,25 @@ class Problem(Exception):
         The invalid field of the request, such as ``documents.3.doc_id``.
     is_replayed : bool
         Whether this is the response to an earlier request with the same idempotency key.
+    lost : dict, optional
+        The writes that were lost, for ``lost-writes``.
     """
 
-    def __init__(self, kind: str, detail: str, field: str | None = None, *, is_replayed: bool = False) -> None:
+    def __init__(
+        self,
+        kind: str,
+        detail: str,
+        field: str | None = None,
+        *,
+        is_replayed: bool = False,
+        lost: dict[str, Any] | None = None,
+    ) -> None:
         super().__init__(kind, detail, field)
         self.kind = kind
         self.detail = detail
         self.field = field
         self.is_replayed = is_replayed
+        self.lost = lost
 
     @property
     def status(self) -> int:
@@ -89,7 +103,10 @@ class Problem(Exception):
 
     def to_json(self) -> bytes:
         """Return the body of the response."""
-        shape = {"type": self.kind, "title": TYPES[self.kind].title, "detail": self.detail, "field": self.field}
+        shape: dict[str, Any] = {"type": self.kind, "title": TYPES[self.kind].title, "detail": self.detail}
+        shape["field"] = self.field
+        if self.lost is not None:
+            shape["lost"] = self.lost
         return json.dumps(shape).encode()
 
     def headers(self) -> dict[str, str]:
@@ -122,6 +139,9 @@ def problem_of(error: Exception) -> Problem | None:
             return Problem("invalid", str(error), "recipe")
         case IndexPoisoned():
             return Problem("poisoned", str(error))
+        case LostWrites():
+            names = ("doc_ids", "removed_ids", "since_s", "is_complete")
+            return Problem("lost-writes", str(error), lost={name: getattr(error, name) for name in names})
         case IndexLocked() | StoreError():
             return Problem("store", str(error))
         case MissingExtra():
@@ -130,7 +150,7 @@ def problem_of(error: Exception) -> Problem | None:
             return None
 
 
-def answered_problem(error: Exception, route: str, directory: Path) -> Problem:
+def answered_problem(error: Exception, route: str, directory: Path | None) -> Problem:
     """Return the problem to answer for an error; internal errors are also logged.
 
     Parameters
@@ -139,8 +159,9 @@ def answered_problem(error: Exception, route: str, directory: Path) -> Problem:
         The error that a request raised.
     route : str
         Route of the request, for the log.
-    directory : Path
-        The directory of the service; its location is removed from messages.
+    directory : Path or None
+        The directory of the service; its location is removed from messages. None if its index is on servers, whose
+        addresses are removed.
     """
     problem = problem_of(error)
     if problem is None:
@@ -150,7 +171,8 @@ def answered_problem(error: Exception, route: str, directory: Path) -> Problem:
             return Problem("store", f"a file of the service cannot be used: {error.strerror or type(error).__name__}")
         return Problem("internal", "see the log of the service")
     if isinstance(error, LikewiseError):
-        problem.detail = without_place(problem.detail, directory)
+        shown = without_address(problem.detail) if directory is None else without_place(problem.detail, directory)
+        problem.detail = shown
     return problem
 
 
@@ -159,6 +181,12 @@ def without_place(text: str, directory: Path) -> str:
     for place in (f"{directory.absolute()}{os.sep}", f"{directory}{os.sep}"):
         text = text.replace(place, "")
     return text
+
+
+def without_address(text: str) -> str:
+    """Return a message about servers without their addresses, and without what their client library adds."""
+    text = re.sub(r"\b(the server) at \S+(?: database \d+)?", r"\1", text)
+    return re.sub(r"(cannot be reached|denies access to this user|rejected the request): .*", r"\1", text, flags=re.S)
 
 
 def problem_of_status(status: int, detail: str) -> Problem:

@@ -15,6 +15,7 @@ import uvicorn
 from likewise.errors import InvalidParameter
 from likewise.service.app import create_app
 from likewise.service.collections.service import Service
+from likewise.service.collections.shared import PREFIX
 from likewise.service.guard.protocol import protocol_class
 from likewise.service.logs import log
 from likewise.service.settings import Settings
@@ -30,16 +31,24 @@ _LOGGING = {
 
 
 def serve(
-    path: str | os.PathLike[str], settings: Settings | None = None, *, host: str = "127.0.0.1", port: int = 8765
+    path: str | os.PathLike[str] | None,
+    settings: Settings | None = None,
+    *,
+    url: str | None = None,
+    prefix: str = PREFIX,
+    host: str = "127.0.0.1",
+    port: int = 8765,
 ) -> None:
     """Serve a directory of indexes, one index, or the output of a run, until SIGTERM or Ctrl-C.
 
     Parameters
     ----------
-    path : str or Path
-        The directory, index or run.
+    path : str, Path or None
+        The directory, index or run. None with a `url`.
     settings : Settings, optional
         Limits and rights.
+    url, prefix : str
+        Instead of a path, an index on a Redis or Valkey server or cluster, as for :func:`create_app`.
     host : str
         Address to listen on.
     port : int
@@ -50,13 +59,15 @@ def serve(
     InvalidParameter
         If other machines can reach the address and there is no key.
     InvalidInput
-        If the path contains nothing that can be served.
+        If the path contains nothing that can be served, or there is no index on the server.
+    StoreError
+        If a server cannot be reached.
     """
     settings = settings or Settings()
     check_address(host, settings)
     listening = _listen(host, port)
     settings = _within_files(settings)
-    app = create_app(path, settings)
+    app = create_app(path, settings, url=url, prefix=prefix)
     service: Service = app.state.service
     config = uvicorn.Config(
         app,
@@ -82,7 +93,7 @@ def serve(
     log(
         "listening",
         url=f"http://{shown}:{address[1]}",
-        path=str(path),
+        path=service.shown_place,
         collections=len(service.collections),
         keys=len(settings.keys),
     )

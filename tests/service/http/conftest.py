@@ -86,6 +86,21 @@ def start(tmp_path):
             service.kill()
 
 
+@pytest.fixture
+def redis_server():
+    """Start a Redis or Valkey server for a test."""
+    from tests.index.redis.conftest import SERVERS, Running
+
+    if not SERVERS:
+        pytest.skip("no redis-server or valkey-server is installed")
+    pytest.importorskip("redis", reason="needs likewise[redis]")
+    with tempfile.TemporaryDirectory(prefix="likewise-redis-") as folder:
+        server = Running(SERVERS[0], folder)
+        yield server
+        if server.process.poll() is None:
+            server.stop()
+
+
 @pytest.fixture(scope="session")
 def running():
     """Start one service for all tests that tolerate each other: each uses its own collections."""

@@ -23,11 +23,35 @@ SERVED = {
 }
 
 
-@pytest.fixture
-def opener(running, monkeypatch):
-    """Return a backend of the conformance suite: the folder names the collection."""
+@pytest.fixture(params=["directory", "server"])
+def opener(request, monkeypatch):
+    """Return a backend of the conformance suite, over services of directories and of indexes on a server."""
     for name, recipe in SERVED.items():
         monkeypatch.setitem(RECIPES, name, recipe)
+    return request.getfixturevalue(f"opener_of_{request.param}")
+
+
+@pytest.fixture
+def opener_of_server(start, redis_server):
+    """Return a backend: the folder names the service, each with an index of its own."""
+    services = {}
+
+    def open_index(path, recipe):
+        from likewise.redis import RedisIndex
+
+        if path not in services:
+            prefix = f"conforming-{next(_NUMBER)}"
+            RedisIndex(redis_server.url, recipe, prefix=prefix, expected=2000, partitions=3).close()
+            services[path] = prefix, start(url=redis_server.url, prefix=prefix)
+        prefix, service = services[path]
+        return service.client(prefix)
+
+    return open_index
+
+
+@pytest.fixture
+def opener_of_directory(running):
+    """Return a backend: the folder names the collection."""
     names = {}
 
     def open_index(path, recipe):

@@ -6,12 +6,15 @@ from pathlib import Path
 import click
 
 from likewise.checks import parse_size
+from likewise.cli.index.target import target_options
 from likewise.cli.options.help import LongCommand
 from likewise.cli.options.recipe import MOVED_INPUTS
 
 _HELP = """Serve indexes or a run over HTTP, with web pages.
 
 PATH is a directory of indexes, one index, or the output directory of a run. PATH must exist unless --create is given.
+With --url instead of PATH, the index is on a Redis or Valkey server or cluster, created by likewise index create.
+Several services can serve one such index.
 
 By default the server listens on this machine only; other addresses require keys. A key file has one key per line: name,
 right (read, write or admin) and SHA-256. --new-key adds one and prints the key. The environment variable
@@ -22,6 +25,7 @@ at /docs and /openapi.json.
 Examples:
   likewise serve collections --create
   likewise serve out
+  likewise serve --url redis://localhost:6379/0 --prefix pages
   likewise serve --keys keys.txt --new-key crawler:write
   likewise serve collections --keys keys.txt --host 0.0.0.0
 """
@@ -32,6 +36,7 @@ _OPTIONS = {"max_body_bytes": "max_body", "max_requests_per_second": "max_rate",
 
 @click.command("serve", cls=LongCommand, help=_HELP)
 @click.argument("path", required=False, type=click.Path(path_type=Path))
+@target_options
 @click.option("--create", is_flag=True, help="Create PATH if it does not exist.")
 @click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Address to listen on.")
 @click.option(
@@ -55,7 +60,7 @@ _OPTIONS = {"max_body_bytes": "max_body", "max_requests_per_second": "max_rate",
     default="commit",
     show_default=True,
     metavar="commit|interval:TIME",
-    help="When to answer: commit waits until data is on disk; interval:200ms syncs that often.",
+    help="When to answer: commit waits until data is on disk; interval:200ms syncs that often. Not with --url.",
 )
 @click.option("--threads", type=click.IntRange(1), help="Number of threads per batch.  [default: all processors]")
 @click.option("--max-body", metavar="SIZE", help="Maximum request size.  [default: 8MiB]")
@@ -75,6 +80,8 @@ _OPTIONS = {"max_body_bytes": "max_body", "max_requests_per_second": "max_rate",
 @click.option("--quiet", is_flag=True, help="Do not log requests.")
 def command(
     path: Path | None,
+    url: str | None,
+    prefix: str | None,
     create: bool,  # noqa: FBT001 - click's call
     host: str,
     port: int,
@@ -93,15 +100,20 @@ def command(
     quiet: bool,  # noqa: FBT001
 ) -> None:
     """Run the command."""
-    from likewise.errors import InvalidInput, InvalidParameter
-    from likewise.io.places import check_place
+    from likewise.errors import InvalidParameter
     from likewise.service.keys import key_of, read_keys
 
     if new_key is not None:
         _add_key(keys_file, new_key)
         return
-    if path is None:
-        raise click.UsageError("Missing argument 'PATH', the directory to serve.")
+    if path is None and url is None:
+        raise click.UsageError("Missing argument 'PATH', the directory to serve (or --url).")
+    if path is not None and url is not None:
+        raise click.UsageError(f"Got both --url and PATH ({path}).")
+    if prefix is not None and url is None:
+        raise InvalidParameter("prefix", "requires --url")
+    if create and url is not None:
+        raise InvalidParameter("create", "does not apply to --url; create the index with `likewise index create`")
     keys = () if keys_file is None else read_keys(keys_file)
     if keys_file is not None and not keys:
         raise click.UsageError(f"{keys_file} contains no key. Add one with --new-key.")
@@ -119,6 +131,7 @@ def command(
         "deadline_s": deadline,
     }
     from likewise.service import Settings, serve
+    from likewise.service.collections.shared import PREFIX
 
     try:
         settings = Settings(
@@ -133,16 +146,24 @@ def command(
         )
     except InvalidParameter as error:
         raise InvalidParameter(_OPTIONS.get(error.name, error.name), error.message) from None
+    if path is not None:
+        _check_path(path, creates=create, is_read_only=read_only)
+    serve(path, settings, url=url, prefix=PREFIX if prefix is None else prefix, host=host, port=port)
+
+
+def _check_path(path: Path, *, creates: bool, is_read_only: bool) -> None:
+    from likewise.errors import InvalidInput, InvalidParameter
+    from likewise.io.places import check_place
+
     check_place(path, elsewhere="serve supports local directories only; copy it to this machine")
-    if not create and not path.exists():
+    if not creates and not path.exists():
         raise InvalidInput(
             "does not exist; give a directory of indexes, an index or the output of a run, or create an empty "
             "directory with --create",
             str(path),
         )
-    if create and read_only and not path.exists():
+    if creates and is_read_only and not path.exists():
         raise InvalidParameter("create", "cannot be combined with --read-only when PATH does not exist")
-    serve(path, settings, host=host, port=port)
 
 
 def _add_key(keys_file: Path | None, wanted: str) -> None:

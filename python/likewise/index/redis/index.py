@@ -147,6 +147,16 @@ class RedisIndex:
         return self._recipe
 
     @property
+    def ttl_s(self) -> int | None:
+        """Seconds after which a document expires, or None."""
+        return self._description.ttl_s
+
+    @property
+    def store(self) -> str:
+        """What the servers store of each document beside its verdict: ``sketch`` or ``shingles``."""
+        return check_store(None, self._recipe)
+
+    @property
     def place(self) -> str:
         """The server of the URL and its database, without a password."""
         return self._nodes.name
@@ -459,6 +469,12 @@ class RedisIndex:
         self._check()
         return upkeep.stats(self._nodes, self._client, self._log, self._rule, self._description)
 
+    @property
+    def load(self) -> dict[str, Any]:
+        """The numbers of ``stats`` that change while clients work, without reading documents or asking all servers."""
+        self._check()
+        return upkeep.load(self._nodes, self._client, self._log, self._rule, self._description)
+
     def verify(self, *, full: bool = False) -> list[str]:
         """Check the index, while it is in use.
 
@@ -511,8 +527,8 @@ class RedisIndex:
     def stored(self, as_of_s: int | None = None) -> ServerSource:
         """Return the documents with their verdicts, for a move. Expired ones are those at `as_of_s`, by default now."""
         self._check()
-        store, description = check_store(None, self._recipe), self._description
-        about = About(self._recipe, store, description.ttl_s, self.place, description.durability)
+        description = self._description
+        about = About(self._recipe, self.store, description.ttl_s, self.place, description.durability)
         identity = self._log.identity
         return ServerSource(self._client.ask, self._client.log, self._rule, about, identity, as_of_s=as_of_s)
 

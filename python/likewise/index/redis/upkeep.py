@@ -86,6 +86,31 @@ def num_documents(client: Client, log_server: LogServer, rule: _native.ClusterRu
     return int(fields.get(b"added", 0)) - int(fields.get(b"gone", 0))
 
 
+def load(
+    nodes: Nodes, client: Client, log_server: LogServer, rule: _native.ClusterRule, description: Description
+) -> dict[str, Any]:
+    """Return the length of the log, what is unconfirmed, and what this client read, repeated and repaired."""
+    log = client.log()
+    fields = log_server.fields()
+    num_documents = int(fields.get(b"added", 0)) - int(fields.get(b"gone", 0))
+    return {
+        # Only reading all documents shows which have expired.
+        "num_documents": None if description.ttl_s is not None else num_documents,
+        # What this client read, and by the model of the plan for the expected number of documents.
+        "candidates_per_document": client.num_candidates / client.num_searched if client.num_searched else None,
+        "planned_candidates_per_document": rule.plan_facts()["candidates"],
+        "log_operations": log.end - log.low,
+        "log_bytes": int(fields[b"bytes"]),
+        "log_limit_operations": description.options.bound,
+        "log_limit_bytes": description.options.bound_bytes,
+        "num_unconfirmed": log.end - log.mark,
+        "num_losses": len(client.losses()),
+        "num_requests_repeated": nodes.num_repeated,
+        "num_operations_helped": client.num_helped,
+        "num_partitions_repaired": client.num_repaired,
+    }
+
+
 def stats(
     nodes: Nodes, client: Client, log_server: LogServer, rule: _native.ClusterRule, description: Description
 ) -> dict[str, Any]:
@@ -96,6 +121,7 @@ def stats(
     plan = rule.plan_facts()
     recipe, has_ttl = description.recipe, description.ttl_s is not None
     facts: dict[str, Any] = {
+        **load(nodes, client, log_server, rule, description),
         "num_documents": num_documents(client, log_server, rule, description),
         # The count includes expired documents.
         "num_kept": None if has_ttl else int(fields.get("new", 0)),
@@ -109,19 +135,7 @@ def stats(
         "durability": description.durability,
         "num_tables": int(plan["tables"]),
         "num_probes": int(plan["probes"]),
-        # What this client read, and by the model of the plan for the expected number of documents.
-        "candidates_per_document": client.num_candidates / client.num_searched if client.num_searched else None,
-        "planned_candidates_per_document": plan["candidates"],
         "table_bytes_per_document": plan["table_bytes"],
-        "log_operations": log.end - log.low,
-        "log_bytes": int(fields["bytes"]),
-        "log_limit_operations": description.options.bound,
-        "log_limit_bytes": description.options.bound_bytes,
-        "num_unconfirmed": log.end - log.mark,
-        "num_losses": len(client.losses()),
-        "num_requests_repeated": nodes.num_repeated,
-        "num_operations_helped": client.num_helped,
-        "num_partitions_repaired": client.num_repaired,
         "made_by": description.made_by,
         "servers": [
             {

@@ -200,13 +200,23 @@ class Plan(BaseModel):
     bytes_a_document: int
 
 
+class LostShape(BaseModel):
+    """Acknowledged writes that a failover of servers lost: ids to add again, and ids to remove again."""
+
+    doc_ids: list[str]
+    removed_ids: list[str]
+    since_s: int | None
+    is_complete: bool
+
+
 class ProblemShape(BaseModel):
-    """An error. `type` is stable and intended for programs."""
+    """An error. `type` is stable and intended for programs. Only `lost-writes` has the member `lost`."""
 
     type: str
     title: str
     detail: str
     field: str | None
+    lost: LostShape | None = None
 
 
 @dataclass(frozen=True)

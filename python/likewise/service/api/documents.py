@@ -11,6 +11,7 @@ from likewise.recipe.recipe import Recipe
 from likewise.recipe.rules import MAX_OWN_WEIGHT, OWN_WEIGHTS
 from likewise.service.collections.idempotency import Answers, Repeatable
 from likewise.service.collections.service import Service
+from likewise.service.collections.shared import SharedIndex
 from likewise.service.problems import Problem
 from likewise.stages.documents import as_documents
 
@@ -221,12 +222,12 @@ def _found(answer: Json | None, body: Any, *, is_replayed: bool = False) -> Json
     return answer
 
 
-def _got(index: Index, doc_ids: Iterator[object]) -> list[Json | None]:
+def _got(index: Index | SharedIndex, doc_ids: Iterator[object]) -> list[Json | None]:
     found = [index.get(str(doc_id)) for doc_id in doc_ids]
     return [None if one is None else one._asdict() for one in found]
 
 
-def _grouped(index: Index, doc_ids: Iterator[object]) -> list[Group | None]:
+def _grouped(index: Index | SharedIndex, doc_ids: Iterator[object]) -> list[Group | None]:
     groups: list[Group | None] = []
     # A large group is listed once, regardless of how many of its members are requested.
     known: dict[str, Group] = {}
@@ -244,7 +245,7 @@ def _grouped(index: Index, doc_ids: Iterator[object]) -> list[Group | None]:
     return groups
 
 
-def _neighbors(index: Index, texts: Iterator[Text], asked: Sequence[Any], room: int) -> list[Json]:
+def _neighbors(index: Index | SharedIndex, texts: Iterator[Text], asked: Sequence[Any], room: int) -> list[Json]:
     results = []
     for text, body in zip(texts, asked, strict=True):
         k = min(body.k, room)
@@ -257,7 +258,7 @@ def _neighbors(index: Index, texts: Iterator[Text], asked: Sequence[Any], room: 
 
 
 def _removed(
-    index: Index, doc_ids: Iterator[object], answers: Answers, request: Repeatable | None
+    index: Index | SharedIndex, doc_ids: Iterator[object], answers: Answers, request: Repeatable | None
 ) -> tuple[list[Json | None], int]:
     """Return the removals, and how many of them an earlier attempt of the same request made."""
     removals: list[Json | None] = list(answers.find(request) or ())

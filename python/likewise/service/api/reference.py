@@ -55,7 +55,9 @@ def described(app: FastAPI) -> Json:
     found = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
     components = found.setdefault("components", {})
     schemas = components.setdefault("schemas", {})
-    schemas[ProblemShape.__name__] = ProblemShape.model_json_schema()
+    shape = ProblemShape.model_json_schema(ref_template="#/components/schemas/{model}")
+    schemas |= shape.pop("$defs")
+    schemas[ProblemShape.__name__] = shape
     schemas[ProblemShape.__name__]["properties"]["type"]["enum"] = list(TYPES)
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)

@@ -139,6 +139,8 @@ def add_operation(app: FastAPI, service: Service, operation: Operation) -> None:
         kinds += ["bad-request", "too-slow", "too-large", "unsupported-media-type", "invalid"]
     if "{collection}" in operation.path:
         kinds += ["unknown-collection", "store", "poisoned"]
+    if operation.is_repeatable:
+        kinds.append("lost-writes")
     kinds += operation.problems
     app.router.add_api_route(
         operation.path,

@@ -1,6 +1,6 @@
 """Errors of a service, as the exceptions that the library raises for the same causes."""
 
-from likewise.errors import IndexPoisoned, InvalidInput, InvalidParameter, LikewiseError, StoreError
+from likewise.errors import IndexPoisoned, InvalidInput, InvalidParameter, LikewiseError, LostWrites, StoreError
 
 
 class ServiceError(LikewiseError):
@@ -47,6 +47,9 @@ def error_of(status: int, shape: object) -> LikewiseError:
             return InvalidParameter(str(field), detail)
         case "invalid":
             return InvalidInput(detail)
+        case "lost-writes" if isinstance(shape.get("lost"), dict):
+            lost = shape["lost"]
+            return LostWrites("", lost["doc_ids"], lost["removed_ids"], lost["since_s"], lost["is_complete"])
         case "poisoned":
             return IndexPoisoned(detail)
         case "store":

@@ -2,15 +2,16 @@
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import chain
 from typing import Any
 
-from likewise.errors import IndexPoisoned, InvalidInput, LikewiseError
+from likewise.errors import IndexPoisoned, InvalidInput, LikewiseError, LostWrites
 from likewise.index import Index, Verdicts
 from likewise.service.collections.idempotency import Answers, Repeatable, check_same
 from likewise.service.collections.lanes import Asked, Lane
-from likewise.service.metrics import Metrics
+from likewise.service.collections.shared import SharedIndex
+from likewise.service.metrics import SHARED_GAUGES, Metrics
 from likewise.service.problems import Problem
 from likewise.service.settings import Settings
 
@@ -25,7 +26,7 @@ class Collection:
     ----------
     name : str
         Name of the collection.
-    index : Index
+    index : Index or SharedIndex
         Holds the documents; closed with the collection.
     ttl_s : float, optional
         Seconds after which documents expire.
@@ -35,7 +36,9 @@ class Collection:
         Counts batches.
     """
 
-    def __init__(self, name: str, index: Index, ttl_s: float | None, settings: Settings, metrics: Metrics) -> None:
+    def __init__(
+        self, name: str, index: Index | SharedIndex, ttl_s: float | None, settings: Settings, metrics: Metrics
+    ) -> None:
         self.name = name
         self.index = index
         self.ttl_s = ttl_s
@@ -57,7 +60,7 @@ class Collection:
         self, ids: Sequence[str], texts: Sequence[Any], request: Repeatable | None = None
     ) -> list[dict[str, Any]]:
         """Check documents and add them, all or none; they are on disk when this returns."""
-        found: list[dict[str, Any]] = await self._writing.ask(ids, texts, request)
+        found: list[dict[str, Any]] = await self._telling(self._writing.ask(ids, texts, request))
         return found
 
     async def ask(self, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:  # noqa: ANN401
@@ -66,7 +69,7 @@ class Collection:
 
     async def change(self, call: Callable[..., Any], *arguments: Any) -> Any:  # noqa: ANN401
         """Call a writing method of the index, in turn with the additions, and return its result."""
-        return await self._writing.run(self._timed, call, *arguments)
+        return await self._telling(self._writing.run(self._timed, call, *arguments))
 
     def describe(self) -> dict[str, Any]:
         """Return the description of the collection for clients."""
@@ -83,6 +86,8 @@ class Collection:
 
     def sizes(self) -> dict[str, float]:
         """Return the gauges of the collection by name."""
+        if isinstance(self.index, SharedIndex):
+            return _load_of(self.index)
         try:
             facts = self.index.stats
         except (LikewiseError, OSError):
@@ -123,7 +128,8 @@ class Collection:
                 blamed, problem = _blame(part, error)
                 results[places.pop(blamed)] = problem
                 continue
-            except IndexPoisoned as error:
+            except (IndexPoisoned, LostWrites) as error:
+                self._forget(error)
                 for place in places:
                     results[place] = error
                 break
@@ -165,6 +171,9 @@ class Collection:
         began = time.perf_counter()
         try:
             return self._noted(call, *arguments)
+        except LostWrites as error:
+            self._forget(error)
+            raise
         finally:
             self._metrics.commit.observe(time.perf_counter() - began)
 
@@ -174,6 +183,21 @@ class Collection:
             return call(*arguments, **options)
         except IndexPoisoned:
             self.is_poisoned = True
+            raise
+
+    def _forget(self, error: LikewiseError) -> None:
+        """Forget all answers after a loss, since a repeated request must not get the answer of a lost write."""
+        if isinstance(error, LostWrites):
+            self.removed.forget()
+            self._added.forget()
+
+    async def _telling(self, work: Awaitable[Any]) -> Any:  # noqa: ANN401
+        """Return the result of work; note that a request was told of a loss, if its deadline has not passed."""
+        try:
+            return await work
+        except LostWrites as lost:
+            if isinstance(self.index, SharedIndex):
+                self.index.told(lost)
             raise
 
     def _count(self, op: str, num_documents: int, seconds: float) -> None:
@@ -209,6 +233,16 @@ def shown_verdicts(verdicts: Verdicts) -> list[dict[str, Any]]:
         }
         for doc_id, is_new, kept_id, similarity, distance, seq, added in columns
     ]
+
+
+def _load_of(index: SharedIndex) -> dict[str, float]:
+    """Return the gauges of an index on servers."""
+    try:
+        facts = index.load
+    except (LikewiseError, OSError):
+        return {"unreachable": 1.0}
+    found = {gauge: facts[name] for gauge, name in SHARED_GAUGES.items()}
+    return {"unreachable": 0.0, **{gauge: value for gauge, value in found.items() if value is not None}}
 
 
 def _texts(batch: list[Asked]) -> Sequence[Any]:

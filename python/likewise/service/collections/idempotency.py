@@ -94,6 +94,11 @@ class Answers:
                 break
             self._forget(oldest)
 
+    def forget(self) -> None:
+        """Forget all answers."""
+        self._kept.clear()
+        self._num_entries = 0
+
     def _forget(self, key: tuple[str, str, str]) -> None:
         found = self._kept.pop(key, None)
         if found is not None:

@@ -1,4 +1,4 @@
-"""The data of a service: a directory of collections, one index, or a finished run."""
+"""The data of a service: a directory of collections, one index, an index on servers, or a finished run."""
 
 import asyncio
 import contextlib
@@ -23,8 +23,9 @@ from likewise.io.places import check_place
 from likewise.recipe.recipe import Recipe
 from likewise.service.collections.collection import Collection
 from likewise.service.collections.lanes import Budget
+from likewise.service.collections.shared import SharedIndex, SharedPlace
 from likewise.service.metrics import Metrics
-from likewise.service.problems import Problem, without_place
+from likewise.service.problems import Problem, without_address, without_place
 from likewise.service.settings import Settings
 
 NAME = r"^[a-z0-9][a-z0-9_-]{0,63}$"
@@ -40,15 +41,17 @@ class Service:
 
     Parameters
     ----------
-    path : Path
-        A directory whose subdirectories are indexes; one index; or the output of a finished run, which only the pages
-        show. A missing directory is created.
+    place : Path or SharedPlace
+        A directory whose subdirectories are indexes; one index; an index on servers; or the output of a finished run,
+        which only the pages show. A missing directory is created.
     settings : Settings
         Limits and rights.
 
     Attributes
     ----------
-    path, settings
+    path : Path or None
+        The directory; None for an index on servers.
+    settings : Settings
         As given.
     run_path : Path or None
         The finished run, if `path` is one.
@@ -66,8 +69,9 @@ class Service:
         Bytes of bodies in memory; open streams of lines; requests in progress.
     """
 
-    def __init__(self, path: Path, settings: Settings) -> None:
-        self.path = path
+    def __init__(self, place: Path | SharedPlace, settings: Settings) -> None:
+        self._place = place
+        self.path = place if isinstance(place, Path) else None
         self.settings = settings
         self.metrics = Metrics(self)
         self.run_path: Path | None = None
@@ -86,40 +90,46 @@ class Service:
         self._changing = threading.Lock()
 
     def open(self) -> None:
-        """Open the index, run or collections at the path.
+        """Open the index, run or collections at the place.
 
         Raises
         ------
         InvalidInput
             If the path is a file, or contains other files but neither an index nor a run.
+        LikewiseError
+            If an index on servers cannot be opened.
         """
-        check_place(self.path)
-        if self.path.exists() and not self.path.is_dir():
+        if isinstance(self._place, SharedPlace):
+            self._open_shared(self._place)
+            return
+        path = self._directory
+        check_place(path)
+        if path.exists() and not path.is_dir():
             raise InvalidInput(
-                "not a directory; give a directory of indexes, an index, or the output of a run", str(self.path)
+                "not a directory; give a directory of indexes, an index, or the output of a run", str(path)
             )
-        if exists(self.path):
+        if exists(path):
             self._is_one_index = True
-            name = re.sub(r"[^a-z0-9_-]+", "-", self.path.resolve().stem.lower()).strip("-_")[:64] or "index"
-            self._open_one(name, self.path)
+            name = _name_of(path.resolve().stem)
+            self._open_one(name, path)
             if self.broken:
-                raise InvalidInput(self.broken[name], str(self.path))
-        elif (self.path / "summary.json").exists():
-            self.run_path = self.path
+                raise InvalidInput(self.broken[name], str(path))
+        elif (path / "summary.json").exists():
+            self.run_path = path
         else:
             if not self.settings.is_read_only:
-                self.path.mkdir(parents=True, exist_ok=True)
-            for entry in sorted(self.path.iterdir()):
+                path.mkdir(parents=True, exist_ok=True)
+            for entry in sorted(path.iterdir()):
                 if entry.name.startswith(_REMOVED) and not self.settings.is_read_only:
                     shutil.rmtree(entry, ignore_errors=True)
                 elif re.match(NAME, entry.name) and exists(entry):
                     self._open_one(entry.name, entry)
-            others = [entry.name for entry in self.path.iterdir() if entry.name != _LIVES and entry.name[0] != "."]
+            others = [entry.name for entry in path.iterdir() if entry.name != _LIVES and entry.name[0] != "."]
             if others and not self.collections and not self.broken:
                 raise InvalidInput(
                     f"contains {min(others)}, but no index and no run; give a directory of indexes, an index, the "
                     "output of likewise dedup, or an empty directory",
-                    str(self.path),
+                    str(path),
                 )
 
     def close(self) -> None:
@@ -144,7 +154,9 @@ class Service:
             try:
                 shown.append(collection.describe())
             except (LikewiseError, OSError) as error:
-                broken[name] = f"{name} cannot be used: {without_place(str(error), self.path)}"
+                text = str(error)
+                text = without_address(text) if self.path is None else without_place(text, self.path)
+                broken[name] = f"{name} cannot be used: {text}"
         return shown, broken
 
     def create(self, name: str, recipe: Recipe, *, store: str | None, ttl_s: float | None) -> Collection:
@@ -155,7 +167,7 @@ class Service:
                 raise Problem("collection-exists", f"the collection {name!r} already exists", "collection")
             if len(self.collections) >= self.settings.max_collections:
                 raise Problem("overloaded", f"there are {len(self.collections)} collections, the maximum")
-            directory = self.path / name
+            directory = self._directory / name
             if directory.exists() and not exists(directory) and any(directory.iterdir()):
                 raise Problem("collection-exists", f"the name {name!r} is used by another file", "collection")
             self._keep_life(name, ttl_s)
@@ -180,30 +192,34 @@ class Service:
             self.collections = {key: value for key, value in self.collections.items() if key != name}
             found.close()
             # Rename it first, so that a collection of the same name can be created while files are deleted.
-            removed = self.path / f"{_REMOVED}{name}-{secrets.token_hex(8)}"
+            removed = self._directory / f"{_REMOVED}{name}-{secrets.token_hex(8)}"
             with contextlib.suppress(FileNotFoundError):
-                (self.path / name).rename(removed)
+                (self._directory / name).rename(removed)
             self._keep_life(name, None)
         if removed.is_symlink():
             # The target of the link does not belong to this service.
             removed.unlink()
         shutil.rmtree(removed, ignore_errors=True)
-        shutil.rmtree(self.path / _SNAPSHOTS / name, ignore_errors=True)
+        shutil.rmtree(self._directory / _SNAPSHOTS / name, ignore_errors=True)
 
     def make_snapshot(self, name: str, stamp: str) -> str:
         """Copy the current state of a collection and return the name of the copy. Blocks."""
         self._check_may_change()
-        folder = self.path / _SNAPSHOTS / name
+        folder = self._directory / _SNAPSHOTS / name
         folder.mkdir(parents=True, exist_ok=True)
         if len(self.snapshots(name)) >= self.settings.max_results:
             raise Problem("overloaded", f"{name} has {self.settings.max_results} snapshots, the maximum; delete some")
         snapshot = f"{stamp}-{secrets.token_hex(4)}"
-        self.collection(name).index.snapshot(folder / snapshot)
+        index = self.collection(name).index
+        assert isinstance(index, Index)
+        index.snapshot(folder / snapshot)
         return snapshot
 
     def snapshots(self, name: str) -> list[str]:
         """Return the names of the snapshots of a collection, oldest first."""
         self.collection(name)
+        if self.path is None:
+            return []
         folder = self.path / _SNAPSHOTS / name
         if not folder.is_dir():
             return []
@@ -214,13 +230,31 @@ class Service:
         self._check_may_change()
         if snapshot not in self.snapshots(name):
             raise Problem("not-found", f"{name} has no snapshot {snapshot!r}", "snapshot")
-        shutil.rmtree(self.path / _SNAPSHOTS / name / snapshot, ignore_errors=True)
+        shutil.rmtree(self._directory / _SNAPSHOTS / name / snapshot, ignore_errors=True)
+
+    @property
+    def shown_place(self) -> str:
+        """The path, or the address and prefix of an index on servers, without a password."""
+        found = next(iter(self.collections.values())).index if self.path is None else None
+        return f"{found.index.place} {found.name}" if isinstance(found, SharedIndex) else str(self.path)
+
+    @property
+    def _directory(self) -> Path:
+        """The directory of a service whose data is in files."""
+        assert self.path is not None
+        return self.path
 
     def _check_may_change(self) -> None:
         if self.settings.is_read_only:
             raise Problem("read-only", "the service is read-only")
         if self.run_path is not None:
             raise Problem("read-only", "the service shows a finished run, which cannot be changed")
+        if self.path is None:
+            raise Problem(
+                "read-only",
+                "the index is on a server; create indexes with `likewise index create`, and copy them with `likewise "
+                "index export` or `likewise index move`",
+            )
         if self._is_one_index:
             raise Problem(
                 "read-only", "the service has a single index; start it on a directory of indexes to manage collections"
@@ -238,19 +272,24 @@ class Service:
             )
         except (LikewiseError, OSError) as error:
             # Clients see this text, so it must not contain paths of the machine.
-            self.broken[name] = f"{name} could not be opened: {without_place(str(error), self.path)}"
+            self.broken[name] = f"{name} could not be opened: {without_place(str(error), self._directory)}"
             return
         self.collections[name] = Collection(name, index, ttl_s, self.settings, self.metrics)
+
+    def _open_shared(self, place: SharedPlace) -> None:
+        index = place.open(self.settings)
+        name = _name_of(place.prefix)
+        self.collections[name] = Collection(name, index, index.ttl_s, self.settings, self.metrics)
 
     def _lives(self) -> dict[str, float]:
         """Return the seconds after which documents expire, by collection name."""
         try:
-            found: dict[str, float] = json.loads((self.path / _LIVES).read_text(encoding="utf-8"))
+            found: dict[str, float] = json.loads((self._directory / _LIVES).read_text(encoding="utf-8"))
         except FileNotFoundError:
             return {}
         except ValueError:
             raise InvalidInput(
-                "not valid JSON; the file stores the time to live of each collection", str(self.path / _LIVES)
+                "not valid JSON; the file stores the time to live of each collection", str(self._directory / _LIVES)
             ) from None
         return found
 
@@ -260,13 +299,13 @@ class Service:
             return
         if ttl_s is not None:
             lives[name] = ttl_s
-        temporary = self.path / f".{_LIVES}-{secrets.token_hex(8)}"
+        temporary = self._directory / f".{_LIVES}-{secrets.token_hex(8)}"
         with temporary.open("w", encoding="utf-8", newline="\n") as file:
             json.dump(lives, file, sort_keys=True)
             file.flush()
             os.fsync(file.fileno())
-        temporary.replace(self.path / _LIVES)
-        sync_directory(self.path)
+        temporary.replace(self._directory / _LIVES)
+        sync_directory(self._directory)
 
     async def worked(
         self,
@@ -314,3 +353,8 @@ class Service:
     async def in_thread(self, work: Any, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401
         """Return the result of a blocking call without stopping other requests."""
         return await asyncio.get_running_loop().run_in_executor(None, lambda: work(*arguments, **options))
+
+
+def _name_of(text: str) -> str:
+    """Return a valid collection name that resembles a text."""
+    return re.sub(r"[^a-z0-9_-]+", "-", text.lower()).strip("-_")[:64] or "index"

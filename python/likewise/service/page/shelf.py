@@ -4,13 +4,14 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from likewise.errors import StoreError
+from likewise.errors import InvalidInput, StoreError
 from likewise.io.output.directory import SUMMARY
 from likewise.io.output.summaries import is_over_parts, read_summary
 from likewise.progress import Event, StageAdvanced, StageStarted
 from likewise.runs.report import report
 from likewise.runs.viewing import IndexView, RunView, View
 from likewise.service.collections.service import Service
+from likewise.service.collections.shared import SharedIndex
 
 _REVIEWS = ".reviews"
 
@@ -117,6 +118,8 @@ class Shelf:
             if collection is None:
                 self._drop(name)
                 return None
+            if isinstance(collection.index, SharedIndex):
+                raise InvalidInput("pages show runs and indexes in directories only; this index is on a server")
             owner, prepared = self._prepared.get(name, (None, None))
             if owner is collection.index and prepared is not None:
                 return prepared
@@ -161,6 +164,7 @@ class Shelf:
         if self.is_read_only:
             return None
         root = self._service.path
+        assert root is not None
         if index == root:
             return root.with_name(f"{root.name}.review.csv")
         (root / _REVIEWS).mkdir(exist_ok=True)
