@@ -166,8 +166,8 @@ def test_a_log_older_than_what_is_final():
 # Faults that the model finds.
 
 GUARANTEES = [
-    *("a", "b", "b-order", "c", "c-fold", "d", "e", "f-verify", "f-read", "f-written", "f-last", "f-report"),
-    *("f-advance", "f-confirmed", "f-again", "f-wait", "g", "g-trim", "h", "h-wait"),
+    *("a", "a-before", "b", "b-order", "b-again", "c", "c-fold", "d", "e", "f-verify", "f-read", "f-written", "f-last", "f-report"),
+    *("f-advance", "f-confirmed", "f-again", "f-wait", "f-kept", "f-forget", "g", "g-trim", "h", "h-wait"),
 ]
 
 
