@@ -12,6 +12,7 @@ and what fails. All values are numbers, so that schedules are the same in every 
     b-again: a request of a writer that the log forgot is appended, also if it was sent long ago
     c: entries at or above W count                          c-fold: a fold above W does not reject the view
     d: writes below the fold are accepted                   e: journal entries count regardless of their nonce
+    e-late: a repeated request has the same nonce in another history
     e-chain: the chain value of a fold is not compared      f-verify: W moves without checking the partitions
     f-read: a read does not check the confirmed mark        f-written: W passes decided, unwritten operations
     f-last: a client does not send its last answer          f-report: effects of lost operations are not reported
@@ -371,6 +372,9 @@ def append(log, options, clock, last, since, nonce, writer, counter, kind, docs,
     if len(log.operations) >= options.bound and "g" not in options.off:
         return log, (FULL, *reply[1:], None)
     second = max(clock, given, 0 if "a-before" in options.off else log.second)
+    if "e-late" not in options.off:
+        # Its effects in the history that a failover dropped must not match.
+        nonce = hash((log.chains[-1], nonce, second))
     operation = Operation(nonce, writer, counter, kind, docs, second)
     position = log.end
     log = log._replace(
@@ -796,9 +800,7 @@ class Client:
             yield from self.tell(missing)
         for part, nonces in lost.items():
             # A failover that drops such a report also drops operations that are final here, which everyone finds.
-            final = tuple(
-                nonce for nonce in nonces if "f-forget" in self.options.off or reports.get(nonce, to) < to
-            )
+            final = tuple(nonce for nonce in nonces if "f-forget" in self.options.off or reports.get(nonce, to) < to)
             if final:
                 yield (1 + part, forget, final)
 

@@ -31,7 +31,7 @@ pub enum Kind {
     List,
     /// Check that the tables contain the documents of some rows.
     Audit,
-    /// Give all that is kept of the documents of some rows, expired ones too.
+    /// Give all that is kept of the first documents of some rows, expired ones too: of as many as a reply can contain.
     Records,
     /// Add documents with the verdicts that they have.
     Restore,

@@ -141,7 +141,8 @@ class ServerDestination:
             If a failover lost some of the documents that were added before.
         """
         try:
-            self._client.operate(RESTORE, self._restoring.operation(documents))
+            for payload, second in self._restoring.operations(documents):
+                self._client.operate(RESTORE, payload, second)
         except LostWrites as error:
             raise StoreError(
                 f"the servers of {self.place} lost documents that were moved to them; repeat the move, which continues"

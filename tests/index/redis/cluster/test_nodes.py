@@ -72,7 +72,7 @@ def test_a_full_server_is_an_error_at_once(start, connect):
     log = new_log(connect(server.url))
     server.client.config_set("maxmemory", "1")
     with pytest.raises(StoreError, match="full"):
-        log.ask("append", b"", b"", b"a writer", 1, b"00000001", 0, 1, b"x", 9, 99, b"")
+        log.ask("append", b"", b"", b"a writer", 1, b"00000001", 0, 1, b"x", 9, 99, 0, 0, b"0" * 16)
     # Calls that change nothing still work.
     assert log.ask("begin", b"", b"").log.end == 0
 
