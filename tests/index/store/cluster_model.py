@@ -352,8 +352,11 @@ def begin(log, options, clock, last):
     return log, (OK, log, clock)
 
 
-def append(log, options, clock, last, since, nonce, writer, counter, kind, docs, given=0):
-    """Append an operation. `since` is an end of the log, with its chain value, before its first request was sent."""
+def append(log, options, clock, last, since, nonce, writer, counter, kind, docs, given=0, moment=0):
+    """Append an operation. `since` is an end of the log, with its chain value, before its first request was sent.
+
+    `given` is the last arrival time of its documents, `moment` a number that no other call has.
+    """
     log, reply = begin(log, options, clock, last)
     if reply[0] is not OK:
         return log, (*reply, None)
@@ -374,7 +377,7 @@ def append(log, options, clock, last, since, nonce, writer, counter, kind, docs,
     second = max(clock, given, 0 if "a-before" in options.off else log.second)
     if "e-late" not in options.off:
         # Its effects in the history that a failover dropped must not match.
-        nonce = hash((log.chains[-1], nonce, second))
+        nonce = hash((log.chains[-1], nonce, moment))
     operation = Operation(nonce, writer, counter, kind, docs, second)
     position = log.end
     log = log._replace(
@@ -1018,7 +1021,7 @@ class World:
         self.safe = [0] * len(self.servers)
         self.connections = [0] * len(self.servers)  # a number that each failover increases
         self.away = set()
-        self.clock = self.skew = 0
+        self.clock = self.skew = self.moment = 0
         self.ticks = options.ttl is not None or options.patience > 0
         self.sequence = []  # (nonce, kind, docs, second) of each position of the log
         self.requested = []  # (writer, counter) of each position
@@ -1076,6 +1079,10 @@ class World:
         if self.ticks:
             self.clock += 1
         clock = max(0, self.clock + self.skew) if server == LOG else self.clock
+        if script is append:
+            # Worlds that are compared have no late requests.
+            self.moment += not self.is_compared
+            arguments.append(self.moment)
         state, reply = script(before, self.options, clock, *arguments)
         if state is not before:
             self.servers[server] = state
