@@ -11,6 +11,7 @@ from redis import exceptions
 from likewise.errors import ForkedError, InvalidParameter, StoreError
 from likewise.index.redis.log import LogServer
 from likewise.index.redis.nodes import Nodes, _passes
+from tests.index.redis.cluster.servers import Cluster
 
 
 @pytest.fixture
@@ -65,6 +66,25 @@ def test_a_server_that_stays_away_is_an_error(connect, tmp_path):
     assert time.monotonic() - begin >= 0.3
     with pytest.raises(StoreError, match="cannot be reached"):
         nodes.check()
+
+
+def test_an_index_can_be_opened_during_a_failover(program, connect, tmp_path):
+    cluster = Cluster(program, tmp_path / "servers")
+    try:
+        first, killed = cluster.nodes[0], cluster.nodes[1]
+        killed.kill()
+        nodes = connect(f"redis://127.0.0.1:{first.port}", 0.5, 30.0)
+        nodes.check()
+        assert killed.port not in {port for _, port in nodes.addresses}
+        assert len(nodes.addresses) == 3
+        killed.start()
+    finally:
+        cluster.close()
+
+
+@pytest.mark.parametrize("scheme", ["REDIS", "Valkey"])
+def test_the_scheme_of_a_url_is_case_insensitive(connect, scheme):
+    assert connect(f"{scheme}://localhost:7000/2").name == "localhost:7000 database 2"
 
 
 def test_a_full_server_is_an_error_at_once(start, connect):
