@@ -274,10 +274,10 @@ def stop_after(monkeypatch, num):
     real = Client.operate
     parts = iter(range(num))
 
-    def operate(client, kind, payload):
+    def operate(client, kind, payload, second):
         if next(parts, None) is None:
             raise Stopped
-        return real(client, kind, payload)
+        return real(client, kind, payload, second)
 
     monkeypatch.setattr(Client, "operate", operate)
 
