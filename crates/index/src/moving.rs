@@ -108,7 +108,7 @@ impl Index {
                 let mut part = Vec::new();
                 let begin = next;
                 lease.scan(begin..begin + 1, |chunk| {
-                    next = chunk.span().end;
+                    next = end_of_part(chunk, begin, PART_BYTES - num_bytes);
                     part = self.moved_of(chunk, begin..next, &lease, numbers)?;
                     Ok(())
                 })?;
@@ -323,6 +323,20 @@ impl Index {
         }
         Ok(())
     }
+}
+
+/// The end of the rows of a chunk whose contents take about so many bytes: 8 for each feature, which is about what its text takes.
+fn end_of_part(chunk: &Chunk, begin: u32, bytes: usize) -> u32 {
+    let first = chunk.rows().partition_point(|&row| row < begin);
+    let mut left = bytes;
+    for place in first..chunk.rows().len() {
+        let of_row = 8 * chunk.num_features()[place] as usize;
+        if of_row > left && place > first {
+            return chunk.rows()[place];
+        }
+        left = left.saturating_sub(of_row);
+    }
+    chunk.span().end
 }
 
 fn content_bytes(document: &MovedDocument) -> usize {

@@ -20,6 +20,9 @@ use likewise_index::{
     Documents, Error, Index, Matching, Method, Opening, Rules, Sketching, TextKind,
 };
 
+#[path = "cluster/damaged.rs"]
+mod damaged;
+
 static GO_ON: AtomicBool = AtomicBool::new(false);
 const PARTITIONS: u32 = 5;
 
@@ -70,6 +73,22 @@ impl Partition {
         if !effects.changes.is_empty() {
             self.changes.insert(position, effects.changes.clone());
         }
+    }
+
+    /// The value of a field; of the empty field, all fields of a chunk with their values.
+    fn all_of(&self, chunk: &[u8], field: &[u8]) -> Vec<u8> {
+        if !field.is_empty() {
+            let value = self.hashes.get(&(chunk.to_vec(), field.to_vec()));
+            return value.cloned().unwrap_or_default();
+        }
+        let mut packed = Vec::new();
+        for ((_, field), value) in self.hashes.iter().filter(|((name, _), _)| name == chunk) {
+            for part in [field, value] {
+                packed.extend_from_slice(&(part.len() as u32).to_le_bytes());
+                packed.extend_from_slice(part);
+            }
+        }
+        packed
     }
 
     fn fold(&mut self, to: usize) {
@@ -156,13 +175,12 @@ impl Views {
                     .map(|name| partition.strings.get(name).map_or(&[][..], Vec::as_slice))
                     .collect();
                 let fields = strings(&wanted.records, 2);
-                let records: Vec<Option<&[u8]>> = fields
+                let records: Vec<Vec<u8>> = fields
                     .chunks(2)
-                    .map(|pair| {
-                        let field = (pair[0].clone(), pair[1].clone());
-                        partition.hashes.get(&field).map(Vec::as_slice)
-                    })
+                    .map(|pair| partition.all_of(&pair[0], &pair[1]))
                     .collect();
+                let records: Vec<Option<&[u8]>> =
+                    records.iter().map(|one| Some(one.as_slice())).collect();
                 let changes = partition.changes.range(..self.low);
                 let changes: Vec<&[u8]> = changes.map(|(_, packed)| packed.as_slice()).collect();
                 decision

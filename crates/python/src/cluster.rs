@@ -204,7 +204,8 @@ impl ClusterRule {
         Ok(PyBytes::new(py, &self.rule.of_rows(Kind::Audit, &rows)))
     }
 
-    /// The question for all that is kept of the documents of some rows, expired ones too.
+    /// The question for all that is kept of the first documents of some rows, expired ones too. The answer has as many as fit in 4 MiB, at least one, and
+    /// the row that follows them.
     fn records<'py>(
         &self,
         py: Python<'py>,
@@ -474,9 +475,10 @@ impl ClusterRule {
                 });
                 PyList::new(py, listed.collect::<Vec<_>>())?.into_any()
             }
-            Answer::Records(all) => {
+            Answer::Records(all, end) => {
                 let rules = *self.rule.rules();
-                Bound::new(py, MovedDocuments { rules, all })?.into_any()
+                let documents = Bound::new(py, MovedDocuments { rules, all })?;
+                (documents, end).into_pyobject(py)?.into_any()
             }
             Answer::Restored(num, _) => PyInt::new(py, num).into_any(),
             Answer::NotRestored(place) => {
@@ -553,20 +555,23 @@ impl ClusterRestoring {
         ClusterRestoring { rule, restoring }
     }
 
-    /// The operation that adds documents with the verdicts that they have.
-    fn operation<'py>(
+    /// The operations that add documents with the verdicts that they have, each with the last second at which one of its documents arrived.
+    fn operations<'py>(
         &self,
         py: Python<'py>,
         documents: &MovedDocuments,
-    ) -> Result<Bound<'py, PyBytes>, Failure> {
+    ) -> Result<Vec<(Bound<'py, PyBytes>, u64)>, Failure> {
         let packed = run(py, 0, |_| {
             let mut restoring = self
                 .restoring
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner);
-            Ok(restoring.operation(&self.rule, &documents.all))
+            Ok(restoring.operations(&self.rule, &documents.all))
         })?;
-        Ok(PyBytes::new(py, &packed))
+        let packed = packed.into_iter();
+        Ok(packed
+            .map(|(packed, second)| (PyBytes::new(py, &packed), second))
+            .collect())
     }
 }
 

@@ -101,7 +101,9 @@ def move(
     given = [name for name, value in options.items() if value is not None]
     if given and not _is_url(destination):
         raise InvalidParameter(given[0], "requires a server as destination")
-    with _opened(source, prefix, _as_of_s(destination, to_prefix)) as opened:
+    with _naming("destination"):
+        as_of_s = _as_of_s(destination, to_prefix)
+    with _opened(source, prefix, as_of_s) as opened:
         if _is_parquet(destination):
             path = Path(os.fspath(destination))
             if path.exists():
@@ -189,10 +191,23 @@ def _as_of_s(destination: str | os.PathLike[str], prefix: str) -> int | None:
 
 
 @contextlib.contextmanager
+def _naming(name: str) -> Iterator[None]:
+    """Name the parameter that has a wrong URL."""
+    try:
+        yield
+    except InvalidParameter as error:
+        if error.name != "url":
+            raise
+        raise InvalidParameter(name, error.message) from None
+
+
+@contextlib.contextmanager
 def _opened(place: str | os.PathLike[str], prefix: str, as_of_s: int | None) -> Iterator[Source]:
     if _is_url(place):
         redis: Any = importlib.import_module("likewise.index.redis.index")
-        with redis.RedisIndex(os.fspath(place), prefix=prefix, read_only=True) as servers:
+        with _naming("source"):
+            servers = redis.RedisIndex(os.fspath(place), prefix=prefix, read_only=True)
+        with servers:
             yield servers.stored(as_of_s)
     elif _is_parquet(place):
         yield ParquetSource(Path(place))
@@ -212,6 +227,8 @@ class _DirectoryDestination:
         about = source.about
         self.place = str(directory)
         self._directory = directory
+        if directory.is_file():
+            raise InvalidInput("is a file; choose a new directory", str(directory))
         mark = filling_mark(directory)
         if mark is None:
             if is_there(directory):

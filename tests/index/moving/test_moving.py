@@ -231,6 +231,8 @@ def test_existing_destinations_are_refused(filled, tmp_path):
     (tmp_path / "there.parquet").write_text("mine")
     with pytest.raises(InvalidInput, match="already exists"):
         move(source, tmp_path / "there.parquet")
+    with pytest.raises(InvalidInput, match="is a file; choose a new directory"):
+        move(source, tmp_path / "folder" / "notes.txt")
     with pytest.raises(InvalidParameter, match="source itself"):
         move(source, source)
     with pytest.raises(InvalidInput, match="no index here"):
@@ -363,5 +365,6 @@ def test_the_commands(filled, tmp_path):
     with likewise.Index(tmp_path / "source.lw") as first, likewise.Index(tmp_path / "second.lw") as second:
         assert_goes_on(first, second, num=50)
     assert "already contains an index" in run("move", "source.lw", "copy.lw", status=2)
+    assert "error: DST: is the source itself" in run("move", "source.lw", "source.lw", status=2)
     assert "ends in .parquet" in run("import", "source.lw", "other.lw", status=2)
     assert "requires --url" in run("import", "seen.parquet", "other.lw", "--prefix", "x", status=2)

@@ -15,6 +15,7 @@ from likewise.errors import InvalidInput, StoreError
 from likewise.index import move
 from likewise.index.redis import filling
 from likewise.index.redis.client import Client, Options
+from likewise.index.redis.partition import Partitions
 from likewise.index.stored import sources
 from likewise.index.stored.sources import ServerSource
 from likewise.redis import RedisIndex
@@ -181,6 +182,7 @@ def test_durability_is_that_of_the_source_unless_given(place, monkeypatch, given
         raise Stopped
 
     monkeypatch.setattr(filling, "open_description", stop)
+    monkeypatch.setattr(filling.ServerDestination, "_check_replicas", lambda _: None)
     with first.make(SCENES["distance"]) as index:
         source = index.stored()
         assert source.about.durability == "written"
@@ -188,6 +190,66 @@ def test_durability_is_that_of_the_source_unless_given(place, monkeypatch, given
         with pytest.raises(Stopped):
             filling.ServerDestination(second.at, second.prefix, source, durability=given)
     assert wanted == [found]
+
+
+def test_a_replicated_index_does_not_move_to_a_server_without_replicas(place, monkeypatch):
+    first, second = place("server"), place("server")
+    first.make(SCENES["distance"]).close()
+    with pytest.raises(StoreError, match=r"has no replica, .* move with --durability written"):
+        moved(first, second, durability="replicated")
+    assert moved(first, second).num_documents == 0
+
+
+def test_no_document_arrives_before_those_that_were_moved(place):
+    """The clock of the source is ahead of that of the server."""
+    first, second, third = place("directory"), place("server"), place("server")
+    text = texts(6, 5)
+    ahead = int(time.time()) + 5_000
+    with clocked(_native.ManualClock(ahead)) as clock, first.make(SCENES["minhash"], ttl=1_000) as index:
+        index.add("old", "something else entirely " * 20)
+        clock.pass_time(100)
+        index.add_batch([f"doc-{i}" for i in range(6)], text)
+    moved(first, second)
+    with second.open() as index:
+        assert index.get("old").arrival_s == ahead
+        index.add("new", "now another text " * 20)
+        assert index.get("new").arrival_s == ahead + 100
+        assert index.verify(full=True) == []
+    moved(second, third)
+    with third.open() as index:
+        assert index.get("new").arrival_s == ahead + 100
+
+
+@pytest.mark.parametrize("recipe", ["minhash", "exact"])
+def test_requests_and_replies_are_bounded(place, monkeypatch, recipe):
+    first, second, third = place("directory"), place("server"), place("server")
+    last = place("directory")
+    # Some 400 KiB of features each.
+    with first.make(SCENES[recipe]) as index:
+        for i in range(40):
+            index.add(f"doc-{i}", " ".join(f"w{i}x{j}" for j in range(50_000)))
+    most = {"request": 0, "reply": 0}
+    operate, call = Client.operate, Partitions.call
+
+    def operated(self, kind, payload, *second):
+        most["request"] = max(most["request"], len(payload))
+        return operate(self, kind, payload, *second)
+
+    def called(self, requests):
+        replies = call(self, requests)
+        for request, reply in zip(requests, replies, strict=True):
+            if request.arguments[1] == "read":
+                most["reply"] = max(most["reply"], sum(len(record or b"") for record in reply.more[3]))
+        return replies
+
+    monkeypatch.setattr(Client, "operate", operated)
+    monkeypatch.setattr(Partitions, "call", called)
+    for source, destination in ((first, second), (second, third), (third, last)):
+        assert moved(source, destination).num_documents == 40
+    assert 2 << 20 < most["request"] < 5 << 20
+    assert 2 << 20 < most["reply"] < 5 << 20
+    with first.open() as one, last.open() as other:
+        assert_same(one, other)
 
 
 def said(verdict):
@@ -212,10 +274,10 @@ def stop_after(monkeypatch, num):
     real = Client.operate
     parts = iter(range(num))
 
-    def operate(client, kind, payload):
+    def operate(client, kind, payload, second):
         if next(parts, None) is None:
             raise Stopped
-        return real(client, kind, payload)
+        return real(client, kind, payload, second)
 
     monkeypatch.setattr(Client, "operate", operate)
 
@@ -379,3 +441,6 @@ def test_the_commands(place, tmp_path):
     assert stats["expected"] == 5000
     with first.open() as one, likewise.Index(tmp_path / "back.lw") as other:
         assert_goes_on(one, other, num=20)
+    for arguments, name in [(("back.lw", "redis://host:x"), "DST"), (("REDIS://host:x", "b.lw"), "SRC")]:
+        ran = likewise_command("index", "move", *arguments, cwd=tmp_path)
+        assert (ran.status, f"error: {name}: not the URL of a server" in ran.err) == (2, True), ran.err

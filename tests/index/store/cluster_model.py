@@ -7,9 +7,12 @@ and what fails. All values are numbers, so that schedules are the same in every 
 `off` names omitted safeguards, to show that the model finds the resulting faults:
 
     a: arrival times from the clock of the deciding client  b: a caller's own verdict instead of the stored one
+    a-before: an arrival time may be below that of an earlier operation
     b-order: a verdict is stored although an earlier one is missing
+    b-again: a request of a writer that the log forgot is appended, also if it was sent long ago
     c: entries at or above W count                          c-fold: a fold above W does not reject the view
     d: writes below the fold are accepted                   e: journal entries count regardless of their nonce
+    e-late: a repeated request has the same nonce in another history
     e-chain: the chain value of a fold is not compared      f-verify: W moves without checking the partitions
     f-read: a read does not check the confirmed mark        f-written: W passes decided, unwritten operations
     f-last: a client does not send its last answer          f-report: effects of lost operations are not reported
@@ -19,6 +22,7 @@ and what fails. All values are numbers, so that schedules are the same in every 
     f-confirmed: W moves without checking the mark that was confirmed before
     f-again: operations that are not in a log read before the partition count as lost
     f-wait: WAIT on a connection that did not write counts as a confirmation
+    f-kept: a partition forgets the losses that it purged      f-forget: it does so before their reports are final
 """
 
 import functools
@@ -38,6 +42,7 @@ BITS = 4
 TEXTS = (0, 1, 3, 15)
 
 LOST, FULL, OLD, BEHIND, GONE_BACK, OK = "lost", "full", "old", "behind", "gone back", "ok"
+ANSWERED, FORGOTTEN = "answered", "forgotten"
 
 
 first = operator.itemgetter(0)
@@ -238,6 +243,16 @@ class Operation(NamedTuple):
     marks: tuple | None = None
 
 
+class Kept(NamedTuple):
+    """The last operation of a writer, after it was trimmed. Only the answers to removals are kept."""
+
+    writer: int
+    counter: int
+    position: int
+    nonce: int
+    answer: tuple | None
+
+
 class Log(NamedTuple):
     low: int  # H
     mark: int  # W
@@ -245,6 +260,10 @@ class Log(NamedTuple):
     chains: tuple  # from position 0 on: the value before each position
     confirmed: tuple  # the mark of each partition
     row: int  # the number of rows that the stored answers added
+    second: int = 0  # of the last operation
+    kept: tuple = ()  # by position
+    forgotten: int = 0  # the position after the last one whose writer is not kept any more
+    losses: tuple = ()  # the nonce of each loss, and the end of the log when it was reported
 
     @property
     def end(self):
@@ -258,6 +277,14 @@ class Log(NamedTuple):
     def has(self, position, nonce):
         operation = self.at(position)
         return operation is not None and operation.nonce == nonce
+
+    def last_of(self, writer):
+        """Return the last operation of a writer with its position, or what is kept of it, or None."""
+        for index in reversed(range(len(self.operations))):
+            operation = self.operations[index]
+            if operation.writer == writer:
+                return Kept(writer, operation.counter, self.low + index, operation.nonce, None)
+        return next((kept for kept in self.kept if kept.writer == writer), None)
 
     def row_at(self, position):
         """Return the first row of an operation, once all earlier ones are decided."""
@@ -280,6 +307,7 @@ class Partition(NamedTuple):
     base: State
     journal: tuple  # (position, nonce, effects)
     before: int = 0  # the previous fold
+    lost: tuple = ()  # nonces of purged operations, until the reports of their losses are final
 
     @property
     def here(self):
@@ -296,7 +324,8 @@ class Options(NamedTuple):
     """One setting of the protocol.
 
     `horizon` is the number of operations kept below W, `patience` the number of steps that a client waits before it
-    helps.
+    helps, `kept` the number of writers whose last operations are kept. `ahead` is added to the clock by the first
+    client, which gives its operations arrival times.
     """
 
     partitions: int = 2
@@ -305,6 +334,8 @@ class Options(NamedTuple):
     patience: int = 0
     ttl: int | None = None
     replicated: bool = False
+    kept: int = 8
+    ahead: int = 0
     eager: int = 1  # after each answer: 0 nothing, 1 W is advanced, 2 partitions are also folded
     off: frozenset = frozenset()
 
@@ -315,28 +346,47 @@ def is_in_history(log, last):
 
 
 def begin(log, options, clock, last):
+    clock = max(clock, log.second)
     if "f-last" not in options.off and last is not None and not is_in_history(log, last):
         return log, (GONE_BACK, log, clock)
     return log, (OK, log, clock)
 
 
-def append(log, options, clock, last, nonce, writer, counter, kind, docs):
+def append(log, options, clock, last, since, nonce, writer, counter, kind, docs, given=0, moment=0):
+    """Append an operation. `since` is an end of the log, with its chain value, before its first request was sent.
+
+    `given` is the last arrival time of its documents, `moment` a number that no other call has.
+    """
     log, reply = begin(log, options, clock, last)
     if reply[0] is not OK:
         return log, (*reply, None)
-    for index, operation in enumerate(log.operations):
-        if operation.writer == writer and operation.counter == counter:
-            return log, (OK, log, clock, log.low + index)
+    before = log.last_of(writer)
+    if before is None:
+        # It may be a repeated request, unless it was first sent after all that is forgotten.
+        is_new = since[0] >= log.forgotten and is_in_history(log, since)
+        if log.forgotten and not is_new and "b-again" not in options.off:
+            return log, (FORGOTTEN, *reply[1:], None)
+    elif before.counter == counter:
+        if before.position >= log.low:
+            return log, (*reply, before.position)
+        return log, (ANSWERED, *reply[1:], before)
+    elif counter < before.counter:
+        return log, (LOST, *reply[1:], None)
     if len(log.operations) >= options.bound and "g" not in options.off:
-        return log, (FULL, log, clock, None)
-    second = max(clock, log.operations[-1].second) if log.operations else clock
+        return log, (FULL, *reply[1:], None)
+    second = max(clock, given, 0 if "a-before" in options.off else log.second)
+    if "e-late" not in options.off:
+        # Its effects in the history that a failover dropped must not match.
+        nonce = hash((log.chains[-1], nonce, moment))
     operation = Operation(nonce, writer, counter, kind, docs, second)
     position = log.end
     log = log._replace(
         operations=(*log.operations, operation),
         chains=(*log.chains, hash((log.chains[-1], nonce))),
+        second=second,
+        kept=tuple(kept for kept in log.kept if kept.writer != writer),
     )
-    return log, (OK, log, clock, position)
+    return log, (OK, log, max(clock, second), position)
 
 
 def store(log, options, clock, position, nonce, row, answer, effects):
@@ -381,7 +431,24 @@ def reconfirm(log, options, clock, partition, old, new):
 
 def trim(log, options, clock, low, chain):
     if log.low < low <= log.mark and log.chains[low] == chain:
-        log = log._replace(low=low, operations=log.operations[low - log.low :])
+        kept = list(log.kept)
+        for position in range(log.low, low):
+            operation = log.at(position)
+            last = log.last_of(operation.writer)
+            if last.position == position:
+                kept.append(last._replace(answer=operation.answer if operation.kind == REMOVE else None))
+        num = max(0, len(kept) - options.kept)
+        forgotten = max(log.forgotten, kept[num - 1].position + 1) if num else log.forgotten
+        operations = log.operations[low - log.low :]
+        log = log._replace(low=low, operations=operations, kept=tuple(kept[num:]), forgotten=forgotten)
+    return log, (OK, log, clock)
+
+
+def report(log, options, clock, nonces):
+    known = dict(log.losses)
+    new = tuple((nonce, log.end) for nonce in nonces if nonce not in known)
+    if new:
+        log = log._replace(losses=log.losses + new)
     return log, (OK, log, clock)
 
 
@@ -434,7 +501,16 @@ def purge(partition, options, clock, position, nonce):
     journal = tuple(entry for entry in partition.journal if entry[:2] != (position, nonce))
     if len(journal) == len(partition.journal):
         return partition, (OK, partition)
-    return partition.then(-2, position, nonce, journal=journal), (OK, partition)
+    lost = () if "f-kept" in options.off else (*partition.lost, nonce)
+    return partition.then(-2, position, nonce, journal=journal, lost=lost), (OK, partition)
+
+
+def forget(partition, options, clock, nonces):
+    """Forget purged losses whose reports are final."""
+    lost = tuple(nonce for nonce in partition.lost if nonce not in nonces)
+    if lost == partition.lost:
+        return partition, (OK, partition)
+    return partition.then(-3, *nonces, lost=lost), (OK, partition)
 
 
 IDS, BY_TEXT, RECORDS = range(3)
@@ -477,30 +553,54 @@ class Client:
         self.options = world.options
         self.last = None
         self.earlier = []  # earlier values of `last`
-        self.num_nonces = 0
+        self.num_nonces = self.counter = 0
+        self.since = 0, 0  # an end of the log with its chain value
 
     def run(self):
-        for counter, (kind, docs) in enumerate(self.tasks):
+        for kind, docs in self.tasks:
             if kind == CHECK:
                 yield from self.check(docs[0])
             else:
-                yield from self.operate(counter, kind, docs)
+                yield from self.operate(kind, docs)
 
-    def operate(self, counter, kind, docs):
+    def operate(self, kind, docs):
+        self.counter += 1
+        if kind == REMOVE:
+            # Only a recent end shows that the request is new.
+            log = yield from self.again()
+            self.since = log.end, log.chains[-1]
+        since = self.since
         while True:
             self.num_nonces += 1
             nonce = self.name * 1000 + self.num_nonces
-            status, log, clock, position = yield (LOG, append, self.last, nonce, self.name, counter, kind, docs)
+            given = self.world.clock + self.options.ahead if self.name == 0 else 0
+            status, log, clock, found = yield (
+                *(LOG, append, self.last, since, nonce),
+                *(self.name, self.counter, kind, docs, given),
+            )
+            self.since = log.end, log.chains[-1]
             if status is GONE_BACK:
                 self.find_lost(log)
                 continue
             if status is FULL:
                 yield from self.tidy(is_full=True)
                 continue
-            nonce = log.at(position).nonce
-            log, answer = yield from self.complete(log, clock, position, nonce)
+            if kind == REMOVE and status is FORGOTTEN:
+                # It may or may not have been applied, which the caller gets as an error.
+                return
+            if status in (LOST, FORGOTTEN) or (status is ANSWERED and kind != REMOVE):
+                # The ids of a new operation show whether documents were added.
+                self.counter += 1
+                since = self.since
+                continue
+            if status is ANSWERED:
+                position, nonce, answer = found.position, found.nonce, found.answer
+            else:
+                position = found
+                nonce = log.at(position).nonce
+                log, answer = yield from self.complete(log, clock, position, nonce)
             if answer is None:
-                # Lost, or finished and trimmed by others; the ids show which.
+                # Lost, or finished and trimmed by others.
                 continue
             self.earlier.append(self.last)
             self.last = (position + 1, log.chains[position + 1])
@@ -683,10 +783,29 @@ class Client:
     def report(self, log, stale):
         """Report and purge effects of operations that are not in this log, which was read after them."""
         lost = [entry for entry in stale if entry[1] >= log.low and not log.has(*entry[1:])]
+        if lost:
+            yield from self.tell(tuple(dict.fromkeys(nonce for _, _, nonce in lost)))
         for part, position, nonce in lost:
-            self.world.reported(nonce)
             yield (1 + part, purge, position, nonce)
         return bool(lost)
+
+    def tell(self, nonces):
+        yield (LOG, report, nonces)
+        for nonce in nonces:
+            self.world.reported(nonce)
+
+    def check_reports(self, lost, to):
+        """Report again what a failover dropped. `lost` are nonces by partition, `to` the position of its last fold."""
+        log = yield from self.again()
+        reports = dict(log.losses)
+        missing = tuple(dict.fromkeys(nonce for nonces in lost.values() for nonce in nonces if nonce not in reports))
+        if missing:
+            yield from self.tell(missing)
+        for part, nonces in lost.items():
+            # A failover that drops such a report also drops operations that are final here, which everyone finds.
+            final = tuple(nonce for nonce in nonces if "f-forget" in self.options.off or reports.get(nonce, to) < to)
+            if final:
+                yield (1 + part, forget, final)
 
     def repair(self, part):
         """Rewrite the effects below W that a partition lost."""
@@ -783,7 +902,7 @@ class Client:
             if (yield (LOG, confirm, connection)) is LOST:
                 return
         nonces = tuple((position, log.at(position).nonce) for position in range(log.low, to))
-        before = []
+        before, lost = [], {}
         for part in range(options.partitions):
             status, partition = yield (1 + part, fold, log.confirmed[part], to, log.chains[to], nonces)
             if partition.fold < log.low:
@@ -804,6 +923,10 @@ class Client:
                 if (yield (1 + part, confirm, connection)) is LOST:
                     return
             before.append(partition.before if partition.fold >= to else partition.fold)
+            if partition.lost:
+                lost[part] = partition.lost
+        if lost:
+            yield from self.check_reports(lost, to)
         # Trim only to the previous folds, so that a partition that loses its last fold can be repaired.
         low = min(before)
         if is_full and low <= log.low:
@@ -854,7 +977,7 @@ class Auditor(Client):
             log = yield from self.again()
             if log.mark == log.end:
                 log, state = yield from self.view(log, log.end)
-                if state is not None:
+                if state is not None and (yield from self.fold_all(log, log.mark)) is not None:
                     self.world.audited(log, state)
                     return
                 continue
@@ -863,6 +986,9 @@ class Auditor(Client):
 
 
 # The scheduler.
+
+# Scripts that change something, so that a late request may do harm.
+WRITING = {append, store, written, advance, reconfirm, trim, report, write, fold, purge, forget}
 
 
 @functools.lru_cache(1 << 16)
@@ -880,7 +1006,8 @@ class World:
     """Servers, clients and answers; `do` is one step of a schedule.
 
     Steps: ("run", client), ("kill", client) between two calls, ("kill-after", client) before the reply of one,
-    ("repeat", client) a call that is sent twice, ("lose", server, writes) a failover that drops writes,
+    ("repeat", client) a call that is sent twice, ("late", client, number) a call that is sent again after so many later
+    ones, ("lose", server, writes) a failover that drops writes, ("clock", LOG, ticks) a change of the log's clock,
     ("away", server) and ("back", server).
     """
 
@@ -894,16 +1021,17 @@ class World:
         self.safe = [0] * len(self.servers)
         self.connections = [0] * len(self.servers)  # a number that each failover increases
         self.away = set()
-        self.clock = 0
+        self.clock = self.skew = self.moment = 0
         self.ticks = options.ttl is not None or options.patience > 0
         self.sequence = []  # (nonce, kind, docs, second) of each position of the log
-        self.void, self.told = {}, set()
+        self.requested = []  # (writer, counter) of each position
+        self.void, self.told, self.own_told = {}, set(), set()
         self.answers = {}  # nonce -> (position, client, answer)
         self.said = {}  # id -> (row, leader) of its answers
         self.biased = biased
         self.num_lost = {"log": 0, "partition": 0}
         self.is_fatal = False
-        self.clients, self.requests, self.prints = [], [], []
+        self.clients, self.requests, self.prints, self.sent = [], [], [], []
         for name, tasks in enumerate(plans):
             self.join(Client(name, tasks, self, Rule(options.ttl, bias=name in biased)))
 
@@ -912,6 +1040,7 @@ class World:
         self.clients.append(client)
         self.requests.append(None)
         self.prints.append(0)
+        self.sent.append([])
         self._alive = None
         self._resume(len(self.clients) - 1, None)
 
@@ -938,8 +1067,10 @@ class World:
             self._alive = [i for i, request in enumerate(self.requests) if request is not None]
         return self._alive
 
-    def _call(self, i):
-        server, script, *arguments = self.requests[i]
+    def _call(self, i, request=None):
+        server, script, *arguments = request or self.requests[i]
+        if request is None and script in WRITING:
+            self.sent[i].append(self.requests[i])
         before = self.servers[server]
         if script is confirm:
             arguments = ("f-wait" in self.options.off or arguments[0] == self.connections[server],)
@@ -947,7 +1078,12 @@ class World:
                 self.safe[server] = len(self.past[server]) - 1
         if self.ticks:
             self.clock += 1
-        state, reply = script(before, self.options, self.clock, *arguments)
+        clock = max(0, self.clock + self.skew) if server == LOG else self.clock
+        if script is append:
+            # Worlds that are compared have no late requests.
+            self.moment += not self.is_compared
+            arguments.append(self.moment)
+        state, reply = script(before, self.options, clock, *arguments)
         if state is not before:
             self.servers[server] = state
             self.past[server].append(state)
@@ -962,13 +1098,25 @@ class World:
             raise Fault("the log grew over its bound")
         if log.end > before.end:
             operation = log.operations[-1]
+            if self.sequence and operation.second < self.sequence[-1][3]:
+                raise Fault("an operation arrived before an earlier one")
+            if (operation.writer, operation.counter) in self.requested:
+                raise Fault("one operation is in the log twice")
             self.sequence.append((operation.nonce, operation.kind, operation.docs, operation.second))
+            self.requested.append((operation.writer, operation.counter))
 
     def do(self, step):
         """Run one step, or do nothing if it does not apply."""
         kind, who = step[0], step[1]
         if kind == "lose":
             self._lose(who, step[2])
+        elif kind == "clock":
+            self.skew = step[2]
+        elif kind == "late":
+            if who < len(self.sent) and len(self.sent[who]) >= step[2]:
+                request = self.sent[who][-step[2]]
+                if request[0] not in self.away:
+                    self._call(who, request)
         elif kind == "away":
             self.away.add(who)
         elif kind == "back":
@@ -1004,6 +1152,7 @@ class World:
                 if self.options.replicated:
                     raise Fault("an answer was lost although it was on a replica")
         del self.sequence[past[-1].end :]
+        del self.requested[past[-1].end :]
 
     # Answers and reports of clients.
 
@@ -1048,6 +1197,7 @@ class World:
         for nonce, (_, name, _) in self.void.items():
             if name == client.name:
                 self.told.add(nonce)
+                self.own_told.add(nonce)
 
     def audited(self, log, state):
         if self.biased:
@@ -1057,8 +1207,9 @@ class World:
         since = Rule(self.options.ttl).since(operations[-1][2]) if operations else -1
         if state.content(since) != expected.content(since):
             raise Fault(f"tables {state.content(since)}, the sequence says {expected.content(since)}")
+        told = self.own_told | dict(self.servers[LOG].losses).keys()
         for nonce, (_, _, answer) in self.void.items():
-            if nonce not in self.told and not self.num_lost["partition"] and added(answer):
+            if nonce not in told and not self.num_lost["partition"] and added(answer):
                 raise Fault("a lost answer was not reported")
 
     def finish(self, limit=4000):
@@ -1157,6 +1308,8 @@ def random_plan(rng, off=frozenset(), biased=False):
         patience=rng.choice((0, 0, 6)),
         ttl=rng.choice((None, None, 5, 15)) if not biased else None,
         replicated=rng.random() < 0.25,
+        kept=rng.choice((1, 1, 2, 8)),
+        ahead=rng.choice((0, 0, 20)) if not biased else 0,
         eager=rng.choice((0, 1, 1, 2)),
         off=off,
     )
@@ -1190,6 +1343,9 @@ def random_schedule(rng, plan, length=60):
                         ("lose", server, rng.randint(1, 4)),
                         ("lose", server, rng.randint(1, 9)),
                         ("away", server),
+                        ("late", who, rng.randint(1, 12)),
+                        ("late", rng.randrange(len(world.sent)), rng.randint(1, 30)),
+                        ("clock", LOG, rng.choice((-10, -3, 5))),
                     )
                 )
                 if step[0] == "lose" and plan.biased:

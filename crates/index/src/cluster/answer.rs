@@ -100,8 +100,8 @@ pub enum Answer {
     List(Vec<Listed>),
     /// How many documents were checked, and what is wrong.
     Audit(usize, Vec<Finding>),
-    /// All that is kept of documents, in order of arrival.
-    Records(Vec<MovedDocument>),
+    /// All that is kept of documents, in order of arrival, and the row that follows them.
+    Records(Vec<MovedDocument>, u32),
     /// How many documents were added with their verdicts, and how many of them are kept.
     Restored(usize, usize),
     /// The document at this place cannot be restored, so that nothing was added.
@@ -204,8 +204,9 @@ impl Answer {
                     packed.counted(&finding.name);
                 }
             }
-            Answer::Records(all) => {
+            Answer::Records(all, end) => {
                 packed.push(9);
+                packed.raw(&end.to_le_bytes());
                 pack_moved(rules, all, &mut packed);
             }
             Answer::Restored(num, num_kept) => {
@@ -335,7 +336,10 @@ impl Answer {
                 });
                 Answer::Audit(num, all.collect::<Result<_, Error>>()?)
             }
-            9 => Answer::Records(unpack_moved(rules, unpack)?),
+            9 => {
+                let end = unpack.u32()?;
+                Answer::Records(unpack_moved(rules, unpack)?, end)
+            }
             10 => Answer::Restored(unpack.count()?, unpack.count()?),
             11 => Answer::NotRestored(unpack.count()? as u32),
             12 => Answer::Rejected(String::from_utf8_lossy(unpack.rest()).into_owned()),

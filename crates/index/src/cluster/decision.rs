@@ -26,6 +26,9 @@ use crate::error::Error;
 use crate::state::in_memory::COLLAPSED;
 use crate::state::{Layer, State};
 
+/// Bytes of feature sets after which an answer to [`Kind::Records`] ends.
+const SETS_BYTES: usize = 4 << 20;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     /// The documents, or the id, are looked up.
@@ -41,6 +44,8 @@ enum Stage {
     },
     /// The entries of documents are looked up.
     Audit,
+    /// The feature sets of listed documents are looked up.
+    Sets,
     Done,
 }
 
@@ -90,9 +95,6 @@ impl Decision {
         }
         let rows = &self.operation.rows;
         self.reading.want_chunks(rows, Name::records);
-        if self.operation.kind == Kind::Records {
-            self.reading.want_chunks(rows, Name::sets);
-        }
         for id in self.operation.ids() {
             let hash = xxh3_64(id.as_bytes());
             let (name, hash) = self.reading.rule.names.id(hash);
@@ -171,6 +173,14 @@ impl Decision {
                 Answer::List(listed)
             }
             (Stage::First, Kind::Records) => {
+                drop(lookup);
+                let rows = self.operation.rows.start..self.operation.rows.end.min(self.row);
+                self.operation.rows.end = self.reading.known.end_of_sets(&rows, SETS_BYTES);
+                self.reading.want_sets(&self.operation.rows);
+                self.stage = Stage::Sets;
+                return Ok(());
+            }
+            (Stage::Sets, _) => {
                 let mut all = Vec::new();
                 for layer in &state.layers {
                     let Layer::Memory(held) = layer else {
@@ -186,7 +196,7 @@ impl Decision {
                         }
                     }
                 }
-                Answer::Records(all)
+                Answer::Records(all, self.operation.rows.end)
             }
             (Stage::First, Kind::Restore) => {
                 let (rule, operation) = (&self.reading.rule, &self.operation);

@@ -197,7 +197,7 @@ impl ClusterRule {
         match self.answer(verdict)? {
             Answer::Documents(all) => {
                 let operation = self.operation(payload)?;
-                if operation.documents.len() != all.len() {
+                if !operation.is_decided_by(&all) {
                     return Err(Error::Unreadable);
                 }
                 Ok(self.effects_of_add(&operation, row, second, tag, &all))

@@ -133,6 +133,24 @@ impl Known {
         (rows.end.min(end).max(rows.start), found)
     }
 
+    /// The end of the first of some rows whose feature sets together take so many bytes, or of the first of them alone if that takes more.
+    pub fn end_of_sets(&self, rows: &Range<u32>, bytes: usize) -> u32 {
+        let mut left = bytes;
+        for row in rows.clone() {
+            let num_features = match (self.record(row), self.earlier(row)) {
+                (Some((_, Some(record))), _) if has_set(&self.rule, record) => record.num_features,
+                (None, Some((earlier, added))) => earlier.memory_row(added).num_features,
+                _ => 0,
+            };
+            let of_row = num_features as usize * size_of::<u64>();
+            if of_row > left && row > rows.start {
+                return row;
+            }
+            left = left.saturating_sub(of_row);
+        }
+        rows.end.max(rows.start)
+    }
+
     /// Rows in memory as of now; `second` is that of the operation, `end` its first row.
     pub fn state(&self, second: u64, end: u32) -> Result<State, Error> {
         let rules = self.rule.rules();

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use likewise_core::features::Shape;
 
+use crate::cluster::answer::Decided;
 use crate::cluster::bytes::{Pack, Unpack};
 use crate::cluster::moved::{MovedDocument, unpack_moved};
 use crate::cluster::record::{pack_set, unpack_set};
@@ -31,7 +32,7 @@ pub enum Kind {
     List,
     /// Check that the tables contain the documents of some rows.
     Audit,
-    /// Give all that is kept of the documents of some rows, expired ones too.
+    /// Give all that is kept of the first documents of some rows, expired ones too: of as many as a reply can contain.
     Records,
     /// Add documents with the verdicts that they have.
     Restore,
@@ -217,6 +218,12 @@ impl Operation {
     fn push_id(&mut self, id: &str) {
         self.ids.push_str(id);
         self.id_ends.push(self.ids.len());
+    }
+
+    /// Whether verdicts are on its documents. Only those that are to be added can be.
+    pub fn is_decided_by(&self, all: &[Decided]) -> bool {
+        let has_added = all.iter().any(|decided| decided.added);
+        self.documents.len() == all.len() && (self.kind == Kind::Add || !has_added)
     }
 
     /// Its ids: of the documents to add, or the one asked for.

@@ -184,7 +184,7 @@ impl Reading {
         match self.rule.answer(past.verdict)? {
             Answer::Documents(mut decided) => {
                 let operation = self.rule.operation(past.payload)?;
-                if operation.documents.len() != decided.len() {
+                if !operation.is_decided_by(&decided) {
                     return Err(Error::Unreadable);
                 }
                 let ids = operation.ids().into_iter().map(str::to_owned).collect();
@@ -240,7 +240,12 @@ impl Reading {
                 }
             }
             Answer::Restored(num, _) => {
-                for document in self.rule.operation(past.payload)?.moved {
+                let moved = self.rule.operation(past.payload)?.moved;
+                let are_next = (past.row..).zip(&moved).all(|(row, of)| of.row == row);
+                if moved.len() != num || !are_next {
+                    return Err(Error::Unreadable);
+                }
+                for document in moved {
                     let MovedDocument {
                         row,
                         record,

@@ -16,6 +16,11 @@ use crate::keys::Keys;
 /// Buckets that are remembered as marked. One that is forgotten is marked again, which changes no answer.
 const MAX_MARKED: usize = 1 << 20;
 
+/// Bytes at which an operation ends. One with a single document may have more.
+const OPERATION_BYTES: usize = 4 << 20;
+/// Bytes of a packed document besides its id, sketch and content, at most, without levels.
+const FIXED_BYTES: usize = 96;
+
 /// Makes operations that fill an empty index.
 pub struct Restoring {
     /// Buckets that operations marked: band, level and key.
@@ -32,10 +37,35 @@ impl Restoring {
         }
     }
 
-    /// The operation that adds documents with the verdicts that they have.
+    /// The operations that add documents with the verdicts that they have, each with the last second at which one of its documents arrived.
     ///
     /// All operations of one move need nonces with the same first bytes, since references contain these.
-    pub fn operation(&mut self, rule: &ClusterRule, documents: &[MovedDocument]) -> Vec<u8> {
+    pub fn operations(
+        &mut self,
+        rule: &ClusterRule,
+        documents: &[MovedDocument],
+    ) -> Vec<(Vec<u8>, u64)> {
+        let mut bytes = 0;
+        // A part ends before the document that would make it too large.
+        let parts = documents.chunk_by(|before, next| {
+            bytes += packed_bytes(before);
+            let goes_on = bytes + packed_bytes(next) <= OPERATION_BYTES;
+            if !goes_on {
+                bytes = 0;
+            }
+            goes_on
+        });
+        let seconds =
+            |part: &[MovedDocument]| part.iter().map(|document| document.record.second).max();
+        parts
+            .map(|part| {
+                let last = seconds(part).unwrap_or(0);
+                (self.operation(rule, part), last)
+            })
+            .collect()
+    }
+
+    fn operation(&mut self, rule: &ClusterRule, documents: &[MovedDocument]) -> Vec<u8> {
         let mut all = documents.to_vec();
         for document in &mut all {
             let record = &mut document.record;
@@ -60,7 +90,17 @@ impl Restoring {
     }
 }
 
-/// Decides on an operation that begins at a row: whether its documents are the next ones and their ids new.
+/// About how many bytes a document takes in an operation.
+fn packed_bytes(document: &MovedDocument) -> usize {
+    let record = &document.record;
+    let content = match &document.content {
+        Content::Features(features, weights) => 8 * features.len() + 5 * weights.len(),
+        Content::Absent | Content::Text(_) => 0,
+    };
+    FIXED_BYTES + record.id.len() + record.sketch.len() + 3 * record.levels.len() + content
+}
+
+/// Decides on an operation that begins at a row: whether its documents are the next ones, their ids are new, and none arrived after the operation.
 pub fn decide_restore(
     rule: &ClusterRule,
     operation: &Operation,
@@ -76,7 +116,7 @@ pub fn decide_restore(
         let earlier = seconds.insert(record.id.as_str(), record.second);
         let is_new =
             earlier.is_none_or(is_expired) && lookup.row_of_id(&record.id, None)?.is_none();
-        if document.row != row || !is_new {
+        if document.row != row || !is_new || record.second > second {
             return Ok(Answer::NotRestored(place as u32));
         }
         num_kept += usize::from(record.verdict.is_none());

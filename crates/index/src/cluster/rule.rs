@@ -151,7 +151,7 @@ impl ClusterRule {
     pub fn verdicts(&self, payload: &[u8], row: u32, verdict: &[u8]) -> Result<Verdicts, Error> {
         let operation = self.operation(payload)?;
         let all = match self.answer(verdict)? {
-            Answer::Documents(all) if all.len() == operation.documents.len() => all,
+            Answer::Documents(all) if operation.is_decided_by(&all) => all,
             Answer::OtherText(place) => {
                 let place = place as usize;
                 let id = operation.ids().get(place).copied().unwrap_or_default();

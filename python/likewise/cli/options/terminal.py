@@ -69,6 +69,10 @@ def explain(error: Exception) -> int:
     return 1
 
 
+# Parameters that are not options, as the help names them.
+_ARGUMENTS = {"path": "", "splits": "", "source": "SRC", "destination": "DST"}
+
+
 def _hint_of(error: OSError) -> str:
     """Return a hint for a missing file or denied access."""
     # `filename` is the name that was given, not the temporary name of a file being written.
@@ -88,10 +92,8 @@ def _hint_of(error: OSError) -> str:
 def _explain_ours(error: LikewiseError) -> int:
     text = str(error)
     if isinstance(error, InvalidParameter):
-        # These two are not options.
-        text = (
-            error.message if error.name in ("path", "splits") else f"--{error.name.replace('_', '-')}: {error.message}"
-        )
+        name = _ARGUMENTS.get(error.name, f"--{error.name.replace('_', '-')}")
+        text = f"{name}: {error.message}" if name else error.message
     _say(text, next((hint for kind, hint in _HINTS.items() if isinstance(error, kind)), None))
     return 2 if isinstance(error, InvalidParameter | InvalidInput | RecipeMismatch | MissingExtra) else 1
 

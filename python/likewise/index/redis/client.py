@@ -20,6 +20,7 @@ from likewise.index.redis.log import (
     BEHIND,
     CONFLICT,
     EXHAUSTED,
+    FORGOTTEN,
     FULL,
     GONE_BACK,
     LOST,
@@ -30,7 +31,9 @@ from likewise.index.redis.log import (
     Loss,
     Marks,
     Operation,
+    ids_of,
     marks_of,
+    packed_ids,
     packed_loss,
     packed_marks,
     packed_verdict,
@@ -157,8 +160,10 @@ class Client:
 
     # Operations.
 
-    def operate(self, kind: int, payload: bytes) -> Any:  # noqa: ANN401 - the rule's answer
+    def operate(self, kind: int, payload: bytes, second: int = 0) -> Any:  # noqa: ANN401 - the rule's answer
         """Add or restore documents, or remove one, and return the answer of the rule.
+
+        No operation arrives before `second`, the last arrival time of documents to restore, or before an earlier one.
 
         Raises
         ------
@@ -173,7 +178,7 @@ class Client:
         if len(payload) > MAX_BYTES:
             raise InvalidInput(f"a batch of {len(payload)} bytes is above {MAX_BYTES} bytes; use smaller batches")
         with self._turn():
-            answer = self._operate(kind, payload)
+            answer = self._operate(kind, payload, second)
             if self._is_sweep_due:
                 # The operation is answered regardless of errors here.
                 self._is_sweep_due = False
@@ -218,14 +223,18 @@ class Client:
             self._answered, self._is_sweep_due = answered, False
         return num
 
-    def _operate(self, kind: int, payload: bytes) -> Any:  # noqa: ANN401
+    def _operate(self, kind: int, payload: bytes, given: int = 0) -> Any:  # noqa: ANN401
         self._counter += 1
+        if kind == REMOVE:
+            # Only a recent end of the log shows that the request is new.
+            self._log.ask("begin", b"", b"")
+        since = self._log.known_end
         while True:
             nonce = self.tag + secrets.token_bytes(8 - len(self.tag))
             bounds = self.options.bound, self.options.bound_bytes
             num = self.rule.num_rows(payload)
             status, log, more = self._log.ask(
-                "append", *self._last, self._name, self._counter, nonce, kind, num, payload, *bounds, b""
+                "append", *self._last, self._name, self._counter, nonce, kind, num, payload, *bounds, given, *since
             )
             if status == GONE_BACK:
                 self._raise_lost()
@@ -236,8 +245,12 @@ class Client:
                 continue
             if status == EXHAUSTED:
                 raise StoreError("the index has no row numbers left; rebuild it")
-            if status == LOST:
+            if status == FORGOTTEN and kind == REMOVE:
+                self._raise_unknown(payload)
+            if status in (LOST, FORGOTTEN) or (status == ANSWERED and kind != REMOVE):
+                # The ids of a new operation show whether the documents were added.
                 self._counter += 1
+                since = self._log.known_end
                 continue
             second = log.second
             if status != ANSWERED:
@@ -255,10 +268,7 @@ class Client:
                         more = [position, b"", b""]
             position, chain, packed = more
             if not packed:
-                raise StoreError(
-                    f"the removal of {self.rule.ids(payload)} may or may not have been applied: the log "
-                    "does not contain its answer any more. Look up the id before you repeat the call"
-                )
+                self._raise_unknown(payload)
             row, _, verdict = verdict_of(packed)
             doc_ids, refusal, answer = self.rule.ids(payload), None, None
             try:
@@ -272,6 +282,12 @@ class Client:
             if refusal is not None:
                 raise refusal
             return answer
+
+    def _raise_unknown(self, payload: bytes) -> NoReturn:
+        raise StoreError(
+            f"the removal of {self.rule.ids(payload)} may or may not have been applied: the log "
+            "does not contain its answer any more. Look up the id before you repeat the call"
+        )
 
     def ask(self, payload: bytes) -> Any:  # noqa: ANN401 - the rule's answer
         """Return the answer to a read-only operation at the end of the log.
@@ -569,13 +585,39 @@ class Client:
             return False
         replies = self._partitions.call([self._partitions.records_of(*one) for one in lost])
         ids: dict[Entry, list[str]] = {}
-        for (_, entry), reply in zip(lost, replies, strict=True):
-            ids.setdefault(entry, []).extend(self.rule.lost_ids(reply.more[0]))
+        of_parts = [self.rule.lost_ids(reply.more[0]) for reply in replies]
+        for (_, entry), of_part in zip(lost, of_parts, strict=True):
+            ids.setdefault(entry, []).extend(of_part)
         losses = [Loss(*entry, tuple(dict.fromkeys(of_entry))) for entry, of_entry in ids.items()]
         # Report before purging: if this client stops in between, another one finds the effects again.
         self._log.ask("report", *map(packed_loss, losses), writes=True)
-        self._partitions.call([self._partitions.purge(*one) for one in lost])
+        requests = [
+            self._partitions.purge(*one, packed_ids(of_part)) for one, of_part in zip(lost, of_parts, strict=True)
+        ]
+        self._partitions.call(requests)
         return True
+
+    def _check_reports(self, purged: dict[int, dict[Entry, bytes]], to: int) -> None:
+        """Report purged losses again whose reports a failover dropped, and forget those with final reports.
+
+        `purged` has the packed ids by partition and operation, after the partitions were folded up to position `to`.
+        """
+        reported = {Entry(*loss[:2]): end for loss, end in self._log.reports().items()}
+        missing: dict[Entry, list[str]] = {}
+        for of_part in purged.values():
+            for entry, packed in of_part.items():
+                if entry not in reported:
+                    missing.setdefault(entry, []).extend(ids_of(packed))
+        if missing:
+            losses = [Loss(*entry, tuple(dict.fromkeys(ids))) for entry, ids in missing.items()]
+            self._log.ask("report", *map(packed_loss, losses), writes=True)
+        requests = []
+        for part, of_part in purged.items():
+            # A failover that drops such a report also drops operations that are final here, which everyone finds.
+            final = [entry for entry in of_part if reported.get(entry, to) < to]
+            if final:
+                requests.append(self._partitions.forget(part, final))
+        self._partitions.call(requests)
 
     def _catch_up(self, part: int, reply: Reply) -> Log:
         """Return the log after a partition that does not match this client's view of the log.
@@ -716,6 +758,10 @@ class Client:
                 return self._again()
             if not _is_current(log, reply):
                 return self._catch_up(part, reply)
+        purged = {part: reply.more[1] for part, reply in enumerate(replies) if reply.more[1]}
+        if purged:
+            of_parts = {part: {entry_of(field): ids for field, ids in _pairs(flat)} for part, flat in purged.items()}
+            self._check_reports(of_parts, to)
         # Trim only to the previous folds, so that a partition that loses its last fold can be repaired.
         low = min(int(reply.more[0]) for reply in replies)
         if is_full and low <= log.low:

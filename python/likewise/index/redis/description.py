@@ -16,7 +16,8 @@ from likewise.recipe.recipe import Recipe
 FORMAT = 1
 # Version of the decision. Clients that decide differently must not share an index.
 RULE = 1
-DURABILITIES = ("written", "replicated")
+REPLICATED = "replicated"
+DURABILITIES = ("written", REPLICATED)
 # The field that marks an index as incomplete.
 FILLING = "filling"
 _EXPECTED = 1_000_000

@@ -9,7 +9,7 @@ from likewise import _native
 from likewise.errors import InvalidInput, LostWrites, StoreError
 from likewise.index.opening import check_store
 from likewise.index.redis.client import Client, Options
-from likewise.index.redis.description import FILLING, Wanted, checked_prefix, open_description, parts_of
+from likewise.index.redis.description import FILLING, REPLICATED, Wanted, checked_prefix, open_description, parts_of
 from likewise.index.redis.log import RESTORE, LogServer
 from likewise.index.redis.nodes import Nodes, Request, Script
 from likewise.index.stored.marks import check_mark, mark_fields
@@ -88,6 +88,8 @@ class ServerDestination:
                 f"the server already has an index with the prefix {self._prefix.decode()}; choose another"
             )
         else:
+            if durability == REPLICATED:
+                self._check_replicas()
             mark = mark_fields(source, tag=secrets.token_hex(_TAG_BYTES))
             expected = max(len(source), _LEAST_EXPECTED) if expected is None else expected
         packed = stored.get(FILLING.encode()) or json.dumps(mark).encode()
@@ -122,6 +124,14 @@ class ServerDestination:
                 f"the index on {self.place} was filled by several moves at once; delete its keys, and repeat the move"
             )
 
+    def _check_replicas(self) -> None:
+        for place, info in self._nodes.infos("replication"):
+            if not int(info.get("connected_slaves", 0)):
+                raise StoreError(
+                    f"the server at {place} has no replica, which the durability {REPLICATED!r} needs; start one, or "
+                    "move with --durability written"
+                )
+
     def __enter__(self) -> Self:
         return self
 
@@ -141,7 +151,8 @@ class ServerDestination:
             If a failover lost some of the documents that were added before.
         """
         try:
-            self._client.operate(RESTORE, self._restoring.operation(documents))
+            for payload, second in self._restoring.operations(documents):
+                self._client.operate(RESTORE, payload, second)
         except LostWrites as error:
             raise StoreError(
                 f"the servers of {self.place} lost documents that were moved to them; repeat the move, which continues"

@@ -64,7 +64,7 @@ class RedisIndex:
         Maximum time to wait for one reply, in seconds.
     failover_s : float
         Maximum time to repeat requests to a server that does not reply, in seconds. It should exceed the time that a
-        failover takes.
+        failover takes. It also applies while the index is opened, once the node of the URL has replied.
     read_only : bool
         Whether to reject additions, removals and the creation of an index. A read may still complete an addition whose
         client stopped.
@@ -458,7 +458,7 @@ class RedisIndex:
 
     @property
     def stats(self) -> dict[str, Any]:
-        """Information about the index, this client, and the servers.
+        """Information about the index, this client, and the servers. With a `ttl`, this reads all documents to count them.
 
         ``log_operations`` is the length of the log, ``num_unconfirmed`` the number of operations whose effects are not
         confirmed in all partitions, and ``num_losses`` the number of lost operations. ``candidates_per_document`` is

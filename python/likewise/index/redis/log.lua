@@ -4,14 +4,14 @@
 -- An operation is stored as nonce, number of documents, second, kind, writer, payload; a verdict after its first row and the
 -- number of rows that it adds. `row` is the first row after all stored verdicts, `reserved` the documents without a verdict.
 -- Returns {status, reply, ...}: 'ok', 'lost', 'behind', 'full', 'gone back', 'aged', 'conflict', 'exhausted', 'answered',
--- 'absent' or 'moving'.
+-- 'forgotten', 'absent' or 'moving'.
 local verb, identity = ARGV[1]:match('^(%l+) ?(.*)$')
 local log, operations, verdicts, marks = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local chains, confirmed, counters, losses, answers = KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 -- Values of the chain that are kept, more than positions that a log can hold; and losses.
 local RING, CHAIN, LOSSES, LOSSES_BYTES, MARK, HEAD = 8192, 16, 1024, 16 * 1048576, 24, 25
--- The last answers to removals that are kept after their operations, and their bytes.
-local ANSWERS, ANSWER_BYTES, REMOVE = 1024, 4096, 1
+-- Writers whose last operations are kept after they were trimmed, and bytes of the answers to removals that are kept with them.
+local WRITERS, ANSWER_BYTES, REMOVE = 1024, 4096, 1
 
 -- In a slot that is being moved, a key that does not exist is looked for on the other node. So this script never runs there.
 local probe = redis.pcall('EXISTS', KEYS[1] .. '-probe')
@@ -21,7 +21,7 @@ if verb == 'create' then
   -- Partitions, then fields that describe the index.
   if redis.call('EXISTS', log) == 1 then return {'there'} end
   redis.call('HSET', log, 'low', 0, 'mark', 0, 'end', 0, 'row', 0, 'reserved', 0, 'swept', 0, 'second', 0, 'bytes', 0,
-    'version', string.rep('0', CHAIN),
+    'forgotten', 0, 'version', string.rep('0', CHAIN),
     unpack(ARGV, 3))
   -- No key is ever empty: a slot is moved key by key, and an absent one could not be told from one that was moved.
   for _, key in ipairs({operations, verdicts, marks, counters, answers}) do redis.call('HSET', key, '', '') end
@@ -81,13 +81,16 @@ local function whole(status, ...)
     version ~= ARGV[5] and redis.call('GET', confirmed) or '', from, chain(from), found, ...}
 end
 
--- The answer to the last operation of a writer, where it is a removal that is not in the log any more: repeated, it would
--- not find its document.
-local function answer_of(writer, counter)
-  local of_writer, position = (redis.call('HGET', counters, writer) or ''):match('^(%d+):(%d+)$')
-  if of_writer ~= counter or tonumber(position) >= low then return end
-  local packed = redis.call('HGET', answers, writer)
-  if packed then return whole('answered', tonumber(position), chain(tonumber(position) + 1) or '', packed) end
+-- Counter and position of the last operation of a writer, or nothing where it is not kept.
+local function last_of(writer)
+  local counter, position = (redis.call('HGET', counters, writer) or ''):match('^(%d+):(%d+)$')
+  return counter, tonumber(position)
+end
+
+-- The reply to a writer whose last operation is not in the log any more: with the answer to a removal, which is empty where it
+-- is not kept.
+local function answered(writer, position)
+  return whole('answered', position, chain(position + 1) or '', redis.call('HGET', answers, writer))
 end
 
 -- Whether the history went through what a caller knows of it.
@@ -109,7 +112,11 @@ local function also_when_full() redis.call('HDEL', log, 'none') end
 
 if verb == 'begin' then return whole(contains(ARGV[6], ARGV[7])) end
 
-if verb == 'answered' then return answer_of(ARGV[6], ARGV[7]) or whole('lost') end
+if verb == 'answered' then
+  local counter, position = last_of(ARGV[6])
+  if counter == ARGV[7] and position < low then return answered(ARGV[6], position) end
+  return whole('lost')
+end
 
 if verb == 'losses' then return {'ok', redis.call('LRANGE', losses, 0, -1)} end
 
@@ -121,27 +128,35 @@ if verb == 'touch' then
 end
 
 if verb == 'append' then
-  -- The caller's last answer, its writer and counter, nonce, kind, number of rows, payload, bounds, second ('' for now).
+  -- The caller's last answer, its writer and counter, nonce, kind, number of rows, payload, bounds, the last second of its
+  -- documents (0 where they have none), and an end of the log, with its chain value, before this counter was first sent.
   local known, value, writer, counter, nonce, kind = ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
-  local num, payload, most, most_bytes, second = tonumber(ARGV[12]), ARGV[13], tonumber(ARGV[14]), tonumber(ARGV[15]), ARGV[16]
+  local num, payload, most, most_bytes, second = tonumber(ARGV[12]), ARGV[13], tonumber(ARGV[14]), tonumber(ARGV[15]), tonumber(ARGV[16])
+  local since, since_chain = tonumber(ARGV[17]), ARGV[18]
   local status = contains(known, value)
   if status == 'gone back' then return whole(status) end
-  local before = redis.call('HGET', counters, writer)
-  if before then
-    local of_writer, position = before:match('^(%d+):(%d+)$')
-    position = tonumber(position)
-    if of_writer == counter and position >= low then return whole('ok', position, nonce_at(position)) end
-    local answer = answer_of(writer, counter)
-    if answer then return answer end
+  local before, at = last_of(writer)
+  if before == counter then
+    if at >= low then return whole('ok', at, nonce_at(at)) end
+    return answered(writer, at)
+  elseif before then
     -- A request that was repeated, and comes after a later one of its writer.
-    if tonumber(counter) < tonumber(of_writer) then return whole('lost') end
+    if tonumber(counter) < tonumber(before) then return whole('lost') end
+  else
+    -- A repeated request of a writer that is not kept any more must not be appended again.
+    local forgotten = tonumber(redis.call('HGET', log, 'forgotten') or '0')
+    if forgotten > 0 and (since < forgotten or chain(since) ~= since_chain) then return whole('forgotten') end
   end
   -- A row has 4 bytes in each entry.
   if row + reserved + num > 4294967295 then return whole('exhausted') end
   -- A single operation is always taken, however large.
   if last - low >= most or (bytes + #payload > most_bytes and last > low) then return whole('full') end
-  second = math.max(tonumber(second ~= '' and second or redis.call('TIME')[1]), tonumber(state[5]))
-  local position = last
+  local now, position = redis.call('TIME'), last
+  second = math.max(second, tonumber(now[1]), tonumber(state[5]))
+  -- A request that is repeated after a failover gets another nonce, since effects that it had before may be in partitions. The
+  -- operations of a move share the first two bytes.
+  local digest = redis.sha1hex(chain(position) .. nonce .. now[1] .. '.' .. now[2])
+  nonce = nonce:sub(1, 2) .. digest:sub(1, 12):gsub('..', function(byte) return string.char(tonumber(byte, 16)) end)
   redis.call('HSET', operations, position, nonce .. struct.pack('<I4I4B', num, second, tonumber(kind)) .. writer .. payload)
   redis.call('HSET', counters, writer, counter .. ':' .. position)
   if before then redis.call('HDEL', answers, writer) end
@@ -221,12 +236,8 @@ if verb == 'trim' then
     local counter = redis.call('HGET', counters, writer)
     if counter and counter:match(':(%d+)$') == tostring(position) then
       local verdict = redis.call('HGET', verdicts, position)
-      if operation:byte(17) == REMOVE then
-        -- Where only the verdict is too large, a repeated request is still not appended again.
-        redis.call('HSET', answers, writer, #verdict <= ANSWER_BYTES and verdict or '')
-      else
-        redis.call('HDEL', counters, writer)
-      end
+      local is_kept = operation:byte(17) == REMOVE and #verdict <= ANSWER_BYTES
+      redis.call('HSET', answers, writer, is_kept and verdict or '')
     end
     redis.call('HDEL', operations, position)
     redis.call('HDEL', verdicts, position)
@@ -235,16 +246,19 @@ if verb == 'trim' then
   low = to
   redis.call('HSET', log, 'low', to, 'bytes', bytes)
   -- One field of the hash is always there.
-  local num = redis.call('HLEN', answers) - 1 - ANSWERS
+  local num = redis.call('HLEN', answers) - 1 - WRITERS
   if num > 0 then
     local writers, at = {}, {}
     for _, writer in ipairs(redis.call('HKEYS', answers)) do
       if writer ~= '' then
         writers[#writers + 1] = writer
-        at[writer] = tonumber(redis.call('HGET', counters, writer):match(':(%d+)$'))
+        local _, position = last_of(writer)
+        at[writer] = position
       end
     end
     table.sort(writers, function(a, b) return at[a] < at[b] end)
+    local forgotten = math.max(tonumber(redis.call('HGET', log, 'forgotten') or '0'), at[writers[num]] + 1)
+    redis.call('HSET', log, 'forgotten', forgotten)
     for i = 1, num do
       redis.call('HDEL', answers, writers[i])
       redis.call('HDEL', counters, writers[i])
@@ -254,25 +268,34 @@ if verb == 'trim' then
 end
 
 if verb == 'report' then
-  -- Losses, each packed by the caller: position and nonce in 16 bytes, then ids separated by 0 bytes. Each operation once, with
-  -- the ids of all reports of it.
+  -- Losses, each packed by the caller: position and nonce in 16 bytes, then ids, each after its length of 4 bytes. They are stored
+  -- with the end of the log after the nonce. Each operation occurs once, with the ids of all reports of it.
   also_when_full()
   local all, at = redis.call('LRANGE', losses, 0, -1), {}
   for i, one in ipairs(all) do at[one:sub(1, 16)] = i end
+  local function ids_of(packed, from)
+    local found, id = {}, nil
+    while from <= #packed do
+      id, from = struct.unpack('<I4c0', packed, from)
+      found[#found + 1] = id
+    end
+    return found
+  end
   for i = 6, #ARGV do
     local one = ARGV[i]
     local place = at[one:sub(1, 16)]
     if place then
-      local ids, added = '\0' .. all[place]:sub(17) .. '\0', {}
-      for id in one:sub(17):gmatch('[^%z]+') do
-        if not ids:find('\0' .. id .. '\0', 1, true) then added[#added + 1] = id end
+      local is_there, added = {}, {}
+      for _, id in ipairs(ids_of(all[place], 25)) do is_there[id] = true end
+      for _, id in ipairs(ids_of(one, 17)) do
+        if not is_there[id] then added[#added + 1] = struct.pack('<I4', #id) .. id end
       end
       if #added > 0 then
-        local before = #all[place] > 16 and all[place] .. '\0' or all[place]
-        all[place] = before .. table.concat(added, '\0')
+        all[place] = all[place] .. table.concat(added)
         redis.call('LSET', losses, place - 1, all[place])
       end
     else
+      one = one:sub(1, 16) .. struct.pack('<I8', last) .. one:sub(17)
       all[#all + 1] = one
       at[one:sub(1, 16)] = #all
       redis.call('RPUSH', losses, one)

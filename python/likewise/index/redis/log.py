@@ -6,6 +6,7 @@ kept operations are those on the server.
 
 import hashlib
 import struct
+from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeAlias
 
 from likewise.errors import StoreError
@@ -20,9 +21,11 @@ _HEAD = struct.Struct("<8sIIB8s")
 _ROWS = struct.Struct("<II")
 _NAMES = ("log", "operations", "verdicts", "marks", "chains", "confirmed", "counters", "losses", "answers")
 _LOSS = struct.Struct("<Q8s")
+_REPORTED_AT = struct.Struct("<Q")
+_LENGTH = struct.Struct("<I")
 
 # Statuses returned by the scripts.
-OK, LOST, BEHIND, FULL, GONE_BACK, AGED, CONFLICT, EXHAUSTED, ANSWERED = (
+OK, LOST, BEHIND, FULL, GONE_BACK, AGED, CONFLICT, EXHAUSTED, ANSWERED, FORGOTTEN = (
     b"ok",
     b"lost",
     b"behind",
@@ -32,6 +35,7 @@ OK, LOST, BEHIND, FULL, GONE_BACK, AGED, CONFLICT, EXHAUSTED, ANSWERED = (
     b"conflict",
     b"exhausted",
     b"answered",
+    b"forgotten",
 )
 
 Marks: TypeAlias = dict[int, bytes]
@@ -194,13 +198,23 @@ class LogServer:
 
     def losses(self) -> list[Loss]:
         """Return the losses found so far, oldest first."""
-        found = []
+        return [*self.reports()]
+
+    def reports(self) -> dict[Loss, int]:
+        """Return the losses found so far, oldest first, each with the end of the log when it was reported."""
+        found = {}
         for packed in self._call("losses", 0, 0, 0, b"")[1]:
             if packed:
                 position, nonce = _LOSS.unpack_from(packed)
-                ids = packed[_LOSS.size :].decode("utf-8", "surrogateescape").split("\0")
-                found.append(Loss(position, nonce, tuple(one for one in ids if one)))
+                (end,) = _REPORTED_AT.unpack_from(packed, _LOSS.size)
+                ids = ids_of(packed[_LOSS.size + _REPORTED_AT.size :])
+                found[Loss(position, nonce, ids)] = end
         return found
+
+    @property
+    def known_end(self) -> tuple[int, bytes]:
+        """The end of the log and its chain value, as far as this client knows it."""
+        return (0, START) if self._known is None else (self._known.end, self._known.chains[-1])
 
     def ask(self, verb: str, *arguments: Any, writes: bool = False) -> Reply:  # noqa: ANN401
         """Call a script and return its status with the log after the call."""
@@ -306,9 +320,24 @@ def _with_verdict(operation: Operation, packed: bytes | None, known: Operation |
 
 
 def packed_loss(loss: Loss) -> bytes:
-    """Return a loss as the log stores it."""
-    ids = "\0".join(loss.doc_ids).encode("utf-8", "surrogateescape")
-    return _LOSS.pack(loss.position, loss.nonce) + ids
+    """Return a loss as the log takes it."""
+    return _LOSS.pack(loss.position, loss.nonce) + packed_ids(loss.doc_ids)
+
+
+def packed_ids(doc_ids: Iterable[str]) -> bytes:
+    """Return ids, each after its length."""
+    encoded = [doc_id.encode("utf-8", "surrogateescape") for doc_id in doc_ids]
+    return b"".join(_LENGTH.pack(len(one)) + one for one in encoded)
+
+
+def ids_of(packed: bytes) -> tuple[str, ...]:
+    """Return the ids that `packed_ids` packed."""
+    found, at = [], 0
+    while at < len(packed):
+        begin = at + _LENGTH.size
+        at = begin + _LENGTH.unpack_from(packed, at)[0]
+        found.append(packed[begin:at].decode("utf-8", "surrogateescape"))
+    return tuple(found)
 
 
 _FIELDS = Script.of(b"return redis.call('HGETALL', KEYS[1])")

@@ -14,9 +14,9 @@ import re
 import threading
 import time
 import urllib.parse
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib.resources import files
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from likewise.errors import ForkedError, InvalidParameter, MissingExtra, StoreError
 
@@ -42,6 +42,7 @@ _PASSING = re.compile(
 )
 
 Address: TypeAlias = tuple[str, int] | str
+Answer = TypeVar("Answer")
 
 
 class Script(NamedTuple):
@@ -107,6 +108,7 @@ class Nodes:
 
     def __init__(self, url: str, timeout_s: float = 5.0, patience_s: float = 30.0, replicas: int = 0) -> None:
         scheme, _, rest = url.partition("://") if isinstance(url, str) else ("", "", "")
+        scheme = scheme.lower()
         try:
             options = dict(parse_url(scheme.replace("valkey", "redis") + "://" + rest))  # type: ignore[no-untyped-call]
         except ValueError:
@@ -137,6 +139,7 @@ class Nodes:
         self._slots: list[Address] | None = None
         self._known: list[Address] = [self._first]
         self._process = os.getpid()
+        self._has_replied = False
         self.num_repeated = 0
         self._policy_until = 0.0
 
@@ -176,13 +179,32 @@ class Nodes:
             connection.send_command(*arguments)
             reply = connection.read_response()
         except refusals.ResponseError:
+            self._has_replied = True
             self._give(address, connection)
             raise
         except BaseException:
             connection.disconnect()
             raise
+        self._has_replied = True
         self._give(address, connection)
         return reply
+
+    def _repeated(self, ask: Callable[[], Answer]) -> Answer:
+        """Return what `ask` returns. Repeat it during a failover, unless no node has ever replied."""
+        end = time.monotonic() + self._patience_s
+        pause = _FIRST_PAUSE_S
+        while True:
+            try:
+                return ask()
+            except (refusals.RedisError, OSError, StoreError) as error:
+                is_lasting = isinstance(error, refusals.ResponseError | refusals.AuthenticationError)
+                has_replied = self._has_replied or isinstance(error, refusals.BusyLoadingError)
+                if time.monotonic() > end or not has_replied or (is_lasting and not _passes(error)):
+                    raise self._error(error) from error
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE_S)
+            with contextlib.suppress(refusals.RedisError, OSError, StoreError):
+                self._find_slots()
 
     # Slots.
 
@@ -252,11 +274,8 @@ class Nodes:
         return [*dict.fromkeys(self._slots_found())]
 
     def _slots_found(self) -> list[Address]:
-        try:
-            if self._slots is None:
-                self._find_slots()
-        except (refusals.RedisError, OSError) as error:
-            raise self._error(error) from error
+        if self._slots is None:
+            self._repeated(self._find_slots)
         return self._slots or []
 
     def check(self) -> None:
@@ -274,23 +293,28 @@ class Nodes:
             return
         infos: list[tuple[str, dict[str, str]]] = []
         # The call itself waits for a server that does not reply.
-        with contextlib.suppress(StoreError):
-            infos = self.infos("memory", with_replicas=True)
+        with contextlib.suppress(refusals.RedisError, OSError, StoreError):
+            infos = self._infos("memory", with_replicas=True)
         for place, info in infos:
             _check_policy(place, info)
         self._policy_until = time.monotonic() + _POLICY_S
 
     def infos(self, *sections: str, with_replicas: bool = False) -> list[tuple[str, dict[str, str]]]:
         """Return the place of each master, and of replicas that reply, and its INFO."""
+        return self._repeated(lambda: self._infos(*sections, with_replicas=with_replicas))
+
+    def _infos(self, *sections: str, with_replicas: bool) -> list[tuple[str, dict[str, str]]]:
+        if self._slots is None:
+            self._find_slots()
         found = []
         masters = self.addresses
         for address in dict.fromkeys([*masters, *(self._known if with_replicas else ())]):
             try:
                 lines = self.command(address, "INFO", *sections).decode(errors="replace").splitlines()
-            except (refusals.RedisError, OSError) as error:
+            except (refusals.RedisError, OSError):
                 if address not in masters:
                     continue
-                raise self._error(error) from error
+                raise
             found.append((_place(address), dict(line.split(":", 1) for line in lines if ":" in line)))
         return found
 

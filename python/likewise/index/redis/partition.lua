@@ -7,6 +7,8 @@
 local head, ring, journal, changes, prefix, verb = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1], ARGV[2]
 -- Marks that are kept, more than a log can hold operations.
 local RING, CHAIN, LONG = 8192, 16, '<I4c0'
+-- Begins the fields of `head` for operations that were purged.
+local PURGED = 'purged '
 
 -- In a slot that is being moved, a key that does not exist is looked for on the other node. So this script never runs there.
 local probe = redis.pcall('EXISTS', prefix .. 'probe')
@@ -244,10 +246,18 @@ end
 
 if verb == 'fold' then
   -- Mark, position, the log's chain there, then position and nonce of each operation below that the log still has.
-  -- Returns the previous fold, also when it is repeated.
+  -- Returns the previous fold, also when it is repeated, and what was purged: position and nonce, and ids, in turn.
   if not contains(ARGV[3]) then return reply('lost') end
   local to, value = tonumber(ARGV[4]), ARGV[5]
-  if fold >= to then return reply('ok', tonumber(redis.call('HGET', head, 'fold_before') or '0')) end
+  local purged = {}
+  local all = redis.call('HGETALL', head)
+  for i = 1, #all, 2 do
+    if all[i]:sub(1, #PURGED) == PURGED then
+      purged[#purged + 1] = all[i]:sub(#PURGED + 1)
+      purged[#purged + 1] = all[i + 1]
+    end
+  end
+  if fold >= to then return reply('ok', tonumber(redis.call('HGET', head, 'fold_before') or '0'), purged) end
   local is_valid, below, stale = {}, {}, {}
   for i = 6, #ARGV do is_valid[ARGV[i]] = true end
   for _, field in ipairs(fields()) do
@@ -260,22 +270,32 @@ if verb == 'fold' then
   table.sort(below, function(a, b) return position_of(a) < position_of(b) end)
   also_when_full()
   for _, field in ipairs(below) do settle(field) end
-  local before = reply('ok', fold)
+  local before = reply('ok', fold, purged)
   redis.call('HSET', head, 'fold', to, 'fold_chain', value, 'fold_before', fold)
   advance('fold' .. to .. value)
   return before
 end
 
 if verb == 'purge' then
-  -- Position, nonce, and whether to delete: its records are looked at first, so that the loss is reported before.
+  -- Position, nonce, and whether to delete: its records are looked at first, so that the loss is reported before. Then the ids
+  -- in its records, packed: a failover of the log may drop the report.
   local field = ARGV[3] .. ARGV[4]
   if redis.call('HEXISTS', journal, field) == 1 then
     if ARGV[5] ~= '1' then return reply('ok', undo(field, true)) end
     also_when_full()
     undo(field)
+    redis.call('HSET', head, PURGED .. field, ARGV[6])
     advance('purge' .. field)
   end
   return reply('ok', {})
+end
+
+if verb == 'forget' then
+  -- Positions and nonces of what was purged, whose reports are final.
+  local num = 0
+  for i = 3, #ARGV do num = num + redis.call('HDEL', head, PURGED .. ARGV[i]) end
+  if num > 0 then advance('forget' .. table.concat(ARGV, '', 3)) end
+  return reply('ok')
 end
 
 return redis.error_reply('ERR no such script of a partition')

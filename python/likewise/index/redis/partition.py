@@ -73,7 +73,10 @@ class Partitions:
         return self._request(part, "verify", *marks)
 
     def fold(self, part: int, mark: bytes, to: int, chain: bytes, first: int, operations: list[Operation]) -> Request:
-        """Make effects below position `to` final. `operations` are those of the log from `first` up to `to`."""
+        """Make effects below position `to` final. `operations` are those of the log from `first` up to `to`.
+
+        The reply contains the previous fold, and the purged operations, each followed by its ids.
+        """
         fields = [b"%d%s" % (first + i, operation.nonce) for i, operation in enumerate(operations)]
         return self._request(part, "fold", mark, to, chain, *fields, writes=True)
 
@@ -81,6 +84,10 @@ class Partitions:
         """Read the records that an operation added."""
         return self._request(part, "purge", entry.position, entry.nonce, 0)
 
-    def purge(self, part: int, entry: Entry) -> Request:
-        """Delete the effects of an operation that is not in the log."""
-        return self._request(part, "purge", entry.position, entry.nonce, 1, writes=True)
+    def purge(self, part: int, entry: Entry, packed_ids: bytes) -> Request:
+        """Delete the effects of an operation that is not in the log, and keep the ids in its records for `fold`."""
+        return self._request(part, "purge", entry.position, entry.nonce, 1, packed_ids, writes=True)
+
+    def forget(self, part: int, entries: list[Entry]) -> Request:
+        """Forget purged operations whose losses are reported for good."""
+        return self._request(part, "forget", *(b"%d%s" % entry for entry in entries), writes=True)

@@ -181,22 +181,25 @@ class _Verification:
         except StoreError as error:
             return [str(error)]
         found = list(self._of_partitions(log))
+        if found:
+            # Meanwhile, another client may have restored lost writes.
+            found = list(self._of_partitions(self._read()))
         of_documents = self._of_documents() if full and not found else ()
         return [*found, *self._of_losses(), *of_documents]
 
     def _read(self) -> Log:
+        self._server.doubt()
         return self._server.ask("begin", b"", b"").log
 
     def _of_partitions(self, log: Log) -> Iterator[str]:
         """Yield the partitions whose history does not contain the marks of the log, and unknown effects."""
-        marks: list[list[bytes]] = [[mark] for mark in log.confirmed]
-        for operation in log.operations:
-            for part, mark in marks_of(operation.marks or b"").items():
-                marks[part].append(mark)
-        replies = self._partitions.call([self._partitions.verify(part, of) for part, of in enumerate(marks)])
+        replies = self._partitions.call([self._partitions.verify(part, of) for part, of in enumerate(self._marks(log))])
+        # Meanwhile, clients may have replaced marks, and folded operations that came later.
+        now = self._read()
+        current = self._marks(now)
         unknown: list[tuple[int, Entry]] = []
         for part, reply in enumerate(replies):
-            (missing,) = reply.more
+            missing = [mark for mark in reply.more[0] if mark in current[part]]
             if missing:
                 repair = (
                     "they cannot be restored, so rebuild the index"
@@ -204,21 +207,29 @@ class _Verification:
                     else "the next addition restores them"
                 )
                 yield f"partition {part} lost {counted(len(missing), 'write')} of the log; {repair}"
-            elif reply.fold > log.end or log.chain(reply.fold) not in (None, reply.chain):
+            elif reply.fold > now.end or now.chain(reply.fold) not in (None, reply.chain):
                 yield f"partition {part} has final data of operations that the log does not have; rebuild the index"
             journal = self._partitions.call([self._partitions.read(part, reply.mark, b"", b"")])[0]
             # Another client may have purged or folded it in between.
             fields = journal.more[0] if journal.more else []
-            unknown += [(part, entry) for entry in map(entry_of, fields) if not log.has(*entry)]
+            unknown += [(part, entry) for entry in map(entry_of, fields) if not now.has(*entry)]
         if unknown:
             # They may have been appended after the log was read.
-            log = self._read()
-            lost = {entry for _, entry in unknown if entry.position >= log.low and not log.has(*entry)}
+            now = self._read()
+            lost = {entry for _, entry in unknown if entry.position >= now.low and not now.has(*entry)}
             if lost:
                 yield (
                     f"{counted(len(lost), 'operation')} of a partition, and not of the log: a failover lost them, and "
                     "the next folding reports their documents"
                 )
+
+    def _marks(self, log: Log) -> list[list[bytes]]:
+        """Return the marks of each partition that it must have: the confirmed one, and those of writes since."""
+        marks = [[mark] for mark in log.confirmed]
+        for operation in log.operations[log.mark - log.low :]:
+            for part, mark in marks_of(operation.marks or b"").items():
+                marks[part].append(mark)
+        return marks
 
     def _of_losses(self) -> Iterator[str]:
         """Yield the lost operations whose documents are not in the index again."""
@@ -230,10 +241,17 @@ class _Verification:
     def _is_absent(self, doc_id: str) -> bool:
         return self._client.ask(self._rule.get(doc_id)) is None
 
+    def _counts(self) -> tuple[int, int]:
+        """Return how many documents were added and removed by stored verdicts."""
+        fields = self._server.fields()
+        return int(fields.get(b"added", 0)), int(fields.get(b"gone", 0))
+
     def _of_documents(self) -> Iterator[str]:
         """Yield what documents lack in the tables, and wrong counts."""
+        # The first answer finishes the pending operations.
+        self._client.ask(self._rule.audit(0, 0))
         before = self._read()
-        fields = self._server.fields()
+        counts = self._counts()
         num = 0
         for row in range(0, before.row, _ROWS_AN_AUDIT):
             of_rows, findings = self._client.ask(self._rule.audit(row, _ROWS_AN_AUDIT))
@@ -244,13 +262,13 @@ class _Verification:
                     continue
                 yield _LACKS[name[:1].decode("ascii", "replace")].format(repr(doc_id))
         after = self._read()
-        # Counts are of one moment only if no operation came in between.
-        if (before.mark, before.chains[-1]) != (after.mark, after.chains[-1]):
+        # Counts are of one moment only if no operation came in between, and none got its verdict.
+        if (before.mark, before.chains[-1], counts) != (after.mark, after.chains[-1], self._counts()):
             return
         if self._has_ttl:
             # Records of expired documents may have been deleted.
             return
-        expected = int(fields.get(b"added", 0)) - int(fields.get(b"gone", 0))
+        expected = counts[0] - counts[1]
         for operation in after.operations[after.mark - after.low :]:
             if operation.verdict is None:
                 return

@@ -19,7 +19,9 @@ VERSION = 1
 SUFFIX = ".parquet"
 _KIND = "likewise index"
 _KEY = b"likewise"
+# Rows that are read at once, at most, and their bytes by the average of a row group.
 _ROWS_A_BATCH = 2000
+_BYTES_A_BATCH = 8 << 20
 # A row group ends at one of these.
 _ROWS_A_GROUP = 1 << 16
 _BYTES_A_GROUP = 32 << 20
@@ -166,6 +168,12 @@ class ParquetSource:
     def __len__(self) -> int:
         return self._num
 
+    def _rows_a_batch(self) -> int:
+        metadata = self._file.metadata
+        groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+        largest = max((group.total_byte_size / max(1, group.num_rows) for group in groups), default=0)
+        return max(1, min(_ROWS_A_BATCH, int(_BYTES_A_BATCH // max(1, largest))))
+
     @property
     def began(self) -> list[Any]:
         """The standing, which does not change."""
@@ -186,7 +194,7 @@ class ParquetSource:
         num, checksum = 0, 0
         schema, parts = _schema(self.about), _parts(self.about)
         try:
-            for batch in self._file.iter_batches(_ROWS_A_BATCH, columns=schema.names):
+            for batch in self._file.iter_batches(self._rows_a_batch(), columns=schema.names):
                 documents = _native.MovedDocuments.from_arrow(batch.select(schema.names).cast(schema), parts)
                 if (last := documents.last_kept_row()) is not None and last >= self._num:
                     raise InvalidInput("kept_seq is not that of a document")

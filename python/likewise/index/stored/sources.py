@@ -8,7 +8,7 @@ from likewise import _native
 from likewise.errors import StoreError
 from likewise.recipe.recipe import Recipe
 
-# Rows of servers that one request reads.
+# Rows of servers that one request reads at most.
 _ROWS_A_READ = 2000
 
 
@@ -191,8 +191,10 @@ class ServerSource:
         return numbers
 
     def _parts(self) -> Iterator[_native.MovedDocuments]:
-        for row in range(0, self._num_rows, _ROWS_A_READ):
-            yield self._ask(self._rule.records(row, min(_ROWS_A_READ, self._num_rows - row)))
+        row = 0
+        while row < self._num_rows:
+            documents, row = self._ask(self._rule.records(row, min(_ROWS_A_READ, self._num_rows - row)))
+            yield documents
 
     def __len__(self) -> int:
         return len(self._numbers)

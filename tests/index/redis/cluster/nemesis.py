@@ -76,7 +76,7 @@ class Campaign:
 
     def __init__(self, program, folder, seed, *, appends=False, clients=8):
         folder.mkdir(exist_ok=True)
-        self.folder, self.rng = folder, random.Random(seed)
+        self.folder, self.rng, self.appends = folder, random.Random(seed), appends
         self.cluster = Cluster(program, folder / "servers", appends=appends)
         self.workers = [Worker(i, folder) for i in range(clients)]
         self.number = 0
@@ -103,8 +103,8 @@ class Campaign:
         rng = self.rng
         num = rng.choice((2, 2, 3, 5))
         replicas = rng.choice((0, 0, 1)) if replicas is None else replicas
-        if what == "kill and start again":
-            # A replica follows its master even if that returns empty, or without the last writes of its file.
+        if what == "kill and start again" and not self.appends:
+            # A replica follows its master even if that returns empty.
             replicas = 0
         prefix, is_apart = self.prefix(num, apart=rng.random() < 0.7)
         horizon = rng.choice((16, 128))
@@ -225,7 +225,7 @@ class Campaign:
             target.go_on()
 
     def kill_and_start_again(self, target, prefix, num):
-        """Without a file, a master that restarts at once is empty, and its replica follows."""
+        """Without a file, a master that restarts at once is empty, and its replica follows. A file has all that it replied."""
         target.kill()
         target.start()
 

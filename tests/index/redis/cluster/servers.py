@@ -56,6 +56,8 @@ class Node:
             "dir": self.folder,
             "save": "",
             "appendonly": "yes" if self.appends else "no",
+            # Before a reply, and before the replica gets the write. With `everysec`, a write may wait for a slow disk.
+            "appendfsync": "always",
             "cluster-enabled": "yes",
             "cluster-config-file": "nodes.conf",
             "cluster-node-timeout": NODE_TIMEOUT_MS,

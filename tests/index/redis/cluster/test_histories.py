@@ -41,11 +41,12 @@ class Killed(BaseException):
 
 
 class Unreliable(Nodes):
-    """Connections of one client that is stopped or paused, or whose replies are lost."""
+    """Connections of one client that is stopped or paused, whose replies are lost, and whose requests come again later."""
 
     def __init__(self, url, rng, chance):
         super().__init__(url)
         self.rng, self.chance = rng, chance
+        self.sent = []
 
     def _round(self, requests, replies, left):
         left = [*left]
@@ -57,8 +58,12 @@ class Unreliable(Nodes):
             super()._round(requests, [None] * len(replies), left)
             if what < 0.2:
                 raise Killed
+        elif what < 0.7 and self.sent:
+            late = self.rng.choice(self.sent)
+            super()._round(late, [None] * len(late), range(len(late)))
         elif what < 1:
             time.sleep(self.rng.random() * 0.03)
+        self.sent.append([requests[i] for i in left])
         return super()._round(requests, replies, left)
 
 

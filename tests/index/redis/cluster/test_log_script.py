@@ -3,30 +3,38 @@
 import random
 import secrets
 import struct
+import time
 
 import pytest
 
 from likewise.errors import StoreError
 from likewise.index.redis.log import MARK, START, LogServer, Loss, packed_loss
-from likewise.index.redis.nodes import Nodes
+from likewise.index.redis.nodes import Nodes, Script
 from tests.index.store import cluster_model as cluster
 from tests.index.store.cluster_model import ADD, REMOVE, Log, Options
 
-OPTIONS = Options(partitions=2, bound=4)
+OPTIONS = Options(partitions=2, bound=4, kept=2)
+# Of a request that was never sent before: an end of the log, and its chain value.
+FRESH = (0, START)
 
 
 class Both:
     """A log on a server and in the model, for calls of both."""
 
-    def __init__(self, url, client):
+    def __init__(self, url, client, *, kept=None):
         name = secrets.token_hex(4)
         self.prefix = f"{{{name}}}:"
         self.nodes = Nodes(url)
         self.server = LogServer(self.nodes, name.encode())
+        if kept is not None:
+            source = self.server._script.source.replace(b" = 1024, 4096, 1", b" = %d, 4096, 1" % kept)
+            assert source != self.server._script.source
+            self.server._script = Script.of(source)
         self.server.create(OPTIONS.partitions, {"recipe": "of a test"})
         self.client = client
         self.log = Log(0, 0, (), (0,), ((0, 0),) * OPTIONS.partitions, 0)
         self.chain = {0: START}  # chain values of the model -> those of the server
+        self.nonces = {}  # nonces of the model -> those of the server
         self.last = self.saved = None
 
     def run(self, verb, *arguments):
@@ -42,9 +50,14 @@ class Both:
         before = self.log
         self.log, reply = script(self.log, OPTIONS, 0, *arguments)
         found = self.run(script.__name__, *server)
-        assert found[0].decode().replace("conflict", "ok") == reply[0]
+        assert found[0].decode().replace("conflict", "ok") == reply[0], script
         if script in (cluster.advance, cluster.reconfirm, cluster.trim):
             assert (found[0] == b"conflict") == (self.log is before)
+        if reply[0] == cluster.ANSWERED:
+            kept = reply[3]
+            packed = b"" if kept.answer is None else bytes(8) + repr(kept.answer).encode()
+            assert found[12] == kept.position
+            assert found[14][8:] == packed[8:]
         self.compare(found)
         return found, reply
 
@@ -59,7 +72,7 @@ class Both:
         for at in range(0, len(items), 3):
             operation, verdict, marks = items[at : at + 3]
             expected = log.operations[at // 3]
-            assert operation[:8] == b"%08d" % expected.nonce
+            assert self.nonces.setdefault(expected.nonce, operation[:8]) == operation[:8]
             assert operation[17:25] == b"%08d" % expected.writer
             assert (verdict is None) == (expected.answer is None)
             if verdict is not None:
@@ -69,20 +82,22 @@ class Both:
         assert [confirmed[at : at + MARK] for at in range(0, len(confirmed), MARK)] == [*map(self.mark, log.confirmed)]
 
 
-NAMES = ["begin", "append", "store", "written", "advance", "reconfirm", "trim", "save", "lose"]
-WEIGHTS = [2, 6, 8, 6, 4, 2, 2, 1, 1]
+NAMES = ["begin", "append", "store", "written", "advance", "reconfirm", "trim", "report", "save", "lose"]
+WEIGHTS = [2, 6, 8, 6, 4, 2, 3, 1, 1, 1]
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_it_says_what_the_model_says(running, seed):
     rng = random.Random(seed)
     calls = [(name, rng.randrange(6), rng.randrange(4)) for name in rng.choices(NAMES, WEIGHTS, k=80)]
-    both = Both(running.url, running.client)
+    both = Both(running.url, running.client, kept=OPTIONS.kept)
+    appended = []
     for number, (name, at, other) in enumerate(calls):
         log = both.log
         position = log.low + at % (len(log.operations) + 1)
         nonce = log.at(position).nonce if log.at(position) else 99
         nonce = 98 if other == 3 else nonce
+        of_server = both.nonces.get(nonce, b"%08d" % nonce)
         known = (both.last[0], both.value(both.last[1])) if both.last else ("", "")
         if name == "begin":
             _, reply = both.call(cluster.begin, both.last, server=known)
@@ -90,27 +105,34 @@ def test_it_says_what_the_model_says(running, seed):
         elif name == "append":
             kind, docs = (REMOVE, (1,)) if other == 0 else (ADD, ((1, 1),) * other)
             counter = number - number % 3  # sometimes that of the previous operation
+            writer, since = at, (position, log.chains[position])
+            if appended and rng.random() < 0.3:
+                # A request that was sent before.
+                writer, counter, kind, docs, since = rng.choice(appended)
+            appended.append((writer, counter, kind, docs, since))
             server = (
                 *known,
-                b"%08d" % at,
+                b"%08d" % writer,
                 counter,
                 b"%08d" % number,
                 kind,
-                0 if kind == REMOVE else other,
+                0 if kind == REMOVE else len(docs),
                 b"x" * at,
                 4,
                 1 << 20,
                 0,
+                since[0],
+                both.value(since[1]),
             )
-            both.call(cluster.append, both.last, number, at, counter, kind, docs, server=server)
+            both.call(cluster.append, both.last, since, number, writer, counter, kind, docs, server=server)
         elif name == "store":
             num = other % 3
             answer = ((number, 1, 0, None, None),) * num or ((number, 1),)
             row = log.row + (at == 5)  # sometimes that of another state
-            server = (position, b"%08d" % nonce, row, repr(answer), num, 1, 0, 0)
+            server = (position, of_server, row, repr(answer), num, 1, 0, 0)
             both.call(cluster.store, position, nonce, row, answer, (), server=server)
         elif name == "written":
-            both.call(cluster.written, position, nonce, ((0, (number, 1)),), server=(position, b"%08d" % nonce, "0"))
+            both.call(cluster.written, position, nonce, ((0, (number, 1)),), server=(position, of_server, "0"))
         elif name == "advance":
             to = min(log.mark + other, log.end)
             chain = log.chains[to] if at else 1
@@ -125,6 +147,10 @@ def test_it_says_what_the_model_says(running, seed):
         elif name == "trim":
             chain = log.chains[position] if other else 1
             both.call(cluster.trim, position, chain, server=(position, both.value(chain)))
+        elif name == "report":
+            both.call(cluster.report, (at,), server=(packed_loss(Loss(0, b"%08d" % at, ("a",))),))
+            reports = [(int(loss.nonce), end) for loss, end in both.server.reports().items()]
+            assert reports == [*both.log.losses]
         elif name == "save":
             keys = both.client.keys(both.prefix.replace("[", "\\[") + "*")
             both.saved = log, {key: both.client.dump(key) for key in keys}
@@ -165,7 +191,7 @@ def test_it_is_created_once_and_described(both):
 def test_bytes_are_bounded_and_given_back(both, bytes_given):
     def append(counter):
         nonce = b"%08d" % counter
-        return both.run("append", "", "", b"a writer", counter, nonce, 0, 1, b"x" * bytes_given, 100, 250, 0)
+        return both.run("append", "", "", b"a writer", counter, nonce, 0, 1, b"x" * bytes_given, 100, 250, 0, *FRESH)
 
     appended = 0
     while (reply := append(appended))[0] == b"ok":
@@ -180,13 +206,18 @@ def test_bytes_are_bounded_and_given_back(both, bytes_given):
     assert both.run("advance", 0, appended, chain)[0] == b"ok"
     assert both.run("trim", appended, chain)[0] == b"ok"
     assert both.client.hget(both.prefix + "log", "bytes") == b"0"
-    assert both.client.hkeys(both.prefix + "counters") == [b""]
+    # The last operation of each writer is kept.
+    assert both.client.hgetall(both.prefix + "counters") == {
+        b"": b"",
+        b"a writer": b"%d:%d" % (appended - 1, appended - 1),
+    }
     assert append(appended)[0] == b"ok"
 
 
-def test_answers_to_removals_are_kept_for_the_last_writers(both):
-    def append(writer, counter, kind=REMOVE):
-        return both.run("append", "", "", b"%08d" % writer, counter, b"%08d" % writer, kind, 0, b"x", 4000, 1 << 20, 0)
+def test_the_last_operations_of_the_last_writers_are_kept(both):
+    def append(writer, counter, kind=REMOVE, since=FRESH):
+        arguments = counter, b"%08d" % writer, kind, 0, b"x", 4000, 1 << 20, 0, *since
+        return both.run("append", "", "", b"%08d" % writer, *arguments)
 
     num = 1030
     for writer in range(num):
@@ -205,14 +236,18 @@ def test_answers_to_removals_are_kept_for_the_last_writers(both):
     # Repeated, late and next requests.
     assert append(1029, 7)[12:] == found[12:]
     assert append(1029, 6)[0] == b"lost"
-    assert append(1029, 8)[12:] == [num, b"%08d" % 1029]
+    assert append(1029, 8)[12] == num
     assert not both.client.hexists(both.prefix + "answers", b"%08d" % 1029)
-    assert append(5, 7)[12:] == [num + 1, b"%08d" % 5]
+    # A writer that is not kept: its request may be one that was appended.
+    assert both.client.hget(both.prefix + "log", "forgotten") == b"6"
+    for since in (FRESH, (5, found[10]), (num, b"another chain..."), (9000, chain)):
+        assert append(5, 7, since=since)[0] == b"forgotten"
+    assert append(5, 7, since=(num, chain))[12] == num + 1
 
 
 def test_a_removal_with_a_large_answer_is_not_appended_again(both):
     def append():
-        return both.run("append", "", "", b"a writer", 7, b"00000001", 1, 0, b"x", 100, 1 << 20, 0)
+        return both.run("append", "", "", b"a writer", 7, b"00000001", 1, 0, b"x", 100, 1 << 20, 0, *FRESH)
 
     position, nonce = append()[12:]
     both.run("store", position, nonce, 0, bytes(5000), 0, 0, 0, 0)
@@ -225,22 +260,55 @@ def test_a_removal_with_a_large_answer_is_not_appended_again(both):
 
 def test_a_request_that_comes_late_is_not_appended(both):
     def append(counter, nonce):
-        return both.run("append", "", "", b"a writer", counter, nonce, 0, 1, b"x", 100, 250, 0)
+        return both.run("append", "", "", b"a writer", counter, nonce, 0, 1, b"x", 100, 250, 0, *FRESH)
 
-    assert append(5, b"00000001")[12:] == [0, b"00000001"]
-    assert append(5, b"00000002")[12:] == [0, b"00000001"]
+    first = append(5, b"00000001")[12:]
+    assert first[0] == 0
+    assert append(5, b"00000002")[12:] == first
     assert append(4, b"00000003")[0] == b"lost"
-    assert append(6, b"00000004")[12:] == [1, b"00000004"]
+    assert append(6, b"00000004")[12] == 1
+
+
+def test_a_request_that_is_repeated_after_a_failover_gets_another_nonce(both):
+    def append():
+        return both.run("append", "", "", b"a writer", 5, b"00000001", 0, 1, b"x", 100, 250, 0, *FRESH)[12:]
+
+    keys = both.client.keys(both.prefix + "*")
+    saved = {key: both.client.dump(key) for key in keys}
+    nonces = []
+    for _ in range(3):
+        nonces.append(append()[1])
+        assert append()[1] == nonces[-1]
+        both.client.delete(*both.client.keys(both.prefix + "*"))
+        for key, value in saved.items():
+            both.client.restore(key, 0, value)
+    assert len(set(nonces)) == 3
+    # All operations of a move begin with the same bytes.
+    assert {nonce[:2] for nonce in nonces} == {b"00"}
+    assert {len(nonce) for nonce in nonces} == {8}
+
+
+def test_no_operation_arrives_before_its_documents_or_an_earlier_one(both):
+    def append(counter, given):
+        both.run("append", "", "", b"a writer", counter, b"%08d" % counter, 9, 1, b"x", 100, 250, given, *FRESH)
+        return both.server.ask("begin", b"", b"").log.operations[-1].second
+
+    ahead = 2**32 - 100
+    assert append(0, 5) == pytest.approx(time.time(), abs=60)
+    assert append(1, ahead) == ahead
+    assert append(2, 0) == append(3, ahead - 50) == ahead
+    assert both.run("begin", "", "")[6] == b"%d" % ahead
 
 
 def test_a_client_that_was_away_for_long_is_not_told_that_its_answer_is_lost(both):
     """The ring keeps the chain values of 8,192 positions."""
-    first = both.run("append", "", "", b"a writer", 0, b"%08d" % 0, 0, 1, b"x", 9000, 1 << 20, 0)
+    first = both.run("append", "", "", b"a writer", 0, b"%08d" % 0, 0, 1, b"x", 9000, 1 << 20, 0, *FRESH)
+    nonce = first[13]
     for counter in range(1, 8192):
-        nonce = b"%08d" % counter
-        both.run("append", "", "", b"a writer", counter, nonce, 0, 1, b"x", 9000, 1 << 20, 0)
-        both.run("store", counter - 1, b"%08d" % (counter - 1), counter - 1, b"v", 1, 1, 0, 0)
-        both.run("written", counter - 1, b"%08d" % (counter - 1), b"m")
+        both.run("store", counter - 1, nonce, counter - 1, b"v", 1, 1, 0, 0)
+        both.run("written", counter - 1, nonce, b"m")
+        arguments = counter, b"%08d" % counter, 0, 1, b"x", 9000, 1 << 20, 0, *FRESH
+        nonce = both.run("append", "", "", b"a writer", *arguments)[13]
         if counter % 64 == 0:
             chain = both.run("begin", counter, "")[5]
             log = both.server.ask("begin", b"", b"").log
@@ -248,7 +316,7 @@ def test_a_client_that_was_away_for_long_is_not_told_that_its_answer_is_lost(bot
             both.run("trim", counter, log.chain(counter))
     assert both.run("begin", 1, first[5])[0] == b"ok"
     assert both.run("begin", 1, chain)[0] == b"gone back"
-    both.run("append", "", "", b"a writer", 9000, b"00009000", 0, 1, b"x", 9000, 1 << 20, 0)
+    both.run("append", "", "", b"a writer", 9000, b"00009000", 0, 1, b"x", 9000, 1 << 20, 0, *FRESH)
     assert both.run("begin", 1, first[5])[0] == b"aged"
 
 
@@ -264,8 +332,8 @@ VERDICT = struct.pack("<II", 0, 1) + b"verdict"
 
 
 def test_what_a_reader_has_is_not_sent_again(both):
-    nonce = b"00000001"
-    both.run("append", "", "", b"a writer", 0, nonce, 0, 1, b"payload", 100, 250, 0)
+    appended = both.run("append", "", "", b"a writer", 0, b"00000001", 0, 1, b"payload", 100, 250, 0, *FRESH)
+    nonce = appended[13]
     both.run("store", 0, nonce, 0, b"verdict", 1, 1, 0, 0)
     version = both.run("begin", "", "")[7]
     everything = both.server._call("begin", 0, 0, 0, version, "", "")
@@ -282,9 +350,9 @@ def test_reports_of_one_operation_are_one_loss(both):
 
     report(Loss(5, b"00000005", ()), Loss(6, b"00000006", ("a",)))
     report(Loss(5, b"00000005", ("b", "c")), Loss(5, b"00000007", ("a",)))
-    report(Loss(5, b"00000005", ("c", "d", "b")))
+    report(Loss(5, b"00000005", ("c", "", "d", "b")), Loss(5, b"00000005", ("d\0e", "", "e")))
     assert both.server.losses() == [
-        Loss(5, b"00000005", ("b", "c", "d")),
+        Loss(5, b"00000005", ("b", "c", "", "d", "d\0e", "e")),
         Loss(6, b"00000006", ("a",)),
         Loss(5, b"00000007", ("a",)),
     ]
@@ -301,23 +369,26 @@ def test_row_numbers_do_not_start_again(both):
     both.client.hset(both.prefix + "log", "row", 2**32 - 10)
 
     def append(counter, num):
-        return both.run("append", "", "", b"a writer", counter, b"%08d" % counter, 0, num, b"x", 100, 250, "")[0]
+        return both.run("append", "", "", b"a writer", counter, b"%08d" % counter, 0, num, b"x", 100, 250, 0, *FRESH)
 
-    assert append(0, 10) == b"exhausted"
-    assert append(0, 8) == b"ok"
+    assert append(0, 10)[0] == b"exhausted"
+    status, *_, nonce = append(0, 8)
+    assert status == b"ok"
     # Documents without a verdict may need a row each; those that are there already do not.
-    assert append(1, 2) == b"exhausted"
-    both.run("store", 0, b"%08d" % 0, 2**32 - 10, b"verdict", 1, 1, 0, 0)
-    assert append(1, 9) == b"exhausted"
-    assert append(1, 8) == b"ok"
+    assert append(1, 2)[0] == b"exhausted"
+    both.run("store", 0, nonce, 2**32 - 10, b"verdict", 1, 1, 0, 0)
+    assert append(1, 9)[0] == b"exhausted"
+    assert append(1, 8)[0] == b"ok"
 
 
 def test_rows_follow_from_the_verdicts_before(both):
-    for i in range(3):
-        both.run("append", "", "", b"a writer", i, b"%08d" % i, 0, 2, b"payload", 100, 250, 0)
-    assert both.run("store", 0, b"%08d" % 0, 1, b"verdict", 2, 1, 0, 0)[0] == b"behind"
+    nonces = [
+        both.run("append", "", "", b"a writer", i, b"%08d" % i, 0, 2, b"payload", 100, 250, 0, *FRESH)[13]
+        for i in range(3)
+    ]
+    assert both.run("store", 0, nonces[0], 1, b"verdict", 2, 1, 0, 0)[0] == b"behind"
     for i, (row, num) in enumerate([(0, 2), (2, 0), (2, 1)]):
-        assert both.run("store", i, b"%08d" % i, row, b"verdict", num, 1, 0, 0)[0] == b"ok"
+        assert both.run("store", i, nonces[i], row, b"verdict", num, 1, 0, 0)[0] == b"ok"
     log = both.server.ask("begin", b"", b"").log
     assert [(one.row, one.num) for one in log.operations] == [(0, 2), (2, 0), (2, 1)]
     assert [log.row_at(at) for at in range(4)] == [0, 2, 2, 3]
@@ -330,11 +401,13 @@ def test_time_does_not_go_back(both):
 
 
 def test_what_is_pending_is_returned_first_and_without_payload(both):
-    for i in range(4):
-        both.run("append", "", "", b"a writer", i, b"%08d" % i, 0, 1, b"payload", 100, 250, 0)
-    both.run("store", 0, b"%08d" % 0, 0, b"first", 1, 1, 0, 0)
-    both.run("store", 1, b"%08d" % 1, 1, b"verdict", 0, 0, 0, 0)
-    both.run("written", 1, b"%08d" % 1, b"m")
+    nonces = [
+        both.run("append", "", "", b"a writer", i, b"%08d" % i, 0, 1, b"payload", 100, 250, 0, *FRESH)[13]
+        for i in range(4)
+    ]
+    both.run("store", 0, nonces[0], 0, b"first", 1, 1, 0, 0)
+    both.run("store", 1, nonces[1], 1, b"verdict", 0, 0, 0, 0)
+    both.run("written", 1, nonces[1], b"m")
     found = both.server._call("begin", "3,1,2", 3, 1, b"", "", "")
     assert found[9] == 3
     assert found[11][:6] == [b"", b"\1" + bytes(7) + b"verdict", b"m", b"", None, None]

@@ -38,6 +38,15 @@ def test_a_cluster_that_fails_over_and_is_moved(campaign):
     assert not one.counts["lost"]
 
 
+def test_a_master_that_returns_with_its_file(campaign):
+    one = campaign(clients=3, appends=True)
+    for _ in range(2):
+        one.play("kill and start again", replicas=1)
+    assert one.counts["answers"]
+    assert not one.counts["lost"]
+    assert not one.counts["beyond"]
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("appends", [False, True])

@@ -11,6 +11,7 @@ from redis import exceptions
 from likewise.errors import ForkedError, InvalidParameter, StoreError
 from likewise.index.redis.log import LogServer
 from likewise.index.redis.nodes import Nodes, _passes
+from tests.index.redis.cluster.servers import Cluster
 
 
 @pytest.fixture
@@ -67,12 +68,31 @@ def test_a_server_that_stays_away_is_an_error(connect, tmp_path):
         nodes.check()
 
 
+def test_an_index_can_be_opened_during_a_failover(program, connect, tmp_path):
+    cluster = Cluster(program, tmp_path / "servers")
+    try:
+        first, killed = cluster.nodes[0], cluster.nodes[1]
+        killed.kill()
+        nodes = connect(f"redis://127.0.0.1:{first.port}", 0.5, 30.0)
+        nodes.check()
+        assert killed.port not in {port for _, port in nodes.addresses}
+        assert len(nodes.addresses) == 3
+        killed.start()
+    finally:
+        cluster.close()
+
+
+@pytest.mark.parametrize("scheme", ["REDIS", "Valkey"])
+def test_the_scheme_of_a_url_is_case_insensitive(connect, scheme):
+    assert connect(f"{scheme}://localhost:7000/2").name == "localhost:7000 database 2"
+
+
 def test_a_full_server_is_an_error_at_once(start, connect):
     server = start("--maxmemory", "100mb")
     log = new_log(connect(server.url))
     server.client.config_set("maxmemory", "1")
     with pytest.raises(StoreError, match="full"):
-        log.ask("append", b"", b"", b"a writer", 1, b"00000001", 0, 1, b"x", 9, 99, b"")
+        log.ask("append", b"", b"", b"a writer", 1, b"00000001", 0, 1, b"x", 9, 99, 0, 0, b"0" * 16)
     # Calls that change nothing still work.
     assert log.ask("begin", b"", b"").log.end == 0
 

@@ -118,8 +118,8 @@ class Both:
 
 KEYS = [b"b1", b"b2", b"i7"]
 CHUNKS = [b"r0", b"r1"]
-NAMES = ["write", "read", "verify", "fold", "purge", "save", "lose"]
-WEIGHTS = [10, 1, 1, 3, 2, 1, 1]
+NAMES = ["write", "read", "verify", "fold", "purge", "forget", "save", "lose"]
+WEIGHTS = [10, 1, 1, 3, 2, 1, 1, 1]
 
 
 def operation(rng, known, first, nonce):
@@ -185,17 +185,26 @@ def test_it_says_and_stores_what_the_model_does(running, seed):
             fields = [b"%d%s" % (at, both.nonces[at, nonce]) for at, nonce in chosen.items()]
             both.chain.setdefault(-to, b"log's chain %04d" % to)
             below = [entry for entry in partition.journal if entry[0] < to]
-            both.call(
+            found, reply = both.call(
                 *(cluster.fold, mark, to, -to, tuple(chosen.items())),
                 server=(both.mark(mark), to, both.value(-to), *fields),
                 statuses={cluster.BEHIND: b"stale"},
             )
+            if reply[0] is cluster.OK:
+                purged = dict(zip(found[5][::2], found[5][1::2], strict=True))
+                assert all(field.endswith(ids) for field, ids in purged.items())
+                assert {*purged.values()} == {raw for (_, one), raw in both.nonces.items() if one in reply[1].lost}
             if both.partition.fold > partition.fold:
                 both.settle(below)
                 marks.append(both.partition.here)
         elif name == "purge" and partition.journal:
             at, nonce, _ = rng.choice(partition.journal)
-            both.call(cluster.purge, at, nonce, server=(at, both.nonces[at, nonce], 1), statuses={})
+            both.call(cluster.purge, at, nonce, server=(at, raw := both.nonces[at, nonce], 1, raw), statuses={})
+            marks.append(both.partition.here)
+        elif name == "forget":
+            some = [(at, nonce) for at, nonce in both.nonces if rng.random() < 0.3]
+            fields = [b"%d%s" % (at, both.nonces[at, nonce]) for at, nonce in some]
+            both.call(cluster.forget, tuple(nonce for _, nonce in some), server=fields, statuses={})
             marks.append(both.partition.here)
         elif name == "save":
             keys = both.client.keys(both.prefix + "*")
@@ -260,7 +269,7 @@ def test_records_of_an_operation_are_looked_at_before_it_is_purged(running):
     asked = packed([b"r0", fields[0], b"r0", fields[1], b"s0", b"", b"s1", b"", b"s0", fields[1]])
     found = both.run("read", mark, b"", asked)[7]
     assert found == [b"record", b"", packed([fields[1], b"set"], "<I"), b"", b"set"]
-    assert both.run("purge", 3, b"ab000001", 1)[0] == b"ok"
+    assert both.run("purge", 3, b"ab000001", 1, b"")[0] == b"ok"
     assert running.client.exists(both.prefix + "b1", both.prefix + "r0", both.prefix + "s0") == 0
     assert both.run("purge", 3, b"ab000001", 0)[4] == []
 
@@ -287,7 +296,7 @@ def test_an_operation_with_many_names_is_purged_completely(running):
     written = (names, field * num, packed([b"r0"]), packed([field]), packed([b"record"], "<I"), b"")
     assert both.run("write", 3, b"ab000001", 4, 1, *written)[0] == b"ok"
     assert both.run("purge", 3, b"ab000001", 0)[4] == [b"record"]
-    assert both.run("purge", 3, b"ab000001", 1)[0] == b"ok"
+    assert both.run("purge", 3, b"ab000001", 1, b"")[0] == b"ok"
     assert running.client.exists(both.prefix + "b1", both.prefix + "b2", both.prefix + "r0") == 0
 
 
@@ -306,9 +315,9 @@ def test_a_fold_returns_the_previous_one_also_when_it_is_repeated(running):
     both = Both(running.client)
     mark = both.run("verify")[1]
     assert both.run("fold", mark, 5, b"a" * 16)[4] == 0
-    assert both.run("fold", mark, 9, b"b" * 16)[2:] == [5, b"a" * 16, 5]
+    assert both.run("fold", mark, 9, b"b" * 16)[2:] == [5, b"a" * 16, 5, []]
     for to in (9, 7):
-        assert both.run("fold", mark, to, b"b" * 16)[2:] == [9, b"b" * 16, 5]
+        assert both.run("fold", mark, to, b"b" * 16)[2:] == [9, b"b" * 16, 5, []]
 
 
 def test_records_that_an_operation_removes_are_returned_before_it_is_purged(running):
@@ -319,7 +328,7 @@ def test_records_that_an_operation_removes_are_returned_before_it_is_purged(runn
     assert both.run("write", 1, b"ab000001", 4, 1, *added)[0] == b"ok"
     assert both.run("write", 2, b"cd000001", 5, 0, b"", b"", b"", b"", b"", changes)[0] == b"ok"
     assert both.run("purge", 2, b"cd000001", 0)[4] == [b"record"]
-    assert both.run("purge", 2, b"cd000001", 1)[0] == b"ok"
+    assert both.run("purge", 2, b"cd000001", 1, b"")[0] == b"ok"
     assert running.client.hget(both.prefix + "r0", field) == b"record"
 
 
