@@ -50,6 +50,9 @@ class Group:
     def restore(self, saved):
         self.lose(args=saved)
 
+    def head(self, part):
+        return self.running.client.hgetall(b"{%s.%d}.head" % (self.prefix, part))
+
     def fold_of(self, part):
         return int(self.running.client.hget(b"{%s.%d}.head" % (self.prefix, part), "fold") or 0)
 
@@ -281,6 +284,37 @@ def test_a_lost_operation_is_reported_once_with_all_its_ids(group):
         (1, ["0", "1", "2", "3", "4"]),
         (2, ["5"]),
     ]
+
+
+def test_a_report_that_a_failover_dropped_is_made_again(group):
+    client, other = group.client(NO_UPKEEP), group.client(NO_UPKEEP)
+    for i in range(4):
+        add(other, i)
+    other.settle()
+    saved = group.saved()
+    add(client, 4, 5)
+    group.restore(saved)
+    ask, before = other._log.ask, []
+
+    def saving(verb, *arguments, writes=False):
+        if verb == "report":
+            before.append(group.saved())
+        return ask(verb, *arguments, writes=writes)
+
+    other._log.ask = saving
+    add(other, 0, 1, 2, 3)
+    other.settle()
+    assert [sorted(loss.doc_ids) for loss in other.losses()] == [["4", "5"]]
+    group.restore(before[0])
+    assert other.losses() == []
+    # The partitions forget it only once they are folded beyond the report.
+    for is_final in (False, True):
+        log = other.settle()
+        other._fold(log, log.mark)
+        assert [sorted(loss.doc_ids) for loss in other.losses()] == [["4", "5"]]
+        purged = [key for part in range(NUM) for key in group.head(part) if key.startswith(b"purged ")]
+        assert (not purged) == is_final
+        add(other, 1)
 
 
 # Upkeep.
