@@ -1,13 +1,18 @@
 """Measure the index on one Redis server or on three: processor time of servers and clients, candidates, and memory.
 
-    redis_index.py grow --folder FOLDER [--nodes 1|3] [--documents 1000000,20000000] [--clients 1,8] [--expected N]
+    redis_index.py grow --folder FOLDER [--nodes 1,3] [--documents 1000000,20000000] [--clients 1,8]
+    redis_index.py log --folder FOLDER [--documents 200000] [--clients 1,8]
     redis_index.py datasketch --folder FOLDER [--documents 50000]
 
-`grow` fills an index in batches of 1,000 with uniform fingerprints of 64 bits and ids of 24 characters. Each document
-is new, which is the worst case for time and space. At each number of documents, each number of client processes adds
-more, one client checks batches, and one adds single documents; the times of these parts are noted. Times are CPU
-seconds, which depend less on other work on the machine than wall times: those of the servers as they report them, and
-those of the calls in the client processes.
+`grow` fills an index of each number of documents, planned for this number, with uniform fingerprints of 64 bits and ids
+of 24 characters. Each document is new, which is the worst case for time and space. The index is filled as by a move,
+which reads no tables, and which is not measured. Then each number of client processes adds more in batches of 1,000,
+one client checks batches, and one adds single documents; the costs of these parts are noted. Times are CPU seconds,
+which depend less on other work on the machine than wall times: those of the servers as they report them, and those of
+the calls in the client processes.
+
+`log` sends what clients send to the log alone, with operations and verdicts of the same size, and reports the costs of
+its server. Each other client reads each operation twice, as one that waits for a verdict does.
 
 `datasketch` adds the same texts to this index and to datasketch's MinHashLSH with its Redis storage, on separate
 servers, with one client on one thread. Both make 128 values from word 3-grams, and the times include this. datasketch
@@ -19,6 +24,7 @@ Writes results/redis_index.json.
 import argparse
 import json
 import multiprocessing
+import secrets
 import shutil
 import socket
 import subprocess
@@ -30,6 +36,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import redis
 
@@ -37,6 +44,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import likewise
 import machine
+from likewise import _native
+from likewise.index.redis.description import parts_of
+from likewise.index.redis.filling import ServerDestination
+from likewise.index.redis.log import LogServer
+from likewise.index.redis.nodes import Nodes
+from likewise.index.stored.sources import About
 from likewise.redis import RedisIndex
 from rivals.protocol import shingles
 
@@ -44,6 +57,9 @@ RESULTS = Path(__file__).parent / "results" / "redis_index.json"
 BATCH = 1000
 # Documents added by all clients together for one measurement.
 MEASURED = 100_000
+# Partitions whose marks an operation has, in the measurement of the log alone.
+PARTITIONS = 16
+PLAN_FACTS = ("partitions", "num_tables", "num_probes", "planned_candidates_per_document", "table_bytes_per_document")
 NUM_OF_CALL = {"add": BATCH, "check": BATCH, "add one": 1}
 # Of the comparison with datasketch.
 TEXTS = Path(__file__).parent / "data" / "plain.parquet"
@@ -193,32 +209,133 @@ def measured(running: Servers, seed: int, num: int, clients: int, work: str = "a
     }
 
 
-def grow(given: argparse.Namespace) -> dict[str, Any]:
-    """Fill one index, and measure at each number of documents."""
-    sizes = [int(float(size)) for size in given.documents.split(",")]
-    numbers = [int(number) for number in given.clients.split(",")]
+class Uniform:
+    """Documents with uniform fingerprints, each kept, as the source of a move."""
+
+    def __init__(self, recipe: likewise.Recipe, num: int) -> None:
+        self.about = About(recipe, "sketch", None, "memory")
+        self.began = ["uniform", num]
+        self._num = num
+
+    def __len__(self) -> int:
+        return self._num
+
+    def batches(self) -> Iterator[_native.MovedDocuments]:
+        """Yield the documents in batches."""
+        parts = parts_of(self.about.recipe)
+        schema = pa.record_batch(_native.MovedDocuments.none(parts)).schema
+        rng = np.random.default_rng(0)
+        for first in range(0, self._num, BATCH):
+            num = min(BATCH, self._num - first)
+            fingerprints = rng.integers(0, 2**64, num, dtype=np.uint64)
+            nothing = {name: pa.nulls(num) for name in schema.names}
+            columns = nothing | {
+                "doc_id": [f"{0:08x}-{first + i:015d}" for i in range(num)],
+                "seq": np.arange(first + 1, first + num + 1),
+                "arrival_s": np.full(num, int(time.time())),
+                "num_features": np.full(num, 500),
+                "shape": np.zeros(num, np.int8),
+                "is_collapsed": np.zeros(num, bool),
+                "sketch": pa.FixedSizeBinaryArray.from_buffers(pa.binary(8), num, [None, pa.py_buffer(fingerprints)]),
+                "feature_digest": [bytes(16)] * num,
+                "levels": [[]] * num,
+            }
+            arrays = [pa.array(columns[field.name], field.type) for field in schema]
+            yield _native.MovedDocuments.from_arrow(pa.RecordBatch.from_arrays(arrays, schema=schema), parts)
+
+
+def fill(running: Servers, recipe: likewise.Recipe, num: int) -> None:
+    """Create an index with so many documents, and plan it for their number."""
+    source = Uniform(recipe, num)
+    with ServerDestination(running.url, "likewise", source, expected=num) as destination:
+        for documents in source.batches():
+            destination.add(documents)
+        destination.finish()
+
+
+def grown(given: argparse.Namespace, num_nodes: int, size: int) -> dict[str, Any]:
+    """Fill an index with so many documents, and measure."""
     recipe = likewise.Recipe.simhash(within=given.within)
-    rows: list[dict[str, Any]] = []
-    with servers(given.folder, given.nodes) as running:
-        RedisIndex(running.url, recipe, expected=given.expected or sizes[-1]).close()
-        empty = running.memory_bytes()
-        seed = held = 0
-        for size in sizes:
-            while held < size:
-                seed += 1
-                held += measured(running, seed, min(size - held, 1_000_000), given.fillers)["num_documents"]
-            row: dict[str, Any] = {"num_held": held, "clients": {}}
-            row["bytes_per_document"] = round((running.memory_bytes() - empty) / held, 1)
-            for number in numbers:
-                seed += 1
-                row["clients"][str(number)] = measured(running, seed, MEASURED, number)
-                held += row["clients"][str(number)]["num_documents"]
-            row["check"] = measured(running, seed + 1, MEASURED, 1, "check")
-            row["add one"] = measured(running, seed + 2, MEASURED // 100, 1, "add one")
-            seed, held = seed + 2, held + row["add one"]["num_documents"]
-            print(row, flush=True)
-            rows.append(row)
-    return {"nodes": given.nodes, "within": given.within, "sizes": rows}
+    with servers(given.folder, num_nodes) as running:
+        empty, began = running.memory_bytes(), time.perf_counter()
+        fill(running, recipe, size)
+        row: dict[str, Any] = {
+            "num_held": size,
+            "bytes_per_document": round((running.memory_bytes() - empty) / size, 1),
+            "fill_s": round(time.perf_counter() - began),
+            "clients": {},
+        }
+        seed = 0
+        for number in given.clients.split(","):
+            seed += 1
+            row["clients"][number] = measured(running, seed, MEASURED, int(number))
+        row["check"] = measured(running, seed + 1, MEASURED, 1, "check")
+        row["add one"] = measured(running, seed + 2, MEASURED // 100, 1, "add one")
+        with RedisIndex(running.url) as index:
+            row["plan"] = {name: index.stats[name] for name in PLAN_FACTS}
+    print(row, flush=True)
+    return row
+
+
+def grow(given: argparse.Namespace) -> dict[str, Any]:
+    """Measure indexes of each size on each number of nodes."""
+    sizes = [int(float(size)) for size in given.documents.split(",")]
+    return {
+        nodes: {"within": given.within, "sizes": [grown(given, int(nodes), size) for size in sizes]}
+        for nodes in given.nodes.split(",")
+    }
+
+
+def log_alone(running: Servers, num: int, clients: int) -> dict[str, Any]:
+    """Return the costs of the log's server for so many documents, without their tables and records."""
+    prefix = f"log{clients}"
+    with RedisIndex(running.url, likewise.Recipe.simhash(within=3), prefix=prefix) as index:
+        recipe = index.recipe
+        rule = _native.ClusterRule(
+            parts_of(recipe), recipe.feature_rules, _native.ClusterRule.plan_for(parts_of(recipe), num), partitions=1
+        )
+    nodes = Nodes(running.url)
+    logs = [LogServer(nodes, prefix.encode()) for _ in range(clients)]
+    rng = np.random.default_rng(0)
+    some = sketches(recipe, rng, BATCH)
+    columns = some.array.view(np.uint8), some.is_empty.view(np.uint8), some.num_features
+    before = running.cpu_s()
+    held = 0
+    for position in range(num // BATCH):
+        log = logs[position % clients]
+        ids = [f"{position:08x}-{i:015d}" for i in range(BATCH)]
+        payload = rule.add_sketches(_native.Texts.from_list(ids), *columns)
+        nonce = secrets.token_bytes(8)
+        log.ask("append", b"", b"", b"client%02d" % (position % clients), position, nonce, 0, BATCH, payload,
+                4096, 64 << 20, b"")  # fmt: skip
+        # One byte a document says that it was added and is kept; the head of the verdict has a few more.
+        log.ask("store", position, nonce, position * BATCH, bytes(BATCH + 3), BATCH, BATCH, 0, 0)
+        log.ask("written", position, nonce, bytes(26 * PARTITIONS))
+        for other in logs:
+            if other is not log:
+                other.ask("begin", b"", b"")
+                other.ask("begin", b"", b"")
+        if position % 4 == 3:
+            here = log.ask("begin", b"", b"").log
+            log.ask("advance", here.mark, position + 1, here.chain(position + 1))
+        if position % 64 == 63 and position > 192:
+            here = log.ask("begin", b"", b"").log
+            log.ask("trim", position - 128, here.chain(position - 128))
+        held = max(held, int(log.fields()[b"bytes"])) if position % 64 == 62 else held
+    servers_s = running.cpu_s() - before
+    nodes.close()
+    return {
+        "num_documents": num,
+        "servers_us_per_document": round(servers_s / num * 1e6, 2),
+        "largest_bytes": held,
+    }
+
+
+def log(given: argparse.Namespace) -> dict[str, Any]:
+    """Measure the log alone, with each number of clients."""
+    num = int(float(given.documents.split(",")[0]))
+    with servers(given.folder, 1) as running:
+        return {number: log_alone(running, num, int(number)) for number in given.clients.split(",")}
 
 
 def datasketch(given: argparse.Namespace) -> dict[str, Any]:
@@ -262,25 +379,18 @@ def costs(running: Servers, num: int, before_s: float, began_s: float) -> dict[s
 def main() -> None:
     """Run one task."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("task", choices=("grow", "datasketch"))
+    parser.add_argument("task", choices=("grow", "log", "datasketch"))
     parser.add_argument("--documents", default="1000000,20000000", help="numbers of documents at which to measure")
-    parser.add_argument("--nodes", type=int, default=1)
+    parser.add_argument("--nodes", default="1,3")
     parser.add_argument("--clients", default="1,8")
-    parser.add_argument("--fillers", type=int, default=2, help="clients that fill the index between measurements")
-    parser.add_argument(
-        "--expected", type=int, help="number of documents that the tables are made for; default: the last"
-    )
     parser.add_argument("--within", type=int, default=3)
     parser.add_argument("--folder", type=Path, required=True)
     given = parser.parse_args()
-    figures = {"grow": grow, "datasketch": datasketch}[given.task](given)
-    name = (
-        f"{given.task}, {given.nodes} nodes, {given.documents}"
-        if given.task == "grow"
-        else f"datasketch, {given.documents}"
-    )
+    figures = {"grow": grow, "log": log, "datasketch": datasketch}[given.task](given)
+    entries = {f"grow, {nodes} nodes": of for nodes, of in figures.items()} if given.task == "grow" else {}
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    results[name] = {**figures, "machine": machine.facts()}
+    for name, entry in (entries or {given.task: figures}).items():
+        results[name] = {**entry, "machine": machine.facts()}
     RESULTS.write_text(json.dumps(results, indent=1) + "\n")
     print(json.dumps(figures, indent=1))
 

@@ -539,6 +539,45 @@ impl ClusterRule {
     }
 }
 
+/// Strings that one MGET reads: a command has at most a million arguments.
+const STRINGS_A_COMMAND: usize = 1 << 16;
+
+/// The commands that read strings of a partition, as a server reads them, and their number. `tag` precedes each name; `names` is from a decision.
+#[pyfunction]
+pub fn cluster_gets<'py>(
+    py: Python<'py>,
+    tag: &[u8],
+    names: &[u8],
+) -> Result<(Bound<'py, PyBytes>, usize), Failure> {
+    let mut keys = Vec::with_capacity(names.len() / 6);
+    let mut rest = names;
+    while let Some((length, after)) = rest.split_first_chunk() {
+        let length = usize::from(u16::from_le_bytes(*length));
+        let (name, after) = after
+            .split_at_checked(length)
+            .ok_or_else(|| Failure::input("a name is cut"))?;
+        keys.push(name);
+        rest = after;
+    }
+    // All names have a few bytes.
+    let longest = keys.iter().map(|name| name.len()).max().unwrap_or(0);
+    let heads: Vec<String> = (0..=longest)
+        .map(|length| format!("${}\r\n", tag.len() + length))
+        .collect();
+    let mut packed = Vec::with_capacity(names.len() + keys.len() * (tag.len() + 8) + 32);
+    for some in keys.chunks(STRINGS_A_COMMAND) {
+        packed.extend_from_slice(format!("*{}\r\n$4\r\nMGET\r\n", some.len() + 1).as_bytes());
+        for name in some {
+            packed.extend_from_slice(heads[name.len()].as_bytes());
+            packed.extend_from_slice(tag);
+            packed.extend_from_slice(name);
+            packed.extend_from_slice(b"\r\n");
+        }
+    }
+    let num = keys.len().div_ceil(STRINGS_A_COMMAND);
+    Ok((PyBytes::new(py, &packed), num))
+}
+
 /// Makes the operations that fill a new index with documents that have verdicts.
 #[pyclass(frozen, module = "likewise._native")]
 pub struct ClusterRestoring {
@@ -602,11 +641,14 @@ impl ClusterDecision {
         &self,
         py: Python<'_>,
         partition: u32,
-        found: Vec<Bound<'_, PyBytes>>,
+        found: Vec<Option<Bound<'_, PyBytes>>>,
         records: Vec<Option<Bound<'_, PyBytes>>>,
         changes: Vec<Bound<'_, PyBytes>>,
     ) -> Result<(), Failure> {
-        let found: Vec<&[u8]> = found.iter().map(|bytes| bytes.as_bytes()).collect();
+        let found: Vec<&[u8]> = found
+            .iter()
+            .map(|bytes| bytes.as_ref().map_or(&[][..], |bytes| bytes.as_bytes()))
+            .collect();
         let records: Vec<Option<&[u8]>> = records
             .iter()
             .map(|bytes| bytes.as_ref().map(|bytes| bytes.as_bytes()))

@@ -70,7 +70,7 @@ mod _native {
     #[pymodule_export]
     use super::checksum::{checksum, range_checksum};
     #[pymodule_export]
-    use super::cluster::{ClusterDecision, ClusterRestoring, ClusterRule};
+    use super::cluster::{ClusterDecision, ClusterRestoring, ClusterRule, cluster_gets};
     #[pymodule_export]
     use super::csv::{CsvReader, CsvSplitter, csv_header, read_csv_texts};
     #[pymodule_export]

@@ -119,7 +119,11 @@ def as_stored(doc_id: object) -> str:
 
 def check_lengths(names: _native.Texts) -> None:
     """Raise InvalidInput, which names the row, if an id is too long."""
-    for row, name in enumerate(names.to_list()):
+    all_names = names.to_list()
+    # A character has at most 4 bytes.
+    if 4 * max(map(len, all_names), default=0) <= _MAX_BYTES:
+        return
+    for row, name in enumerate(all_names):
         num_bytes = len(name.encode("utf-8", "replace"))
         if num_bytes > _MAX_BYTES:
             raise InvalidInput(f"the id has {num_bytes:,} bytes; the limit is {_MAX_BYTES:,}", row=row)

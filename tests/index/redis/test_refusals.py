@@ -281,7 +281,8 @@ def test_on_all_nodes_of_a_cluster(program, tmp_path):
             index.compact()
             assert index.verify(full=True) == []
             facts = index.stats
-            assert (facts["partitions"], facts["durability"]) == (64, "replicated")
+            assert 12 <= facts["partitions"] <= 24
+            assert facts["durability"] == "replicated"
             assert [server["num_replicas"] for server in facts["servers"]] == [1, 1, 1]
             assert len({server["server"] for server in facts["servers"]}) == 3
         # From any node, also a replica.

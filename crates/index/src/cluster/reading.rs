@@ -391,7 +391,9 @@ impl Reading {
 
     /// What is read next: each partition at most once.
     pub fn round(&mut self) -> Vec<Wanted> {
-        self.queue.sort_unstable();
+        // Equal names come together. The order of their documents does not matter.
+        self.queue
+            .sort_unstable_by_key(|&(partition, name, _)| (partition, name));
         let mut round: BTreeMap<u32, Wanted> = BTreeMap::new();
         let queue = std::mem::take(&mut self.queue);
         for of_partition in queue.chunk_by(|a, b| a.0 == b.0) {

@@ -55,7 +55,7 @@ _SWEEPS = 32
 # Operations whose effects are written again at once.
 _REPAIRED_AT_ONCE = 64
 _FIRST_PAUSE_S = 0.0005
-_LONGEST_PAUSE_S = 0.02
+_LONGEST_PAUSE_S = 0.1
 _NOBODY = b"\0" * 8
 _BELOW = struct.Struct("<8sII")
 
@@ -152,6 +152,7 @@ class Client:
         self._forgotten: Answered | None = None
         self._seen: dict[bytes, float] = {}
         self._rests_until = 0.0
+        self._pace_s = 0.0
         self._beyond: str | None = None
         self._is_sweep_due = False
         self._lock = threading.Lock()
@@ -488,10 +489,11 @@ class Client:
         position = next(at for at in range(log.mark, limit + 1) if log.there(at).verdict is None)
         operation = log.there(position)
         if operation.writer != self._name:
-            if not self._has_waited(operation.nonce):
+            if not self._has_waited(operation.nonce, 1 + limit - position):
                 return self._again()
             self.num_helped += 1
         row = log.row_at(position)
+        begun = time.monotonic()
         try:
             log, verdict = self._verdict(log, position, operation.payload, row, operation.second, operation.nonce)
             if verdict is not None and len(verdict) > MAX_BYTES:
@@ -506,15 +508,18 @@ class Client:
             return log
         counts = self.rule.counts(verdict)
         status, log, _ = self._log.ask("store", position, operation.nonce, row, verdict, *counts)
+        self._pace_s = (time.monotonic() - begun + self._pace_s) / 2
         if status in (BEHIND, LOST):
             return self._again(is_whole=True)
         return log
 
-    def _has_waited(self, nonce: bytes) -> bool:
-        """Return whether the verdict of another client is overdue. Sleep briefly if it is not."""
+    def _has_waited(self, nonce: bytes, num: int) -> bool:
+        """Return whether another client's verdict, the first of `num` that are missing, is overdue. If not, sleep."""
         if self._is_overdue(nonce):
             return True
-        time.sleep(min(_LONGEST_PAUSE_S, max(_FIRST_PAUSE_S, (time.monotonic() - self._seen[nonce]) / 8)))
+        # Verdicts are stored in turn. Each request costs the client and the log's server as much as some documents.
+        expected_s = max(self._pace_s * (num - 1) / 2, (time.monotonic() - self._seen[nonce]) / 8)
+        time.sleep(min(_LONGEST_PAUSE_S, max(_FIRST_PAUSE_S, expected_s)))
         return False
 
     def _is_overdue(self, nonce: bytes) -> bool:
@@ -533,6 +538,7 @@ class Client:
             one = log.there(at)
             assert one.verdict is not None
             tail.append((at, one.nonce, one.kind, one.row, one.num, one.second, one.payload, one.verdict))
+        fields = {b"%d%s" % (log.low + at, one.nonce) for at, one in enumerate(log.operations)}
         below = b"".join(_BELOW.pack(one.nonce, one.row, one.num) for one in log.operations[: log.mark - log.low])
         with _deciding():
             decision = self.rule.decide(payload, row, second, nonce, tail, log.row_at(log.mark), below)
@@ -552,12 +558,12 @@ class Client:
                     return self._again(), None
                 if not _is_current(log, reply):
                     return self._catch_up(part, reply), None
-                journal, flat, found, records = reply.more
-                stale += [(part, entry) for entry in map(entry_of, journal) if not log.has(*entry)]
+                journal, flat, records, *strings = reply.more
+                stale += [(part, entry_of(field)) for field in journal if field not in fields]
                 changes = sorted((entry_of(field), packed) for field, packed in _pairs(flat) if field)
                 below_mark = [packed for entry, packed in changes if entry.position < log.mark]
                 with _deciding():
-                    decision.take(part, found, records, below_mark)
+                    decision.take(part, strings[0] if strings else [], records, below_mark)
             if stale:
                 now = self._again()
                 if self._report(now, stale) or any(entry.position < log.end for _, entry in stale):

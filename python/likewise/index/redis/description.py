@@ -1,6 +1,8 @@
 """The description of an index: recipe, plan, age limit, durability; stored with the log and checked on opening."""
 
+import math
 import secrets
+from collections import Counter
 from dataclasses import dataclass
 
 from likewise import _native
@@ -11,6 +13,7 @@ from likewise.index.opening import check_recipe, check_store, check_ttl, recipe_
 from likewise.index.redis.client import Options
 from likewise.index.redis.log import LogServer
 from likewise.index.redis.nodes import Nodes
+from likewise.index.redis.partition import tag_of
 from likewise.recipe.recipe import Recipe
 
 FORMAT = 1
@@ -22,7 +25,11 @@ DURABILITIES = ("written", REPLICATED)
 FILLING = "filling"
 _EXPECTED = 1_000_000
 _MAX_EXPECTED = 2**32
-_PARTITIONS_OF_A_CLUSTER = 64
+# Each request to a partition costs as much as several documents. So there are few: enough for even shares, and for
+# nodes that are added later.
+_PARTITIONS_OF_A_NODE = 4
+# A share is even if it is at most so many times the average.
+_LARGEST_SHARE = 1.15
 _MAX_PARTITIONS = 1024
 _MAX_PREFIX_BYTES = 100
 # The options that all clients share.
@@ -125,7 +132,7 @@ def open_description(
                 "`likewise index create --url`"
             )
         nodes.replicas = DURABILITIES.index(wanted.durability or DURABILITIES[0])
-        partitions = _PARTITIONS_OF_A_CLUSTER if nodes.is_cluster else 1
+        partitions = _num_partitions(nodes, log.prefix)
         fields = _fields(wanted, check_recipe(wanted.recipe), partitions, options)
         if filling is not None:
             fields[FILLING] = filling
@@ -139,6 +146,24 @@ def open_description(
             "it with `likewise index move`, or delete its keys"
         )
     return _checked(nodes.name, stored, wanted, options)
+
+
+def _num_partitions(nodes: Nodes, prefix: bytes) -> int:
+    """Return the default number of partitions: on a cluster the first that all nodes share nearly evenly."""
+    if not nodes.is_cluster:
+        return 1
+    num_nodes = len(nodes.addresses)
+    least = min(_PARTITIONS_OF_A_NODE * num_nodes, _MAX_PARTITIONS)
+    shares: Counter[object] = Counter()
+    best, smallest = least, math.inf
+    for num in range(1, min(2 * least, _MAX_PARTITIONS) + 1):
+        shares[nodes.address_of(tag_of(prefix, num - 1))] += 1
+        share = max(shares.values()) * num_nodes / num
+        if num >= least and share < smallest:
+            best, smallest = num, share
+            if share <= _LARGEST_SHARE:
+                break
+    return best
 
 
 def _fields(wanted: Wanted, recipe: Recipe, partitions: int, options: Options) -> dict[str, str | bytes | int]:

@@ -53,8 +53,8 @@ class RedisIndex:
         With ten times as many, calls take longer and verdicts are the same. An existing index rejects a different one,
         also for the following parameters.
     partitions : int, optional
-        Number of partitions of a new index, 1 to 1,024: by default 1 on a server, and 64 on a cluster, whose nodes
-        share them.
+        Number of partitions of a new index, 1 to 1,024, which the nodes share. The default is 1 on a server, and 4 to 8
+        for each node of a cluster. With more, each call takes longer. A cluster that grows needs one for each node.
     ttl : float, optional
         Whole number of seconds after which a document expires. By default, documents do not expire.
     durability : {"written", "replicated"}, optional

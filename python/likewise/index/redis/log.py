@@ -170,7 +170,7 @@ class LogServer:
 
     def __init__(self, nodes: Nodes, prefix: bytes, identity: bytes = b"") -> None:
         self._nodes = nodes
-        self.identity = identity
+        self.identity, self.prefix = identity, prefix
         tag = b"{" + prefix + b"}:"
         self._keys = tuple(tag + name.encode() for name in _NAMES)
         self._script = Script.read("log")

@@ -9,6 +9,7 @@ connection closes before, the writes are repeated.
 
 import contextlib
 import hashlib
+import itertools
 import os
 import re
 import threading
@@ -40,6 +41,8 @@ _PASSING = re.compile(
     r"\b(MOVED|ASK|TRYAGAIN|CLUSTERDOWN|MASTERDOWN|LOADING|READONLY|UNKILLABLE|NOREPLICAS|UNBLOCKED|BUSY)\b"
     "|non local key|WAIT cannot be used with replica|[Hh]ash slot not served"
 )
+
+_MULTI, _EXEC = b"*1\r\n$5\r\nMULTI\r\n", b"*1\r\n$4\r\nEXEC\r\n"
 
 Address: TypeAlias = tuple[str, int] | str
 Answer = TypeVar("Answer")
@@ -74,12 +77,20 @@ class Request(NamedTuple):
         Bytes, strings or integers.
     writes : bool
         Whether replicas must confirm it if the index is replicated.
+    gets : tuple of (bytes, int), optional
+        MGET commands, packed, and their number. They run in one transaction with the script, which costs a server
+        half as much as the same reads in a script. Their reply follows that of the script as a list of strings.
+    in_script : tuple, optional
+        The arguments with which the script reads the same strings. A server whose memory is full accepts scripts,
+        but no transactions.
     """
 
     script: Script
     keys: tuple[bytes, ...]
     arguments: tuple[Any, ...]
     writes: bool = False
+    gets: tuple[bytes, int] | None = None
+    in_script: tuple[Any, ...] = ()
 
 
 class Nodes:
@@ -263,6 +274,11 @@ class Nodes:
         assert self._slots is not None
         return self._slots[0] if len(self._slots) == 1 else self._slots[key_slot(key)]
 
+    def address_of(self, key: bytes) -> Address:
+        """Return the master of a key."""
+        self._slots_found()
+        return self._node_of(key)
+
     @property
     def is_cluster(self) -> bool:
         """Whether the servers are a cluster."""
@@ -340,6 +356,12 @@ class Nodes:
                 return replies
             left = [i for i in left if replies[i] is None]
             self.num_repeated += len(left)
+            if is_full(problem) and any(request.gets for request in requests):
+                requests = [
+                    request._replace(arguments=request.in_script, gets=None) if request.gets else request
+                    for request in requests
+                ]
+                continue
             if isinstance(problem, refusals.NoScriptError | refusals.MovedError) and not is_moved:
                 # A node of the old map would only name the same node again.
                 is_moved = isinstance(problem, refusals.MovedError)
@@ -365,21 +387,16 @@ class Nodes:
         try:
             for address, numbers in by_node.items():
                 connection = self._take(address)
-                commands: list[tuple[Any, ...]] = [
-                    (
-                        "EVALSHA",
-                        requests[i].script.sha,
-                        len(requests[i].keys),
-                        *requests[i].keys,
-                        *requests[i].arguments,
-                    )
-                    for i in numbers
-                ]
+                packed: list[bytes] = []
+                for i in numbers:
+                    script, keys, arguments, _, gets, _ = requests[i]
+                    command = connection.pack_command("EVALSHA", script.sha, len(keys), *keys, *arguments)
+                    packed += command if gets is None else [_MULTI, *command, gets[0], _EXEC]
                 waits = self.replicas > 0 and any(requests[i].writes for i in numbers)
                 if waits:
-                    commands.append(("WAIT", self.replicas, int(self._timeout_s * 500)))
+                    packed += connection.pack_command("WAIT", self.replicas, int(self._timeout_s * 500))
                 try:
-                    connection.send_packed_command(connection.pack_commands(commands))
+                    connection.send_packed_command([b"".join(packed)])
                 except (refusals.RedisError, OSError) as error:
                     connection.disconnect()
                     self._ask_last(address)
@@ -412,7 +429,7 @@ class Nodes:
         try:
             for i in [*numbers, *((-1,) if waits else ())]:
                 try:
-                    reply = connection.read_response()
+                    reply = _reply(connection, requests[i].gets if i >= 0 else None)
                 except refusals.ResponseError as error:
                     problem = error
                     self._redirect(address, error)
@@ -449,6 +466,8 @@ class Nodes:
                 except (refusals.RedisError, OSError) as error:
                     return error
         elif isinstance(problem, refusals.ResponseError):
+            if is_full(problem) and any(requests[i].gets for i in numbers):
+                return problem
             if not _passes(problem):
                 raise self._error(problem) from problem
             if not isinstance(problem, refusals.MovedError):
@@ -463,6 +482,26 @@ class Nodes:
                 f"the server at {self.name} is full (maxmemory); repeat the call when it has memory again"
             )
         return server_error(self.name, error)
+
+
+def _reply(connection: Any, gets: tuple[bytes, int] | None) -> Any:  # noqa: ANN401 - what a server replies
+    """Return the reply to one request. In a transaction, the strings follow what the script replied."""
+    if gets is None:
+        return connection.read_response()
+    problem: Exception | None = None
+    replies: Any = None
+    # MULTI, the script and each MGET are accepted or rejected first.
+    for _ in range(gets[1] + 3):
+        try:
+            replies = connection.read_response()
+        except refusals.ResponseError as error:
+            # EXEC only repeats that there was an error.
+            problem = problem or error
+    problem = problem or next((one for one in replies if isinstance(one, Exception)), None)
+    if problem is not None:
+        raise problem
+    reply, *strings = replies
+    return reply if reply[0] == b"moving" else [*reply, list(itertools.chain.from_iterable(strings))]
 
 
 def _place(address: Address) -> str:

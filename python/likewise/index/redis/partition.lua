@@ -171,15 +171,15 @@ end
 local function also_when_full() redis.call('HDEL', head, 'none') end
 
 if verb == 'read' then
-  -- Mark, keys of tables (packed); chunks of records and fields in them (packed, in turn, equal chunks one after the other);
-  -- the empty field stands for all of its chunk.
+  -- Mark, keys of tables (packed), unless the same transaction reads them; chunks of records and fields in them (packed, in
+  -- turn, equal chunks one after the other); the empty field stands for all of its chunk. The strings of the tables are last.
   if not contains(ARGV[3]) then return reply('lost') end
   local names, chunks, found, records = strings(ARGV[4]), strings(ARGV[5]), {}, {}
   for i = 1, #names do names[i] = prefix .. names[i] end
   -- A call takes at most some thousand arguments.
   for from = 1, #names, 4000 do
     for _, packed in ipairs(redis.call('MGET', unpack(names, from, math.min(#names, from + 3999)))) do
-      found[#found + 1] = packed or ''
+      found[#found + 1] = packed
     end
   end
   local i = 1
@@ -200,7 +200,9 @@ if verb == 'read' then
       for _, record in ipairs(redis.call('HMGET', prefix .. chunk, unpack(rows))) do records[#records + 1] = record or '' end
     end
   end
-  return reply('ok', fields(), redis.call('HGETALL', changes), found, records)
+  local journaled, changed = fields(), redis.call('HGETALL', changes)
+  if ARGV[4] == '' then return reply('ok', journaled, changed, records) end
+  return reply('ok', journaled, changed, records, found)
 end
 
 if verb == 'write' then
@@ -217,15 +219,24 @@ if verb == 'write' then
         if before < first + num and first < before + of_before then return reply('clash', other) end
       end
     end
-    local names, entries, at = strings(ARGV[7]), ARGV[8], 1
-    for i = 1, #names do
-      local length = names[i]:byte(1)
-      redis.call('APPEND', prefix .. names[i]:sub(2), entries:sub(at, at + length - 1))
-      at = at + length
+    -- Most of the time of a batch is spent here, so the loop makes as few strings as it can.
+    local listed, entries, from, at, lengths = ARGV[7], ARGV[8], 1, 1, 0
+    while from <= #listed do
+      local low, high, length = listed:byte(from, from + 2)
+      local last = from + 1 + low + 256 * high
+      redis.call('APPEND', prefix .. listed:sub(from + 3, last), entries:sub(at, at + length - 1))
+      from, at, lengths = last + 1, at + length, lengths + 1
     end
-    local chunks, rows, records = strings(ARGV[9]), strings(ARGV[10]), strings(ARGV[11], LONG)
-    for i = 1, #chunks do redis.call('HSET', prefix .. chunks[i], rows[i], records[i]) end
-    redis.call('HSET', journal, field, struct.pack('<I4I4I4', first, num, #names) .. ARGV[7] .. ARGV[9])
+    local chunks, rows, records, i = strings(ARGV[9]), strings(ARGV[10]), strings(ARGV[11], LONG), 1
+    while i <= #chunks do
+      local chunk, pairs_of = chunks[i], {}
+      while chunks[i] == chunk and #pairs_of < 4000 do
+        pairs_of[#pairs_of + 1], pairs_of[#pairs_of + 2] = rows[i], records[i]
+        i = i + 1
+      end
+      redis.call('HSET', prefix .. chunk, unpack(pairs_of))
+    end
+    redis.call('HSET', journal, field, struct.pack('<I4I4I4', first, num, lengths) .. ARGV[7] .. ARGV[9])
     if ARGV[12] ~= '' then redis.call('HSET', changes, field, ARGV[12]) end
     advance(field)
   else

@@ -14,7 +14,9 @@ class Decision(Protocol):
     def wanted(self) -> list[tuple[int, bytes, bytes]]:
         """Return the tables and records to read from each partition, or an empty list if nothing is missing."""
 
-    def take(self, partition: int, found: list[bytes], records: list[bytes | None], changes: list[bytes]) -> None:
+    def take(
+        self, partition: int, found: list[bytes | None], records: list[bytes | None], changes: list[bytes]
+    ) -> None:
         """Take the data of one partition, with the changes of operations below W in order of position."""
 
     def searched(self) -> tuple[int, int]:

@@ -250,7 +250,7 @@ class Decision:
     def take(self, part, found, records, changes):
         names, fields = self.asked[part]
         tables = {
-            name: [strings[at : at + 6] for at in range(0, len(strings), 6)]
+            name: [strings[at : at + 6] for at in range(0, len(strings or b""), 6)]
             for name, strings in zip(names, found, strict=True)
         }
         values = {

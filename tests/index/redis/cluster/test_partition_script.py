@@ -6,7 +6,8 @@ import struct
 
 import pytest
 
-from likewise.index.redis.nodes import Script
+from likewise.index.redis.nodes import Nodes, Script
+from likewise.index.redis.partition import Partitions
 from tests.index.store import cluster_model as cluster
 from tests.index.store.cluster_model import Options, Partition, State
 
@@ -101,14 +102,14 @@ class Both:
         entries, records = self.content()
         lists = {
             key: sorted(one[at : at + 10] for at in range(0, len(one), 10))
-            for key, one in zip(keys, found[6], strict=True)
+            for key, one in zip(keys, found[7], strict=True)
             if one
         }
         assert lists == entries
         assert all(bool(self.client.exists(self.prefix.encode() + key)) == (key in entries) for key in keys)
         changed = {(at, nonce) for at, nonce, _ in self.partition.journal if self.written[at, nonce][2]}
         assert {*found[5][::2]} - {b""} == {b"%d%s" % (at, self.nonces[at, nonce]) for at, nonce in changed}
-        assert {field: record for field, record in zip(asked, found[7], strict=True) if record} == records
+        assert {field: record for field, record in zip(asked, found[6], strict=True) if record} == records
         assert sorted(found[4]) == sorted(
             b"%d%s" % (at, self.nonces[at, nonce]) for at, nonce, _ in self.partition.journal
         )
@@ -267,7 +268,7 @@ def test_records_of_an_operation_are_looked_at_before_it_is_purged(running):
     assert both.run("verify")[1] == mark
     assert running.client.exists(both.prefix + "b1", both.prefix + "r0", both.prefix + "s0") == 3
     asked = packed([b"r0", fields[0], b"r0", fields[1], b"s0", b"", b"s1", b"", b"s0", fields[1]])
-    found = both.run("read", mark, b"", asked)[7]
+    found = both.run("read", mark, b"", asked)[6]
     assert found == [b"record", b"", packed([fields[1], b"set"], "<I"), b"", b"set"]
     assert both.run("purge", 3, b"ab000001", 1, b"")[0] == b"ok"
     assert running.client.exists(both.prefix + "b1", both.prefix + "r0", both.prefix + "s0") == 0
@@ -286,6 +287,28 @@ def test_what_was_begun_is_finished_while_memory_is_full(start):
     assert both.run("write", 0, b"ab000001", 0, 0, *empty)[0] == b"ok"
     assert both.run("fold", both.run("verify")[1], 1, NOTHING, b"0ab000001")[0] == b"ok"
     assert server.client.get(both.prefix + "b1") == b"entry1"
+
+
+@pytest.mark.parametrize("is_full", [False, True])
+def test_many_strings_are_read_like_few_also_while_memory_is_full(start, is_full):
+    server = start("--maxmemory", "100mb")
+    both = Both(server.client)
+    both.prefix = "{many.0}."
+    names, entries = [b"b%d" % i for i in range(200)], [b"%06d" % i for i in range(200)]
+    written = packed(b"\x06" + name for name in names), b"".join(entries)
+    assert both.run("write", 0, b"ab000001", 0, 200, *written, b"", b"", b"", b"")[0] == b"ok"
+    mark = both.run("verify")[1]
+    nodes = Nodes(server.url)
+    partitions = Partitions(nodes, b"many", 1)
+    asked = [*names, b"absent"]
+    if is_full:
+        server.client.config_set("maxmemory", "1")
+    (many,) = partitions.call([partitions.read(0, mark, packed(asked), b"")])
+    few = partitions.call([partitions.read(0, mark, packed([name]), b"") for name in asked])
+    nodes.close()
+    assert (many.status, many.mark) == (b"ok", mark)
+    assert many.more[3] == [one.more[3][0] for one in few] == [*entries, None]
+    assert nodes.num_repeated == is_full
 
 
 def test_an_operation_with_many_names_is_purged_completely(running):
