@@ -24,9 +24,8 @@ _BYTES_A_WORD = 6
 _BYTES_A_HASH = 8
 # Bytes of windows held in memory before some are written to disk.
 _WINDOW_BYTES = 256 << 20
-# Maximum stretches whose texts a thread reads again at once, and bytes of their lines: the allocator returns larger
-# blocks to the system, so that every batch would touch new pages.
-_STRETCHES_AT_ONCE, _BYTES_AT_ONCE = 1 << 14, 8 << 20
+# Maximum stretches whose texts a thread reads again at once, and bytes of their lines.
+_STRETCHES_AT_ONCE, _BYTES_AT_ONCE = 1 << 14, 32 << 20
 # For longer texts, one stretch more at once per this many bytes.
 _BYTES_A_STRETCH = 64
 
@@ -66,7 +65,7 @@ def repeated_spans(
 
     Memory: the counts of hashes (about a tenth of the bytes of text, at most 1 GiB); windows that may repeat (16 bytes
     each, up to 256 MiB, then on disk with up to 32 bytes each); on each thread 64 bytes for each of a part of the
-    windows (about 262,144 words, or a 4096th of all), then texts of about 8 MB; and about 60 bytes per stretch.
+    windows (about 262,144 words, or a 4096th of all), then texts of about 32 MB; and about 60 bytes per stretch.
     """
     assert parts.min_tokens is not None
     num_words = parts.min_tokens
