@@ -37,9 +37,13 @@ pub struct ShardedBuilder {
 impl ShardedBuilder {
     /// Adds the distinct features of a document; `is_new` is the result of
     /// [`DocumentCounter::is_new`](super::DocumentCounter::is_new).
+    ///
+    /// # Panics
+    /// Panics if the documents have 2^32 features or more in total.
     pub fn push(&mut self, features: &[u64], is_new: bool) {
         self.features.extend_from_slice(features);
-        self.ends.push(self.features.len() as u32);
+        let end = u32::try_from(self.features.len());
+        self.ends.push(end.expect("fewer than 2^32 features"));
         self.is_new.push(is_new);
     }
 
