@@ -458,7 +458,7 @@ class RedisIndex:
 
     @property
     def stats(self) -> dict[str, Any]:
-        """Information about the index, this client, and the servers. With a `ttl`, this reads all documents to count them.
+        """Information about the index, this client, and the servers. With a `ttl`, this reads all documents.
 
         ``log_operations`` is the length of the log, ``num_unconfirmed`` the number of operations whose effects are not
         confirmed in all partitions, and ``num_losses`` the number of lost operations. ``candidates_per_document`` is

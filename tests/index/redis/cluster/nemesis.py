@@ -225,7 +225,7 @@ class Campaign:
             target.go_on()
 
     def kill_and_start_again(self, target, prefix, num):
-        """Without a file, a master that restarts at once is empty, and its replica follows. A file has all that it replied."""
+        """Without a file, a master that restarts at once is empty, and its replica follows."""
         target.kill()
         target.start()
 

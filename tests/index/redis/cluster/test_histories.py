@@ -41,7 +41,7 @@ class Killed(BaseException):
 
 
 class Unreliable(Nodes):
-    """Connections of one client that is stopped or paused, whose replies are lost, and whose requests come again later."""
+    """Connections of one client that is stopped or paused, loses replies, and sends requests again later."""
 
     def __init__(self, url, rng, chance):
         super().__init__(url)
