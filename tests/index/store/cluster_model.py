@@ -22,6 +22,7 @@ and what fails. All values are numbers, so that schedules are the same in every 
     f-confirmed: W moves without checking the mark that was confirmed before
     f-again: operations that are not in a log read before the partition count as lost
     f-wait: WAIT on a connection that did not write counts as a confirmation
+    f-reconfirm: a repaired partition is confirmed although W moved meanwhile
     f-kept: a partition forgets the losses that it purged      f-forget: it does so before their reports are final
 """
 
@@ -422,8 +423,9 @@ def advance(log, options, clock, mark, to, chain, confirmed):
     return log, (OK, log, clock)
 
 
-def reconfirm(log, options, clock, partition, old, new):
-    if log.confirmed[partition] == old:
+def reconfirm(log, options, clock, partition, mark, old, new):
+    is_same = log.mark == mark or "f-reconfirm" in options.off
+    if is_same and log.confirmed[partition] == old:
         confirmed = (*log.confirmed[:partition], new, *log.confirmed[partition + 1 :])
         log = log._replace(confirmed=confirmed)
     return log, (OK, log, clock)
@@ -828,7 +830,7 @@ class Client:
             marks += [mark for _, mark in found]
         _, partition, missing = yield (1 + part, verify, tuple(marks))
         if not missing:
-            yield (LOG, reconfirm, part, log.confirmed[part], partition.here)
+            yield (LOG, reconfirm, part, log.mark, log.confirmed[part], partition.here)
 
     def move(self, log):
         """Move W past the written operations."""

@@ -177,6 +177,13 @@ FOUND = {
         Plan((((ADD, ((1, 0),)),), (), ((ADD, ((0, 0), (2, 15))),)), Options(bound=3, horizon=2, kept=1, eager=0)),
         [("kill-after", 2), *[("run", 0)] * 4, ("lose", cluster.LOG, 1)],
     ),
+    # A client restores a partition up to an old W, while another one moves W without a change of the mark.
+    "f-reconfirm": (
+        Plan(
+            (((ADD, ((1, 3),)), (ADD, ((1, 3),))), ((ADD, ((0, 1),)), (CHECK, (1,)))), Options(partitions=1, horizon=2)
+        ),
+        [*[("run", 0)] * 5, *[("run", 1)] * 6, *[("run", 0)] * 7, ("run", 1), ("lose", 1, 2), *[("run", 1)] * 3],
+    ),
     # The log lost an operation with effects, and its first request arrives again.
     "e-late": (
         Plan((((ADD, ((0, 3), (0, 3))),), ((ADD, ((3, 1), (2, 1))),), ((ADD, ((3, 3), (1, 15))),)), Options()),

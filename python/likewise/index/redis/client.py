@@ -667,7 +667,7 @@ class Client:
         reply = self._partitions.call([self._partitions.verify(part, marks)])[0]
         if not reply.more[0]:
             self.num_repaired += 1
-            self._log.ask("reconfirm", part, old, reply.mark, writes=True)
+            self._log.ask("reconfirm", part, log.mark, old, reply.mark, writes=True)
 
     # Upkeep.
 

@@ -217,8 +217,9 @@ if verb == 'advance' then
 end
 
 if verb == 'reconfirm' then
-  local at, old, new = tonumber(ARGV[6]) * MARK, ARGV[7], ARGV[8]
-  if redis.call('GETRANGE', confirmed, at, at + MARK - 1) ~= old then return whole('conflict') end
+  -- Partition, the low mark up to which it was repaired, its old and new marks. A mark may be the same for a higher low mark.
+  local at, low_mark, old, new = tonumber(ARGV[6]) * MARK, tonumber(ARGV[7]), ARGV[8], ARGV[9]
+  if low_mark ~= mark or redis.call('GETRANGE', confirmed, at, at + MARK - 1) ~= old then return whole('conflict') end
   also_when_full()
   redis.call('SETRANGE', confirmed, at, new)
   confirm('reconfirm' .. ARGV[6] .. old .. new)

@@ -142,8 +142,9 @@ def test_it_says_what_the_model_says(running, seed):
                 both.call(cluster.advance, log.mark, to, chain, confirmed, server=server)
         elif name == "reconfirm":
             old = log.confirmed[1] if at else (77, 1)
-            server = ("1", both.mark(old), both.mark((number, 1)))
-            both.call(cluster.reconfirm, 1, old, (number, 1), server=server)
+            mark = log.mark - (other == 3)
+            server = ("1", mark, both.mark(old), both.mark((number, 1)))
+            both.call(cluster.reconfirm, 1, mark, old, (number, 1), server=server)
         elif name == "trim":
             chain = log.chains[position] if other else 1
             both.call(cluster.trim, position, chain, server=(position, both.value(chain)))
