@@ -50,7 +50,7 @@ class Clock:
     def wrapped(self, ask):
         def timed(verb, *arguments, writes=False):
             if verb == "append":
-                arguments = *arguments[:-1], self.second
+                arguments = *arguments[:-3], self.second, *arguments[-2:]
             reply = ask(verb, *arguments, writes=writes)
             reply.log.second = max(reply.log.second, self.second)
             return reply
