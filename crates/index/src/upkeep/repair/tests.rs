@@ -1,11 +1,15 @@
-//! A reader opens an index while its writer replaces segments: what the writer has deleted is no damage.
+//! Segments that were replaced meanwhile: they are no damage of a reader that opens the index, and no error of a query.
 
+use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
+use crate::error::Error;
+use crate::{Documents, Index, Matching, Method, Opening, Rules, Sketching, TextKind};
 use likewise_core::features::{Extractor, FeatureHash, FeatureRules, Weights};
 use likewise_core::isa::Isa;
 use likewise_core::text::Tokens;
@@ -13,7 +17,6 @@ use likewise_disk::environment::{
     Entry, Environment, Facts, FileLock, Files, OpenFile, PlainFiles, SegmentFile, Stamp,
 };
 use likewise_disk::store::{Description, Durability, Keeps};
-use likewise_index::{Documents, Index, Matching, Method, Opening, Rules, Sketching, TextKind};
 
 const NUM_ROWS: u32 = 200;
 static GO_ON: AtomicBool = AtomicBool::new(false);
@@ -149,19 +152,24 @@ fn add(index: &Index, rows: std::ops::Range<u32>) {
     added.unwrap();
 }
 
-#[test]
-fn a_segment_that_was_replaced_while_a_reader_opened_it_is_not_taken_for_damaged() {
-    let folder = std::env::temp_dir().join(format!("likewise-overtaken-{}", std::process::id()));
+fn created(name: &str) -> (PathBuf, Index) {
+    let folder = std::env::temp_dir().join(format!("likewise-{name}-{}", std::process::id()));
     let description = Description {
         recipe_json: "{}".to_owned(),
-        recipe_id: "overtaken".to_owned(),
-        sketch_id: "overtaken".to_owned(),
+        recipe_id: name.to_owned(),
+        sketch_id: name.to_owned(),
         sketch_bytes: 8,
         keeps: Keeps::Sketch,
-        attached: std::collections::BTreeMap::new(),
+        attached: BTreeMap::new(),
     };
-    let made = Index::create(&folder, &description, opening(Environment::default()));
-    let writer = Arc::new(made.unwrap());
+    let index = Index::create(&folder, &description, opening(Environment::default()));
+    (folder, index.unwrap())
+}
+
+#[test]
+fn a_segment_that_was_replaced_while_a_reader_opened_it_is_not_taken_for_damaged() {
+    let (folder, writer) = created("overtaken");
+    let writer = Arc::new(writer);
     add(&writer, 0..NUM_ROWS);
     writer.rebuild(1, &GO_ON).unwrap();
     let replacing = writer.clone();
@@ -184,5 +192,26 @@ fn a_segment_that_was_replaced_while_a_reader_opened_it_is_not_taken_for_damaged
     assert_eq!(facts.segment_rows, [2 * NUM_ROWS]);
     drop(reader);
     drop(writer);
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn damage_of_a_segment_that_was_replaced_meanwhile_is_no_error() {
+    let (folder, index) = created("repair");
+    add(&index, 0..1);
+    index.shared.freeze(&mut index.shared.state_mut()).unwrap();
+    let num_tries = Cell::new(0);
+    let result = index.repairing(|| {
+        num_tries.set(num_tries.get() + 1);
+        if num_tries.get() > 1 {
+            return Ok(());
+        }
+        // Damage is found, and before it can be handled, another segment takes the place of the damaged one.
+        index.shared.build(0..1, 1, &GO_ON)?;
+        Err(Error::Damaged)
+    });
+    result.unwrap();
+    assert_eq!(num_tries.get(), 2);
+    drop(index);
     std::fs::remove_dir_all(&folder).unwrap();
 }
