@@ -66,6 +66,7 @@ ROWS = {
     "exact-forms": Row("`--method shingles`, forms", "forms.jsonl", ["--method", "shingles", *PLAIN], (9, 4)),
     "templates": Row("MinHash, templates", "templates.jsonl", PLAIN, (2.2, 1.5)),
     "forms": Row("MinHash, forms", "forms.jsonl", PLAIN, None),
+    "default": Row("the default recipe", "plain.jsonl", [], None),
     "idf": Row("`--weights idf`", "plain.jsonl", ["--weights", "idf", "--threshold", "0.55"], (3.5, 1.73)),
     "plain": Row("JSON Lines, threshold 0.55", "plain.jsonl", PLAIN, (1.15, 0.8)),
     "plain-0.8": Row(
@@ -75,6 +76,8 @@ ROWS = {
     "zst": Row(
         "`.jsonl.zst`, threshold 0.8", "plain.jsonl.zst", ["--weights", "none", "--threshold", "0.8"], (1.5, 1.1)
     ),
+    "spans": Row("`repeats --unit span`", "plain.jsonl", ["--unit", "span"], (3.84, 2.05), "repeats"),
+    "paragraphs": Row("`repeats --unit paragraph`", "plain.jsonl", ["--unit", "paragraph"], (2.67, 1.37), "repeats"),
     "audit": Row("`audit` of a run with the default recipe", "plain.jsonl", [], (12.9, 4.4), "audit"),
     "audit-simhash": Row(
         "`audit` of `--method simhash --within 3`",

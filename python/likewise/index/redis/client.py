@@ -40,7 +40,17 @@ from likewise.index.redis.log import (
     verdict_of,
 )
 from likewise.index.redis.nodes import Nodes
-from likewise.index.redis.partition import CLASH, OLD, STALE, Entry, Partitions, Reply, entry_of
+from likewise.index.redis.partition import (
+    CLASH,
+    OLD,
+    STALE,
+    Entry,
+    Partitions,
+    Reply,
+    entries_of,
+    entry_of,
+    packed_entries,
+)
 from likewise.index.redis.rule import Decided, Rule
 
 # Number of acknowledged ids that a client remembers, so that it can name lost ones.
@@ -538,7 +548,8 @@ class Client:
             one = log.there(at)
             assert one.verdict is not None
             tail.append((at, one.nonce, one.kind, one.row, one.num, one.second, one.payload, one.verdict))
-        fields = {b"%d%s" % (log.low + at, one.nonce) for at, one in enumerate(log.operations)}
+        known = packed_entries(log.low, log.operations)
+        entries = {*entries_of(known)}
         below = b"".join(_BELOW.pack(one.nonce, one.row, one.num) for one in log.operations[: log.mark - log.low])
         with _deciding():
             decision = self.rule.decide(payload, row, second, nonce, tail, log.row_at(log.mark), below)
@@ -559,7 +570,9 @@ class Client:
                 if not _is_current(log, reply):
                     return self._catch_up(part, reply), None
                 journal, flat, records, *strings = reply.more
-                stale += [(part, entry_of(field)) for field in journal if field not in fields]
+                # A partition mostly has the operations in the order of the log.
+                if journal not in known:
+                    stale += [(part, entry) for entry in entries_of(journal) if entry not in entries]
                 changes = sorted((entry_of(field), packed) for field, packed in _pairs(flat) if field)
                 below_mark = [packed for entry, packed in changes if entry.position < log.mark]
                 with _deciding():
@@ -739,10 +752,10 @@ class Client:
         chain = log.chain(to)
         if not log.low < to <= log.mark or chain is None:
             return log
-        operations = log.operations[: to - log.low]
+        packed = packed_entries(log.low, log.operations[: to - log.low])
         replies = self._partitions.call(
             [
-                self._partitions.fold(part, log.confirmed[part], to, chain, log.low, operations)
+                self._partitions.fold(part, log.confirmed[part], to, chain, packed)
                 for part in range(self._partitions.num)
             ]
         )

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 from likewise.errors import ForkedError, InvalidParameter, MissingExtra, StoreError
 
 try:
+    from hiredis import pack_command
     from redis import exceptions as refusals
     from redis.connection import Connection, UnixDomainSocketConnection, parse_url
     from redis.crc import key_slot
@@ -390,8 +391,9 @@ class Nodes:
                 packed: list[bytes] = []
                 for i in numbers:
                     script, keys, arguments, _, gets, _ = requests[i]
-                    command = connection.pack_command("EVALSHA", script.sha, len(keys), *keys, *arguments)
-                    packed += command if gets is None else [_MULTI, *command, gets[0], _EXEC]
+                    # A connection would look at the type of each argument.
+                    command = pack_command(("EVALSHA", script.sha, len(keys), *keys, *arguments))
+                    packed += [command] if gets is None else [_MULTI, command, gets[0], _EXEC]
                 waits = self.replicas > 0 and any(requests[i].writes for i in numbers)
                 if waits:
                     packed += connection.pack_command("WAIT", self.replicas, int(self._timeout_s * 500))

@@ -7,6 +7,8 @@
 local head, ring, journal, changes, prefix, verb = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1], ARGV[2]
 -- Marks that are kept, more than a log can hold operations.
 local RING, CHAIN, LONG = 8192, 16, '<I4c0'
+-- One operation of a list: its position and its nonce. The empty field of `journal` lists the operations of the other fields.
+local LISTED, LISTED_BYTES = '<I8c8', 16
 -- Begins the fields of `head` for operations that were purged.
 local PURGED = 'purged '
 
@@ -33,7 +35,7 @@ end
 local function advance(what)
   if count == 0 then
     -- No key is ever empty: a slot is moved key by key, and an absent one could not be told from one that was moved.
-    redis.call('HSET', journal, '', '')
+    redis.call('HSETNX', journal, '', '')
     redis.call('HSET', changes, '', '')
   end
   count, chain = count + 1, redis.sha1hex(chain .. what):sub(1, CHAIN)
@@ -71,9 +73,9 @@ end
 -- returns these.
 local function undo(field, is_kept)
   local tag, records = field:sub(-8, -7), {}
-  local listed = redis.call('HGET', journal, field)
-  local first, num, lengths = struct.unpack('<I4I4I4', listed)
-  local names, is_done = strings(listed:sub(13)), {}
+  local added = redis.call('HGET', journal, field)
+  local first, num, lengths = struct.unpack('<I4I4I4', added)
+  local names, is_done = strings(added:sub(13)), {}
   for i = 1, #names do
     local name = names[i]
     -- A name occurs once for each entry. Those of chunks follow those of strings.
@@ -99,11 +101,7 @@ local function undo(field, is_kept)
     end
     is_done[name] = true
   end
-  if not is_kept then
-    redis.call('HDEL', journal, field)
-    redis.call('HDEL', changes, field)
-    return records
-  end
+  if not is_kept then return records end
   -- Records of documents that the operation removes are there until it is final.
   local packed = redis.call('HGET', changes, field)
   local parts, i = packed and strings(packed, LONG) or {}, 1
@@ -152,19 +150,36 @@ local function settle(field)
     end
     if #added > 0 then redis.call('APPEND', prefix .. name, table.concat(added)) end
   end
-  redis.call('HDEL', journal, field)
-  redis.call('HDEL', changes, field)
 end
 
-local function position_of(field) return tonumber(field:sub(1, -9)) end
+local function listed() return redis.call('HGET', journal, '') or '' end
 
--- Positions and nonces of all in the journal.
-local function fields()
+local function position_of(one) return (struct.unpack(LISTED, one)) end
+
+local function field_of(one)
+  local position, nonce = struct.unpack(LISTED, one)
+  return position .. nonce
+end
+
+-- The operations of a list.
+local function operations_of(packed)
   local found = {}
-  for _, field in ipairs(redis.call('HKEYS', journal)) do
-    if field ~= '' then found[#found + 1] = field end
-  end
+  for at = 1, #packed, LISTED_BYTES do found[#found + 1] = packed:sub(at, at + LISTED_BYTES - 1) end
   return found
+end
+
+-- Takes operations out of the journal and of its list.
+local function drop(gone)
+  local is_gone, left = {}, {}
+  for _, one in ipairs(gone) do
+    is_gone[one] = true
+    redis.call('HDEL', journal, field_of(one))
+    redis.call('HDEL', changes, field_of(one))
+  end
+  for _, one in ipairs(operations_of(listed())) do
+    if not is_gone[one] then left[#left + 1] = one end
+  end
+  redis.call('HSET', journal, '', table.concat(left))
 end
 
 -- What was begun is finished also where memory is full: after a first command that takes none, the others are accepted.
@@ -200,7 +215,7 @@ if verb == 'read' then
       for _, record in ipairs(redis.call('HMGET', prefix .. chunk, unpack(rows))) do records[#records + 1] = record or '' end
     end
   end
-  local journaled, changed = fields(), redis.call('HGETALL', changes)
+  local journaled, changed = listed(), redis.call('HGETALL', changes)
   if ARGV[4] == '' then return reply('ok', journaled, changed, records) end
   return reply('ok', journaled, changed, records, found)
 end
@@ -212,19 +227,23 @@ if verb == 'write' then
   if position < fold then return reply('old') end
   local field = position .. nonce
   if redis.call('HEXISTS', journal, field) == 0 then
-    for _, other in ipairs(fields()) do
-      if other:sub(-8, -7) == nonce:sub(1, 2) and other:sub(-8) ~= nonce then
+    local others, tag, found = listed(), nonce:sub(1, 2), 0
+    while true do
+      found = others:find(tag, found + 1, true)
+      if not found then break end
+      if (found - 1) % LISTED_BYTES == 8 and others:sub(found, found + 7) ~= nonce then
+        local other = field_of(others:sub(found - 8, found + 7))
         local before, of_before = struct.unpack('<I4I4', redis.call('HGET', journal, other))
         -- Two tags that are equal by chance must not meet in one row: the other is purged first.
         if before < first + num and first < before + of_before then return reply('clash', other) end
       end
     end
     -- Most of the time of a batch is spent here, so the loop makes as few strings as it can.
-    local listed, entries, from, at, lengths = ARGV[7], ARGV[8], 1, 1, 0
-    while from <= #listed do
-      local low, high, length = listed:byte(from, from + 2)
+    local names, entries, from, at, lengths = ARGV[7], ARGV[8], 1, 1, 0
+    while from <= #names do
+      local low, high, length = names:byte(from, from + 2)
       local last = from + 1 + low + 256 * high
-      redis.call('APPEND', prefix .. listed:sub(from + 3, last), entries:sub(at, at + length - 1))
+      redis.call('APPEND', prefix .. names:sub(from + 3, last), entries:sub(at, at + length - 1))
       from, at, lengths = last + 1, at + length, lengths + 1
     end
     local chunks, rows, records, i = strings(ARGV[9]), strings(ARGV[10]), strings(ARGV[11], LONG), 1
@@ -236,7 +255,8 @@ if verb == 'write' then
       end
       redis.call('HSET', prefix .. chunk, unpack(pairs_of))
     end
-    redis.call('HSET', journal, field, struct.pack('<I4I4I4', first, num, lengths) .. ARGV[7] .. ARGV[9])
+    local added = struct.pack('<I4I4I4', first, num, lengths) .. ARGV[7] .. ARGV[9]
+    redis.call('HSET', journal, field, added, '', others .. struct.pack(LISTED, position, nonce))
     if ARGV[12] ~= '' then redis.call('HSET', changes, field, ARGV[12]) end
     advance(field)
   else
@@ -256,7 +276,7 @@ if verb == 'verify' then
 end
 
 if verb == 'fold' then
-  -- Mark, position, the log's chain there, then position and nonce of each operation below that the log still has.
+  -- Mark, position, the log's chain there, then a list of the operations below that the log still has.
   -- Returns the previous fold, also when it is repeated, and what was purged: position and nonce, and ids, in turn.
   if not contains(ARGV[3]) then return reply('lost') end
   local to, value = tonumber(ARGV[4]), ARGV[5]
@@ -270,17 +290,18 @@ if verb == 'fold' then
   end
   if fold >= to then return reply('ok', tonumber(redis.call('HGET', head, 'fold_before') or '0'), purged) end
   local is_valid, below, stale = {}, {}, {}
-  for i = 6, #ARGV do is_valid[ARGV[i]] = true end
-  for _, field in ipairs(fields()) do
-    if position_of(field) < to then
-      below[#below + 1] = field
-      if not is_valid[field] then stale[#stale + 1] = field end
+  for _, one in ipairs(operations_of(ARGV[6])) do is_valid[one] = true end
+  for _, one in ipairs(operations_of(listed())) do
+    if position_of(one) < to then
+      below[#below + 1] = one
+      if not is_valid[one] then stale[#stale + 1] = field_of(one) end
     end
   end
   if #stale > 0 then return reply('stale', stale) end
-  table.sort(below, function(a, b) return position_of(a) < position_of(b) end)
   also_when_full()
-  for _, field in ipairs(below) do settle(field) end
+  table.sort(below, function(a, b) return position_of(a) < position_of(b) end)
+  for _, one in ipairs(below) do settle(field_of(one)) end
+  drop(below)
   local before = reply('ok', fold, purged)
   redis.call('HSET', head, 'fold', to, 'fold_chain', value, 'fold_before', fold)
   advance('fold' .. to .. value)
@@ -295,6 +316,7 @@ if verb == 'purge' then
     if ARGV[5] ~= '1' then return reply('ok', undo(field, true)) end
     also_when_full()
     undo(field)
+    drop({struct.pack(LISTED, tonumber(ARGV[3]), ARGV[4])})
     redis.call('HSET', head, PURGED .. field, ARGV[6])
     advance('purge' .. field)
   end

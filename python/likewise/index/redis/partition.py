@@ -1,5 +1,7 @@
 """The client side of partitions: requests to their script, and their replies."""
 
+import struct
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from likewise import _native
@@ -12,6 +14,9 @@ _NAMES = ("head", "marks", "journal", "changes")
 OLD, CLASH, STALE = b"old", b"clash", b"stale"
 
 
+_LISTED = struct.Struct("<Q8s")
+
+
 class Entry(NamedTuple):
     """One operation of a journal."""
 
@@ -22,6 +27,16 @@ class Entry(NamedTuple):
 def entry_of(field: bytes) -> Entry:
     """Return the operation of a journal field."""
     return Entry(int(field[:-8]), field[-8:])
+
+
+def packed_entries(first: int, operations: list[Operation]) -> bytes:
+    """Pack operations from a position on, as in the list of a journal."""
+    return b"".join([_LISTED.pack(at, operation.nonce) for at, operation in enumerate(operations, first)])
+
+
+def entries_of(packed: bytes) -> Iterator[Entry]:
+    """Yield the operations in the list of a journal."""
+    return map(Entry._make, _LISTED.iter_unpack(packed))
 
 
 class Reply(NamedTuple):
@@ -69,7 +84,7 @@ class Partitions:
         return Request(self._script, self._keys[part], (self._tags[part], *arguments), writes)
 
     def read(self, part: int, mark: bytes, tables: bytes, records: bytes) -> Request:
-        """Read entries and records. The reply contains the journal, changes, records and entries."""
+        """Read entries and records. The reply contains the list of the journal, changes, records and entries."""
         if len(tables) < _LEAST_BYTES:
             return self._request(part, "read", mark, tables, records)
         request = self._request(part, "read", mark, b"", records)
@@ -84,13 +99,12 @@ class Partitions:
         """Find out which marks are missing."""
         return self._request(part, "verify", *marks)
 
-    def fold(self, part: int, mark: bytes, to: int, chain: bytes, first: int, operations: list[Operation]) -> Request:
-        """Make effects below position `to` final. `operations` are those of the log from `first` up to `to`.
+    def fold(self, part: int, mark: bytes, to: int, chain: bytes, packed: bytes) -> Request:
+        """Make effects below position `to` final. `packed` are all operations of the log below it.
 
         The reply contains the previous fold, and the purged operations, each followed by its ids.
         """
-        fields = [b"%d%s" % (first + i, operation.nonce) for i, operation in enumerate(operations)]
-        return self._request(part, "fold", mark, to, chain, *fields, writes=True)
+        return self._request(part, "fold", mark, to, chain, packed, writes=True)
 
     def records_of(self, part: int, entry: Entry) -> Request:
         """Read the records that an operation added."""

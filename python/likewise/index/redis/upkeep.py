@@ -12,7 +12,7 @@ from likewise.index.redis.client import Client
 from likewise.index.redis.description import Description
 from likewise.index.redis.log import Log, LogServer, Loss, marks_of
 from likewise.index.redis.nodes import Nodes
-from likewise.index.redis.partition import Entry, Partitions, entry_of
+from likewise.index.redis.partition import Entry, Partitions, entries_of
 from likewise.recipe.methods import MinHash
 
 # Row, id, second of arrival; sketch and number of features; id of the kept document, and similarity and distance.
@@ -211,8 +211,8 @@ class _Verification:
                 yield f"partition {part} has final data of operations that the log does not have; rebuild the index"
             journal = self._partitions.call([self._partitions.read(part, reply.mark, b"", b"")])[0]
             # Another client may have purged or folded it in between.
-            fields = journal.more[0] if journal.more else []
-            unknown += [(part, entry) for entry in map(entry_of, fields) if not now.has(*entry)]
+            packed = journal.more[0] if journal.more else b""
+            unknown += [(part, entry) for entry in entries_of(packed) if not now.has(*entry)]
         if unknown:
             # They may have been appended after the log was read.
             now = self._read()

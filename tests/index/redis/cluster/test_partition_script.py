@@ -7,7 +7,7 @@ import struct
 import pytest
 
 from likewise.index.redis.nodes import Nodes, Script
-from likewise.index.redis.partition import Partitions
+from likewise.index.redis.partition import Partitions, entries_of
 from tests.index.store import cluster_model as cluster
 from tests.index.store.cluster_model import Options, Partition, State
 
@@ -19,6 +19,11 @@ FIELDS = ("head", "marks", "journal", "changes")
 
 def packed(strings, size="<H"):
     return b"".join(struct.pack(size, len(one)) + one for one in strings)
+
+
+def listed(*operations):
+    """Return the list of operations, each a position and a nonce."""
+    return b"".join(struct.pack("<Q8s", *one) for one in operations)
 
 
 def entry_of(row, nonce):
@@ -110,8 +115,8 @@ class Both:
         changed = {(at, nonce) for at, nonce, _ in self.partition.journal if self.written[at, nonce][2]}
         assert {*found[5][::2]} - {b""} == {b"%d%s" % (at, self.nonces[at, nonce]) for at, nonce in changed}
         assert {field: record for field, record in zip(asked, found[6], strict=True) if record} == records
-        assert sorted(found[4]) == sorted(
-            b"%d%s" % (at, self.nonces[at, nonce]) for at, nonce, _ in self.partition.journal
+        assert sorted(entries_of(found[4])) == sorted(
+            (at, self.nonces[at, nonce]) for at, nonce, _ in self.partition.journal
         )
 
     nonces = None
@@ -183,12 +188,12 @@ def test_it_says_and_stores_what_the_model_does(running, seed):
             chosen = {at: nonce for at, nonce, _ in partition.journal if at < to}
             if rng.random() < 0.2:
                 chosen.popitem() if chosen else None
-            fields = [b"%d%s" % (at, both.nonces[at, nonce]) for at, nonce in chosen.items()]
+            fields = listed(*((at, both.nonces[at, nonce]) for at, nonce in chosen.items()))
             both.chain.setdefault(-to, b"log's chain %04d" % to)
             below = [entry for entry in partition.journal if entry[0] < to]
             found, reply = both.call(
                 *(cluster.fold, mark, to, -to, tuple(chosen.items())),
-                server=(both.mark(mark), to, both.value(-to), *fields),
+                server=(both.mark(mark), to, both.value(-to), fields),
                 statuses={cluster.BEHIND: b"stale"},
             )
             if reply[0] is cluster.OK:
@@ -239,7 +244,7 @@ def test_changes_become_final_in_order_of_positions(running):
 
     assert write(2, b"cd000002", b"second") == b"ok"
     assert write(1, b"ab000001", b"first") == b"ok"
-    found = both.run("fold", b"00000000" + NOTHING, 3, NOTHING, b"1ab000001", b"2cd000002")
+    found = both.run("fold", b"00000000" + NOTHING, 3, NOTHING, listed((1, b"ab000001"), (2, b"cd000002")))
     assert found[0] == b"ok"
     assert running.client.hget(both.prefix + "r0", "7") == b"second"
 
@@ -250,7 +255,7 @@ def test_the_last_change_of_an_entry_decides(running):
     parts = [b"Db1", b"entry1", b"Ab1", b"entry4", b"Db1", b"entry3", b"Ab1", b"entry3", b"Ab1", b"entry5"]
     changes = packed([*parts, b"Db1", b"entry5", b"Ab1", b"entry4", b"Ab2", b"entry6", b"Db2", b"entry6"], "<I")
     assert both.run("write", 0, b"ab000001", 0, 0, b"", b"", b"", b"", b"", changes)[0] == b"ok"
-    assert both.run("fold", both.run("verify")[1], 1, NOTHING, b"0ab000001")[0] == b"ok"
+    assert both.run("fold", both.run("verify")[1], 1, NOTHING, listed((0, b"ab000001")))[0] == b"ok"
     assert running.client.get(both.prefix + "b1") == b"entry2entry4entry3"
     assert not running.client.exists(both.prefix + "b2")
 
@@ -285,7 +290,7 @@ def test_what_was_begun_is_finished_while_memory_is_full(start):
         both.run("write", 1, b"ab000002", 0, 0, *empty)
     assert both.run("verify")[0] == b"ok"
     assert both.run("write", 0, b"ab000001", 0, 0, *empty)[0] == b"ok"
-    assert both.run("fold", both.run("verify")[1], 1, NOTHING, b"0ab000001")[0] == b"ok"
+    assert both.run("fold", both.run("verify")[1], 1, NOTHING, listed((0, b"ab000001")))[0] == b"ok"
     assert server.client.get(both.prefix + "b1") == b"entry1"
 
 
@@ -330,17 +335,17 @@ def test_marks_are_kept_for_as_many_writes_as_a_log_can_hold(running):
     first = both.run("write", 0, b"ab000001", 0, 0, *empty)[1]
     mark = first
     for to in range(1, 4200):
-        both.run("fold", mark, to, NOTHING, b"0ab000001")
+        both.run("fold", mark, to, NOTHING, listed((0, b"ab000001")))
     assert both.run("verify", first)[4] == []
 
 
 def test_a_fold_returns_the_previous_one_also_when_it_is_repeated(running):
     both = Both(running.client)
     mark = both.run("verify")[1]
-    assert both.run("fold", mark, 5, b"a" * 16)[4] == 0
-    assert both.run("fold", mark, 9, b"b" * 16)[2:] == [5, b"a" * 16, 5, []]
+    assert both.run("fold", mark, 5, b"a" * 16, b"")[4] == 0
+    assert both.run("fold", mark, 9, b"b" * 16, b"")[2:] == [5, b"a" * 16, 5, []]
     for to in (9, 7):
-        assert both.run("fold", mark, to, b"b" * 16)[2:] == [9, b"b" * 16, 5, []]
+        assert both.run("fold", mark, to, b"b" * 16, b"")[2:] == [9, b"b" * 16, 5, []]
 
 
 def test_records_that_an_operation_removes_are_returned_before_it_is_purged(running):
@@ -361,4 +366,4 @@ def test_an_entry_without_bytes_is_an_error(running):
     changes = packed([b"Db1", b""], "<I")
     assert both.run("write", 0, b"ab000001", 0, 0, b"", b"", b"", b"", b"", changes)[0] == b"ok"
     with pytest.raises(Exception, match="too short"):
-        both.run("fold", both.run("verify")[1], 1, NOTHING, b"0ab000001")
+        both.run("fold", both.run("verify")[1], 1, NOTHING, listed((0, b"ab000001")))
