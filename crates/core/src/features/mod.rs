@@ -43,7 +43,7 @@ pub use sharded_documents::{ShardedBuilder, ShardedDocuments};
 use shingle::shingle;
 use stop_filter::StopFilter;
 pub use text_digest::TextDigester;
-use token_hash::TokenHasher;
+pub(crate) use token_hash::TokenHasher;
 pub use weigher::FeatureWeights;
 use weigher::Weigher;
 pub use weight_table::{CellPlan, Entries, WeightTable, table_id};
