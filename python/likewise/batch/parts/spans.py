@@ -24,7 +24,7 @@ _BYTES_A_WORD = 6
 _BYTES_A_HASH = 8
 # Bytes of windows held in memory before some are written to disk.
 _WINDOW_BYTES = 256 << 20
-# Maximum stretches whose texts a thread reads again at once, and bytes of their lines beyond those of the first stretch.
+# Maximum stretches whose texts a thread reads again at once, and bytes of their lines beyond the first stretch's.
 # The allocator keeps the memory of batches of this size for the next one.
 _STRETCHES_AT_ONCE, _BYTES_AT_ONCE = 1 << 14, 8 << 20
 # For longer texts, one stretch more at once per this many bytes.
