@@ -5,9 +5,9 @@
 
 use super::normalize::{self, Spaces};
 use super::{Spans, pad, units, words};
-use crate::features::TokenHasher;
 use crate::hash::xxh3_64_with_seed;
 use crate::isa::Isa;
+use crate::token_hash::TokenHasher;
 
 /// The units into which texts are cut in place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
