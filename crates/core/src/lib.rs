@@ -22,6 +22,7 @@ pub mod isa;
 pub mod parallel;
 pub mod prefetch;
 pub mod states;
+mod token_hash;
 
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

@@ -17,6 +17,8 @@ use crate::texts::Texts;
 
 /// Number of texts or stretches processed between two checks for an interrupt.
 const LOOK_TEXTS: usize = 256;
+/// Assumed bytes of a word.
+const BYTES_A_WORD: usize = 6;
 
 /// Which smallest hashes of windows occurred more than once.
 #[pyclass(frozen, module = "likewise._native")]
@@ -153,6 +155,8 @@ pub fn equal_stretches(
     let (numbers, repeats) = run(py, column.num_bytes, |cancel| {
         let mut cutter = PartCutter::new(Isa::best());
         let mut parts = Parts::default();
+        parts.starts.reserve(column.num_bytes / BYTES_A_WORD);
+        parts.ends.reserve(column.num_bytes / BYTES_A_WORD);
         let mut first_words = vec![0];
         each_text(column, cancel, |text| {
             cutter.place_words(text, &mut parts);

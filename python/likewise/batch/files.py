@@ -164,6 +164,7 @@ class _Asked:
             work,
             context.progress,
             writes_copies=self.write in _COPIES,
+            keeps_sketches=self.keep_sketches,
             beside=self.index,
         )
 
@@ -218,6 +219,9 @@ class _Decided:
     def write(self, asked: _Asked, reading: _Reading, work: Path) -> None:
         """Write bad rows, evidence, and the requested outputs."""
         documents, recipe, decision = self.documents, self.recipe, self.decision
+        if not asked.keep_sketches:
+            # The output needs their disk space.
+            documents.free_sketches()
         self.context.progress(StageStarted("writing", 0, "bytes"))
         began = Timing.now()
         with self.context.timing.wall("writing"):
@@ -365,6 +369,8 @@ def _decided(
         if asked.stays is not None:
             # The log does not contain matches of the documents to keep.
             documents, log = asked.stays.mark(documents, opened.recipe, progress), None
+            # The marked documents hold them, and free them before the output is written.
+            opened.documents.free_sketches()
         decision, kept_ids = beside.decided(documents, opened.recipe, timing, progress, log)
         if opened.parts is not None and log is not None:
             facts |= opened.parts.summary(log.num_found)

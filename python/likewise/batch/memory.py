@@ -150,6 +150,8 @@ class _Task:
     spooled_share: float
     format_bytes: int
     fields: tuple[str, ...] = ()
+    unpacked_bytes: int = 0
+    keeps_sketches: bool = False
 
     def plan(self, num_documents: int, *, is_estimated: bool) -> MemoryPlan:
         """Return the plan for a number of documents, with as many threads as memory allows.
@@ -161,16 +163,19 @@ class _Task:
         """
         threads, held, tables = self._division(num_documents, is_estimated=is_estimated)
         parts = max(1, -(-60 * threads * num_documents // max(1, (self.memory_bytes - held) * 4 // 5)))
-        disk = num_documents * (2 * (self._sketch_bytes() + _COLUMN_BYTES) + _ORDER_BYTES) + self.copied_bytes
+        sketches = num_documents * self._sketch_bytes()
+        # Sketches are stored twice, once for a run that continues this one.
+        disk = sketches + num_documents * (2 * _COLUMN_BYTES + _ORDER_BYTES) + self.unpacked_bytes
+        searched = sketches
         seconds = self.text_bytes / (_TEXT_BYTES_A_SECOND * threads)
         num_passes = self._num_slabs(num_documents, tables)
         if isinstance(self.recipe.sketch, MinHash):
             num_bands = self.recipe.sketch.banding[0]
             num_passes = num_bands * parts
-            disk += int(num_documents * num_bands * _MEETING_SHARE * _BYTES_A_MEETING)
+            searched += int(num_documents * num_bands * _MEETING_SHARE * _BYTES_A_MEETING)
             seconds += num_documents * num_bands * parts * _SECONDS_A_BUCKET / threads
         elif tables is not None:
-            disk += num_documents * _NEAR_BYTES
+            searched += num_documents * _NEAR_BYTES
         return MemoryPlan(
             memory_bytes=self.memory_bytes,
             threads=threads,
@@ -179,7 +184,8 @@ class _Task:
             text_bytes=self.text_bytes,
             held_bytes=held,
             num_passes=num_passes,
-            disk_bytes=disk,
+            # What the search stores is freed before the output is written.
+            disk_bytes=disk + max(searched, self.copied_bytes + (2 * sketches if self.keeps_sketches else 0)),
             seconds=seconds,
             tables_bytes=tables,
             digests_bytes=self._digests_bytes(num_documents),
@@ -285,6 +291,8 @@ class BoundedRun:
         Fields to read from each row, in addition to those of `keep`.
     writes_copies : bool
         Whether kept documents are copied to the directory.
+    keeps_sketches : bool
+        Whether the sketches of kept documents are too.
 
     Raises
     ------
@@ -302,6 +310,7 @@ class BoundedRun:
         fields: tuple[str, ...],
         *,
         writes_copies: bool,
+        keeps_sketches: bool = False,
     ) -> None:
         self._work = work
         self._task: _Task | None = None
@@ -326,10 +335,12 @@ class BoundedRun:
             threads=threads,
             num_files=len(files),
             text_bytes=text_bytes,
-            copied_bytes=int(copied + packed + PARQUET_TEXT * spooled),
+            copied_bytes=copied,
             spooled_share=spooled / max(1, sum(file.num_bytes for file in files)),
             format_bytes=max((file.work_bytes() for file in files), default=0),
             fields=fields,
+            unpacked_bytes=int(packed + PARQUET_TEXT * spooled),
+            keeps_sketches=keeps_sketches,
         )
         self.plan = self._task.plan(num_documents, is_estimated=True)
         self._check_disk(self.plan)

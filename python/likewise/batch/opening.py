@@ -85,6 +85,7 @@ def bounded_run(
     progress: Progress,
     *,
     writes_copies: bool,
+    keeps_sketches: bool = False,
     beside: IndexUse | None = None,
 ) -> BoundedRun:
     """Return the memory limits of the run, and report the plan."""
@@ -94,7 +95,14 @@ def bounded_run(
     if memory_bytes is not None and beside is not None and (beside.create is not None or beside.against is not None):
         raise InvalidParameter("memory", "does not limit the memory of an index; remove --memory or the index")
     bounded = BoundedRun(
-        found.files, recipe, memory_bytes, rules.threads, work, run.fields, writes_copies=writes_copies
+        found.files,
+        recipe,
+        memory_bytes,
+        rules.threads,
+        work,
+        run.fields,
+        writes_copies=writes_copies,
+        keeps_sketches=keeps_sketches,
     )
     if bounded.plan is not None:
         progress(Planned(bounded.plan.lines()))

@@ -2,8 +2,10 @@
 
 import importlib
 import json
+import os
 import shutil
 import sys
+from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -17,7 +19,7 @@ from likewise.batch.decide import verification
 from likewise.batch.files import dedup_files
 from likewise.batch.options import FileRun
 from likewise.batch.pair_files import pair_files
-from likewise.progress import Planned
+from likewise.progress import Planned, StageStarted
 from tests.batch.memory.sampling import peak_of
 from tests.command import jsonl, likewise_command
 from tests.golden.texts import made_up
@@ -202,6 +204,43 @@ def test_the_plan_is_told_and_written_down(corpus, tmp_path):
     assert "300 MB" in " ".join(events[0].lines)
     assert json.loads((tmp_path / "out" / "summary.json").read_text())["memory"] == summary["memory"]
     assert summary["memory"]["memory_bytes"] == 300_000_000
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("options", [{}, {"decisions": {"n1": "keep"}}, {"keep_sketches": True}])
+def test_the_search_leaves_no_sketches_on_the_disk(options, tmp_path):
+    texts = [made_up(8, seed) for seed in range(5_000)]
+    rows = [json.dumps({"id": f"n{row}", "text": text}) for row, text in enumerate(texts)]
+    (tmp_path / "a.jsonl").write_text("\n".join(rows))
+    recipe = likewise.Recipe.minhash(weights="none")
+    sketch_bytes = recipe.resolve().sketch.num_bytes * len(texts)
+    sizes = {}
+
+    def nameless_bytes(event):
+        # Deleted files that are still mapped.
+        files = [Path(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")]
+        places = [file for file in files if file.is_symlink() and os.readlink(file).endswith("(deleted)")]
+        if isinstance(event, StageStarted):
+            sizes[event.stage] = sum(file.stat().st_size for file in places if "column-" in os.readlink(file))
+
+    run = FileRun(memory_bytes="256MB")
+    dedup_files(tmp_path / "a.jsonl", tmp_path / "out", recipe, run=run, progress=nameless_bytes, **options)
+    assert sizes["deciding"] >= sketch_bytes
+    assert (sizes["writing"] >= sketch_bytes) == ("keep_sketches" in options)
+
+
+def test_the_plan_counts_the_disk_space_of_the_larger_of_search_and_output():
+    recipe, num = likewise.Recipe.minhash(0.55).resolve(), 1_000_000
+    sketches = recipe.sketch.num_bytes * num
+
+    def disk_bytes(copied, **options):
+        task = plan_memory._Task(recipe, 10**9, 2, 1, 10**9, copied, 0.0, 0, **options)
+        return task.plan(num, is_estimated=False).disk_bytes
+
+    assert disk_bytes(0) == disk_bytes(sketches) > 2 * sketches
+    assert disk_bytes(10**10) - disk_bytes(10**9) == 9 * 10**9
+    assert disk_bytes(10**9, keeps_sketches=True) - disk_bytes(10**9) == 2 * sketches
+    assert disk_bytes(10**9, unpacked_bytes=10**9) - disk_bytes(10**9) == 10**9
 
 
 @pytest.mark.parametrize(

@@ -88,10 +88,15 @@ def test_batches_hold_few_bytes_and_all_stretches(monkeypatch):
         for begin, end in pairwise(bounds):
             assert begin < end
             needed = sizes[np.unique([rows[begin:end], kept_rows[begin:end]])].sum()
-            assert end == begin + 1 or (needed <= 1000 and end - begin <= max(4, needed // 64))
+            first = sizes[np.unique([rows[begin], kept_rows[begin]])].sum()
+            assert needed - first <= 1000
+            assert end - begin <= max(4, needed // 64)
     # Two long documents that alternate are read once, not for each stretch.
     sizes = np.array([400, 400], np.uint32)
     assert spans._batches(sizes, np.ones(12, np.int64), np.arange(12) % 2) == [0, 12]
+    # So are two whose bytes alone exceed the limit.
+    sizes = np.array([2000, 2000, 400], np.uint32)
+    assert spans._batches(sizes, np.ones(12, np.int64), np.arange(12) // 4) == [0, 12]
 
 
 @pytest.mark.slow

@@ -19,12 +19,6 @@ mod stop_filter;
 #[cfg(test)]
 mod tests;
 mod text_digest;
-mod token_hash;
-#[cfg(target_arch = "x86_64")]
-mod token_hash_avx512;
-#[cfg(target_arch = "aarch64")]
-mod token_hash_neon;
-mod token_keys;
 mod weigher;
 mod weight_table;
 mod weights;
@@ -32,6 +26,7 @@ mod weights;
 use crate::hash::{mix64, xxh3_64_with_seed};
 use crate::isa::Isa;
 use crate::text::{self, Cutter, Document, Preparer, Spans, TextRules, Tokens};
+use crate::token_hash::TokenHasher;
 use distinct::Distinct;
 pub use document_counter::{Counted, DocumentCounter};
 pub use feature_filter::FeatureFilter;
@@ -43,7 +38,6 @@ pub use sharded_documents::{ShardedBuilder, ShardedDocuments};
 use shingle::shingle;
 use stop_filter::StopFilter;
 pub use text_digest::TextDigester;
-use token_hash::TokenHasher;
 pub use weigher::FeatureWeights;
 use weigher::Weigher;
 pub use weight_table::{CellPlan, Entries, WeightTable, table_id};

@@ -1,6 +1,5 @@
 //! Token hashes, shingles, weights and short texts compared with slow definitions.
 
-use super::token_hash::TokenHasher;
 use super::*;
 use crate::hash::SHINGLE_MULTIPLIER;
 use crate::testing::Random;

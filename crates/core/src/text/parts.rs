@@ -7,6 +7,7 @@ use super::normalize::{self, Spaces};
 use super::{Spans, pad, units, words};
 use crate::hash::xxh3_64_with_seed;
 use crate::isa::Isa;
+use crate::token_hash::TokenHasher;
 
 /// The units into which texts are cut in place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,10 +67,11 @@ impl Parts {
 #[derive(Debug)]
 pub struct PartCutter {
     isa: Isa,
+    hasher: TokenHasher,
     spans: Spans,
     padded: Vec<u8>,
-    lower: Vec<u8>,
     normal: Vec<u8>,
+    other_normal: Vec<u8>,
 }
 
 impl PartCutter {
@@ -77,10 +79,11 @@ impl PartCutter {
     pub fn new(isa: Isa) -> Self {
         PartCutter {
             isa,
+            hasher: TokenHasher::new(0, isa),
             spans: Spans::new(),
             padded: Vec::new(),
-            lower: Vec::new(),
             normal: Vec::new(),
+            other_normal: Vec::new(),
         }
     }
 
@@ -118,9 +121,40 @@ impl PartCutter {
 
     /// Appends the positions of the words of a text under 4 GB, by the rule of tokens `auto`, without their hashes.
     pub fn place_words(&mut self, text: &str, out: &mut Parts) {
+        self.padded.clear();
+        self.padded.extend_from_slice(text.as_bytes());
+        self.place_padded(out);
+    }
+
+    /// Same as [`PartCutter::place_words`], with the hash of each word, normalized separately.
+    pub fn cut_words(&mut self, text: &str, out: &mut Parts) {
         let before = out.starts.len();
         self.padded.clear();
         self.padded.extend_from_slice(text.as_bytes());
+        // The case of a letter affects no boundary.
+        self.padded.make_ascii_lowercase();
+        self.place_padded(out);
+        let (starts, ends) = (&out.starts[before..], &out.ends[before..]);
+        let first = out.hashes.len();
+        self.hasher
+            .hash(&self.padded, starts, ends, &mut out.hashes);
+        if text.is_ascii() {
+            return;
+        }
+        // ASCII words are normalized by their lower case; other words are normalized one by one.
+        let places = starts.iter().zip(ends);
+        for (hash, (&from, &to)) in out.hashes[first..].iter_mut().zip(places) {
+            let word = from as usize..to as usize;
+            if !self.padded[word.clone()].is_ascii() {
+                normal_word(&text[word], self.isa, &mut self.normal);
+                *hash = xxh3_64_with_seed(&self.normal, 0);
+            }
+        }
+    }
+
+    /// Appends the positions of the words of the text in `padded`, to which the padding is added.
+    fn place_padded(&mut self, out: &mut Parts) {
+        let before = out.starts.len();
         let len = pad(&mut self.padded);
         // SAFETY: an `Isa` is created only if the processor has it.
         unsafe {
@@ -137,30 +171,6 @@ impl PartCutter {
             );
         }
         out.counts.push((out.starts.len() - before) as u32);
-    }
-
-    /// Same as [`PartCutter::place_words`], with the hash of each word, normalized separately.
-    pub fn cut_words(&mut self, text: &str, out: &mut Parts) {
-        let before = out.starts.len();
-        self.place_words(text, out);
-        // ASCII words are converted to lower case; other words are normalized one by one.
-        self.lower.clear();
-        self.lower.extend_from_slice(text.as_bytes());
-        self.lower.make_ascii_lowercase();
-        let all_ascii = text.is_ascii();
-        let places = out.starts[before..].iter().zip(&out.ends[before..]);
-        out.hashes.extend(places.map(|(&from, &to)| {
-            let lower = &self.lower[from as usize..to as usize];
-            if all_ascii || lower.is_ascii() {
-                return xxh3_64_with_seed(lower, 0);
-            }
-            normal_word(
-                &text[from as usize..to as usize],
-                self.isa,
-                &mut self.normal,
-            );
-            xxh3_64_with_seed(&self.normal, 0)
-        }));
     }
 
     /// Whether a word, normalized separately, contains an ASCII digit.
@@ -181,8 +191,8 @@ impl PartCutter {
             return false;
         }
         normal_word(word, self.isa, &mut self.normal);
-        normal_word(other, self.isa, &mut self.lower);
-        self.normal == self.lower
+        normal_word(other, self.isa, &mut self.other_normal);
+        self.normal == self.other_normal
     }
 }
 

@@ -5,11 +5,14 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use super::tables::{self, WHITE_SPACE};
 
+/// Number of bytes that are checked together for the end of a line.
+const LINE_STEP: usize = 32;
+
 /// Calls `take` with every line of a text, in order, without its line end: LF, CR, CR LF, VT, FF, NEL, LS or PS.
 pub(crate) fn lines<'a>(text: &'a str, mut take: impl FnMut(&'a str)) {
     let mut rest = text;
     while !rest.is_empty() {
-        let end = rest.find(ends_line).unwrap_or(rest.len());
+        let end = end_of_line(rest.as_bytes());
         take(&rest[..end]);
         let ending = &rest[end..];
         let num_bytes = match ending.starts_with("\r\n") {
@@ -114,8 +117,28 @@ fn is_terminator(byte: &u8) -> bool {
     matches!(byte, b'.' | b'!' | b'?')
 }
 
-fn ends_line(c: char) -> bool {
-    matches!(c, '\n'..='\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
+/// Returns the position of the first line end of a text, or its length.
+fn end_of_line(text: &[u8]) -> usize {
+    // The first bytes of characters occur nowhere else in UTF-8.
+    let may_end = |&byte: &u8| matches!(byte, b'\n'..=b'\r' | 0xC2 | 0xE2);
+    let ends = |at: &usize| {
+        matches!(
+            text[*at..],
+            [b'\n'..=b'\r', ..] | [0xC2, 0x85, ..] | [0xE2, 0x80, 0xA8 | 0xA9, ..]
+        )
+    };
+    let (steps, rest) = text.as_chunks::<LINE_STEP>();
+    for (i, step) in steps.iter().enumerate() {
+        // Without an early exit, so that the compiler compares whole registers.
+        if step.iter().fold(false, |any, byte| any | may_end(byte)) {
+            let mut places = i * LINE_STEP..(i + 1) * LINE_STEP;
+            if let Some(end) = places.find(ends) {
+                return end;
+            }
+        }
+    }
+    let mut places = text.len() - rest.len()..text.len();
+    places.find(ends).unwrap_or(text.len())
 }
 
 /// Whether a line contains only whitespace.
@@ -145,6 +168,24 @@ mod tests {
         assert_eq!(of("\n\na\n"), ["", "", "a"]);
         assert_eq!(of(""), [""; 0]);
         assert_eq!(of("a\tb\u{1c}c"), ["a\tb\u{1c}c"]);
+    }
+
+    #[test]
+    fn lines_end_at_any_place_as_unicode_says() {
+        let ends_line = |c| matches!(c, '\n'..='\r' | '\u{85}' | '\u{2028}' | '\u{2029}');
+        for scalar in
+            "\t\n\u{b}\u{c}\r\u{e}\u{85}\u{84}\u{b5}\u{2027}\u{2028}\u{2029}\u{202a}\u{a0a8}"
+                .chars()
+        {
+            for before in 0..2 * LINE_STEP + 2 {
+                for filling in ["a", "\u{2019}", "\u{e9}"] {
+                    let line = filling.repeat(before);
+                    let text = format!("{line}{scalar}b");
+                    let expected: Vec<&str> = text.split(ends_line).collect();
+                    assert_eq!(all(|text, take| lines(text, take), &text), expected);
+                }
+            }
+        }
     }
 
     #[test]

@@ -104,17 +104,15 @@ fn sliding_minima(values: &mut [u64], width: usize, out: &mut Vec<u64>) {
     let num_windows = values.len() - width + 1;
     out.reserve(num_windows);
     let first = out.len();
-    // The minimum of the block's values up to the last one of each window.
-    let mut least = NONE;
-    for (last, &value) in values.iter().enumerate() {
-        least = if last % width == 0 {
-            value
-        } else {
-            least.min(value)
-        };
-        if last + 1 >= width {
-            out.push(least);
-        }
+    // The minimum of the block's values up to the last one of each window. The first window ends with its block.
+    let (start, rest) = values.split_at(width);
+    out.push(start.iter().copied().fold(NONE, u64::min));
+    for block in rest.chunks(width) {
+        let mut least = NONE;
+        out.extend(block.iter().map(|&value| {
+            least = least.min(value);
+            least
+        }));
     }
     for block in values.chunks_mut(width) {
         let mut least = NONE;

@@ -24,8 +24,9 @@ _BYTES_A_WORD = 6
 _BYTES_A_HASH = 8
 # Bytes of windows held in memory before some are written to disk.
 _WINDOW_BYTES = 256 << 20
-# Maximum stretches whose texts a thread reads again at once, and bytes of their lines.
-_STRETCHES_AT_ONCE, _BYTES_AT_ONCE = 1 << 14, 32 << 20
+# Maximum stretches whose texts a thread reads again at once, and bytes of their lines beyond the first stretch's.
+# The allocator keeps the memory of batches of this size for the next one.
+_STRETCHES_AT_ONCE, _BYTES_AT_ONCE = 1 << 14, 8 << 20
 # For longer texts, one stretch more at once per this many bytes.
 _BYTES_A_STRETCH = 64
 
@@ -65,7 +66,8 @@ def repeated_spans(
 
     Memory: the counts of hashes (about a tenth of the bytes of text, at most 1 GiB); windows that may repeat (16 bytes
     each, up to 256 MiB, then on disk with up to 32 bytes each); on each thread 64 bytes for each of a part of the
-    windows (about 262,144 words, or a 4096th of all), then texts of about 32 MB; and about 60 bytes per stretch.
+    windows (about 262,144 words, or a 4096th of all), then texts of about 8 MB, or of two documents if these are
+    longer; and about 60 bytes per stretch.
     """
     assert parts.min_tokens is not None
     num_words = parts.min_tokens
@@ -214,10 +216,10 @@ def _batches(num_bytes: NDArray[np.uint32], rows: NDArray[np.int64], kept_rows: 
             # Each document of the batch counts at its first occurrence.
             read = np.cumsum(np.where(before[part] < 2 * begin, sizes[part], 0))[1::2]
             most = np.maximum(_STRETCHES_AT_ONCE, read // _BYTES_A_STRETCH)
-            is_more = (read > _BYTES_AT_ONCE) | (np.arange(len(read)) >= most)
+            # However long the documents of the first stretch are, further stretches of the same ones follow.
+            is_more = (read - read[0] > _BYTES_AT_ONCE) | (np.arange(len(read)) >= most)
             if is_more.any():
-                # The documents of a single stretch may exceed the limit.
-                count = max(1, int(is_more.argmax()))
+                count = int(is_more.argmax())
             elif begin + num_seen >= len(rows):
                 count = len(rows) - begin
             num_seen *= 2

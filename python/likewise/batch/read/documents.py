@@ -165,6 +165,10 @@ class Documents:
             rarity=None,
         )
 
+    def free_sketches(self) -> None:
+        """Free the sketches and the disk space of their file, once nothing is compared anymore."""
+        object.__setattr__(self, "sketches", self.sketches[:0].copy())
+
     @property
     def is_empty(self) -> NDArray[np.bool_]:
         """Whether each normalized text is empty."""

@@ -3,9 +3,14 @@
 //! XXH3-64 with a seed, as computed by the xxhash-rust crate. Tokens are short, so the paths for up to 16 bytes are
 //! implemented here. They read whole words from a padded text and depend on branches as little as possible.
 
-use crate::isa::Isa;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod keys;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 
-use super::token_keys::{Keys, MAX_SHORT_BYTES};
+use self::keys::{Keys, MAX_SHORT_BYTES};
+use crate::isa::Isa;
 
 /// Hashes tokens for one seed.
 #[derive(Debug, Clone)]
@@ -81,15 +86,13 @@ impl TokenHasher {
         #[cfg(target_arch = "x86_64")]
         if matches!(self.isa, Isa::Avx512(_)) {
             // SAFETY: an `Isa` of this kind is created only if the processor has it.
-            unsafe { super::token_hash_avx512::hash(&self.keys, text, starts, ends, hashes) };
+            unsafe { avx512::hash(&self.keys, text, starts, ends, hashes) };
             return;
         }
         #[cfg(target_arch = "aarch64")]
         let (starts, ends) = match self.isa {
             // SAFETY: as above.
-            Isa::Neon(_) => unsafe {
-                super::token_hash_neon::hash(&self.keys, text, starts, ends, hashes)
-            },
+            Isa::Neon(_) => unsafe { neon::hash(&self.keys, text, starts, ends, hashes) },
             _ => (starts, ends),
         };
         hashes.extend(

@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::token_keys::{Keys, MAX_SHORT_BYTES, PRIME_MX1, PRIME_MX2, PRIME64_2, PRIME64_3};
+use super::keys::{Keys, MAX_SHORT_BYTES, PRIME_MX1, PRIME_MX2, PRIME64_2, PRIME64_3};
 
 /// Same as `TokenHasher::hash`.
 ///

@@ -2,7 +2,7 @@
 
 use std::arch::aarch64::*;
 
-use super::token_keys::{Keys, MAX_SHORT_BYTES, PRIME_MX2, PRIME64_2, PRIME64_3};
+use super::keys::{Keys, MAX_SHORT_BYTES, PRIME_MX2, PRIME64_2, PRIME64_3};
 use crate::halves::Four;
 
 /// Same as `TokenHasher::hash`, for whole groups of four; returns the remaining starts and ends.
