@@ -305,9 +305,9 @@ def log_alone(running: Servers, num: int, clients: int) -> dict[str, Any]:
         log = logs[position % clients]
         ids = [f"{position:08x}-{i:015d}" for i in range(BATCH)]
         payload = rule.add_sketches(_native.Texts.from_list(ids), *columns)
-        nonce = secrets.token_bytes(8)
-        log.ask("append", b"", b"", b"client%02d" % (position % clients), position, nonce, 0, BATCH, payload,
-                4096, 64 << 20, b"")  # fmt: skip
+        writer, bounds = b"client%02d" % (position % clients), (4096, 64 << 20)
+        given = secrets.token_bytes(8), 0, BATCH, payload, *bounds, 0, *log.known_end
+        _, nonce = log.ask("append", b"", b"", writer, position, *given).more
         # One byte a document says that it was added and is kept; the head of the verdict has a few more.
         log.ask("store", position, nonce, position * BATCH, bytes(BATCH + 3), BATCH, BATCH, 0, 0)
         log.ask("written", position, nonce, bytes(26 * PARTITIONS))
