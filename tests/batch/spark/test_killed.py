@@ -160,11 +160,10 @@ def test_workers_are_killed_until_spark_gives_up(spark, lines, tmp_path, monkeyp
     stages = tmp_path / "out" / ".unfinished" / "parts" / "engine.stages"
     java = spark.sparkContext._gateway.proc.pid
     killing = WorkersKilled(lambda: java, lambda: is_finished(stages, "documents"))
+    # Spark names the worker, or only the connection that it lost.
     with (
         killing,
-        pytest.raises(
-            EngineFailed, match=r"Spark failed: .*worker.*repeat the command to continue after the finished stages"
-        ),
+        pytest.raises(EngineFailed, match=r"Spark failed: .*repeat the command to continue after the finished stages"),
     ):
         likewise.dedup_files(lines, tmp_path / "out", RECIPE, engine=SparkEngine("local[2]"))
     assert killing.killed
