@@ -80,7 +80,13 @@ def test_a_user_with_the_keys_of_a_prefix_alone(start):
     assert "secret" not in str(caught.value)
 
 
-@pytest.mark.parametrize("url", ["nowhere", "http://localhost:1", 7, "redis://localhost/abc"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("nowhere", "http://localhost:1", 7, "redis://localhost/abc"),
+        *("redis://localhost/0?passwort=x", "redis://localhost?max_connections=3", "unix:///tmp/socket?passwort=x"),
+    ],
+)
 def test_urls(url):
     with pytest.raises(InvalidParameter, match="url"):
         RedisIndex(url, RECIPE)

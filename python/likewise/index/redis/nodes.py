@@ -154,6 +154,12 @@ class Nodes:
         self._has_replied = False
         self.num_repeated = 0
         self._policy_until = 0.0
+        try:
+            # Not connected yet.
+            self._give(self._first, self._take(self._first))
+        except (TypeError, ValueError, refusals.RedisError):
+            # The text of the error may contain a value of the URL.
+            raise InvalidParameter("url", "has an option after ? that a connection does not take") from None
 
     def check_process(self) -> None:
         """Raise ForkedError in a process that was forked after the connections were opened."""
