@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -78,6 +79,17 @@ def test_a_user_with_the_keys_of_a_prefix_alone(start):
     with pytest.raises(StoreError, match="denies access to this user") as caught:
         RedisIndex(url, RECIPE, prefix="others")
     assert "secret" not in str(caught.value)
+
+
+def test_a_user_that_cannot_load_scripts_is_told_at_once(start):
+    server = start()
+    RedisIndex(server.url, RECIPE).close()
+    server.client.script_flush()
+    server.client.execute_command("ACL", "SETUSER", "crawler", "on", ">secret", "~*", "+@all", "-script")
+    began = time.monotonic()
+    with pytest.raises(StoreError, match="denies access to this user"):
+        RedisIndex(server.url.replace("unix://", "unix://crawler:secret@"), failover_s=20.0).add("a", "one fine day")
+    assert time.monotonic() - began < 10.0
 
 
 @pytest.mark.parametrize(

@@ -374,7 +374,7 @@ class Nodes:
                 is_moved = isinstance(problem, refusals.MovedError)
                 continue
             is_moved = False
-            if time.monotonic() > end or isinstance(problem, refusals.AuthenticationError):
+            if time.monotonic() > end or isinstance(problem, refusals.AuthenticationError | refusals.NoPermissionError):
                 raise self._error(problem) from problem
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_S)
