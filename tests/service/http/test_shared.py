@@ -219,7 +219,7 @@ def test_a_loss_stays_until_a_request_was_told_in_time(app):
 def test_a_request_was_told_only_what_its_answer_said():
     from likewise.service.collections.shared import SharedIndex
 
-    losses = [LostWrites("x", [name], [], second, name == "c") for second, name in ((9, "a"), (5, "b"), (7, "c"))]
+    losses = [LostWrites("x", [name], [name], second, name == "c") for second, name in ((9, "a"), (5, "b"), (7, "c"))]
 
     class Losing:
         """An index of which each call loses a document."""
@@ -238,6 +238,7 @@ def test_a_request_was_told_only_what_its_answer_said():
     with pytest.raises(LostWrites) as second:
         shared._write(shared.index.get, "x")
     assert (second.value.doc_ids, second.value.since_s, second.value.is_complete) == (["a", "b", "c"], 5, False)
+    assert second.value.removed_ids == ["a", "b", "c"]
     shared.told(second.value)
     assert shared._write(shared.index.get, "x") is None
 
