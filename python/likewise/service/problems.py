@@ -185,7 +185,7 @@ def without_place(text: str, directory: Path) -> str:
 
 def without_address(text: str) -> str:
     """Return a message about servers without their addresses, and without what their client library adds."""
-    text = re.sub(r"\b(the server) at \S+(?: database \d+)?", r"\1", text)
+    text = re.sub(r"\b(the server|the index) (?:at \S+(?: database \d+)?|on \S+ database \d+)", r"\1", text)
     return re.sub(r"(cannot be reached|denies access to this user|rejected the request): .*", r"\1", text, flags=re.S)
 
 

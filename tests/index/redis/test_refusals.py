@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -80,7 +81,24 @@ def test_a_user_with_the_keys_of_a_prefix_alone(start):
     assert "secret" not in str(caught.value)
 
 
-@pytest.mark.parametrize("url", ["nowhere", "http://localhost:1", 7, "redis://localhost/abc"])
+def test_a_user_that_cannot_load_scripts_is_told_at_once(start):
+    server = start()
+    RedisIndex(server.url, RECIPE).close()
+    server.client.script_flush()
+    server.client.execute_command("ACL", "SETUSER", "crawler", "on", ">secret", "~*", "+@all", "-script")
+    began = time.monotonic()
+    with pytest.raises(StoreError, match="denies access to this user"):
+        RedisIndex(server.url.replace("unix://", "unix://crawler:secret@"), failover_s=20.0).add("a", "one fine day")
+    assert time.monotonic() - began < 10.0
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("nowhere", "http://localhost:1", 7, "redis://localhost/abc"),
+        *("redis://localhost/0?passwort=x", "redis://localhost?max_connections=3", "unix:///tmp/socket?passwort=x"),
+    ],
+)
 def test_urls(url):
     with pytest.raises(InvalidParameter, match="url"):
         RedisIndex(url, RECIPE)

@@ -16,7 +16,7 @@ from likewise.index.redis.nodes import Nodes
 from likewise.index.redis.partition import tag_of
 from likewise.recipe.recipe import Recipe
 
-FORMAT = 1
+FORMAT = 2
 # Version of the decision. Clients that decide differently must not share an index.
 RULE = 1
 REPLICATED = "replicated"

@@ -154,6 +154,12 @@ class Nodes:
         self._has_replied = False
         self.num_repeated = 0
         self._policy_until = 0.0
+        try:
+            # Not connected yet.
+            self._give(self._first, self._take(self._first))
+        except (TypeError, ValueError, refusals.RedisError):
+            # The text of the error may contain a value of the URL.
+            raise InvalidParameter("url", "has an option after ? that a connection does not take") from None
 
     def check_process(self) -> None:
         """Raise ForkedError in a process that was forked after the connections were opened."""
@@ -368,7 +374,7 @@ class Nodes:
                 is_moved = isinstance(problem, refusals.MovedError)
                 continue
             is_moved = False
-            if time.monotonic() > end or isinstance(problem, refusals.AuthenticationError):
+            if time.monotonic() > end or isinstance(problem, refusals.AuthenticationError | refusals.NoPermissionError):
                 raise self._error(problem) from problem
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_S)

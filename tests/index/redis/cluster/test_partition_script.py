@@ -367,3 +367,15 @@ def test_an_entry_without_bytes_is_an_error(running):
     assert both.run("write", 0, b"ab000001", 0, 0, b"", b"", b"", b"", b"", changes)[0] == b"ok"
     with pytest.raises(Exception, match="too short"):
         both.run("fold", both.run("verify")[1], 1, NOTHING, listed((0, b"ab000001")))
+
+
+def test_the_journal_keeps_nothing_of_what_is_final_or_purged(running):
+    both = Both(running.client)
+    empty = (b"", b"", b"", b"", b"", b"")
+    # The tag of the second is equal to bytes of the position of the first.
+    for at, nonce in enumerate((b"ab000001", bytes(2) + b"000001", b"ef000001")):
+        assert both.run("write", at, nonce, 0, 1, *empty)[0] == b"ok"
+    assert both.run("fold", both.run("verify")[1], 1, NOTHING, listed((0, b"ab000001")))[0] == b"ok"
+    assert both.run("purge", 2, b"ef000001", 1, b"")[0] == b"ok"
+    left = [keys for key in running.client.scan_iter(both.prefix + "*journal") for keys in running.client.hkeys(key)]
+    assert sorted(left) == [b"", b"1" + bytes(2) + b"000001"]
