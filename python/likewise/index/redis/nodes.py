@@ -356,7 +356,7 @@ class Nodes:
         left = list(range(len(requests)))
         end = time.monotonic() + self._patience_s
         pause = _FIRST_PAUSE_S
-        is_moved = False
+        is_at_once = False
         while True:
             problem = self._round(requests, replies, left)
             if problem is None:
@@ -369,11 +369,11 @@ class Nodes:
                     for request in requests
                 ]
                 continue
-            if isinstance(problem, refusals.NoScriptError | refusals.MovedError) and not is_moved:
-                # A node of the old map would only name the same node again.
-                is_moved = isinstance(problem, refusals.MovedError)
+            if isinstance(problem, refusals.NoScriptError | refusals.MovedError) and not is_at_once:
+                # Not twice in a row: a node with an old map, or one that keeps no scripts, would reply the same again.
+                is_at_once = True
                 continue
-            is_moved = False
+            is_at_once = False
             if time.monotonic() > end or isinstance(problem, refusals.AuthenticationError | refusals.NoPermissionError):
                 raise self._error(problem) from problem
             time.sleep(pause)

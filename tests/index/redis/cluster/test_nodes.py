@@ -220,3 +220,11 @@ def test_a_node_that_fails_is_not_asked_for_the_slots_again(two_maps, error):
 def test_a_moved_slot_is_asked_for_where_the_error_says(two_maps):
     two_maps._hear([PLAIN], [None], OLD, Fails(exceptions.MovedError("7 other:3")), [0], waits=False)
     assert two_maps._slots[6:9] == [OLD, OTHER, OLD]
+
+
+def test_requests_to_a_server_that_keeps_no_scripts_end():
+    nodes = Nodes("redis://old:1", patience_s=0.1)
+    nodes._find_slots = lambda: None
+    nodes._round = lambda *_: exceptions.NoScriptError("NOSCRIPT")
+    with pytest.raises(StoreError, match="NOSCRIPT"):
+        nodes.call([PLAIN])
