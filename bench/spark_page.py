@@ -35,6 +35,9 @@ RECIPES = {
     "exact": likewise.Recipe.exact(),
 }
 
+# spark.sql.shuffle.partitions of bench/spark_hamming.py, which the planner takes for the number of cores.
+PARTITIONS = 8
+
 
 def of(name: str) -> dict[str, Any]:
     """Return the results of a script, or an empty dict if it was not run."""
@@ -114,7 +117,8 @@ def search() -> str:
         if task == "join":
             planned = int(size) * (best_keys(entry["queries"], int(bits), int(within)).query_ns + ROW_NS) / 1e9
         else:
-            planned = plan_pairs(int(size), int(bits), int(within), 10**9, plan=entry["plan"]["name"]).core_s
+            how = entry["plan"]["name"]
+            planned = plan_pairs(int(size), int(bits), int(within), 10**9, plan=how, num_cores=PARTITIONS).core_s
         lines.append(
             f"| {what} | {within} of {bits} | {entry['num_pairs']:,} | {entry['core_s']:.0f} "
             f"| {int(size) / entry['core_s'] / 1e6:.2f} M | {planned:.0f} | {entry['core_s'] / planned:.2f} "

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 DuplicateIds = Literal["fail", "allow"]
 DUPLICATE_IDS: tuple[DuplicateIds, ...] = get_args(DuplicateIds)
 OnError = Literal["fail", "skip", "keep"]
+# Rows have 32 bits, and the highest two numbers are reserved.
+MOST_DOCUMENTS = 2**32 - 2
 
 
 @dataclass(frozen=True)
@@ -158,6 +160,13 @@ def open_documents(
         held=held,
     )
     try:
+        # First, since the steps after it count rows with 32 bits.
+        if len(documents) > MOST_DOCUMENTS:
+            raise InvalidParameter(
+                "inputs",
+                f"{len(documents):,} documents given; the limit of a local run is {MOST_DOCUMENTS:,}; use "
+                "--engine spark, or split the inputs",
+            )
         if bounded is not None:
             documents = replace(documents, room=bounded.settle(len(documents), recipe))
         ranked_by = () if references is None else references.ranked_by
@@ -166,12 +175,6 @@ def open_documents(
             with context.timing.wall("ordering"):
                 own = documents.without_references() if documents.num_references else documents
                 own.check_ids()
-        if len(documents) >= 2**32 - 1:
-            raise InvalidParameter(
-                "inputs",
-                f"{len(documents):,} documents given; the limit of a local run is {2**32 - 2:,}; use --engine spark, "
-                "or split the inputs",
-            )
         yield documents
     finally:
         if parts is not None:

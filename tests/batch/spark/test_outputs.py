@@ -132,6 +132,43 @@ def test_spark_writes_to_a_url(spark, inputs, tmp_path, monkeypatch):
         likewise.dedup_files(inputs, url, RECIPE, run=run, engine=engine)
 
 
+def test_a_run_at_a_url_that_is_replaced_leaves_nothing(spark, tmp_path, monkeypatch):
+    from likewise.batch import files
+    from likewise.batch.spark.files import engine as engines
+    from likewise.spark import SparkEngine
+
+    monkeypatch.setattr(files, "is_remote", lambda name: str(name).startswith("file:"))
+    monkeypatch.setattr(SparkEngine, "is_on_this_machine", False)
+    source, out = tmp_path / "a.jsonl", tmp_path / "out"
+
+    def rerun(number, **options):
+        engine = SparkEngine("local[2]", checkpoint_dir=str(tmp_path / f"stages{number}"))
+        likewise.dedup_files(source, out.as_uri(), RECIPE, engine=engine, **options)
+
+    def lines(name):
+        return "".join(path.read_text() for path in out.glob(f"{name}/**/part-*"))
+
+    row = '{"id": "a", "text": "a few words about a library"}\n'
+    source.write_text(row + "no JSON\n")
+    rerun(1, run=FileRun(on_error="keep"))
+    assert lines("kept").startswith(row)
+    assert lines("errors.jsonl")
+    source.write_text(row.replace("few", "lot"))
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(engines, "evidence", killed)
+        with pytest.raises(KeyboardInterrupt):
+            rerun(2, write="evidence", overwrite=True)
+    # The old summary no longer describes what is there.
+    assert lines("summary.json") == ""
+    rerun(2, write="evidence", overwrite=True)
+    assert (lines("kept"), lines("errors.jsonl")) == ("", "")
+    assert '"num_documents": 1' in lines("summary.json")
+
+
 @pytest.mark.slow
 def test_an_id_that_comes_twice_is_refused_as_in_a_local_run(spark, tmp_path):
     from likewise.spark import SparkEngine

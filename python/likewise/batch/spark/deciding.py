@@ -145,7 +145,8 @@ def _round(pairs: DataFrame) -> DataFrame:
 
     Notes
     -----
-    Shuffles the pairs three times and their removed documents twice: at most 64 bytes for each pair.
+    Shuffles the pairs three times, the waiting documents once and the removed ones twice: at most 72 bytes for each
+    pair.
     """
     waiting = pairs.select(F.col("later").alias("earlier"), F.lit(True).alias("waits")).distinct()  # noqa: FBT003
     told = pairs.join(waiting, "earlier", "left").select("later", "earlier", F.col("waits").isNull().alias("is_kept"))

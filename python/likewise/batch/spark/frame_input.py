@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, ByteType, IntegerType, LongType, MapType, ShortType, StringType
 
+from likewise.batch.spark.rows.names import column_named
 from likewise.batch.spark.rows.numbering import in_parts, starts_of
 from likewise.checks import counted
 from likewise.errors import InvalidInput, InvalidParameter
@@ -135,7 +136,7 @@ class FrameInput:
 def _column(frame: DataFrame, parameter: str, name: str, types: tuple[type, ...] = ()) -> Column:
     """Return a column by its dotted name."""
     # A name with a dot means a nested field only if no column has this name.
-    column = F.col(f"`{name}`") if name in frame.columns else F.col(name)
+    column = column_named(frame, parameter, name) if name in frame.columns else F.col(name)
     if name not in frame.columns and name.partition(".")[0] not in frame.columns:
         raise InvalidParameter(parameter, f"no column {name!r}; found: {', '.join(frame.columns)}")
     kind = frame.select(column).schema[0].dataType

@@ -68,7 +68,7 @@ def check_recipe(recipe: Recipe) -> None:
     """Raise InvalidParameter if a recipe is not supported on Spark."""
     if isinstance(recipe.sketch, Shingles | Bloom):
         raise InvalidParameter(
-            "method", f"{recipe.method} requires all documents on one machine; use minhash or simhash"
+            "method", f"{recipe.method} requires all documents on one machine; use minhash, simhash or exact"
         )
     if recipe.takes_tokens:
         raise InvalidParameter("tokens", "custom tokens require the local engine")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import json
+import os
 import re
 import shutil
 import tempfile
@@ -31,6 +32,9 @@ _REFUSAL = re.compile(r"^likewise\.errors\.\w+: (.+)$", re.MULTILINE)
 # Causes of an error in Java's text, the innermost last; and the error of a task in the error of its job.
 _CAUSE = re.compile(r"^Caused by: ([\w.$]+: .+)$", re.MULTILINE)
 _OF_TASK = re.compile(r": ([\w.$]+(?:Exception|Error): .+)$", re.MULTILINE)
+
+# An error of a file system, in the same text.
+_FILE_ERROR = re.compile(r"(?:java\.io|java\.nio\.file|org\.apache\.hadoop)\.[\w.$]*Exception: ")
 
 
 @contextmanager
@@ -121,7 +125,7 @@ class Stages:
 
     def __init__(self, spark: SparkSession, directory: str) -> None:
         self.spark = spark
-        self.directory = directory.rstrip("/")
+        self.directory = os.fspath(directory).rstrip("/")
         self.num_made = 0
 
     def check_identity(self, identity: Mapping[str, Any]) -> None:
@@ -131,10 +135,20 @@ class Stages:
         ------
         RecipeMismatch
             If it contains stages of another run. The error names the fields that differ.
+        InvalidParameter
+            If Spark cannot write to it.
         """
         found = self.facts(_IDENTITY)
         if found is None:
-            self.mark(_IDENTITY, identity)
+            try:
+                self.mark(_IDENTITY, identity)
+            except Exception as error:
+                # Errors of Py4J or gRPC, as in :func:`spark_failures`. Other causes, such as a killed Java, remain.
+                if not _FILE_ERROR.search(str(error)):
+                    raise
+                raise InvalidParameter(
+                    "checkpoint_dir", f"Spark cannot write to {self.directory}: {_reason(str(error))}"
+                ) from error
             return
         ours = json.loads(json.dumps(identity))
         names = [name for name in sorted({*found, *ours}) if found.get(name) != ours.get(name)]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from likewise.checks import parse_size
+from likewise.checks import counted, parse_size
 from likewise.cli.options.recipe import recipe_line, take_recipe
 from likewise.cli.options.terminal import has_color
 
@@ -54,11 +54,10 @@ def _draw(plan: "RunPlan", recipe: str) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    documents, cores = counted(plan.num_documents, "document"), counted(plan.workers, "core")
     console = Console(file=sys.stdout, highlight=False, no_color=not has_color(sys.stdout), width=100)
     console.print(recipe)
-    console.print(
-        f"{plan.num_documents:,} documents of {plan.document_bytes:,.0f} bytes on {plan.workers:,} cores of Spark\n"
-    )
+    console.print(f"{documents} of {plan.document_bytes:,.0f} bytes on {cores} of Spark\n")
     table = Table(box=None, pad_edge=False)
     for name in ("stage", "shuffled", "written", "core-seconds", "memory of a worker"):
         table.add_column(name, justify="left" if name == "stage" else "right")
@@ -68,7 +67,7 @@ def _draw(plan: "RunPlan", recipe: str) -> None:
     totals = [sum(stage.shuffle_bytes for stage in plan.stages), sum(stage.stored_bytes for stage in plan.stages)]
     table.add_row("all", *map(_gigabytes, totals), f"{plan.core_s:,.0f}", "", style="bold")
     console.print(table)
-    console.print(f"\n{plan.core_s / 3600:,.1f} core-hours, about {plan.hours:,.1f} hours on {plan.workers:,} cores")
+    console.print(f"\n{plan.core_s / 3600:,.1f} core-hours, about {plan.hours:,.1f} hours on {cores}")
     if plan.serial_s > 0:
         console.print(f"one worker decides the slabs alone for {plan.serial_s:,.0f} s of them")
     if plan.warning is not None:

@@ -191,10 +191,11 @@ class SparkEngine:
                 )
         with self._stages(context, self._checkpoint_dir) as stages:
             outputs = Stages(stages.spark, url)
-            if not overwrite and outputs.has_lines(SUMMARY):
+            replaces = outputs.has_lines(SUMMARY)
+            if replaces and not overwrite:
                 raise InvalidInput(f"{url} contains a finished run; replace it with --overwrite, or choose another URL")
             run = self._run(_FileRun, stages, sources, recipe, context)
-            summary = summarize(run.stored(url, writes_kept=writes_kept))
+            summary = summarize(run.stored(outputs, writes_kept=writes_kept, replaces=replaces))
             outputs.write_lines(SUMMARY, [json.dumps(summary, indent=2, ensure_ascii=False)])
             return summary
 
@@ -297,11 +298,17 @@ class _FileRun(Run):
 
         return EngineRun(counts, self._input_counts(self._stage("writing", "writing", write)), num_written)
 
-    def stored(self, url: str, *, writes_kept: bool) -> EngineRun:
-        """Decide, let Spark write below a URL, and return counts."""
+    def stored(self, outputs: Stages, *, writes_kept: bool, replaces: bool) -> EngineRun:
+        """Decide, let Spark write outputs, and return counts. With `replaces`, nothing of an earlier run remains."""
         removed, counts = self._removed()
+        url = outputs.directory
 
         def write() -> dict[int, int]:
+            if replaces:
+                # First the summary: without it, a run that is killed here is not taken for a finished one. Spark cannot
+                # delete what this run does not write, so it becomes empty.
+                for name in (SUMMARY, *(() if counts.num_bad_rows else (ERRORS,)), *(() if writes_kept else (KEPT,))):
+                    outputs.write_lines(name, [])
             if counts.num_bad_rows:
                 told = F.struct("file", (F.col("line") + 1).alias("row"), "reason")
                 bad = self._frame.where(F.col("kind") == BAD).join(F.broadcast(self._names()), "part")

@@ -20,7 +20,8 @@ from pyspark.sql.types import (
 )
 
 from likewise.batch.spark.rows.arrow_columns import numbers_of
-from likewise.checks import check_integer
+from likewise.batch.spark.rows.names import column_named
+from likewise.checks import check_integer, counted
 from likewise.errors import InvalidInput, InvalidParameter
 
 _INTEGERS = (ByteType, ShortType, IntegerType, LongType)
@@ -68,20 +69,21 @@ def take_side(name: str, frame: Any, bits: int, fingerprint_field: str, id_field
     InvalidInput
         If `frame` is not a Spark DataFrame.
     InvalidParameter
-        If a column is missing, or its type is not supported.
+        If a column is missing, occurs more than once, or its type is not supported.
     """
     if not hasattr(frame, "sparkSession"):
         raise InvalidInput(
             f"{name}: {type(frame).__name__} given; expected a Spark DataFrame. For arrays and files use "
             "likewise.hamming_join and likewise.hamming_pairs"
         )
-    kinds = {}
+    kinds, columns = {}, {}
     for parameter, field in (("fingerprint_field", fingerprint_field), ("id_field", id_field)):
         if field not in frame.columns:
             raise InvalidParameter(parameter, f"{name} has no column {field!r}; found: {', '.join(frame.columns)}")
+        columns[parameter] = column_named(frame, parameter, field)
         kinds[parameter] = frame.schema[field].dataType
     _check_kind(fingerprint_field, kinds["fingerprint_field"], bits)
-    doc_id = F.col(f"`{id_field}`")
+    doc_id = columns["id_field"]
     if isinstance(kinds["id_field"], _INTEGERS):
         doc_id, id_type = doc_id.cast("bigint"), "bigint"
     elif isinstance(kinds["id_field"], StringType):
@@ -90,7 +92,7 @@ def take_side(name: str, frame: Any, bits: int, fingerprint_field: str, id_field
         raise InvalidParameter(
             "id_field", f"column {id_field!r} is of type {kinds['id_field'].simpleString()}; use strings or integers"
         )
-    chosen = frame.select(doc_id.alias("doc_id"), F.col(f"`{fingerprint_field}`").alias("fingerprint"))
+    chosen = frame.select(doc_id.alias("doc_id"), columns["fingerprint_field"].alias("fingerprint"))
     return Side(chosen, id_type)
 
 
@@ -126,7 +128,9 @@ def words_of(column: Any, bits: int) -> NDArray[np.uint64]:  # noqa: ANN401 - Py
 
     num_words, kind = -(-bits // 64), column.type
     if column.null_count:
-        raise InvalidInput(f"{column.null_count} fingerprints are null; filter these rows out")
+        raise InvalidInput(
+            f"{counted(column.null_count, 'fingerprint is', 'fingerprints are')} null; filter these rows out"
+        )
     if pa.types.is_integer(kind):
         words = numbers_of(column).view(np.uint64).reshape(-1, 1)
     elif pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
@@ -138,7 +142,8 @@ def words_of(column: Any, bits: int) -> NDArray[np.uint64]:  # noqa: ANN401 - Py
             raise InvalidInput(f"a fingerprint has {other} words; {bits} bits take {num_words}. Give its bits")
         values = column.flatten()
         if values.null_count:
-            raise InvalidInput(f"{values.null_count} words of fingerprints are null; filter these rows out")
+            are = counted(values.null_count, "word of fingerprints is", "words of fingerprints are")
+            raise InvalidInput(f"{are} null; filter these rows out")
         words = numbers_of(values).view(np.uint64).reshape(-1, num_words)
     if bits % 64 and (words[:, -1] >> np.uint64(bits % 64)).any():
         raise InvalidInput(f"a fingerprint has a bit beyond the {bits} of its width. Give its bits")
@@ -173,8 +178,7 @@ def rows_at_once(batches: Iterator[Any], bits: int, most: int) -> Iterator[tuple
     num_held = 0
     for batch in batches:
         doc_id = batch.column("doc_id")
-        if doc_id.null_count:
-            raise InvalidInput(f"{doc_id.null_count} ids are null; filter these rows out, or give them ids")
+        check_ids(doc_id.null_count)
         ids.append(doc_id)
         words.append(words_of(batch.column("fingerprint"), bits))
         num_held += len(doc_id)
@@ -183,6 +187,12 @@ def rows_at_once(batches: Iterator[Any], bits: int, most: int) -> Iterator[tuple
             ids, words, num_held = [], [], 0
     if num_held:
         yield pa.concat_arrays(ids), np.concatenate(words)
+
+
+def check_ids(num_null: int) -> None:
+    """Raise InvalidInput if ids are null."""
+    if num_null:
+        raise InvalidInput(f"{counted(num_null, 'id is', 'ids are')} null; filter these rows out, or give them ids")
 
 
 def content_of(frame: DataFrame) -> list[str]:

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from likewise.batch.budget.cluster_costs import LEAST_PIECE, TASKS_A_CORE
 from likewise.batch.budget.cluster_plans import HammingPairsPlan, plan_pairs
 from likewise.batch.budget.timing import Timing
-from likewise.batch.spark.hamming.columns import Side, check_width, content_of, take_side
+from likewise.batch.spark.hamming.columns import Side, check_ids, check_width, content_of, take_side
 from likewise.batch.spark.hamming.groups import STORED, Groups, read_groups, store_groups
 from likewise.batch.spark.hamming.splitting import Cells, cells_of, pairs_in_cells
 from likewise.batch.spark.hamming.tables import HELD, hits, lay_out
@@ -101,7 +101,8 @@ def hamming_pairs(
     Parameters
     ----------
     frame : DataFrame
-        One row per fingerprint. It is read three times: to be counted, compared with the checkpoints, and stored.
+        One row per fingerprint. It is read twice: to be counted and compared with the checkpoints, and to be stored.
+        With slabs, one task stores each slab, so fingerprints that are costly to compute are better read from files.
     within, bits, fingerprint_field, id_field
         As for :func:`hamming_join`.
     plan : {"slabs", "splitting"}, optional
@@ -299,11 +300,17 @@ def members_of_slabs(batches: Iterator[Any], *, directory: str, names: Sequence[
                 yield pa.RecordBatch.from_pydict(columns)
 
 
+def _checked_ids(rows: DataFrame) -> dict[str, Any]:
+    """Return no facts, or raise InvalidInput if an id is null. Cells get no ids, so their workers cannot check them."""
+    check_ids(rows.where("doc_id is null").count())
+    return {}
+
+
 def _by_splitting(
     stages: Stages, side: Side, plan: HammingPairsPlan, max_pairs: int
 ) -> tuple[DataFrame, DataFrame, int]:
     # Row numbers must be the same each time they are read.
-    rows, _ = stages.frame("rows", lambda: side.frame.withColumn("row", F.monotonically_increasing_id()))
+    rows, _ = stages.frame("rows", lambda: side.frame.withColumn("row", F.monotonically_increasing_id()), _checked_ids)
     cells = Cells(plan.bits, plan.within, plan.prefix_bits)
     split = partial(cells_of, cells=cells)
     work = partial(pairs_in_cells, cells=cells, max_pairs=max_pairs)
