@@ -572,9 +572,30 @@ mod tests {
         let (few, many, most) = (cost(1_000_000), cost(20_000_000), cost(1_000_000_000));
         // Four blocks of 16 bits read 61,000 entries a document at 1e9.
         assert_eq!((few.num_tables, few.num_probes), (4, 4));
+        // Seven blocks of 9 bits in groups of 3, 2 and 2, with one error allowed in the first.
+        assert_eq!((many.num_tables, many.num_probes), (5, 5));
         assert!((few.candidates - 61.0).abs() < 1.0, "{few:?}");
         assert!(many.candidates < 400.0 && many.bytes < 80.0, "{many:?}");
         assert!(most.candidates < 1000.0, "{most:?}");
+    }
+
+    #[test]
+    fn all_groups_of_blocks_find_every_pair() {
+        let mut num_plans = 0;
+        for (bits, within) in [(32, 2), (64, 3), (64, 4), (96, 5)] {
+            for num_groups in 1..=within + 1 {
+                for chosen in 1..5 {
+                    let Some(keys) = keys_of(bits, num_groups, chosen, within, 20) else {
+                        continue;
+                    };
+                    // Proves that no pattern of so many errors escapes.
+                    let plan = SearchPlan::new(bits, within, keys);
+                    assert!(plan.is_ok(), "{bits} {within} {num_groups} {chosen}");
+                    num_plans += 1;
+                }
+            }
+        }
+        assert!(num_plans > 40, "{num_plans}");
     }
 
     #[test]
