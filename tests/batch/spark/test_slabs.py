@@ -6,6 +6,7 @@ import pytest
 
 import likewise
 from likewise import Recipe
+from likewise.errors import InvalidInput
 from tests.batch.spark.test_spark import check_same
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.filterwarnings("ignore")]
@@ -137,7 +138,7 @@ def test_a_round_at_a_time_is_the_oracle(tmp_path, seed):
 @pytest.mark.usefixtures("pyspark_installed")
 def test_a_dense_group_is_not_listed(tmp_path):
     """In a thousand documents that are all near each other, each is compared only with the kept one."""
-    from likewise.batch.spark.hamming.deciding import joined_pairs, search_kept
+    from likewise.batch.spark.hamming.deciding import joined_pairs, pairs_of_run, search_kept
     from likewise.batch.spark.hamming.run_slabs import RunSlab
 
     recipe = Recipe.simhash(bits=64, within=4, short_threshold=0.5).resolve()
@@ -155,6 +156,13 @@ def test_a_dense_group_is_not_listed(tmp_path):
         )
     )
     assert sum(batch.num_rows for batch in found) == 1001
+    # Where all pairs are listed, too many are an error.
+    cut = [numbers.slice(0, 1), numbers.slice(1)]
+    options = {"directory": str(tmp_path), "names": [name], "tasks": tasks, "recipe": recipe}
+    listed = sum(batch.num_rows for batch in pairs_of_run(iter(cut), **options, max_pairs=500_000))
+    assert listed == 1000 * 999 // 2
+    with pytest.raises(InvalidInput, match="one task lists more than 300,000 pairs"):
+        list(pairs_of_run(iter(cut), **options, max_pairs=300_000))
 
 
 def test_the_plan_of_a_run():

@@ -159,7 +159,7 @@ def _slabs(num: int, bits: int, within: int, slab_rows: int, num_cores: int) -> 
         shuffle_bytes=0.0,
         core_s=PAIRS_JOBS_S + (streamed * keys.query_ns + num * (ROW_NS + STORING_NS) + built * BUILDING_NS) / 1e9,
         worker_bytes=float(rows * keys.table_bytes),
-        num_rounds=2,
+        num_rounds=3,
     )
 
 

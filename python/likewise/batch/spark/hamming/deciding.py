@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from likewise import _native
 from likewise.batch.budget.cluster_plans import plan_rounds
 from likewise.batch.spark import near
-from likewise.batch.spark.hamming.pairing import numbered_tasks, parallelism, slab_tasks
+from likewise.batch.spark.hamming.pairing import MOST_PAIRS, numbered_tasks, parallelism, slab_tasks
 from likewise.batch.spark.hamming.run_slabs import (
     STORED,
     RunSlab,
@@ -32,6 +32,7 @@ from likewise.batch.spark.hamming.run_slabs import (
 from likewise.batch.spark.hamming.tables import hits, lay_out
 from likewise.batch.spark.rows.arrow_columns import bytes_of, numbers_of
 from likewise.batch.spark.stages import Stages
+from likewise.errors import InvalidInput
 from likewise.io.tables.columns import number_column
 from likewise.progress import Planned, Progress, Warned, no_progress
 from likewise.recipe.methods import SimHash
@@ -42,6 +43,8 @@ _RANK_BITS = 54
 _NONE = np.iinfo(np.int64).max
 # Verdicts in one Arrow batch.
 _ROWS_AT_ONCE = 1 << 18
+# Maximum number of listed pairs per document of a large run.
+_MOST_A_DOCUMENT = 100
 _FOUND = "place long, match long"
 _VERDICTS = "rank long, kept_rank long, distance int, name string, num_kept long, num_measured long"
 # Columns of both documents of a pair.
@@ -167,13 +170,19 @@ class SlabSearch:
         -------
         DataFrame
             Columns later, earlier (ranks), distance, similarity; the last two are null with `joins`.
+
+        Raises
+        ------
+        InvalidInput
+            When its rows are computed, if one task lists more than 1e9 pairs, or 100 per document if that is more.
         """
         assert self._slabs is not None
         spark = self._stages.spark
         tasks = slab_tasks([num for _, num in self._slabs], parallelism(spark))
         names = [name for name, _ in self._slabs]
+        most = max(MOST_PAIRS, _MOST_A_DOCUMENT * self._num_positions)
         work = partial(
-            joined_pairs if joins else pairs_of_run,
+            joined_pairs if joins else partial(pairs_of_run, max_pairs=most),
             directory=self._stages.directory,
             names=names,
             tasks=tasks,
@@ -312,12 +321,21 @@ def pairs_of_run(
     names: Sequence[str],
     tasks: Sequence[tuple[int, int, int, int]],
     recipe: Recipe,
+    max_pairs: int,
 ) -> Iterator[Any]:
-    """Yield the matching pairs of numbered tasks. Runs on a worker."""
+    """Yield the matching pairs of numbered tasks, of which each has at most `max_pairs`. Runs on a worker."""
     method = recipe.method_as(SimHash)
     for batch in batches:
         for number in batch.column("id").to_pylist():
+            num_pairs = 0
             for slab, streamed, found, rows, distances in _matches(directory, names, tasks[number], recipe):
+                num_pairs += len(rows)
+                if num_pairs > max_pairs:
+                    raise InvalidInput(
+                        f"one task lists more than {max_pairs:,} pairs of documents whose fingerprints are near each "
+                        "other. Remove groups of similar documents by a distance first (within in place of threshold), "
+                        "which lists no pairs, or use MinHash"
+                    )
                 similarity = np.asarray(method.similarity(distances), np.float64)
                 yield _edges(streamed.ranks[rows], slab.ranks[found], distances, similarity)
 

@@ -1,8 +1,8 @@
 """All pairs among the fingerprints of one DataFrame: slab by slab, or by splitting into blocks of bits.
 
-With slabs, tasks write files of fingerprints, and further tasks search parts of one file in the tables of another:
-nothing is shuffled. With splitting, each fingerprint is sent to one cell for each of ``within + 1`` blocks of bits,
-which is less work on very many fingerprints.
+The rows are stored first. With slabs, tasks write files of fingerprints, and further tasks search parts of one file in
+the tables of another: nothing is shuffled. With splitting, each fingerprint is sent to one cell for each of
+``within + 1`` blocks of bits, which is less work on very many fingerprints.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from likewise.batch.budget.cluster_costs import LEAST_PIECE, TASKS_A_CORE
 from likewise.batch.budget.cluster_plans import HammingPairsPlan, plan_pairs
 from likewise.batch.budget.timing import Timing
-from likewise.batch.spark.hamming.columns import Side, check_ids, check_width, content_of, take_side
+from likewise.batch.spark.hamming.columns import check_ids, check_width, content_of, take_side
 from likewise.batch.spark.hamming.groups import STORED, Groups, read_groups, store_groups
 from likewise.batch.spark.hamming.splitting import Cells, cells_of, pairs_in_cells
 from likewise.batch.spark.hamming.tables import HELD, hits, lay_out
@@ -33,6 +33,8 @@ from likewise.progress import Planned, Progress, StageFinished, StageStarted, Wa
 
 # A group's number has the slab above these bits, and the place in the slab in them.
 _PLACE_BITS = 40
+# Maximum number of pairs by default.
+MOST_PAIRS = 1_000_000_000
 _PAIRS = "group_a long, group_b long, distance int"
 _MEMBERS_AT_ONCE = 1 << 18
 
@@ -93,7 +95,7 @@ def hamming_pairs(
     slab_rows: int | None = None,
     checkpoint_dir: str | None = None,
     worker_memory: str = "1GB",
-    max_pairs: int = 1_000_000_000,
+    max_pairs: int = MOST_PAIRS,
     progress: Progress | bool | None = None,
 ) -> SparkHammingPairs:
     """Find all pairs of fingerprints of a DataFrame at distance `within` or less, on Spark. The search is exact.
@@ -102,7 +104,6 @@ def hamming_pairs(
     ----------
     frame : DataFrame
         One row per fingerprint. It is read twice: to be counted and compared with the checkpoints, and to be stored.
-        With slabs, one task stores each slab, so fingerprints that are costly to compute are better read from files.
     within, bits, fingerprint_field, id_field
         As for :func:`hamming_join`.
     plan : {"slabs", "splitting"}, optional
@@ -176,19 +177,31 @@ def hamming_pairs(
         told(Warned(chosen.warning))
     began = Timing.now()
     told(StageStarted("searching", 0, "rows"))
-    work = _by_slabs if chosen.name == "slabs" else _by_splitting
-    pairs, members, num_pairs = work(stages, side, chosen, max_pairs)
+    # Stored by the tasks of the frame, since few tasks write slabs, and a row number must be the same each time.
+    rows, _ = stages.frame("rows", lambda: side.frame.withColumn("row", F.monotonically_increasing_id()), _checked_ids)
+    if chosen.name == "slabs":
+        pairs, members, num_pairs = _by_slabs(stages, rows.drop("row"), side.id_type, chosen, max_pairs)
+    else:
+        pairs, members, num_pairs = _by_splitting(stages, rows, chosen, max_pairs)
     if num_pairs > max_pairs:
         raise InvalidInput(f"there are {num_pairs:,} pairs of groups, more than {max_pairs:,}; raise max_pairs")
     told(StageFinished("searching", Timing.now() - began))
     return SparkHammingPairs(pairs, members, chosen)
 
 
-def _by_slabs(stages: Stages, side: Side, plan: HammingPairsPlan, max_pairs: int) -> tuple[DataFrame, DataFrame, int]:
+def _checked_ids(rows: DataFrame) -> dict[str, Any]:
+    """Return no facts, or raise InvalidInput if an id is null. Cells get no ids, so their workers cannot check them."""
+    check_ids(rows.where("doc_id is null").count())
+    return {}
+
+
+def _by_slabs(
+    stages: Stages, rows: DataFrame, id_type: str, plan: HammingPairsPlan, max_pairs: int
+) -> tuple[DataFrame, DataFrame, int]:
     store = partial(store_groups, directory=stages.directory, bits=plan.bits, most=plan.slab_rows)
     # Merged without a shuffle, so that slabs are as large as allowed.
     num_slabs = max(1, -(-plan.num_fingerprints // plan.slab_rows))
-    stored, _ = stages.frame("slabs", lambda: side.frame.coalesce(num_slabs).mapInArrow(store, STORED))
+    stored, _ = stages.frame("slabs", lambda: rows.coalesce(num_slabs).mapInArrow(store, STORED))
     slabs = sorted((row["name"], row["num_distinct"], row["num_rows"]) for row in stored.collect())
     tasks = slab_tasks([num_distinct for _, num_distinct, _ in slabs], parallelism(stages.spark))
     work = partial(
@@ -206,7 +219,7 @@ def _by_slabs(stages: Stages, side: Side, plan: HammingPairsPlan, max_pairs: int
         lambda frame: {"num_pairs": frame.count()},
     )
     read = partial(members_of_slabs, directory=stages.directory, names=[name for name, *_ in slabs])
-    members = numbered_tasks(stages.spark, len(slabs)).mapInArrow(read, f"group long, row long, doc_id {side.id_type}")
+    members = numbered_tasks(stages.spark, len(slabs)).mapInArrow(read, f"group long, row long, doc_id {id_type}")
     return pairs, members, facts["num_pairs"]
 
 
@@ -263,7 +276,7 @@ def pairs_of_slabs(
                     once = found < rows
                     rows, found, distances = rows[once], found[once], distances[once]
                 num_pairs += len(rows)
-                check_pairs(num_pairs, max_pairs)
+                _check_pairs(num_pairs, max_pairs)
                 columns = {
                     "group_a": number_column(found | (one << _PLACE_BITS)),
                     "group_b": number_column(rows | (other << _PLACE_BITS)),
@@ -272,7 +285,7 @@ def pairs_of_slabs(
                 yield pa.RecordBatch.from_pydict(columns)
 
 
-def check_pairs(num_pairs: int, max_pairs: int) -> None:
+def _check_pairs(num_pairs: int, max_pairs: int) -> None:
     """Raise InvalidInput if a task found too many pairs."""
     if num_pairs > max_pairs:
         raise InvalidInput(
@@ -300,17 +313,9 @@ def members_of_slabs(batches: Iterator[Any], *, directory: str, names: Sequence[
                 yield pa.RecordBatch.from_pydict(columns)
 
 
-def _checked_ids(rows: DataFrame) -> dict[str, Any]:
-    """Return no facts, or raise InvalidInput if an id is null. Cells get no ids, so their workers cannot check them."""
-    check_ids(rows.where("doc_id is null").count())
-    return {}
-
-
 def _by_splitting(
-    stages: Stages, side: Side, plan: HammingPairsPlan, max_pairs: int
+    stages: Stages, rows: DataFrame, plan: HammingPairsPlan, max_pairs: int
 ) -> tuple[DataFrame, DataFrame, int]:
-    # Row numbers must be the same each time they are read.
-    rows, _ = stages.frame("rows", lambda: side.frame.withColumn("row", F.monotonically_increasing_id()), _checked_ids)
     cells = Cells(plan.bits, plan.within, plan.prefix_bits)
     split = partial(cells_of, cells=cells)
     work = partial(pairs_in_cells, cells=cells, max_pairs=max_pairs)
