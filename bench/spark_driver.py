@@ -1,10 +1,10 @@
 """Memory of Spark's driver, and shuffled bytes, as collections grow: on a cluster of two workers.
 
-    python bench/spark_driver.py [--deciding 1e5,1e6,1e7] [--dedup 1e5,1e6] [--work FOLDER]
+    python bench/spark_driver.py [--deciding 1e5,1e6,1e7] [--minhash 1e5,1e6] [--simhash 1e5,1e6,1e7] [--work FOLDER]
 
 A standalone cluster on this machine (a master and two workers in separate processes). The driver, Python and Java, is a
 new process for each size. `--deciding` decides random graphs of N documents and N/2 matching pairs, with memory for
-100,000 pairs on the driver; the verdicts are compared with those of the local rule. `--dedup` runs
+100,000 pairs on the driver; the verdicts are compared with those of the local rule. `--minhash` and `--simhash` run
 `likewise.spark.dedup` on N short documents, a fifth of them copies with another last word. Peaks are those that the
 system counts (VmHWM). Java fills its heap before it collects garbage, so its peak means little: once a second, garbage
 is collected, and the rest of the heap is recorded. Shuffle bytes are those that tasks wrote, from Spark's event log.
@@ -116,9 +116,10 @@ def worked(spark: Any, kind: str, num: int, work: Path) -> dict[str, Any]:
     words = [F.pmod(F.xxhash64(source, F.lit(seed)), F.lit(50_000)).cast("string") for seed in range(20)]
     text = F.concat_ws(" ", *words, F.col("id").cast("string"))
     documents = spark.range(num).select(F.lpad(F.col("id").cast("string"), 12, "0").alias("id"), text.alias("text"))
-    found = dedup(documents, likewise.Recipe.minhash(), checkpoint_dir=stages, driver_memory=DRIVER_MEMORY)
+    recipe = likewise.Recipe.simhash(within=3) if kind == "simhash" else likewise.Recipe.minhash()
+    found = dedup(documents, recipe, checkpoint_dir=stages, driver_memory=DRIVER_MEMORY)
     names = ("num_removed", "num_candidates", "num_measured", "num_rounds")
-    facts = {name: found.summary[name] for name in names}
+    facts = {name: found.summary.get(name) for name in names}
     wall_s = found.summary["timings"]["wall_s"]
     return {**facts, "seconds": sum(wall_s.values()), "wall_s": wall_s}
 
@@ -150,7 +151,8 @@ def check(stages: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--deciding", default="1e5,1e6,1e7", help="documents, commas between them")
-    parser.add_argument("--dedup", default="1e5,1e6", help="documents, commas between them")
+    parser.add_argument("--minhash", default="1e5,1e6", help="documents, commas between them")
+    parser.add_argument("--simhash", default="1e5,1e6,1e7", help="documents, commas between them")
     parser.add_argument("--work", type=Path, default=Path("spark-driver-work"))
     parser.add_argument("--one", nargs=3, metavar=("KIND", "N", "MASTER"), help="used by the program itself")
     given = parser.parse_args()
@@ -159,7 +161,7 @@ def main() -> None:
         one(kind, int(num), master, given.work)
         return
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    for kind in ("deciding", "dedup"):
+    for kind in ("deciding", "minhash", "simhash"):
         for num in (int(float(text)) for text in getattr(given, kind).split(",") if text):
             work = given.work.absolute()
             shutil.rmtree(work, ignore_errors=True)

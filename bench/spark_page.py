@@ -79,9 +79,10 @@ def driver() -> str:
     for kind, entries in of("spark_driver").items():
         for num, entry in sorted(entries.items(), key=lambda item: int(item[0])):
             after, before = entry["after"], entry["before"]
-            pairs = entry.get("num_pairs", entry.get("num_measured"))
+            pairs = entry.get("num_pairs", entry.get("num_candidates"))
+            counts = ("-" if count is None else f"{count:,}" for count in (pairs, entry["num_rounds"]))
             lines.append(
-                f"| {kind} | {int(num):,} | {pairs:,} | {entry['num_rounds']} "
+                f"| {kind} | {int(num):,} | {' | '.join(counts)} "
                 f"| {after['python'] / 1e6:.0f} ({before['python'] / 1e6:.0f}) MB "
                 f"| {after['java_live'] / 1e6:.0f} ({before['java_live'] / 1e6:.0f}) MB "
                 f"| {after['java'] / 1e6:.0f} ({before['java'] / 1e6:.0f}) MB "
@@ -96,13 +97,15 @@ def driver() -> str:
 
 def plot() -> None:
     """Plot the driver's memory over the number of documents."""
-    entries = of("spark_driver")["deciding"]
     looks = {"Python, peak": "python", "Java, live heap": "java_live", "Java, peak": "java"}
-    lines = {
-        label: [(int(num), entry["after"][name] / 1e6) for num, entry in entries.items()]
-        for label, name in looks.items()
+    panels = {
+        f"MB of the driver, {kind}": {
+            label: [(int(num), entry["after"][name] / 1e6) for num, entry in of("spark_driver")[kind].items()]
+            for label, name in looks.items()
+        }
+        for kind in ("deciding", "simhash")
     }
-    growth_plot.draw(PLOT, {"MB of the driver": lines})
+    growth_plot.draw(PLOT, panels)
 
 
 def search() -> str:

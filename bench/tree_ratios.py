@@ -5,10 +5,11 @@
 
 FOLDER is a checkout in which the native module is built (`python/likewise`). By default, the new one is this checkout.
 Each round runs a row once on each tree, in new processes, in alternating order. The answers are compared by `likewise
-diff`, tuned recipes byte by byte, and audits of the same run must pass on both trees. Rows are merged into
-results/speed.json, so that they can be measured in several runs; the table is written to docs/benchmarks/scale.md.
-Goals were set before the work, in seconds on a quiet machine; for MinHash on templates, as a multiple of the time
-without templates.
+diff`, tuned recipes byte by byte, and audits of the same run must pass on both trees. The first round is not counted,
+except for the largest collection: it fills caches, and each tree fills its own index with 1e7 fingerprints in it. The
+index of 1e8 fingerprints is made once. Rows are merged into results/speed.json, so that they can be measured in several
+runs; the tables are written to docs/benchmarks/scale.md. Goals were set before the work, in seconds on a quiet machine;
+for MinHash on templates, as a multiple of the time without templates.
 """
 
 import argparse
@@ -24,6 +25,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import hamming_data
+import large_corpus
 import machine
 from rivals import table
 
@@ -34,31 +37,68 @@ PAGE = HERE.parent / "docs" / "benchmarks" / "scale.md"
 ROLES = ("old", "new")
 NUM_SHORT, SHORT_CHARACTERS = 1_000, 200
 PLAIN = ["--weights", "none", "--threshold", "0.55"]
-PYTHON = """
+LARGE = ["--memory", "2GB", *PLAIN]
+# Programs get an input, and a folder of the tree that remains from round to round.
+COLD = """
 import json, sys
 import likewise
 likewise.dedup([json.loads(line)["text"] for line in open(sys.argv[1], encoding="utf-8")])
+"""
+INDEX = """
+import sys
+from pathlib import Path
+import numpy as np
+import likewise
+recipe = likewise.Recipe.simhash(within=3)
+resolved = recipe.resolve()
+path = Path(sys.argv[2]) / "index"
+is_new = not path.exists()
+with likewise.Index(path, recipe) as index:
+    random = np.random.default_rng(len(index))
+    for _ in range(200 if is_new else 500):
+        num = 50_000 if is_new else 1_000
+        words = random.integers(0, 2**64, num, np.uint64)
+        ids = [f"{number:032x}" for number in range(len(index), len(index) + num)]
+        index.check_and_add_batch(
+            ids, likewise.Sketches(words, resolved, np.zeros(num, bool), np.full(num, 1_000, np.uint32))
+        )
+"""
+HAMMING = """
+import sys, time
+from pathlib import Path
+import numpy as np
+import likewise
+folder = Path(sys.argv[2])
+path = folder.parent / "fingerprints.index"
+if not path.exists():
+    likewise.HammingIndex.build(sys.argv[1], path, 3, bits=64, memory=10**10, table_memory=26 * 10**8)
+index = likewise.HammingIndex.open(path)
+queries = np.fromfile(sys.argv[1], np.uint64, 10**6) ^ np.uint64(1 << 40)
+index.query_batch(queries[:1000], 3)
+for _ in range(4):
+    index.query_batch(queries, 3)
 """
 
 
 @dataclass(frozen=True)
 class Row:
-    """Work of both trees: `command` with `arguments` on a file, or Python if there are none.
+    """Work of both trees: `command` with `arguments` on a file or folder, or a Python program.
 
     For an audit, `arguments` are those of the run, which is not timed.
     """
 
     title: str
     file: str
-    arguments: list[str] | None
+    arguments: list[str] | str
     # Time before the work, and goal, if they were set.
     goal: tuple[float, float] | None
     command: str = "dedup"
+    has_warm_up: bool = True
 
 
 ROWS = {
     "short": Row("1,000 short documents, command line", "short.jsonl", PLAIN, (0.29, 0.15)),
-    "cold": Row("1,000 short documents, `import likewise; likewise.dedup(list)`", "short.jsonl", None, (0.29, 0.15)),
+    "cold": Row("1,000 short documents, `import likewise; likewise.dedup(list)`", "short.jsonl", COLD, (0.29, 0.15)),
     "exact": Row("`--method shingles`, 100,000 documents", "plain.jsonl", ["--method", "shingles", *PLAIN], (3.9, 2.0)),
     "exact-templates": Row(
         "`--method shingles`, templates", "templates.jsonl", ["--method", "shingles", *PLAIN], (10, 4)
@@ -89,13 +129,40 @@ ROWS = {
     "audit-shingles": Row("`audit` of `--method shingles`", "plain.jsonl", ["--method", "shingles"], None, "audit"),
     "audit-exact": Row("`audit` of `--method exact`", "plain.jsonl", ["--method", "exact"], None, "audit"),
     "tune": Row("`tune` with 60 labels", "plain.jsonl", [], None, "tune"),
+    "large-1e5": Row("100,000 documents of 1.2 kB, `--memory 2GB`", "large-plain-100000", LARGE, None),
+    "large-1e6": Row("1,000,000 documents, `--memory 2GB`", "large-plain-1000000", LARGE, None),
+    "large-1e7": Row(
+        "10,000,000 documents, `--memory 2GB`", "large-plain-10000000", LARGE, (82, 45), has_warm_up=False
+    ),
+    "large-templates": Row(
+        "1,000,000 documents, of which 30% come from a template, `--memory 2GB`",
+        "large-templates-1000000",
+        LARGE,
+        (2.2, 1.5),
+    ),
+    "index": Row("500 durable batches of 1,000 fingerprints, 1e7 to 1.3e7 held, and the start", "", INDEX, (3.25, 2.0)),
+    "hamming": Row(
+        "4,000,000 queries in 1e8 fingerprints of real paragraphs, and the start",
+        "real.u64",
+        HAMMING,
+        (4.06, 3.08),
+    ),
 }
 
 
 def made(name: str, data: Path, work: Path) -> Path:
     """Return an input, which is made in `work` if it is not among the corpora."""
     path = data / name
-    if name == "short.jsonl":
+    if not name:
+        return work
+    if name.startswith("large-"):
+        _, variant, num = name.split("-")
+        path = work / name
+        large_corpus.load_pool(data / "plain.jsonl")
+        large_corpus.make(path, variant, int(num), seed=7, processes=2)
+    elif name == "real.u64":
+        path = hamming_data.Codes("real", 64, work=work).path(10**8)
+    elif name == "short.jsonl":
         path = work / name
         with (data / "plain.jsonl").open(encoding="utf-8") as lines, path.open("w", encoding="utf-8") as out:
             for _, line in zip(range(NUM_SHORT), lines, strict=False):
@@ -139,8 +206,9 @@ def measure(row: Row, trees: dict[str, Path], repeats: int, data: Path, work: Pa
     outs = {name: work / name for name in trees}
 
     def command(name: str) -> list[str]:
-        if row.arguments is None:
-            return [sys.executable, "-c", PYTHON, str(path)]
+        if isinstance(row.arguments, str):
+            outs[name].mkdir(exist_ok=True)
+            return [sys.executable, "-c", row.arguments, str(path), str(outs[name])]
         likewise = [sys.executable, "-m", "likewise", row.command]
         if row.command == "audit":
             return [*likewise, str(work / "run"), "-o", str(outs[name]), "--quiet"]
@@ -151,19 +219,33 @@ def measure(row: Row, trees: dict[str, Path], repeats: int, data: Path, work: Pa
 
     if row.command == "audit":
         run = [sys.executable, "-m", "likewise", "dedup", str(path), "-o", str(work / "run"), "--quiet"]
-        seconds(trees["new"], [*run, *(row.arguments or [])])
+        seconds(trees["new"], [*run, *row.arguments])
     runs: dict[str, list[tuple[float, float]]] = {name: [] for name in trees}
-    for round_ in range(repeats + 1):
+    stages: dict[str, list[dict[str, float]]] = {name: [] for name in trees}
+    disk = dict.fromkeys(trees, 0)
+    for round_ in range(0 if row.has_warm_up else 1, repeats + 1):
         for name in sorted(trees, reverse=bool(round_ % 2)):
-            run = seconds(trees[name], command(name))
-            # The first round fills caches.
+            given = command(name)
+            with machine.FreeDisk(work) as used:
+                run = seconds(trees[name], given)
             if round_:
                 runs[name].append(run)
+                disk[name] = max(disk[name], used.peak_bytes)
+                if row.arguments[:2] == LARGE[:2]:
+                    summary = json.loads((outs[name] / "summary.json").read_text(encoding="utf-8"))
+                    stages[name].append(summary["timings"]["wall_s"])
     if row.command == "tune" and len({out.read_bytes() for out in outs.values()}) > 1:
         raise SystemExit("the trees propose different recipes")
-    if row.command == "dedup" and row.arguments is not None:
+    if row.command == "dedup" and not isinstance(row.arguments, str):
         seconds(trees["new"], [sys.executable, "-m", "likewise", "diff", *map(str, outs.values())])
     result: dict[str, Any] = {"title": row.title, "goal": row.goal and list(row.goal), "repeats": repeats}
+    for name, walls in stages.items():
+        if walls:
+            names = sorted({stage for wall in walls for stage in wall})
+            result[f"{name}_stages_s"] = {
+                stage: round(statistics.median(wall.get(stage, 0.0) for wall in walls), 2) for stage in names
+            }
+            result[f"{name}_peak_disk_bytes"] = disk[name]
     for which, unit in enumerate(("seconds", "processor_seconds")):
         for name in trees:
             values = sorted(run[which] for run in runs[name])

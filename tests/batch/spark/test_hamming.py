@@ -180,9 +180,11 @@ def test_pairs_are_those_that_numpy_finds(spark, tmp_path, monkeypatch, bits, wi
     words = clustered(600, bits, within, 11)
     # Ids need not be unique.
     ids = [f"d{row % 590:03d}" for row in range(600)]
-    frame = fingerprints(spark, words, "bigint" if bits == 64 else "words", ids)
+    frame = fingerprints(spark, words, "bigint" if bits == 64 else "words", ids).repartition(5)
     options = {"bits": bits, "plan": plan, "slab_rows": 250, "checkpoint_dir": str(tmp_path)}
     found = hamming_pairs(frame, within, **options)
+    # All tasks of the frame store their rows, even if fewer tasks write slabs.
+    assert len(list((tmp_path / "rows").glob("*.parquet"))) == 5
     wanted = sorted((*sorted((ids[i], ids[j])), distance) for i, j, distance in brute(words, words, within) if i < j)
     assert triples(found.expanded()) == wanted
     assert (found.plan.name, found.members.count()) == (plan, 600)
