@@ -150,6 +150,20 @@ ROWS = {
 }
 
 
+# Rows whose stages are shown.
+STAGED = ("plain", "default", "large-1e5", "large-1e6", "large-1e7")
+STAGES = (
+    "weighing",
+    "reading and sketching",
+    "choosing the threshold",
+    "ordering",
+    "candidates",
+    "verification",
+    "deciding",
+    "writing",
+)
+
+
 def made(name: str, data: Path, work: Path) -> Path:
     """Return an input, which is made in `work` if it is not among the corpora."""
     path = data / name
@@ -222,6 +236,7 @@ def measure(row: Row, trees: dict[str, Path], repeats: int, data: Path, work: Pa
         seconds(trees["new"], [*run, *row.arguments])
     runs: dict[str, list[tuple[float, float]]] = {name: [] for name in trees}
     stages: dict[str, list[dict[str, float]]] = {name: [] for name in trees}
+    is_run = row.command == "dedup" and not isinstance(row.arguments, str)
     disk = dict.fromkeys(trees, 0)
     for round_ in range(0 if row.has_warm_up else 1, repeats + 1):
         for name in sorted(trees, reverse=bool(round_ % 2)):
@@ -231,12 +246,12 @@ def measure(row: Row, trees: dict[str, Path], repeats: int, data: Path, work: Pa
             if round_:
                 runs[name].append(run)
                 disk[name] = max(disk[name], used.peak_bytes)
-                if row.arguments[:2] == LARGE[:2]:
+                if is_run:
                     summary = json.loads((outs[name] / "summary.json").read_text(encoding="utf-8"))
                     stages[name].append(summary["timings"]["wall_s"])
     if row.command == "tune" and len({out.read_bytes() for out in outs.values()}) > 1:
         raise SystemExit("the trees propose different recipes")
-    if row.command == "dedup" and not isinstance(row.arguments, str):
+    if is_run:
         seconds(trees["new"], [sys.executable, "-m", "likewise", "diff", *map(str, outs.values())])
     result: dict[str, Any] = {"title": row.title, "goal": row.goal and list(row.goal), "repeats": repeats}
     for name, walls in stages.items():
@@ -275,6 +290,18 @@ def markdown(results: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def stages_table(results: dict[str, Any]) -> str:
+    """Return the seconds of the stages of some rows, on both trees."""
+    rows = {name: results["rows"][name] for name in STAGED if "new_stages_s" in results["rows"].get(name, {})}
+    lines = ["| work | " + " | ".join(STAGES) + " | disk, peak |", "|---|" + "---|" * (len(STAGES) + 1)]
+    for row in rows.values():
+        for tree, when in zip(ROLES, ("before", "now"), strict=True):
+            walls = row[f"{tree}_stages_s"]
+            values = " | ".join(f"{walls.get(stage.replace(' ', '_'), 0.0):.2f}" for stage in STAGES)
+            lines.append(f"| {row['title']}, {when} | {values} | {row[f'{tree}_peak_disk_bytes'] / 1e9:.1f} GB |")
+    return "\n".join(lines) + "\n"
+
+
 def main() -> None:
     """Measure the requested rows, and write the results and the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -297,7 +324,9 @@ def main() -> None:
             print(name, row, flush=True)
             rows[name] = row | {"date": machine.facts()["date"], "load_average": os.getloadavg()}
             machine.write_results(RESULTS, rows=rows)
-    table.insert(PAGE, "speed", markdown(json.loads(RESULTS.read_text(encoding="utf-8"))))
+    results = json.loads(RESULTS.read_text(encoding="utf-8"))
+    table.insert(PAGE, "speed", markdown(results))
+    table.insert(PAGE, "stages", stages_table(results))
 
 
 if __name__ == "__main__":
