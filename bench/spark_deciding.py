@@ -11,9 +11,10 @@ Vassilvitskii, "Connected Components in MapReduce and Beyond", SoCC 2014), one s
 grouped by component, and each component is decided on a worker by the local rule. Rounds run with memory for 10,000
 pairs on the driver, and with the default memory. After MOST_ROUNDS rounds the run is stopped.
 
-All verdicts are compared with those of the local rule. Spark broadcasts no table, so that the shuffled bytes of small
-graphs are those of large ones. The cluster and the count of shuffled bytes are those of
-spark_driver.py. Needs ``pip install "likewise[spark]"`` and Java; writes results/spark_deciding.json.
+The verdicts of finished runs are compared with those of the local rule. Spark broadcasts no table, so that the shuffled
+bytes of small graphs are those of large ones. The cluster and the count of shuffled bytes are those of spark_driver.py.
+
+Needs ``pip install "likewise[spark]"`` and Java; writes results/spark_deciding.json.
 """
 
 import argparse
@@ -197,8 +198,9 @@ def one(kind: str, num: int, master: str, work: Path) -> None:
     # Small tables are shuffled, as large ones are, and not sent through the driver.
     options = {"spark.sql.autoBroadcastJoinThreshold": "-1"}
     spark = SparkSession.builder.master(master).appName("likewise").config(map=options).getOrCreate()
-    # Start the workers and compile what all ways use.
-    by_components(*stored(Stages(spark, str(work / "first")), "versions", 1000))
+    # Start the workers, and compile what the ways use.
+    by_rounds(*stored(Stages(spark, str(work / "first rounds")), "stars", 1000), 1000, "1KB")
+    by_components(*stored(Stages(spark, str(work / "first components")), "stars", 1000))
     found: dict[str, Any] = {}
     for name, decide in ways.items():
         edges, saved = stored(Limited(spark, str(work / name)), kind, num)
