@@ -148,6 +148,23 @@ def check(stages: Path) -> None:
     assert np.array_equal(np.asarray(verdicts.column("similarity")), local.similarity[removed])
 
 
+def on_cluster(script: str, what: list[str], work: Path) -> dict[str, Any]:
+    """Run a script with ``--one`` as the driver of a new cluster, which logs in `work`, and return what it prints."""
+    shutil.rmtree(work, ignore_errors=True)
+    (work / "log").mkdir(parents=True)
+    logging = {
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": (work / "log").as_uri(),
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.rolling.enabled": "false",
+    }
+    with spark_cluster.cluster(OPTIONS | logging) as cluster:
+        command = [sys.executable, script, "--work", str(work), "--one", *what, cluster.master]
+        done = subprocess.run(command, env=cluster.environment, stdout=subprocess.PIPE, check=True)
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--deciding", default="1e5,1e6,1e7", help="documents, commas between them")
@@ -164,21 +181,8 @@ def main() -> None:
     for kind in ("deciding", "minhash", "simhash"):
         for num in (int(float(text)) for text in getattr(given, kind).split(",") if text):
             work = given.work.absolute()
-            shutil.rmtree(work, ignore_errors=True)
-            (work / "log").mkdir(parents=True)
-            logging = {
-                "spark.eventLog.enabled": "true",
-                "spark.eventLog.dir": (work / "log").as_uri(),
-                "spark.eventLog.compress": "false",
-                "spark.eventLog.rolling.enabled": "false",
-            }
             try:
-                with spark_cluster.cluster(OPTIONS | logging) as cluster:
-                    command = [sys.executable, __file__, "--work", work, "--one", kind, num, cluster.master]
-                    done = subprocess.run(
-                        [str(part) for part in command], env=cluster.environment, stdout=subprocess.PIPE, check=True
-                    )
-                found = json.loads(done.stdout.splitlines()[-1])
+                found = on_cluster(__file__, [kind, str(num)], work)
                 if kind == "deciding":
                     check(work / "stages")
                 found["shuffle_bytes"] = sum(num_bytes for _, num_bytes in shuffles(work / "log"))

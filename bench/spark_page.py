@@ -2,8 +2,9 @@
 
     python bench/spark_page.py
 
-Tables: runs stage by stage (spark.py), the driver (spark_driver.py), Hamming search (spark_hamming.py), and the
-planner's predictions for 1e9 and 1e10 documents, compared with SEDD. The plot of the driver needs matplotlib.
+Tables: runs stage by stage (spark.py), the driver (spark_driver.py), rounds and components (spark_deciding.py), Hamming
+search (spark_hamming.py), and the planner's predictions for 1e9 and 1e10 documents, compared with SEDD. The plot of the
+driver needs matplotlib.
 """
 
 import json
@@ -91,6 +92,28 @@ def driver() -> str:
     head = (
         "| work | documents | pairs | rounds | peak of Python (at the start) | live heap of Java | peak of Java "
         "| bytes shuffled per document | run |"
+    )
+    return rows(head, lines)
+
+
+def deciding() -> str:
+    """Return the table of rounds and components."""
+    lines = []
+    for name, entry in of("spark_deciding").items():
+        what = (
+            f"{name.split()[0]} | {entry['num_documents']:,} | {entry['num_pairs']:,} | {entry['largest_component']:,}"
+        )
+        for way, found in entry["ways"].items():
+            left = found.get("stopped_with_pairs")
+            stopped = "" if left is None else f", stopped with {left:,} pairs open"
+            on_driver = f"{found['num_pairs_on_driver']:,}" if left is None else ""
+            lines.append(
+                f"| {what} | {way} | {found['num_rounds']}{stopped} | {on_driver} | {found['seconds']:.0f} "
+                f"| {found['shuffle_bytes'] / entry['num_pairs']:,.0f} | {when(entry)} |"
+            )
+    head = (
+        "| graph | documents | pairs | largest component | way | rounds or iterations | pairs decided on the driver "
+        "| seconds | bytes shuffled per pair | run |"
     )
     return rows(head, lines)
 
@@ -184,6 +207,7 @@ def main() -> None:
     for name, make in (
         ("spark runs", runs),
         ("spark driver", driver),
+        ("spark deciding", deciding),
         ("spark small driver", small_driver),
         ("spark search", search),
         ("spark costs", costs),

@@ -17,6 +17,7 @@ import likewise
 from likewise import Recipe
 from likewise.errors import EngineFailed
 from likewise.runs.diff import run_differences
+from tests.batch.spark.test_slabs import set_slabs
 from tests.batch.spark.test_spark import check_same
 
 pytestmark = [
@@ -26,21 +27,35 @@ pytestmark = [
     pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are found by /proc"),
 ]
 TIMEOUT_S = 400
-# Buckets of the first level are full, so that there are many stages.
-RECIPE = Recipe.minhash(0.7, bands=4, rows=1)
-# Number of stages of a run of it, without the identity.
-NUM_STAGES = 11
+# A SimHash run is decided in so many stages.
+NUM_SLABS = 4
+RECIPES = {
+    # Buckets of the first level are full, so that there are many stages.
+    "minhash": Recipe.minhash(0.7, bands=4, rows=1),
+    "simhash": Recipe.simhash(bits=64, within=3),
+}
+# Number of stages of a run, without the identity.
+NUM_STAGES = {"minhash": 11, "simhash": 6 + NUM_SLABS}
 CHILD = """
 import sys
-import likewise, pyarrow.parquet as pq
+import likewise, pyarrow.parquet as pq, pytest
 from likewise.spark import dedup
 from likewise.batch.spark.session import open_session
+from tests.batch.spark.test_slabs import set_slabs
+set_slabs(pytest.MonkeyPatch(), int(sys.argv[4]))
 spark = open_session("local[2]")
 print(spark.sparkContext._gateway.proc.pid, flush=True)
-recipe = likewise.Recipe.minhash(0.7, bands=4, rows=1)
+recipe = likewise.Recipe.from_json(sys.argv[3])
 dedup(spark.createDataFrame(pq.read_table(sys.argv[1])), recipe, checkpoint_dir=sys.argv[2])
 print("not killed")
 """
+# The folder from which a child process imports the tests.
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(autouse=True)
+def several_slabs(pyspark_installed, monkeypatch):
+    set_slabs(monkeypatch, NUM_SLABS)
 
 
 def is_finished(stages, name):
@@ -118,15 +133,21 @@ class WorkersKilled:
                             os.kill(worker, signal.SIGKILL)
 
 
-@pytest.mark.parametrize("last", ["sketches", "buckets-0"])
-def test_the_driver_is_killed(frame, table, tmp_path, last):
+@pytest.mark.parametrize(
+    ("method", "last"),
+    [("minhash", "sketches"), ("minhash", "buckets-0"), ("simhash", "slabs"), ("simhash", "decided-00000")],
+)
+def test_the_driver_is_killed(frame, table, tmp_path, method, last):
     from likewise.spark import dedup
 
     pq.write_table(table, tmp_path / "documents.parquet")
     stages = tmp_path / "stages"
-    command = [sys.executable, "-c", CHILD, str(tmp_path / "documents.parquet"), str(stages)]
+    recipe = RECIPES[method]
+    given = [str(tmp_path / "documents.parquet"), str(stages), recipe.to_json(), str(NUM_SLABS)]
     # A separate process group, so that Java, which is the driver, is killed together with Python.
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as child:
+    with subprocess.Popen(
+        [sys.executable, "-c", CHILD, *given], stdout=subprocess.PIPE, text=True, start_new_session=True, cwd=ROOT
+    ) as child:
         java = int(child.stdout.readline())
         wait_for(lambda: is_finished(stages, last) or child.poll() is not None)
         os.killpg(child.pid, signal.SIGKILL)
@@ -135,13 +156,13 @@ def test_the_driver_is_killed(frame, table, tmp_path, last):
     before = finished(stages)
     assert {"documents", "sketches", last} <= set(before)
     # The second run makes exactly the remaining stages.
-    num_left = NUM_STAGES - (len(before) - ("identity" in before))
+    num_left = NUM_STAGES[method] - (len(before) - ("identity" in before))
     assert num_left > 1
-    found = dedup(frame, RECIPE, checkpoint_dir=str(stages))
+    found = dedup(frame, recipe, checkpoint_dir=str(stages))
     assert found.summary["num_stages_made"] == num_left
-    check_same(found, likewise.dedup(table, RECIPE))
+    check_same(found, likewise.dedup(table, recipe))
     after = finished(stages)
-    assert len(after) == NUM_STAGES + 1
+    assert len(after) == NUM_STAGES[method] + 1
     assert {name: after[name] for name in before} == before
 
 
@@ -152,31 +173,32 @@ def lines(table, tmp_path):
     return path
 
 
-def test_workers_are_killed_until_spark_gives_up(spark, lines, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("method", "last"), [("minhash", "documents"), ("simhash", "decided-00000")])
+def test_workers_are_killed_until_spark_gives_up(spark, lines, tmp_path, monkeypatch, method, last):
     from likewise.batch.spark.stages import Stages
     from likewise.spark import SparkEngine
 
     # No checkpoint directory is given, so stages are in the output directory.
     stages = tmp_path / "out" / ".unfinished" / "parts" / "engine.stages"
     java = spark.sparkContext._gateway.proc.pid
-    killing = WorkersKilled(lambda: java, lambda: is_finished(stages, "documents"))
+    killing = WorkersKilled(lambda: java, lambda: is_finished(stages, last))
     # Spark names the worker, or only the connection that it lost.
     with (
         killing,
         pytest.raises(EngineFailed, match=r"Spark failed: .*repeat the command to continue after the finished stages"),
     ):
-        likewise.dedup_files(lines, tmp_path / "out", RECIPE, engine=SparkEngine("local[2]"))
+        likewise.dedup_files(lines, tmp_path / "out", RECIPES[method], engine=SparkEngine("local[2]"))
     assert killing.killed
     before = finished(stages)
-    assert "documents" in before
-    assert "verdicts" not in before
+    assert last in before
+    assert not {"verdicts", f"decided-{NUM_SLABS - 1:05d}"} & set(before)
     marked, mark = [], Stages.mark
     monkeypatch.setattr(Stages, "mark", lambda self, name, facts: [marked.append(name), mark(self, name, facts)])
-    likewise.dedup_files(lines, tmp_path / "out", RECIPE, engine=SparkEngine("local[2]"))
+    likewise.dedup_files(lines, tmp_path / "out", RECIPES[method], engine=SparkEngine("local[2]"))
     assert "verdicts" in marked
     assert not set(before) & set(marked)
     assert not (tmp_path / "out" / ".unfinished").exists()
-    likewise.dedup_files(lines, tmp_path / "local", RECIPE)
+    likewise.dedup_files(lines, tmp_path / "local", RECIPES[method])
     assert run_differences(tmp_path / "local", tmp_path / "out")[0] == []
 
 

@@ -12,22 +12,23 @@ from tests.batch.spark.test_spark import check_same
 pytestmark = [pytest.mark.timeout(900), pytest.mark.filterwarnings("ignore")]
 
 
-@pytest.fixture
-def in_slabs(monkeypatch):
-    """A function that sets the number of slabs. The kept documents of each slab are searched in several tasks."""
+def set_slabs(monkeypatch, num_slabs):
+    """Make SimHash runs of this process use so many slabs. The kept documents of each are searched in several tasks."""
     from dataclasses import replace
 
     from likewise.batch.spark.hamming import deciding, pairing
 
     monkeypatch.setattr(pairing, "LEAST_PIECE", 20)
+    plan = deciding.plan_rounds
+    monkeypatch.setattr(
+        deciding, "plan_rounds", lambda *given, **more: replace(plan(*given, **more), num_slabs=num_slabs)
+    )
 
-    def cut(num_slabs):
-        plan = deciding.plan_rounds
-        monkeypatch.setattr(
-            deciding, "plan_rounds", lambda *given, **more: replace(plan(*given, **more), num_slabs=num_slabs)
-        )
 
-    return cut
+@pytest.fixture
+def in_slabs(monkeypatch):
+    """A function that sets the number of slabs."""
+    return lambda num_slabs: set_slabs(monkeypatch, num_slabs)
 
 
 RECIPES = {
