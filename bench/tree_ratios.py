@@ -104,7 +104,7 @@ ROWS = {
         "`--method shingles`, templates", "templates.jsonl", ["--method", "shingles", *PLAIN], (10, 4)
     ),
     "exact-forms": Row("`--method shingles`, forms", "forms.jsonl", ["--method", "shingles", *PLAIN], (9, 4)),
-    "templates": Row("MinHash, templates", "templates.jsonl", PLAIN, (2.2, 1.5)),
+    "templates": Row("MinHash, templates", "templates.jsonl", PLAIN, None),
     "forms": Row("MinHash, forms", "forms.jsonl", PLAIN, None),
     "default": Row("the default recipe", "plain.jsonl", [], None),
     "idf": Row("`--weights idf`", "plain.jsonl", ["--weights", "idf", "--threshold", "0.55"], (3.5, 1.73)),
@@ -138,7 +138,10 @@ ROWS = {
         "1,000,000 documents, of which 30% come from a template, `--memory 2GB`",
         "large-templates-1000000",
         LARGE,
-        (2.2, 1.5),
+        None,
+    ),
+    "large-levels": Row(
+        "the same with `--overflow levels`", "large-templates-1000000", [*LARGE, "--overflow", "levels"], (2.2, 1.5)
     ),
     "index": Row("500 durable batches of 1,000 fingerprints, 1e7 to 1.3e7 held, and the start", "", INDEX, (3.25, 2.0)),
     "hamming": Row(
