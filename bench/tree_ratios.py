@@ -154,7 +154,7 @@ ROWS = {
 
 
 # Rows whose stages are shown.
-STAGED = ("plain", "default", "large-1e5", "large-1e6", "large-1e7")
+STAGED = ("plain", "idf", "default", "large-1e5", "large-1e6", "large-1e7")
 STAGES = (
     "weighing",
     "reading and sketching",
@@ -283,7 +283,8 @@ def markdown(results: dict[str, Any]) -> str:
         if name not in results["rows"]:
             continue
         row = results["rows"][name]
-        is_busy = row["load_average"][0] > results["machine"]["num_cores"]
+        # The run itself loads all cores.
+        is_busy = row["load_average"][0] > results["machine"]["num_cores"] + 1
         old, new = ("busy" if is_busy else "{:.2f} ({:.2f}-{:.2f})".format(*row[f"{tree}_seconds"]) for tree in ROLES)
         goal = "-" if row["goal"] is None else "{:.2f}".format(row["goal"][1] / row["goal"][0])
         ratios = f"{row['ratio_seconds']:.2f} | {row['ratio_processor_seconds']:.2f} | {goal}"
