@@ -3,9 +3,9 @@
     bounds.py [--repeats 5]
 
 Medians of runs on a quiet machine; imports are new processes. Sketching uses the threads of the machine and texts in
-memory. Decoding and encoding use PyArrow, as a run does. Disk reads bypass the page cache. Needs the corpora
-(`corpus.py`) and results/speed.json of the same machine. Writes results/bounds.json and a table of
-docs/benchmarks/scale.md.
+memory. Decoding and encoding use PyArrow, as a run does, and all rows, of which a run keeps most. Disk reads bypass the
+page cache. Needs the corpora (`corpus.py`) and results/speed.json of the same machine. Writes results/bounds.json and a
+table of docs/benchmarks/scale.md.
 """
 
 import argparse
@@ -37,12 +37,12 @@ PAGE = HERE.parent / "docs" / "benchmarks" / "scale.md"
 DISK_BYTES = 2 << 30
 # Parts by row of tree_ratios.py.
 PARTS = {
-    "cold": ("import NumPy",),
-    "short": ("import NumPy", "import pyarrow.parquet"),
-    "plain": ("sketch", "write the kept lines"),
+    "cold": ("start Python and import NumPy",),
+    "short": ("start Python and import NumPy", "import pyarrow.parquet"),
+    "plain": ("sketch", "write the lines"),
     "parquet": ("decode Parquet", "sketch", "encode Parquet"),
-    "zst": ("decompress Zstandard", "sketch", "compress Zstandard"),
-    "large-1e7": ("read from the disk twice", "sketch 11.7 GB"),
+    "zst": ("decompress Zstandard", "sketch", "compress Zstandard (time of one thread, divided)"),
+    "large-1e7": ("read from the disk twice (extrapolated)", "sketch 11.7 GB (extrapolated)"),
     "index": ("check 500,000 fingerprints",),
 }
 
@@ -92,10 +92,10 @@ def measure(repeats: int, work: Path) -> dict[str, float]:
     """Return the seconds of each part."""
     threads = os.cpu_count() or 1
     found = {
-        "import NumPy": median_seconds(lambda: imported("numpy"), repeats),
+        "start Python and import NumPy": median_seconds(lambda: imported("numpy"), repeats),
         "import pyarrow.parquet": median_seconds(lambda: imported("numpy, pyarrow.parquet"), repeats),
     }
-    found["import pyarrow.parquet"] = round(found["import pyarrow.parquet"] - found["import NumPy"], 3)
+    found["import pyarrow.parquet"] = round(found["import pyarrow.parquet"] - found["start Python and import NumPy"], 3)
     rows = pq.read_table(DATA / "plain.parquet")
     texts = _native.Texts.from_arrow(rows.column("text"))
     rules = _native.FeatureRules("auto", 3, "none", 0)
@@ -103,21 +103,23 @@ def measure(repeats: int, work: Path) -> dict[str, float]:
     found["sketch"] = median_seconds(lambda: _native.sketch_minhash(texts, rules, **options), repeats)
     lines = (DATA / "plain.jsonl").read_bytes()
     out = work / "out"
-    found["write the kept lines"] = median_seconds(lambda: out.write_bytes(lines), repeats)
+    found["write the lines"] = median_seconds(lambda: out.write_bytes(lines), repeats)
     found["decode Parquet"] = median_seconds(lambda: pq.read_table(DATA / "plain.parquet"), repeats)
     found["encode Parquet"] = median_seconds(lambda: pq.write_table(rows, out), repeats)
     codec = pa.Codec("zstd")
     packed = codec.compress(lines)
-    found["compress Zstandard"] = round(median_seconds(lambda: codec.compress(lines), repeats) / threads, 3)
+    found["compress Zstandard (time of one thread, divided)"] = round(
+        median_seconds(lambda: codec.compress(lines), repeats) / threads, 3
+    )
     found["decompress Zstandard"] = median_seconds(lambda: codec.decompress(packed, len(lines)), repeats)
     num_bytes = 11.7e9
-    found["sketch 11.7 GB"] = round(found["sketch"] * num_bytes / len(lines), 1)
+    found["sketch 11.7 GB (extrapolated)"] = round(found["sketch"] * num_bytes / len(lines), 1)
     with out.open("wb") as file:
         for _ in range(DISK_BYTES // (8 << 20)):
             file.write(os.urandom(8 << 20))
         file.flush()
         os.fsync(file.fileno())
-    found["read from the disk twice"] = round(
+    found["read from the disk twice (extrapolated)"] = round(
         median_seconds(lambda: read_directly(out), 2) * 2 * num_bytes / DISK_BYTES, 1
     )
     out.unlink()

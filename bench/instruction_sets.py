@@ -94,13 +94,13 @@ def main() -> None:
     order = list(NAMES)[:3] if facts["isa"] != "neon" else ["plain", "neon"]
     isas = order[: order.index(facts["isa"]) + 1]
     program = build()
-    results = {"machine": facts, "isas": isas, "kernels": {}}
+    kernels: dict[str, dict[str, object]] = {}
     for kernel in given.only.split(",") if given.only else KERNELS:
-        results["kernels"][kernel] = row = measured(program, kernel, isas, given.repeats)
+        kernels[kernel] = row = measured(program, kernel, isas, given.repeats)
         print(kernel, json.dumps(row), flush=True)
     if given.only is None:
-        RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-        table.insert(PAGE, "instruction sets", markdown(results))
+        machine.write_results(RESULTS, isas=isas, kernels=kernels)
+        table.insert(PAGE, "instruction sets", markdown(json.loads(RESULTS.read_text(encoding="utf-8"))))
 
 
 if __name__ == "__main__":

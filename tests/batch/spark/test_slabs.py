@@ -162,6 +162,8 @@ def test_a_dense_group_is_not_listed(tmp_path):
     options = {"directory": str(tmp_path), "names": [name], "tasks": tasks, "recipe": recipe}
     listed = sum(batch.num_rows for batch in pairs_of_run(iter(cut), **options, max_pairs=500_000))
     assert listed == 1000 * 999 // 2
+    # The tasks list 124,750 and 374,750 pairs.
+    assert listed == sum(batch.num_rows for batch in pairs_of_run(iter(cut), **options, max_pairs=374_750))
     with pytest.raises(InvalidInput, match="one task lists more than 300,000 pairs"):
         list(pairs_of_run(iter(cut), **options, max_pairs=300_000))
 

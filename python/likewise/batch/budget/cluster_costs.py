@@ -31,8 +31,8 @@ CANDIDATE_NS = 0.5
 SCAN_NS = 0.1
 # Per row from Spark to Python, without its search; measured with busy cores, so probably too high.
 ROW_NS = 300.0
-# Per fingerprint that is stored as a row, then grouped and written to a slab, and per fingerprint in the tables that a
-# worker builds. Fitted, like the jobs below, to one run on 5,000,000 fingerprints.
+# Per fingerprint of a slab: its stored row, grouping and writing; and per fingerprint in the tables that a worker
+# builds. Fitted, like the jobs below, to one run on 5,000,000 fingerprints.
 STORING_NS, BUILDING_NS = 1300.0, 220.0
 # Minimum fingerprints of a slab that a task streams, about a second of work within 3 bits, and tasks per core.
 LEAST_PIECE, TASKS_A_CORE = 1 << 18, 4

@@ -331,10 +331,10 @@ def pairs_of_run(
             for slab, streamed, found, rows, distances in _matches(directory, names, tasks[number], recipe):
                 num_pairs += len(rows)
                 if num_pairs > max_pairs:
+                    instead = "" if recipe.is_distance_only else ", use it instead of threshold, or use MinHash"
                     raise InvalidInput(
-                        f"one task lists more than {max_pairs:,} pairs of documents whose fingerprints are near each "
-                        "other. Remove groups of similar documents by a distance first (within in place of threshold), "
-                        "which lists no pairs, or use MinHash"
+                        f"one task lists more than {max_pairs:,} pairs of documents, because many fingerprints are "
+                        f"near each other; lower within{instead}"
                     )
                 similarity = np.asarray(method.similarity(distances), np.float64)
                 yield _edges(streamed.ranks[rows], slab.ranks[found], distances, similarity)

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from likewise.batch.budget.cluster_costs import LEAST_PIECE, TASKS_A_CORE
 from likewise.batch.budget.cluster_plans import HammingPairsPlan, plan_pairs
 from likewise.batch.budget.timing import Timing
-from likewise.batch.spark.hamming.columns import check_ids, check_width, content_of, take_side
+from likewise.batch.spark.hamming.columns import Side, check_ids, check_width, content_of, take_side
 from likewise.batch.spark.hamming.groups import STORED, Groups, read_groups, store_groups
 from likewise.batch.spark.hamming.splitting import Cells, cells_of, pairs_in_cells
 from likewise.batch.spark.hamming.tables import HELD, hits, lay_out
@@ -177,16 +177,18 @@ def hamming_pairs(
         told(Warned(chosen.warning))
     began = Timing.now()
     told(StageStarted("searching", 0, "rows"))
-    # Stored by the tasks of the frame, since few tasks write slabs, and a row number must be the same each time.
-    rows, _ = stages.frame("rows", lambda: side.frame.withColumn("row", F.monotonically_increasing_id()), _checked_ids)
-    if chosen.name == "slabs":
-        pairs, members, num_pairs = _by_slabs(stages, rows.drop("row"), side.id_type, chosen, max_pairs)
-    else:
-        pairs, members, num_pairs = _by_splitting(stages, rows, chosen, max_pairs)
+    work = _by_slabs if chosen.name == "slabs" else _by_splitting
+    pairs, members, num_pairs = work(stages, side, chosen, max_pairs)
     if num_pairs > max_pairs:
         raise InvalidInput(f"there are {num_pairs:,} pairs of groups, more than {max_pairs:,}; raise max_pairs")
     told(StageFinished("searching", Timing.now() - began))
     return SparkHammingPairs(pairs, members, chosen)
+
+
+def _stored_rows(stages: Stages, side: Side) -> DataFrame:
+    """Return the rows with numbers, stored by all tasks of the frame: few tasks write slabs, and numbers must stay."""
+    numbered = partial(side.frame.withColumn, "row", F.monotonically_increasing_id())
+    return stages.frame("rows", numbered, _checked_ids)[0]
 
 
 def _checked_ids(rows: DataFrame) -> dict[str, Any]:
@@ -195,13 +197,12 @@ def _checked_ids(rows: DataFrame) -> dict[str, Any]:
     return {}
 
 
-def _by_slabs(
-    stages: Stages, rows: DataFrame, id_type: str, plan: HammingPairsPlan, max_pairs: int
-) -> tuple[DataFrame, DataFrame, int]:
+def _by_slabs(stages: Stages, side: Side, plan: HammingPairsPlan, max_pairs: int) -> tuple[DataFrame, DataFrame, int]:
     store = partial(store_groups, directory=stages.directory, bits=plan.bits, most=plan.slab_rows)
     # Merged without a shuffle, so that slabs are as large as allowed.
     num_slabs = max(1, -(-plan.num_fingerprints // plan.slab_rows))
-    stored, _ = stages.frame("slabs", lambda: rows.coalesce(num_slabs).mapInArrow(store, STORED))
+    rows = partial(_stored_rows, stages, side)
+    stored, _ = stages.frame("slabs", lambda: rows().drop("row").coalesce(num_slabs).mapInArrow(store, STORED))
     slabs = sorted((row["name"], row["num_distinct"], row["num_rows"]) for row in stored.collect())
     tasks = slab_tasks([num_distinct for _, num_distinct, _ in slabs], parallelism(stages.spark))
     work = partial(
@@ -219,7 +220,7 @@ def _by_slabs(
         lambda frame: {"num_pairs": frame.count()},
     )
     read = partial(members_of_slabs, directory=stages.directory, names=[name for name, *_ in slabs])
-    members = numbered_tasks(stages.spark, len(slabs)).mapInArrow(read, f"group long, row long, doc_id {id_type}")
+    members = numbered_tasks(stages.spark, len(slabs)).mapInArrow(read, f"group long, row long, doc_id {side.id_type}")
     return pairs, members, facts["num_pairs"]
 
 
@@ -314,8 +315,9 @@ def members_of_slabs(batches: Iterator[Any], *, directory: str, names: Sequence[
 
 
 def _by_splitting(
-    stages: Stages, rows: DataFrame, plan: HammingPairsPlan, max_pairs: int
+    stages: Stages, side: Side, plan: HammingPairsPlan, max_pairs: int
 ) -> tuple[DataFrame, DataFrame, int]:
+    rows = _stored_rows(stages, side)
     cells = Cells(plan.bits, plan.within, plan.prefix_bits)
     split = partial(cells_of, cells=cells)
     work = partial(pairs_in_cells, cells=cells, max_pairs=max_pairs)
