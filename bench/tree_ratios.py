@@ -64,7 +64,7 @@ with likewise.Index(path, recipe) as index:
         )
 """
 HAMMING = """
-import sys, time
+import sys
 from pathlib import Path
 import numpy as np
 import likewise
@@ -146,14 +146,8 @@ ROWS = {
     "index": Row(
         "500 durable batches of 1,000 fingerprints, 1e7 to 1.25e7 held, and the start", "", INDEX, (3.25, 2.0)
     ),
-    "hamming": Row(
-        "4,000,000 queries in a mapped index of 1e8 fingerprints, and the start",
-        "real.u64",
-        HAMMING,
-        None,
-    ),
+    "hamming": Row("4,000,000 queries in a mapped index of 1e8 fingerprints, and the start", "real.u64", HAMMING, None),
 }
-
 
 # Rows whose stages are shown.
 STAGED = ("plain", "idf", "default", "large-1e5", "large-1e6", "large-1e7")

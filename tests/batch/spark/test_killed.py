@@ -27,7 +27,7 @@ pytestmark = [
     pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are found by /proc"),
 ]
 TIMEOUT_S = 400
-# A SimHash run is decided in so many stages.
+# Number of slabs of a SimHash run, and so of its deciding stages.
 NUM_SLABS = 4
 RECIPES = {
     # Buckets of the first level are full, so that there are many stages.
