@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.timeout(900), pytest.mark.filterwarnings("ignore")]
 
 
 def set_slabs(monkeypatch, num_slabs):
-    """Set the number of slabs of SimHash runs in this process. The kept documents of each are searched in several tasks."""
+    """Set the number of slabs of SimHash runs here. The kept documents of each slab are searched in several tasks."""
     from dataclasses import replace
 
     from likewise.batch.spark.hamming import deciding, pairing
