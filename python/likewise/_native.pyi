@@ -32,6 +32,7 @@ __all__ = [
     "CsvReader",
     "Dictionary",
     "DocumentCounter",
+    "EqualKeys",
     "Exercise",
     "FeatureRules",
     "FeatureSets",
@@ -1686,6 +1687,23 @@ def decide_range(
     Parameters are those of :meth:`Leaders.decide`; returned are, for these positions alone, state, kept position,
     similarity and distance.
     """
+
+@final
+class EqualKeys:
+    """Finds items whose key, of one or more words, equals that of an earlier item.
+
+    With several shares, each of which takes the same items, only the keys of one share are stored and compared.
+    """
+
+    def __new__(cls, num_words: int, share: int = 0, num_shares: int = 1) -> EqualKeys: ...
+    def add(self, keys: Buffer) -> None:
+        """Add the keys of the next items, one after another: uint64."""
+
+    def finish(self) -> tuple[Array, Array]:
+        """Return the items whose key is that of an earlier one, and the first item with it: uint64, in no order.
+
+        Call it once, at the end: the keys are consumed.
+        """
 
 class Components:
     """Connected components of n positions that grow as pairs come."""

@@ -31,6 +31,37 @@ def test_orders_in_parts_are_stable_sorts(name, tmp_path, monkeypatch):
     assert np.array_equal(sorting.stable_order(keys, ArraySpace()), expected)
 
 
+@pytest.mark.parametrize("most_bytes", [None, 50_000, 1])
+@pytest.mark.parametrize("num_words", [1, 3])
+def test_repeated_keys_name_the_first_entry_with_the_key(num_words, most_bytes, monkeypatch):
+    monkeypatch.setattr(sorting, "_AT_ONCE", 300)
+    keys = RANDOM.integers(0, 12, (2000, num_words)).astype(np.uint64)
+    firsts: dict[tuple[int, ...], int] = {}
+    expected = {}
+    for entry, key in enumerate(map(tuple, keys.tolist())):
+        if firsts.setdefault(key, entry) != entry:
+            expected[entry] = firsts[key]
+    found = list(sorting.repeated_keys(lambda part: keys[part], len(keys), num_words, most_bytes))
+    assert (len(found) > 1) == (most_bytes is not None)
+    pairs = [pair for later, first in found for pair in zip(later.tolist(), first.tolist(), strict=True)]
+    assert len(pairs) == len(expected)
+    assert dict(pairs) == expected
+
+
+def test_the_first_double_id_is_found():
+    ids = ["a", "b", "", "c", "b", "a", "b", ""]
+    groups = np.array([0, 0, 0, 0, 1, 1, 1, 0])
+
+    def ids_of(part):
+        return Texts.from_list(ids[part])
+
+    for most_bytes in (None, 1):
+        assert sorting.double_id(ids_of, len(ids), most_bytes=most_bytes) == (4, 1)
+        assert sorting.double_id(ids_of, len(ids), lambda part: groups[part], most_bytes) == (6, 4)
+        assert sorting.double_id(ids_of, 4, most_bytes=most_bytes) is None
+    assert sorting.double_id(ids_of, 0) is None
+
+
 def test_arrays_in_files_leave_nothing_and_grow_as_those_in_memory(tmp_path):
     space = ArraySpace(tmp_path)
     parts = [np.arange(n, dtype=np.uint32) for n in (0, 1, 5, 100_000, 0, 3)]

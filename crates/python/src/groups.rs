@@ -147,6 +147,45 @@ pub fn decide_range(
     ))
 }
 
+/// Finds items whose key equals that of an earlier item; see `repeated_keys` in `likewise/arrays.py`.
+#[pyclass(frozen, module = "likewise._native")]
+pub struct EqualKeys {
+    keys: Mutex<groups::EqualKeys>,
+    num_words: usize,
+}
+
+#[pymethods]
+impl EqualKeys {
+    #[new]
+    #[pyo3(signature = (num_words, share=0, num_shares=1))]
+    fn new(num_words: usize, share: u32, num_shares: u32) -> Result<Self, Failure> {
+        Ok(EqualKeys {
+            keys: Mutex::new(groups::EqualKeys::new(num_words, share, num_shares)?),
+            num_words,
+        })
+    }
+
+    /// Adds the keys of the next items, one after another.
+    fn add(&self, py: Python<'_>, keys: &Bound<'_, PyAny>) -> Result<(), Failure> {
+        let keys = Input::<u64>::take("keys", keys)?;
+        let keys = keys.values();
+        run(py, 8 * keys.len(), |_| {
+            let mut all = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+            Ok(all.add(keys)?)
+        })
+    }
+
+    /// The items whose key is that of an earlier one, and the first item with it; in no order. The keys are consumed.
+    fn finish(&self, py: Python<'_>) -> Result<(Array, Array), Failure> {
+        let found = run(py, usize::MAX, |cancel| {
+            let empty = groups::EqualKeys::new(self.num_words, 0, 1)?;
+            let mut all = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+            Ok(std::mem::replace(&mut *all, empty).finish(cancel)?)
+        })?;
+        Ok((found.later.into(), found.first.into()))
+    }
+}
+
 /// Connected components, extended pair by pair.
 #[pyclass(frozen, module = "likewise._native")]
 pub struct Components {

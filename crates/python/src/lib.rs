@@ -78,7 +78,7 @@ mod _native {
     #[pymodule_export]
     use super::features::{FeatureRules, features, normalize, tokens};
     #[pymodule_export]
-    use super::groups::{Components, Leaders, components, decide_range};
+    use super::groups::{Components, EqualKeys, Leaders, components, decide_range};
     #[pymodule_export]
     use super::hamming::{HammingTables, distances, radius_for};
     #[pymodule_export]

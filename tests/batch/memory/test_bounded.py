@@ -174,17 +174,6 @@ def test_pairs_are_the_same(name, corpus, tmp_path, little):
     assert sorted(written[0].splitlines()) == sorted(written[1].splitlines())
 
 
-def test_equal_hashes_of_unequal_documents_do_not_collapse(corpus, tmp_path, little, monkeypatch):
-    def collide():
-        little()
-        monkeypatch.setattr(
-            importlib.import_module("likewise.batch.read.collapse"), "_hashed", lambda c: c[0] % np.uint64(5)
-        )
-
-    whole, bounded = answers(corpus, tmp_path, RECIPES["minhash"], collide)
-    assert bounded[1].equals(whole[1])
-
-
 def test_a_double_id_is_found_in_parts(tmp_path, little):
     little()
     texts = [made_up(20, i) for i in range(200)]

@@ -16,6 +16,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::feature_filter::FeatureFilter;
 use super::feature_shard::{NUM_SHARDS, Shard, shard_of, sort_features};
+use super::feature_table::FeatureTable;
 use super::rarity::Rarity;
 use super::sharded_documents::ShardedDocuments;
 use super::weight_table::{CellPlan, Entries, WeightTable};
@@ -213,16 +214,24 @@ impl DocumentCounter {
                 let num_new = shard.count_waiting();
                 self.add_new(which, shard, num_new);
             }
-            for documents in held {
-                let features = &*self.counted(documents.new_features(which));
-                if shard.is_over() {
-                    shard.count_cells(self.plan, which, features);
-                } else {
-                    let num_new = shard.count(features);
-                    self.add_new(which, shard, num_new);
-                }
-            }
         })?;
+        // Only if there may be too many features, all are counted before the first is weighed.
+        let num_held: usize = held.iter().map(|documents| documents.num_new()).sum();
+        let max_features = self.num_features.load(Ordering::Relaxed) + num_held as u64;
+        let are_counted = max_features > self.max_features;
+        if are_counted {
+            each(&|which, shard| {
+                for documents in held {
+                    let features = &*self.counted(documents.new_features(which));
+                    if shard.is_over() {
+                        shard.count_cells(self.plan, which, features);
+                    } else {
+                        let num_new = shard.count(features);
+                        self.add_new(which, shard, num_new);
+                    }
+                }
+            })?;
+        }
         let num_documents = self.num_documents.load(Ordering::Relaxed);
         let rarity = Rarity::new(num_documents);
         let is_over = self.is_over.load(Ordering::Relaxed);
@@ -236,7 +245,11 @@ impl DocumentCounter {
                 let cells = self.cell_weights(&rarity);
                 each(&|which, _| {
                     for documents in held {
-                        documents.weigh(which, |feature| self.plan.weight(&cells, feature));
+                        documents.weigh(which, |features, weights| {
+                            for (&feature, weight) in features.iter().zip(weights) {
+                                weight.store(self.plan.weight(&cells, feature), Ordering::Relaxed);
+                            }
+                        });
                     }
                 })?;
                 Entries::Cells {
@@ -244,7 +257,7 @@ impl DocumentCounter {
                     weights: cells,
                 }
             }
-            false => self.listed_weights(&rarity, held, threads, cancel)?,
+            false => self.listed_weights(&rarity, held, are_counted, threads, cancel)?,
         };
         Ok(Counted {
             num_documents,
@@ -254,38 +267,64 @@ impl DocumentCounter {
         })
     }
 
+    /// Returns the weights of listed features, and stores those of held documents, which are counted first unless they
+    /// were.
     fn listed_weights(
         &self,
         rarity: &Rarity,
         held: &[&ShardedDocuments],
+        are_counted: bool,
         threads: usize,
         cancel: &AtomicBool,
     ) -> Result<Entries, Error> {
+        // A thread counts one shard after another in the same memory, which stays in a cache.
         let parts = map_ranges(
             NUM_SHARDS,
             1,
             threads,
             cancel,
-            || (),
-            |(), which| {
+            FeatureTable::default,
+            |table, which| {
                 let which = which.start;
-                let weighed = take(&mut *locked(&self.shards[which])).weighed(rarity);
-                let weight_of = |feature| weighed.get(feature).unwrap_or(MAX_WEIGHT);
-                for documents in held {
-                    documents.weigh(which, weight_of);
+                let counts = take(&mut locked(&self.shards[which]).counts);
+                match counts.len() {
+                    0 => table.clear(),
+                    _ => *table = counts,
                 }
-                let listed = weighed.iter().filter(|&(_, weight)| weight < MAX_WEIGHT);
+                if !are_counted {
+                    for documents in held {
+                        table.add(&self.counted(documents.new_features(which)));
+                    }
+                }
+                table.map(|count| u32::from(rarity.weight(u64::from(count))));
+                for documents in held {
+                    documents.weigh(which, |features, weights| {
+                        let mut weights = weights.iter();
+                        table.get_all(features, |weight| {
+                            if let Some(stored) = weights.next() {
+                                stored.store(weight_of(weight), Ordering::Relaxed);
+                            }
+                        });
+                    });
+                }
+                let listed = table
+                    .iter()
+                    .filter(|&(_, weight)| weight < u32::from(MAX_WEIGHT));
                 let mut features: Vec<u64> = listed.map(|(feature, _)| feature).collect();
                 sort_features(&mut features);
-                let weights: Vec<u8> = features.iter().map(|&feature| weight_of(feature)).collect();
-                (features, weights)
+                let mut weights = Vec::with_capacity(features.len());
+                table.get_all(&features, |weight| weights.push(weight_of(weight)));
+                (features, weights, table.len())
             },
         )?;
         let (mut features, mut weights) = (Vec::new(), Vec::new());
-        for (some, theirs) in parts {
+        let mut num_features = 0;
+        for (some, theirs, num_counted) in parts {
             features.extend(some);
             weights.extend(theirs);
+            num_features += num_counted as u64;
         }
+        self.num_features.store(num_features, Ordering::Relaxed);
         Ok(Entries::Listed { features, weights })
     }
 
@@ -304,6 +343,11 @@ impl DocumentCounter {
         }
         weights
     }
+}
+
+/// Returns the weight of a feature, which is `None` if it was not counted.
+fn weight_of(listed: Option<u32>) -> u8 {
+    listed.map_or(MAX_WEIGHT, |weight| weight as u8)
 }
 
 /// Locks even a poisoned mutex: the panic of the other thread ends the call anyway.

@@ -3,7 +3,6 @@
 use std::mem::take;
 
 use super::feature_table::FeatureTable;
-use super::rarity::Rarity;
 use super::weight_table::CellPlan;
 
 const SHARD_BITS: u32 = 8;
@@ -23,7 +22,7 @@ pub(super) fn shard_of(hash: u64) -> usize {
 /// Counts of features and features that wait to be counted, or the cells of a sketch.
 #[derive(Debug, Default)]
 pub(super) struct Shard {
-    counts: FeatureTable<u32>,
+    pub(super) counts: FeatureTable,
     waiting: Vec<u64>,
     /// Counts of the sketch, once there are too many features.
     pub(super) cells: Vec<u32>,
@@ -53,11 +52,6 @@ impl Shard {
     /// Counts features in addition to the waiting ones; returns how many features are new.
     pub(super) fn count(&mut self, features: &[u64]) -> u64 {
         self.counts.add(features)
-    }
-
-    /// Returns the weight of each counted feature.
-    pub(super) fn weighed(self, rarity: &Rarity) -> FeatureTable<u8> {
-        self.counts.map(|count| rarity.weight(u64::from(count)))
     }
 
     /// Switches to counting in the cells of a sketch. `plan` is that of all shards, `which` the number of this shard.

@@ -2,26 +2,35 @@
 
 use super::weight_table::high_product;
 use crate::hash::GOLDEN;
+use crate::prefetch::prefetch_read;
 
-/// A table of features by open addressing, with a number each.
+/// A table of features by open addressing, with a number each, at first a count.
 ///
 /// It grows by half when three quarters of the places are used, so at least half of them are used afterward.
 #[derive(Debug, Default)]
-pub(super) struct FeatureTable<T> {
+pub(super) struct FeatureTable {
     /// 0 is a free place.
     features: Vec<u64>,
-    values: Vec<T>,
+    values: Vec<u32>,
     num_used: usize,
     /// The number of feature 0.
-    of_zero: Option<T>,
+    of_zero: Option<u32>,
 }
 
 const MIN_PLACES: usize = 64;
 
-impl<T: Copy + Default> FeatureTable<T> {
+/// Number of features between the prefetch of a place and its use.
+const FEATURES_AHEAD: usize = 16;
+
+impl FeatureTable {
+    /// Number of features.
+    pub(super) fn len(&self) -> usize {
+        self.num_used + usize::from(self.of_zero.is_some())
+    }
+
     /// Returns the number of a feature.
     #[inline]
-    pub(super) fn get(&self, feature: u64) -> Option<T> {
+    pub(super) fn get(&self, feature: u64) -> Option<u32> {
         if feature == 0 {
             return self.of_zero;
         }
@@ -32,8 +41,16 @@ impl<T: Copy + Default> FeatureTable<T> {
         (self.features[place] == feature).then(|| self.values[place])
     }
 
+    /// Calls `visit` with the number of each feature, in order.
+    pub(super) fn get_all(&self, features: &[u64], mut visit: impl FnMut(Option<u32>)) {
+        for (i, &feature) in features.iter().enumerate() {
+            self.prefetch(features, i + FEATURES_AHEAD);
+            visit(self.get(feature));
+        }
+    }
+
     /// Returns all features and their numbers, in no order.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, T)> + '_ {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
         let places = self.features.iter().zip(&self.values);
         let used = places.filter(|&(&feature, _)| feature != 0);
         let used = used.map(|(&feature, &value)| (feature, value));
@@ -41,20 +58,49 @@ impl<T: Copy + Default> FeatureTable<T> {
     }
 
     /// Replaces all numbers.
-    pub(super) fn map<U: Copy + Default>(self, of: impl Fn(T) -> U) -> FeatureTable<U> {
-        FeatureTable {
-            features: self.features,
-            values: self.values.into_iter().map(&of).collect(),
-            num_used: self.num_used,
-            of_zero: self.of_zero.map(&of),
+    pub(super) fn map(&mut self, of: impl Fn(u32) -> u32) {
+        let used = self.features.iter().zip(&mut self.values);
+        for (_, value) in used.filter(|&(&feature, _)| feature != 0) {
+            *value = of(*value);
         }
+        self.of_zero = self.of_zero.map(of);
+    }
+
+    /// Removes all features and keeps the memory.
+    pub(super) fn clear(&mut self) {
+        self.features.fill(0);
+        self.values.fill(0);
+        self.num_used = 0;
+        self.of_zero = None;
+    }
+
+    /// Counts each feature once more; returns how many are new.
+    pub(super) fn add(&mut self, features: &[u64]) -> u64 {
+        let num_before = self.len();
+        for (i, &feature) in features.iter().enumerate() {
+            if feature == 0 {
+                self.of_zero = Some(self.of_zero.unwrap_or(0).saturating_add(1));
+                continue;
+            }
+            if self.num_used * 4 >= self.features.len() * 3 {
+                self.grow();
+            }
+            self.prefetch(features, i + FEATURES_AHEAD);
+            let place = place(&self.features, feature);
+            if self.features[place] == 0 {
+                self.features[place] = feature;
+                self.num_used += 1;
+            }
+            self.values[place] = self.values[place].saturating_add(1);
+        }
+        (self.len() - num_before) as u64
     }
 
     #[cold]
     fn grow(&mut self) {
         let num_places = MIN_PLACES.max(self.features.len() / 2 * 3);
         let mut features = vec![0; num_places];
-        let mut values = vec![T::default(); num_places];
+        let mut values = vec![0; num_places];
         for (&feature, &value) in self.features.iter().zip(&self.values) {
             if feature != 0 {
                 let place = place(&features, feature);
@@ -65,37 +111,27 @@ impl<T: Copy + Default> FeatureTable<T> {
         self.features = features;
         self.values = values;
     }
+
+    #[inline(always)]
+    fn prefetch(&self, features: &[u64], i: usize) {
+        if let Some(&feature) = features.get(i) {
+            let at = first_place(&self.features, feature);
+            prefetch_read(&self.features, at);
+            prefetch_read(&self.values, at);
+        }
+    }
 }
 
-impl FeatureTable<u32> {
-    /// Counts each feature once more; returns how many are new.
-    pub(super) fn add(&mut self, features: &[u64]) -> u64 {
-        let mut num_new = 0;
-        for &feature in features {
-            if feature == 0 {
-                num_new += u64::from(self.of_zero.is_none());
-                self.of_zero = Some(self.of_zero.unwrap_or(0).saturating_add(1));
-                continue;
-            }
-            if self.num_used * 4 >= self.features.len() * 3 {
-                self.grow();
-            }
-            let place = place(&self.features, feature);
-            if self.features[place] == 0 {
-                self.features[place] = feature;
-                self.num_used += 1;
-                num_new += 1;
-            }
-            self.values[place] = self.values[place].saturating_add(1);
-        }
-        num_new
-    }
+/// Returns the place where the search for a feature begins.
+#[inline(always)]
+fn first_place(features: &[u64], feature: u64) -> usize {
+    high_product(feature.wrapping_mul(GOLDEN), features.len() as u64) as usize
 }
 
 /// Returns the place of a feature, or the free place where it belongs. At least one place must be free.
 #[inline(always)]
 fn place(features: &[u64], feature: u64) -> usize {
-    let mut at = high_product(feature.wrapping_mul(GOLDEN), features.len() as u64) as usize;
+    let mut at = first_place(features, feature);
     while features[at] != feature && features[at] != 0 {
         at += 1;
         if at == features.len() {
@@ -116,7 +152,7 @@ mod tests {
     fn counts_are_those_of_a_map() {
         let mut random = Random::new(9);
         let mut wanted: HashMap<u64, u32> = HashMap::new();
-        let mut table = FeatureTable::<u32>::default();
+        let mut table = FeatureTable::default();
         assert_eq!(table.get(0), None);
         assert_eq!(table.get(1), None);
         for bits in [3, 10, 20, 64] {
@@ -131,10 +167,16 @@ mod tests {
         }
         let found: HashMap<u64, u32> = table.iter().collect();
         assert_eq!(found, wanted);
-        let doubled = table.map(|count| 2 * count);
-        for (&feature, &count) in &wanted {
-            assert_eq!(doubled.get(feature), Some(2 * count));
+        table.map(|count| 2 * count);
+        let asked: Vec<u64> = wanted.keys().copied().chain([u64::MAX - 1]).collect();
+        let mut found = Vec::new();
+        table.get_all(&asked, |value| found.push(value));
+        for (feature, value) in asked.iter().zip(found) {
+            assert_eq!(value, wanted.get(feature).map(|count| 2 * count));
         }
-        assert_eq!(doubled.get(u64::MAX - 1), None);
+        table.clear();
+        assert_eq!((table.len(), table.get(asked[0])), (0, None));
+        assert_eq!(table.add(&[0, 7, 7]), 2);
+        assert_eq!((table.len(), table.get(7)), (2, Some(2)));
     }
 }

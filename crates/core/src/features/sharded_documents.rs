@@ -141,15 +141,18 @@ impl ShardedDocuments {
         &self.features[self.group(shard)]
     }
 
-    /// Stores the weights of all features in a shard.
-    pub(super) fn weigh(&self, shard: usize, weight_of: impl Fn(u64) -> u8) {
+    /// Returns the number of features of new documents.
+    pub(super) fn num_new(&self) -> usize {
+        self.starts[NUM_SHARDS] as usize
+    }
+
+    /// Stores the weights of all features in a shard: `store` gets features, and where to store the weight of each.
+    pub(super) fn weigh(&self, shard: usize, store: impl Fn(&[u64], &[AtomicU8])) {
         let zeros = || self.features.iter().map(|_| AtomicU8::new(0)).collect();
         let weights = self.weights.get_or_init(zeros);
         for group in [shard, NUM_SHARDS + shard] {
             let range = self.group(group);
-            for (&feature, weight) in self.features[range.clone()].iter().zip(&weights[range]) {
-                weight.store(weight_of(feature), Ordering::Relaxed);
-            }
+            store(&self.features[range.clone()], &weights[range]);
         }
     }
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise._native import Texts
-from likewise.arrays import ArraySpace, GrowingTexts, stable_order
+from likewise.arrays import ArraySpace, GrowingTexts, double_id
 from likewise.batch.run import RunRules
 from likewise.errors import InvalidInput
 from likewise.io.source.bad_rows import BadRowTally
@@ -243,13 +243,9 @@ class Collection:
 
     def _check_ids(self) -> None:
         own = self.num_references + np.flatnonzero(self._has_id[self.num_references :])
-        hashes = np.asarray(self._ids.hashes())[own]
-        order = stable_order(hashes, self.space)
-        same = np.flatnonzero(hashes[order[1:]] == hashes[order[:-1]])
-        doubles = [(own[order[i + 1]], own[order[i]]) for i in same.tolist()]
-        doubles = [(b, a) for b, a in doubles if self._ids[int(a)] == self._ids[int(b)]]
-        if doubles:
-            second, first = map(int, min(doubles))
+        double = double_id(lambda part: self._ids.take(own[part]), len(own))
+        if double is not None:
+            second, first = own[list(double)].tolist()
             file, other = (self.files[int(self.file_of(np.array([row]))[0])].name for row in (second, first))
             raise InvalidInput(
                 f"the id {self._ids[second]!r} is already used in {other}:{int(self._lines[first]) + 1}; make ids "

@@ -17,13 +17,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.arrays import slices, stable_order
+from likewise.arrays import repeated_keys, slices
 from likewise.batch.read.documents import Documents
 from likewise.recipe.methods import SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.stages.sketch import EMPTY
 
-_MIX = np.uint64(0x9E3779B97F4A7C15)
 # Documents processed at once.
 _AT_ONCE = 1 << 18
 
@@ -68,17 +67,16 @@ def collapse(documents: Documents, recipe: Recipe, ranked: NDArray[np.int64]) ->
         Positions for the search.
     """
     num_rows, space = len(documents), documents.room.space
-    hashes = space.growing(np.uint64)
-    for part in slices(num_rows, _AT_ONCE):
-        hashes.append(_hashed(class_keys(documents, recipe, ranked[part])))
-    keys = hashes.take()
-    entries = stable_order(keys, space)
     first_rank = space.zeros(num_rows, np.int64)
-    grouping = _Grouping()
     for part in slices(num_rows, _AT_ONCE):
-        some = entries[part]
-        first_rank[some] = grouping.firsts(some, keys[some], class_keys(documents, recipe, ranked[some]))
-    del entries, keys
+        first_rank[part] = np.arange(part.start, part.stop)
+    for later, earlier in repeated_keys(
+        lambda part: class_keys(documents, recipe, _as_slice(ranked[part])),
+        num_rows,
+        num_key_words(recipe),
+        documents.room.buckets_bytes,
+    ):
+        first_rank[later] = earlier
     first = space.zeros(num_rows, np.int64)
     position = space.zeros(num_rows, np.int64)
     order = space.growing(np.uint32)
@@ -123,67 +121,28 @@ class Sketched(Protocol):
         """Full, short or empty."""
 
 
-def class_keys(documents: Sketched, recipe: Recipe, rows: NDArray[np.int64]) -> list[NDArray[np.uint64]]:
-    """Return columns of shape (rows,) that are all equal exactly for documents that collapse into one."""
+def num_key_words(recipe: Recipe) -> int:
+    """Return the number of words of the keys that :func:`class_keys` returns."""
+    return 3 + (recipe.sketch.num_words if isinstance(recipe.sketch, SimHashDistance) else 0)
+
+
+def _as_slice(rows: NDArray[np.int64]) -> NDArray[np.int64] | slice:
+    """Return consecutive rows as a slice, whose data need not be gathered; other rows unchanged."""
+    return slice(int(rows[0]), int(rows[-1]) + 1) if (np.diff(rows) == 1).all() else rows
+
+
+def class_keys(documents: Sketched, recipe: Recipe, rows: NDArray[np.int64] | slice) -> NDArray[np.uint64]:
+    """Return keys of shape (rows, words) that are equal exactly for documents that collapse into one."""
     digests = documents.digests.reshape(-1, 2)[rows]
     is_empty = documents.shapes[rows] == EMPTY
+    keys = np.empty((len(digests), num_key_words(recipe)), np.uint64)
     near = recipe.sketch
     if not isinstance(near, SimHashDistance):
-        return [digests[:, 0], digests[:, 1], is_empty.astype(np.uint64)]
-    words = documents.sketches.reshape(-1, near.num_words)[rows]
+        keys[:, :2], keys[:, 2] = digests, is_empty
+        return keys
     # Documents with more features cannot pass the short check with any short one (definitions, Decision).
     is_short = near.may_meet_short(documents.num_features[rows])
-    kind = is_empty.astype(np.uint64) * np.uint64(2) + is_short
-    masked = np.where(is_short[:, None], digests, np.uint64(0))
-    return [*(words[:, i] for i in range(near.num_words)), masked[:, 0], masked[:, 1], kind]
-
-
-def _hashed(columns: list[NDArray[np.uint64]]) -> NDArray[np.uint64]:
-    hashed = np.zeros(len(columns[0]), np.uint64)
-    for column in columns:
-        hashed = (hashed ^ column) * _MIX
-        hashed ^= hashed >> np.uint64(29)
-    return hashed
-
-
-class _Grouping:
-    """Finds the first entry of each group of equal keys, among entries sorted by hash, ascending within a hash."""
-
-    def __init__(self) -> None:
-        # First entry of each key with the last hash so far. More than one key is a collision.
-        self._hash: int | None = None
-        self._firsts: dict[tuple[int, ...], int] = {}
-
-    def firsts(
-        self, entries: NDArray[np.int64], hashes: NDArray[np.uint64], columns: list[NDArray[np.uint64]]
-    ) -> NDArray[np.int64]:
-        """Return the first entry of each entry's group."""
-        goes_on = self._hash is not None and int(hashes[0]) == self._hash
-        is_new_hash = np.ones(len(entries), bool)
-        is_new_hash[1:] = hashes[1:] != hashes[:-1]
-        is_new_key = np.ones(len(entries), bool)
-        is_new_key[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
-        is_start = is_new_hash | is_new_key
-        starts = np.flatnonzero(is_start)
-        firsts = np.repeat(entries[starts], np.diff(np.append(starts, len(entries))))
-        runs = np.flatnonzero(is_new_hash)
-        # Runs of one hash with several keys; the run that continues from before is added below.
-        odd = set(np.searchsorted(runs, np.flatnonzero(is_new_key & ~is_new_hash), "right").tolist())
-        bounds = np.append(runs, len(entries))
-
-        def key(place: int) -> tuple[int, ...]:
-            return tuple(int(column[place]) for column in columns)
-
-        for run in sorted(odd | ({1} if goes_on else set())):
-            known = self._firsts if goes_on and run == 1 else {}
-            start, end = int(bounds[run - 1]), int(bounds[run])
-            if run in odd:
-                for place in range(start, end):
-                    firsts[place] = known.setdefault(key(place), int(entries[place]))
-            else:
-                firsts[start:end] = known.setdefault(key(start), int(entries[start]))
-            if run == len(runs):
-                self._hash, self._firsts = int(hashes[-1]), known
-        if len(runs) not in odd and not (goes_on and len(runs) == 1):
-            self._hash, self._firsts = int(hashes[-1]), {key(len(entries) - 1): int(firsts[-1])}
-        return firsts
+    keys[:, :-3] = documents.sketches.reshape(-1, near.num_words)[rows]
+    keys[:, -3:-1] = np.where(is_short[:, None], digests, np.uint64(0))
+    keys[:, -1] = is_empty.astype(np.uint64) * np.uint64(2) + is_short
+    return keys

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise._native import Rarity, Texts
-from likewise.arrays import GrowingTexts, distinct, slices, stable_order
+from likewise.arrays import GrowingTexts, distinct, double_id, slices
 from likewise.batch.budget.room import Room
 from likewise.errors import InvalidInput
 from likewise.io.output.evidence import Places
@@ -287,25 +287,11 @@ class Documents:
         """
         if not self.has_id.any():
             return
-        space = self.room.space
         ids = self.ids if self.has_id.all() else self._all_ids()
-        hashes = space.growing(np.uint64)
-        for part in slices(len(self), _AT_ONCE):
-            hashes.append(np.asarray(ids.take(np.arange(part.start, part.stop)).hashes()))
-        keys = hashes.take()
-        order = stable_order(keys, space)
-        double: tuple[int, int] | None = None
-        for part in slices(len(order), _AT_ONCE):
-            # Includes the last entry of the previous part.
-            places = order[max(0, part.start - 1) : part.stop]
-            ordered = keys[places]
-            # Equal hashes are adjacent, in row order; different ids with equal hashes are not duplicates.
-            for start in np.flatnonzero(ordered[1:] == ordered[:-1]).tolist():
-                first, second = int(places[start]), int(places[start + 1])
-                if splits_of is not None and len(set(splits_of(places[start : start + 2]).tolist())) == 2:
-                    continue
-                if (double is None or (second, first) < double) and ids[first] == ids[second]:
-                    double = second, first
+        groups = None if splits_of is None else lambda part: splits_of(np.arange(part.start, part.stop))
+        double = double_id(
+            lambda part: ids.take(np.arange(part.start, part.stop)), len(self), groups, self.room.buckets_bytes
+        )
         if double is None:
             return
         second, first = double

@@ -134,7 +134,7 @@ def _sketch(batches: Iterator[Any], *, recipe: Recipe, criteria: Sequence[Criter
         flat = np.asarray(made.sketches)
         digests = np.asarray(made.digests)
         sketched = _Sketched(flat, num_features, digests, shapes)
-        keys = np.stack(class_keys(sketched, recipe, np.arange(len(texts))), axis=1).astype("<u8")
+        keys = class_keys(sketched, recipe, slice(None)).astype("<u8")
         columns = {
             "row": batch.column("row"),
             "sketch": binary_column(flat.view(np.uint8).reshape(len(texts), -1)),
