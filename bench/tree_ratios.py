@@ -80,6 +80,32 @@ for _ in range(4):
 """
 
 
+# These print what they measure, of which building the index is no part.
+IN_MEMORY = """
+import sys, time
+import numpy as np
+import likewise
+codes = np.fromfile(sys.argv[1], np.uint64)
+index = likewise.HammingIndex(codes, within=3, memory=26 * len(codes))
+queries = codes[:10**6] ^ np.uint64(1 << 40)
+index.query_batch(queries[:1000], 3)
+"""
+BATCHES = f"""{IN_MEMORY}
+began = time.perf_counter()
+for _ in range(4):
+    index.query_batch(queries, 3)
+print(time.perf_counter() - began)
+"""
+SINGLES = f"""{IN_MEMORY}
+seconds = []
+for query in queries[::50].tolist():
+    began = time.perf_counter()
+    index.query(query, 3)
+    seconds.append(time.perf_counter() - began)
+print(1e6 * float(np.percentile(seconds[2_000:], 99)))
+"""
+
+
 @dataclass(frozen=True)
 class Row:
     """Work of both trees: `command` with `arguments` on a file or folder, or a Python program.
@@ -94,6 +120,8 @@ class Row:
     goal: tuple[float, float] | None
     command: str = "dedup"
     has_warm_up: bool = True
+    # Whether the program prints the number to compare, in place of its time.
+    prints: bool = False
 
 
 ROWS = {
@@ -145,6 +173,22 @@ ROWS = {
     ),
     "index": Row(
         "500 durable batches of 1,000 fingerprints, 1e7 to 1.25e7 held, and the start", "", INDEX, (3.25, 2.0)
+    ),
+    "hamming-memory": Row(
+        "4,000,000 queries in 1e8 fingerprints in memory, 26 bytes each",
+        "real.u64",
+        BATCHES,
+        (1 / 0.985, 1 / 1.3),
+        has_warm_up=False,
+        prints=True,
+    ),
+    "hamming-single": Row(
+        "single queries in them, 99th percentile, in microseconds",
+        "real.u64",
+        SINGLES,
+        (33, 20),
+        has_warm_up=False,
+        prints=True,
     ),
     "hamming": Row("4,000,000 queries in a mapped index of 1e8 fingerprints, and the start", "real.u64", HAMMING, None),
 }
@@ -199,17 +243,20 @@ def labels(data: Path, work: Path) -> Path:
     return path
 
 
-def seconds(tree: Path, command: list[str]) -> tuple[float, float]:
-    """Return the seconds and the CPU seconds of a command of a tree."""
+def seconds(tree: Path, command: list[str], *, prints: bool = False) -> tuple[float, float]:
+    """Return the seconds (or the number that it prints) and the CPU seconds of a command of a tree."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     environment["PYTHONPATH"] = str(tree / "python")
     began = time.perf_counter()
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    out = subprocess.PIPE if prints else subprocess.DEVNULL
+    process = subprocess.Popen(command, env=environment, stdout=out, stderr=subprocess.PIPE)
     _, status, usage = os.wait4(process.pid, 0)
     elapsed = time.perf_counter() - began
     if status:
         assert process.stderr is not None
         raise SystemExit(process.stderr.read().decode())
+    if process.stdout is not None:
+        elapsed = float(process.stdout.read())
     return elapsed, usage.ru_utime + usage.ru_stime
 
 
@@ -241,7 +288,7 @@ def measure(row: Row, trees: dict[str, Path], repeats: int, data: Path, work: Pa
         for name in sorted(trees, reverse=bool(round_ % 2)):
             given = command(name)
             with machine.FreeDisk(work) as used:
-                run = seconds(trees[name], given)
+                run = seconds(trees[name], given, prints=row.prints)
             if round_:
                 runs[name].append(run)
                 disk[name] = max(disk[name], used.peak_bytes)
@@ -283,7 +330,8 @@ def markdown(results: dict[str, Any]) -> str:
         is_busy = row["load_average"][0] > results["machine"]["num_cores"] + 1
         old, new = ("busy" if is_busy else "{:.2f} ({:.2f}-{:.2f})".format(*row[f"{tree}_seconds"]) for tree in ROLES)
         goal = "-" if row["goal"] is None else "{:.2f}".format(row["goal"][1] / row["goal"][0])
-        ratios = f"{row['ratio_seconds']:.2f} | {row['ratio_processor_seconds']:.2f} | {goal}"
+        of_processor = "-" if ROWS[name].prints else f"{row['ratio_processor_seconds']:.2f}"
+        ratios = f"{row['ratio_seconds']:.2f} | {of_processor} | {goal}"
         lines.append(f"| {row['title']} | {old} | {new} | {ratios} |")
     facts = results["machine"]
     lines += ["", f"Measured on {facts['num_cores']} cores with {facts['isa'].upper()}."]

@@ -36,10 +36,12 @@ const fn append(sum: u64, hash: u64) -> u64 {
 /// Replaces n >= width >= 1 token hashes by their n - width + 1 shingles.
 pub(super) fn shingle(hashes: &mut Vec<u64>, width: usize, isa: Isa) {
     #[cfg(target_arch = "x86_64")]
-    if matches!(isa, Isa::Avx512(_)) && (2..=MAX_DIRECT_WIDTH).contains(&width) {
+    match (isa, width) {
         // SAFETY: an `Isa` of this kind is created only if the processor has it.
-        unsafe { shingle_avx512(hashes, width) };
-        return;
+        (Isa::Avx512(_), 2..=MAX_AVX512_WIDTH) => return unsafe { shingle_avx512(hashes, width) },
+        // SAFETY: as above.
+        (Isa::Avx2(_), 2..=MAX_AVX2_WIDTH) => return unsafe { shingle_avx2(hashes, width) },
+        _ => {}
     }
     let _ = isa;
     shingle_rolling(hashes, width);
@@ -62,11 +64,50 @@ fn shingle_rolling(hashes: &mut Vec<u64>, width: usize) {
     hashes.truncate(num_shingles);
 }
 
-/// Above this width, the additional multiplications per shingle cost more than the dependency.
+/// Above these widths, the additional multiplications per shingle cost more than the dependency.
 #[cfg(target_arch = "x86_64")]
-const MAX_DIRECT_WIDTH: usize = 12;
+const MAX_AVX512_WIDTH: usize = 12;
+#[cfg(target_arch = "x86_64")]
+const MAX_AVX2_WIDTH: usize = 6;
 
-/// Computes every shingle from scratch: more multiplications than [`shingle_rolling`], but independent ones.
+/// Computes every shingle from scratch: more multiplications than [`shingle_rolling`], but independent ones, of which
+/// the compiler makes vector code.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn shingle_avx2(hashes: &mut Vec<u64>, width: usize) {
+    let num_shingles = hashes.len() - width + 1;
+    let mut at = 0;
+    while at + 32 <= num_shingles {
+        shingle_block::<32>(&mut hashes[at..at + 32 + width - 1], width);
+        at += 32;
+    }
+    while at + 4 <= num_shingles {
+        shingle_block::<4>(&mut hashes[at..at + 4 + width - 1], width);
+        at += 4;
+    }
+    for first in at..num_shingles {
+        shingle_block::<1>(&mut hashes[first..first + width], width);
+    }
+    hashes.truncate(num_shingles);
+}
+
+/// Replaces the first `N` hashes by the shingles that begin with them; `width - 1` hashes must follow.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn shingle_block<const N: usize>(hashes: &mut [u64], width: usize) {
+    assert_eq!(hashes.len() + 1, N + width);
+    let mut sums = [0; N];
+    for place in 0..width {
+        for (sum, &next) in sums.iter_mut().zip(&hashes[place..place + N]) {
+            *sum = append(*sum, next);
+        }
+    }
+    for (hash, &sum) in hashes.iter_mut().zip(&sums) {
+        *hash = feature_of(sum);
+    }
+}
+
+/// Same as [`shingle_avx2`], in registers of eight.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx2")]
 fn shingle_avx512(hashes: &mut Vec<u64>, width: usize) {

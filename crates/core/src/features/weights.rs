@@ -85,10 +85,20 @@ pub const fn log_count_weight(count: u32) -> u32 {
 /// were crafted.
 pub fn digest(features: &[u64], weights: &[u32]) -> [u64; 2] {
     #[cfg(target_arch = "x86_64")]
-    if Isa::avx512().is_some() {
+    match Isa::best() {
         // SAFETY: the instruction set was just detected.
-        return unsafe { digest_avx512(features, weights) };
+        Isa::Avx512(_) => return unsafe { digest_avx512(features, weights) },
+        // SAFETY: as above.
+        Isa::Avx2(_) => return unsafe { digest_avx2(features, weights) },
+        _ => {}
     }
+    digest_plain(features, weights)
+}
+
+/// The same code, compiled for four features at a time.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn digest_avx2(features: &[u64], weights: &[u32]) -> [u64; 2] {
     digest_plain(features, weights)
 }
 

@@ -53,22 +53,40 @@ impl Keys {
     /// selected: a mispredicted branch costs more.
     #[inline(always)]
     pub(super) fn up_to_8(&self, word: u64, len: u64) -> u64 {
-        let small = {
-            let byte = |at: u64| (word >> ((8 * at) & 63)) & 0xFF;
-            let mut hash =
-                (byte(0) << 16 | byte(len >> 1) << 24 | byte(len - 1) | len << 8) ^ self.small;
-            hash = (hash ^ hash >> 33).wrapping_mul(PRIME64_2);
-            hash = (hash ^ hash >> 29).wrapping_mul(PRIME64_3);
-            hash ^ hash >> 32
-        };
-        let middle = {
-            let last = word >> (len.wrapping_sub(4).wrapping_mul(8) & 63) & 0xFFFF_FFFF;
-            let mut hash = last.wrapping_add(word << 32) ^ self.middle;
-            hash = (hash ^ hash.rotate_left(49) ^ hash.rotate_left(24)).wrapping_mul(PRIME_MX2);
-            hash = (hash ^ (hash >> 35).wrapping_add(len)).wrapping_mul(PRIME_MX2);
-            hash ^ hash >> 28
-        };
+        let (small, middle) = (self.up_to_3(word, len), self.of_4_to_8(word, len));
         std::hint::select_unpredictable(len < 4, small, middle)
+    }
+
+    /// Returns the hash of 1 to 3 bytes; another number for other lengths from 1.
+    #[inline(always)]
+    pub(super) fn up_to_3(&self, word: u64, len: u64) -> u64 {
+        let byte = |at: u64| (word >> ((8 * at) & 63)) & 0xFF;
+        let mut hash =
+            (byte(0) << 16 | byte(len >> 1) << 24 | byte(len - 1) | len << 8) ^ self.small;
+        hash = (hash ^ hash >> 33).wrapping_mul(PRIME64_2);
+        hash = (hash ^ hash >> 29).wrapping_mul(PRIME64_3);
+        hash ^ hash >> 32
+    }
+
+    /// Returns the hash of 4 to 8 bytes; another number for other lengths.
+    #[inline(always)]
+    pub(super) fn of_4_to_8(&self, word: u64, len: u64) -> u64 {
+        let last = word >> (len.wrapping_sub(4).wrapping_mul(8) & 63) & 0xFFFF_FFFF;
+        let mut hash = last.wrapping_add(word << 32) ^ self.middle;
+        hash = (hash ^ hash.rotate_left(49) ^ hash.rotate_left(24)).wrapping_mul(PRIME_MX2);
+        hash = (hash ^ (hash >> 35).wrapping_add(len)).wrapping_mul(PRIME_MX2);
+        hash ^ hash >> 28
+    }
+
+    /// Returns the hash of the token `text[start..end]` of more than eight bytes.
+    #[inline(always)]
+    pub(super) fn over_8(&self, text: &[u8], start: usize, end: usize) -> u64 {
+        match end - start {
+            len @ ..=MAX_SHORT_BYTES => {
+                self.up_to_16(word(text, start), word(text, end - 8), len as u64)
+            }
+            _ => self.long(&text[start..end]),
+        }
     }
 
     /// Returns the hash of 9 to 16 bytes, given the first and the last eight.
@@ -90,4 +108,10 @@ impl Keys {
     pub(super) fn long(&self, token: &[u8]) -> u64 {
         xxh3_64_with_seed(token, self.seed)
     }
+}
+
+/// Returns the eight bytes at a place as a number.
+#[inline(always)]
+pub(super) fn word(text: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(text[at..at + 8].try_into().unwrap_or([0; 8]))
 }

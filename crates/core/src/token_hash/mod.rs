@@ -4,12 +4,14 @@
 //! implemented here. They read whole words from a padded text and depend on branches as little as possible.
 
 #[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
 mod avx512;
 mod keys;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 
-use self::keys::{Keys, MAX_SHORT_BYTES};
+use self::keys::{Keys, word};
 use crate::isa::Isa;
 
 /// Hashes tokens for one seed.
@@ -89,6 +91,12 @@ impl TokenHasher {
             unsafe { avx512::hash(&self.keys, text, starts, ends, hashes) };
             return;
         }
+        #[cfg(target_arch = "x86_64")]
+        let (starts, ends) = match self.isa {
+            // SAFETY: as above.
+            Isa::Avx2(_) => unsafe { avx2::hash(&self.keys, text, starts, ends, hashes) },
+            _ => (starts, ends),
+        };
         #[cfg(target_arch = "aarch64")]
         let (starts, ends) = match self.isa {
             // SAFETY: as above.
@@ -106,17 +114,11 @@ impl TokenHasher {
     /// Returns the hash of one token of at least one byte. At least 16 bytes of text must follow its start.
     #[inline(always)]
     pub(crate) fn one(&self, text: &[u8], start: usize, end: usize) -> u64 {
-        let word = |at: usize| {
-            let bytes: [u8; 8] = text[at..at + 8].try_into().unwrap_or([0; 8]);
-            u64::from_le_bytes(bytes)
-        };
         let len = end - start;
         if len <= 8 {
-            self.keys.up_to_8(word(start), len as u64)
-        } else if len <= MAX_SHORT_BYTES {
-            self.keys.up_to_16(word(start), word(end - 8), len as u64)
+            self.keys.up_to_8(word(text, start), len as u64)
         } else {
-            self.keys.long(&text[start..end])
+            self.keys.over_8(text, start, end)
         }
     }
 }

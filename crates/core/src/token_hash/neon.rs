@@ -2,7 +2,7 @@
 
 use std::arch::aarch64::*;
 
-use super::keys::{Keys, MAX_SHORT_BYTES, PRIME_MX2, PRIME64_2, PRIME64_3};
+use super::keys::{Keys, PRIME_MX2, PRIME64_2, PRIME64_3, word};
 use crate::halves::Four;
 
 /// Same as `TokenHasher::hash`, for whole groups of four; returns the remaining starts and ends.
@@ -31,10 +31,9 @@ pub(super) fn hash<'a>(
 #[target_feature(enable = "neon")]
 #[inline]
 fn four(keys: &Keys, text: &[u8], starts: &[u32; 4], ends: &[u32; 4]) -> [u64; 4] {
-    let word = |at: usize| u64::from_le_bytes(text[at..at + 8].try_into().unwrap_or([0; 8]));
     let mut words = [0; 4];
     for (at, &start) in words.iter_mut().zip(starts) {
-        *at = word(start as usize);
+        *at = word(text, start as usize);
     }
     // SAFETY: four numbers each.
     let lens = unsafe { vsubq_u32(vld1q_u32(ends.as_ptr()), vld1q_u32(starts.as_ptr())) };
@@ -42,12 +41,8 @@ fn four(keys: &Keys, text: &[u8], starts: &[u32; 4], ends: &[u32; 4]) -> [u64; 4
     if vmaxvq_u32(lens) > 8 {
         for (i, hash) in hashes.iter_mut().enumerate() {
             let (start, end) = (starts[i] as usize, ends[i] as usize);
-            match end - start {
-                0..=8 => {}
-                len @ 9..=MAX_SHORT_BYTES => {
-                    *hash = keys.up_to_16(words[i], word(end - 8), len as u64);
-                }
-                _ => *hash = keys.long(&text[start..end]),
+            if end - start > 8 {
+                *hash = keys.over_8(text, start, end);
             }
         }
     }
