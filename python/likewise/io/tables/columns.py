@@ -1,6 +1,6 @@
-"""Arrow columns created from the buffers of arrays and strings, and selection of rows.
+"""Arrow columns created from the buffers of arrays and strings, arrays from columns, and selection of rows.
 
-``pyarrow.array`` checks for values of pandas, and imports pandas if it is installed, which takes half a second.
+``pyarrow.array`` and ``to_numpy`` import pandas if it is installed, which takes half a second.
 """
 
 from collections.abc import Sequence
@@ -42,6 +42,42 @@ def _validity(is_null: NDArray[np.bool_] | None) -> Any:  # noqa: ANN401
     import pyarrow as pa
 
     return None if is_null is None else pa.py_buffer(np.packbits(~is_null, bitorder="little"))
+
+
+def numbers_of(column: Any, dtype: Any, absent: float) -> NDArray[Any]:  # noqa: ANN401
+    """Return the numbers or booleans of an Arrow column.
+
+    Parameters
+    ----------
+    column : pyarrow.Array or pyarrow.ChunkedArray
+        Integers, floats or booleans.
+    dtype : dtype
+        Type of the result, integers or floats.
+    absent : float
+        In place of null.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+
+    Raises
+    ------
+    pyarrow.ArrowException
+        If a value does not fit the type.
+    """
+    import pyarrow as pa
+
+    cast = column.cast(pa.from_numpy_dtype(dtype))
+    parts = [np.empty(0, dtype)]
+    for chunk in cast.chunks if isinstance(cast, pa.ChunkedArray) else [cast]:
+        validity, data = chunk.buffers()
+        rows = slice(chunk.offset, chunk.offset + len(chunk))
+        values = np.frombuffer(data or b"", dtype)[rows]
+        if chunk.null_count:
+            is_valid = np.unpackbits(np.frombuffer(validity, np.uint8), bitorder="little")[rows]
+            values = np.where(is_valid, values, np.dtype(dtype).type(absent))
+        parts.append(values)
+    return np.concatenate(parts)
 
 
 def text_column(texts: Texts | Sequence[str]) -> Any:  # noqa: ANN401

@@ -14,6 +14,7 @@ from likewise.batch.budget.timing import Timing
 from likewise.batch.read.documents import Documents
 from likewise.batch.write.summary import statement
 from likewise.io.output.evidence import AGAINST, INPUT
+from likewise.io.tables.columns import numbers_of
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted
 from likewise.recipe.methods import Exact, SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
@@ -253,7 +254,7 @@ def _same_places(run: OpenRun, rows: NDArray[np.int64], kept_rows: NDArray[np.in
                 continue
             stated = table.column(name).combine_chunks()
             if isinstance(found, np.ndarray):
-                equal = stated.fill_null(-1).to_numpy() == found
+                equal = numbers_of(stated, np.int64, -1) == found
             else:
                 equal = np.array(pc.equal(stated, found.cast(stated.type)).to_pylist()) == np.True_
             same[part] &= equal
@@ -320,7 +321,7 @@ def _same_required(run: OpenRun, rows: NDArray[np.int64], kept_rows: NDArray[np.
     """Return whether the evidence records the correct required similarity, if it depends on sizes."""
     if run.recipe.short_margin is None:
         return np.ones(len(rows), bool)
-    stated = run.evidence.table.column("required").to_numpy()
+    stated = numbers_of(run.evidence.table.column("required"), np.float64, np.nan)
     return np.asarray(stated == run.recipe.required_similarity(_fewest(run, rows, kept_rows)))
 
 

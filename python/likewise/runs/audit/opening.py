@@ -30,6 +30,7 @@ from likewise.io.output.scratch import scratch_directory
 from likewise.io.output.summaries import is_over_parts, read_summary
 from likewise.io.source.files import InputFile
 from likewise.io.source.source import Source
+from likewise.io.tables.columns import numbers_of
 from likewise.progress import Progress, no_progress
 from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.recipe.recipe import Recipe
@@ -436,21 +437,15 @@ def read_evidence(path: Path) -> Evidence:
 
 def evidence_of(table: Any) -> Evidence:  # noqa: ANN401 - PyArrow has no types
     """Return evidence as arrays; raise KeyError or ArrowException if it is damaged."""
-    import pyarrow as pa
-
     if missing := {*_COLUMNS} - {*table.column_names}:
         raise KeyError(min(missing))
-
-    def numbers(name: str, kind: Any, absent: object) -> Any:  # noqa: ANN401
-        column = table.column(name).cast(kind)
-        return (column.fill_null(absent) if column.null_count else column).to_numpy()
 
     below = "below_threshold" in table.column_names
     return Evidence(
         table,
-        numbers("row", pa.int64(), -1),
-        numbers("kept_row", pa.int64(), -1),
-        numbers("similarity", pa.float64(), np.nan),
-        numbers("distance", pa.int64(), -1),
-        numbers("below_threshold", pa.uint8(), 0).astype(bool) if below else np.zeros(table.num_rows, bool),
+        numbers_of(table.column("row"), np.int64, -1),
+        numbers_of(table.column("kept_row"), np.int64, -1),
+        numbers_of(table.column("similarity"), np.float64, np.nan),
+        numbers_of(table.column("distance"), np.int64, -1),
+        numbers_of(table.column("below_threshold"), np.uint8, 0) > 0 if below else np.zeros(table.num_rows, bool),
     )

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise import _native
 from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
 from likewise.recipe.methods import MinHash, SimHash
@@ -143,7 +144,7 @@ def _seem_near(documents: Documents, collapsed: Collapsed, recipe: Recipe) -> ND
         by_key = np.lexsort([parts[:, slot][order] for slot in chosen])
         for start in range(0, len(order) - 1, _ROWS_AT_ONCE):
             some = by_key[start : start + _ROWS_AT_ONCE + 1]
-            equal = _num_equal(parts[order[some[1:]]], parts[order[some[:-1]]], method)
+            equal = _num_equal(documents, order[some[1:]], order[some[:-1]], method)
             near = np.flatnonzero(equal >= least)
             is_near[some[near]] = True
             is_near[some[near + 1]] = True
@@ -156,11 +157,14 @@ def _bits(documents: Documents, method: SimHash) -> NDArray[np.uint8]:
     return words.astype("<u8", copy=False).view(np.uint8)[:, : method.bits // 8]
 
 
-def _num_equal(a: NDArray[np.uint8], b: NDArray[np.uint8], method: MinHash | SimHash) -> NDArray[np.int64]:
-    """Return the number of equal slots or bits."""
+def _num_equal(
+    documents: Documents, a: NDArray[np.uint32], b: NDArray[np.uint32], method: MinHash | SimHash
+) -> NDArray[np.int64]:
+    """Return the number of equal slots or bits of pairs of rows."""
     if isinstance(method, MinHash):
-        return np.asarray((a == b).sum(axis=1))
-    return np.asarray(method.bits - np.bitwise_count(a ^ b).sum(axis=1).astype(np.int64))
+        equal = _native.num_equal(documents.sketches, method.num_slots, method.slot_bytes, a, b)
+        return np.asarray(equal).astype(np.int64)
+    return method.bits - np.asarray(_native.distances(documents.sketches, method.bits, a, b)).astype(np.int64)
 
 
 def _least_equal(recipe: Recipe, method: MinHash | SimHash) -> float:

@@ -1,8 +1,10 @@
 """All matches of some documents among all documents, measured exactly and independently of the run's search."""
 
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +40,8 @@ _ENTRIES_A_MEASUREMENT = 256
 _PILOT_OTHERS = 1000
 # Fingerprints: sampled documents compared with all others at once.
 _SAMPLED_AT_ONCE = 64
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,6 +250,15 @@ def _rarest(texts: _native.Texts, recipe: Recipe, threads: int) -> _native.Rares
     )
 
 
+def _one_ahead(items: Iterator[_T]) -> Iterator[_T]:
+    """Yield items while another thread computes the next one."""
+    with ThreadPoolExecutor(1, thread_name_prefix="likewise-audit") as pool:
+        coming = pool.submit(next, items, None)
+        while (item := coming.result()) is not None:
+            coming = pool.submit(next, items, None)
+            yield item
+
+
 def _batches(
     pieces: Iterable[tuple[range, _native.HeldFeatures]], most: int
 ) -> Iterator[list[tuple[range, _native.HeldFeatures]]]:
@@ -306,7 +319,7 @@ class _Search:
             sets = _native.FeatureSets(len(part) + _MOST_AT_ONCE, rules)
             sets.add(np.arange(len(part), dtype=np.uint32), texts, threads=self.threads)
             num_done = 0
-            for num_read, others, mine in self._may_match(rarest, _PAIRS_AT_ONCE // len(part) + 1):
+            for num_read, others, mine in _one_ahead(self._may_match(rarest, _PAIRS_AT_ONCE // len(part) + 1)):
                 yield from self._measured(sets, part, others, mine)
                 num_done += num_read
                 self.progress(StageAdvanced(_STAGE, (number * len(order) + num_done) // len(parts)))
