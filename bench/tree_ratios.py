@@ -80,7 +80,7 @@ for _ in range(4):
 """
 
 
-# These print what they measure, of which building the index is no part.
+# They print their own measurement, which excludes building the index.
 IN_MEMORY = """
 import sys, time
 import numpy as np

@@ -1696,14 +1696,14 @@ class EqualKeys:
     """
 
     def __new__(cls, num_words: int, share: int = 0, num_shares: int = 1) -> EqualKeys: ...
-    def add(self, keys: Buffer) -> None:
-        """Add the keys of the next items, one after another: uint64."""
+    def add(self, keys: Buffer) -> tuple[Array, Array]:
+        """Add the keys of the next items, one after another: uint64.
+
+        Returns some of the items whose key is that of an earlier one, and the first item with it: uint64, in no order.
+        """
 
     def finish(self) -> tuple[Array, Array]:
-        """Return the items whose key is that of an earlier one, and the first item with it: uint64, in no order.
-
-        Call it once, at the end: the keys are consumed.
-        """
+        """Return the other items, as :meth:`add` does. Call it once, at the end: the keys are consumed."""
 
 class Components:
     """Connected components of n positions that grow as pairs come."""

@@ -199,6 +199,8 @@ class GrowingTexts:
 
 # For arrays in files: number of keys sorted at once, about 20 MB.
 _AT_ONCE = 1 << 19
+# Number of keys whose repeats are searched at once.
+_KEYS_AT_ONCE = 1 << 16
 _SAMPLE = 1 << 16
 
 
@@ -247,21 +249,24 @@ def repeated_keys(
     num_words : int
         Number of words of a key.
     most_bytes : int, optional
-        Maximum memory. Keys that need more are searched share by share, and `keys_of` is called again for each share.
+        Maximum memory for keys. Keys that need more are searched share by share, and `keys_of` is called again for each
+        share.
 
     Yields
     ------
     later, first : ndarray of shape (k,), uint64
         In no order; together, each such entry once.
 
-    Cost: about 50 ns per key. Memory: at most 16 bytes per word of a key, and 32 bytes per entry.
+    Cost: about 80 ns per key and share. Memory: at most 16 bytes per distinct key and per word of it, and some
+    megabytes for the keys that are read at once.
     """
-    needed = length * (16 * num_words + 32)
+    needed = 16 * length * (num_words + 1)
     num_shares = 1 if most_bytes is None else max(1, -(-needed // max(1, most_bytes)))
     for share in range(num_shares):
         equal = _native.EqualKeys(num_words, share, num_shares)
-        for part in slices(length, _AT_ONCE):
-            equal.add(frozen(np.ascontiguousarray(keys_of(part)).reshape(-1)))
+        for part in slices(length, _KEYS_AT_ONCE):
+            later, first = equal.add(frozen(np.ascontiguousarray(keys_of(part)).reshape(-1)))
+            yield np.asarray(later), np.asarray(first)
         later, first = equal.finish()
         yield np.asarray(later), np.asarray(first)
 
@@ -269,12 +274,11 @@ def repeated_keys(
 def double_id(
     ids_of: Callable[[slice], Texts],
     length: int,
+    space: ArraySpace,
     groups_of: Callable[[slice], NDArray[Any]] | None = None,
     most_bytes: int | None = None,
 ) -> tuple[int, int] | None:
     """Return the first entry with the id of an earlier one, and that earlier one; None if all ids differ.
-
-    Different ids count as equal only if both of their 64-bit hashes are equal.
 
     Parameters
     ----------
@@ -282,25 +286,33 @@ def double_id(
         Returns the ids of a slice of the entries.
     length : int
         Number of entries.
+    space : ArraySpace
+        Storage for the hashes of the ids.
     groups_of : callable, optional
         Returns a number for each entry of a slice; ids of entries with different numbers are not compared.
     most_bytes : int, optional
         As for :func:`repeated_keys`.
     """
-
-    def keys_of(part: slice) -> NDArray[np.uint64]:
+    num_words = 2 if groups_of is None else 3
+    hashes = space.growing(np.uint64)
+    for part in slices(length, _KEYS_AT_ONCE):
         ids = ids_of(part)
         columns = [np.asarray(ids.hashes(seed)) for seed in (0, 1)]
         if groups_of is not None:
             columns.append(groups_of(part).astype(np.uint64))
-        return np.stack(columns, axis=1)
-
-    doubles = []
-    for later, first in repeated_keys(keys_of, length, 2 if groups_of is None else 3, most_bytes):
-        if len(later):
-            place = int(np.argmin(later))
-            doubles.append((int(later[place]), int(first[place])))
-    return min(doubles, default=None)
+        hashes.append(np.stack(columns, axis=1).reshape(-1))
+    keys = hashes.take().reshape(-1, num_words)
+    double: tuple[int, int] | None = None
+    for later, first in repeated_keys(lambda part: keys[part], length, num_words, most_bytes):
+        for place in np.argsort(later).tolist():
+            pair = int(later[place]), int(first[place])
+            if double is not None and pair > double:
+                break
+            # Ids can be crafted so that their hashes are equal.
+            if len({ids_of(slice(entry, entry + 1))[0] for entry in pair}) == 1:
+                double = pair
+                break
+    return double
 
 
 def places_of(values: Any, keys: NDArray[Any]) -> NDArray[np.intp]:  # noqa: ANN401 - a number or several

@@ -34,7 +34,7 @@ def test_orders_in_parts_are_stable_sorts(name, tmp_path, monkeypatch):
 @pytest.mark.parametrize("most_bytes", [None, 50_000, 1])
 @pytest.mark.parametrize("num_words", [1, 3])
 def test_repeated_keys_name_the_first_entry_with_the_key(num_words, most_bytes, monkeypatch):
-    monkeypatch.setattr(sorting, "_AT_ONCE", 300)
+    monkeypatch.setattr(sorting, "_KEYS_AT_ONCE", 300)
     keys = RANDOM.integers(0, 12, (2000, num_words)).astype(np.uint64)
     firsts: dict[tuple[int, ...], int] = {}
     expected = {}
@@ -42,7 +42,8 @@ def test_repeated_keys_name_the_first_entry_with_the_key(num_words, most_bytes, 
         if firsts.setdefault(key, entry) != entry:
             expected[entry] = firsts[key]
     found = list(sorting.repeated_keys(lambda part: keys[part], len(keys), num_words, most_bytes))
-    assert (len(found) > 1) == (most_bytes is not None)
+    num_parts = -(-len(keys) // 300) + 1
+    assert (len(found) > num_parts) == (most_bytes is not None)
     pairs = [pair for later, first in found for pair in zip(later.tolist(), first.tolist(), strict=True)]
     assert len(pairs) == len(expected)
     assert dict(pairs) == expected
@@ -55,11 +56,22 @@ def test_the_first_double_id_is_found():
     def ids_of(part):
         return Texts.from_list(ids[part])
 
+    space = ArraySpace()
     for most_bytes in (None, 1):
-        assert sorting.double_id(ids_of, len(ids), most_bytes=most_bytes) == (4, 1)
-        assert sorting.double_id(ids_of, len(ids), lambda part: groups[part], most_bytes) == (6, 4)
-        assert sorting.double_id(ids_of, 4, most_bytes=most_bytes) is None
-    assert sorting.double_id(ids_of, 0) is None
+        assert sorting.double_id(ids_of, len(ids), space, most_bytes=most_bytes) == (4, 1)
+        assert sorting.double_id(ids_of, len(ids), space, lambda part: groups[part], most_bytes) == (6, 4)
+        assert sorting.double_id(ids_of, 4, space, most_bytes=most_bytes) is None
+    assert sorting.double_id(ids_of, 0, space) is None
+
+
+def test_different_ids_with_equal_hashes_are_no_double(monkeypatch):
+    class Ids(list):
+        def hashes(self, seed):
+            return np.full(len(self), seed, np.uint64)
+
+    ids = ["a", "b", "c", "a"]
+    for count, double in [(3, None), (4, (3, 0))]:
+        assert sorting.double_id(lambda part: Ids(ids[part]), count, ArraySpace()) == double
 
 
 def test_arrays_in_files_leave_nothing_and_grow_as_those_in_memory(tmp_path):

@@ -165,17 +165,19 @@ impl EqualKeys {
         })
     }
 
-    /// Adds the keys of the next items, one after another.
-    fn add(&self, py: Python<'_>, keys: &Bound<'_, PyAny>) -> Result<(), Failure> {
+    /// Adds the keys of the next items, one after another; returns some of the items whose key is that of an earlier
+    /// one, and the first item with it, in no order.
+    fn add(&self, py: Python<'_>, keys: &Bound<'_, PyAny>) -> Result<(Array, Array), Failure> {
         let keys = Input::<u64>::take("keys", keys)?;
         let keys = keys.values();
-        run(py, 8 * keys.len(), |_| {
+        let found = run(py, 8 * keys.len(), |_| {
             let mut all = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
             Ok(all.add(keys)?)
-        })
+        })?;
+        Ok((found.later.into(), found.first.into()))
     }
 
-    /// The items whose key is that of an earlier one, and the first item with it; in no order. The keys are consumed.
+    /// Returns the other items, in no order. The keys are consumed.
     fn finish(&self, py: Python<'_>) -> Result<(Array, Array), Failure> {
         let found = run(py, usize::MAX, |cancel| {
             let empty = groups::EqualKeys::new(self.num_words, 0, 1)?;

@@ -55,7 +55,7 @@ def little(monkeypatch):
         )
 
     small = {
-        "arrays": {"_AT_ONCE": 64},
+        "arrays": {"_AT_ONCE": 64, "_KEYS_AT_ONCE": 50},
         "io.lines.lines": {"_LINES_AT_ONCE": 33},
         **{
             f"batch.{name}": {"_AT_ONCE": 50}

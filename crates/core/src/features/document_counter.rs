@@ -217,8 +217,8 @@ impl DocumentCounter {
         })?;
         // Only if there may be too many features, all are counted before the first is weighed.
         let num_held: usize = held.iter().map(|documents| documents.num_new()).sum();
-        let max_features = self.num_features.load(Ordering::Relaxed) + num_held as u64;
-        let are_counted = max_features > self.max_features;
+        let at_most = self.num_features.load(Ordering::Relaxed) + num_held as u64;
+        let are_counted = at_most > self.max_features;
         if are_counted {
             each(&|which, shard| {
                 for documents in held {
@@ -408,7 +408,14 @@ mod tests {
         for document in &mut large {
             document.extend((0..200).map(|_| random.next()));
         }
-        for (documents, memory_bytes) in [(documents, MEMORY), (large, MIN_MEMORY_BYTES)] {
+        // Not too many features, but so many occurrences that there might be.
+        let many = self::documents(12_000);
+        let cases = [
+            (documents, MEMORY),
+            (large, MIN_MEMORY_BYTES),
+            (many, MIN_MEMORY_BYTES),
+        ];
+        for (documents, memory_bytes) in cases {
             let wanted = counted(&documents, memory_bytes, 100);
             let counter = DocumentCounter::new(memory_bytes).unwrap();
             let (added, held) = documents.split_at(1000);

@@ -4,7 +4,7 @@ use super::weight_table::high_product;
 use crate::hash::GOLDEN;
 use crate::prefetch::prefetch_read;
 
-/// A table of features by open addressing, with a number each, at first a count.
+/// Maps features to counts, and later to weights, by open addressing.
 ///
 /// It grows by half when three quarters of the places are used, so at least half of them are used afterward.
 #[derive(Debug, Default)]

@@ -34,6 +34,30 @@ fn token_hashes_are_xxh3_for_every_length_seed_and_instruction_set() {
     }
 }
 
+#[test]
+fn token_hashes_are_xxh3_for_any_number_of_tokens() {
+    let mut random = Random::new(5);
+    let text: Vec<u8> = (0..1024).map(|_| random.next() as u8).collect();
+    for isa in Isa::available() {
+        let hasher = TokenHasher::new(3, isa);
+        for num_tokens in [0, 7, 255, 256, 257, 600] {
+            // All long, or of mixed lengths.
+            for least in [9, 1] {
+                let starts: Vec<u32> = (0..num_tokens).map(|i| i as u32 * 5 % 900).collect();
+                let end = |start: &u32| start + least + (random.next() % 12) as u32;
+                let ends: Vec<u32> = starts.iter().map(end).collect();
+                let mut hashes = Vec::new();
+                hasher.hash(&text, &starts, &ends, &mut hashes);
+                let token = |i: usize| &text[starts[i] as usize..ends[i] as usize];
+                let expected: Vec<u64> = (0..num_tokens)
+                    .map(|i| xxh3_64_with_seed(token(i), 3))
+                    .collect();
+                assert_eq!(hashes, expected, "{} {num_tokens} {least}", isa.name());
+            }
+        }
+    }
+}
+
 fn rules(tokens: Tokens, shingle: u32, weights: Weights, seed: u64) -> FeatureRules {
     FeatureRules {
         tokens,

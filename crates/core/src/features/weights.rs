@@ -146,6 +146,12 @@ mod tests {
                 digest(&features, &weights),
                 digest_plain(&features, &weights)
             );
+            #[cfg(target_arch = "x86_64")]
+            if Isa::avx2().is_some() {
+                // SAFETY: the instruction set was just detected.
+                let found = unsafe { digest_avx2(&features, &weights) };
+                assert_eq!(found, digest_plain(&features, &weights));
+            }
             assert_eq!(
                 digest(&features, &[]),
                 digest_plain(&features, &vec![1; len])

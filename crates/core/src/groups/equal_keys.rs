@@ -8,18 +8,31 @@ use crate::hash::{GOLDEN, mix64};
 const SHARD_BITS: u32 = 8;
 const NUM_SHARDS: usize = 1 << SHARD_BITS;
 
+/// Number of stored keys of a shard from which repeated ones are dropped.
+const LEAST_KEYS: usize = 1024;
+
 /// Finds items whose key, of one or more words, equals that of an earlier item.
 ///
-/// Memory: 8 bytes per word and 8 bytes per item, at most doubled while they are added, and 16 bytes per item found.
-/// With several shares, each of which takes the same items, only the keys of one share are stored.
+/// Memory: 8 bytes per word and 8 bytes per distinct key, at most doubled while they are added, and a table for one of
+/// 256 shards at a time. With several shares, each of which takes the same items, only the keys of one share are stored.
 #[derive(Debug)]
 pub struct EqualKeys {
     num_words: usize,
     share: u32,
     num_shares: u32,
-    /// Keys by the highest bits of their hash, each followed by the number of its item; items ascend.
-    shards: Vec<Vec<u64>>,
+    /// Keys by the highest bits of their hash.
+    shards: Vec<Shard>,
     num_items: u64,
+    /// See [`Shard::drop_repeated`].
+    table: Vec<u32>,
+}
+
+/// Keys, each followed by the number of its item; items ascend.
+#[derive(Debug, Clone, Default)]
+struct Shard {
+    words: Vec<u64>,
+    /// Number of words after the last call of [`Shard::drop_repeated`].
+    num_distinct: usize,
 }
 
 /// Items with the key of an earlier one, and for each the first item with this key. They are in no order.
@@ -50,78 +63,92 @@ impl EqualKeys {
             num_words,
             share,
             num_shares,
-            shards: vec![Vec::new(); NUM_SHARDS],
+            shards: vec![Shard::default(); NUM_SHARDS],
             num_items: 0,
+            table: Vec::new(),
         })
     }
 
-    /// Adds the keys of the next items, one after another. Cost: about 15 ns per key.
+    /// Adds the keys of the next items, one after another; returns some of the items found so far. Cost: about 50 ns per
+    /// key.
     ///
     /// # Errors
     /// Returns [`Error::InvalidParameter`] if the last key is incomplete.
-    pub fn add(&mut self, keys: &[u64]) -> Result<(), Error> {
+    pub fn add(&mut self, keys: &[u64]) -> Result<Repeated, Error> {
         if !keys.len().is_multiple_of(self.num_words) {
             return Err(Error::invalid(
                 "keys",
                 format!("{} words are not keys of {}", keys.len(), self.num_words),
             ));
         }
+        let mut found = Repeated::default();
+        let least = LEAST_KEYS * (self.num_words + 1);
         for key in keys.chunks_exact(self.num_words) {
             let hash = hashed(key);
             // The lowest bits select the share, the highest the shard, and those in between the place in a table.
             let share = (u64::from(hash as u32) * u64::from(self.num_shares)) >> 32;
             if share == u64::from(self.share) {
                 let shard = &mut self.shards[(hash >> (u64::BITS - SHARD_BITS)) as usize];
-                shard.extend_from_slice(key);
-                shard.push(self.num_items);
+                shard.words.extend_from_slice(key);
+                shard.words.push(self.num_items);
+                // So that equal keys do not take memory, and each key is looked at a few times only.
+                if shard.words.len() >= least.max(2 * shard.num_distinct) {
+                    shard.drop_repeated(self.num_words, &mut self.table, &mut found);
+                }
             }
             self.num_items += 1;
         }
-        Ok(())
+        Ok(found)
     }
 
-    /// Returns the items with the key of an earlier one. Cost: about 30 ns per key.
+    /// Returns the items that were not returned by [`EqualKeys::add`]. Cost: about 30 ns per distinct key.
     ///
     /// # Errors
     /// Returns [`Error::Canceled`] if `cancel` was set.
-    pub fn finish(self, cancel: &AtomicBool) -> Result<Repeated, Error> {
+    pub fn finish(mut self, cancel: &AtomicBool) -> Result<Repeated, Error> {
         let mut found = Repeated::default();
-        let mut table = Vec::new();
-        for shard in self.shards {
+        for mut shard in self.shards {
             if cancel.load(Ordering::Relaxed) {
                 return Err(Error::Canceled);
             }
-            find_repeated(&shard, self.num_words, &mut table, &mut found);
+            shard.drop_repeated(self.num_words, &mut self.table, &mut found);
         }
         Ok(found)
     }
 }
 
-/// Appends the items of a shard with the key of an earlier one; `table` is scratch space.
-fn find_repeated(shard: &[u64], num_words: usize, table: &mut Vec<u32>, found: &mut Repeated) {
-    let entry = |number: usize| shard[number * (num_words + 1)..].split_at(num_words);
-    let num_entries = shard.len() / (num_words + 1);
-    let num_bits = (2 * num_entries).max(2).next_power_of_two().ilog2();
-    table.clear();
-    // 0 is a free place, n + 1 holds entry n.
-    table.resize(1 << num_bits, 0);
-    for number in 0..num_entries {
-        let (key, rest) = entry(number);
-        let mut at = (hashed(key) << SHARD_BITS >> (u64::BITS - num_bits)) as usize;
-        loop {
-            let held = table[at];
-            if held == 0 {
-                table[at] = number as u32 + 1;
-                break;
+impl Shard {
+    /// Keeps only the first item of each key, and appends the others to `found`; `table` is scratch space.
+    fn drop_repeated(&mut self, num_words: usize, table: &mut Vec<u32>, found: &mut Repeated) {
+        let (words, step) = (&mut self.words, num_words + 1);
+        let num_entries = words.len() / step;
+        let num_bits = (2 * num_entries).max(2).next_power_of_two().ilog2();
+        table.clear();
+        // 0 is a free place, n + 1 holds kept entry n.
+        table.resize(1 << num_bits, 0);
+        let mut num_kept = 0;
+        for start in (0..words.len()).step_by(step) {
+            let key = start..start + num_words;
+            let hash = hashed(&words[key.clone()]);
+            let mut at = (hash << SHARD_BITS >> (u64::BITS - num_bits)) as usize;
+            loop {
+                let Some(held) = (table[at] as usize).checked_sub(1) else {
+                    words.copy_within(start..start + step, num_kept * step);
+                    num_kept += 1;
+                    table[at] = num_kept as u32;
+                    break;
+                };
+                let first = held * step;
+                if words[first..first + num_words] == words[key.clone()] {
+                    found.later.push(words[start + num_words]);
+                    found.first.push(words[first + num_words]);
+                    break;
+                }
+                at = (at + 1) & (table.len() - 1);
             }
-            let (its_key, its_rest) = entry(held as usize - 1);
-            if its_key == key {
-                found.later.push(rest[0]);
-                found.first.push(its_rest[0]);
-                break;
-            }
-            at = (at + 1) & (table.len() - 1);
         }
+        words.truncate(num_kept * step);
+        self.num_distinct = words.len();
     }
 }
 
@@ -143,7 +170,7 @@ mod tests {
     fn repeated_keys_are_those_of_a_map() {
         let mut random = Random::new(3);
         for (num_words, num_values) in [(1, 1), (1, 40), (3, 2), (2, 3000), (1, u64::MAX)] {
-            let keys: Vec<u64> = (0..6000 * num_words)
+            let keys: Vec<u64> = (0..60_000 * num_words)
                 .map(|_| random.next() % num_values)
                 .collect();
             let mut firsts = HashMap::new();
@@ -158,16 +185,35 @@ mod tests {
                 let mut found = Vec::new();
                 for share in 0..num_shares {
                     let mut equal = EqualKeys::new(num_words, share, num_shares).unwrap();
-                    for part in keys.chunks(num_words * 700) {
-                        equal.add(part).unwrap();
+                    let parts = keys.chunks(num_words * 700);
+                    let mut all: Vec<Repeated> =
+                        parts.map(|part| equal.add(part).unwrap()).collect();
+                    all.push(equal.finish(&AtomicBool::new(false)).unwrap());
+                    for repeated in all {
+                        found.extend(repeated.later.into_iter().zip(repeated.first));
                     }
-                    let repeated = equal.finish(&AtomicBool::new(false)).unwrap();
-                    found.extend(repeated.later.into_iter().zip(repeated.first));
                 }
                 found.sort_unstable();
                 assert_eq!(found, wanted, "{num_words} {num_values} {num_shares}");
             }
         }
+    }
+
+    #[test]
+    fn equal_keys_take_the_memory_of_one() {
+        let mut equal = EqualKeys::new(3, 0, 1).unwrap();
+        let mut num_found = 0;
+        for _ in 0..100 {
+            num_found += equal.add(&[7; 3 * 1000]).unwrap().later.len();
+        }
+        let num_words: usize = equal
+            .shards
+            .iter()
+            .map(|shard| shard.words.capacity())
+            .sum();
+        assert!(num_words <= 2 * 4 * LEAST_KEYS, "{num_words}");
+        num_found += equal.finish(&AtomicBool::new(false)).unwrap().later.len();
+        assert_eq!(num_found, 100 * 1000 - 1);
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Which documents are kept, and which belong together?
 //!
 //! [`Leaders`] is the decision rule: no chains, and every removal is measured against a kept document. [`components`]
-//! joins everything that is connected, for comparison. [`EqualKeys`] finds documents that no comparison could distinguish.
+//! joins everything that is connected, for comparison. [`EqualKeys`] finds documents that no comparison could distinguish, and ids used
+//! twice.
 //!
 //! The rule for a range of positions is a function of the states before it ([`decide_range`]). It returns verdicts
 //! instead of changing states, so the states of all documents need not be copied for each range, and may be in a file.

@@ -29,7 +29,7 @@ class Room:
     rows_at_once : int
         Maximum number of rows of evidence, or pairs, that are written at once.
     buckets_bytes : int, optional
-        Maximum bytes for finding equal documents, and then for building band buckets; no limit if None.
+        Maximum bytes for finding equal documents and ids, and then for building band buckets; no limit if None.
     crowd_bytes : int, optional
         Maximum bytes for the exact join of documents with full buckets; no limit if None.
     tables_bytes : int, optional

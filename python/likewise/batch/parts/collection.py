@@ -82,7 +82,9 @@ class Collection:
         num_reference_files: int = 0,
         space: ArraySpace | None = None,
         needs_texts: bool = False,
+        most_key_bytes: int | None = None,
     ) -> None:
+        self._most_key_bytes = most_key_bytes
         for file in files[num_reference_files:]:
             file.check_cut()
         self.files = files
@@ -243,7 +245,9 @@ class Collection:
 
     def _check_ids(self) -> None:
         own = self.num_references + np.flatnonzero(self._has_id[self.num_references :])
-        double = double_id(lambda part: self._ids.take(own[part]), len(own))
+        double = double_id(
+            lambda part: self._ids.take(own[part]), len(own), self.space, most_bytes=self._most_key_bytes
+        )
         if double is not None:
             second, first = own[list(double)].tolist()
             file, other = (self.files[int(self.file_of(np.array([row]))[0])].name for row in (second, first))

@@ -198,12 +198,14 @@ def opened_parts(
             opened = OutputDirectory(target, whole, overwrite=overwrite, fresh=fresh)
             directory = stack.enter_context(told_if_left(opened, progress))
         work = directory.work if directory is not None else stack.enter_context(scratch_directory())
+        memory_bytes = run.memory_bound()
         collection = Collection(
             found_all.files,
             work,
             num_reference_files=len(references),
-            space=ArraySpace(None if run.memory_bound() is None else work),
+            space=ArraySpace(None if memory_bytes is None else work),
             needs_texts=needs_texts,
+            most_key_bytes=None if memory_bytes is None else memory_bytes // 4,
         )
         stack.callback(collection.close)
         yield OpenedParts(found, collection, directory, work, run, answer, Timing(), progress)

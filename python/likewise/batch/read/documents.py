@@ -290,7 +290,11 @@ class Documents:
         ids = self.ids if self.has_id.all() else self._all_ids()
         groups = None if splits_of is None else lambda part: splits_of(np.arange(part.start, part.stop))
         double = double_id(
-            lambda part: ids.take(np.arange(part.start, part.stop)), len(self), groups, self.room.buckets_bytes
+            lambda part: ids.take(np.arange(part.start, part.stop)),
+            len(self),
+            self.room.space,
+            groups,
+            self.room.buckets_bytes,
         )
         if double is None:
             return

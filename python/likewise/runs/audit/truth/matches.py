@@ -1,7 +1,8 @@
 """All matches of some documents among all documents, measured exactly and independently of the run's search."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeVar
@@ -117,8 +118,8 @@ def exact_matches(
     -----
     The result does not depend on sketches, bands or a radius, except for Hamming-only runs, which match fingerprints. A
     pair is measured if the other document has so many of the sampled one's rarest features that it can match
-    (``crates/core/src/sets/rarest.rs``); for fingerprints, all pairs are measured. Memory: some 200 MB in addition to
-    the sample's features. Cost: a pass over all texts for each 8e6 features of the sample, or s times n distances.
+    (``crates/core/src/sets/rarest.rs``); for fingerprints, all pairs are measured. Memory: some 300 MB in addition
+    to the sample's features. Cost: a pass over all texts for each 8e6 features of the sample, or s times n distances.
     """
     began = Timing.now()
     if isinstance(recipe.sketch, Exact) or not len(sampled):
@@ -127,13 +128,14 @@ def exact_matches(
     progress(StageStarted(_STAGE, len(collapsed.order), "documents"))
     search = _Search(documents, collapsed, recipe, sampled, threads, progress, held)
     found, num_found = [], 0
-    for some in search.within() if recipe.is_distance_only else search.by_features():
-        found.append(some)
-        num_found += len(some)
-        if num_found > _MOST_MATCHES:
-            raise InvalidParameter(
-                "sample", f"{len(sampled):,} documents have more than {_MOST_MATCHES:,} matches; lower --sample"
-            )
+    with closing(search.within() if recipe.is_distance_only else search.by_features()) as parts:
+        for some in parts:
+            found.append(some)
+            num_found += len(some)
+            if num_found > _MOST_MATCHES:
+                raise InvalidParameter(
+                    "sample", f"{len(sampled):,} documents have more than {_MOST_MATCHES:,} matches; lower --sample"
+                )
     progress(StageFinished(_STAGE, Timing.now() - began))
     return _sorted(found)
 
@@ -174,16 +176,17 @@ def nearest_kept(
     began = Timing.now()
     progress(StageStarted(_STAGE, len(collapsed.order), "documents"))
     search = _Search(documents, collapsed, recipe, sampled, threads, progress)
-    for some in search.by_features():
-        which = np.flatnonzero(kept[some.others])
-        # For each sampled position, the best match of this part comes last.
-        order = which[np.lexsort((-some.others[which].astype(np.int64), some.similarity[which]))]
-        place = np.searchsorted(sampled, some.sampled[order])
-        found, alike = some.others[order].astype(np.int64), some.similarity[order]
-        part_best, part_nearest = np.full(len(sampled), -1.0), np.full(len(sampled), -1, np.int64)
-        part_best[place], part_nearest[place] = alike, found
-        better = (part_best > best) | ((part_best == best) & (part_nearest >= 0) & (part_nearest < nearest))
-        nearest[better], best[better] = part_nearest[better], part_best[better]
+    with closing(search.by_features()) as parts:
+        for some in parts:
+            which = np.flatnonzero(kept[some.others])
+            # For each sampled position, the best match of this part comes last.
+            order = which[np.lexsort((-some.others[which].astype(np.int64), some.similarity[which]))]
+            place = np.searchsorted(sampled, some.sampled[order])
+            found, alike = some.others[order].astype(np.int64), some.similarity[order]
+            part_best, part_nearest = np.full(len(sampled), -1.0), np.full(len(sampled), -1, np.int64)
+            part_best[place], part_nearest[place] = alike, found
+            better = (part_best > best) | ((part_best == best) & (part_nearest >= 0) & (part_nearest < nearest))
+            nearest[better], best[better] = part_nearest[better], part_best[better]
     progress(StageFinished(_STAGE, Timing.now() - began))
     return nearest, best
 
@@ -250,8 +253,14 @@ def _rarest(texts: _native.Texts, recipe: Recipe, threads: int) -> _native.Rares
     )
 
 
-def _one_ahead(items: Iterator[_T]) -> Iterator[_T]:
-    """Yield items while another thread computes the next one."""
+def _one_ahead(items: Iterator[_T], threads: int) -> Generator[_T]:
+    """Yield items; with several threads, another one computes the next item meanwhile.
+
+    Close it: that waits for the item that is being computed.
+    """
+    if threads == 1:
+        yield from items
+        return
     with ThreadPoolExecutor(1, thread_name_prefix="likewise-audit") as pool:
         coming = pool.submit(next, items, None)
         while (item := coming.result()) is not None:
@@ -303,7 +312,7 @@ class _Search:
     progress: Progress
     held: HeldDocuments | None = None
 
-    def by_features(self) -> Iterator[Matches]:
+    def by_features(self) -> Generator[Matches]:
         """Measure the documents that have one of a sampled document's rarest features."""
         recipe, order = self.recipe, self.collapsed.order
         rules = recipe.feature_rules
@@ -319,10 +328,12 @@ class _Search:
             sets = _native.FeatureSets(len(part) + _MOST_AT_ONCE, rules)
             sets.add(np.arange(len(part), dtype=np.uint32), texts, threads=self.threads)
             num_done = 0
-            for num_read, others, mine in _one_ahead(self._may_match(rarest, _PAIRS_AT_ONCE // len(part) + 1)):
-                yield from self._measured(sets, part, others, mine)
-                num_done += num_read
-                self.progress(StageAdvanced(_STAGE, (number * len(order) + num_done) // len(parts)))
+            candidates = self._may_match(rarest, _PAIRS_AT_ONCE // len(part) + 1)
+            with closing(_one_ahead(candidates, self.threads)) as coming:
+                for num_read, others, mine in coming:
+                    yield from self._measured(sets, part, others, mine)
+                    num_done += num_read
+                    self.progress(StageAdvanced(_STAGE, (number * len(order) + num_done) // len(parts)))
 
     def _measured(
         self,
@@ -395,7 +406,7 @@ class _Search:
         """Return the texts of ascending rows."""
         return _native.Texts.concat([read() for _, read in self.documents.texts(rows, 1)])
 
-    def within(self) -> Iterator[Matches]:
+    def within(self) -> Generator[Matches]:
         """Compare all sampled fingerprints with all fingerprints."""
         near, order, sampled = self.recipe.method_as(SimHashDistance), self.collapsed.order, self.sampled
         words = self.documents.sketches.reshape(-1, near.num_words)
