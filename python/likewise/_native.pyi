@@ -273,6 +273,8 @@ class FeatureRules:
     text_rules : TextRules, optional
     once : bool
         Whether each feature that has a weight counts once.
+    siblings : bool
+        Whether feature sets hold what names a document, by the table.
     """
 
     def __new__(
@@ -286,6 +288,7 @@ class FeatureRules:
         text_rules: TextRules | None = None,
         *,
         once: bool = False,
+        siblings: bool = False,
     ) -> FeatureRules: ...
     def normalize(self, text: str) -> str:
         """Return the normalized text by these rules."""
@@ -353,8 +356,13 @@ class WeightTable:
 class DocumentCounter:
     """Counts, over documents with distinct feature sets, how many hold each feature. Add from any thread."""
 
-    def __new__(cls, memory_bytes: int, among: tuple[Texts, FeatureRules] | None = None) -> DocumentCounter:
-        """Return an empty counter. With `among`, the weights of only the features of these texts are counted."""
+    def __new__(
+        cls, memory_bytes: int, among: tuple[Texts, FeatureRules] | None = None, *, names: bool = False
+    ) -> DocumentCounter:
+        """Return an empty counter.
+
+        With `among`, the weights of only the features of these texts are counted; with `names`, words and slots too.
+        """
 
     def add(self, texts: Texts, rules: FeatureRules, *, hold: bool = False, threads: int = 1) -> HeldFeatures | None:
         """Count the features of texts, each once whatever the weights of the rules.
@@ -1592,6 +1600,7 @@ class FeatureSets:
         measure: str,
         threshold: float,
         short_margin: float = 0.0,
+        names: tuple[bool, bool, int] | None = None,
         threads: int = 1,
         isa: str | None = None,
     ) -> Array:
@@ -1605,6 +1614,12 @@ class FeatureSets:
             If a position has no set.
         """
 
+    def differences(self, later: Buffer, earlier: Buffer, places: Buffer, *, threads: int = 1) -> tuple[Array, Array]:
+        """Return for each pair of documents the additional similarity that it needs, and in what the later one differs.
+
+        float64 and uint8: 1 nothing but form, 2 numbers, 4 first words, 8 slots, 16 a section; 0 without names.
+        """
+
     def verify_documents(
         self,
         later: Buffer,
@@ -1615,6 +1630,7 @@ class FeatureSets:
         measure: str,
         threshold: float,
         short_margin: float = 0.0,
+        names: tuple[bool, bool, int] | None = None,
         threads: int = 1,
         isa: str | None = None,
     ) -> tuple[Array, int]:

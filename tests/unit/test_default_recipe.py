@@ -21,7 +21,7 @@ from likewise.recipe.presets import with_base
 from tests.command import jsonl, likewise_command
 from tests.golden.texts import made_up
 
-DEFAULT = Recipe.minhash("auto", shingle=2, weights="idf", short_margin=1.0)
+DEFAULT = Recipe.minhash("auto", shingle=2, weights="idf", short_margin=1.0, siblings="keep")
 ONLINE = Recipe.minhash(0.55, shingle=3, weights="none", short_margin=1.0)
 
 
@@ -44,7 +44,7 @@ NAMED = [
     ({"threshold": 0.6, "weights": "idf"}, Recipe.minhash(0.6, shingle=2, weights="idf"), None),
     ({"threshold": 0.6, "short_margin": 1.0}, ONLINE.replace(threshold=0.6), ONLINE.replace(threshold=0.6)),
     ({"threshold": "auto"}, DEFAULT, Recipe.minhash("auto", shingle=3)),
-    ({"method": "shingles"}, Recipe.shingles("auto", shingle=2, weights="idf", short_margin=1.0), None),
+    ({"method": "shingles"}, Recipe.preset("default", method="shingles"), None),
     ({"method": "simhash"}, Recipe.simhash(), Recipe.simhash()),
     ({"method": "exact"}, Recipe.exact(), Recipe.exact()),
     ({"tokens": "char"}, Recipe.minhash(0.7, tokens="char", shingle=9), None),

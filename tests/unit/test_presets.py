@@ -15,13 +15,14 @@ from tests.command import jsonl, likewise_command
 
 # The fields of each preset, repeated independently.
 MEANT = {
-    "default": Recipe.minhash("auto", shingle=2, weights="idf", short_margin=1.0),
+    "default": Recipe.minhash("auto", shingle=2, weights="idf", short_margin=1.0, siblings="keep"),
     "online": Recipe.minhash(0.55, shingle=3, weights="none", short_margin=1.0),
     "strict": Recipe.minhash(0.8, shingle=3),
     "templates": Recipe.minhash(0.5, shingle=2, weights="idf"),
     "titles": Recipe.shingles(
         0.9, tokens="char", shingle=2, weights="log-count", fold="accents,punctuation", measure="overlap"
     ),
+    "threads": Recipe.shingles(0.8, shingle=3, measure="containment", keep="longest"),
     "classic-simhash": Recipe.simhash(within=3),
     "code": Recipe.minhash(0.6, tokens="char", shingle=2, weights="log-count"),
 }

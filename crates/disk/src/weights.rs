@@ -8,13 +8,15 @@ use std::path::Path;
 
 use likewise_core::features::{CellPlan, Entries, MAX_WEIGHT, table_id};
 use likewise_core::hash::xxh3_64_with_seed;
-use xxhash_rust::xxh3::Xxh3;
+use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 use crate::error::Error;
 use crate::whole::write_whole;
 
 const MAGIC: &[u8; 8] = b"LWWEIGHT";
 const VERSION: u32 = 1;
+/// Version of a table with names.
+const VERSION_WITH_NAMES: u32 = 2;
 /// Bytes before the rules.
 const FIXED_BYTES: usize = 88;
 const UNKNOWN: u64 = u64::MAX;
@@ -38,12 +40,17 @@ pub struct WeightFile {
     pub num_features: Option<u64>,
     /// Features or cells, and their weights.
     pub entries: Entries,
+    /// Listed words and slots that names of documents are read by.
+    pub names: Option<Entries>,
 }
 
 impl WeightFile {
     /// Returns the identity of the table and its rules.
     pub fn id(&self) -> u128 {
-        table_id(self.rules.as_bytes(), self.default_weight, &self.entries)
+        let id = table_id(self.rules.as_bytes(), self.default_weight, &self.entries);
+        let Some(names) = &self.names else { return id };
+        let of_names = table_id(&[], MAX_WEIGHT, names);
+        xxh3_128(&[id.to_le_bytes(), of_names.to_le_bytes()].concat())
     }
 }
 
@@ -78,7 +85,23 @@ fn write_to(out: &mut impl Write, content: &WeightFile) -> std::io::Result<()> {
     let header = header(content);
     out.write_all(&header)?;
     out.write_all(&checksum(&header).to_le_bytes())?;
-    let (features, weights) = match &content.entries {
+    write_entries(out, &content.entries)?;
+    if let Some(names) = &content.names {
+        out.write_all(&num_listed(names).to_le_bytes())?;
+        write_entries(out, names)?;
+    }
+    Ok(())
+}
+
+fn num_listed(entries: &Entries) -> u64 {
+    match entries {
+        Entries::Listed { features, .. } => features.len() as u64,
+        Entries::Cells { .. } => 0,
+    }
+}
+
+fn write_entries(out: &mut impl Write, entries: &Entries) -> std::io::Result<()> {
+    let (features, weights) = match entries {
         Entries::Listed { features, weights } => (&features[..], weights),
         Entries::Cells { weights, .. } => (&[][..], weights),
     };
@@ -107,7 +130,11 @@ fn header(content: &WeightFile) -> Vec<u8> {
         Entries::Cells { plan, .. } => (1, *plan),
     };
     let mut header = MAGIC.to_vec();
-    for value in [VERSION, kind, u32::from(content.default_weight), plan.depth] {
+    let version = match content.names {
+        Some(_) => VERSION_WITH_NAMES,
+        None => VERSION,
+    };
+    for value in [version, kind, u32::from(content.default_weight), plan.depth] {
         header.extend(value.to_le_bytes());
     }
     for value in [
@@ -158,9 +185,9 @@ fn read_from(source: &mut dyn Read, num_bytes: u64) -> Result<WeightFile, Error>
         return Err(damaged("not a weight table"));
     }
     let version = u32_at(&header, 8);
-    if version != VERSION {
+    if !(VERSION..=VERSION_WITH_NAMES).contains(&version) {
         return Err(damaged(format!(
-            "its version is {version}; this one reads version {VERSION}"
+            "its version is {version}; this one reads versions {VERSION} and {VERSION_WITH_NAMES}"
         )));
     }
     let (kind, default_weight, depth) = (
@@ -189,18 +216,15 @@ fn read_from(source: &mut dyn Read, num_bytes: u64) -> Result<WeightFile, Error>
         1 => (0, u64::from(depth).checked_mul(width)),
         _ => return Err(damaged(format!("it has the unknown kind {kind}"))),
     };
-    let num_bytes = num_listed
-        .checked_mul(8)
-        .ok_or_else(|| damaged("its header is damaged"))?;
-    let bytes = reader.take(num_bytes)?;
-    reader.check(&bytes)?;
-    let features: Vec<u64> = bytes
-        .chunks_exact(8)
-        .map(|bytes| u64_at(bytes, 0))
-        .collect();
-    drop(bytes);
-    let weights = reader.take(num_weights.ok_or_else(|| damaged("its header is damaged"))?)?;
-    reader.check(&weights)?;
+    let (features, weights) = reader.entries(num_listed, num_weights)?;
+    let names = match version {
+        VERSION => None,
+        _ => {
+            let num_names = u64_at(&reader.take(8)?, 0);
+            let (features, weights) = reader.entries(num_names, Some(num_names))?;
+            Some(Entries::Listed { features, weights })
+        }
+    };
     if reader.left != 0 {
         return Err(damaged(format!("{} bytes follow its end", reader.left)));
     }
@@ -218,6 +242,7 @@ fn read_from(source: &mut dyn Read, num_bytes: u64) -> Result<WeightFile, Error>
             0 => Entries::Listed { features, weights },
             _ => Entries::Cells { plan, weights },
         },
+        names,
     };
     let id = u128::from(u64_at(&header, 72)) | u128::from(u64_at(&header, 80)) << 64;
     match content.id() == id {
@@ -232,6 +257,27 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
+    /// Reads listed features and weights, each followed by its checksum.
+    fn entries(
+        &mut self,
+        num_listed: u64,
+        num_weights: Option<u64>,
+    ) -> Result<(Vec<u64>, Vec<u8>), Error> {
+        let num_bytes = num_listed
+            .checked_mul(8)
+            .ok_or_else(|| damaged("its header is damaged"))?;
+        let bytes = self.take(num_bytes)?;
+        self.check(&bytes)?;
+        let features = bytes
+            .chunks_exact(8)
+            .map(|bytes| u64_at(bytes, 0))
+            .collect();
+        drop(bytes);
+        let weights = self.take(num_weights.ok_or_else(|| damaged("its header is damaged"))?)?;
+        self.check(&weights)?;
+        Ok((features, weights))
+    }
+
     /// Reads `num_bytes` bytes; never allocates more memory than the file can fill.
     fn take(&mut self, num_bytes: u64) -> Result<Vec<u8>, Error> {
         if num_bytes > self.left {
@@ -276,7 +322,7 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 mod tests {
     use super::*;
 
-    fn examples() -> [WeightFile; 2] {
+    fn examples() -> [WeightFile; 3] {
         let listed = WeightFile {
             rules: "{\"shingle\":2}".to_owned(),
             default_weight: 15,
@@ -288,6 +334,14 @@ mod tests {
                 features: vec![1, 5, u64::MAX],
                 weights: vec![3, 1, 14],
             },
+            names: None,
+        };
+        let named = WeightFile {
+            names: Some(Entries::Listed {
+                features: vec![2, 3],
+                weights: vec![0, 9],
+            }),
+            ..listed.clone()
         };
         let cells = WeightFile {
             num_features: None,
@@ -297,7 +351,7 @@ mod tests {
             },
             ..listed.clone()
         };
-        [listed, cells]
+        [listed, named, cells]
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use likewise_core::error::Error;
+use likewise_core::features::siblings::Names;
 use likewise_core::features::{Extractor, Shape, digest};
 use likewise_core::isa::Isa;
 use likewise_core::parallel::map_ranges;
@@ -74,6 +75,8 @@ pub struct Documents {
     set_ends: Vec<usize>,
     /// Whether features are held of each document.
     has_set: Vec<bool>,
+    /// What names each document; empty unless the rules compare names.
+    names: Vec<Names>,
 }
 
 impl Documents {
@@ -118,6 +121,11 @@ impl Documents {
         Some((&self.features[range.clone()], &self.weights[range]))
     }
 
+    /// What names a document, if the rules compare names.
+    pub fn names(&self, i: usize) -> Option<&Names> {
+        self.names.get(i)
+    }
+
     /// Puts a document that an index stored behind others, none of which has a text digest unless it has one.
     pub fn push_stored(&mut self, document: StoredDocument<'_>) {
         self.sketches.extend_from_slice(document.sketch);
@@ -149,6 +157,7 @@ impl Documents {
         self.set_ends
             .extend(other.set_ends.iter().map(|end| base + end));
         self.has_set.extend_from_slice(&other.has_set);
+        self.names.extend(other.names);
     }
 }
 
@@ -231,7 +240,8 @@ impl Sketching {
     /// The feature set of a stored text as the rules measure it.
     pub fn set_of_text(&self, extractor: &mut Extractor, bytes: &[u8]) -> FeatureSet {
         let view = extractor.features(self.text_kind.document(bytes));
-        measured_set(&self.rules, view.features, view.weights)
+        let set = measured_set(&self.rules, view.features, view.weights);
+        set.with_names(extractor.names())
     }
 }
 
@@ -305,5 +315,6 @@ impl Sketcher {
         }
         out.has_set.push(has_set);
         out.set_ends.push(out.features.len());
+        out.names.extend(self.extractor.names());
     }
 }

@@ -10,7 +10,7 @@ use likewise_core::hash::mix64;
 use likewise_core::isa::Isa;
 use likewise_core::sketch::Scheme;
 use likewise_core::text::{Document, Tokens};
-use likewise_core::verify::{Measure, Required};
+use likewise_core::verify::{Measure, NameRules, Required};
 use likewise_disk::environment::Environment;
 use likewise_disk::store::{Description, Durability, Evidence, Keeps};
 use likewise_index::cluster::{
@@ -235,6 +235,7 @@ fn all_rules() -> Vec<(&'static str, Rules)> {
     let required = |threshold| Required {
         threshold,
         short_margin: 0.0,
+        names: NameRules::default(),
     };
     let rules = |method, matching, keeps| Rules {
         method,

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use likewise_core::features::{
     DocumentCounter as CoreCounter, FeatureFilter, MAX_WEIGHT, Shape, ShardedDocuments,
-    term_feature,
+    siblings::NameCounter, term_feature,
 };
 use likewise_core::isa::Isa;
 use likewise_core::parallel::map_ranges;
@@ -26,6 +26,8 @@ const HELD_BYTES: usize = 1 << 20;
 #[pyclass(frozen, module = "likewise._native")]
 pub struct DocumentCounter {
     counter: Mutex<Option<Arc<CoreCounter>>>,
+    /// Counts words and slots, if names of documents are read by them.
+    names: Option<NameCounter>,
 }
 
 impl DocumentCounter {
@@ -40,11 +42,12 @@ impl DocumentCounter {
 #[pymethods]
 impl DocumentCounter {
     #[new]
-    #[pyo3(signature = (memory_bytes, among=None))]
+    #[pyo3(signature = (memory_bytes, among=None, *, names=false))]
     fn new(
         py: Python<'_>,
         memory_bytes: u64,
         among: Option<(PyRef<'_, Texts>, PyRef<'_, FeatureRules>)>,
+        names: bool,
     ) -> Result<Self, Failure> {
         let mut counter = CoreCounter::new(memory_bytes)?;
         if let Some((texts, rules)) = among {
@@ -64,6 +67,7 @@ impl DocumentCounter {
         }
         Ok(DocumentCounter {
             counter: Mutex::new(Some(Arc::new(counter))),
+            names: names.then(NameCounter::default),
         })
     }
 
@@ -90,6 +94,10 @@ impl DocumentCounter {
             let ranges = column.ranges(grain_bytes);
             let make_state = || {
                 let extractor = rules.extractor(Isa::best()).leaving_salt_out();
+                let extractor = match &self.names {
+                    Some(_) => extractor.with_names(None),
+                    None => extractor,
+                };
                 (extractor, HeldBuilder::default())
             };
             let parts = map_ranges(
@@ -101,9 +109,14 @@ impl DocumentCounter {
                 |(extractor, builder), which| {
                     for i in ranges[which.start].clone() {
                         let view = extractor.features(column.document(i));
-                        let is_new = counter.is_new(view.features);
-                        if hold || is_new {
-                            builder.push(view, is_new);
+                        let digest = counter.is_new(view.features);
+                        if hold || digest.is_some() {
+                            builder.push(view, digest.is_some());
+                        }
+                        if let (Some(names), Some(digest)) = (&self.names, digest)
+                            && names.wants(digest)
+                        {
+                            names.add(digest, extractor.tokens());
                         }
                     }
                     let part = builder.take();
@@ -156,6 +169,10 @@ impl DocumentCounter {
         run(py, usize::MAX, |cancel| {
             let counted = counter.finish(&documents, threads, cancel)?;
             let error = counted.error();
+            let names = match &self.names {
+                Some(names) => Some(names.finish(threads, cancel)?),
+                None => None,
+            };
             let content = WeightFile {
                 rules,
                 default_weight: MAX_WEIGHT,
@@ -164,6 +181,7 @@ impl DocumentCounter {
                 num_incidences: counted.num_incidences,
                 num_features: counted.num_features,
                 entries: counted.entries,
+                names,
             };
             WeightTable::new(content, error)
         })

@@ -1,7 +1,10 @@
 //! Text rules, features and the feature rules object.
 
+use std::sync::Arc;
+
 use likewise_core::features::{
-    Extractor, FeatureHash, FeatureRules as CoreRules, FeatureWeights, Weights,
+    Extractor, FeatureHash, FeatureRules as CoreRules, FeatureWeights, WeightTable as CoreTable,
+    Weights,
 };
 use likewise_core::isa::Isa;
 use likewise_core::parallel::map_ranges;
@@ -29,6 +32,8 @@ pub struct FeatureRules {
     table: Option<FeatureWeights>,
     /// Whether each feature with a weight counts once.
     once: bool,
+    /// Whether names of documents are read, and the table of words and slots.
+    siblings: Option<Option<Arc<CoreTable>>>,
 }
 
 impl FeatureRules {
@@ -38,6 +43,15 @@ impl FeatureRules {
             .with_table(self.table.clone())
             .with_text_rules(self.text_rules.clone())
             .counting_once(self.once)
+    }
+
+    /// The same, reading also what names a document, if siblings are kept.
+    pub fn naming_extractor(&self, isa: Isa) -> Extractor {
+        let extractor = self.extractor(isa);
+        match &self.siblings {
+            Some(table) => extractor.with_names(table.clone()),
+            None => extractor,
+        }
     }
 
     /// The same rules with weight 1 for each feature, of `shingle` tokens each.
@@ -51,6 +65,7 @@ impl FeatureRules {
             text_rules: self.text_rules.clone(),
             table: None,
             once: false,
+            siblings: None,
         }
     }
 
@@ -77,7 +92,7 @@ impl FeatureRules {
 #[pymethods]
 impl FeatureRules {
     #[new]
-    #[pyo3(signature = (tokens, shingle, weights="none", seed=0, table=None, hash="xxh3", text_rules=None, *, once=false))]
+    #[pyo3(signature = (tokens, shingle, weights="none", seed=0, table=None, hash="xxh3", text_rules=None, *, once=false, siblings=false))]
     #[expect(clippy::too_many_arguments, reason = "one call of Python, by keyword")]
     fn new(
         tokens: &str,
@@ -88,6 +103,7 @@ impl FeatureRules {
         hash: &str,
         text_rules: Option<&Bound<'_, TextRules>>,
         once: bool,
+        siblings: bool,
     ) -> Result<Self, Failure> {
         if !(1..=64).contains(&shingle) {
             return Err(Failure::parameter(
@@ -120,6 +136,7 @@ impl FeatureRules {
             text_rules: text_rules.map_or_else(CoreTextRules::default, |r| r.get().rules.clone()),
             table: table.map(|table| table.get().feature_weights()),
             once,
+            siblings: siblings.then(|| table.and_then(|table| table.get().name_table())),
         })
     }
 

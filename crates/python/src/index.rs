@@ -67,7 +67,7 @@ impl OnlineIndex {
         };
         let sketching = Sketching {
             rules: rules_of_recipe,
-            make_extractor: Arc::new(move |isa: Isa| rules.get().extractor(isa)),
+            make_extractor: Arc::new(move |isa: Isa| rules.get().naming_extractor(isa)),
             text_kind: match recipe.takes_tokens {
                 true => TextKind::Tokens,
                 false => TextKind::Text,

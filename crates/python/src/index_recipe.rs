@@ -13,6 +13,7 @@ use pyo3::types::PyBytes;
 use crate::array::Input;
 use crate::door::run;
 use crate::errors::Failure;
+use crate::verify::name_rules;
 
 /// What determines a verdict, from Python.
 #[derive(FromPyObject)]
@@ -28,6 +29,7 @@ pub struct RecipeParts {
     measure: String,
     threshold: Option<f64>,
     short_margin: f64,
+    names: Option<(bool, bool, u32)>,
     short_threshold: Option<f64>,
     seed: u64,
     pub takes_tokens: bool,
@@ -114,6 +116,7 @@ impl RecipeParts {
                 required: Required {
                     threshold: self.threshold.ok_or_else(|| missing("threshold"))?,
                     short_margin: self.short_margin,
+                    names: name_rules(self.names),
                 },
             },
             None => Matching::Distance {

@@ -1,11 +1,13 @@
 //! Exact measures on feature sets, and aligned differences.
 
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use likewise_core::features::siblings::Differences;
 use likewise_core::isa::Isa;
 use likewise_core::parallel::map_ranges;
-use likewise_core::verify::{self, FeatureSet, HeldDocuments, Measure, Required};
+use likewise_core::verify::{self, FeatureSet, HeldDocuments, Measure, NameRules, Required};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
@@ -78,7 +80,7 @@ impl FeatureSets {
         rules.check(column)?;
         run(py, column.num_bytes, |cancel| {
             let ranges = column.ranges(GRAIN_BYTES);
-            let make_state = || rules.extractor(Isa::best());
+            let make_state = || rules.naming_extractor(Isa::best());
             let parts = map_ranges(
                 ranges.len(),
                 1,
@@ -88,7 +90,8 @@ impl FeatureSets {
                 |extractor, which| {
                     let make = |i| {
                         let view = extractor.features(column.document(i));
-                        FeatureSet::new(view.features, view.weights)
+                        let set = FeatureSet::new(view.features, view.weights);
+                        set.with_names(extractor.names())
                     };
                     ranges[which.start].clone().map(make).collect::<Vec<_>>()
                 },
@@ -138,7 +141,7 @@ impl FeatureSets {
     }
 
     /// The exact similarity of each pair that reaches the threshold, NaN for the others.
-    #[pyo3(signature = (later, earlier, *, measure, threshold, short_margin=0.0, threads=1, isa=None))]
+    #[pyo3(signature = (later, earlier, *, measure, threshold, short_margin=0.0, names=None, threads=1, isa=None))]
     #[allow(clippy::too_many_arguments)]
     fn verify(
         &self,
@@ -148,6 +151,7 @@ impl FeatureSets {
         measure: &str,
         threshold: f64,
         short_margin: f64,
+        names: Option<(bool, bool, u32)>,
         threads: usize,
         isa: Option<&str>,
     ) -> Result<Array, Failure> {
@@ -156,6 +160,7 @@ impl FeatureSets {
         let required = Required {
             threshold,
             short_margin,
+            names: name_rules(names),
         };
         let later = self.take_positions("later", later)?;
         let earlier = self.take_positions("earlier", earlier)?;
@@ -170,9 +175,44 @@ impl FeatureSets {
         Ok(similarity.into())
     }
 
+    /// For each pair of documents, the additional similarity that it needs because their names differ, and in what the
+    /// later one differs, as bits: `(float64, uint8)`; 0 without names.
+    #[pyo3(signature = (later, earlier, places, *, threads=1))]
+    fn differences(
+        &self,
+        py: Python<'_>,
+        later: &Bound<'_, PyAny>,
+        earlier: &Bound<'_, PyAny>,
+        places: &Bound<'_, PyAny>,
+        threads: usize,
+    ) -> Result<(Array, Array), Failure> {
+        let later = Input::<u32>::take("later", later)?;
+        let earlier = Input::<u32>::take("earlier", earlier)?;
+        let places = Input::<u32>::take("places", places)?;
+        let (later, earlier, places) = (later.values(), earlier.values(), places.values());
+        check_same_length("earlier", earlier.len(), "later", later.len())?;
+        check_below("later", later, places.len())?;
+        check_below("earlier", earlier, places.len())?;
+        let found = run(py, 1024 * later.len(), |cancel| {
+            let sets = self.read();
+            let set = |document: u32| sets.get(places[document as usize]);
+            let difference = |i: usize| match (set(later[i]), set(earlier[i])) {
+                (Some(a), Some(b)) => a.difference(b),
+                _ => (0.0, Differences::default()),
+            };
+            let work = |_: &mut (), range: Range<usize>| range.map(difference).collect::<Vec<_>>();
+            Ok(map_ranges(later.len(), 256, threads, cancel, || (), work)?.concat())
+        })?;
+        let (penalties, bits): (Vec<f64>, Vec<u8>) = found
+            .into_iter()
+            .map(|(penalty, found)| (penalty, found.0))
+            .unzip();
+        Ok((penalties.into(), bits.into()))
+    }
+
     /// Like `verify`, for documents; the set of document d is at position `places[d]`: `(similarity, num_measured)`.
     /// Pairs whose earlier document is removed by its state are skipped: NaN.
-    #[pyo3(signature = (later, earlier, places, states=None, *, measure, threshold, short_margin=0.0, threads=1, isa=None))]
+    #[pyo3(signature = (later, earlier, places, states=None, *, measure, threshold, short_margin=0.0, names=None, threads=1, isa=None))]
     #[allow(clippy::too_many_arguments)]
     fn verify_documents(
         &self,
@@ -184,6 +224,7 @@ impl FeatureSets {
         measure: &str,
         threshold: f64,
         short_margin: f64,
+        names: Option<(bool, bool, u32)>,
         threads: usize,
         isa: Option<&str>,
     ) -> Result<(Array, usize), Failure> {
@@ -192,6 +233,7 @@ impl FeatureSets {
         let required = Required {
             threshold,
             short_margin,
+            names: name_rules(names),
         };
         let later = Input::<u32>::take("later", later)?;
         let earlier = Input::<u32>::take("earlier", earlier)?;
@@ -209,6 +251,17 @@ impl FeatureSets {
             )?)
         })?;
         Ok((found.similarities.into(), found.num_measured))
+    }
+}
+
+/// What pairs need by the names of their documents: whether siblings and unsure pairs are kept, and the length of a new
+/// passage.
+pub fn name_rules(given: Option<(bool, bool, u32)>) -> NameRules {
+    let (keep_siblings, keep_unsure, keep_new) = given.unwrap_or_default();
+    NameRules {
+        keep_siblings,
+        keep_unsure,
+        keep_new,
     }
 }
 

@@ -19,6 +19,8 @@ use crate::errors::Failure;
 #[pyclass(frozen, module = "likewise._native")]
 pub struct WeightTable {
     table: Arc<CoreTable>,
+    /// The words and slots that names of documents are read by.
+    names: Option<Arc<CoreTable>>,
     /// The file content without the entries, which are in the table.
     about: WeightFile,
     id: u128,
@@ -34,8 +36,13 @@ impl WeightTable {
             weights: Vec::new(),
         };
         let entries = std::mem::replace(&mut content.entries, nothing);
+        let names = match content.names.take() {
+            Some(names) => Some(Arc::new(CoreTable::new(MAX_WEIGHT, names)?)),
+            None => None,
+        };
         Ok(WeightTable {
             table: Arc::new(CoreTable::new(content.default_weight, entries)?),
+            names,
             about: content,
             id,
             excess: error.0,
@@ -61,8 +68,14 @@ impl WeightTable {
     fn content(&self) -> WeightFile {
         WeightFile {
             entries: self.table.entries(),
+            names: self.names.as_ref().map(|names| names.entries()),
             ..self.about.clone()
         }
+    }
+
+    /// The table of names for an extractor.
+    pub fn name_table(&self) -> Option<Arc<CoreTable>> {
+        self.names.clone()
     }
 
     /// The weights for an extractor.
@@ -145,6 +158,7 @@ impl WeightTable {
                 num_incidences: 0,
                 num_features: None,
                 entries: Entries::Listed { features, weights },
+                names: None,
             };
             WeightTable::new(content, (0, 0.0))
         })
@@ -223,6 +237,6 @@ impl WeightTable {
 
     #[getter]
     fn num_bytes(&self) -> usize {
-        self.table.num_bytes()
+        self.table.num_bytes() + self.names.as_ref().map_or(0, |names| names.num_bytes())
     }
 }

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from likewise.arrays import slices
 from likewise.batch.budget.timing import Timing
 from likewise.batch.decide.decision import Decision, decide
+from likewise.batch.decide.differences import named
 from likewise.batch.read.collapse import Collapsed, collapse
 from likewise.batch.read.columns import IngestRules
 from likewise.batch.read.documents import Documents
@@ -226,7 +227,8 @@ def _evidence_of(documents: Documents, recipe: Recipe, decision: Decision, part:
         distance=None if decision.distance is None else decision.distance[part].astype(np.int32),
         method=recipe.method,
         recipe_id=recipe.recipe_id,
-        required=_required(documents, recipe, decision.removed_rows[part], kept_rows),
+        required=_required(documents, recipe, decision, part),
+        differs_in=None if decision.differs is None else named(decision.differs[part]),
         below_threshold=None if below is None else below[part],
     )
 
@@ -241,24 +243,27 @@ def evidence_of_overruled(documents: Documents, recipe: Recipe, decision: Decisi
         kept_rows=found.kept_rows,
         similarity=found.similarity,
         distance=None if decision.distance is None else found.distance,
+        penalty=None,
+        differs=None,
         below_threshold=None,
     )
     return _evidence_of(documents, recipe, alone, slice(0, len(found.rows)), ())
 
 
-def _required(
-    documents: Documents, recipe: Recipe, rows: NDArray[np.int64], kept_rows: NDArray[np.int64]
-) -> NDArray[np.float64] | None:
+def _required(documents: Documents, recipe: Recipe, decision: Decision, part: slice) -> NDArray[np.float64] | None:
     """Return the similarity that each removed document had to reach; NaN for matches in an index.
 
     None if it is the threshold for all of them.
     """
-    if recipe.short_margin is None:
+    if recipe.short_margin is None and recipe.siblings is None:
         return None
+    rows, kept_rows = decision.removed_rows[part], decision.kept_rows[part]
+    penalty = np.zeros(len(rows)) if decision.penalty is None else decision.penalty[part]
     required = np.full(len(rows), np.nan)
     is_here = kept_rows >= 0
     features = documents.num_features
-    required[is_here] = recipe.required_similarity(np.minimum(features[rows[is_here]], features[kept_rows[is_here]]))
+    fewest = np.minimum(features[rows[is_here]], features[kept_rows[is_here]])
+    required[is_here] = recipe.required_similarity(fewest, penalty[is_here])
     return required
 
 

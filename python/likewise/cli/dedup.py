@@ -386,6 +386,11 @@ def summary_lines(summary: dict[str, Any], out: str | None) -> list[str]:
             )
             + " (below_threshold)"
         )
+    if summary.get("num_unsure"):
+        lines.append(
+            f"{summary['num_unsure']:,} of {counted(summary['num_removed'], 'removal')} differ in a first word or in "
+            "numbers only (differs_in); --unsure keep keeps them"
+        )
     if "continued" in summary:
         continued = summary["continued"]
         lines.append(

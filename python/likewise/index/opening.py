@@ -167,6 +167,8 @@ def check_recipe(recipe: Recipe) -> Recipe:
 
 def check_store(store: str | None, recipe: Recipe) -> str:
     """Return which data of each document is stored. None selects the default for the recipe."""
+    if store is None and recipe.name_rules is not None:
+        return "text"
     if store is None:
         return "sketch" if recipe.is_distance_only else "shingles"
     check_choice("store", store, STORES)
@@ -174,6 +176,8 @@ def check_store(store: str | None, recipe: Recipe) -> str:
         raise InvalidParameter(
             "store", 'pairs are measured on feature sets, which "sketch" does not store; use "shingles" or "text"'
         )
+    if recipe.name_rules is not None and store != "text":
+        raise InvalidParameter("store", f'{store} given; siblings, unsure and keep_new compare texts, so use "text"')
     return store
 
 
@@ -245,6 +249,7 @@ def recipe_parts(recipe: Recipe, store: str, attached: Mapping[str, bytes]) -> d
         "measure": recipe.measure,
         "threshold": recipe.threshold,
         "short_margin": recipe.short_margin or 0.0,
+        "names": recipe.name_rules,
         "seed": recipe.seed,
         "takes_tokens": recipe.takes_tokens,
         "recipe_json": recipe.to_json(),

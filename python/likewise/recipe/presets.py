@@ -7,7 +7,7 @@ from likewise.errors import InvalidParameter
 from likewise.recipe.rules import AUTO, FIELDS_OF_METHOD, PACKAGE_HASHES
 from likewise.recipe.weights import Weights
 
-Preset = Literal["default", "online", "strict", "templates", "titles", "classic-simhash", "code"]
+Preset = Literal["default", "online", "strict", "templates", "titles", "threads", "classic-simhash", "code"]
 # Method of a recipe that gives none.
 DEFAULT_METHOD = "minhash"
 # docs/benchmarks/quality-tables.md, "Presets", has their results on all labeled sets. docs/benchmarks/defaults.md
@@ -20,6 +20,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
         "weights": "idf",
         "threshold": AUTO,
         "short_margin": 1.0,
+        "siblings": "keep",
     },
     "online": {
         "method": "minhash",
@@ -39,6 +40,15 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
         "fold": ("accents", "punctuation"),
         "measure": "overlap",
         "threshold": 0.9,
+    },
+    "threads": {
+        "method": "shingles",
+        "tokens": "auto",
+        "shingle": 3,
+        "weights": "none",
+        "measure": "containment",
+        "threshold": 0.8,
+        "keep": "longest",
     },
     "classic-simhash": {
         "method": "simhash",

@@ -28,6 +28,7 @@ from likewise.recipe.rules import (
     Measure,
     Overflow,
     Scheme,
+    Siblings,
     Tokens,
     WeightRule,
     check_fields,
@@ -65,7 +66,20 @@ _FIELDS = (
     ),
     *("dictionary_id", "chunking", "chunk_bytes", "tokenizer", "libraries", "hash", "bits", "num_slots", "slot_bits"),
     *("scheme", "filter_bits", "num_hashes", "threshold", "within", "measure", "recall", "short_threshold"),
-    *("short_margin", "bands", "rows", "overflow", "keep", "group", "text_version", "sketch_version", *COMPANIONS),
+    *(
+        "short_margin",
+        "siblings",
+        "unsure",
+        "keep_new",
+        "bands",
+        "rows",
+        "overflow",
+        "keep",
+        "group",
+        "text_version",
+        "sketch_version",
+        *COMPANIONS,
+    ),
 )
 # Rules with weights that may be 0; such features are left out.
 _VANISHING = ("lexicon", OWN_WEIGHTS)
@@ -89,6 +103,9 @@ class FeatureFields(TextFields, total=False):
     seed: int | None
     hash: Hash
     short_margin: float | None
+    siblings: Siblings | None
+    unsure: Siblings | None
+    keep_new: int | None
     measure: Measure
     keep: str | None
     group: Grouping
@@ -120,6 +137,7 @@ def feature_fields(
     rest = dict(options)
     hash_name, weights_id, measure = rest.pop("hash", "xxh3"), rest.pop("weights_id", None), rest.pop("measure")
     keep, group, short_margin = rest.pop("keep", None), rest.pop("group", "leaders"), rest.pop("short_margin", None)
+    names = {name: rest.pop(name, None) for name in ("siblings", "unsure", "keep_new")}
     weight_scale = rest.pop("weight_scale", None)
     named = {name: rest.pop(name, None) for name in ("weights", "table", "tokens", "shingle", "seed")}
     for name, value in package_defaults(hash_name, named["weights"]).items():
@@ -139,6 +157,7 @@ def feature_fields(
         "seed": weighing.seed,
         "hash": hash_name,
         "short_margin": short_margin,
+        **names,
         "measure": measure,
         "keep": default_keep(measure) if keep is None else keep,
         "group": group,
@@ -281,6 +300,16 @@ class Recipe:
     short_margin : float, optional
         Extra similarity for short documents: a match needs `threshold` + `short_margin` / sqrt(n), at most 1, where n
         is the number of distinct features of the smaller document. At least 0; 0 if None.
+    siblings : {"keep", "remove"}, optional
+        Whether documents made from one form are kept. With ``keep``, a pair needs a higher similarity if its documents
+        have different names: words of their own among the first 12, or different fillings of slots that the collection
+        fills in many ways. The slots come from the weight table; without one, only the first words count. Requires
+        measure jaccard, and tokens that are words. ``remove`` if None.
+    unsure : {"keep", "remove"}, optional
+        Whether a document is kept that differs from the matching one in such first words, or in words with digits only.
+        ``remove`` if None.
+    keep_new : int, optional
+        Number of words, at least 1: a document is kept if it holds so many words in a row that the matching one lacks.
     keep : str
         Which document is kept: ``first``, ``longest``, ``shortest``, ``max:FIELD``, ``min:FIELD``, ``newest:FIELD``, or
         several of these separated by commas; later ones break ties.
@@ -323,6 +352,9 @@ class Recipe:
     threshold: float | str | None = None
     measure: str = "jaccard"
     short_margin: float | None = None
+    siblings: str | None = None
+    unsure: str | None = None
+    keep_new: int | None = None
     keep: str = "first"
     group: str = "leaders"
     text_version: str = _native.TEXT_VERSION
@@ -732,7 +764,7 @@ class Recipe:
 
         Parameters
         ----------
-        name : {"default", "online", "strict", "templates", "titles", "classic-simhash", "code"}
+        name : {"default", "online", "strict", "templates", "titles", "threads", "classic-simhash", "code"}
             docs/howto/choose-a-recipe.md describes when to use each preset.
         **options
             Fields that replace those of the preset.
@@ -856,8 +888,22 @@ class Recipe:
         tokens = USER_TOKENS if self.takes_tokens else self.tokens
         table = None if self.table is None or weights == "none" else self.table.native
         return _native.FeatureRules(
-            tokens, self.shingle, weights, self.seed, table, self.hash, self.text_rules, once=once
+            tokens,
+            self.shingle,
+            weights,
+            self.seed,
+            table,
+            self.hash,
+            self.text_rules,
+            once=once,
+            siblings=self.name_rules is not None and not once,
         )
+
+    @property
+    def name_rules(self) -> tuple[bool, bool, int] | None:
+        """Whether siblings and unsure documents are kept, and `keep_new` or 0; None if names are not compared."""
+        rules = (self.siblings is not None, self.unsure is not None, self.keep_new or 0)
+        return rules if any(rules) else None
 
     @property
     def needs_counting(self) -> bool:
@@ -909,28 +955,37 @@ class Recipe:
         """
         return self.replace(table=table)
 
-    def required_similarity(self, num_features: NDArray[np.integer[Any]] | int) -> NDArray[np.float64]:
+    def required_similarity(
+        self, num_features: NDArray[np.integer[Any]] | int, penalty: NDArray[np.float64] | float = 0.0
+    ) -> NDArray[np.float64]:
         """Return the similarity that a pair must reach, by the size of its smaller document.
 
         Parameters
         ----------
         num_features : int or ndarray of int, any shape
             Distinct features of the smaller document.
+        penalty : float or ndarray of float64, of the same shape
+            Additional similarity because the documents have different names.
 
         Returns
         -------
         ndarray of float64, of the same shape
-            `threshold` + `short_margin` / sqrt(`num_features`), at most 1; bit-equal to what the core requires.
+            `threshold` + `short_margin` / sqrt(`num_features`), at most 1, + `penalty`, at most 1; bit-equal to what
+            the core requires.
         """
-        if self.short_margin is None:
-            return np.full(np.shape(num_features), self.similarity_threshold)
-        roots = np.sqrt(np.maximum(num_features, 1, dtype=np.float64))
-        return np.asarray(np.minimum(self.similarity_threshold + self.short_margin / roots, 1.0))
+        required = np.full(np.shape(num_features), self.similarity_threshold)
+        if self.short_margin is not None:
+            roots = np.sqrt(np.maximum(num_features, 1, dtype=np.float64))
+            required = np.minimum(required + self.short_margin / roots, 1.0)
+        return np.asarray(np.minimum(required + penalty, 1.0))
 
     def without_margin(
-        self, similarity: NDArray[np.float64], num_features: NDArray[np.integer[Any]]
+        self,
+        similarity: NDArray[np.float64],
+        num_features: NDArray[np.integer[Any]],
+        penalty: NDArray[np.float64] | float = 0.0,
     ) -> NDArray[np.float64]:
-        """Return similarities minus the margin for short documents.
+        """Return similarities minus the margin for short documents and the penalty for different names.
 
         Parameters
         ----------
@@ -938,15 +993,16 @@ class Recipe:
             Similarities of pairs.
         num_features : ndarray of int, of the same shape
             Number of distinct features of the smaller document of each pair.
+        penalty : float or ndarray of float64, of the same shape
+            Additional similarity that each pair needs because its documents have different names.
 
         Returns
         -------
         ndarray of float64, of the same shape
             On the scale of the threshold for long documents. At least 0; 1 for equal documents.
         """
-        if self.short_margin is None:
-            return similarity
-        lowered = similarity - self.short_margin / np.sqrt(np.maximum(num_features, 1, dtype=np.float64))
+        margin = (self.short_margin or 0.0) / np.sqrt(np.maximum(num_features, 1, dtype=np.float64))
+        lowered = similarity - margin - penalty
         return np.where(similarity >= 1.0, 1.0, np.maximum(lowered, 0.0))
 
     @property

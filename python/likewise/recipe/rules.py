@@ -20,12 +20,14 @@ _FEATURE_FIELDS = (
 )
 # Objects that are not part of the JSON of a recipe.
 COMPANIONS = ("table", "stop_words", "dictionary")
-_DECISION_FIELDS = ("threshold", "short_margin", "measure", "recall", "keep", "group")
+# What pairs need by the names of their documents.
+_NAME_FIELDS = ("siblings", "unsure", "keep_new")
+_DECISION_FIELDS = ("threshold", "short_margin", *_NAME_FIELDS, "measure", "recall", "keep", "group")
 Method = Literal["minhash", "simhash", "bloom", "shingles", "exact"]
 FIELDS_OF_METHOD: Mapping[str, tuple[str, ...]] = {
     "minhash": (*_FEATURE_FIELDS, *_DECISION_FIELDS, "num_slots", "slot_bits", "scheme", "bands", "rows", "overflow"),
     "simhash": (*_FEATURE_FIELDS, *_DECISION_FIELDS, "bits", "within", "short_threshold", "bands", "rows"),
-    "shingles": (*_FEATURE_FIELDS, "threshold", "short_margin", "measure", "keep", "group"),
+    "shingles": (*_FEATURE_FIELDS, "threshold", "short_margin", *_NAME_FIELDS, "measure", "keep", "group"),
     "bloom": (*_FEATURE_FIELDS, *_DECISION_FIELDS, "filter_bits", "num_hashes", "bands", "rows"),
     "exact": ("keep", *_TEXT_FIELDS, "libraries"),
 }
@@ -55,6 +57,11 @@ Hash = Literal["xxh3", "md5", "sha1", "1000003", "simhash-1e0ng", "datasketch"]
 HASHES: tuple[Hash, ...] = get_args(Hash)
 PACKAGE_HASHES = HASHES[-2:]
 MAX_FILTER_BITS = 1 << 16
+# Whether documents of one form that differ in their names match.
+Siblings = Literal["keep", "remove"]
+SIBLINGS: tuple[Siblings, ...] = get_args(Siblings)
+# Tokens that may name a document: words.
+NAMING_TOKENS = ("auto", "word", "script", "chinese", "user")
 # Threshold chosen by a run from its documents, and the measure used for this with each method.
 AUTO = "auto"
 AUTO_MEASURES: Mapping[str, str] = {
@@ -66,7 +73,7 @@ AUTO_MEASURES: Mapping[str, str] = {
 _FIELDS_OF_ALL = ("tokens", "weights", "seed", "hash", "measure", "keep", "group")
 _FIELDS_OF_SOME = (
     *("bits", "num_slots", "slot_bits", "scheme", "within", "short_threshold", "bands", "rows"),
-    *("filter_bits", "num_hashes", "overflow", "short_margin"),
+    *("filter_bits", "num_hashes", "overflow", "short_margin", *_NAME_FIELDS),
 )
 # For fingerprints: the number of bits that the core sorts by.
 MAX_BAND_BITS = 24
@@ -149,6 +156,7 @@ def check_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     _CHECK_OF_METHOD[method](checked)
     _check_auto(checked)
     check_hash(checked)
+    _check_siblings(checked)
     return checked
 
 
@@ -259,6 +267,19 @@ def _check_auto(fields: Mapping[str, Any]) -> None:
             raise InvalidParameter(name, f"cannot be combined with threshold auto, which determines {name}")
 
 
+def _check_siblings(fields: Mapping[str, Any]) -> None:
+    """Check that documents have names, which are words."""
+    named = [name for name in _NAME_FIELDS if fields[name] is not None]
+    if not named:
+        return
+    if fields["method"] == "simhash":
+        raise InvalidParameter(named[0], "does not apply to method simhash, which compares fingerprints")
+    if "siblings" in named and fields["measure"] != "jaccard":
+        raise InvalidParameter("siblings", f"keep requires measure jaccard, not {fields['measure']}")
+    if fields["tokens"] not in NAMING_TOKENS or fields["hash"] in PACKAGE_HASHES:
+        raise InvalidParameter(named[0], f"requires tokens {', '.join(NAMING_TOKENS)} and no package's hash")
+
+
 _CHECK_OF_METHOD: Mapping[str, Callable[[dict[str, Any]], None]] = {
     "minhash": _check_minhash,
     "simhash": _check_simhash,
@@ -319,6 +340,11 @@ def _margin(name: str, value: object) -> float | None:
     return float(value) or None
 
 
+def _kept(name: str, value: object) -> str | None:
+    """Return whether such documents are kept; None if they are removed, as before this field existed."""
+    return "keep" if check_choice(name, value, SIBLINGS) == "keep" else None
+
+
 def _threshold(name: str, value: object) -> float | str:
     return AUTO if value == AUTO else float(fraction_check(zero=False, one=True)(name, value))
 
@@ -366,6 +392,9 @@ _CHECKS: Mapping[str, Callable[[str, object], object]] = {
     "recall": fraction_check(zero=False, one=False),
     "short_threshold": fraction_check(zero=True, one=True),
     "short_margin": _margin,
+    "siblings": _kept,
+    "unsure": _kept,
+    "keep_new": _integer(1, 2**31 - 1),
     "bands": _integer(1, 65535),
     "rows": _integer(1, 65535),
     "keep": _text,

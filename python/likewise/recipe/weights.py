@@ -292,7 +292,9 @@ def table_rules(kind: str, fields: Mapping[str, Any]) -> str:
         # Terms are not HTML, and are found in shingles of any width.
         fields = {**fields, "shingle": None, "markup": None}
         fields = {**fields, "libraries": libraries_of(fields)}
-    return canonical_json({"kind": kind, **feature_fields({**fields, **versions})})
+    # Only names of documents, which distinguish siblings, are read by slots.
+    names = {"siblings": fields["siblings"]} if kind == "idf" and fields.get("siblings") else {}
+    return canonical_json({"kind": kind, **feature_fields({**fields, **versions}), **names})
 
 
 def _lexicon_fields(named: Mapping[str, Any]) -> dict[str, Any]:

@@ -70,7 +70,16 @@ def matching_pairs(
 ) -> NDArray[np.float64]:
     """Return the exact similarity of pairs of texts, or NaN for pairs that do not match by the recipe."""
     margin, threshold = recipe.short_margin or 0.0, recipe.similarity_threshold
-    return _measured(texts, pairs, recipe, recipe.measure, threads, threshold=threshold, short_margin=margin)
+    return _measured(
+        texts,
+        pairs,
+        recipe,
+        recipe.measure,
+        threads,
+        threshold=threshold,
+        short_margin=margin,
+        names=recipe.name_rules,
+    )
 
 
 def _measured(
@@ -82,6 +91,7 @@ def _measured(
     *,
     threshold: float,
     short_margin: float = 0.0,
+    names: tuple[bool, bool, int] | None = None,
 ) -> NDArray[np.float64]:
     if measure not in SET_MEASURES:
         raise InvalidParameter("measure", f"{measure!r} is not one of {', '.join(SET_MEASURES)}")
@@ -96,5 +106,13 @@ def _measured(
     # The core returns the containment of the later document in the earlier one.
     later, earlier = (np.ascontiguousarray(rows[:, side], np.uint32) for side in (0, 1))
     return np.asarray(
-        sets.verify(later, earlier, measure=measure, threshold=threshold, short_margin=short_margin, threads=workers)
+        sets.verify(
+            later,
+            earlier,
+            measure=measure,
+            threshold=threshold,
+            short_margin=short_margin,
+            names=names,
+            threads=workers,
+        )
     )

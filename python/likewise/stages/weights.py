@@ -55,7 +55,9 @@ class Counter:
         self._rules = table_rules("idf", recipe.to_dict())
         self._feature_rules = recipe.unweighted_rules
         self._counter = _native.DocumentCounter(
-            take_bytes("memory_bytes", memory_bytes, 0), None if among is None else (among, self._feature_rules)
+            take_bytes("memory_bytes", memory_bytes, 0),
+            None if among is None else (among, self._feature_rules),
+            names=recipe.siblings is not None,
         )
 
     def add(self, texts: _native.Texts, *, hold: bool = False, threads: int = 1) -> _native.HeldFeatures | None:

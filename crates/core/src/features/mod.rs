@@ -15,6 +15,7 @@ mod rarity;
 mod rule_tests;
 mod sharded_documents;
 mod shingle;
+pub mod siblings;
 mod stop_filter;
 #[cfg(test)]
 mod tests;
@@ -22,6 +23,8 @@ mod text_digest;
 mod weigher;
 mod weight_table;
 mod weights;
+
+use std::sync::Arc;
 
 use crate::hash::{mix64, xxh3_64_with_seed};
 use crate::isa::Isa;
@@ -36,6 +39,7 @@ pub use lexicon::{UNLISTED_WEIGHT, term_feature};
 pub use rarity::{Rarity, log_count_idf_weight};
 pub use sharded_documents::{ShardedBuilder, ShardedDocuments};
 use shingle::shingle;
+use siblings::{NameReader, Names};
 use stop_filter::StopFilter;
 pub use text_digest::TextDigester;
 pub use weigher::FeatureWeights;
@@ -108,6 +112,9 @@ pub struct Extractor {
     /// The salt of the last document.
     salt: Option<u64>,
     adds_salt: bool,
+    /// What reads the names of documents, if they are needed.
+    names: Option<NameReader>,
+    name_table: Option<Arc<WeightTable>>,
 }
 
 impl Extractor {
@@ -133,6 +140,8 @@ impl Extractor {
             counts_once: false,
             salt: None,
             adds_salt: true,
+            names: None,
+            name_table: None,
         }
     }
 
@@ -148,6 +157,25 @@ impl Extractor {
     pub fn counting_once(mut self, counts_once: bool) -> Self {
         self.counts_once = counts_once;
         self
+    }
+
+    /// Reads also what names a document, by a table of names if there is one.
+    #[must_use]
+    pub fn with_names(mut self, table: Option<Arc<WeightTable>>) -> Self {
+        self.names = Some(NameReader::default());
+        self.name_table = table;
+        self
+    }
+
+    /// Returns the names of the last document, if they are read.
+    pub fn names(&mut self) -> Option<Names> {
+        let table = self.name_table.as_deref();
+        self.names.as_mut().map(|names| names.names(table))
+    }
+
+    /// Returns the hashes of the tokens of the last document, in order, if its names are read.
+    pub fn tokens(&self) -> &[u64] {
+        self.names.as_ref().map_or(&[], NameReader::tokens)
     }
 
     /// Omits the salt from the features of [`Extractor::features`]: rarity is counted regardless of the values of
@@ -220,6 +248,9 @@ impl Extractor {
     fn extract_text(&mut self, document: Document<'_>) -> Shape {
         self.release_scratch(document.bytes().len());
         self.occurrences.clear();
+        if let Some(names) = &mut self.names {
+            names.clear();
+        }
         if let Document::Text(text) = document {
             match self.rules.hash {
                 FeatureHash::Simhash1e0ng => return self.extract_as_simhash_package(text),
@@ -235,6 +266,9 @@ impl Extractor {
                 self.hash_words(text);
             }
             _ => self.hash_by_rules(document),
+        }
+        if let Some(names) = &mut self.names {
+            names.read(&self.occurrences);
         }
         if let Some(filter) = &self.stop_filter {
             filter.apply(&mut self.occurrences);
@@ -304,6 +338,7 @@ impl Extractor {
             cutter,
             spans,
             weigher,
+            names,
             ..
         } = self;
         let (hash, seed) = (self.rules.hash, self.rules.seed);
@@ -313,6 +348,9 @@ impl Extractor {
                 for (token, weight) in tokens.iter() {
                     occurrences.push(hash.of(token, seed));
                     weigher.of_tokens.push(weight);
+                    if let Some(names) = names {
+                        names.see(token);
+                    }
                 }
             }
             (Tokens::Bytes, Document::Text(_) | Document::Bytes(_)) => {
@@ -325,6 +363,7 @@ impl Extractor {
             (tokens, Document::Text(text)) => {
                 // SAFETY: `new` keeps only an instruction set that the processor has.
                 unsafe { cutter.cut(text, tokens, &self.text_rules, self.isa, spans) };
+                see_tokens(names, &cutter.text, &cutter.starts, &cutter.ends);
                 hash_tokens(
                     hasher,
                     hash,
@@ -352,9 +391,11 @@ impl Extractor {
             occurrences,
             normalized,
             spans,
+            names,
             ..
         } = self;
         let mut take = |text: &[u8], starts: &[u32], ends: &[u32]| {
+            see_tokens(names, text, starts, ends);
             hash_tokens(hasher, hash, seed, text, starts, ends, occurrences)
         };
         // SAFETY: `new` keeps only an instruction set that the processor has.
@@ -374,6 +415,15 @@ impl Extractor {
         let len = text::pad(&mut self.normalized);
         self.hasher
             .hash_scalars(&self.normalized, len, &mut self.occurrences);
+    }
+}
+
+/// Reads the tokens `text[starts[i]..ends[i]]` as names, if they are needed.
+#[inline]
+fn see_tokens(names: &mut Option<NameReader>, text: &[u8], starts: &[u32], ends: &[u32]) {
+    let Some(names) = names else { return };
+    for (&start, &end) in starts.iter().zip(ends) {
+        names.see(&text[start as usize..end as usize]);
     }
 }
 

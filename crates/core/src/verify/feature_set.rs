@@ -1,11 +1,13 @@
 //! What are the distinct features of a document, and their weights?
 
+use crate::features::siblings::{self, Differences, Names};
 use crate::isa::Isa;
 
 use super::Measure;
 use super::bitmap::Bitmap;
 use super::bounds::Formula;
 use super::intersect;
+use super::required::NameRules;
 use super::side::Side;
 
 /// The distinct features of a document, sorted, with their weights.
@@ -25,6 +27,8 @@ pub struct FeatureSet {
     slack: u64,
     /// Sum of the weights.
     pub(super) total: u64,
+    /// What names the document, if the recipe keeps siblings.
+    names: Option<Box<Names>>,
 }
 
 /// Weights that are not all 1.
@@ -92,7 +96,42 @@ impl FeatureSet {
             num_features: num_features as u32,
             slack,
             total,
+            names: None,
         }
+    }
+
+    /// Sets what names the document.
+    #[must_use]
+    pub fn with_names(mut self, names: Option<Names>) -> Self {
+        self.names = names.map(Box::new);
+        self
+    }
+
+    /// Returns the additional similarity that two documents need because of their names, and in what this one differs
+    /// from the other; 0 and nothing if names are not known.
+    pub fn difference(&self, other: &FeatureSet) -> (f64, Differences) {
+        match (&self.names, &other.names) {
+            (Some(a), Some(b)) => (siblings::penalty(a, b), siblings::differences(a, b)),
+            _ => (0.0, Differences::default()),
+        }
+    }
+
+    /// Whether the names of two documents allow a match at their similarity, which reaches `required`.
+    #[inline]
+    pub(super) fn satisfies(
+        &self,
+        other: &FeatureSet,
+        similarity: f64,
+        required: f64,
+        rules: NameRules,
+    ) -> bool {
+        let (true, Some(a), Some(b)) = (rules != NameRules::default(), &self.names, &other.names)
+        else {
+            return true;
+        };
+        (!rules.keep_siblings || similarity >= (required + siblings::penalty(a, b)).min(1.0))
+            && !(rules.keep_unsure && siblings::differences(a, b).is_unsure())
+            && (rules.keep_new == 0 || siblings::own_run(a, b) < rules.keep_new)
     }
 
     /// Number of distinct features.
@@ -134,6 +173,7 @@ impl FeatureSet {
             + self.weights.as_ref().map_or(0, |weights| {
                 size_of::<Weights>() + size_of_val::<[u32]>(&weights.padded)
             })
+            + self.names.as_ref().map_or(0, |names| names.num_bytes())
     }
 
     /// Whether every weight is 1.

@@ -28,7 +28,7 @@ pub use alignment::Alignment;
 pub use documents::{HeldDocuments, MeasuredPairs, distinct_documents};
 pub use feature_set::FeatureSet;
 pub use pairs::FeatureSets;
-pub use required::{Required, SHORT_FEATURES};
+pub use required::{NameRules, Required, SHORT_FEATURES};
 pub use sequences::{
     MAX_CHARACTER_BYTES, MAX_EXACT_CELLS, MAX_TOKEN_BYTES, TextAlignment, Unit, align_sequences,
     align_texts,

@@ -220,10 +220,22 @@ fn bytes_beyond(set: &FeatureSet) -> usize {
 
 /// Returns the similarity if it reaches the threshold, otherwise NaN.
 ///
-/// Three checks, each more expensive than the previous one: sizes, bitmaps, features.
+/// The names of the documents, if known, are compared last.
 #[inline]
 fn verify(a: &FeatureSet, b: &FeatureSet, measure: Measure, required: Required, isa: Isa) -> f64 {
-    let threshold = required.of(a.num_features().min(b.num_features()));
+    let fewest = required.of(a.num_features().min(b.num_features()));
+    let similarity = verify_sets(a, b, measure, fewest, isa);
+    if similarity.is_nan() || a.satisfies(b, similarity, fewest, required.names) {
+        return similarity;
+    }
+    f64::NAN
+}
+
+/// Returns the similarity of two sets if it reaches the threshold, otherwise NaN.
+///
+/// Three checks, each more expensive than the previous one: sizes, bitmaps, features.
+#[inline]
+fn verify_sets(a: &FeatureSet, b: &FeatureSet, measure: Measure, threshold: f64, isa: Isa) -> f64 {
     let formula = a.formula(b, measure);
     let decide = |sum: u128| {
         let similarity = formula.similarity(sum);

@@ -18,6 +18,19 @@ pub struct Required {
     pub threshold: f64,
     /// Addition to the threshold for a document with a single feature, at least 0.
     pub short_margin: f64,
+    /// What else a pair needs, if the names of documents are known.
+    pub names: NameRules,
+}
+
+/// What a pair of similar documents needs besides, by what names them. The default is nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct NameRules {
+    /// Documents with different names need a higher similarity.
+    pub keep_siblings: bool,
+    /// Documents that differ in first tokens or in numbers alone do not match.
+    pub keep_unsure: bool,
+    /// A document with a passage of so many tokens that the other does not hold does not match; 0: none is too long.
+    pub keep_new: u32,
 }
 
 impl Required {
@@ -37,6 +50,7 @@ impl From<f64> for Required {
         Required {
             threshold,
             short_margin: 0.0,
+            names: NameRules::default(),
         }
     }
 }
@@ -50,6 +64,7 @@ mod tests {
         let required = Required {
             threshold: 0.5,
             short_margin: 0.75,
+            names: NameRules::default(),
         };
         assert_eq!(required.of(0), 1.0);
         assert_eq!(required.of(1), 1.0);

@@ -489,7 +489,7 @@ fn keys_of(bits: u32, num_groups: u32, chosen: u32, within: u32, width: u32) -> 
 mod tests {
     use std::collections::HashSet;
 
-    use likewise_core::verify::{Measure, Required};
+    use likewise_core::verify::{Measure, NameRules, Required};
     use likewise_disk::store::Keeps;
 
     use super::*;
@@ -503,6 +503,7 @@ mod tests {
                 required: Required {
                     threshold: 0.8,
                     short_margin: 0.0,
+                    names: NameRules::default(),
                 },
             },
             seed: 0,

@@ -309,7 +309,7 @@ mod tests {
     use super::*;
     use crate::rules::Matching;
     use likewise_core::sketch::Scheme;
-    use likewise_core::verify::{Measure, Required};
+    use likewise_core::verify::{Measure, NameRules, Required};
     use likewise_disk::store::Keeps;
 
     fn all_rules() -> [Rules; 2] {
@@ -338,6 +338,7 @@ mod tests {
                     required: Required {
                         threshold: 0.5,
                         short_margin: 0.0,
+                        names: NameRules::default(),
                     },
                 },
                 seed: 0,

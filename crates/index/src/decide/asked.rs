@@ -1,6 +1,7 @@
 //! What does one document look for?
 
 use likewise_core::features::Shape;
+use likewise_core::features::siblings::Names;
 use likewise_disk::store::Evidence;
 
 use crate::documents::Documents;
@@ -27,6 +28,8 @@ pub struct Asked<'d> {
     pub digest: u128,
     /// Features and weights, where they are known.
     pub set: Option<(&'d [u64], &'d [u32])>,
+    /// What names it, if the rules compare names.
+    pub names: Option<&'d Names>,
     /// Rows within the radius, ascending.
     pub near: &'d [Near],
     /// Its place in what was asked of segments ahead.
@@ -42,6 +45,7 @@ impl<'d> Asked<'d> {
             num_features: documents.num_features[i],
             digest: documents.feature_digests.get(i).copied().unwrap_or(0),
             set: documents.set(i),
+            names: documents.names(i),
             near,
             place: None,
         }

@@ -320,7 +320,8 @@ impl<'d> StagedBatch<'d> {
         let documents = self.documents;
         let make = || {
             let (features, weights) = documents.set(place).unwrap_or((&[], &[]));
-            Arc::new(measured_set(rules, features, weights))
+            let set = measured_set(rules, features, weights);
+            Arc::new(set.with_names(documents.names(place).cloned()))
         };
         self.sets.entry(place as u32).or_insert_with(make).clone()
     }

@@ -24,8 +24,10 @@ impl<'d> OwnSet<'d> {
     /// The set as it is measured.
     pub fn get(&mut self, rules: &crate::rules::Rules) -> &FeatureSet {
         let (features, weights) = self.asked.set.unwrap_or((&[], &[]));
-        self.set
-            .get_or_insert_with(|| measured_set(rules, features, weights))
+        let names = self.asked.names;
+        self.set.get_or_insert_with(|| {
+            measured_set(rules, features, weights).with_names(names.cloned())
+        })
     }
 }
 

@@ -141,14 +141,15 @@ impl Lookup<'_> {
         let known = self.row(row)?;
         let sketch = known.sketch().to_vec();
         let (shape, num_features) = (known.shape(), known.num_features());
-        let (features, weights) = match self.records.content(row)? {
-            Content::Features(features, weights) => (features, weights),
+        let (features, weights, names) = match self.records.content(row)? {
+            Content::Features(features, weights) => (features, weights, None),
             Content::Text(text) => {
                 let document = self.sketching.text_kind.document(&text);
                 let view = self.extractor().features(document);
-                (view.features.to_vec(), view.weights.to_vec())
+                let (features, weights) = (view.features.to_vec(), view.weights.to_vec());
+                (features, weights, self.extractor().names())
             }
-            Content::Absent => (Vec::new(), Vec::new()),
+            Content::Absent => (Vec::new(), Vec::new(), None),
         };
         let cancel = AtomicBool::new(false);
         let mut near: Vec<Near> = Vec::new();
@@ -166,6 +167,7 @@ impl Lookup<'_> {
                 false => self.digest_of(row)?,
             },
             set: Some((&features, &weights)),
+            names: names.as_ref(),
             near: &near,
             place: None,
         };

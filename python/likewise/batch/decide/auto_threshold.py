@@ -139,10 +139,10 @@ def choose_threshold(documents: Documents, recipe: Recipe, *, threads: int) -> C
     sample = _sampled(documents)
     a, b, equal = _nominated(documents, recipe, sample, threads)
     a, b, weight = _thinned(documents, sample, a, b, equal)
-    similarity = _measured(documents, recipe, sample[a], b, threads)
+    similarity, penalty = _measured(documents, recipe, sample[a], b, threads)
     reaches = ~np.isnan(similarity)
     features = documents.num_features
-    similarity = recipe.without_margin(similarity, np.minimum(features[sample[a]], features[b]))
+    similarity = recipe.without_margin(similarity, np.minimum(features[sample[a]], features[b]), penalty)
     is_few = documents.num_references + len(sample) < FEWEST_DOCUMENTS
     valley = find_valley(
         similarity[reaches],
@@ -420,19 +420,20 @@ def _thinned(
 
 def _measured(
     documents: Documents, recipe: Recipe, a: NDArray[np.int64], b: NDArray[np.int64], threads: int
-) -> NDArray[np.float64]:
-    """Return the similarity of each pair of rows, NaN below the lowest one of interest."""
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the similarity of each pair of rows, NaN below the lowest one of interest, and its penalty."""
     order, places = np.unique(np.concatenate([a, b]), return_inverse=True)
     sides = places.astype(np.uint32)
     nothing = np.zeros(0, np.int64)
     collapsed = Collapsed(nothing, order.astype(np.uint32), nothing)
     with Verifier(documents, collapsed, recipe, threads, Timing()) as verifier:
-        found = [np.zeros(0)]
+        found, penalties = [np.zeros(0)], [np.zeros(0)]
         for part in slices(len(a), _PAIRS_AT_ONCE):
             later, earlier = sides[: len(a)][part], sides[len(a) :][part]
             lowest = lowest_similarity(recipe.measure)
             found.append(verifier.similarities(later, earlier, recipe.measure, lowest))
-    return np.concatenate(found)
+            penalties.append(verifier.differences(later, earlier)[0])
+    return np.concatenate(found), np.concatenate(penalties)
 
 
 def _keep(parts: Path, facts: dict[str, Any]) -> None:

@@ -14,6 +14,7 @@ from likewise import _native
 from likewise.arrays import frozen, slices
 from likewise.batch.budget.timing import Timing
 from likewise.batch.decide.crowd_warning import crowd_warning
+from likewise.batch.decide.differences import FORM
 from likewise.batch.decide.measured import measured
 from likewise.batch.decide.stays import Overruled, Stays
 from likewise.batch.decide.verdict_log import VerdictLog, Verdicts
@@ -48,6 +49,10 @@ class Decision:
         Similarity of each pair.
     distance : ndarray of shape (m,), int32, optional
         Hamming distance of each pair.
+    penalty : ndarray of shape (m,), float64, optional
+        Additional similarity that each pair needed because its names differ; None if names are not compared.
+    differs : ndarray of shape (m,), uint8, optional
+        In what each removed document differs, as bits; None if names are not compared.
     below_threshold : ndarray of shape (m,), bool, optional
         For components: whether the pair does not match.
     num_candidates : int, optional
@@ -67,6 +72,8 @@ class Decision:
     kept_rows: NDArray[np.int64]
     similarity: NDArray[np.float64]
     distance: NDArray[np.int32] | None
+    penalty: NDArray[np.float64] | None
+    differs: NDArray[np.uint8] | None
     below_threshold: NDArray[np.bool_] | None
     num_candidates: int | None
     num_measured: int
@@ -89,6 +96,8 @@ class Decision:
             kept_rows=self.kept_rows[first:],
             similarity=self.similarity[first:],
             distance=None if self.distance is None else self.distance[first:],
+            penalty=None if self.penalty is None else self.penalty[first:],
+            differs=None if self.differs is None else self.differs[first:],
         )
 
 
@@ -160,6 +169,8 @@ def _by_leaders(
         best=space.zeros(num_positions, np.uint32),
         similarity=space.zeros(num_positions, np.float64),
         distance=space.zeros(num_positions, np.uint32),
+        penalty=space.zeros(num_positions, np.float64),
+        differs=space.zeros(num_positions, np.uint8),
         below=None,
         num_considered=0,
     )
@@ -187,8 +198,10 @@ def _by_leaders(
                     stays.left(pairs, measured_block.similarity),
                     pairs.distance,
                 )
-                gone = np.flatnonzero(states[block] == REMOVED) + block.start
-                verifier.discard(gone.astype(np.uint32))
+                gone = (np.flatnonzero(states[block] == REMOVED) + block.start).astype(np.uint32)
+            with timing.wall("verification"):
+                verdicts.penalty[gone], verdicts.differs[gone] = verifier.differences(gone, verdicts.best[gone])
+                verifier.discard(gone)
         if log is not None:
             log.note(verdicts, found.high, num_considered, search)
         progress(StageAdvanced("deciding", found.high))
@@ -222,6 +235,7 @@ def _by_components(
     states = space.zeros(num_positions, np.uint8)
     similarity = space.zeros(num_positions, np.float64)
     distance = space.zeros(num_positions, np.uint32)
+    penalty, differs = space.zeros(num_positions, np.float64), space.zeros(num_positions, np.uint8)
     below = space.zeros(num_positions, np.bool_)
     for some in slices(num_positions, _PAIRS_AT_ONCE):
         part = np.arange(some.start, some.stop, dtype=np.uint32)
@@ -240,9 +254,11 @@ def _by_components(
                 below[later] = np.isnan(verifier.without_unlike_short(later, earlier, reached))
             else:
                 similarity[later] = verifier.similarities(later, earlier, recipe.measure, 0.0)
-                below[later] = similarity[later] < verifier.required(later, earlier)
+                penalty[later], differs[later] = verifier.differences(later, earlier)
+                fewest = verifier.num_features(later, earlier)
+                below[later] = similarity[later] < recipe.required_similarity(fewest, penalty[later])
     progress(StageFinished("deciding", Timing.now() - began))
-    return Verdicts(states, best, similarity, distance, below, num_considered)
+    return Verdicts(states, best, similarity, distance, penalty, differs, below, num_considered)
 
 
 def _start(progress: Progress, num_positions: int) -> float:
@@ -270,6 +286,7 @@ def _spread(
     kept = space.growing(np.bool_)
     removed_rows, kept_rows = space.growing(np.int64), space.growing(np.int64)
     similarity, distance, below = space.growing(np.float64), space.growing(np.int32), space.growing(np.bool_)
+    penalty, differs = space.growing(np.float64), space.growing(np.uint8)
     for some in slices(len(documents), _ROWS_AT_ONCE):
         first, position = collapsed.first[some], collapsed.position[some]
         first_kept = np.ones(len(first), bool)
@@ -282,11 +299,13 @@ def _spread(
         against = first[removed]
         values, errors = np.ones(len(removed)), np.zeros(len(removed), np.int32)
         unlike = np.zeros(len(removed), bool)
+        added, differing = np.zeros(len(removed)), np.full(len(removed), FORM, np.uint8)
         inherited = np.flatnonzero(~first_kept[removed])
         places = position[removed[inherited]]
         against[inherited] = collapsed.order[verdicts.best[places]]
         values[inherited] = verdicts.similarity[places]
         errors[inherited] = verdicts.distance[places].astype(np.int32)
+        added[inherited], differing[inherited] = verdicts.penalty[places], verdicts.differs[places]
         if verdicts.below is not None:
             unlike[inherited] = verdicts.below[places]
         for column, found in (
@@ -294,6 +313,8 @@ def _spread(
             (kept_rows, against),
             (similarity, values),
             (distance, errors),
+            (penalty, added),
+            (differs, differing),
             (below, unlike),
         ):
             column.append(found)
@@ -303,6 +324,8 @@ def _spread(
         kept_rows=kept_rows.take(),
         similarity=similarity.take(),
         distance=distance.take() if isinstance(recipe.sketch, SimHash) else None,
+        penalty=None if recipe.name_rules is None else penalty.take(),
+        differs=None if recipe.name_rules is None else differs.take(),
         below_threshold=None if verdicts.below is None else below.take(),
         num_candidates=verdicts.num_considered if isinstance(recipe.sketch, MinHash) else None,
         num_measured=num_measured,

@@ -33,6 +33,10 @@ class Verdicts:
         Similarity of each pair.
     distance : ndarray of shape (positions,), uint32
         Hamming distance of each pair.
+    penalty : ndarray of shape (positions,), float64
+        Additional similarity that each pair needed because its names differ.
+    differs : ndarray of shape (positions,), uint8
+        In what each removed document differs, as bits.
     below : ndarray of shape (positions,), bool, optional
         For components: whether the pair does not match.
     num_considered : int
@@ -43,12 +47,14 @@ class Verdicts:
     best: NDArray[np.uint32]
     similarity: NDArray[np.float64]
     distance: NDArray[np.uint32]
+    penalty: NDArray[np.float64]
+    differs: NDArray[np.uint8]
     below: NDArray[np.bool_] | None
     num_considered: int
 
     def columns(self, low: int, high: int) -> dict[str, NDArray[Any]]:
         """Return the verdicts of a range of positions as columns."""
-        names = ("states", "best", "similarity", "distance")
+        names = ("states", "best", "similarity", "distance", "penalty", "differs")
         return {name: getattr(self, name)[low:high] for name in names}
 
 

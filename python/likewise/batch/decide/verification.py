@@ -27,6 +27,8 @@ _BYTES_A_FEATURE = 8 + 2
 _BYTES_A_WEIGHTED_FEATURE = 8 + 4 + 15 * 2
 # Bytes of a set in addition to its features, as counted by the budget.
 _BYTES_A_SET = 200
+# The same with the names of a document: first words, and the slots of a short one.
+_BYTES_A_NAMED_SET = 1000
 # Maximum bytes of feature sets for the texts that one call reads again.
 _MOST_READ_BYTES = 16 << 20
 
@@ -74,8 +76,9 @@ class Verifier:
         # Sets are in slots; 0 means none. The only column for all documents has one 32-bit number each.
         is_weighted = not recipe.is_distance_only and recipe.weights != "none"
         self._bytes_a_feature = _BYTES_A_WEIGHTED_FEATURE if is_weighted else _BYTES_A_FEATURE
+        self._bytes_a_set = _BYTES_A_SET if recipe.name_rules is None else _BYTES_A_NAMED_SET
         self._slot_of = documents.room.space.zeros(num_positions, np.uint32)
-        num_slots = min(num_positions, self._budget // _BYTES_A_SET + 2) + 1
+        num_slots = min(num_positions, self._budget // self._bytes_a_set + 2) + 1
         self._sets = _native.FeatureSets(num_slots, rules)
         self._position_of = np.zeros(num_slots, np.uint32)
         self._last_used = np.zeros(num_slots, np.int64)
@@ -136,13 +139,24 @@ class Verifier:
             return np.zeros(0)
         if are_held:
             return self._measure(
-                pairs.later, pairs.earlier, recipe.measure, recipe.similarity_threshold, self._margin, states
+                pairs.later,
+                pairs.earlier,
+                recipe.measure,
+                recipe.similarity_threshold,
+                self._margin,
+                states,
+                names=recipe.name_rules,
             )
         if states is not None:
             return self._matches_alive(pairs, states)
         if self._near is None:
             return self.similarities(
-                pairs.later, pairs.earlier, recipe.measure, recipe.similarity_threshold, self._margin
+                pairs.later,
+                pairs.earlier,
+                recipe.measure,
+                recipe.similarity_threshold,
+                self._margin,
+                names=recipe.name_rules,
             )
         assert pairs.distance is not None
         values = self._near.similarity(pairs.distance)
@@ -177,8 +191,10 @@ class Verifier:
         measure: str,
         threshold: float,
         short_margin: float = 0.0,
+        *,
+        names: tuple[bool, bool, int] | None = None,
     ) -> NDArray[np.float64]:
-        """Return exact similarities that reach the threshold, with the margin for short documents; NaN for others."""
+        """Return exact similarities that reach the threshold, with margin and penalty; NaN for others."""
         if not len(later):
             return np.zeros(0)
         positions = self._distinct(later, earlier)
@@ -186,10 +202,10 @@ class Verifier:
             middle = len(later) // 2
             halves = [slice(0, middle), slice(middle, None)]
             return np.concatenate(
-                [self.similarities(later[h], earlier[h], measure, threshold, short_margin) for h in halves]
+                [self.similarities(later[h], earlier[h], measure, threshold, short_margin, names=names) for h in halves]
             )
         self._load(positions)
-        return self._measure(later, earlier, measure, threshold, short_margin)
+        return self._measure(later, earlier, measure, threshold, short_margin, names=names)
 
     def _measure(
         self,
@@ -199,6 +215,8 @@ class Verifier:
         threshold: float,
         short_margin: float,
         states: NDArray[np.uint8] | None = None,
+        *,
+        names: tuple[bool, bool, int] | None,
     ) -> NDArray[np.float64]:
         """Return similarities of pairs whose sets are loaded, NaN if the earlier document is removed."""
         values, num_measured = self._sets.verify_documents(
@@ -210,20 +228,38 @@ class Verifier:
             measure=measure,
             threshold=threshold,
             short_margin=short_margin,
+            names=names,
             threads=self._threads,
         )
         self.num_measured += num_measured
         return np.asarray(values)
 
-    def required(self, later: NDArray[np.uint32], earlier: NDArray[np.uint32]) -> NDArray[np.float64]:
-        """Return the similarity that each pair must reach."""
-        return self._recipe.required_similarity(np.minimum(self._num_features(later), self._num_features(earlier)))
+    def differences(
+        self, later: NDArray[np.uint32], earlier: NDArray[np.uint32]
+    ) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
+        """Return the additional similarity that each pair needs because its names differ, and in what it differs."""
+        if self._recipe.name_rules is None or not len(later):
+            return np.zeros(len(later)), np.zeros(len(later), np.uint8)
+        positions = self._distinct(later, earlier)
+        if self._bytes_of(positions) > self._budget and len(later) > 1:
+            middle = len(later) // 2
+            halves = [slice(0, middle), slice(middle, None)]
+            found = [self.differences(later[half], earlier[half]) for half in halves]
+            return np.concatenate([one for one, _ in found]), np.concatenate([two for _, two in found])
+        self._load(positions)
+        penalty, bits = self._sets.differences(later, earlier, frozen(self._slot_of), threads=self._threads)
+        # Names may be read for other rules than this.
+        return np.asarray(penalty) * (self._recipe.siblings is not None), np.asarray(bits)
+
+    def num_features(self, later: NDArray[np.uint32], earlier: NDArray[np.uint32]) -> NDArray[np.uint32]:
+        """Return the number of distinct features of the smaller document of each pair."""
+        return np.minimum(self._num_features(later), self._num_features(earlier))
 
     def _num_features(self, positions: NDArray[np.uint32]) -> NDArray[np.uint32]:
         return self._documents.num_features[self._order[positions]]
 
     def _bytes_of(self, positions: NDArray[np.uint32]) -> int:
-        return int(self._num_features(positions).sum(dtype=np.int64)) * self._bytes_a_feature + _BYTES_A_SET * len(
+        return int(self._num_features(positions).sum(dtype=np.int64)) * self._bytes_a_feature + self._bytes_a_set * len(
             positions
         )
 
@@ -285,7 +321,7 @@ class Verifier:
         idle = np.flatnonzero((self._last_used > 0) & (self._last_used < self._tick)).astype(np.uint32)
         idle = idle[np.argsort(self._last_used[idle], kind="stable")]
         features = self._num_features(self._position_of[idle]).astype(np.int64)
-        freed = np.cumsum(features * self._bytes_a_feature + _BYTES_A_SET)
+        freed = np.cumsum(features * self._bytes_a_feature + self._bytes_a_set)
         excess = self._sets.num_bytes + needed - self._budget // 2
         num = max(int(np.searchsorted(freed, excess)) + 1, num_needed - self._num_free)
         self._drop(idle[:num])

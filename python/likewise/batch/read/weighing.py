@@ -119,8 +119,8 @@ def _are_few(recipe: Recipe, table: Weights) -> bool:
 
 
 def of_few_documents(recipe: Recipe) -> Recipe:
-    """Return the recipe with features that need no counting."""
-    return recipe.replace(**without_counts(recipe.fields), weights_id=None)
+    """Return the recipe with features that need no counting; no names are known in few documents either."""
+    return recipe.replace(**without_counts(recipe.fields), weights_id=None, siblings=None)
 
 
 def count_sources(

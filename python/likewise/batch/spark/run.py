@@ -77,6 +77,8 @@ def check_recipe(recipe: Recipe) -> None:
             "threshold",
             "auto requires the local engine. Run dedup --threshold auto on a sample, then give the number it chooses",
         )
+    if recipe.name_rules is not None:
+        raise InvalidParameter("siblings", "siblings, unsure and keep_new require the local engine; use remove")
     if recipe.needs_counting:
         raise InvalidParameter(
             "weights", f"{recipe.weights} requires a weight table with this engine; create one with likewise weights"

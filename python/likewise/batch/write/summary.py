@@ -9,6 +9,7 @@ import numpy as np
 
 from likewise.batch.budget.timing import Timing
 from likewise.batch.decide.decision import Decision
+from likewise.batch.decide.differences import num_of_each, num_unsure
 from likewise.batch.read.documents import Documents
 from likewise.io.output.directory import SUMMARY
 from likewise.recipe.methods import Exact, SimHashDistance
@@ -31,6 +32,8 @@ def check_of(recipe: Recipe) -> str:
         check = f"by exact {recipe.measure} similarity >= {recipe.threshold}"
         if recipe.short_margin is not None:
             check += f" + {recipe.short_margin} / sqrt(distinct features of the smaller document)"
+        if recipe.siblings is not None:
+            check += " + a penalty for different names (siblings of a form are kept)"
     return check
 
 
@@ -63,6 +66,10 @@ class RunCounts:
         Counts of the search, as in :class:`Decision`.
     num_below : int, optional
         Number of removed documents that do not match, for groups by components.
+    differences : dict of str to int, optional
+        Number of removed documents with each kind of difference, if names are compared.
+    num_unsure : int
+        Number of removed documents that differ in first words or in numbers alone.
     """
 
     num_documents: int
@@ -80,6 +87,8 @@ class RunCounts:
     num_capped: int
     num_crowded: int
     num_below: int | None
+    differences: dict[str, int] | None = None
+    num_unsure: int = 0
 
 
 def counts_of(documents: Documents, decision: Decision) -> RunCounts:
@@ -102,6 +111,8 @@ def counts_of(documents: Documents, decision: Decision) -> RunCounts:
         num_capped=decision.num_capped,
         num_crowded=decision.num_crowded,
         num_below=None if below is None else int(np.count_nonzero(below)),
+        differences=None if decision.differs is None else num_of_each(decision.differs),
+        num_unsure=0 if decision.differs is None else num_unsure(decision.differs),
     )
 
 
@@ -146,6 +157,7 @@ def summary_of(counts: RunCounts, recipe: Recipe, timing: Timing) -> dict[str, A
         "num_capped": counts.num_capped,
         "num_crowded": counts.num_crowded,
         "num_below_threshold": counts.num_below,
+        **({} if counts.differences is None else {"differences": counts.differences, "num_unsure": counts.num_unsure}),
         "recall": recipe.recall_with(counts.num_crowded, counts.num_capped),
         "recipe": recipe.to_dict(),
         **({} if recipe.table is None else {"weights": recipe.table.to_dict()}),

@@ -25,7 +25,7 @@ GROUPS: dict[str, frozenset[str]] = {
     "Matching": frozenset(
         {
             *("preset", "recipe_file", "method", "threshold", "tokens", "shingle", "weights", "measure", "within"),
-            *("recall", "only_within", "short_margin", "short_threshold"),
+            *("recall", "only_within", "short_margin", "short_threshold", "siblings", "unsure", "keep_new"),
         }
     ),
     "Text and tokens": frozenset(

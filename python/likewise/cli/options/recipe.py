@@ -170,6 +170,21 @@ _NAMED = {
         help="Extra similarity for short documents. A match needs T + M / sqrt(n), at most 1, where n is the number of "
         "distinct features of the smaller document.  [default: 1 for words without --threshold, otherwise 0]",
     ),
+    "siblings": facts(
+        type=click.Choice(["keep", "remove"]),
+        help="Documents made from one form that differ in their names: in a subject among the first 12 words, or in "
+        "slots that the collection fills in many ways. keep: such a pair needs a higher similarity.  "
+        "[default: keep for words without --threshold, otherwise remove]",
+    ),
+    "unsure": facts(
+        type=click.Choice(["keep", "remove"]),
+        help="Documents that differ from a matching one in such first words, or in numbers only.  [default: remove]",
+    ),
+    "keep_new": facts(
+        type=int,
+        metavar="N",
+        help="Keep a document that holds N or more words in a row that the matching one lacks.",
+    ),
     "keep": facts(
         metavar="RULE",
         help="Which copy to keep: first, longest, shortest, newest:FIELD, max:FIELD or min:FIELD. Separate several "
@@ -241,7 +256,7 @@ _NAMED = {
         type=int, metavar="N", help="Number of threads. Results do not depend on it.  [default: all processors]"
     ),
     "preset": facts(
-        type=click.Choice(["default", "online", "strict", "templates", "titles", "classic-simhash", "code"]),
+        type=click.Choice(["default", "online", "strict", "templates", "titles", "threads", "classic-simhash", "code"]),
         metavar="NAME",
         help="default, online, strict, templates, titles, classic-simhash or code. Other options override individual "
         "fields; `likewise plan --preset NAME --json` lists the fields.",
@@ -281,16 +296,29 @@ _SKETCH = (
 )
 _SEARCH = (
     *("threshold", "within", "measure", "recall", "bands", "rows", "overflow", "short_threshold", "short_margin"),
+    *("siblings", "unsure", "keep_new"),
 )
 _DECISION = ("keep", "group")
 _FEATURES = ("method", "tokens", "tokenizer", "shingle", *TEXT_OPTIONS, "seed", "hash")
 # Options that may change the defaults of other fields, and the fields that are shown if one is given.
 _FEATURE_OPTIONS = (
     *("method", "tokens", "shingle", "weights", "hash", "bits"),
-    *("threshold", "within", "measure", "short_margin", "bands", "rows"),
+    *("threshold", "within", "measure", "short_margin", "siblings", "unsure", "keep_new", "bands", "rows"),
 )
 _FIELDS_OF_LINE = (
-    *("method", "tokens", "shingle", "weights", "measure", "threshold", "short_margin", "bits", "within"),
+    *(
+        "method",
+        "tokens",
+        "shingle",
+        "weights",
+        "measure",
+        "threshold",
+        "short_margin",
+        "siblings",
+        "unsure",
+        "keep_new",
+    ),
+    *("bits", "within"),
 )
 _FORMAT = ("file_format", "delimiter", "quote", "max_unpacked", "max_unpack_ratio")
 _INPUT = (
@@ -305,7 +333,7 @@ _INPUT = (
 )
 # Options of commands that read documents; results do not depend on threads.
 READING = (*_INPUT, "on_error")
-_MATCH = ("threshold", "within", "measure", "short_threshold", "short_margin")
+_MATCH = ("threshold", "within", "measure", "short_threshold", "short_margin", "siblings", "unsure", "keep_new")
 _PLAN = (
     "method",
     "tokens",

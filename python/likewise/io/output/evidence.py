@@ -79,6 +79,7 @@ def evidence_table(
     method: str,
     recipe_id: str,
     required: NDArray[np.float64] | None = None,
+    differs_in: Any = None,  # noqa: ANN401 - PyArrow has no types
     below_threshold: NDArray[np.bool_] | None = None,
 ) -> Any:  # noqa: ANN401 - PyArrow has no types
     """Return the evidence as an Arrow table.
@@ -97,6 +98,8 @@ def evidence_table(
         Method and identity of the recipe.
     required : ndarray of shape (n,), float64, optional
         The similarity that each pair had to reach, if short documents need more; NaN becomes null.
+    differs_in : pyarrow.Array of string, optional
+        In what each removed document differs, if the recipe compares names.
     below_threshold : ndarray of shape (n,), bool, optional
         Whether a pair is below the threshold; only for groups by components.
 
@@ -104,7 +107,7 @@ def evidence_table(
     -------
     pyarrow.Table
         Columns row, doc_id, file, offset, length, kept_row, kept_id, kept_source, kept_file, kept_offset, measure,
-        similarity, distance, method, recipe_id, and required and below_threshold if given.
+        similarity, distance, method, recipe_id, and required, differs_in and below_threshold if given.
     """
     import pyarrow as pa
 
@@ -136,6 +139,8 @@ def evidence_table(
     }
     if required is not None:
         columns["required"] = number_column(required, np.isnan(required))
+    if differs_in is not None:
+        columns["differs_in"] = differs_in
     if below_threshold is not None:
         columns["below_threshold"] = number_column(below_threshold)
     return pa.table(columns)

@@ -537,6 +537,8 @@ class _GatheredRun(_FileRun):
             kept_rows=kept_rows,
             similarity=similarity,
             distance=distance if is_near else None,
+            penalty=None,
+            differs=None,
             below_threshold=below.astype(bool) if self.recipe.group == "components" else None,
             num_candidates=facts.get("num_candidates"),
             num_measured=facts["num_measured"],

@@ -365,6 +365,7 @@ class _Search:
                     measure=recipe.measure,
                     threshold=recipe.similarity_threshold,
                     short_margin=recipe.short_margin or 0.0,
+                    names=recipe.name_rules,
                     threads=threads,
                 )
             )

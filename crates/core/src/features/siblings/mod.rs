@@ -1,0 +1,67 @@
+//! Do two documents differ in what names them?
+//!
+//! Documents that were made from one form share most of their words and differ in a few: the subject in the first words,
+//! and fillings of slots that the collection fills in many ways. A copy that was edited differs anywhere. [`Names`] are
+//! what names a document, [`penalty`] is the additional similarity that a pair with different names needs, and
+//! [`NameCounter`] finds the slots of a collection.
+
+mod counter;
+mod differences;
+mod profile;
+#[cfg(test)]
+mod tests;
+
+use crate::hash::{SHINGLE_MULTIPLIER, mix64};
+
+pub use counter::NameCounter;
+pub use differences::{Differences, SECTION_TOKENS, differences, own_run};
+pub(crate) use profile::NameReader;
+pub use profile::{Names, penalty};
+
+/// Number of first tokens that may name a document.
+pub const LEAD: usize = 12;
+/// Number of first tokens of the other document among which they are not new.
+pub const LEAD_WINDOW: usize = 24;
+/// Number of first tokens that are searched for slots.
+pub const SLOT_TOKENS: usize = 1024;
+/// Maximum number of tokens that fill a slot.
+const LONGEST_FILLING: usize = 2;
+/// Number of tokens on each side of a slot.
+const FRAME: usize = 2;
+/// Minimum number of different fillings of a slot; each is in at most one of as many documents.
+const FEWEST_FILLINGS: usize = 3;
+/// Stand for the tokens before the first and after the last one.
+const BEFORE: u64 = 0x7374_6172_7473_6C6F;
+const AFTER: u64 = 0x656E_6473_736C_6F74;
+/// Distinguishes frames and words in a table of names.
+const FRAME_KEY: u64 = 0x736C_6F74_6672_616D;
+const WORD_KEY: u64 = 0x6E61_6D65_776F_7264;
+
+/// The key of a token in a table of names.
+#[inline]
+fn word_key(token: u64) -> u64 {
+    mix64(token ^ WORD_KEY)
+}
+
+/// Calls `take` with the frame and the filling of each place of a document that may be a slot.
+fn each_filling(tokens: &[u64], padded: &mut Vec<u64>, mut take: impl FnMut(u64, u64)) {
+    let tokens = &tokens[..tokens.len().min(SLOT_TOKENS)];
+    padded.clear();
+    padded.extend([BEFORE; FRAME]);
+    padded.extend_from_slice(tokens);
+    padded.extend([AFTER; FRAME]);
+    let append = |sum: u64, token: u64| sum.wrapping_mul(SHINGLE_MULTIPLIER).wrapping_add(token);
+    for first in FRAME..FRAME + tokens.len() {
+        let left = padded[first - FRAME..first]
+            .iter()
+            .copied()
+            .fold(FRAME_KEY, append);
+        let mut filling = 0;
+        for last in first..(first + LONGEST_FILLING).min(FRAME + tokens.len()) {
+            filling = append(filling, padded[last]);
+            let right = padded[last + 1..last + 1 + FRAME].iter().copied();
+            let frame = mix64(right.fold(left, append));
+            take(frame, mix64(frame.wrapping_add(mix64(filling))));
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! What names a document, and how do two documents differ?
+
+use super::{LEAD, LEAD_WINDOW, each_filling, word_key};
+use crate::features::weight_table::WeightTable;
+use crate::features::weights::MAX_WEIGHT;
+use crate::hash::GOLDEN;
+
+/// What names a document: its first tokens, how it fills the slots of its collection, and all tokens in order.
+///
+/// In a single allocation: two numbers for the header, one for the number of tokens, then the lists: up to `LEAD_WINDOW`
+/// first tokens; the pairs of characters in up to `LEAD` of them; frames of slots, ascending; their fillings,
+/// ascending; a bit for each token that holds a digit; two tokens per number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Names(Box<[u64]>);
+
+/// Bits of the header: four for the rarity of each of the first `LEAD` tokens, then one that tells whether it may name
+/// the document.
+const MAY_NAME: u32 = 4 * LEAD as u32;
+const HEADER: usize = 3;
+
+/// Reads the names of documents from their tokens, reusing its memory.
+#[derive(Debug, Default)]
+pub(crate) struct NameReader {
+    header: u64,
+    /// Pairs of characters in each of the first tokens.
+    pairs: Vec<u64>,
+    /// A bit for each token that holds a digit.
+    digits: Vec<u64>,
+    num_seen: usize,
+    tokens: Vec<u64>,
+    padded: Vec<u64>,
+    slots: Vec<(u64, u64)>,
+}
+
+impl NameReader {
+    /// Begins a document.
+    pub(crate) fn clear(&mut self) {
+        self.header = 0;
+        self.pairs.clear();
+        self.digits.clear();
+        self.num_seen = 0;
+        self.tokens.clear();
+    }
+
+    /// Reads the next token, in UTF-8.
+    #[inline]
+    pub(crate) fn see(&mut self, token: &[u8]) {
+        let has_digit = token.iter().any(u8::is_ascii_digit);
+        let place = self.num_seen;
+        self.num_seen += 1;
+        if place.is_multiple_of(64) {
+            self.digits.push(0);
+        }
+        if let Some(bits) = self.digits.last_mut() {
+            *bits |= u64::from(has_digit) << (place % 64);
+        }
+        if place >= LEAD {
+            return;
+        }
+        let pairs = pairs_of(&String::from_utf8_lossy(token));
+        let may_name = pairs != 0 && !has_digit;
+        self.header |= u64::from(may_name) << (MAY_NAME + place as u32);
+        self.pairs.push(pairs);
+    }
+
+    /// Reads the tokens of the document, as hashes.
+    pub(crate) fn read(&mut self, tokens: &[u64]) {
+        self.tokens.extend_from_slice(tokens);
+    }
+
+    /// The tokens of the last document.
+    pub(crate) fn tokens(&self) -> &[u64] {
+        &self.tokens
+    }
+
+    /// Returns the names of the last document by a table of names, if there is one.
+    pub(crate) fn names(&mut self, table: Option<&WeightTable>) -> Names {
+        let lead = &self.tokens[..self.tokens.len().min(LEAD_WINDOW)];
+        let mut header = self.header;
+        for (place, &token) in lead.iter().take(LEAD).enumerate() {
+            let rarity = table.and_then(|table| table.listed(word_key(token)));
+            header |= u64::from(rarity.unwrap_or(MAX_WEIGHT)) << (4 * place);
+        }
+        self.slots.clear();
+        if let Some(table) = table {
+            let slots = &mut self.slots;
+            each_filling(&self.tokens, &mut self.padded, |frame, filling| {
+                if table.listed(frame).is_some() {
+                    slots.push((frame, filling));
+                }
+            });
+        }
+        let sorted = |numbers: &mut dyn Iterator<Item = u64>| {
+            let mut list: Vec<u64> = numbers.collect();
+            list.sort_unstable();
+            list.dedup();
+            list
+        };
+        let frames = sorted(&mut self.slots.iter().map(|slot| slot.0));
+        let fillings = sorted(&mut self.slots.iter().map(|slot| slot.1));
+        self.pairs.resize(lead.len().min(LEAD), 0);
+        self.digits.resize(self.tokens.len().div_ceil(64), 0);
+        let lengths =
+            lead.len() as u64 | (frames.len() as u64) << 8 | (fillings.len() as u64) << 32;
+        let packed = self.tokens.chunks(2).map(|two| {
+            let high = two.get(1).map_or(0, |token| token & !LOW);
+            two[0] >> 32 | high
+        });
+        let mut all = vec![header, lengths, self.tokens.len() as u64];
+        for part in [lead, &self.pairs, &frames, &fillings, &self.digits] {
+            all.extend_from_slice(part);
+        }
+        all.extend(packed);
+        Names(all.into())
+    }
+}
+
+/// Half of a packed number.
+const LOW: u64 = u32::MAX as u64;
+
+/// Returns a bit for each pair of consecutive characters of a token, hashed.
+fn pairs_of(token: &str) -> u64 {
+    let mut pairs = 0;
+    let mut before = None;
+    for scalar in token.chars().map(u64::from) {
+        if let Some(before) = before {
+            let pair: u64 = before * 0x11_0000 + scalar;
+            pairs |= 1 << (pair.wrapping_mul(GOLDEN) >> 58);
+        }
+        before = Some(scalar);
+    }
+    pairs
+}
+
+impl Names {
+    /// Size in memory in bytes, including the value itself.
+    pub fn num_bytes(&self) -> usize {
+        size_of::<Names>() + size_of_val::<[u64]>(&self.0)
+    }
+
+    fn num_lead(&self) -> usize {
+        (self.0[1] & 0xFF) as usize
+    }
+
+    fn lead(&self) -> &[u64] {
+        &self.0[HEADER..HEADER + self.num_lead()]
+    }
+
+    fn pairs(&self, place: usize) -> u64 {
+        self.0[HEADER + self.num_lead() + place]
+    }
+
+    fn rarity(&self, place: usize) -> u64 {
+        self.0[0] >> (4 * place) & 0xF
+    }
+
+    /// Returns the frames and the fillings of the slots, and what follows them.
+    fn after_lead(&self) -> (&[u64], &[u64], &[u64]) {
+        let begin = HEADER + self.num_lead() + self.num_lead().min(LEAD);
+        let (frames, rest) = self.0[begin..].split_at((self.0[1] >> 8 & 0xFF_FFFF) as usize);
+        let (fillings, rest) = rest.split_at((self.0[1] >> 32) as usize);
+        (frames, fillings, rest)
+    }
+
+    /// Appends the tokens, 32 bits of each, in order; the lowest bit tells whether a token holds a digit.
+    pub(super) fn unpack(&self, tokens: &mut Vec<u32>) {
+        let num = self.0[2] as usize;
+        let (digits, packed) = self.after_lead().2.split_at(num.div_ceil(64));
+        tokens.clear();
+        tokens.reserve(num);
+        for i in 0..num {
+            let half = (packed[i / 2] >> (32 * (i % 2))) as u32;
+            tokens.push(half & !1 | (digits[i / 64] >> (i % 64) & 1) as u32);
+        }
+    }
+
+    /// Returns the places, as bits, of the first tokens that may name this document and are new to the other.
+    fn new_to(&self, other: &Names) -> u32 {
+        let mut new = 0;
+        for (place, token) in self.lead().iter().take(LEAD).enumerate() {
+            if self.0[0] >> (MAY_NAME + place as u32) & 1 == 1 && !other.lead().contains(token) {
+                new |= 1 << place;
+            }
+        }
+        new
+    }
+}
+
+/// Returns the additional similarity that two documents need because their names differ: 0 or more.
+///
+/// The sum of two parts, one for the first tokens and one for the slots; see `docs/developers/definitions.md`.
+/// Symmetric. Cost: linear in the slots of both, about 100 ns for a hundred.
+pub fn penalty(a: &Names, b: &Names) -> f64 {
+    of_lead(a, b) + of_slots(a, b)
+}
+
+/// Returns the part of the penalty for first tokens that name each document and are not in the other.
+pub fn of_lead(a: &Names, b: &Names) -> f64 {
+    let (new_a, new_b) = (a.new_to(b), b.new_to(a));
+    if new_a == 0 || new_b == 0 {
+        return 0.0;
+    }
+    let places = |bits: u32| (0..LEAD).filter(move |place| bits >> place & 1 == 1);
+    // A misspelled or inflected word names nothing else.
+    let rarest = |one: &Names, bits: u32, other: &Names, others: u32| {
+        let unlike = places(bits)
+            .filter(|&i| places(others).all(|j| !are_alike(one.pairs(i), other.pairs(j))));
+        unlike.map(|i| one.rarity(i)).max()
+    };
+    match (rarest(a, new_a, b, new_b), rarest(b, new_b, a, new_a)) {
+        (Some(a), Some(b)) => (LEAD_BASE + LEAD_RARITY * a.min(b)) as f64 / LEAD_SCALE,
+        _ => 0.0,
+    }
+}
+
+/// The penalty for the first tokens is `(LEAD_BASE + LEAD_RARITY r) / LEAD_SCALE` for a rarity r of 1 to 15.
+const LEAD_BASE: u64 = 15;
+const LEAD_RARITY: u64 = 2;
+const LEAD_SCALE: f64 = 150.0;
+
+/// Returns the part of the penalty for slots that both documents have and fill differently.
+pub fn of_slots(a: &Names, b: &Names) -> f64 {
+    let ((frames_a, fillings_a, _), (frames_b, fillings_b, _)) = (a.after_lead(), b.after_lead());
+    if frames_a.is_empty() || frames_b.is_empty() {
+        return 0.0;
+    }
+    let num_slots = num_shared(frames_a, frames_b);
+    if num_slots == 0 {
+        return 0.0;
+    }
+    let num_equal = num_shared(fillings_a, fillings_b).min(num_slots);
+    (num_slots - num_equal) as f64 / (2 * num_slots) as f64
+}
+
+/// Whether two tokens share most of their pairs of characters: a Dice coefficient of 0.6.
+#[inline]
+fn are_alike(a: u64, b: u64) -> bool {
+    10 * (a & b).count_ones() >= 3 * (a.count_ones() + b.count_ones())
+}
+
+/// Returns the number of elements in both ascending lists.
+fn num_shared(a: &[u64], b: &[u64]) -> usize {
+    let (mut i, mut j, mut num) = (0, 0, 0);
+    while i < a.len() && j < b.len() {
+        num += usize::from(a[i] == b[j]);
+        let (forward, back) = (a[i] <= b[j], b[j] <= a[i]);
+        i += usize::from(forward);
+        j += usize::from(back);
+    }
+    num
+}

@@ -1,0 +1,77 @@
+use std::sync::atomic::AtomicBool;
+
+use super::{NameCounter, Names, penalty};
+use crate::features::{Extractor, FeatureHash, FeatureRules, WeightTable, Weights, digest};
+use crate::isa::Isa;
+use crate::text::Tokens;
+
+const RULES: FeatureRules = FeatureRules {
+    tokens: Tokens::Auto,
+    shingle: 2,
+    weights: Weights::None,
+    seed: 0,
+    hash: FeatureHash::Xxh3,
+};
+
+fn extractor() -> Extractor {
+    Extractor::new(RULES, Isa::best()).with_names(None)
+}
+
+fn names(text: &str) -> Names {
+    let mut extractor = extractor();
+    extractor.features(text);
+    extractor.names().unwrap()
+}
+
+fn table_of(texts: &[String], threads: usize) -> WeightTable {
+    let counter = NameCounter::default();
+    let mut extractor = extractor();
+    for text in texts {
+        let digest = digest(extractor.features(text.as_str()).features, &[]);
+        assert!(counter.wants(digest));
+        counter.add(digest, extractor.tokens());
+    }
+    let entries = counter.finish(threads, &AtomicBool::new(false)).unwrap();
+    WeightTable::new(15, entries).unwrap()
+}
+
+#[test]
+fn a_swapped_subject_counts_and_a_changed_word_or_number_does_not() {
+    let form = |subject: &str| format!("Deletes the {subject} with this id and returns nothing");
+    let (rare, lowest) = ((15 + 2 * 15) as f64 / 150.0, 0.0);
+    let of = |a: &str, b: &str| penalty(&names(&form(a)), &names(&form(b)));
+    assert_eq!(of("bucket", "function"), rare);
+    // A misspelled or inflected word, another number, a word that only one has.
+    assert_eq!(of("bucket", "bucktet"), lowest);
+    assert_eq!(of("bucket", "buckets"), lowest);
+    assert_eq!(of("bucket2", "bucket3"), lowest);
+    assert_eq!(of("bucket", "bucket of logs"), lowest);
+    // A word that is further back in the other text.
+    assert_eq!(
+        penalty(
+            &names("alpha beta gamma"),
+            &names("delta beta gamma and alpha")
+        ),
+        lowest
+    );
+}
+
+#[test]
+fn slots_are_places_that_a_collection_fills_in_many_ways() {
+    let filler =
+        "one two three four five six seven eight nine ten eleven twelve thirteen".repeat(2);
+    let form = |i: usize| format!("{filler} the package gives item{i} for all users");
+    let texts: Vec<String> = (0..5).map(form).collect();
+    let table = std::sync::Arc::new(table_of(&texts, 1));
+    let named = |text: &str| {
+        let mut extractor = Extractor::new(RULES, Isa::best()).with_names(Some(table.clone()));
+        extractor.features(text);
+        extractor.names().unwrap()
+    };
+    let (a, b) = (named(&form(0)), named(&form(1)));
+    // One word and pairs of words with it fill three frames, all otherwise.
+    assert_eq!(penalty(&a, &b), 0.5);
+    assert_eq!(penalty(&a, &a), 0.0);
+    let other = table_of(&texts.iter().rev().cloned().collect::<Vec<_>>(), 3);
+    assert_eq!(other.entries(), table.entries());
+}

@@ -1,0 +1,72 @@
+"""The rule on siblings of a form, from docs/developers/definitions.md, on plain strings."""
+
+import itertools
+from collections import Counter, defaultdict
+
+from tests.oracle.weights import idf
+
+LEAD, WINDOW, SLOT_TOKENS, FILLINGS = 12, 24, 1024, 3
+BEFORE, AFTER = ("before",), ("after",)
+
+
+def character_pairs(token):
+    """Return the hashed pairs of characters of a token, numbers from 0 to 63."""
+    codes = [ord(c) for c in token]
+    numbers = [(a * 0x110000 + b) * 0x9E3779B97F4A7C15 % 2**64 for a, b in itertools.pairwise(codes)]
+    return {number >> 58 for number in numbers}
+
+
+def are_alike(a, b):
+    a, b = character_pairs(a), character_pairs(b)
+    return 2 * len(a & b) / (len(a) + len(b)) >= 0.6
+
+
+def fillings(tokens):
+    """Return all (frame, filling) of a document."""
+    tokens = tokens[:SLOT_TOKENS]
+    padded = [BEFORE, BEFORE, *tokens, AFTER, AFTER]
+    found = set()
+    for begin in range(2, 2 + len(tokens)):
+        for end in (begin + 1, begin + 2):
+            if end <= 2 + len(tokens):
+                frame = (*padded[begin - 2 : begin], *padded[end : end + 2])
+                found.add((frame, tuple(padded[begin:end])))
+    return found
+
+
+class Names:
+    """Slots and rarities of a collection, given as lists of tokens of documents with different feature sets."""
+
+    def __init__(self, documents):
+        counts, each = Counter(), defaultdict(Counter)
+        for tokens in documents:
+            counts.update(set(tokens[:SLOT_TOKENS]))
+            for frame, filling in fillings(tokens):
+                each[frame][filling] += 1
+        self.rarity = {token: idf(len(documents), df) for token, df in counts.items()}
+        self.slots = {
+            frame
+            for frame, documents in each.items()
+            if len(documents) >= FILLINGS and FILLINGS * max(documents.values()) <= documents.total()
+        }
+
+    def penalty(self, a, b):
+        return self.of_lead(a, b) + self.of_slots(a, b)
+
+    def of_lead(self, a, b):
+        own = [
+            [t for t in one[:LEAD] if character_pairs(t) and not any(c in "0123456789" for c in t) and t not in other]
+            for one, other in ((a, b[:WINDOW]), (b, a[:WINDOW]))
+        ]
+        unlike = [[t for t in own[i] if not any(are_alike(t, u) for u in own[1 - i])] for i in (0, 1)]
+        if not all(unlike):
+            return 0.0
+        return (15 + 2 * min(max(self.rarity.get(t, 15) for t in side) for side in unlike)) / 150
+
+    def of_slots(self, a, b):
+        a, b = fillings(a), fillings(b)
+        shared = {frame for frame, _ in a} & {frame for frame, _ in b} & self.slots
+        if not shared:
+            return 0.0
+        equal = min(len(shared), sum(frame in self.slots for frame, _ in a & b))
+        return (len(shared) - equal) / (2 * len(shared))

@@ -1,0 +1,142 @@
+"""Siblings of a form: documents that differ in what names them."""
+
+import itertools
+import math
+import random
+
+import numpy as np
+import pytest
+
+import likewise
+from likewise import _native
+from likewise.errors import InvalidParameter
+from likewise.stages.weights import Counter, count_weights
+from tests.oracle.cut import cut
+from tests.oracle.siblings import Names
+
+WORDS = ["stone", "river", "lantern", "market", "winter", "copper", "garden", "violin", "harbor", "meadow"]
+WORDS += ["thunder", "basket", "ribbon", "candle", "forest"]
+
+
+def forms(seed, num):
+    """Return documents of three forms with different subjects, some of them edited copies of earlier ones."""
+    rng = random.Random(seed)
+    common = [" ".join(rng.choices(WORDS, k=40)) for _ in range(3)]
+    texts = []
+    for i in range(num):
+        subject, other = f"{rng.choice(WORDS)}{rng.choice(['', 'er', 'age', str(i)])}", rng.choice(WORDS)
+        text = f"The {subject} package gives {common[i % 3]} for the {other} of {subject}, version {i % 7}"
+        if texts and rng.random() < 0.3:
+            words = rng.choice(texts).split()
+            words[rng.randrange(len(words))] = rng.choice(WORDS)
+            text = " ".join(words)
+        texts.append(text)
+    return texts
+
+
+def recipe(**fields):
+    return likewise.Recipe.preset("default", threshold=0.4, **fields)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_required_similarity_follows_the_definition(seed):
+    texts = forms(seed, 120)
+    result = likewise.dedup(texts, recipe())
+    tokens = [cut(text, "auto") for text in texts]
+    distinct = {frozenset(itertools.pairwise(t)): t for t in tokens}
+    names = Names(list(distinct.values()))
+    removed = result.removed.to_pylist()
+    assert len(removed) > 10
+    for row in removed:
+        a, b = tokens[row["row"]], tokens[row["kept_row"]]
+        fewest = min(len(set(itertools.pairwise(t))) for t in (a, b))
+        penalty = names.penalty(a, b) if row["similarity"] < 1 else 0.0
+        assert row["required"] == min(1.0, min(1.0, 0.4 + 1.0 / math.sqrt(fewest)) + penalty)
+        assert row["similarity"] >= row["required"]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_penalties_of_all_pairs_follow_the_definition(seed):
+    texts = forms(seed, 60)
+    table = count_weights(texts, recipe(siblings="keep").replace(threshold=0.5))
+    tokens = [cut(text, "auto") for text in texts]
+    names = Names(list({frozenset(itertools.pairwise(t)): t for t in tokens}.values()))
+    rules = recipe().replace(table=table).feature_rules
+    sets = _native.FeatureSets(len(texts), rules)
+    every = np.arange(len(texts), dtype=np.uint32)
+    sets.add(every, _native.Texts.from_list(texts))
+    later, earlier = (np.ascontiguousarray(side.reshape(-1)) for side in np.meshgrid(every, every))
+    penalty, differs = map(np.asarray, sets.differences(later, earlier, every))
+    expected = [names.penalty(tokens[a], tokens[b]) for a, b in zip(later, earlier, strict=True)]
+    assert penalty.tolist() == expected
+    assert len(set(expected)) > 5
+    lead = [names.of_lead(tokens[a], tokens[b]) > 0 for a, b in zip(later, earlier, strict=True)]
+    assert ((differs & 4) > 0).tolist() == lead
+
+
+def test_siblings_of_a_form_stay_and_copies_go():
+    rng = random.Random(5)
+    shared = " ".join(rng.choices(WORDS, k=80))
+    siblings = [f"Deletes one {word} by its id. {shared} Returns the {word}." for word in WORDS]
+    others = [" ".join(rng.choices(WORDS, k=60)) + f" number {i}" for i in range(120)]
+    copies = [text.replace("Returns", "It returns") for text in others + siblings]
+    kept = likewise.dedup([*siblings, *others, *copies], recipe()).kept
+    assert kept[: len(siblings)].all()
+    removed = likewise.dedup([*siblings, *others, *copies], recipe(siblings="remove")).kept
+    assert not removed[1 : len(siblings)].any()
+
+
+def test_unsure_documents_stay_if_asked():
+    text = "the meeting of the board begins in the great hall at noon and ends before the evening meal in room {}"
+    texts = [text.format(n) for n in (101, 202)]
+    fields = {"method": "minhash", "threshold": 0.5, "shingle": 2}
+    result = likewise.dedup(texts, likewise.Recipe.minhash(0.5, shingle=2, siblings="keep"))
+    assert result.kept.tolist() == [True, False]
+    assert result.removed["differs_in"].to_pylist() == ["numbers"]
+    assert likewise.dedup(texts, likewise.Recipe.minhash(0.5, shingle=2, unsure="keep")).kept.all()
+    assert not likewise.dedup(texts, **fields).kept.all()
+
+
+def test_nothing_new_is_lost_if_asked():
+    rng = random.Random(2)
+    first = " ".join(rng.choices(WORDS, k=200))
+    mails = [first, f"I agree with all of it, see you there on monday then. {first}"]
+    mails.append(f"Good, and please bring the old map of the harbor with you. {mails[1]}")
+    plain = likewise.Recipe.minhash(0.5)
+    assert likewise.dedup(mails, plain).kept.tolist() == [True, False, False]
+    asked = likewise.Recipe.minhash(0.5, keep_new=10)
+    assert likewise.dedup(mails, asked).kept.tolist() == [True, True, True]
+    assert likewise.dedup(mails, asked.replace(keep="longest")).kept.tolist() == [False, False, True]
+    assert likewise.dedup(mails, "threads").kept.tolist() == [False, False, True]
+
+
+def test_fields_that_do_not_apply_are_refused():
+    with pytest.raises(InvalidParameter, match="siblings"):
+        likewise.Recipe.minhash(0.5, siblings="keep", measure="containment")
+    with pytest.raises(InvalidParameter, match="keep_new"):
+        likewise.Recipe.simhash(threshold=0.8, keep_new=5)
+    with pytest.raises(InvalidParameter, match="siblings"):
+        likewise.Recipe.minhash(0.5, siblings="keep", tokens="char")
+    assert likewise.Recipe.minhash(0.5, siblings="remove") == likewise.Recipe.minhash(0.5)
+    assert likewise.Recipe.minhash(0.5, siblings="remove").recipe_id == likewise.Recipe.minhash(0.5).recipe_id
+
+
+def test_a_table_without_names_is_refused():
+    table = count_weights(["one fine day", "one fine night"], likewise.Recipe.minhash(weights="idf"))
+    with pytest.raises(likewise.RecipeMismatch, match="siblings"):
+        likewise.Recipe.minhash(0.5, weights=table, siblings="keep")
+
+
+def test_the_table_does_not_depend_on_batches_order_or_threads():
+    texts = forms(9, 400)
+    asked = recipe().replace(threshold=0.5)
+
+    def counted(batches, threads):
+        counter = Counter(asked)
+        for batch in batches:
+            counter.add(_native.Texts.from_list(batch), threads=threads)
+        return counter.finish(threads=threads)
+
+    whole = counted([texts], 1)
+    assert counted([texts[200:], texts[:200]], 3) == whole
+    assert likewise.Weights.from_bytes(whole.to_bytes()) == whole
