@@ -1614,7 +1614,9 @@ class FeatureSets:
             If a position has no set.
         """
 
-    def differences(self, later: Buffer, earlier: Buffer, places: Buffer, *, threads: int = 1) -> tuple[Array, Array]:
+    def differences(
+        self, later: Buffer, earlier: Buffer, places: Buffer, *, penalties_only: bool = False, threads: int = 1
+    ) -> tuple[Array, Array]:
         """Return for each pair of documents the additional similarity that it needs, and in what the later one differs.
 
         float64 and uint8: 1 nothing but form, 2 numbers, 4 first words, 8 slots, 16 a section; 0 without names.

@@ -176,14 +176,15 @@ impl FeatureSets {
     }
 
     /// For each pair of documents, the additional similarity that it needs because their names differ, and in what the
-    /// later one differs, as bits: `(float64, uint8)`; 0 without names.
-    #[pyo3(signature = (later, earlier, places, *, threads=1))]
+    /// later one differs, as bits: `(float64, uint8)`; 0 without names. With `penalties_only`, the bits are 0.
+    #[pyo3(signature = (later, earlier, places, *, penalties_only=false, threads=1))]
     fn differences(
         &self,
         py: Python<'_>,
         later: &Bound<'_, PyAny>,
         earlier: &Bound<'_, PyAny>,
         places: &Bound<'_, PyAny>,
+        penalties_only: bool,
         threads: usize,
     ) -> Result<(Array, Array), Failure> {
         let later = Input::<u32>::take("later", later)?;
@@ -197,6 +198,7 @@ impl FeatureSets {
             let sets = self.read();
             let set = |document: u32| sets.get(places[document as usize]);
             let difference = |i: usize| match (set(later[i]), set(earlier[i])) {
+                (Some(a), Some(b)) if penalties_only => (a.penalty(b), Differences::default()),
                 (Some(a), Some(b)) => a.difference(b),
                 _ => (0.0, Differences::default()),
             };

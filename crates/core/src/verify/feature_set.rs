@@ -116,21 +116,22 @@ impl FeatureSet {
         }
     }
 
-    /// Whether the names of two documents allow a match at their similarity, which reaches `required`.
+    /// Returns the additional similarity that two documents need because of their names; 0 if these are not known.
     #[inline]
-    pub(super) fn satisfies(
-        &self,
-        other: &FeatureSet,
-        similarity: f64,
-        required: f64,
-        rules: NameRules,
-    ) -> bool {
-        let (true, Some(a), Some(b)) = (rules != NameRules::default(), &self.names, &other.names)
-        else {
+    pub fn penalty(&self, other: &FeatureSet) -> f64 {
+        match (&self.names, &other.names) {
+            (Some(a), Some(b)) => siblings::penalty(a, b),
+            _ => 0.0,
+        }
+    }
+
+    /// Whether this document may be removed for another one that is similar enough: it is not unsure and holds nothing
+    /// new, by the rules.
+    pub(super) fn may_replace(&self, other: &FeatureSet, rules: NameRules) -> bool {
+        let (Some(a), Some(b)) = (&self.names, &other.names) else {
             return true;
         };
-        (!rules.keep_siblings || similarity >= (required + siblings::penalty(a, b)).min(1.0))
-            && !(rules.keep_unsure && siblings::differences(a, b).is_unsure())
+        !(rules.keep_unsure && siblings::differences(a, b).is_unsure())
             && (rules.keep_new == 0 || siblings::own_run(a, b) < rules.keep_new)
     }
 

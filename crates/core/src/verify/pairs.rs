@@ -11,7 +11,7 @@ use super::Measure;
 use super::bitmap;
 use super::feature_set::FeatureSet;
 use super::intersect;
-use super::required::Required;
+use super::required::{NameRules, Required};
 
 /// Number of pairs verified between two checks of the cancel flag.
 pub(super) const GRAIN_PAIRS: usize = 4096;
@@ -220,15 +220,23 @@ fn bytes_beyond(set: &FeatureSet) -> usize {
 
 /// Returns the similarity if it reaches the threshold, otherwise NaN.
 ///
-/// The names of the documents, if known, are compared last.
+/// With [`NameRules`], the names of the documents are compared too.
 #[inline]
 fn verify(a: &FeatureSet, b: &FeatureSet, measure: Measure, required: Required, isa: Isa) -> f64 {
     let fewest = required.of(a.num_features().min(b.num_features()));
-    let similarity = verify_sets(a, b, measure, fewest, isa);
-    if similarity.is_nan() || a.satisfies(b, similarity, fewest, required.names) {
-        return similarity;
+    if required.names == NameRules::default() {
+        return verify_sets(a, b, measure, fewest, isa);
     }
-    f64::NAN
+    // In a family of siblings, most pairs need more than they can reach.
+    let needed = match required.names.keep_siblings {
+        true => (fewest + a.penalty(b)).min(1.0),
+        false => fewest,
+    };
+    let similarity = verify_sets(a, b, measure, needed, isa);
+    match similarity.is_nan() || a.may_replace(b, required.names) {
+        true => similarity,
+        false => f64::NAN,
+    }
 }
 
 /// Returns the similarity of two sets if it reaches the threshold, otherwise NaN.

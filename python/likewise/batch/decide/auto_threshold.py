@@ -432,7 +432,7 @@ def _measured(
             later, earlier = sides[: len(a)][part], sides[len(a) :][part]
             lowest = lowest_similarity(recipe.measure)
             found.append(verifier.similarities(later, earlier, recipe.measure, lowest))
-            penalties.append(verifier.differences(later, earlier)[0])
+            penalties.append(verifier.differences(later, earlier, penalties_only=True)[0])
     return np.concatenate(found), np.concatenate(penalties)
 
 

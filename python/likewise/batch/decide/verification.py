@@ -235,7 +235,7 @@ class Verifier:
         return np.asarray(values)
 
     def differences(
-        self, later: NDArray[np.uint32], earlier: NDArray[np.uint32]
+        self, later: NDArray[np.uint32], earlier: NDArray[np.uint32], *, penalties_only: bool = False
     ) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
         """Return the additional similarity that each pair needs because its names differ, and in what it differs."""
         if self._recipe.name_rules is None or not len(later):
@@ -244,10 +244,12 @@ class Verifier:
         if self._bytes_of(positions) > self._budget and len(later) > 1:
             middle = len(later) // 2
             halves = [slice(0, middle), slice(middle, None)]
-            found = [self.differences(later[half], earlier[half]) for half in halves]
+            found = [self.differences(later[half], earlier[half], penalties_only=penalties_only) for half in halves]
             return np.concatenate([one for one, _ in found]), np.concatenate([two for _, two in found])
         self._load(positions)
-        penalty, bits = self._sets.differences(later, earlier, frozen(self._slot_of), threads=self._threads)
+        penalty, bits = self._sets.differences(
+            later, earlier, frozen(self._slot_of), penalties_only=penalties_only, threads=self._threads
+        )
         # Names may be read for other rules than this.
         return np.asarray(penalty) * (self._recipe.siblings is not None), np.asarray(bits)
 
