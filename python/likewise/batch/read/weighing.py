@@ -157,8 +157,8 @@ def count_sources(
         progress(Warned(told))
     with timing.wall("weighing"):
         table = counter.finish(held=[] if held is None else held.all_features(), threads=threads)
-    # With one document, there is nothing to compare.
-    for doubt in doubts_of(table) if table.num_documents >= _LEAST_DOCUMENTS else []:
+    # A run on one document has nothing to compare.
+    for doubt in doubts_of(table) if not recipe.needs_threshold or table.num_documents >= _LEAST_DOCUMENTS else []:
         progress(Warned(doubt))
     return table
 
