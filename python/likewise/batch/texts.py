@@ -238,6 +238,11 @@ def dedup(
     InvalidParameter
         If an option is out of range.
 
+    Warns
+    -----
+    RuntimeWarning
+        If one group holds more than half of the documents, and at least ten; with a callback, it is an event instead.
+
     Notes
     -----
     A document is removed only if it matches a kept document, as measured on these two documents. Results are the same
