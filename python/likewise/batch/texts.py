@@ -241,7 +241,8 @@ def dedup(
     Warns
     -----
     RuntimeWarning
-        If one group holds more than half of the documents, and at least ten; with a callback, it is an event instead.
+        If one group holds more than half of the documents (at least ten, equal copies aside), and there is no callback
+        to tell.
 
     Notes
     -----
