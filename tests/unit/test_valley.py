@@ -141,7 +141,7 @@ def test_the_sentence_counts_what_it_names():
         "measure": "jaccard", "weights": "idf", "num_sampled": 60, "num_documents": 60
     }  # fmt: skip
     (line,) = choice_lines(facts)
-    assert "fewer than 20 documents have a similar one at or above 0.36" in line
+    assert "; fewer than 20 have a similar one at or above 0.36, too few" in line
     assert "of 60 distinct documents, 15 have a similar one at or above it, 50 below it down to 0.26" in line
 
 

@@ -115,8 +115,8 @@ def choice_lines(facts: Mapping[str, Any]) -> list[str]:
     else:
         lowest = f"{lowest_threshold(facts['measure']):g}"
         why = {
-            FEW_PAIRS: f"fewer than {_LEAST_DOCUMENTS} documents have a similar one at or above {lowest}, too few to "
-            "show where duplicates begin",
+            FEW_PAIRS: f"fewer than {_LEAST_DOCUMENTS} have a similar one at or above {lowest}, too few to show where "
+            "duplicates begin",
             NO_VALLEY: f"{facts['measure']} similarities have no gap between duplicates and other documents",
         }
         rare = {"none": "--weights idf", "log-count": "--weights log-count-idf"}.get(facts["weights"])
@@ -124,8 +124,8 @@ def choice_lines(facts: Mapping[str, Any]) -> list[str]:
         ways = [f"try {rare}", *ways] if rare and facts["reason"] == NO_VALLEY else ways
         advice = f"{', '.join(ways[:-1])} or {ways[-1]}"
         line = (
-            f"threshold {facts['threshold']:g} (auto, the default without a valley): {why[facts['reason']]}; "
-            f"{sampled}. {advice[0].upper()}{advice[1:]}."
+            f"threshold {facts['threshold']:g} (auto, the default without a valley): {sampled}; "
+            f"{why[facts['reason']]}. {advice[0].upper()}{advice[1:]}."
         )
     if facts["is_stable"]:
         return [line]
