@@ -91,13 +91,14 @@ def test_weights_named_beside_a_recipe_replace_its_table(texts, tmp_path):
     first = likewise.dedup_files(texts, tmp_path / "one", likewise.Recipe.minhash(weights="idf"))
     summary = tmp_path / "one" / "summary.json"
     other = tmp_path / "other.jsonl"
-    other.write_bytes(command.jsonl([*TEXTS, "something else"]))
+    others = [*TEXTS, f"{TEXTS[0]} something else"]
+    other.write_bytes(command.jsonl(others))
     refused = run("--recipe", summary)
     assert refused.status != 0
     assert "set weights again" in refused.err
     assert run("--recipe", summary, "--weights", "idf").status == 0
     counted = json.loads((tmp_path / "two" / "summary.json").read_text())["recipe"]
-    assert counted["weights_id"] == count_weights([*TEXTS, "something else"]).weights_id
+    assert counted["weights_id"] == count_weights(others).weights_id
     assert {**counted, "weights_id": first["recipe"]["weights_id"]} == first["recipe"]
     count_weights(TEXTS).write(tmp_path / "w")
     for named in (tmp_path / "w", f"idf:{tmp_path / 'w'}"):

@@ -19,7 +19,8 @@ lexicon = likewise.Weights.from_terms
 # Every page has the same head and foot; the bodies are short.
 HEAD = "the annual report of the committee on standards and measures for the year"
 FOOT = "all rights reserved by the committee printed in the house of the society"
-BODIES = ["alpha beta gamma delta", "alpha beta gamma omega", "one two three four", "five six seven eight"]
+BODIES = ["alpha beta gamma delta", "alpha beta gamma omega"]
+BODIES += [f"one{number} two{number} three{number} four{number}" for number in range(10)]
 PAGES = [f"{HEAD} {body} {word} {FOOT}" for body in BODIES for word in ("red", "blue")]
 
 

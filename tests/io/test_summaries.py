@@ -99,7 +99,7 @@ def test_runs_over_parts_have_summaries_too(home):
 VERSIONS = [text for number in range(60) for text in (made_up(50, number), f"{made_up(50, number)} and more")]
 
 
-@pytest.mark.parametrize(("texts", "reason"), [(graded(20, 3), "few documents"), (VERSIONS, None)])
+@pytest.mark.parametrize(("texts", "reason"), [(graded(20, 3), "few pairs"), (VERSIONS, None)])
 def test_what_is_said_of_a_chosen_threshold_is_refused_by_its_name_or_told(tmp_path, texts, reason):
     dedup_files(write(tmp_path / "in.jsonl", texts), tmp_path / "run", Recipe.minhash("auto"))
     path = tmp_path / "run" / "summary.json"

@@ -2,15 +2,10 @@
 
 import math
 
-HALF_WIDTH, PULL, CENTER = 40, 20, 0.5
-LOWEST, HIGHEST, STEP = 300, 950, 10
-LEAST_DOCUMENTS, LEAST_CLARITY = 20, 2
-CAUTIOUS = {
-    ("few pairs", "jaccard"): 0.8,
-    ("few pairs", "cosine"): 0.89,
-    ("no valley", "jaccard"): 0.65,
-    ("no valley", "cosine"): 0.79,
-}
+HALF_WIDTH, PULL, CENTER = 100, 80, 440
+LOWEST, HIGHEST, STEP = 360, 950, 10
+LEAST_DOCUMENTS, LEAST_CLARITY = 20, 1.5
+FEW_PAIRS, NO_VALLEY, REQUIRED = 500, 650, 750
 
 
 def place_of(similarity, measure):
@@ -27,55 +22,44 @@ def similarity_at(place, measure):
     return round(value if measure == "jaccard" else 2 * value / (1 + value), 2)
 
 
-def density_at(place, places):
-    """Return the number of pairs (place, how many), weighted by the triangular kernel."""
-    return sum(many * max(0, HALF_WIDTH - abs(place - other)) for other, many in places)
-
-
-def scores(places):
-    """Return the score by place; the threshold minimizes it."""
-    found = {}
-    for place in range(LOWEST, HIGHEST + 1, STEP):
-        density = density_at(place, places) + HALF_WIDTH
-        found[place] = math.log(density) + PULL * (place / 1000 - CENTER) ** 2
+def densities(pairs):
+    """Return the number of pairs (place, document, how many) at each place, weighted by the triangular kernel."""
+    found = [HALF_WIDTH] * 1001
+    for place, _, many in pairs:
+        for at in range(max(0, place - HALF_WIDTH), min(1000, place + HALF_WIDTH) + 1):
+            found[at] += many * (HALF_WIDTH - abs(place - at))
     return found
 
 
-def lowest(places):
-    found = scores(places)
+def of_pairs(pairs, least_documents, measure, margin):
+    """Return the threshold, the reason and the clarity, for pairs of (place, document, how many)."""
+    density, scores = densities(pairs), {}
+    for place in range(LOWEST, HIGHEST + 1, STEP):
+        if len({document for other, document, _ in pairs if other >= place}) >= least_documents:
+            scores[place] = math.log(density[place]) + PULL * ((place - CENTER) / 1000) ** 2
+    if not scores:
+        return similarity_at(FEW_PAIRS, measure), "few pairs", None
     # Logarithms of equal densities may differ in their last digits.
-    least = min(found.values())
-    return min((abs(place - 500), place) for place, score in found.items() if score < least + 1e-11)[1]
+    least = min(scores.values())
+    place = min((abs(place - CENTER), place) for place, score in scores.items() if score < least + 1e-11)[1]
+    clarity = max(density[place:]) / density[place]
+    if place != HIGHEST and clarity >= LEAST_CLARITY:
+        return similarity_at(place, measure), None, clarity
+    strict = min(similarity_at(NO_VALLEY, measure), similarity_at(REQUIRED, measure) - margin)
+    return round(max(similarity_at(CENTER, measure), strict), 2), "no valley", None
 
 
-def valley(pairs, measure="jaccard", few=None):
-    """Return the choice for pairs of (similarity, document, how many); `few` is the threshold for too few documents.
+def valley(pairs, measure="jaccard", margin=0.0):
+    """Return the choice for pairs of (similarity, document, how many), and the margin of the usual document.
 
-    The result is (threshold, reason, clarity, lowest and highest threshold of halves, whether all of these are near);
-    the last three are None if there is a reason.
+    The result is (threshold, reason, clarity, lowest and highest threshold of halves, whether all of these are near).
     """
-    places = [(place_of(similarity, measure), many) for similarity, _, many in pairs]
-    place = lowest(places)
-    documents = {document for (at, _), (_, document, _) in zip(places, pairs, strict=True) if at >= place}
-    peak = max(density_at(at, places) for at in range(place, 1001))
-    clarity = (peak + HALF_WIDTH) / (density_at(place, places) + HALF_WIDTH)
-    reason = None
-    if few is not None:
-        reason = "few documents"
-    elif len(documents) < LEAST_DOCUMENTS:
-        reason = "few pairs"
-    elif place == HIGHEST or clarity < LEAST_CLARITY:
-        reason = "no valley"
-    if reason:
-        return CAUTIOUS.get((reason, measure), few), reason, None, None, None
+    placed = [(place_of(similarity, measure), document, many) for similarity, document, many in pairs]
+    threshold, reason, clarity = of_pairs(placed, LEAST_DOCUMENTS, measure, margin)
     halves = []
     for number in range(8):
         # A bit of the document's number, the last one first.
-        some = [
-            at
-            for at, (_, document, _) in zip(places, pairs, strict=True)
-            if f"{document:04b}"[-1 - number // 2] == str(number % 2)
-        ]
-        halves.append(lowest(some))
-    ends = similarity_at(min(halves), measure), similarity_at(max(halves), measure)
-    return similarity_at(place, measure), None, clarity, ends, all(-30 <= half - place <= 30 for half in halves)
+        some = [pair for pair in placed if f"{pair[1]:04b}"[-1 - number // 2] == str(number % 2)]
+        halves.append(of_pairs(some, LEAST_DOCUMENTS // 2, measure, margin)[0])
+    is_near = all(abs(round(100 * half) - round(100 * threshold)) <= 3 for half in halves)
+    return threshold, reason, clarity, (min(halves), max(halves)), is_near

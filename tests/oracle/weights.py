@@ -9,12 +9,11 @@ from tests.oracle.xxh3 import xxh3
 
 
 def idf(num_documents, df):
-    """Return round(15 ln(n / df) / ln n), at least 1, halves up; 15 for a collection of one document."""
-    if num_documents == 1:
-        return 15
+    """Return round(15 ln(n / df) / ln n), at least 1, halves up; fewer than 20 documents count as 20."""
     with localcontext() as context:
         context.prec = 60
-        exact = 15 * (Decimal(num_documents) / df).ln() / Decimal(num_documents).ln()
+        n = Decimal(max(num_documents, 20))
+        exact = 15 * (n / df).ln() / n.ln()
         # If the value is halfway, the last of 60 digits may fall below it.
         return max(1, math.floor(exact + Decimal("0.5") + Decimal("1e-40")))
 

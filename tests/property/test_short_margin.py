@@ -189,3 +189,34 @@ def test_a_threshold_is_chosen_where_long_documents_would_match():
         # Bands miss few pairs of the lowest similarity.
         assert abs(chosen[margin] - expected) <= 0.01
     assert chosen[1.0] < chosen[0.0] - 0.03
+
+
+def versions(num_bases=60):
+    """Return texts of 30 words, each with up to 20 words changed, so that similarities have no gap."""
+    draw = random.Random(4)
+    vocabulary = [f"term{number}" for number in range(3000)]
+    found = []
+    for _ in range(num_bases):
+        base = draw.sample(vocabulary, 30)
+        for _ in range(8):
+            words = list(base)
+            for place in draw.sample(range(30), draw.randint(0, 20)):
+                words[place] = draw.choice(vocabulary)
+            found.append(" ".join(words))
+    return found
+
+
+@pytest.mark.parametrize("margin", [0.0, 1.0])
+def test_without_a_gap_the_threshold_fits_the_usual_document(margin):
+    """The slow oracle decides on all pairs; a document of 30 features needs 0.75, not 0.65 + 1 / sqrt(30) = 0.83."""
+    texts = versions()
+    sizes = [len(features(text, Rules(shingle=1)).weights) for text in texts]
+    usual = margin / math.sqrt(sorted(sizes)[len(sizes) // 2])
+    found = likewise.pairs(texts, Recipe.shingles(0.26, shingle=1))
+    pairs = []
+    for a, b, value in zip(*(found[name].to_pylist() for name in ("row_a", "row_b", "similarity")), strict=True):
+        lowered = 1.0 if value >= 1 else max(0.0, value - margin / math.sqrt(min(sizes[a], sizes[b])))
+        pairs += [(lowered, row, 1) for row in (a, b)]
+    expected, reason, *_ = oracle_valley(pairs, margin=usual)
+    facts = likewise.dedup(texts, Recipe.minhash("auto", shingle=1, short_margin=margin)).summary["chosen_threshold"]
+    assert (facts["threshold"], facts["reason"]) == (expected, reason) == (0.57 if margin else 0.65, "no valley")

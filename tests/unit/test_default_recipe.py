@@ -1,4 +1,4 @@
-"""The recipe if none is named: from the collection in runs, fixed elsewhere, and for few documents."""
+"""The recipe if none is named: from the collection in runs, fixed elsewhere."""
 
 import json
 import math
@@ -20,6 +20,8 @@ from likewise.progress import no_progress
 from likewise.recipe.presets import with_base
 from tests.command import jsonl, likewise_command
 from tests.golden.texts import made_up
+from tests.oracle import measures, weights
+from tests.oracle.features import Rules, features
 
 DEFAULT = Recipe.minhash("auto", shingle=2, weights="idf", short_margin=1.0, siblings="keep")
 ONLINE = Recipe.minhash(0.55, shingle=3, weights="none", short_margin=1.0)
@@ -80,46 +82,34 @@ def collection(num_documents, length, num_changed, seed=5):
     return [*texts, " ".join(words)]
 
 
-def threes(text):
-    words = text.split()
-    return {tuple(words[at : at + 3]) for at in range(len(words) - 2)}
-
-
-@pytest.mark.parametrize("num_documents", [2, 3, 10, 99])
+@pytest.mark.parametrize("num_documents", [2, 3, 10, 99, 100])
 @pytest.mark.parametrize(("length", "num_changed"), [(12, 0), (12, 1), (100, 1), (100, 5), (100, 20)])
-def test_few_documents_match_by_word_3_grams(num_documents, length, num_changed):
-    """With fewer than 100 documents, the threshold is 0.55 plus a margin for short ones, in plain sets."""
+def test_few_documents_match_by_rarity_too(num_documents, length, num_changed):
+    """Few pairs: the threshold is 0.5 plus a margin for short documents, by rarity with at least 20 documents."""
     texts = collection(num_documents, length, num_changed)
-    first, last = threes(texts[0]), threes(texts[-1])
-    required = min(1.0, 0.55 + 1 / math.sqrt(min(len(first), len(last))))
-    is_match = len(first & last) / len(first | last) >= required
+    rules = Rules(shingle=2, weights="idf")
+    rules = rules._replace(table=weights.idf_table(texts, rules))
+    first, last = (features(text, rules).weights for text in (texts[0], texts[-1]))
+    required = min(1.0, 0.5 + 1 / math.sqrt(min(len(first), len(last))))
+    is_match = measures.similarity(first, last, "jaccard") >= required
     result = likewise.dedup(texts)
     assert result.kept.tolist() == [True] * (num_documents - 1) + [not is_match]
     assert is_match == (num_changed == 0 or (length == 100 and num_changed <= 5))
-    assert Recipe.from_dict(result.summary["recipe"]) == ONLINE.resolve()
-    assert result.summary["recipe_id"] == ONLINE.recipe_id
-    assert result.summary["chosen_threshold"]["reason"] == "few documents"
+    recipe = result.summary["recipe"]
+    assert (recipe["weights"], recipe["shingle"], recipe["threshold"]) == ("idf", 2, 0.5)
+    assert result.summary["chosen_threshold"]["reason"] == "few pairs"
     assert likewise.pairs(texts).num_rows == is_match
 
 
-def test_a_hundred_documents_are_a_collection():
-    texts = collection(100, 60, 2)
-    result = likewise.dedup(texts)
-    assert (result.summary["recipe"]["weights"], result.summary["recipe"]["shingle"]) == ("idf", 2)
-    assert result.summary["chosen_threshold"]["reason"] == "few pairs"
-    assert result.summary["recipe"]["threshold"] == 0.8
-    # Copies are one document.
-    assert likewise.dedup([*texts[:-1], texts[0]]).summary["recipe"]["weights"] == "none"
-    # A named shingle is kept, with its own threshold; a numeric threshold disables rarity weights.
-    few = likewise.dedup(texts[:9], "default").summary["recipe"]
-    assert (few["shingle"], few["threshold"]) == (3, 0.55)
-    few = likewise.dedup(texts[:9], Recipe.preset("default", shingle=5)).summary["recipe"]
-    assert (few["shingle"], few["weights"], few["threshold"]) == (5, "none", 0.8)
-    few = likewise.dedup(texts[:9], Recipe.preset("default", threshold=0.7)).summary["recipe"]
+def test_named_features_are_kept_in_small_collections():
+    texts = collection(9, 60, 2)
+    few = likewise.dedup(texts, Recipe.preset("default", shingle=5)).summary["recipe"]
+    assert (few["shingle"], few["weights"], few["threshold"]) == (5, "idf", 0.5)
+    few = likewise.dedup(texts, Recipe.preset("default", threshold=0.7)).summary["recipe"]
     assert (few["weights"], few["threshold"]) == ("idf", 0.7)
     cosine = Recipe.simhash(threshold="auto", weights="log-count-idf", tokens="auto")
-    few = likewise.dedup(texts[:9], cosine).summary["recipe"]
-    assert (few["shingle"], few["weights"], few["threshold"]) == (2, "log-count", 0.8)
+    few = likewise.dedup(texts, cosine).summary["recipe"]
+    assert (few["shingle"], few["weights"], few["threshold"]) == (1, "log-count-idf", 0.67)
 
 
 def test_files_streams_and_memory_give_one_answer(tmp_path):
@@ -147,7 +137,7 @@ def test_a_continued_run_knows_what_was_counted(num_documents, tmp_path, monkeyp
         return weighed_files(files, DEFAULT, run.run_rules().threads, Timing(), no_progress, tmp_path / "parts")
 
     counted = weighed()
-    assert counted.weights == ("none" if num_documents < 100 else "idf")
+    assert counted.weights == "idf"
     monkeypatch.setattr(file_weights, "counted", None)
     assert weighed() == counted
 

@@ -20,6 +20,7 @@ from likewise.batch.against.references import (
 )
 from likewise.batch.budget.timing import Timing
 from likewise.batch.decide.decision import Decision
+from likewise.batch.decide.group_warning import group_warning
 from likewise.batch.decide.verdict_log import VerdictLog
 from likewise.batch.engine import Engine, EngineRun, check_engine
 from likewise.batch.memory import BoundedRun
@@ -56,7 +57,7 @@ from likewise.io.remote import is_remote, local_path
 from likewise.io.source.added import AddedFields
 from likewise.io.source.files import Kept
 from likewise.io.stamps import check_unchanged, stamps
-from likewise.progress import Progress, StageFinished, StageStarted, shows_progress, taken
+from likewise.progress import Progress, StageFinished, StageStarted, Warned, shows_progress, taken
 from likewise.recipe.given import GivenRecipe, RecipeFields
 from likewise.recipe.recipe import Recipe
 
@@ -353,6 +354,7 @@ def _decided(
         recipe = weighed_files(reading.all.files, recipe, context.threads, timing, progress, directory.parts)
         decided = asked.engine.decided(reading.found.files, recipe, context, work=work)
         with decided as (documents, decision):
+            _tell_of_group(documents, decision, progress)
             yield _Decided(documents, recipe, context, decision, (), {})
         return
     with opened_run(
@@ -372,9 +374,15 @@ def _decided(
             # The marked documents hold them, and free them before the output is written.
             opened.documents.free_sketches()
         decision, kept_ids = beside.decided(documents, opened.recipe, timing, progress, log)
+        _tell_of_group(documents, decision, progress)
         if opened.parts is not None and log is not None:
             facts |= opened.parts.summary(log.num_found)
         yield _Decided(documents, opened.recipe, opened.context, decision, kept_ids, facts)
+
+
+def _tell_of_group(documents: Documents, decision: Decision, progress: Progress) -> None:
+    if (warning := group_warning(documents, decision)) is not None:
+        progress(Warned(warning))
 
 
 @shows_progress
@@ -623,6 +631,7 @@ def stream_dedup(
         with opened_run(reading.files, recipe, context, work=work, bounded=bounded, references=references) as opened:
             documents, recipe = opened.documents, opened.recipe
             decision, _ = beside.decided(documents, recipe, timing, report)
+            _tell_of_group(documents, decision, report)
             beside.prepare(documents, recipe, decision)
             with timing.wall("writing"):
                 stream = KeptStream(out)

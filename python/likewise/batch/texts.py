@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from likewise._native import Texts
 from likewise.batch.budget.timing import Timing
+from likewise.batch.decide.group_warning import group_warning
 from likewise.batch.decide.labels import Groups, Labels
 from likewise.batch.decide.pairing import MAX_PAIRS, PairCounts, verified_pairs
 from likewise.batch.in_memory import Nulls, check_only_nulls, document_source, mask_of_rows, null_option_named
@@ -30,7 +32,7 @@ from likewise.io.source.source import Source
 from likewise.io.tables.arrow import BatchStream
 from likewise.io.tables.columns import null_where, number_column, taken_rows, text_column
 from likewise.io.tables.memory import MemorySource
-from likewise.progress import Progress, shows_progress, taken
+from likewise.progress import Progress, Warned, no_progress, shows_progress, taken
 from likewise.recipe.given import GivenRecipe, RecipeFields, as_recipe
 from likewise.recipe.methods import SimHash
 from likewise.recipe.recipe import Recipe
@@ -198,8 +200,7 @@ def dedup(
         bytes; with tokens ``user``, lists of str; and with weights ``own``, lists of (token, weight).
     recipe : Recipe or str, optional
         Determines when two documents match; or the name of a preset (:meth:`Recipe.preset`). If None, the preset
-        ``default``: weights and threshold are computed from the collection, or those of ``online`` for fewer than 100
-        documents.
+        ``default``: weights and threshold are computed from the collection.
     ids : list of str or int, Arrow data, or str, optional
         Ids of the documents, or the name of their column. If None, the column ``id`` of a table is used, and the row
         number where the id is null or the column is missing.
@@ -237,6 +238,12 @@ def dedup(
     InvalidParameter
         If an option is out of range.
 
+    Warns
+    -----
+    RuntimeWarning
+        If one group holds more than half of the documents (at least ten, equal copies aside), and there is no callback
+        to tell.
+
     Notes
     -----
     A document is removed only if it matches a kept document, as measured on these two documents. Results are the same
@@ -264,6 +271,10 @@ def dedup(
             stays = StayingIds(decisions)
             documents = stays.mark(documents, recipe, report)
         decision = decided(documents, recipe, RunContext(rules, timing, report))
+        if (warning := group_warning(documents, decision)) is not None:
+            report(Warned(warning))
+            if report is no_progress:
+                warnings.warn(warning, RuntimeWarning, stacklevel=3)
         kept = mask_of_rows(documents, decision.kept, nulls_are_kept=nulls == "keep")
         summary = summarize(documents, recipe, decision, timing) | choice
         overruled = None

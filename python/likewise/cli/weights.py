@@ -14,9 +14,10 @@ from likewise.progress import shown
 
 _HELP = """Count document frequencies and write a weight table.
 
-A feature found in df of n documents has the weight round(15 ln(n/df) / ln n), at least 1; an unknown feature has 15.
-Documents with equal feature sets count once. The table records its tokens, shingle and seed, so that --weights TABLE
-needs no other options. Runs, sketches and indexes made with a table store its identity and reject other tables.
+A feature found in df of n documents has the weight round(15 ln(n/df) / ln n), at least 1; n is at least 20. An unknown
+feature has 15. Documents with equal feature sets count once. The table records its tokens, shingle and seed, so that
+--weights TABLE needs no other options. Runs, sketches and indexes made with a table store its identity and reject
+other tables.
 
 \b
 Examples:

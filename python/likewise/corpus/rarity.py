@@ -15,6 +15,7 @@ from likewise.recipe.weights import MAX_WEIGHT, Weights, check_table
 NGRAM = 5
 _COMMAND = f"likewise weights CORPUS --shingle {NGRAM} -o TABLE"
 _NGRAMS_AT_ONCE = 1 << 16
+_LEAST_DOCUMENTS = 20
 _LONGEST_COUNT = 2**32 - 1
 # Odd, so that multiplication is invertible.
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
@@ -101,7 +102,8 @@ def _ngrams(texts: _native.Texts) -> Iterator[list[str]]:
 
 def _frequencies(num_documents: int) -> NDArray[np.uint32]:
     """Return the document frequency of each weight from 1; 0 for the highest, if at most one document has it."""
-    # A feature weighs at least w exactly if df^30 <= n^(31 - 2w) (docs/developers/definitions.md), and at least 1.
+    # A feature weighs at least w exactly if df^30 <= n^(31 - 2w), and at least 1; fewer documents count as n = 20
+    # (docs/developers/definitions.md).
     frequencies = np.zeros(MAX_WEIGHT + 1, np.uint32)
     least = 1
     for weight in range(MAX_WEIGHT, 0, -1):
@@ -114,5 +116,5 @@ def _frequencies(num_documents: int) -> NDArray[np.uint32]:
 
 def _greatest(num_documents: int, exponent: int) -> int:
     """Return the greatest df with ``df^30 <= n^exponent``."""
-    bound = num_documents**exponent
+    bound = max(num_documents, _LEAST_DOCUMENTS) ** exponent
     return bisect_right(range(1, num_documents + 1), bound, key=lambda df: df**30)

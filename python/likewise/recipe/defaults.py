@@ -123,23 +123,6 @@ def features_of(method: str, tokens: str, shingle: int | None, weights: str | No
     return FeatureChoice(*named, chosen.measure, _STRICT_THRESHOLD)
 
 
-def fixed_threshold(fields: Mapping[str, Any]) -> float:
-    """Return the threshold chosen for the features and measure of a recipe, given as its fields."""
-    chosen = features_of(fields["method"], fields["tokens"], fields["shingle"], fields["weights"])
-    return chosen.threshold(fields["measure"])
-
-
-def without_counts(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the shingle and weights that replace those by rarity, given the fields of a recipe.
-
-    They are those of the same method and tokens without rarity. A shingle that is not the default for rarity is kept.
-    """
-    method, tokens = fields["method"], fields["tokens"]
-    is_own = fields["shingle"] != features_of(method, tokens, None, fields["weights"]).shingle
-    chosen = features_of(method, tokens, fields["shingle"] if is_own else None, None)
-    return {"shingle": chosen.shingle, "weights": chosen.weights}
-
-
 def default_tokens(measure: str, within: int | None, shingle: int | None, weights: str | None) -> str:
     """Return the default tokens of a SimHash recipe: characters if nothing else is given.
 

@@ -23,27 +23,29 @@ MEASURES = ("jaccard", "cosine")
 _BINS = 1000
 _STEP = 10
 # Range of thresholds, in bins, and half the width of the triangular kernel.
-_LOWEST, _HIGHEST = 300, 950
-_HALF_WIDTH = 40
-# The threshold minimizes log density + _PULL (t - _CENTER)^2.
-_PULL = 20
-_CENTER = 500
+_LOWEST, _HIGHEST = 360, 950
+_HALF_WIDTH = 100
+# The threshold minimizes log density + _PULL (t - _CENTER)^2. The wide kernel and the strong pull keep the threshold
+# where it is if a part of the documents is left out; the center was the best single value on labeled sets.
+_PULL = 80
+_CENTER = 440
 # Kernel value of one pair at its own position, added to every density: empty ranges compare by the pull alone.
 _ONE_PAIR = _HALF_WIDTH
-# With fewer documents that have a pair at or above the threshold, there are no duplicates to separate.
+# A bin that fewer sampled documents reach shows nothing: above the similarity of changed documents, bins are empty
+# because no changed document can get there.
 _LEAST_DOCUMENTS = 20
 # Minimum ratio of the highest density above the valley to that in the valley.
-_LEAST_CLARITY = 2.0
+_LEAST_CLARITY = 1.5
 # Number of bits of the document numbers that cut the sample into halves. If the threshold of a half differs from that
-# of the whole by more than this, in bins, the choice is reported as uncertain.
+# of the whole by more than this, the choice is reported as uncertain.
 _HALVING_BITS = 4
-_STABLE_WITHIN = 30
+_STABLE_WITHIN = 0.03
 
-FEW_DOCUMENTS, FEW_PAIRS, NO_VALLEY = "few documents", "few pairs", "no valley"
-# Fewer documents show neither where duplicates begin nor what is rare: a run uses values for any collection.
-FEWEST_DOCUMENTS = 100
-# The threshold without a valley, in bins; the second was the best one on docs/benchmarks/defaults.md.
-_WITHOUT_VALLEY: Mapping[str, int] = {FEW_PAIRS: 800, NO_VALLEY: 650}
+FEW_PAIRS, NO_VALLEY = "few pairs", "no valley"
+# The threshold without a valley, in bins. If few documents are similar, none of these values removes many. Without a
+# gap, many documents may only share a form: a strict value, which documents of the usual length can still reach.
+_OF_FEW_PAIRS = 500
+_WITHOUT_GAP, _REQUIRED_WITHOUT_GAP = 650, 750
 
 
 @dataclass(frozen=True)
@@ -54,17 +56,17 @@ class Valley:
     ----------
     threshold : float
         The chosen similarity, in hundredths.
-    reason : {"few documents", "few pairs", "no valley"}, optional
-        Why a cautious threshold was chosen; None if the valley decides.
+    reason : {"few pairs", "no valley"}, optional
+        Why a fixed threshold was chosen; None if the valley decides.
     clarity : float, optional
         Ratio of the highest density above the valley to the density in it; None with a reason.
     num_documents_below, num_documents_above : int
         Number of sampled documents with a pair from the lowest similarity considered to below the threshold, and with a
         pair at or above the threshold.
-    halves : tuple of float, optional
-        Lowest and highest threshold from the densities of eight halves of the sample; None with a reason.
-    is_stable : bool, optional
-        Whether all of them are within 0.03 of the threshold; None with a reason.
+    halves : tuple of float
+        Lowest and highest threshold that the same rule chooses from eight halves of the sample.
+    is_stable : bool
+        Whether all of them are within 0.03 of the threshold.
     curve : list of (float, float)
         Similarity, ascending to 1, and density there, in pairs per hundredth.
     """
@@ -74,8 +76,8 @@ class Valley:
     clarity: float | None
     num_documents_below: int
     num_documents_above: int
-    halves: tuple[float, float] | None
-    is_stable: bool | None
+    halves: tuple[float, float]
+    is_stable: bool
     curve: list[tuple[float, float]]
 
     def to_dict(self) -> dict[str, Any]:
@@ -86,7 +88,7 @@ class Valley:
             "clarity": None if self.clarity is None else round(self.clarity, 3),
             "num_documents_below": self.num_documents_below,
             "num_documents_above": self.num_documents_above,
-            "halves": None if self.halves is None else list(self.halves),
+            "halves": list(self.halves),
             "is_stable": self.is_stable,
             "density": [[similarity, round(density, 3)] for similarity, density in self.curve],
         }
@@ -100,40 +102,38 @@ def choice_lines(facts: Mapping[str, Any]) -> list[str]:
     facts : mapping
         The result of :meth:`Valley.to_dict` with facts about the measurement: ``chosen_threshold`` of a summary.
     """
-    if facts["reason"] == FEW_DOCUMENTS:
-        return [
-            f"threshold {facts['threshold']:g} (auto): fewer than {FEWEST_DOCUMENTS} documents are too few to choose "
-            f"a threshold or to weight by rarity; this is the default threshold for these features "
-            f"(weights {facts['weights']})"
-        ]
     whom = "distinct document" if facts["num_sampled"] == facts["num_documents"] else "distinct sampled document"
     sampled = (
         f"of {counted(facts['num_sampled'], whom)}, {facts['num_documents_above']:,} have a similar one at "
         f"or above it, {facts['num_documents_below']:,} below it down to {lowest_similarity(facts['measure']):g}"
     )
     if facts["reason"] is None:
-        lines = [
-            f"threshold {facts['threshold']:g} (auto): {facts['measure']} similarities are rarest there, "
+        line = (
+            f"threshold {facts['threshold']:g} (auto): {facts['measure']} similarities are rare there, "
             f"{facts['clarity']:,.1f} times rarer than at the peak above; {sampled}"
-        ]
-        if not facts["is_stable"]:
-            low, high = facts["halves"]
-            lines.append(
-                f"the threshold is uncertain: halves of the sample give {low:g} to {high:g}; likewise tune "
-                "can choose one from labeled pairs"
-            )
-        return lines
-    why = {
-        FEW_PAIRS: "too few documents are similar to another one to show where duplicates begin",
-        NO_VALLEY: f"{facts['measure']} similarities have no gap between duplicates and other documents",
-    }
-    rare = {"none": "--weights idf", "log-count": "--weights log-count-idf"}.get(facts["weights"])
-    ways = ["give a threshold", "choose one from labeled pairs with likewise tune"]
-    ways = [f"try {rare}", *ways] if rare and facts["reason"] == NO_VALLEY else ways
-    advice = f"{', '.join(ways[:-1])} or {ways[-1]}"
+        )
+    else:
+        lowest = f"{lowest_threshold(facts['measure']):g}"
+        why = {
+            FEW_PAIRS: f"fewer than {_LEAST_DOCUMENTS} have a similar one at or above {lowest}, too few to show where "
+            "duplicates begin",
+            NO_VALLEY: f"{facts['measure']} similarities have no gap between duplicates and other documents",
+        }
+        rare = {"none": "--weights idf", "log-count": "--weights log-count-idf"}.get(facts["weights"])
+        ways = ["give a threshold", "choose one from labeled pairs with likewise tune"]
+        ways = [f"try {rare}", *ways] if rare and facts["reason"] == NO_VALLEY else ways
+        advice = f"{', '.join(ways[:-1])} or {ways[-1]}"
+        line = (
+            f"threshold {facts['threshold']:g} (auto, the default without a valley): {sampled}; "
+            f"{why[facts['reason']]}. {advice[0].upper()}{advice[1:]}."
+        )
+    if facts["is_stable"]:
+        return [line]
+    low, high = facts["halves"]
     return [
-        f"threshold {facts['threshold']:g} (auto, the cautious default): {why[facts['reason']]}; {sampled}. "
-        f"{advice[0].upper()}{advice[1:]}."
+        line,
+        f"the threshold is uncertain: halves of the sample give {low:g} to {high:g}; likewise tune can choose one "
+        "from labeled pairs",
     ]
 
 
@@ -153,7 +153,7 @@ def find_valley(
     weight: NDArray[np.int64] | None = None,
     *,
     measure: str = "jaccard",
-    of_few_documents: float | None = None,
+    margin: float = 0.0,
 ) -> Valley:
     """Choose the threshold where the density of similarities is lowest.
 
@@ -168,8 +168,8 @@ def find_valley(
         Number of pairs that each represents.
     measure : {"jaccard", "cosine"}
         Measure of the similarities.
-    of_few_documents : float, optional
-        Threshold of a collection with too few documents to look for a valley; None for other collections.
+    margin : float
+        What a pair of documents of the usual length needs above the threshold.
 
     Returns
     -------
@@ -178,50 +178,39 @@ def find_valley(
 
     Notes
     -----
-    The density uses a triangular kernel of half width 0.04. The threshold is the hundredth t from 0.30 to 0.95 with the
-    smallest log(density + one pair) + 20 (t - 0.5)^2; of equal ones, the nearest to 0.5, then the lower one. It is a
-    valley if at least 20 sampled documents have a pair at or above it, it is not the upper end of the range, and the
-    highest density above it is at least twice its own. Otherwise, the threshold is 0.8 with fewer documents, and 0.65
-    without a valley. Cosines c are converted to this scale as c / (2 - c), and the threshold is rounded to a hundredth
-    again.
+    The density uses a triangular kernel of half width 0.1. The threshold is the hundredth t from 0.36 to 0.95 with the
+    smallest log(density + one pair) + 80 (t - 0.44)^2; of equal ones, the nearest to 0.44, then the lower one. Only
+    values that at least 20 sampled documents reach with a pair are considered; if there are none, the threshold is 0.5.
+    The choice is a valley if it is not the upper end of the range, and the highest density above it is at least 1.5
+    times its own. Otherwise the threshold is 0.65, or 0.75 minus the margin if that is lower, but at least 0.44. In a
+    half of the sample, ten documents suffice. Cosines c are converted to this scale as c / (2 - c), and the threshold
+    is rounded to a hundredth again.
 
     Examples
     --------
     >>> found = find_valley(np.repeat([0.3, 0.9], 50), np.arange(100))
     >>> found.threshold, found.reason
-    (0.5, None)
+    (0.44, None)
     """
     weights = np.ones(len(similarity), np.int64) if weight is None else weight
     bins = _bins(similarity, measure)
     density = _density(bins, weights)
-    place = _lowest(density)
-    clarity = (int(density[place:].max()) + _ONE_PAIR) / (int(density[place]) + _ONE_PAIR)
-    reason = None
-    if of_few_documents is not None:
-        reason = FEW_DOCUMENTS
-    elif len(distinct(document[bins >= place])) < _LEAST_DOCUMENTS:
-        reason = FEW_PAIRS
-    elif place == _HIGHEST or clarity < _LEAST_CLARITY:
-        reason = NO_VALLEY
-    threshold = of_few_documents
-    if threshold is None:
-        threshold = _of_scale(place if reason is None else _WITHOUT_VALLEY[reason], measure)
-    halves: list[int] = []
-    if reason is None:
-        halves = [
-            _lowest(_density(bins[half], weights[half]))
-            for bit in range(_HALVING_BITS)
-            for half in ((document >> bit) % 2 == 0, (document >> bit) % 2 == 1)
-        ]
+    threshold, reason, clarity = _choice(bins, document, density, _LEAST_DOCUMENTS, measure, margin)
+    halves = []
+    for bit in range(_HALVING_BITS):
+        for value in range(2):
+            half = (document >> bit) % 2 == value
+            some = _density(bins[half], weights[half])
+            halves.append(_choice(bins[half], document[half], some, _LEAST_DOCUMENTS // 2, measure, margin)[0])
     is_above = similarity >= threshold
     return Valley(
         threshold=threshold,
         reason=reason,
-        clarity=clarity if reason is None else None,
+        clarity=clarity,
         num_documents_below=len(distinct(document[(bins >= _LOWEST - _HALF_WIDTH) & ~is_above])),
         num_documents_above=len(distinct(document[is_above])),
-        halves=(_of_scale(min(halves), measure), _of_scale(max(halves), measure)) if halves else None,
-        is_stable=max(abs(half - place) for half in halves) <= _STABLE_WITHIN if halves else None,
+        halves=(min(halves), max(halves)),
+        is_stable=all(round(abs(half - threshold), 2) <= _STABLE_WITHIN for half in halves),
         curve=[
             (_of_scale(at, measure), int(density[at]) * _STEP / _HALF_WIDTH**2)
             for at in range(_LOWEST - _HALF_WIDTH, _BINS + 1, _STEP)
@@ -249,10 +238,27 @@ def _density(bins: NDArray[np.int64], weights: NDArray[np.int64]) -> NDArray[np.
     return np.convolve(counts, kernel, mode="same")
 
 
-def _lowest(density: NDArray[np.int64]) -> int:
-    """Return the bin of the threshold, in thousandths."""
-    places = range(_LOWEST, _HIGHEST + 1, _STEP)
-    return min(places, key=lambda at: (_score(int(density[at]), at), abs(at - _CENTER), at))
+def _choice(
+    bins: NDArray[np.int64],
+    document: NDArray[np.int64],
+    density: NDArray[np.int64],
+    least_documents: int,
+    measure: str,
+    margin: float,
+) -> tuple[float, str | None, float | None]:
+    """Return the threshold, the reason if it is not at a valley, and the clarity of the valley."""
+    highest = np.full(int(document.max(initial=0)) + 1, -1)
+    np.maximum.at(highest, document, bins)
+    reached = int(np.sort(highest)[-least_documents]) if len(highest) >= least_documents else -1
+    places = range(_LOWEST, min(_HIGHEST, reached) + 1, _STEP)
+    if not places:
+        return _of_scale(_OF_FEW_PAIRS, measure), FEW_PAIRS, None
+    place = min(places, key=lambda at: (_score(int(density[at]), at), abs(at - _CENTER), at))
+    clarity = (int(density[place:].max()) + _ONE_PAIR) / (int(density[place]) + _ONE_PAIR)
+    if place < _HIGHEST and clarity >= _LEAST_CLARITY:
+        return _of_scale(place, measure), None, clarity
+    strict = min(_of_scale(_WITHOUT_GAP, measure), _of_scale(_REQUIRED_WITHOUT_GAP, measure) - margin)
+    return round(max(_of_scale(_CENTER, measure), strict), 2), NO_VALLEY, None
 
 
 def _score(density: int, at: int) -> int:

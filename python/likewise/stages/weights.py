@@ -105,7 +105,8 @@ def count_weights(
     Returns
     -------
     Weights
-        ``round(15 ln(n / df) / ln n)``, at least 1, for a feature in df of n documents with distinct feature sets.
+        ``round(15 ln(n / df) / ln n)``, at least 1, for a feature in df of n documents with distinct feature sets;
+        fewer than 20 documents count as 20.
 
     Raises
     ------

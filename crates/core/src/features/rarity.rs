@@ -1,12 +1,17 @@
 //! What is the weight of a feature that df of n documents contain?
 //!
 //! `idf = round(15 ln(n / df) / ln n)`, at least 1: a feature in one document weighs 15, a feature in all documents 1.
+//! Fewer than [`LEAST_DOCUMENTS`] documents are weighed as if there were so many that share nothing with them.
 //! With halves rounded up, idf is at least k exactly when `df^30 <= n^(31 - 2k)`. So integers decide, and the result
 //! does not depend on any system's logarithm.
 
 use std::cmp::Ordering;
 
 use super::weights::{MAX_WEIGHT, log_count_weight};
+
+/// In two documents, what they share is in all documents, and only their differences would count: n is at least this.
+/// On samples of 20 to 99 documents of labeled sets, 20 was at least as good as 50 and 100.
+const LEAST_DOCUMENTS: u64 = 20;
 
 /// The weights of features by the number of documents that contain them, among n documents.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,13 +21,12 @@ pub struct Rarity {
 }
 
 impl Rarity {
-    /// Computes the weights among `num_documents` documents. With none or one, every feature weighs 15. Cost: some
-    /// microseconds.
+    /// Computes the weights among `num_documents` documents. Cost: some microseconds.
     pub fn new(num_documents: u64) -> Self {
         let mut limits = [1; MAX_WEIGHT as usize - 1];
         for (i, limit) in limits.iter_mut().enumerate() {
             let exponent = 2 * i as u32 + 1;
-            *limit = greatest_df(num_documents.max(1), exponent);
+            *limit = greatest_df(num_documents.max(LEAST_DOCUMENTS), exponent);
         }
         Rarity { limits }
     }
@@ -95,7 +99,7 @@ mod tests {
 
     #[test]
     fn weights_are_those_of_the_formula() {
-        for n in [2u64, 3, 7, 10, 99, 1000, 12_345, 999_983, 1 << 33] {
+        for n in [20u64, 21, 23, 57, 99, 1000, 12_345, 999_983, 1 << 33] {
             let rarity = Rarity::new(n);
             let mut df = 1;
             while df <= n {
@@ -122,19 +126,23 @@ mod tests {
 
     #[test]
     fn the_ends_are_fixed() {
-        for n in [0, 1] {
-            assert_eq!(
-                Rarity::new(n).weight(1),
-                15,
-                "one document tells nothing apart"
-            );
-        }
-        assert_eq!([1, 2].map(|df| Rarity::new(2).weight(df)), [15, 1]);
+        assert_eq!([1, 20].map(|df| Rarity::new(20).weight(df)), [15, 1]);
         assert_eq!(Rarity::new(u64::MAX).weight(u64::MAX), 1);
         assert_eq!(
             Rarity::new(1000).weight(0),
             15,
             "no document is as rare as one"
+        );
+    }
+
+    #[test]
+    fn few_documents_are_weighed_as_twenty() {
+        for n in 0..20 {
+            assert_eq!(Rarity::new(n), Rarity::new(20), "{n}");
+        }
+        assert_eq!(
+            [1, 2, 3, 5].map(|df| Rarity::new(2).weight(df)),
+            [15, 12, 10, 7]
         );
     }
 

@@ -28,11 +28,10 @@ from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
 from likewise.batch.read.read_again import each_part
 from likewise.progress import Progress, StageFinished, StageStarted
-from likewise.recipe.defaults import fixed_threshold
 from likewise.recipe.methods import MinHash
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.rules import PACKAGE_HASHES
-from likewise.recipe.valley import FEWEST_DOCUMENTS, Valley, find_valley, lowest_similarity
+from likewise.recipe.valley import Valley, find_valley, lowest_similarity
 from likewise.stages.sketch import EMPTY, shaped, sketch_texts
 
 # Number of documents compared with all others, and maximum partners of each: larger families add no information.
@@ -141,19 +140,21 @@ def choose_threshold(documents: Documents, recipe: Recipe, *, threads: int) -> C
     a, b, weight = _thinned(documents, sample, a, b, equal)
     similarity, penalty = _measured(documents, recipe, sample[a], b, threads)
     reaches = ~np.isnan(similarity)
-    features = documents.num_features
-    similarity = recipe.without_margin(similarity, np.minimum(features[sample[a]], features[b]), penalty)
-    is_few = documents.num_references + len(sample) < FEWEST_DOCUMENTS
-    valley = find_valley(
-        similarity[reaches],
-        a[reaches],
-        weight[reaches],
-        measure=recipe.measure,
-        of_few_documents=fixed_threshold(recipe.fields) if is_few else None,
-    )
+    a, b, weight = a[reaches], b[reaches], weight[reaches]
+    sizes = np.minimum(documents.num_features[sample[a]], documents.num_features[b])
+    lowered = recipe.without_margin(similarity[reaches], sizes, penalty[reaches])
+    valley = find_valley(lowered, a, weight, measure=recipe.measure, margin=_usual_margin(documents, recipe, sample))
     measure = recipe.measure
     recall = _native.s_curve(_FLOOR, _BANDS, _ROWS) if measure == "jaccard" else None
-    return ChosenThreshold(valley, measure, recipe.weights, len(documents), len(sample), len(a), recall)
+    return ChosenThreshold(valley, measure, recipe.weights, len(documents), len(sample), len(reaches), recall)
+
+
+def _usual_margin(documents: Documents, recipe: Recipe, sample: NDArray[np.int64]) -> float:
+    """Return the margin for short documents of the sampled document whose number of features is the median."""
+    if recipe.short_margin is None or not len(sample):
+        return 0.0
+    median = int(np.sort(documents.num_features[sample])[len(sample) // 2])
+    return float(recipe.short_margin / np.sqrt(max(median, 1)))
 
 
 def _digests(documents: Documents, rows: slice | NDArray[np.int64]) -> NDArray[np.uint64]:

@@ -161,8 +161,3 @@ class HeldDocuments:
             if ends[-1] == starts[source + 1]:
                 for one, low, high in zip(pieces, ends, ends[1:], strict=False):
                     yield range(low, high), one.features
-
-    def clear(self) -> None:
-        """Release everything, since the recipe has other features."""
-        self._jobs.clear()
-        self._num_bytes = 0

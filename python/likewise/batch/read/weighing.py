@@ -20,10 +20,8 @@ from likewise.io.output.scratch import scratch_directory
 from likewise.io.source.bad_rows import NO_LIMIT, BadRowLimit, BadRowTally
 from likewise.io.source.source import Job, Source
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, Warned
-from likewise.recipe.defaults import without_counts
 from likewise.recipe.methods import Bloom
 from likewise.recipe.recipe import Recipe
-from likewise.recipe.valley import FEWEST_DOCUMENTS
 from likewise.stages.filter_size import FilterSize
 from likewise.stages.weights import DEFAULT_MEMORY_BYTES, Counter, Weights
 
@@ -93,34 +91,12 @@ def counted(
         table = count_sources(
             sources, recipe, threads=threads, timing=timing, progress=progress, memory_bytes=memory_bytes, held=held
         )
-        if held is not None and _are_few(recipe, table):
-            held.clear()
-        recipe = weighed_by(recipe, table)
+        recipe = recipe.with_table(table)
     if isinstance(recipe.sketch, Bloom) and recipe.sketch.filter_bits is None:
         size = FilterSize(recipe, recipe.sketch)
         _read_into(size, sources, "sizing", threads=threads, timing=timing, progress=progress, on_error="skip")
         recipe = recipe.replace(filter_bits=size.finish())
     return recipe
-
-
-def weighed_by(recipe: Recipe, table: Weights) -> Recipe:
-    """Return the recipe with the counted table.
-
-    If there are too few documents, and the threshold is chosen from them too, rarity is not used: in two documents,
-    shared features are common, and only their differences would count.
-    """
-    if _are_few(recipe, table):
-        return of_few_documents(recipe)
-    return recipe.with_table(table)
-
-
-def _are_few(recipe: Recipe, table: Weights) -> bool:
-    return recipe.needs_threshold and table.num_documents < FEWEST_DOCUMENTS
-
-
-def of_few_documents(recipe: Recipe) -> Recipe:
-    """Return the recipe with features that need no counting; no names are known in few documents either."""
-    return recipe.replace(**without_counts(recipe.fields), weights_id=None, siblings=None)
 
 
 def count_sources(
@@ -181,8 +157,8 @@ def count_sources(
         progress(Warned(told))
     with timing.wall("weighing"):
         table = counter.finish(held=[] if held is None else held.all_features(), threads=threads)
-    # With few documents, the table may not be used.
-    for doubt in doubts_of(table) if not _are_few(recipe, table) else []:
+    # A run on one document has nothing to compare.
+    for doubt in doubts_of(table) if not recipe.needs_threshold or table.num_documents >= _LEAST_DOCUMENTS else []:
         progress(Warned(doubt))
     return table
 
@@ -334,7 +310,5 @@ def _known(parts: Path, recipe: Recipe) -> Recipe | None:
         facts = json.loads((parts / _COUNTED).read_text(encoding="utf-8"))
         if facts["has_table"]:
             recipe = recipe.with_table(Weights.read(parts / _TABLE))
-        elif recipe.needs_counting:
-            recipe = of_few_documents(recipe)
         return recipe.replace(filter_bits=facts["filter_bits"]) if recipe.needs_filter_bits else recipe
     return None

@@ -7,7 +7,7 @@ from typing import Any
 
 from likewise.errors import InvalidInput
 from likewise.io.output.directory import SUMMARY
-from likewise.recipe.valley import FEW_DOCUMENTS, FEW_PAIRS, MEASURES, NO_VALLEY
+from likewise.recipe.valley import FEW_PAIRS, MEASURES, NO_VALLEY
 
 _TEXT, _COUNT, _NUMBER = (str,), (int,), (int, float)
 _MAYBE_TEXT, _MAYBE_COUNT, _MAYBE_NUMBER = (str, type(None)), (int, type(None)), (int, float, type(None))
@@ -46,9 +46,9 @@ _CHOICE: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("measure", "weights"), _TEXT),
     "reason": _MAYBE_TEXT,
     "density": (list,),
+    "halves": (list,),
+    "is_stable": (bool,),
 }
-# Fields of runs whose threshold is at a valley; null in other runs.
-_VALLEY: dict[str, tuple[type, ...]] = {"clarity": _NUMBER, "halves": (list,), "is_stable": (bool,)}
 
 
 # Fields that only summaries of other commands have, and the commands.
@@ -120,11 +120,11 @@ def _wrong_of_choice(choice: Any) -> str | None:  # noqa: ANN401 - of JSON
         return wrong
     if choice["measure"] not in MEASURES:
         return f"measure{where}"
-    if choice["reason"] not in (None, FEW_DOCUMENTS, FEW_PAIRS, NO_VALLEY):
+    if choice["reason"] not in (None, FEW_PAIRS, NO_VALLEY):
         return f"reason{where}"
-    nothing: dict[str, tuple[type, ...]] = dict.fromkeys(_VALLEY, (type(None),))
-    wrong = _wrong_of(choice, _VALLEY if choice["reason"] is None else nothing, where)
-    if wrong is None and choice["reason"] is None and not _is_pair(choice["halves"]):
+    # Only a valley has a clarity.
+    wrong = _wrong_of(choice, {"clarity": _NUMBER if choice["reason"] is None else (type(None),)}, where)
+    if wrong is None and not _is_pair(choice["halves"]):
         wrong = f"halves{where}"
     if wrong is not None:
         return wrong

@@ -174,7 +174,7 @@ def threshold_chart(summary: Mapping[str, Any]) -> Html | None:
         return None
     drawn = density(
         [(similarity, pairs) for similarity, pairs in facts["density"]],
-        label=f"{facts['measure']} similarity; pairs per 0.01",
+        label=f"{facts['measure']} similarity minus margins; pairs per 0.01, smoothed",
         mark=facts["threshold"],
         mark_text=f"threshold {facts['threshold']:g}",
     )
