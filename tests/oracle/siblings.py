@@ -21,14 +21,18 @@ def are_alike(a, b):
     return 2 * len(a & b) / (len(a) + len(b)) >= 0.6
 
 
+def is_number(token):
+    return any(c in "0123456789" for c in token) and not any(c > "\x7f" or c.isalpha() for c in token)
+
+
 def fillings(tokens):
     """Return all (frame, filling) of a document."""
     tokens = tokens[:SLOT_TOKENS]
     padded = [BEFORE, BEFORE, *tokens, AFTER, AFTER]
     found = set()
     for begin in range(2, 2 + len(tokens)):
-        for end in (begin + 1, begin + 2):
-            if end <= 2 + len(tokens):
+        for end in (begin + 1, begin + 2, begin + 3):
+            if end <= 2 + len(tokens) and not any(map(is_number, padded[begin:end])):
                 frame = (*padded[begin - 2 : begin], *padded[end : end + 2])
                 found.add((frame, tuple(padded[begin:end])))
     return found
@@ -69,4 +73,4 @@ class Names:
         if not shared:
             return 0.0
         equal = min(len(shared), sum(frame in self.slots for frame, _ in a & b))
-        return (len(shared) - equal) / (2 * len(shared))
+        return (len(shared) - equal) / (2 * (len(shared) + 1))

@@ -25,7 +25,7 @@ pub const LEAD_WINDOW: usize = 24;
 /// Number of first tokens that are searched for slots.
 pub const SLOT_TOKENS: usize = 1024;
 /// Maximum number of tokens that fill a slot.
-const LONGEST_FILLING: usize = 2;
+const LONGEST_FILLING: usize = 3;
 /// Number of tokens on each side of a slot.
 const FRAME: usize = 2;
 /// Minimum number of different fillings of a slot; each is in at most one of as many documents.
@@ -36,6 +36,10 @@ const AFTER: u64 = 0x656E_6473_736C_6F74;
 /// Distinguishes frames and words in a table of names.
 const FRAME_KEY: u64 = 0x736C_6F74_6672_616D;
 const WORD_KEY: u64 = 0x6E61_6D65_776F_7264;
+
+/// Set in the hash of a token that holds a digit, and of one that is a number: digits and no letters.
+const DIGIT: u64 = 1 << 32;
+const NUMBER: u64 = 1 << 33;
 
 /// The key of a token in a table of names.
 #[inline]
@@ -58,6 +62,10 @@ fn each_filling(tokens: &[u64], padded: &mut Vec<u64>, mut take: impl FnMut(u64,
             .fold(FRAME_KEY, append);
         let mut filling = 0;
         for last in first..(first + LONGEST_FILLING).min(FRAME + tokens.len()) {
+            // Revisions differ in numbers too.
+            if padded[last] & NUMBER != 0 {
+                break;
+            }
             filling = append(filling, padded[last]);
             let right = padded[last + 1..last + 1 + FRAME].iter().copied();
             let frame = mix64(right.fold(left, append));

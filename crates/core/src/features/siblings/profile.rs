@@ -1,6 +1,6 @@
 //! What names a document, and how do two documents differ?
 
-use super::{LEAD, LEAD_WINDOW, each_filling, word_key};
+use super::{DIGIT, LEAD, LEAD_WINDOW, NUMBER, each_filling, word_key};
 use crate::features::weight_table::WeightTable;
 use crate::features::weights::MAX_WEIGHT;
 use crate::hash::GOLDEN;
@@ -9,7 +9,7 @@ use crate::hash::GOLDEN;
 ///
 /// In a single allocation: two numbers for the header, one for the number of tokens, then the lists: up to `LEAD_WINDOW`
 /// first tokens; the pairs of characters in up to `LEAD` of them; frames of slots, ascending; their fillings,
-/// ascending; a bit for each token that holds a digit; two tokens per number.
+/// ascending; two tokens per number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Names(Box<[u64]>);
 
@@ -24,9 +24,8 @@ pub(crate) struct NameReader {
     header: u64,
     /// Pairs of characters in each of the first tokens.
     pairs: Vec<u64>,
-    /// A bit for each token that holds a digit.
-    digits: Vec<u64>,
-    num_seen: usize,
+    /// Whether each token holds a digit or is a number, as flags of its hash.
+    flags: Vec<u64>,
     tokens: Vec<u64>,
     padded: Vec<u64>,
     slots: Vec<(u64, u64)>,
@@ -37,8 +36,7 @@ impl NameReader {
     pub(crate) fn clear(&mut self) {
         self.header = 0;
         self.pairs.clear();
-        self.digits.clear();
-        self.num_seen = 0;
+        self.flags.clear();
         self.tokens.clear();
     }
 
@@ -46,14 +44,11 @@ impl NameReader {
     #[inline]
     pub(crate) fn see(&mut self, token: &[u8]) {
         let has_digit = token.iter().any(u8::is_ascii_digit);
-        let place = self.num_seen;
-        self.num_seen += 1;
-        if place.is_multiple_of(64) {
-            self.digits.push(0);
-        }
-        if let Some(bits) = self.digits.last_mut() {
-            *bits |= u64::from(has_digit) << (place % 64);
-        }
+        let place = self.flags.len();
+        let is_letter = |byte: &u8| byte.is_ascii_alphabetic() || !byte.is_ascii();
+        let is_number = has_digit && !token.iter().any(is_letter);
+        self.flags
+            .push(u64::from(has_digit) * DIGIT | u64::from(is_number) * NUMBER);
         if place >= LEAD {
             return;
         }
@@ -65,7 +60,13 @@ impl NameReader {
 
     /// Reads the tokens of the document, as hashes.
     pub(crate) fn read(&mut self, tokens: &[u64]) {
-        self.tokens.extend_from_slice(tokens);
+        let flags = &self.flags;
+        let flag = |place: usize| flags.get(place).copied().unwrap_or(0);
+        let marked = tokens
+            .iter()
+            .enumerate()
+            .map(|(place, token)| token & !(DIGIT | NUMBER) | flag(place));
+        self.tokens.extend(marked);
     }
 
     /// The tokens of the last document.
@@ -99,7 +100,6 @@ impl NameReader {
         let frames = sorted(&mut self.slots.iter().map(|slot| slot.0));
         let fillings = sorted(&mut self.slots.iter().map(|slot| slot.1));
         self.pairs.resize(lead.len().min(LEAD), 0);
-        self.digits.resize(self.tokens.len().div_ceil(64), 0);
         let lengths =
             lead.len() as u64 | (frames.len() as u64) << 8 | (fillings.len() as u64) << 32;
         let packed = self.tokens.chunks(2).map(|two| {
@@ -107,7 +107,7 @@ impl NameReader {
             two[0] >> 32 | high
         });
         let mut all = vec![header, lengths, self.tokens.len() as u64];
-        for part in [lead, &self.pairs, &frames, &fillings, &self.digits] {
+        for part in [lead, &self.pairs, &frames, &fillings] {
             all.extend_from_slice(part);
         }
         all.extend(packed);
@@ -165,13 +165,9 @@ impl Names {
     /// Appends the tokens, 32 bits of each, in order; the lowest bit tells whether a token holds a digit.
     pub(super) fn unpack(&self, tokens: &mut Vec<u32>) {
         let num = self.0[2] as usize;
-        let (digits, packed) = self.after_lead().2.split_at(num.div_ceil(64));
+        let packed = self.after_lead().2;
         tokens.clear();
-        tokens.reserve(num);
-        for i in 0..num {
-            let half = (packed[i / 2] >> (32 * (i % 2))) as u32;
-            tokens.push(half & !1 | (digits[i / 64] >> (i % 64) & 1) as u32);
-        }
+        tokens.extend((0..num).map(|i| (packed[i / 2] >> (32 * (i % 2))) as u32));
     }
 
     /// Returns the places, as bits, of the first tokens that may name this document and are new to the other.
@@ -229,7 +225,8 @@ pub fn of_slots(a: &Names, b: &Names) -> f64 {
         return 0.0;
     }
     let num_equal = num_shared(fillings_a, fillings_b).min(num_slots);
-    (num_slots - num_equal) as f64 / (2 * num_slots) as f64
+    // One slot more, which is equal: few slots tell little.
+    (num_slots - num_equal) as f64 / (2 * (num_slots + 1)) as f64
 }
 
 /// Whether two tokens share most of their pairs of characters: a Dice coefficient of 0.6.
