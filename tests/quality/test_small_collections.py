@@ -38,9 +38,10 @@ def contracts(number):
 
 
 def edited(text, seed, count=4):
+    """Return the text with some words changed, behind its first ones."""
     draw = random.Random(seed)
     words = text.split()
-    for place in draw.sample(range(40), count):
+    for place in draw.sample(range(20, 60), count):
         words[place] = f"other{draw.randrange(1000)}"
     return " ".join(words)
 
