@@ -4,7 +4,7 @@ import math
 
 HALF_WIDTH, PULL, CENTER = 100, 80, 440
 LOWEST, HIGHEST, STEP = 360, 950, 10
-LEAST_DOCUMENTS, LEAST_CLARITY = 20, 1.5
+LEAST_DOCUMENTS, LEAST_RATIO = 20, 1.35
 FEW_PAIRS, NO_VALLEY, REQUIRED = 500, 650, 750
 
 
@@ -43,7 +43,8 @@ def of_pairs(pairs, least_documents, measure, margin):
     least = min(scores.values())
     place = min((abs(place - CENTER), place) for place, score in scores.items() if score < least + 1e-11)[1]
     clarity = max(density[place:]) / density[place]
-    if place != HIGHEST and clarity >= LEAST_CLARITY:
+    background = max(density[LOWEST - HALF_WIDTH : place + 1]) / density[place]
+    if place != HIGHEST and (clarity >= LEAST_RATIO or background < LEAST_RATIO):
         return similarity_at(place, measure), None, clarity
     strict = min(similarity_at(NO_VALLEY, measure), similarity_at(REQUIRED, measure) - margin)
     return round(max(similarity_at(CENTER, measure), strict), 2), "no valley", None

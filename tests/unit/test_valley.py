@@ -28,6 +28,10 @@ def told(choice):
     return choice.threshold, choice.reason, choice.clarity, choice.halves, choice.is_stable
 
 
+# Similarities of all sizes, the fewer the higher.
+FALLING = [(0.3 + 0.69 * (number / 3000) ** 3, number, 1) for number in range(3000)]
+
+
 def mixture(seed, measure="jaccard"):
     """Return a falling background, duplicates above it, and rounded values on the edges of bins."""
     draw = random.Random(seed)
@@ -85,13 +89,21 @@ def test_bins_that_changed_documents_cannot_reach_are_no_valley():
     assert choice.num_documents_above > 900
 
 
+def test_without_a_background_no_valley_is_needed():
+    """Copies of all similarities and nothing below: the threshold is not raised above them."""
+    flat = [(0.3 + 0.5 * number / 3000, number, 1) for number in range(3000)]
+    choice = found(flat)
+    assert (choice.threshold, choice.reason, choice.is_stable) == (0.44, None, True)
+    facts = choice.to_dict() | {
+        "measure": "jaccard", "weights": "idf", "num_sampled": 3000, "num_documents": 3000
+    }  # fmt: skip
+    assert "about as rare below it as at it" in choice_lines(facts)[0]
+
+
 def test_a_density_that_only_falls_has_no_valley():
-    falling = [(0.3 + 0.69 * (number / 3000) ** 3, number, 1) for number in range(3000)]
-    flat = [(0.26 + 0.74 * number / 3000, number, 1) for number in range(3000)]
-    for pairs in (falling, flat):
-        assert (found(pairs).threshold, found(pairs).reason) == (0.65, "no valley")
+    assert (found(FALLING).threshold, found(FALLING).reason) == (0.65, "no valley")
     # Short documents: the usual one needs 0.75.
-    assert [found(falling, margin=margin).threshold for margin in (0.05, 0.16, 0.25, 0.5)] == [0.65, 0.59, 0.5, 0.44]
+    assert [found(FALLING, margin=margin).threshold for margin in (0.05, 0.16, 0.25, 0.5)] == [0.65, 0.59, 0.5, 0.44]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +111,7 @@ def test_a_density_that_only_falls_has_no_valley():
     [
         ([], "few pairs"),
         ([(0.9, 0, 1)], "few pairs"),
-        ([(0.26 + 0.74 * number / 3000, number, 1) for number in range(3000)], "no valley"),
+        (FALLING, "no valley"),
     ],
 )
 def test_only_a_valley_has_a_clarity(pairs, reason):
@@ -147,7 +159,7 @@ def test_the_sentence_counts_what_it_names():
 
 @pytest.mark.parametrize(("weights", "advice"), [("none", "Try --weights idf, give"), ("idf", "Give a threshold or")])
 def test_the_advice_is_what_the_run_did_not_do(weights, advice):
-    choice = found([(0.26 + 0.74 * number / 3000, number, 1) for number in range(3000)])
+    choice = found(FALLING)
     facts = choice.to_dict() | {
         "measure": "jaccard", "weights": weights, "num_sampled": 3000, "num_documents": 9000
     }  # fmt: skip

@@ -34,8 +34,9 @@ _ONE_PAIR = _HALF_WIDTH
 # A bin that fewer sampled documents reach shows nothing: above the similarity of changed documents, bins are empty
 # because no changed document can get there.
 _LEAST_DOCUMENTS = 20
-# Minimum ratio of the highest density above the valley to that in the valley.
-_LEAST_CLARITY = 1.5
+# A valley has this ratio of the highest density above it to its own. Without it, the threshold still separates if the
+# density below is not this much higher: then there is no background that could reach it.
+_LEAST_RATIO = 1.35
 # Number of bits of the document numbers that cut the sample into halves. If the threshold of a half differs from that
 # of the whole by more than this, the choice is reported as uncertain.
 _HALVING_BITS = 4
@@ -108,13 +109,15 @@ def choice_lines(facts: Mapping[str, Any]) -> list[str]:
         f"or above it, {facts['num_documents_below']:,} below it down to {lowest_similarity(facts['measure']):g}"
     )
     if facts["reason"] is None:
-        line = (
-            f"threshold {facts['threshold']:g} (auto): {facts['measure']} similarities are rare there, "
-            f"{facts['clarity']:,.1f} times rarer than at the peak above; {sampled}"
+        why = (
+            f"similarities are rare there, {facts['clarity']:,.1f} times rarer than at the peak above"
+            if facts["clarity"] >= _LEAST_RATIO
+            else "similarities are about as rare below it as at it, so only duplicates are near"
         )
+        line = f"threshold {facts['threshold']:g} (auto): {facts['measure']} {why}; {sampled}"
     else:
         lowest = f"{lowest_threshold(facts['measure']):g}"
-        why = {
+        reasons = {
             FEW_PAIRS: f"fewer than {_LEAST_DOCUMENTS} have a similar one at or above {lowest}, too few to show where "
             "duplicates begin",
             NO_VALLEY: f"{facts['measure']} similarities have no gap between duplicates and other documents",
@@ -125,7 +128,7 @@ def choice_lines(facts: Mapping[str, Any]) -> list[str]:
         advice = f"{', '.join(ways[:-1])} or {ways[-1]}"
         line = (
             f"threshold {facts['threshold']:g} (auto, the default without a valley): {sampled}; "
-            f"{why[facts['reason']]}. {advice[0].upper()}{advice[1:]}."
+            f"{reasons[facts['reason']]}. {advice[0].upper()}{advice[1:]}."
         )
     if facts["is_stable"]:
         return [line]
@@ -181,10 +184,10 @@ def find_valley(
     The density uses a triangular kernel of half width 0.1. The threshold is the hundredth t from 0.36 to 0.95 with the
     smallest log(density + one pair) + 80 (t - 0.44)^2; of equal ones, the nearest to 0.44, then the lower one. Only
     values that at least 20 sampled documents reach with a pair are considered; if there are none, the threshold is 0.5.
-    The choice is a valley if it is not the upper end of the range, and the highest density above it is at least 1.5
-    times its own. Otherwise the threshold is 0.65, or 0.75 minus the margin if that is lower, but at least 0.44. In a
-    half of the sample, ten documents suffice. Cosines c are converted to this scale as c / (2 - c), and the threshold
-    is rounded to a hundredth again.
+    The choice separates if it is not the upper end of the range, and the highest density above it is at least 1.35
+    times its own, or the highest one below it is not. Otherwise the threshold is 0.65, or 0.75 minus the margin if that
+    is lower, but at least 0.44. In a half of the sample, ten documents suffice. Cosines c are converted to this scale
+    as c / (2 - c), and the threshold is rounded to a hundredth again.
 
     Examples
     --------
@@ -254,8 +257,9 @@ def _choice(
     if not places:
         return _of_scale(_OF_FEW_PAIRS, measure), FEW_PAIRS, None
     place = min(places, key=lambda at: (_score(int(density[at]), at), abs(at - _CENTER), at))
-    clarity = (int(density[place:].max()) + _ONE_PAIR) / (int(density[place]) + _ONE_PAIR)
-    if place < _HIGHEST and clarity >= _LEAST_CLARITY:
+    below, above = density[_LOWEST - _HALF_WIDTH : place + 1].max(), density[place:].max()
+    background, clarity = ((int(peak) + _ONE_PAIR) / (int(density[place]) + _ONE_PAIR) for peak in (below, above))
+    if place < _HIGHEST and (clarity >= _LEAST_RATIO or background < _LEAST_RATIO):
         return _of_scale(place, measure), None, clarity
     strict = min(_of_scale(_WITHOUT_GAP, measure), _of_scale(_REQUIRED_WITHOUT_GAP, measure) - margin)
     return round(max(_of_scale(_CENTER, measure), strict), 2), NO_VALLEY, None
