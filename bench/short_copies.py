@@ -11,15 +11,19 @@ first 12 counts as neither right nor wrong, since a form with another subject lo
 
 import argparse
 import ast
+import itertools
 import json
 import random
 import re
+import shutil
 import sysconfig
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
+
+import large_corpus
 
 SEED = 1
 COPY_SHARE = 0.3
@@ -76,25 +80,33 @@ def _docstrings_below(node: ast.AST, name: str) -> Iterator[tuple[str, str]]:
             yield from _docstrings_below(child, f"{name}.{child.name}")
 
 
-def pieces(texts: Iterable[str], num_words: int) -> Iterator[str]:
-    """Yield consecutive pieces of so many words; none shares a third of its word triples with an earlier one."""
+def pieces(texts: Iterable[str], num_words: int, others: Iterable[str]) -> Iterator[str]:
+    """Yield consecutive pieces of so many words; none shares a third of its word triples with another."""
     seen: dict[tuple[str, ...], list[int]] = defaultdict(list)
+
+    def triples(text: str) -> set[tuple[str, ...]]:
+        words = words_of(text)
+        return {tuple(words[i : i + 3]) for i in range(len(words) - 2)}
+
+    def remember(number: int, found: set[tuple[str, ...]]) -> None:
+        for triple in found:
+            # A triple of hundreds of pieces ("if it is") tells nothing and costs much.
+            if len(seen[triple]) < 200:
+                seen[triple].append(number)
+
+    for number, text in enumerate(others):
+        remember(-number, triples(text))
     number = 0
     for text in texts:
         spans = [found.span() for found in WORD.finditer(text)]
         for start in range(0, len(spans) - num_words + 1, num_words):
             piece = text[spans[start][0] : spans[start + num_words - 1][1]]
-            words = words_of(piece)
-            triples = {tuple(words[i : i + 3]) for i in range(num_words - 2)}
-            shared = Counter(other for triple in triples for other in seen.get(triple, ()))
-            if max(shared.values(), default=0) > SHARED * len(triples):
-                continue
-            for triple in triples:
-                # A triple of hundreds of pieces ("if it is") tells nothing and costs much.
-                if len(seen[triple]) < 200:
-                    seen[triple].append(number)
-            number += 1
-            yield piece
+            found = triples(piece)
+            shared = Counter(other for triple in found for other in seen.get(triple, ()))
+            if max(shared.values(), default=0) <= SHARED * len(found):
+                number += 1
+                remember(number, found)
+                yield piece
 
 
 class Editor:
@@ -313,26 +325,40 @@ def make(out: Path, root: Path, named: list[tuple[str, str, str]]) -> None:
     """Write all sets into folders."""
     texts = [text for _, text in docstrings(root)]
     random.Random(SEED).shuffle(texts)
+    cut: dict[int, tuple[list[Document], list[str]]] = {}
     for name, (words, most, kinds) in SETS.items():
-        originals = []
-        for piece in pieces(texts, words):
-            originals.append(piece)
-            if len(originals) == POOL // words:
-                break
+        if words not in cut:
+            family = siblings(named, words, round(SIBLING_SHARE * POOL / words / (1 - COPY_SHARE)))
+            found = pieces(texts, words, [row["text"] for row in family])
+            cut[words] = family, list(itertools.islice(found, POOL // words))
+        family, originals = cut[words]
         documents = with_copies(originals, words, most, kinds)
         num_copies = sum("of" in row for row in documents)
-        if kinds == KINDS:
-            family = siblings(named, words, round(SIBLING_SHARE * len(documents)))
-            draw = random.Random(SEED)
-            for row in family:
-                documents.insert(draw.randrange(len(documents) + 1), row)
+        draw = random.Random(SEED)
+        for row in family if kinds == KINDS else ():
+            documents.insert(draw.randrange(len(documents) + 1), row)
         write(out / name, documents)
         families = Counter(row["family"].split("-")[0] for row in documents if "family" in row)
         print(f"{name}: {len(documents)} documents, {num_copies} copies, siblings {dict(families)}", flush=True)
     for words in (100, 200):
-        documents = synthetic(words)
-        write(out / f"synthetic-{words}", documents)
-        print(f"synthetic-{words}: {len(documents)} documents, {sum('of' in row for row in documents)} copies")
+        write(out / f"synthetic-{words}", synthetic(words))
+
+
+def make_sentences(out: Path, pool: Path, num_documents: int = 20_000) -> None:
+    """Write documents of ten sentences, 15 % of them copies with 0 to 3 sentences changed."""
+    large_corpus.load_pool(pool)
+    large_corpus.make(out / "parts", "plain", num_documents, seed=SEED, processes=1)
+    texts = [line for part in sorted((out / "parts").iterdir()) for line in part.read_text("utf-8").splitlines()]
+    _, source, changed = large_corpus.describe("plain", SEED, 0, num_documents)
+    rows = [
+        {
+            **json.loads(line),
+            **({"of": f"d{origin}", "kind": "sentence", "changes": changes, "counts": True} if origin >= 0 else {}),
+        }
+        for line, origin, changes in zip(texts, source.tolist(), changed.tolist(), strict=True)
+    ]
+    shutil.rmtree(out / "parts")
+    write(out, rows)
 
 
 def groups(run: Path) -> dict[str, str]:
@@ -388,6 +414,7 @@ def main() -> None:
     making = commands.add_parser("make")
     making.add_argument("out", type=Path)
     making.add_argument("--docstrings", type=Path, default=Path(sysconfig.get_path("purelib")))
+    making.add_argument("--sentences", type=Path, help="JSON Lines (text) whose sentences make documents of ten")
     making.add_argument("--siblings", type=Path, help="JSON Lines: form ('api' or another), name, text of one release")
     scoring = commands.add_parser("score")
     scoring.add_argument("set", type=Path)
@@ -399,6 +426,8 @@ def main() -> None:
             with arguments.siblings.open(encoding="utf-8") as lines:
                 named = [(row["form"], row["name"], row["text"]) for row in map(json.loads, lines)]
         make(arguments.out, arguments.docstrings, named)
+        if arguments.sentences:
+            make_sentences(arguments.out / "sentences", arguments.sentences)
         return
     with (arguments.set / "truth.jsonl").open(encoding="utf-8") as lines:
         truth = [json.loads(line) for line in lines]
