@@ -1,6 +1,7 @@
 """Are removals right where texts share a form, and does a chosen threshold stay put?
 
-    verdicts.py [--options JSON] [--set NAME ...] [--score] [--stability] [--extra DIR ...] [--results FILE]
+    verdicts.py [--options JSON] [--set NAME ...] [--score] [--stability] [--sets DIR] [--extra DIR ...]
+                [--results FILE]
 
 `--score`: pairs in one group of a run against the labels of the sets by identity and release, in which texts that ship
 together are different however alike; over all pairs, and over near ones (pairs with the same words left out). Then the
@@ -189,11 +190,12 @@ def main() -> None:
     parser.add_argument("--set", action="append")
     parser.add_argument("--score", action="store_true")
     parser.add_argument("--stability", action="store_true")
+    parser.add_argument("--sets", type=Path, default=SETS, help="folder of the labeled sets")
     parser.add_argument("--extra", type=Path, nargs="+", default=[])
     parser.add_argument("--results", type=Path)
     arguments = parser.parse_args()
     do_all = not (arguments.score or arguments.stability)
-    folders = {name: SETS / name for name in (*FORMS, *OLDER)} | {path.name: path for path in arguments.extra}
+    folders = {name: arguments.sets / name for name in (*FORMS, *OLDER)} | {path.name: path for path in arguments.extra}
     for name in [name for name, path in folders.items() if not (path / "docs.jsonl.gz").exists()]:
         print(f"{name}: skipped, not at {folders.pop(name)}")
     results: dict[str, Any] = {"scores": {}, "means": {}, "stability": {}}
