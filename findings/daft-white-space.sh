@@ -9,8 +9,8 @@ set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
-python3 -m venv env
-env/bin/pip install -q daft==0.7.26 numpy==2.4.6
+python3 -m venv --without-pip env
+python3 -m pip --python env install -q --no-compile daft==0.7.26 numpy==2.4.6
 env/bin/python 2> log.txt > seen.txt <<'PYTHON'
 import daft
 import numpy as np

@@ -9,8 +9,8 @@ set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
-python3 -m venv env
-env/bin/pip install -q gaoya==0.2.2
+python3 -m venv --without-pip env
+python3 -m pip --python env install -q --no-compile gaoya==0.2.2
 env/bin/python > seen.txt <<'PYTHON'
 from gaoya.minhash import MinHashStringIndex
 
@@ -23,4 +23,6 @@ print(sorted(texts[row] for row in index.query("a dog ran")))
 PYTHON
 cat seen.txt
 diff - seen.txt <<'SEEN'
+['cat', 'dog', 'the cat']
+['a dog ran']
 SEEN

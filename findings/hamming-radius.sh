@@ -9,8 +9,8 @@ set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
-python3 -m venv env
-env/bin/pip install -q faiss-cpu==1.15.1 usearch==2.26.6 numpy==2.4.6
+python3 -m venv --without-pip env
+python3 -m pip --python env install -q --no-compile faiss-cpu==1.15.1 usearch==2.26.6 numpy==2.4.6
 env/bin/python > seen.txt <<'PYTHON'
 import faiss
 import numpy as np
@@ -44,4 +44,9 @@ print(f"usearch radius=3: {(distances > 3).sum()} of {distances.size} matches ar
 PYTHON
 cat seen.txt
 diff - seen.txt <<'SEEN'
+faiss within 3: 500 of 500 found
+faiss within 4: 446 of 500 found
+faiss within 6: 294 of 500 found
+faiss within 10: 89 of 500 found
+usearch radius=3: 900 of 1000 matches are farther
 SEEN

@@ -32,4 +32,13 @@ public class Cut {
 JAVA
 java -Dfile.encoding=UTF-8 -Dstdout.encoding=UTF-8 -cp 'jars/*' Cut.java 2> log.txt | tee seen.txt
 diff - seen.txt <<'SEEN'
+C++程序员 [c, 程序员]
+C#程序员 [c, 程序员]
+税率为3.5% [税率, 为, 3, 5]
+税率为3，5 [税率, 为, 3, 5]
+𠮷野家 [野, 家]
+野家 [野, 家]
+東京タワー [東, 京, タ, ワ]
+5㎏ [5]
+合格和不合格 [合格, 和, 不合格]
 SEEN

@@ -9,8 +9,8 @@ set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
-python3 -m venv env
-env/bin/pip install -q pythainlp==5.4.0 nlpo3==1.4.0
+python3 -m venv --without-pip env
+python3 -m pip --python env install -q --no-compile pythainlp==5.4.0 nlpo3==1.4.0
 env/bin/python > seen.txt 2> log.txt <<'PYTHON'
 from pathlib import Path
 
@@ -25,4 +25,6 @@ for text in ("กทม. และ ตจว.", "ห้องสมุดปิ�
 PYTHON
 cat seen.txt
 diff - seen.txt <<'SEEN'
+['กทม.', ' ', 'และ', ' ', 'ตจ', 'ว', '.'] ['กทม.', ' ', 'และ', ' ', 'ตจ', 'ว.']
+['ห้องสมุด', 'ปิด', 'ทุกวัน', 'จันทร์'] ['ห้องสมุด', 'ปิด', 'ทุกวัน', 'จันทร์']
 SEEN

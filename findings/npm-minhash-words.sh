@@ -34,4 +34,10 @@ public class Hash {
 JAVA
 java -Dfile.encoding=UTF-8 Hash.java | tee -a seen.txt
 diff - seen.txt <<'SEEN'
+no word in common: 1
+体系 产量 1
+最后 本人 1
+属于 宜昌 1
+感情 思考 1
+hashCode 838926 838926
 SEEN

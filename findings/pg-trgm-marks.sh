@@ -23,4 +23,10 @@ for (const pair of [['C++', 'C#'], ['-5', '5'], ['!!!', '!!!'], ['to be', 'be to
 JAVASCRIPT
 node trigrams.mjs | tee seen.txt
 diff - seen.txt <<'SEEN'
+C++ / C#: 1.00
+-5 / 5: 1.00
+!!! / !!!: 0.00
+to be / be to be: 1.00
+合格 / 不合格: 0.17
+3.5% / 35: 0.17
 SEEN

@@ -9,8 +9,8 @@ set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
-python3 -m venv env
-env/bin/pip install -q rensa==0.5.0
+python3 -m venv --without-pip env
+python3 -m pip --python env install -q --no-compile rensa==0.5.0
 env/bin/python > seen.txt <<'PYTHON'
 import random
 
@@ -32,4 +32,8 @@ print(list(RMinHashLSH(threshold=0.8, num_perm=128, num_bands=8).query_duplicate
 PYTHON
 cat seen.txt
 diff - seen.txt <<'SEEN'
+J = 0.997
+digest_matrix_from_token_sets_rho 0 of 300
+digest_matrix_from_token_sets 300 of 300
+[True, True, False]
 SEEN

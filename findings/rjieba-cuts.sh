@@ -9,8 +9,8 @@ set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
-python3 -m venv env
-env/bin/pip install -q jieba==0.42.1 rjieba==0.2.2
+python3 -m venv --without-pip env
+python3 -m pip --python env install -q --no-compile jieba==0.42.1 rjieba==0.2.2
 env/bin/python > seen.txt <<'PYTHON'
 import warnings
 

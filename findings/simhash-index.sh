@@ -9,8 +9,8 @@ set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
-python3 -m venv env
-env/bin/pip install -q simhash==2.1.2 numpy==2.4.6
+python3 -m venv --without-pip env
+python3 -m pip --python env install -q --no-compile simhash==2.1.2 numpy==2.4.6
 env/bin/python > seen.txt <<'PYTHON'
 import logging
 
@@ -30,4 +30,9 @@ for first, second in (("!!!", "???"), ("。。。", "……"), ("今天天气很
 PYTHON
 cat seen.txt
 diff - seen.txt <<'SEEN'
+4 buckets, 1952 after 1,000 queries
+OverflowError for a weight of 300
+!!! ??? distance 0
+。。。 …… distance 0
+今天天气很好啊朋 今天天气很坏啊朋 distance 22
 SEEN

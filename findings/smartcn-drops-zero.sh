@@ -38,4 +38,12 @@ public class Cut {
 JAVA
 java -Dfile.encoding=UTF-8 -Dstdout.encoding=UTF-8 -cp 'jars/*' Cut.java 2> log.txt | tee seen.txt
 diff - seen.txt <<'SEEN'
+二〇〇八年 [二, 八, 年]
+二八年 [二, 八, 年]
+第①条 [第, 条]
+第②条 [第, 条]
+税率为3.5% [税率, 为, 3, 5]
+税率为3，5 [税率, 为, 3, 5]
+universities universal [univers, univers]
+Москва [М, о, с, к, в, а]
 SEEN

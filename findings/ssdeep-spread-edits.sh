@@ -9,8 +9,8 @@ set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
-python3 -m venv env
-env/bin/pip install -q ppdeep==20260221
+python3 -m venv --without-pip env
+python3 -m pip --python env install -q --no-compile ppdeep==20260221
 env/bin/python > seen.txt <<'PYTHON'
 import random
 
@@ -34,4 +34,11 @@ print("four times:", ppdeep.compare(digest(words), digest(words * 4)))
 PYTHON
 cat seen.txt
 diff - seen.txt <<'SEEN'
+1 changed: 100
+2 changed: 99
+5 changed: 96
+10 changed: 91
+50 changed: 0
+twice: 69
+four times: 0
 SEEN

@@ -9,8 +9,8 @@ set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
-python3 -m venv env
-env/bin/pip install -q sudachipy==0.7.0 sudachidict-core==20261015
+python3 -m venv --without-pip env
+python3 -m pip --python env install -q --no-compile sudachipy==0.7.0 sudachidict-core==20261015
 env/bin/python > seen.txt <<'PYTHON'
 from sudachipy import Dictionary, SplitMode
 
@@ -19,7 +19,6 @@ short, long = (dictionary.create(mode=mode) for mode in (SplitMode.A, SplitMode.
 for text in ("国家公務員採用試験", "不合格と合格"):
     print([word.surface() for word in short.tokenize(text)])
     print([part.surface() for word in long.tokenize(text) for part in word.split(SplitMode.A)])
-    print([part.surface() for word in long.tokenize(text) for part in word.split(SplitMode.A, add_single=True)])
 print([word.normalized_form() for text in ("二十分", "1,000円", "SUMMER") for word in long.tokenize(text)])
 PYTHON
 cat seen.txt

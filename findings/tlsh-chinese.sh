@@ -9,8 +9,8 @@ set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
-python3 -m venv env
-env/bin/pip install -q py-tlsh==5.0.0
+python3 -m venv --without-pip env
+python3 -m pip --python env install -q --no-compile py-tlsh==5.0.0
 env/bin/python > seen.txt <<'PYTHON'
 import tlsh
 
@@ -28,4 +28,8 @@ print("repeated word", digest("合格" * 60))
 PYTHON
 cat seen.txt
 diff - seen.txt <<'SEEN'
+one character 85
+twice 163
+unrelated 214
+repeated word TNULL
 SEEN

@@ -9,8 +9,8 @@ set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
-python3 -m venv env
-env/bin/pip install -q mwparserfromhell==0.7.2 wikitextparser==3.0.0
+python3 -m venv --without-pip env
+python3 -m pip --python env install -q --no-compile mwparserfromhell==0.7.2 wikitextparser==3.0.0
 env/bin/python > seen.txt <<'PYTHON'
 import mwparserfromhell
 import wikitextparser
@@ -26,4 +26,9 @@ for page in (
 PYTHON
 cat seen.txt
 diff - seen.txt <<'SEEN'
+'Ferries stop.Category:Ferriesfr:Bac' 'Ferries stop.Category:Ferriesfr:Bac'
+'The area is .' 'The area is \\pi r^2.'
+'thumb|left|At noon It runs.' ' It runs.'
+' long' ' long'
+'-{zh-hans:计算机;zh-hant:電腦}-' '-{zh-hans:计算机;zh-hant:電腦}-'
 SEEN

@@ -9,8 +9,8 @@ set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
-python3 -m venv env
-env/bin/pip install -q libzim==3.13.1
+python3 -m venv --without-pip env
+python3 -m pip --python env install -q --no-compile libzim==3.13.1
 env/bin/python > log.txt 2>&1 <<'PYTHON'
 from collections import Counter
 
@@ -57,4 +57,6 @@ with open("seen.txt", "w") as seen:
 PYTHON
 cat seen.txt
 diff - seen.txt <<'SEEN'
+entry_count 10 article_count 9
+different texts 6 read twice 4
 SEEN

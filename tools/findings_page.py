@@ -10,7 +10,8 @@ PAGE = ROOT / "docs" / "benchmarks" / "findings.md"
 FIELDS = ("Claim", "Package", "Expected", "Happens", "Seen", "Matters")
 HEAD = """# Surprises in other packages
 
-Each script in `findings` installs pinned versions of public packages, runs them on valid input without Likewise, and fails if the output has changed.
+Each script in `findings` installs pinned versions of public packages and runs them on valid input, without Likewise.
+It fails if the output has changed.
 Run one with `bash findings/NAME.sh`, or all with `make findings`; they need PyPI, Maven, npm or Go.
 The head of each script states what one would expect.
 """
