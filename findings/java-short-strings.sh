@@ -30,4 +30,7 @@ public class Short {
 JAVA
 java -Dfile.encoding=UTF-8 -Dstdout.encoding=UTF-8 -cp 'jars/*' Short.java | tee seen.txt
 diff - seen.txt <<'SEEN'
+合格 不合 jaccard NaN dice NaN cosine 0.0 q-gram distance 0.0
+ab cd jaccard NaN dice NaN cosine 0.0 q-gram distance 0.0
+合格 不合格 jaccard 0.0 dice 0.0 cosine 0.0 q-gram distance 1.0
 SEEN

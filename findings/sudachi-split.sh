@@ -23,4 +23,9 @@ print([word.normalized_form() for text in ("二十分", "1,000円", "SUMMER") fo
 PYTHON
 cat seen.txt
 diff - seen.txt <<'SEEN'
+['国家', '公務', '員', '採用', '試験']
+['国家', '公務', '員']
+['不', '合格', 'と', '合格']
+['不', '合格']
+['20', '分', '1000', '円', 'サマー']
 SEEN

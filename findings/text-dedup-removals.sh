@@ -62,4 +62,7 @@ PYTHON
 env/bin/python removals.py > seen.txt
 cat seen.txt
 diff - seen.txt <<'SEEN'
+chain: 1 of 40 kept, 29 removed without a match, lowest 0.33
+short: 2 of 6 different texts kept
+Chinese: 2 of 14 different texts kept
 SEEN
