@@ -111,10 +111,13 @@ bench: build ## Measure on a corpus made from this machine's own text (bench/REA
 	bench/.venv/bin/python bench/corpus.py
 	bench/.venv/bin/python bench/run.py
 	bench/.venv/bin/python bench/rivals/run.py
-	bench/.venv/bin/python bench/findings/run.py
 	bench/.venv/bin/python bench/excerpts.py
 	bench/.venv/bin/python bench/hamming_exact.py
 	bench/.venv/bin/python bench/hamming.py --clean
+
+.PHONY: findings
+findings: ## Run the scripts about other packages, which install them (docs/benchmarks/findings.md)
+	for script in findings/*.sh; do bash $$script || exit 1; done
 
 .PHONY: quality
 quality: build ## Score every method on the labeled development sets (docs/benchmarks/quality.md)

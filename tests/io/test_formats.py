@@ -100,6 +100,34 @@ def test_columns_of_views(tmp_path, name):
     assert evidence(tmp_path / "last") == {kept: removed for removed, kept in REMOVED.items()}
 
 
+KINDS_THAT_SHARE = {
+    "string_view": (pa.string_view(), lambda text: text),
+    "binary_view": (pa.binary_view(), str.encode),
+    "list of views": (pa.list_(pa.string_view()), lambda text: [text]),
+    "struct of views": (pa.struct([("a", pa.string_view())]), lambda text: {"a": text}),
+    "map of views": (pa.map_(pa.string(), pa.string_view()), lambda text: [("a", text)]),
+    "list view": (pa.list_view(pa.string()), lambda text: [text]),
+    "large list view": (pa.large_list_view(pa.string()), lambda text: [text]),
+    "fixed list of views": (pa.list_(pa.string_view(), 1), lambda text: [text]),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS_THAT_SHARE)
+def test_kept_arrow_files_hold_no_byte_of_removed_rows(tmp_path, kind):
+    """Rows taken from such columns share the buffers of all rows, which a writer would copy."""
+    value_type, value = KINDS_THAT_SHARE[kind]
+    texts = [f"the ferry to pier {number} leaves at noon" for number in (1, 1, 2)]
+    notes = [value(f"{name} note, longer than a view holds") for name in ("first", "removed", "third")]
+    table = pa.table({"id": ["a", "b", "c"], "text": texts, "note": pa.array(notes, value_type)})
+    with pa.ipc.new_file(tmp_path / "in.arrow", table.schema) as writer:
+        writer.write_table(table)
+    dedup_files(tmp_path / "in.arrow", tmp_path / "out", likewise.Recipe.minhash(1.0))
+    kept = tmp_path / "out" / "kept" / "in.arrow"
+    assert rows_of(kept).to_pylist() == [table.to_pylist()[0], table.to_pylist()[2]]
+    assert rows_of(kept).schema == table.schema
+    assert b"removed note" not in kept.read_bytes()
+
+
 def test_binary_columns_hold_no_text(tmp_path):
     pq.write_table(pa.table({"text": pa.array([b"one"], pa.binary_view())}), tmp_path / "in.parquet")
     with pytest.raises(InvalidInput, match="binary_view, not text"):

@@ -153,15 +153,58 @@ def taken_rows(data: Any, rows: NDArray[np.int64]) -> Any:  # noqa: ANN401
     """
     import pyarrow as pa
 
-    try:
+    is_batch = isinstance(data, pa.RecordBatch)
+    if not any(_shares_buffers(column.type) for column in (data.columns if is_batch else [data])):
         return data.take(number_column(rows))
-    except pa.ArrowNotImplementedError:
-        # PyArrow cannot take views, so slice and concatenate runs of rows.
-        breaks = np.flatnonzero(np.diff(rows) != 1) + 1
-        starts, ends = np.concatenate([[0], breaks]), np.concatenate([breaks, [len(rows)]])
-        parts = [data.slice(int(rows[low]), int(high - low)) for low, high in zip(starts, ends, strict=True) if high]
-        join = pa.concat_batches if isinstance(data, pa.RecordBatch) else pa.concat_arrays
-        return join(parts) if parts else data.slice(0, 0)
+    # PyArrow cannot take views, so slice and concatenate runs of rows.
+    breaks = np.flatnonzero(np.diff(rows) != 1) + 1
+    starts, ends = np.concatenate([[0], breaks]), np.concatenate([breaks, [len(rows)]])
+    parts = [data.slice(int(rows[low]), int(high - low)) for low, high in zip(starts, ends, strict=True) if high]
+    if not is_batch:
+        return _compacted(pa.concat_arrays(parts) if parts else data.slice(0, 0))
+    joined = pa.concat_batches(parts) if parts else data.slice(0, 0)
+    return pa.RecordBatch.from_arrays([_compacted(column) for column in joined.columns], schema=data.schema)
+
+
+def _shares_buffers(kind: Any) -> bool:  # noqa: ANN401
+    """Return whether rows of this type that are taken keep the bytes of other rows, or cannot be taken."""
+    import pyarrow as pa
+
+    if kind in (pa.string_view(), pa.binary_view()) or pa.types.is_list_view(kind) or pa.types.is_run_end_encoded(kind):
+        return True
+    return pa.types.is_large_list_view(kind) or any(
+        _shares_buffers(kind.field(number).type) for number in range(kind.num_fields)
+    )
+
+
+def _compacted(column: Any) -> Any:  # noqa: ANN401
+    """Return the same values with views into buffers that hold nothing else."""
+    plain = _without_views(column.type)
+    return column if plain == column.type else column.cast(plain).cast(column.type)
+
+
+def _without_views(kind: Any) -> Any:  # noqa: ANN401
+    """Return the type with offsets in place of views of strings."""
+    import pyarrow as pa
+
+    types = pa.types
+    if kind == pa.string_view():
+        return pa.large_string()
+    if kind == pa.binary_view():
+        return pa.large_binary()
+    inner = [kind.field(number).with_type(_without_views(kind.field(number).type)) for number in range(kind.num_fields)]
+    if types.is_struct(kind):
+        return pa.struct(inner)
+    if types.is_map(kind):
+        return pa.map_(kind.key_type, inner[0].type.field(1), keys_sorted=kind.keys_sorted)
+    if types.is_fixed_size_list(kind):
+        return pa.list_(inner[0], kind.list_size)
+    if types.is_list(kind):
+        return pa.list_(inner[0])
+    if types.is_large_list(kind):
+        return pa.large_list(inner[0])
+    # PyArrow cannot cast list views of views.
+    return kind
 
 
 def null_where(column: Any, is_null: NDArray[np.bool_]) -> Any:  # noqa: ANN401
