@@ -14,6 +14,7 @@ from likewise.cli.options.recipe import (
     INPUTS,
     QUIET,
     decision_options,
+    directory_name,
     document_options,
     recipe_line,
     take_recipe_beside,
@@ -57,7 +58,13 @@ Examples:
 
 @click.command("dedup", cls=LongCommand, help=_HELP)
 @INPUTS
-@click.option("-o", "--out", metavar="OUT", help="Output directory, or - to write kept lines to stdout.  [required]")
+@click.option(
+    "-o",
+    "--out",
+    callback=directory_name,
+    metavar="OUT",
+    help="Output directory, or - to write kept lines to stdout.  [required]",
+)
 @click.option(
     "--dry-run",
     is_flag=True,
@@ -204,6 +211,7 @@ def command(
     recipe = take_recipe_beside(options, asked, references, base, quiet=quiet)
     run = take_run(options)
     if dry_run:
+        from likewise.batch.write.groups import GroupColumns
         from likewise.runs.preview import preview
 
         with shown(not quiet) as report:
@@ -211,8 +219,13 @@ def command(
                 inputs,
                 recipe,
                 run=run,
-                index=asked,
+                write=write,
+                write_prefix=write_prefix,
+                columns=GroupColumns(date_field, count_by, count_weight),
+                index=use,
                 against=references,
+                keep_sketches=keep_sketches,
+                store_pairs=store_pairs,
                 engine=elsewhere,
                 decisions=decisions,
                 # Documents are shown on terminals only, never in a log.
@@ -372,6 +385,8 @@ def summary_lines(summary: dict[str, Any], out: str | None) -> list[str]:
             f"{counted(num, 'document')} {have} no id (missing, null or NaN) although other rows of the file have "
             "one; removed.parquet identifies them by file and line"
         )
+    if num := sum(entry.get("num_orphaned", 0) for entry in summary.get("inputs", ())):
+        lines.append(f"{counted(num, 'revisit record refers', 'revisit records refer')} to removed documents")
     for name, count in summary.get("num_without_field", {}).items():
         if count:
             lines.append(f"field {name} of --keep is missing in {counted(count, 'document')}, which rank last")
@@ -393,9 +408,10 @@ def summary_lines(summary: dict[str, Any], out: str | None) -> list[str]:
         )
     if "continued" in summary:
         continued = summary["continued"]
+        complete = "document counts were complete, " if continued["has_counts"] else ""
         lines.append(
-            f"continued an unfinished run: {counted(continued['num_bytes'], 'byte')} of input were already sketched,  "
-            f"{counted(continued['num_decided'], 'document')} decided"
+            f"continued an unfinished run: {complete}{counted(continued['num_bytes'], 'byte')} of input were already "
+            f"sketched, {counted(continued['num_decided'], 'document')} decided"
         )
     if "against" in summary:
         seen = summary["against"]

@@ -24,10 +24,11 @@ from likewise.corpus.reading import Counts, Part, each_part
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.hamming.ids import first_double, id_keys
 from likewise.io.output.row_files import RowWriter
-from likewise.io.output.scratch import scratch_directory
+from likewise.io.output.scratch import scratch_directory, scratch_for
 from likewise.io.remote import file_for
 from likewise.io.source.bad_rows import NO_LIMIT, BadRowLimit, BadRowTally
 from likewise.io.source.source import Source
+from likewise.io.stamps import Watch
 from likewise.io.tables.columns import number_column
 from likewise.progress import Progress, Warned, shows_progress, taken
 from likewise.recipe.given import GivenRecipe, as_recipe
@@ -127,11 +128,11 @@ def match(
 
     asked = _Asked(_checked(recipe), top, min_score, num_threads(threads))
     report = taken(progress)
-    with scratch_directory() as work:
-        sources = [
-            document_source(side, given, asked.recipe, text_field=text_field, tokenizer=tokenizer)
-            for side, given in ((references, reference_ids), (queries, ids))
-        ]
+    sources = [
+        document_source(side, given, asked.recipe, text_field=text_field, tokenizer=tokenizer)
+        for side, given in ((references, reference_ids), (queries, ids))
+    ]
+    with scratch_for(sources) as work:
         asking = Asking(asked, sources[:1], work, report)
         tables = list(asking.answers(sources[1:], work, report))
         schema = pa.schema([_schema().field(name) for name in _MEMORY_COLUMNS])
@@ -193,9 +194,11 @@ def match_files(
             stack.enter_context(found_inputs(names, asked.recipe, run, local, report))
             for names in (references, queries)
         ]
+        watch = Watch([file for inputs in found for file in inputs.files])
         asking = Asking(asked, found[0].files, work, report)
         for table in asking.answers(found[1].files, work, report):
             writer.write_table(table)
+        watch.check()
         writer.finish()
     return {
         **asking.summary(),

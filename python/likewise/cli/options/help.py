@@ -72,6 +72,31 @@ COMMON = frozenset(
 )
 
 
+# Names that users of other tools give to options.
+_MEANT = {
+    **dict.fromkeys(("--id", "--id-column", "--id-col"), "--id-field"),
+    **dict.fromkeys(("--column", "--field", "--text", "--text-column", "--column-name"), "--text-field"),
+    **dict.fromkeys(("--num-perm", "--num-hashes"), "--num-slots"),
+    **dict.fromkeys(("--ngram", "--ngrams", "--ngram-size"), "--shingle"),
+    **dict.fromkeys(("--similarity", "--jaccard"), "--threshold"),
+    **dict.fromkeys(("--jobs", "--workers", "--num-proc"), "--threads"),
+    **dict.fromkeys(("--output", "--output-dir"), "--out"),
+}
+
+
+def with_suggestion(error: click.NoSuchOption) -> click.NoSuchOption:
+    """Name the right option in the error about an unknown one, if it is known what was meant."""
+    name, context = error.option_name, error.ctx
+    names = set() if context is None else {option for param in context.command.params for option in param.opts}
+    meant = _MEANT.get(name)
+    if meant in names:
+        return click.NoSuchOption(name, f"{error.message} Did you mean {meant!r}?", ctx=context)
+    if name.removeprefix("--").replace("-", "_") in GROUPS["Matching"]:
+        about = f"{error.message} It applies to commands that compare documents, such as likewise dedup."
+        return click.NoSuchOption(name, about, ctx=context)
+    return error
+
+
 class LongCommand(click.Command):
     """A command with many options, and help in two lengths.
 

@@ -225,7 +225,7 @@ class PackedArchive:
         Raises
         ------
         InvalidInput
-            If a member contains several records, or the file decompresses to more than the rules allow.
+            If the file decompresses to more than the rules allow.
         """
         for member in self._members():
             header = header_of(member.head, arc=arc)
@@ -238,13 +238,24 @@ class PackedArchive:
             elif member.num_bytes < sum(header):
                 yield _cut(member.offset, member.length, member.num_bytes - header[0], header[1])
             elif _rest(member, sum(header)) is not None:
-                raise InvalidInput(
-                    f"the gzip member at byte {member.offset} contains several records, unlike those before it; "
-                    "decompress the file first",
-                    self._name,
+                yield RecordPlace(
+                    member.offset, member.length, self._why_longer(member, sum(header), header[1], arc=arc)
                 )
             else:
                 yield RecordPlace(member.offset, member.length)
+
+    def _why_longer(self, member: _Member, end: int, said: int, *, arc: bool) -> str:
+        """Return the reason why a member has more bytes than the record that it begins with."""
+        with self._path.open("rb") as file:
+            file.seek(member.offset)
+            inflater, tail = zlib.decompressobj(31), b""
+            while not inflater.eof and len(tail) < _TAIL_BYTES + HEADER_BYTES:
+                data = inflater.decompress(inflater.unconsumed_tail or file.read(_FEED_BYTES), _INFLATED_BYTES)
+                tail += data[end:]
+                end = max(0, end - len(data))
+        if header_of(tail.lstrip(_LINE_ENDS), arc=arc) is not None:
+            return "this gzip member contains several records, unlike those before it; decompress the file first"
+        return f"the record is longer than the {said} bytes declared in its header"
 
     def unpack(self, target: Path) -> tuple[str, bool] | None:
         """Write the decompressed content to a new file; for truncated or damaged members, the part before the damage.
@@ -280,7 +291,9 @@ class PackedArchive:
         member = _Member(offset, 0, b"", b"", 0)
         if not window.at(offset, 3).startswith(_GZIP):
             stop = self._next_member(window, offset + 1, size)
-            member.length, member.reason = stop - offset, f"{stop - offset} bytes are not gzip data"
+            member.length = stop - offset
+            if not _are_zeros(window, offset, stop):
+                member.reason = f"{stop - offset} bytes are not gzip data"
             return member
         inflater, at, pending = zlib.decompressobj(31), offset, b""
         try:
@@ -342,6 +355,14 @@ class PackedArchive:
                 found = data.find(_GZIP, found + 1)
             offset += max(1, len(data) - len(_GZIP) + 1) if offset + len(data) < size else len(data)
         return size
+
+
+def _are_zeros(window: _Window, start: int, stop: int) -> bool:
+    """Return whether bytes are padding, which gzip ignores."""
+    return all(
+        not window.at(offset, min(_WINDOW_BYTES, stop - offset)).strip(b"\0")
+        for offset in range(start, stop, _WINDOW_BYTES)
+    )
 
 
 def _rest(member: _Member, used: int) -> str | None:
