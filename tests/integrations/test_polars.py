@@ -54,7 +54,8 @@ def test_expressions_in_groups_are_of_each_group():
 )
 def test_sketches_are_those_of_the_function(fields):
     texts = [A, B, C, ""]
-    expected = likewise.sketch(texts, **fields).array.tolist()
+    array = likewise.sketch(texts, **fields).array
+    expected = (array.view(np.int64) if array.dtype == np.uint64 else array).tolist()
     series = pl.Series("t", texts)
     assert series.likewise.sketch(**fields).to_list() == expected
     lazy = series.to_frame().lazy().select(pl.col("t").likewise.sketch(**fields))
@@ -63,6 +64,24 @@ def test_sketches_are_those_of_the_function(fields):
     with_nulls = pl.Series("t", [None, A, None, B, C, "", None]).likewise.sketch(**fields)
     assert with_nulls.to_list() == [None, expected[0], None, *expected[1:], None]
     assert pl.Series("t", [None, None], dtype=pl.String).likewise.sketch(**fields).to_list() == [None, None]
+
+
+def test_fingerprints_from_each_source_are_compared_by_their_bits(tmp_path):
+    texts = plain()[0][:200]
+    sketches = likewise.sketch(texts, "classic-simhash")
+    assert (sketches.array >= 2**63).any()
+    sketches.write(tmp_path / "sketches.parquet")
+    frame = pl.DataFrame({"text": texts, "array": sketches.array}).with_columns(
+        pl.read_parquet(tmp_path / "sketches.parquet")["sketch"].alias("file"),
+        called=pl.col("text").likewise.sketch("classic-simhash"),
+    )
+    assert (frame["file"] == frame["called"]).all()
+    turned = pl.col("array") ^ pl.lit(2**63 + 5, pl.UInt64)
+    for a in ("file", "called", "array"):
+        for b in ("file", "called", "array"):
+            assert frame[a].likewise.hamming(frame[b]).to_list() == [0] * len(texts)
+            assert frame.select(pl.col(a).likewise.hamming(pl.col(b)))[a].to_list() == [0] * len(texts)
+        assert frame.select(pl.col(a).likewise.hamming(turned))[a].to_list() == [3] * len(texts)
 
 
 def test_tokens():

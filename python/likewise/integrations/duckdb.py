@@ -3,6 +3,7 @@
 Requires ``pip install "likewise[duckdb]"``.
 """
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import likewise
 from likewise.errors import InvalidParameter, MissingExtra
 
 try:
-    from duckdb import DuckDBPyConnection
+    from duckdb import CatalogException, DuckDBPyConnection, InvalidInputException
 except ImportError as error:
     raise MissingExtra("duckdb", "likewise.integrations.duckdb") from error
 
@@ -65,12 +66,12 @@ def labels(relation: Any, text: Any = "text", recipe: Any = None, **options: Any
 
 
 def register(connection: Any, recipe: Any = None, **fields: Any) -> None:  # noqa: ANN401
-    """Create SQL functions on a connection.
+    """Create SQL functions on a connection, or replace those of an earlier call.
 
     - ``likewise_groups(list(text))``: for each text of a list, the position (from 1) of the kept text of its group.
-    - ``likewise_simhash(text)``: the 64-bit SimHash of a text, UBIGINT.
-    - ``likewise_hamming(a, b)``: the number of differing bits of two fingerprints. DuckDB has its own function
-      ``hamming``, which compares strings.
+    - ``likewise_simhash(text)``: the 64-bit SimHash of a text, BIGINT with the same bits, as in files of sketches.
+    - ``likewise_hamming(a, b)``: the number of differing bits of two fingerprints, BIGINT or UBIGINT. DuckDB's function
+      ``hamming`` compares strings.
 
     Parameters
     ----------
@@ -82,7 +83,7 @@ def register(connection: Any, recipe: Any = None, **fields: Any) -> None:  # noq
     Raises
     ------
     InvalidParameter
-        If `connection` is not a connection.
+        If `connection` is not a connection, or the functions belong to another cursor of its database.
 
     Notes
     -----
@@ -106,7 +107,7 @@ def register(connection: Any, recipe: Any = None, **fields: Any) -> None:  # noq
     simhash = likewise.Recipe.simhash(bits=64)
 
     def simhashes(texts: Any) -> Any:  # noqa: ANN401
-        return pa.array(likewise.sketch(texts, simhash).array)
+        return pa.array(likewise.sketch(texts, simhash).array.view(np.int64))
 
     def groups(lists: Any) -> Any:  # noqa: ANN401
         found = [_positions(texts, recipe, fields) for texts in _lists(lists)]
@@ -114,12 +115,24 @@ def register(connection: Any, recipe: Any = None, **fields: Any) -> None:  # noq
         return pa.ListArray.from_arrays(pa.array(offsets), pa.array(np.concatenate([np.zeros(0, np.int64), *found])))
 
     arguments: list[tuple[str, Any, list[str], str]] = [
-        ("likewise_simhash", simhashes, ["VARCHAR"], "UBIGINT"),
+        ("likewise_simhash", simhashes, ["VARCHAR"], "BIGINT"),
         ("likewise_groups", groups, ["VARCHAR[]"], "BIGINT[]"),
     ]
     for name, function, parameters, returned in arguments:
-        connection.create_function(name, function, parameters, returned, type="arrow")
-    connection.execute("CREATE OR REPLACE TEMP MACRO likewise_hamming(a, b) AS bit_count(xor(a, b)::BIT)")
+        with suppress(InvalidInputException):
+            connection.remove_function(name)
+        try:
+            connection.create_function(name, function, parameters, returned, type="arrow")
+        except CatalogException as error:
+            raise InvalidParameter(
+                "connection",
+                f"another cursor of this database created {name}; use its function, or register on that cursor again",
+            ) from error
+    # Both operands are widened to 128 bits: above the lowest 64 are only the signs, in which equal bits may differ.
+    connection.execute(
+        "CREATE OR REPLACE TEMP MACRO likewise_hamming(a, b) AS "
+        f"bit_count(xor(a::HUGEINT, b::HUGEINT) & {2**64 - 1}::HUGEINT)"
+    )
 
 
 def _lists(column: Any) -> Any:  # noqa: ANN401

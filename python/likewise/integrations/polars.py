@@ -5,6 +5,8 @@ Requires ``pip install "likewise[polars]"``. Importing the module registers the 
 
 from typing import Any
 
+import numpy as np
+
 import likewise
 from likewise.errors import MissingExtra
 from likewise.stages.features import tokens
@@ -136,16 +138,21 @@ class SeriesMethods:
     def sketch(self, recipe: Any = None, **fields: Any) -> Any:  # noqa: ANN401
         """Return the sketch of each text; arguments as for :func:`likewise.sketch`. A null remains null.
 
-        The type is UInt64 for SimHash of up to 64 bits, and otherwise an Array.
+        The type is Int64 for SimHash of up to 64 bits, and otherwise an Array. Words of 64 bits are signed integers
+        with the same bits, as in files of sketches: Polars considers Int64 and UInt64 of the same bits to differ.
         """
         sketches = likewise.sketch(self._series.drop_nulls(), recipe, **fields)
-        values = pl.Series(self._series.name, sketches.array, dtype=_sketch_type(sketches))
+        values = pl.Series(self._series.name, _signed(sketches), dtype=_sketch_type(sketches))
         is_text = self._series.is_not_null()
         return (
             values
             if is_text.all()
             else values.gather(pl.select(pl.when(is_text).then(is_text.cum_sum() - 1)).to_series())
         )
+
+    def hamming(self, other: Any) -> Any:  # noqa: ANN401
+        """Return the number of bits in which fingerprints differ from those of `other`, of types Int64 or UInt64."""
+        return (_bits(self._series) ^ _bits(other)).bitwise_count_ones()
 
     def tokens(self, recipe: Any = None) -> Any:  # noqa: ANN401
         """Return the normalized tokens of each text under a recipe, as a List of String. A null remains null."""
@@ -188,6 +195,10 @@ class ExpressionMethods:
         """Return the sketch of each text, as ``Series.likewise.sketch``."""
         return self._mapped("sketch", _sketch_type(likewise.sketch([], recipe, **fields)), recipe, fields)
 
+    def hamming(self, other: Any) -> Any:  # noqa: ANN401
+        """Return the number of bits in which fingerprints differ from those of `other`, of types Int64 or UInt64."""
+        return (_bits(self._expression) ^ _bits(other)).bitwise_count_ones()
+
     def tokens(self, recipe: Any = None) -> Any:  # noqa: ANN401
         """Return the normalized tokens of each text under a recipe, as a List of String."""
         return self._mapped("tokens", pl.List(pl.String), recipe, {})
@@ -198,7 +209,17 @@ class ExpressionMethods:
         )
 
 
-def _sketch_type(sketches: "likewise.Sketches") -> Any:  # noqa: ANN401
+def _bits(column: Any) -> Any:  # noqa: ANN401
+    """Return a series or expression of fingerprints as signed integers of the same bits."""
+    return column.reinterpret(signed=True)
+
+
+def _signed(sketches: "likewise.Sketches") -> Any:  # noqa: ANN401
     array = sketches.array
+    return array.view(np.int64) if array.dtype == np.uint64 else array
+
+
+def _sketch_type(sketches: "likewise.Sketches") -> Any:  # noqa: ANN401
+    array = _signed(sketches)
     kind = pl.Series(array.ravel()[:0]).dtype
     return kind if array.ndim == 1 else pl.Array(kind, array.shape[1])
