@@ -1,6 +1,9 @@
 """Which files directories and globs select, and what is reported about the others."""
 
+import bz2
 import json
+import lzma
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -9,7 +12,9 @@ from likewise import InvalidInput, dedup_files
 from likewise.io.inputs import find_inputs
 from likewise.io.source.source import ReadRules
 from tests.command import likewise_command
-from tests.io.files import ROWS, jsonl, write_dataset
+from tests.io.files import ROWS, WRITERS, jsonl, parquet, write_dataset
+
+SKIPPED = "skipped 2 files of other kinds (or links, text files next to records, or directories matched by a glob)"
 
 
 def corpus(root):
@@ -25,7 +30,7 @@ def test_directories_that_a_glob_finds_are_told(tmp_path):
     corpus(tmp_path / "in")
     ran = likewise_command("dedup", tmp_path / "in" / "*", "-o", tmp_path / "out")
     assert ran.status == 0, ran.err
-    assert "skipped 2 files of other kinds (or links, or directories matched by a glob): deep/, set/\n" in ran.err
+    assert f"{SKIPPED}: deep/, set/\n" in ran.err
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert summary["skipped_files"] == ["deep/", "set/"]
     assert summary["num_documents"] == 2
@@ -43,9 +48,7 @@ def test_every_command_tells_what_it_did_not_read(tmp_path):
     ):
         ran = likewise_command(*command, tmp_path / "in" / "*")
         assert ran.status == 0, ran.err
-        assert ran.err.endswith(
-            "skipped 2 files of other kinds (or links, or directories matched by a glob): deep/, set/\n"
-        )
+        assert ran.err.endswith(f"{SKIPPED}: deep/, set/\n")
 
 
 def test_a_directory_that_nobody_may_look_into_is_told(tmp_path, monkeypatch):
@@ -90,3 +93,153 @@ def test_links_are_read_by_name_and_by_glob(tmp_path):
     for number, name in enumerate(("part.jsonl", "*.jsonl")):
         summary = dedup_files(tmp_path / "snapshot" / name, tmp_path / str(number))
         assert summary["num_documents"] == len(ROWS)
+
+
+# Files of each kind of table, one of which its table no longer has.
+TABLES = {
+    "Delta": ["_delta_log/00000000000000000000.json", "part-0.parquet", "part-1.parquet"],
+    "Delta, partitioned": ["_delta_log/00000000000000000000.json", "day=1/part-0.parquet", "day=2/part-1.parquet"],
+    "Iceberg": ["metadata/v1.metadata.json", "data/a.parquet", "data/b.parquet"],
+    "Iceberg, compressed": ["metadata/00001-a.gz.metadata.json", "data/a.parquet", "data/b.parquet"],
+    "Iceberg, renamed": ["metadata/v1.metadata.json.gz", "data/day=1/a.parquet", "data/day=2/b.parquet"],
+    "Hudi": [".hoodie/hoodie.properties", "1_a.parquet", "2_a.parquet"],
+    "DuckLake": ["ducklake-1.parquet", "ducklake-2-delete.parquet"],
+}
+
+
+def write_table(root, kind):
+    for name in TABLES[kind]:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(parquet(ROWS) if name.endswith(".parquet") else b"{}")
+    return sorted(root.rglob("*.parquet"))
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_folders_of_tables_are_refused(tmp_path, kind):
+    files = write_table(tmp_path / "lake" / "rows", kind)
+    message = rf"/lake/rows: .* {kind.partition(',')[0]} table, and its files also contain rows that the table no"
+    above = files[0].parent
+    for name in (
+        tmp_path / "lake",
+        tmp_path / "lake" / "rows",
+        above,
+        f"{above}/*.parquet",
+        f"{tmp_path}/**/*.parquet",
+        f"{tmp_path}/lake/*/**/*[a-z0-9].parquet",
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            dedup_files(name, tmp_path / "out")
+        with pytest.raises(InvalidInput, match=message):
+            dedup_files(jsonl_file(tmp_path), tmp_path / "out", against=[name])
+    # A file that is named is read.
+    assert dedup_files(files[0], tmp_path / "out")["num_documents"] == len(ROWS)
+
+
+def jsonl_file(folder):
+    path = folder / "own.jsonl"
+    path.write_bytes(jsonl(ROWS))
+    return path
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_folders_of_tables_in_stores_are_refused(tmp_path, kind):
+    store = pytest.importorskip("fsspec").filesystem("memory")
+    files = write_table(tmp_path / "rows", kind)
+    store.put(f"{tmp_path}/rows", "/lake/", recursive=True)
+    try:
+        below = files[0].parent.relative_to(tmp_path).as_posix()
+        for name in ("lake", "lake/rows", f"lake/{below}", f"lake/{below}/*.parquet", "lake/**/*.parquet"):
+            with pytest.raises(InvalidInput, match="and its files also contain rows that the table no longer has"):
+                dedup_files(f"memory://{name}", tmp_path / "out")
+    finally:
+        store.store.clear()
+
+
+def test_folders_next_to_a_table_are_read(tmp_path):
+    write_table(tmp_path / "lake", "Delta")
+    write_table(tmp_path / "warehouse", "Iceberg")
+    jsonl_file(tmp_path)
+    (tmp_path / "warehouse" / "exported").mkdir()
+    jsonl_file(tmp_path / "warehouse" / "exported")
+    for name in (f"{tmp_path}/*.jsonl", f"{tmp_path}/**/own.jsonl", tmp_path / "warehouse" / "exported"):
+        assert find_inputs([name], ReadRules()).files
+
+
+@pytest.mark.parametrize("deep", ["", "data/"])
+@pytest.mark.parametrize("name", ["in.jsonl", "in.csv", "in.parquet", "file.arrow"])
+def test_text_files_next_to_records_are_skipped(tmp_path, deep, name):
+    """They describe the records; they are documents if they are alone, or named."""
+    root = tmp_path / "set"
+    (root / deep).mkdir(parents=True)
+    (root / deep / name).write_bytes(WRITERS[name](ROWS))
+    prose = ["LICENSE.txt", "README.md", "card.rst"]
+    for other in prose:
+        (root / other).write_text("about the records")
+    for given in (root, f"{root}/**"):
+        found = find_inputs([given], ReadRules())
+        assert [Path(file.name).name for file in found.files] == [name]
+        assert [one for one in found.skipped if not one.endswith("/")] == prose
+    both = find_inputs([root / "README.md", root / deep / name], ReadRules())
+    assert [Path(file.name).name for file in both.files] == ["README.md", name]
+    for given, forced in ((root, "text"), (f"{root}/*.[mtr]*", None)):
+        assert [file.name for file in find_inputs([given], ReadRules(), file_format=forced).files] == prose
+    (root / deep / name).unlink()
+    assert [file.name for file in find_inputs([root], ReadRules()).files] == prose
+
+
+def test_text_files_next_to_records_in_stores_are_skipped(tmp_path):
+    store = pytest.importorskip("fsspec").filesystem("memory")
+    store.pipe({"/set/README.md": b"about the records", "/set/in.jsonl": jsonl(ROWS)})
+    try:
+        for name in ("memory://set", "memory://set/*"):
+            found = find_inputs([name], ReadRules(), spool_directory=tmp_path / name[-1])
+            assert [file.name for file in found.files] == ["in.jsonl"]
+            assert [Path(one).name for one in found.skipped] == ["README.md"]
+    finally:
+        store.store.clear()
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("dump.xml", b'<mediawiki xmlns="x">\n<page>', "a MediaWiki dump; convert its pages to JSON Lines"),
+        ("dump.xml", b'\n<?xml version="1.0"?>\n<mediawiki>', "a MediaWiki dump; convert its pages to JSON Lines"),
+        ("dump", b'\xef\xbb\xbf<?xml version="1.0"?><rss>', "XML; convert its records .* --format text"),
+        ("feed.xml", b"<feed><entry>", "XML; convert its records to JSON Lines"),
+        ("a.json-seq", b'\x1e{"text": "a"}\n\x1e{"text": "b"}\n', r"a JSON text sequence; .*tr -d '\\036' | jq -c \."),
+        ("a.json", b'[{"text": "a"}]', r"a JSON array; convert it to JSON Lines with jq -c '\.\[\]'"),
+        ("a", b'[ "one", "two" ]', "a JSON array"),
+        ("mail", b"From ann@example.org Thu Jan  1 10:00:00 2026\nTo: x\n", "a mailbox; convert its messages"),
+        ("a.pdf", b"%PDF-1.7\n", "a PDF; convert it to text first, for example with pdftotext"),
+        ("a.jsonl.bz2", bz2.compress(jsonl(ROWS)), "bzip2; decompress it first, for example with bunzip2"),
+        ("a.jsonl.xz", lzma.compress(jsonl(ROWS)), "xz; decompress it first, for example with unxz"),
+        ("a.zip", b"PK\x03\x04\x14\0", "a zip archive; extract it first, for example with unzip"),
+        ("a.wacz", b"PK\x03\x04\x14\0", "a zip archive; extract it first, for example with unzip"),
+        ("a.7z", b"7z\xbc\xaf\x27\x1c\0", "a 7z or RAR archive; extract it first"),
+        ("a.sqlite", b"SQLite format 3\0", "an SQLite database; export its rows"),
+        ("a.avro", b"Obj\x01\x04", "Avro; export its rows"),
+        ("a.orc", b"ORC\x0a\x0b", "ORC; export its rows"),
+        ("a.log", "wide".encode("utf-16"), "UTF-16; convert it to UTF-8"),
+    ],
+)
+def test_files_of_known_other_kinds_are_refused_with_the_way(tmp_path, name, data, message):
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(InvalidInput, match=f"{name}:.* the file is {message}"):
+        find_inputs([tmp_path / name], ReadRules())
+
+
+def test_a_tar_archive_is_refused_with_the_way(tmp_path):
+    with tarfile.open(tmp_path / "a.tar", "w") as archive:
+        archive.add(jsonl_file(tmp_path), "own.jsonl")
+    with pytest.raises(InvalidInput, match="a tar archive; extract it first with tar -xf"):
+        find_inputs([tmp_path / "a.tar"], ReadRules())
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["ORCHIDS are plants", "From Rome to Paris", "[[a link]] in a wiki", "[1] a footnote", "<!DOCTYPE html><html>", ""],
+)
+def test_texts_under_unknown_names_are_documents(tmp_path, text):
+    for start in ("", '<?xml version="1.0"?>\n<!DOCTYPE html>' if text.startswith("<") else "\n"):
+        (tmp_path / "a.log").write_text(start + text)
+        assert len(find_inputs([tmp_path / "a.log"], ReadRules()).files) == 1

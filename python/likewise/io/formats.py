@@ -1,6 +1,7 @@
 """The format of a file: by its name, otherwise by its first bytes."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,21 +41,49 @@ STDIN_SUFFIXES = {
     "warc": ".warc",
     "binary": ".bin",
 }
+_BOM = b"\xef\xbb\xbf"
 _JSON_START = re.compile(rb"(\xef\xbb\xbf)?\s*\{\s*[\"}]")
 _WEB_ARCHIVE = (b"WARC/", b"filedesc://")
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
-# Skippable frames of Zstandard begin with 0x184D2A50 to 0x184D2A5F.
-# First bytes of other formats found under names of JSON Lines and CSV, their names, and what to do.
-_NO_LINES = (
-    (b"\xff\xfe", "UTF-16", "convert it to UTF-8, for example with iconv -f UTF-16 -t UTF-8"),
-    (b"\xfe\xff", "UTF-16", "convert it to UTF-8, for example with iconv -f UTF-16 -t UTF-8"),
-    (b"BZh", "bzip2", "decompress it first, for example with bunzip2"),
-    (b"\xfd7zXZ\0", "xz", "decompress it first, for example with unxz"),
-    (b"PK\x03\x04", "a zip archive", "decompress it first, for example with unzip"),
-    (b"PAR1", "Parquet", "rename it, or add --format parquet"),
-    (b"ARROW1", "Arrow", "rename it, or add --format arrow"),
+_ROWS = "export its rows to Parquet or CSV first"
+# Starts of files that contain neither lines of text nor a text: what they are, and what to do.
+_BINARY = (
+    (rb"\xff\xfe|\xfe\xff", "UTF-16", "convert it to UTF-8, for example with iconv -f UTF-16 -t UTF-8"),
+    (rb"BZh[1-9]", "bzip2", "decompress it first, for example with bunzip2"),
+    (rb"\xfd7zXZ\0", "xz", "decompress it first, for example with unxz"),
+    (rb"PK\x03\x04", "a zip archive", "extract it first, for example with unzip"),
+    (rb"7z\xbc\xaf\x27\x1c|Rar!\x1a", "a 7z or RAR archive", "extract it first, for example with 7z x"),
+    (rb".{257}ustar", "a tar archive", "extract it first with tar -xf"),
+    (rb"%PDF-", "a PDF", "convert it to text first, for example with pdftotext"),
+    (rb"PAR1", "Parquet", "rename it, or add --format parquet"),
+    (rb"ARROW1", "Arrow", "rename it, or add --format arrow"),
+    (rb"SQLite format 3\0", "an SQLite database", _ROWS),
+    (rb"Obj\x01", "Avro", _ROWS),
+    (rb"ORC[^ -~]", "ORC", _ROWS),
+)
+# Starts of texts that contain many records, in files whose name does not state the format.
+_AS_ONE = "or read the file as one document with --format text"
+_RECORDS = (
+    (rb"\x1e", "a JSON text sequence", "convert it to JSON Lines with tr -d '\\036' | jq -c ."),
+    (rb"\s*\[\s*(\{\s*[\"}]|\"|\[\s*[\"\d-])", "a JSON array", f"convert it to JSON Lines with jq -c '.[]', {_AS_ONE}"),
+    (
+        rb"\s*(<\?xml.*?)?<mediawiki",
+        "a MediaWiki dump",
+        "convert its pages to JSON Lines, for example with wikiextractor --json",
+    ),
+    (
+        rb"\s*(<\?xml(?!.*<(!doctype )?html)|<(rss|feed|urlset)\b)",
+        "XML",
+        f"convert its records to JSON Lines, {_AS_ONE}",
+    ),
+    (
+        rb"From \S+ +\w{3} \w{3} +\d+ \d\d:\d\d",
+        "a mailbox",
+        f"convert its messages to JSON Lines, {_AS_ONE}",
+    ),
 )
 _START_BYTES = 512
+# Skippable frames of Zstandard begin with 0x184D2A50 to 0x184D2A5F.
 _ZSTD_SKIPPABLE = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18", re.DOTALL)
 
 
@@ -113,7 +142,7 @@ def format_of(path: Path, name: str, forced: str | None) -> Format:
         start = file.read(_START_BYTES)
     codec = codec_by_bytes(start)
     if known is not None or forced in LINE_FORMATS:
-        _check_lines(start, name)
+        _check_start(start, _BINARY, ", despite its name", name)
     if known is not None:
         return Format(known.kind, codec or known.codec)
     if forced is not None:
@@ -131,6 +160,7 @@ def format_of(path: Path, name: str, forced: str | None) -> Format:
         return Format("warc")
     if not start or _JSON_START.match(start):
         return Format("jsonl")
+    _check_start(start, (*_BINARY, *_RECORDS), "", name)
     if b"\0" in start:
         raise InvalidInput(
             "unknown binary format; specify one with --format, or compare raw bytes with likewise dedup --tokens "
@@ -138,17 +168,15 @@ def format_of(path: Path, name: str, forced: str | None) -> Format:
             name,
         )
     if path.suffix.lower() == ".json":
-        raise InvalidInput(
-            "not one JSON object per line; convert the file, or read it as plain text with --format text", name
-        )
+        raise InvalidInput(f"not one JSON object per line; convert the file, {_AS_ONE}", name)
     return Format("text")
 
 
-def _check_lines(start: bytes, name: str) -> None:
-    """Raise InvalidInput if the first bytes show that a file does not contain lines of text."""
-    for magic, what, remedy in _NO_LINES:
-        if start.startswith(magic):
-            raise InvalidInput(f"the file is {what}, despite its name; {remedy}", name, 1)
+def _check_start(start: bytes, kinds: Sequence[tuple[bytes, str, str]], despite: str, name: str) -> None:
+    """Raise InvalidInput if the first bytes show that a file is one of these kinds."""
+    for pattern, what, remedy in kinds:
+        if re.match(pattern, start.removeprefix(_BOM), re.DOTALL):
+            raise InvalidInput(f"the file is {what}{despite}; {remedy}", name, 1)
 
 
 def codec_by_bytes(start: bytes) -> str | None:

@@ -3,12 +3,12 @@
 import glob
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from likewise.errors import InvalidInput
 from likewise.io.formats import (
@@ -27,6 +27,7 @@ from likewise.io.output.directory import EVIDENCE, IDENTITY, LEAKS, SUMMARY, UNF
 from likewise.io.remote import fetch, is_remote, local_name, local_path, remote_files
 from likewise.io.source.files import InputFile
 from likewise.io.source.source import ReadRules
+from likewise.io.tables.lakes import check_no_table, check_no_table_below
 from likewise.progress import Progress, no_progress
 
 if TYPE_CHECKING:
@@ -50,8 +51,8 @@ class Inputs:
     files : tuple of InputFile
         The files, in the order of their documents.
     skipped : tuple of str
-        Files of unknown formats and links in directories, relative to the given directory; directories matched by
-        a glob, ending in ``/``.
+        Files of unknown formats, links, and text files next to files of records, relative to the given directory;
+        directories matched by a glob, ending in ``/``.
     datasets : tuple of (str, Dataset)
         Directories of Hugging Face datasets, with their names relative to the common parent.
     companions : tuple of (str, Path)
@@ -227,6 +228,10 @@ def _fetch(name: str, place: Path, forced: str | None, found: _Found, progress: 
     remote = remote_files(name)
     # Stores of different kinds may have the same path.
     place = place / name.partition("://")[0].lower()
+    if remote.kind != "file":
+        check_no_table_below([file.path for file in remote.files])
+        for folder in {file.path.rpartition("/")[0] for file in (remote.files[0], remote.files[-1])}:
+            check_no_table(folder, partial(_in_store, remote.files[0].store), above=True)
     wanted, targets = [], []
     paths = {file.path for file in remote.files}
     outputs = [
@@ -251,12 +256,25 @@ def _fetch(name: str, place: Path, forced: str | None, found: _Found, progress: 
     if remote.kind == "directory":
         _walk(place / local_name(remote.root), None, forced, found)
     else:
-        found.files.extend((target, target.parent, None) for target in targets)
+        prose = _prose(dict(zip(targets, map(format_by_name, targets), strict=True)), forced)
+        found.skipped.extend(file.path for file, target in zip(wanted, targets, strict=True) if target in prose)
+        found.files.extend((target, target.parent, None) for target in targets if target not in prose)
 
 
 def _holds_run(folder: str, paths: set[str]) -> bool:
     """Return whether a directory of a store contains a finished run, given all paths there."""
     return f"{folder}/{SUMMARY}" in paths and any(f"{folder}/{name}" in paths for name in _RESULTS)
+
+
+def _in_store(store: Any, folder: str, pattern: str) -> list[str]:  # noqa: ANN401 - fsspec has no types
+    """Return the matching paths in a folder of a store; none if the store does not list that folder."""
+    with suppress(Exception):
+        return list(store.glob(f"{folder}/{pattern}"))
+    return []
+
+
+def _in_folder(folder: str, pattern: str) -> list[Path]:
+    return list(Path(folder).glob(pattern))
 
 
 def _absolute(name: str | Path) -> Path:
@@ -342,6 +360,7 @@ def _walk(root: Path, forbidden: Path | None, forced: str | None, found: _Found)
     of_dataset: set[Path] = set()
     for directory, names, files in os.walk(root, followlinks=False):
         here = Path(directory)
+        check_no_table(directory, _in_folder, above=here == root)
         # File systems list entries in arbitrary order.
         names.sort(key=os.fsencode)
         files.sort(key=os.fsencode)
@@ -365,11 +384,13 @@ def _walk(root: Path, forbidden: Path | None, forced: str | None, found: _Found)
             found.companions.append((here / SPLITS, root))
             files.remove(SPLITS)
         paths.extend(here / name for name in files)
+    kinds = {path: Format("binary") if forced == "binary" else format_by_name(path) for path in paths}
+    prose = _prose(kinds, forced)
     for path in sorted(paths, key=os.fsencode):
         if path == forbidden:
             continue
-        known = Format("binary") if forced == "binary" else format_by_name(path)
-        is_wanted = known is not None and forced in (None, known.kind)
+        known = kinds[path]
+        is_wanted = known is not None and forced in (None, known.kind) and path not in prose
         if path.is_symlink() or not path.is_file() or not is_wanted:
             found.skipped.append(path.relative_to(root).as_posix())
             found.has_links |= path.is_symlink()
@@ -385,8 +406,10 @@ def _expand(name: str, forbidden: Path | None, forced: str | None, found: _Found
     if len(matches) == 1 and matches[0] == _absolute(name) and not matches[0].exists():
         target = os.readlink(matches[0])  # noqa: PTH115 - as it is written
         raise InvalidInput(f"broken link to {target}; fix or delete it", name)
-    caches = _beside_datasets(matches, found) if forced in (None, "arrow") else set()
+    ignored = _beside_datasets(matches, found) if forced in (None, "arrow") else set()
+    ignored |= _prose({path: format_by_name(path) for path in matches}, forced)
     is_own = _RunFiles(name)
+    in_folder = cache(_in_folder)
     for path in matches:
         if forbidden is not None and path.is_relative_to(forbidden):
             continue
@@ -400,10 +423,21 @@ def _expand(name: str, forbidden: Path | None, forced: str | None, found: _Found
             # The glob matched nothing below this directory, which the user may not expect.
             if path not in holders and not _is_empty(path):
                 found.skipped.append(f"{path.name}/")
-        elif path not in caches and (forced is not None or format_by_name(path) is not None):
+        elif path not in ignored and (forced is not None or format_by_name(path) is not None):
+            check_no_table(str(path.parent), in_folder, above=True)
             found.files.append((path, path.parent, None))
         else:
             found.skipped.append(path.name)
+
+
+def _prose(kinds: Mapping[Path, Format | None], forced: str | None) -> set[Path]:
+    """Return the text files among files that were not named one by one, if others of them contain records.
+
+    They describe the records, as README.md and LICENSE.txt do, and are not documents.
+    """
+    texts = {path for path, known in kinds.items() if known is not None and known.kind == "text"}
+    has_records = forced is None and len(texts) < sum(known is not None for known in kinds.values())
+    return texts if has_records else set()
 
 
 def _is_output(directory: Path) -> bool:

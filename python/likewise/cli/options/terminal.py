@@ -108,7 +108,10 @@ def _say(text: str, hint: str | None) -> None:
 def skipped_line(names: Sequence[str]) -> str:
     """Return a line about the files of directories and globs that were not read."""
     shown = ", ".join(map(printable, names[:3])) + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
-    return f"skipped {counted(len(names), 'file')} of other kinds (or links, or directories matched by a glob): {shown}"
+    return (
+        f"skipped {counted(len(names), 'file')} of other kinds (or links, text files next to records, or directories "
+        f"matched by a glob): {shown}"
+    )
 
 
 def table_lines(rows: Sequence[Sequence[str]]) -> list[str]:
