@@ -23,7 +23,7 @@ pytest.importorskip("resiliparse", reason="web archives need the extra likewise[
 
 from likewise.io.archives.html_text import HtmlReaders
 from likewise.io.archives.warc import WarcFile
-from likewise.io.archives.warc_documents import opened_record, record_bytes
+from likewise.io.archives.warc_documents import body_of, opened_record, record_bytes
 from likewise.io.source.files import Kept
 from likewise.io.source.source import ReadRules
 
@@ -369,7 +369,8 @@ def bodies(file):
             record, kind = warc_documents._warc_of(record)
             if kind == "warcinfo":
                 continue
-        opened, body = opened_record(record, 1 << 30)
+        opened = opened_record(record)
+        body = body_of(opened, 1 << 30)
         kind = str(opened.record_type).rpartition(".")[2].lower()
         http = opened.http_headers
         status = "" if http is None else str(http.status_code or "")

@@ -207,11 +207,13 @@ fn check_type(schema: &FFI_ArrowSchema, kind: Kind) -> Result<(), Failure> {
         _ if kind != Kind::Text => Err(Failure::input(format!(
             "expected a column of large_binary, found {data_type}"
         ))),
-        DataType::Struct(fields) if fields.len() == 1 && is_text(fields[0].data_type()) => Ok(()),
-        DataType::Struct(fields) => Err(Failure::input(format!(
-            "expected one column of strings, found a table of {} columns; pass one of them",
-            fields.len()
-        ))),
+        DataType::Struct(fields) => {
+            let names: Vec<&str> = fields.iter().map(|field| field.name().as_str()).collect();
+            Err(Failure::input(format!(
+                "expected a column of strings, found a struct or table of the columns {}; pass one of them",
+                names.join(", ")
+            )))
+        }
         other if is_text(other) => Ok(()),
         other => Err(Failure::input(format!(
             "expected a column of strings, found {other}"
@@ -237,11 +239,6 @@ fn to_chunk(data: ArrayData, first_row: usize) -> Result<Chunk, Failure> {
         });
     }
     data.validate_full().map_err(arrow_failure)?;
-    if let DataType::Struct(_) = data.data_type() {
-        let table = arrow_array::StructArray::from(data);
-        refuse_nulls(&table, first_row)?;
-        return to_chunk(table.column(0).to_data(), first_row);
-    }
     if let DataType::Dictionary(key, _) = data.data_type() {
         return match key.as_ref() {
             DataType::Int8 => dictionary::<Int8Type>(data, first_row),

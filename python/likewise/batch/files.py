@@ -56,7 +56,7 @@ from likewise.io.refusals import place_named
 from likewise.io.remote import is_remote, local_path
 from likewise.io.source.added import AddedFields
 from likewise.io.source.files import Kept
-from likewise.io.stamps import check_unchanged, stamps
+from likewise.io.stamps import Watch, check_unchanged, stamps
 from likewise.progress import Progress, StageFinished, StageStarted, Warned, shows_progress, taken
 from likewise.recipe.given import GivenRecipe, RecipeFields
 from likewise.recipe.recipe import Recipe
@@ -626,6 +626,7 @@ def stream_dedup(
             tell_direction(recipe, report)
         references = find_references(against, recipe, run, None, report)
         reading = replace(found, files=(*references.files, *found.files))
+        watch = Watch(reading.files)
         bounded = bounded_run(reading, recipe, run, rules, work, report, writes_copies=False, beside=index)
         context = RunContext(rules, timing, report)
         with opened_run(reading.files, recipe, context, work=work, bounded=bounded, references=references) as opened:
@@ -633,6 +634,7 @@ def stream_dedup(
             decision, _ = beside.decided(documents, recipe, timing, report)
             _tell_of_group(documents, decision, report)
             beside.prepare(documents, recipe, decision)
+            watch.check()
             with timing.wall("writing"):
                 stream = KeptStream(out)
                 stream.check_headers(found.files)

@@ -17,10 +17,10 @@ from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.source.source import NULL_TEXT, ReadRules, Source
 from likewise.io.source.tokens import TokenRules
 from likewise.io.tables.arrow import BatchStream
-from likewise.io.tables.columns import as_large_text
+from likewise.io.tables.columns import as_large_text, check_unique, decoded, is_text
 from likewise.io.tables.memory import MemorySource
-from likewise.io.tables.offered import as_arrow, as_reader
-from likewise.io.tables.tables import column_as_json, integer_type
+from likewise.io.tables.offered import as_arrow, as_reader, as_table
+from likewise.io.tables.tables import column_as_json, has_column, integer_type
 from likewise.recipe.recipe import Recipe
 from likewise.stages.documents import Tokenizer, are_bytes, as_documents, check_tokenizer, tokenized, with_values
 from likewise.stages.text import TextField, as_texts, field_names, is_arrow, is_null, is_stream, is_table, table_column
@@ -76,9 +76,7 @@ def document_source(
     columns: dict[str, Any] = {}
     given_type = None
     if is_arrow(documents) and is_table(documents):
-        import pyarrow as pa
-
-        table = documents if isinstance(documents, pa.Table) else pa.table(documents)
+        table = as_table(documents)
         name = ids if isinstance(ids, str) else "id" if ids is None and "id" in table.column_names else None
         column = table_column(table, name) if name is not None else ids
         # As for files: only an explicitly named id column must have an id in every row.
@@ -130,8 +128,10 @@ def _stream_source(
     reader = as_reader(texts)
     names, text_fields = reader.schema.names, field_names(text_field)
     rules = ReadRules(text_fields, id_field, fields, _MAX_TEXT_BYTES, tokens=TokenRules.of(recipe))
-    for name in (*text_fields, *([rules.id_field] if rules.id_field else []), *fields):
-        if name not in names:
+    wanted = (*text_fields, *([rules.id_field] if rules.id_field else []), *fields)
+    check_unique(names, wanted)
+    for name in wanted:
+        if not has_column(reader.schema, name):
             raise InvalidInput(
                 f"no column {name!r} in the stream; found: {', '.join(map(repr, names))}. Use text_field to name the "
                 "column with the text"
@@ -145,8 +145,7 @@ def _without_nulls(documents: Any) -> tuple[Any, NDArray[np.int64] | None, int]:
         import pyarrow as pa
 
         column = pa.array(documents) if hasattr(documents, "__arrow_c_array__") else pa.chunked_array(documents)
-        if pa.types.is_dictionary(column.type) or pa.types.is_string_view(column.type):
-            column = as_large_text(column)
+        column = as_large_text(column) if pa.types.is_string_view(column.type) else decoded(column)
         if not column.null_count:
             return column, None, len(column)
         rows = np.flatnonzero(np.asarray(column.is_valid()))
@@ -192,16 +191,8 @@ def _with_row_numbers(column: Any) -> Any:  # noqa: ANN401 - PyArrow has no type
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if pa.types.is_dictionary(column.type):
-        # The dictionary may contain nulls.
-        column = column.cast(column.type.value_type)
-    if not column.null_count or not _can_be_ids(column.type):
+    # A dictionary may contain nulls.
+    column = decoded(column)
+    if not column.null_count or not (is_text(column.type) or pa.types.is_integer(column.type)):
         return column
     return pc.coalesce(column.cast(pa.large_string()), pa.array(np.arange(len(column))).cast(pa.large_string()))
-
-
-def _can_be_ids(kind: Any) -> bool:  # noqa: ANN401 - an Arrow type
-    import pyarrow.types as are
-
-    is_text = are.is_string(kind) or are.is_large_string(kind) or are.is_string_view(kind)
-    return bool(is_text or are.is_integer(kind))

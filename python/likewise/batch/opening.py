@@ -59,12 +59,19 @@ def recipe_of_files(
 def found_inputs(
     inputs: Sequence[str | Path] | str | Path, recipe: Recipe, run: FileRun, output: Path | None, progress: Progress
 ) -> Iterator[Inputs]:
-    """Find the inputs of a run, as a context: the copy of standard input exists until it exits."""
+    """Find the inputs of a run, as a context: the copy of standard input exists until it exits.
+
+    Raises
+    ------
+    InvalidInput
+        At the end, if a file has changed. A run that publishes its results inside the context checks this before.
+    """
     from likewise.io.inputs import find_inputs
+    from likewise.io.stamps import Watch
 
     names = [inputs] if isinstance(inputs, str | Path) else list(inputs)
     with scratch_directory() as work:
-        yield find_inputs(
+        found = find_inputs(
             names,
             run.read_rules(recipe),
             file_format=run.format_for(recipe),
@@ -74,6 +81,9 @@ def found_inputs(
             spool_directory=work,
             progress=progress,
         )
+        watch = Watch(found.files)
+        yield found
+        watch.check()
 
 
 def bounded_run(

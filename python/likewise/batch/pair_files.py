@@ -20,6 +20,7 @@ from likewise.checks import check_integer
 from likewise.io.output.pair_files import PairWriter
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.remote import file_for
+from likewise.io.stamps import Watch
 from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.given import GivenRecipe, RecipeFields, as_recipe
 from likewise.stages.sketch import Sketches, check_has_sketch, shaped
@@ -79,6 +80,7 @@ def pair_files(
         work = stack.enter_context(scratch_directory())
         references = find_references(against, recipe, run, local, report)
         found = replace(found, files=(*references.files, *found.files))
+        watch = Watch(found.files)
         bounded = bounded_run(found, recipe, run, rules, work, report, writes_copies=False)
         context = RunContext(rules, timing, report)
         opened = stack.enter_context(
@@ -99,6 +101,7 @@ def pair_files(
             with timing.wall("writing"):
                 ids = documents.doc_ids(batch.row_a), documents.doc_ids(batch.row_b)
                 writer.write(*ids, batch.similarity, batch.distance)
+        watch.check()
         writer.finish()
         return {
             "num_documents": len(documents) - documents.num_references,

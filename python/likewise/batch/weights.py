@@ -8,6 +8,7 @@ from likewise.batch.options import FileRun
 from likewise.batch.read.weighing import count_sources
 from likewise.io.inputs import find_inputs
 from likewise.io.output.scratch import scratch_directory
+from likewise.io.stamps import Watch
 from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.recipe.recipe import Recipe
@@ -64,7 +65,8 @@ def weigh_files(
             stdin=run.stdin,
             spool_directory=work,
         )
-        return count_sources(
+        watch = Watch(found.files)
+        weights = count_sources(
             found.files,
             recipe,
             threads=rules.threads,
@@ -74,3 +76,5 @@ def weigh_files(
             on_error=rules.on_error,
             max_bad_rows=rules.max_bad_rows,
         )
+        watch.check()
+        return weights

@@ -29,6 +29,7 @@ from likewise.io.remote import is_remote, local_path
 from likewise.io.source.bad_rows import BadRowTally, write_errors
 from likewise.io.source.files import InputFile
 from likewise.io.source.source import BadRow
+from likewise.io.stamps import Watch
 from likewise.io.tables.columns import number_column
 from likewise.progress import Progress, Warned, shows_progress, taken
 from likewise.recipe.recipe import Recipe
@@ -157,6 +158,7 @@ def find_copies(
     with ExitStack() as stack:
         work = stack.enter_context(scratch_directory())
         opened = opened_places(listed(places), run, target, report, stack)
+        watch = Watch([file for place in opened if not isinstance(place, IndexPlace) for file in place.files])
         given = _Given(texts)
         given.add_files(listed(files), run, work, report)
         search = _Search(opened, run, work, report)
@@ -170,6 +172,7 @@ def find_copies(
         with timing.wall("asking_indexes"):
             rows += search.in_indexes(given)
         result = _result(rows, given, items, search, timing)
+        watch.check()
         if target is not None:
             identity = {"command": "copies", "version": _native.__version__}
             with OutputDirectory(target, identity, overwrite=overwrite, fresh=True) as directory:

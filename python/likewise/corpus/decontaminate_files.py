@@ -41,7 +41,7 @@ from likewise.io.source.bad_rows import BadRowTally, write_errors
 from likewise.io.source.cut import Cut
 from likewise.io.source.files import InputFile, Kept
 from likewise.io.source.source import BadRow, as_array
-from likewise.io.stamps import check_unchanged, stamps
+from likewise.io.stamps import Watch, check_unchanged, stamps
 from likewise.io.tables.columns import constant_column, number_column
 from likewise.progress import Progress, StageFinished, StageStarted, Warned, shows_progress, taken
 from likewise.recipe.recipe import Recipe
@@ -178,7 +178,9 @@ def decontaminate_files(
         )
         sets = {name: _listed(paths) for name, paths in items.items()}
         with timing.wall("reading_items"):
-            own, item_files, bad_items, skipped = read_items(sets, item_fields, item_run, rules, report, scratch)
+            own, item_files, bad_items, skipped = read_items(
+                sets, item_fields, item_run, rules, report, scratch, watch := Watch()
+            )
         if not own.about:
             raise InvalidInput("the evaluation sets are empty; give files that contain items")
         identity = {
@@ -216,6 +218,7 @@ def decontaminate_files(
                 _write_rows(found, scanned, result, run, context.threads, place, fields, _digest(own))
             report(StageFinished("writing", Timing.now() - began))
         check_unchanged(found, before)
+        watch.check()
         summary = own.facts(scanned.counts.num_documents, len(result.rows), result.num_windows)
         if write == "cut":
             summary["num_emptied"] = scanned.counts.num_documents - sum(num_written or [])

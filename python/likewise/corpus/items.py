@@ -22,6 +22,7 @@ from likewise.io.formats import format_by_name
 from likewise.io.source.bad_rows import BadRowTally
 from likewise.io.source.files import InputFile
 from likewise.io.source.source import BadRow, Piece
+from likewise.io.stamps import Watch
 from likewise.io.tables.columns import number_column, text_column
 from likewise.progress import Progress, Warned
 from likewise.recipe.recipe import Recipe
@@ -332,7 +333,7 @@ def items_in_memory(
 
 def _columns_of(name: str, given: Any) -> dict[str, Sequence[object]]:  # noqa: ANN401
     """Return the columns of a set in memory as lists."""
-    from likewise.io.tables.offered import as_arrow, as_reader
+    from likewise.io.tables.offered import as_arrow, as_reader, as_table
     from likewise.stages.text import is_arrow, is_stream, is_table
 
     if isinstance(given, str | bytes):
@@ -349,9 +350,7 @@ def _columns_of(name: str, given: Any) -> dict[str, Sequence[object]]:  # noqa: 
         found = as_reader(found).read_all()
     if not (is_arrow(found) and is_table(found)):
         raise InvalidInput(f"the items {name!r} are not a table, a list of texts, or a list of mappings")
-    import pyarrow as pa
-
-    table = found if isinstance(found, pa.Table) else pa.table(found)
+    table = as_table(found)
     for column in table.column_names:
         if table.column_names.count(column) > 1:
             raise InvalidInput(f"the items {name!r} have two columns named {column!r}")
@@ -426,6 +425,7 @@ def items_in_files(
     rules: ContainmentRules,
     progress: Progress,
     work: Path,
+    watch: Watch,
 ) -> tuple[Items, list[tuple[str, int]], list[tuple[str | None, BadRow]], list[str]]:
     """Return the items of sets in files, the files read with sizes, bad rows with their files, and skipped files.
 
@@ -443,6 +443,8 @@ def items_in_files(
         Receives events.
     work : Path
         Directory for temporary files.
+    watch : Watch
+        Receives the files.
     """
     about: list[ItemText] = []
     texts: list[str] = []
@@ -458,6 +460,7 @@ def items_in_files(
         for file, piece in _pieces(paths, own, run, progress, work, passed):
             if piece is None:
                 files.append((f"{name}={file.name}", file.num_bytes))
+                watch.add([file])
                 continue
             if piece.bad_rows and run.on_error == "fail":
                 raise refusal(file, piece.bad_rows[0], _OPTIONS)

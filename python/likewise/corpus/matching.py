@@ -28,6 +28,7 @@ from likewise.io.output.scratch import scratch_directory
 from likewise.io.remote import file_for
 from likewise.io.source.bad_rows import NO_LIMIT, BadRowLimit, BadRowTally
 from likewise.io.source.source import Source
+from likewise.io.stamps import Watch
 from likewise.io.tables.columns import number_column
 from likewise.progress import Progress, Warned, shows_progress, taken
 from likewise.recipe.given import GivenRecipe, as_recipe
@@ -193,9 +194,11 @@ def match_files(
             stack.enter_context(found_inputs(names, asked.recipe, run, local, report))
             for names in (references, queries)
         ]
+        watch = Watch([file for inputs in found for file in inputs.files])
         asking = Asking(asked, found[0].files, work, report)
         for table in asking.answers(found[1].files, work, report):
             writer.write_table(table)
+        watch.check()
         writer.finish()
     return {
         **asking.summary(),

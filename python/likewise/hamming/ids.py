@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from likewise._native import Texts
 from likewise.checks import counted
 from likewise.errors import InvalidInput, InvalidParameter
+from likewise.io.tables.columns import decoded
 from likewise.stages.text import is_table
 
 # Returns which of these rows still exist.
@@ -358,10 +359,7 @@ def _arrow_column(name: str, given: Any) -> Any:  # noqa: ANN401 - sequences or 
     if hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__"):
         if is_table(given):
             raise InvalidParameter(name, "got a table; pass its id column")
-        column = pa.chunked_array([given]) if isinstance(given, pa.Array) else pa.chunked_array(given)
-        if pa.types.is_dictionary(column.type):
-            kind = _spelled_out(column.type.value_type)
-            column = pa.chunked_array([_decoded(chunk, kind) for chunk in column.chunks], kind)
+        column = decoded(pa.chunked_array([given]) if isinstance(given, pa.Array) else pa.chunked_array(given))
         return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
     if isinstance(given, str | bytes | Mapping) or not hasattr(given, "__iter__"):
         raise InvalidParameter(name, f"{given!r} is not a sequence or a column; {_WANTED}")
@@ -374,15 +372,3 @@ def _arrow_column(name: str, given: Any) -> Any:  # noqa: ANN401 - sequences or 
         if other is not None:
             raise InvalidParameter(name, f"{other!r} given; {_WANTED}")
     return pa.array(values)
-
-
-def _spelled_out(kind: Any) -> Any:  # noqa: ANN401 - an Arrow type
-    """Return the type for the decoded values of a dictionary, because Arrow cannot select from views."""
-    import pyarrow as pa
-
-    return pa.large_string() if pa.types.is_string_view(kind) else kind
-
-
-def _decoded(column: Any, kind: Any) -> Any:  # noqa: ANN401 - an Arrow array of a dictionary, and a type
-    """Return the decoded values of a dictionary array."""
-    return column.dictionary.cast(kind).take(column.indices)

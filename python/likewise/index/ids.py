@@ -10,6 +10,7 @@ import numpy as np
 from likewise import _native
 from likewise.checks import counted
 from likewise.errors import InvalidInput, InvalidParameter
+from likewise.io.tables.columns import decoded
 from likewise.io.tables.offered import as_arrow
 
 _MAX_BYTES = 65_535
@@ -68,10 +69,8 @@ def all_ids(ids: Any) -> _native.Texts:  # noqa: ANN401 - lists, Arrow data
     if hasattr(ids, "__arrow_c_stream__") or hasattr(ids, "__arrow_c_array__"):
         import pyarrow as pa
 
-        column = pa.chunked_array(ids)
-        if pa.types.is_dictionary(column.type):
-            # The dictionary's values may contain nulls.
-            column = column.cast(column.type.value_type)
+        # The values of a dictionary may contain nulls.
+        column = decoded(pa.chunked_array(ids))
         if column.null_count:
             raise InvalidInput("the id is null; ids must be text or integers", row=column.is_null().index(True).as_py())
         if pa.types.is_integer(column.type):

@@ -7,6 +7,7 @@ from pathlib import Path
 from likewise._native import range_checksum
 from likewise.errors import InvalidInput
 from likewise.io.inputs import Inputs
+from likewise.io.source.files import InputFile
 
 # Bytes at the beginning and at the end of a file.
 _END_BYTES = 65536
@@ -45,8 +46,44 @@ def digest_of_ends(path: Path, num_bytes: int) -> str:
     return digest.hexdigest()
 
 
+class Watch:
+    """Detects that files change while they are read, by their sizes and modification times.
+
+    Parameters
+    ----------
+    files : sequence of InputFile
+        The files, which are not read yet.
+    """
+
+    def __init__(self, files: Sequence[InputFile] = ()) -> None:
+        self._then: list[tuple[InputFile, tuple[int, int] | None]] = []
+        self.add(files)
+
+    def add(self, files: Sequence[InputFile]) -> None:
+        """Add files."""
+        self._then += [(file, _size_and_time(file.path)) for file in files]
+
+    def check(self) -> None:
+        """Raise InvalidInput if a file has changed; call this before results are published."""
+        for file, then in self._then:
+            if _size_and_time(file.path) != then:
+                raise _changed(file)
+
+
+def _size_and_time(path: Path) -> tuple[int, int] | None:
+    try:
+        stat = path.stat()
+    except FileNotFoundError:
+        return None
+    return stat.st_size, stat.st_mtime_ns
+
+
+def _changed(file: InputFile) -> InvalidInput:
+    return InvalidInput("the file changed during reading; run again once it no longer changes", file.name)
+
+
 def check_unchanged(found: Inputs, then: Sequence[dict[str, object]]) -> None:
     """Raise InvalidInput if an input has changed since these stamps were taken."""
     for file, now, before in zip(found.files, stamps(found), then, strict=True):
         if now != before:
-            raise InvalidInput("the file changed during reading; run again once it no longer changes", file.name)
+            raise _changed(file)

@@ -7,8 +7,9 @@ from typing import Any, TypeAlias
 from likewise import _native
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.source.source import NULL_TEXT
-from likewise.io.tables.columns import as_large_text
-from likewise.io.tables.offered import as_arrow, as_reader
+from likewise.io.tables.columns import as_large_text, check_unique, is_text
+from likewise.io.tables.offered import as_arrow, as_reader, as_table
+from likewise.io.tables.tables import column_of, has_column, such_fields
 from likewise.recipe.rules import TOKENS
 
 # Number of strings passed to the core at once, so that an iterator's texts are not all in memory twice.
@@ -205,22 +206,21 @@ def is_stream(data: object) -> bool:
 
 
 def table_column(table: Any, name: str) -> Any:  # noqa: ANN401 - PyArrow has no types
-    """Return one column of any Arrow table as a PyArrow chunked array.
+    """Return one column of any Arrow table, or the struct field at a dotted path, as a PyArrow chunked array.
 
     Raises
     ------
     InvalidInput
-        If there is no such column. The error names the existing ones.
+        If there is no such column, or several have the name. The error names the existing ones.
     """
-    import pyarrow as pa
-
-    data = table if isinstance(table, pa.Table) else pa.table(table)
-    if name not in data.column_names:
+    data = as_table(table)
+    check_unique(data.column_names, [name])
+    if not has_column(data.schema, name):
         raise InvalidInput(
             f"no column {name!r} in the table (found: {', '.join(map(repr, data.column_names))}). "
             "Set text_field to the text column"
         )
-    return data.column(name)
+    return column_of(data, name)
 
 
 def field_names(text_field: TextField) -> tuple[str, ...]:
@@ -241,17 +241,18 @@ def text_column(table: Any, text_field: TextField) -> Any:  # noqa: ANN401
     InvalidInput
         If there is no such column, or one of several is not text.
     """
-    names = field_names(text_field)
-    if len(names) == 1:
-        return table_column(table, names[0])
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    large = []
-    for name in names:
-        column = table_column(table, name)
-        kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)):
-            raise InvalidInput(f"the column {name!r} has type {kind}, not text; set text_field to text columns")
-        large.append(as_large_text(column))
+    names = field_names(text_field)
+    columns = [table_column(table, name) for name in names]
+    for name, column in zip(names, columns, strict=True):
+        if pa.types.is_struct(column.type) or (len(names) > 1 and not is_text(column.type)):
+            raise InvalidInput(
+                f"the column {name!r} has type {column.type}, not text; set text_field to a text column"
+                f"{such_fields(name, column.type)}"
+            )
+    if len(names) == 1:
+        return columns[0]
+    large = map(as_large_text, columns)
     return pc.binary_join_element_wise(*large, pa.scalar("\n", pa.large_string()), null_handling="emit_null")

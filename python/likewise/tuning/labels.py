@@ -13,6 +13,7 @@ from likewise.checks import counted
 from likewise.errors import InvalidInput
 from likewise.io.label_rows import id_of_cell, label_rows
 from likewise.io.output.whole import WholeFile
+from likewise.io.tables.offered import as_table
 
 HEADER = ("doc_id_a", "doc_id_b", "label", "weight")
 _SIDES = (("doc_id_a", "doc_id_b"), ("id1", "id2"), ("id_a", "id_b"))
@@ -161,9 +162,7 @@ def as_labels(given: Any) -> Labels:  # noqa: ANN401 - a table, tuples, a path
     if isinstance(given, str | Path):
         return read_labels(given)
     if hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__"):
-        import pyarrow as pa
-
-        table = given if isinstance(given, pa.Table) else pa.table(given)
+        table = as_table(given)
         columns = _columns(table.column_names)
         if columns is None:
             raise InvalidInput(f"labels need the columns id_a, id_b and label (found: {', '.join(table.column_names)})")

@@ -337,6 +337,7 @@ impl Read for GzipMembers {
                 break;
             };
             let mut rest = member.into_inner();
+            skip_padding(&mut rest)?;
             let next = rest.fill_buf()?;
             if next.first().is_some_and(|&byte| byte != GZIP_MAGIC) {
                 let num_behind = next.len() as u64;
@@ -351,6 +352,18 @@ impl Read for GzipMembers {
             }
         }
         Ok(0)
+    }
+}
+
+/// Skips zeros after a member, with which tapes and some tools fill the last block; gzip ignores them, too.
+fn skip_padding(rest: &mut impl BufRead) -> io::Result<()> {
+    loop {
+        let next = rest.fill_buf()?;
+        let num_zeros = next.iter().take_while(|&&byte| byte == 0).count();
+        if num_zeros == 0 {
+            return Ok(());
+        }
+        rest.consume(num_zeros);
     }
 }
 

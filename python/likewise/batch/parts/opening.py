@@ -1,8 +1,9 @@
 """The steps of a run over parts of documents before parts are found, and the writing of results."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,8 @@ class OpenedParts:
         Distinguishes the result from others, for descriptions of datasets.
     timing, progress
         Receive seconds and events.
+    check_unchanged : callable
+        Raises InvalidInput if an input or a reference has changed since the run started.
     """
 
     found: Inputs
@@ -71,6 +74,7 @@ class OpenedParts:
     answer: str
     timing: Timing
     progress: Progress
+    check_unchanged: Callable[[], None]
 
     def write(
         self, cut: Cut, tables: Mapping[str, Iterable[Any]], may_be_empty: NDArray[np.bool_] | None = None
@@ -181,7 +185,7 @@ def opened_parts(
     Raises
     ------
     InvalidInput
-        If parts cannot be removed from a file, the output directory is not free, or, at the end, a file has changed.
+        If parts cannot be removed from a file, or the output directory is not free.
     """
     target = Path(local_path(output))
     _check_references(against)
@@ -208,8 +212,17 @@ def opened_parts(
             most_key_bytes=None if memory_bytes is None else memory_bytes // 4,
         )
         stack.callback(collection.close)
-        yield OpenedParts(found, collection, directory, work, run, answer, Timing(), progress)
-        check_unchanged(found_all, read)
+        yield OpenedParts(
+            found,
+            collection,
+            directory,
+            work,
+            run,
+            answer,
+            Timing(),
+            progress,
+            partial(check_unchanged, found_all, read),
+        )
 
 
 def _check_references(against: Sequence[str | Path]) -> None:
@@ -224,9 +237,16 @@ def _check_references(against: Sequence[str | Path]) -> None:
 
 
 def finish_parts(opened: OpenedParts, summary: dict[str, Any], options: Mapping[str, object]) -> dict[str, Any]:
-    """Complete the summary of a run whose results are written, and rename the outputs into place."""
+    """Complete the summary of a run whose results are written, and rename the outputs into place.
+
+    Raises
+    ------
+    InvalidInput
+        If an input or a reference has changed since the run started.
+    """
     summary |= {"options": {**opened.run.identity(), "write": "kept", **options}}
     summary |= {"is_dry_run": opened.directory is None, "timings": opened.timing.to_dict()}
+    opened.check_unchanged()
     if opened.directory is not None:
         write_summary(opened.directory.work, summary)
         opened.directory.finish()

@@ -113,6 +113,7 @@ def given_documents(
     from likewise.io.lines.jsonl_stream import JsonlStream
     from likewise.io.output.scratch import scratch_directory
     from likewise.io.source.bad_rows import BadRowTally
+    from likewise.io.stamps import Watch
 
     run = take_run(options | {"duplicate_ids": "allow"})
     rules = run.read_rules(recipe)
@@ -132,6 +133,7 @@ def given_documents(
             stdin=run.stdin,
             spool_directory=work,
         )
+        watch = Watch(found.files)
         tally.skipped = found.skipped
         for file in found.files:
             first_line = 0
@@ -139,6 +141,7 @@ def given_documents(
                 for piece in job.read():
                     yield from _checked(piece, file.name, first_line, run, tally, most_at_once, needs_ids=needs_ids)
                     first_line += piece.num_lines
+        watch.check()
         tally.note = tally.bad_rows.finish()
 
 

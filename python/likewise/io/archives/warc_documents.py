@@ -4,17 +4,16 @@ import io
 import json
 import zlib
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from likewise.errors import InvalidInput, MissingExtra
+from likewise.io.archives.http_body import decoded_body
 from likewise.io.archives.warc_records import HEADER_BYTES, header_of
 from likewise.io.source.source import ReadRules
 
 FIELDS = ("record_id", "url", "date", "content_type", "status")
 _HTML = ("text/html", "application/xhtml+xml")
 _TEXT = ("text/plain",)
-# Encodings of a body to undo, most first; headers often claim encodings that the archive has already removed.
-_DECODINGS: tuple[Literal["all", "content", "transfer", "none"], ...] = ("all", "content", "transfer", "none")
 _ARC_HEAD = (
     b"WARC/1.0\r\nWARC-Type: %s\r\nWARC-Target-URI: %s\r\nWARC-Date: %s\r\nContent-Type: %s\r\n"
     b"Content-Length: %d\r\n\r\n"
@@ -94,7 +93,7 @@ def read_record(data: bytes, rules: ReadRules, *, arc: bool) -> Record:
         if kind == "warcinfo":
             return Record(kind)
     try:
-        record, body = opened_record(data, rules.max_document_bytes + 1)
+        record = opened_record(data)
     except (OSError, ValueError, StopIteration, EOFError, MemoryError) as error:
         return Record("unreadable", reason=f"cannot read the record: {error or type(error).__name__}")
     kind = str(record.record_type).rpartition(".")[2].lower()
@@ -111,6 +110,11 @@ def read_record(data: bytes, rules: ReadRules, *, arc: bool) -> Record:
         "status": status,
     }
     found.doc_id = "" if rules.id_field == "" else found.fields[rules.id_field or "record_id"]
+    try:
+        body = body_of(record, rules.max_document_bytes + 1)
+    except ValueError as error:
+        found.reason = f"cannot decode the body: {error}"
+        return found
     if not found.doc_id and rules.requires_id:
         found.reason = f"the record has no {rules.id_field}"
     elif len(body) > rules.max_document_bytes:
@@ -158,21 +162,8 @@ def _iso_date(date: bytes) -> bytes:
     return b"%b-%b-%bT%b:%b:%bZ" % (date[:4], date[4:6], date[6:8], date[8:10], date[10:12], date[12:])
 
 
-def opened_record(data: bytes, most: int) -> tuple[Any, bytes]:
-    """Return a record and its body, with transfer and content encodings removed as far as possible.
-
-    Parameters
-    ----------
-    data : bytes
-        The record in WARC format.
-    most : int
-        Maximum number of bytes of the body to read.
-
-    Returns
-    -------
-    record : fastwarc.warc.WarcRecord
-    body : bytes
-        Decoded as far as its headers are correct, otherwise unchanged.
+def opened_record(data: bytes) -> Any:  # noqa: ANN401 - fastwarc's record
+    """Return a record in WARC format, with the headers of a response parsed.
 
     Raises
     ------
@@ -181,18 +172,26 @@ def opened_record(data: bytes, most: int) -> tuple[Any, bytes]:
     """
     from fastwarc.warc import ArchiveIterator, WarcRecordType
 
-    failure: Exception | None = None
-    for decoding in _DECODINGS:
-        record = next(iter(ArchiveIterator(io.BytesIO(data), parse_http=False, max_header_len=HEADER_BYTES)))
-        if not (record.is_http and record.record_type == WarcRecordType.response):
-            return record, record.reader.read(most)
-        try:
-            record.parse_http(auto_decode=decoding, max_header_len=HEADER_BYTES)
-            return record, record.reader.read(most)
-        except (OSError, ValueError) as error:
-            failure = failure or error
-    assert failure is not None
-    raise failure
+    record = next(iter(ArchiveIterator(io.BytesIO(data), parse_http=False, max_header_len=HEADER_BYTES)))
+    if record.is_http and record.record_type == WarcRecordType.response:
+        record.parse_http(auto_decode="none", max_header_len=HEADER_BYTES)
+    return record
+
+
+def body_of(record: Any, most: int) -> bytes:  # noqa: ANN401
+    """Return at most this many bytes of a record's block; of a response, its body without encodings.
+
+    Raises
+    ------
+    ValueError
+        If the body is compressed and cannot be decoded.
+    """
+    headers = record.http_headers if record.is_http_parsed else None
+    if headers is None:
+        return bytes(record.reader.read(most))
+    values = [value for name in ("Content-Encoding", "Transfer-Encoding") for value in headers.get_multiple(name)]
+    encodings = [name.strip().lower() for value in values for name in value.split(",")]
+    return decoded_body(record.reader.read(), encodings, most)
 
 
 def _content(record: Any, kind: str) -> tuple[str, str, bool]:  # noqa: ANN401 - fastwarc's record

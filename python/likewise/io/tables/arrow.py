@@ -13,8 +13,8 @@ import numpy as np
 from likewise.errors import InvalidInput
 from likewise.io.source.files import InputFile, Kept
 from likewise.io.source.source import Job, Piece, ReadRules, Unnamed
-from likewise.io.tables.columns import taken_rows
-from likewise.io.tables.tables import TableRows, integer_type
+from likewise.io.tables.columns import OTHER_TYPES, taken_rows
+from likewise.io.tables.tables import TableRows, column_of, integer_type
 
 _FILE_MAGIC = b"ARROW1"
 # First bytes of a compressed buffer, after its eight bytes of length.
@@ -128,6 +128,8 @@ class ArrowFile(InputFile):
             if isinstance(error, OSError) and error.errno is not None:
                 raise
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            if isinstance(error, pa.ArrowNotImplementedError):
+                raise InvalidInput(f"{where}cannot read the file: {reason}. {OTHER_TYPES}", self.name) from error
             raise InvalidInput(f"{where}not an Arrow file or stream, or damaged: {reason}", self.name) from error
 
     def _codec(self) -> str | None:
@@ -173,7 +175,7 @@ class BatchStream(Unnamed):
     def id_type(self) -> Any:  # noqa: ANN401 - PyArrow has no types
         """Type of the ids, if they are integers."""
         name = self.rules.id_name(self.reader.schema.names)
-        return None if name is None else integer_type(self.reader.schema.field(name))
+        return None if name is None else integer_type(column_of(self.reader.schema.empty_table(), name))
 
     def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
         """Take the batches; the jobs extract documents from parts of them."""

@@ -10,6 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise._native import Texts
+from likewise.errors import InvalidInput
+
+# What to do with columns of types that PyArrow does not have.
+OTHER_TYPES = "Convert its columns to types that Arrow has, for example 128-bit integers to text"
 
 
 def number_column(values: NDArray[Any], is_null: NDArray[np.bool_] | None = None) -> Any:  # noqa: ANN401 - PyArrow has no types
@@ -129,6 +133,32 @@ def as_large_text(column: Any) -> Any:  # noqa: ANN401
         # The dictionary may contain nulls, and PyArrow cannot take values that are views.
         column = pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(pa.large_string()))
     return column.cast(pa.large_string())
+
+
+def is_text(kind: Any) -> bool:  # noqa: ANN401
+    """Return whether an Arrow type is text in any layout, also in a dictionary."""
+    import pyarrow.types as are
+
+    kind = kind.value_type if are.is_dictionary(kind) else kind
+    return bool(are.is_string(kind) or are.is_large_string(kind) or are.is_string_view(kind))
+
+
+def decoded(column: Any) -> Any:  # noqa: ANN401
+    """Return an Arrow column without its dictionary, if it has one; texts then have the type large_string."""
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(column.type):
+        return column
+    return as_large_text(column) if is_text(column.type) else column.cast(column.type.value_type)
+
+
+def check_unique(names: Sequence[str], wanted: Sequence[str], file: str | None = None) -> None:
+    """Raise InvalidInput if several columns have the name of one of these columns or fields."""
+    all_names = list(names)
+    for name in wanted:
+        column = name if name in all_names else name.split(".")[0]
+        if (num := all_names.count(column)) > 1:
+            raise InvalidInput(f"{num} columns are named {column!r}; rename all but one", file)
 
 
 def constant_column(text: str, num_rows: int) -> Any:  # noqa: ANN401

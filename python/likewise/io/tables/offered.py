@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.errors import InvalidInput
-from likewise.io.tables.columns import number_column
+from likewise.io.tables.columns import OTHER_TYPES, check_unique, number_column
 
 # Rows of a dataset that are gathered or converted at a time.
 _ROWS_AT_ONCE = 1000
@@ -52,6 +52,24 @@ def as_arrow(data: Any, needed: Sequence[str] = (), optional: Sequence[str] = ()
     return data
 
 
+def as_table(data: Any) -> Any:  # noqa: ANN401 - PyArrow has no types
+    """Return a table of any library as a pyarrow.Table.
+
+    Raises
+    ------
+    InvalidInput
+        If Arrow has no type for one of its columns.
+    """
+    import pyarrow as pa
+
+    if isinstance(data, pa.Table):
+        return data
+    try:
+        return pa.table(data)
+    except pa.ArrowException as error:
+        raise InvalidInput(f"cannot convert the table to Arrow data: {error}. {OTHER_TYPES}") from error
+
+
 def as_reader(stream: Any) -> Any:  # noqa: ANN401 - PyArrow has no types
     """Return a stream of Arrow batches as a ``pyarrow.RecordBatchReader``; a reader is returned unchanged.
 
@@ -64,6 +82,7 @@ def as_reader(stream: Any) -> Any:  # noqa: ANN401 - PyArrow has no types
 
 def _of_frame(frame: Any, needed: Sequence[str], optional: Sequence[str]) -> Any:  # noqa: ANN401
     columns, index = list(frame.columns), getattr(getattr(frame, "index", None), "names", ())
+    check_unique(columns, (*needed, *optional))
     wanted = _wanted(columns, needed, optional)
     if wanted is not None:
         return frame[wanted]
@@ -82,9 +101,11 @@ def _is_table(dataset: Any) -> bool:  # noqa: ANN401
 
 def _wanted(names: Sequence[str] | None, needed: Sequence[str], optional: Sequence[str]) -> list[str] | None:
     """Return which of these columns to read; None if all must be kept, or their names are unknown."""
-    if names is None or not needed or not set(needed) <= set(names):
+    if names is None or not needed:
         return None
-    return [name for name in names if name in {*needed, *optional}]
+    # A dotted name is that of a field of a struct column.
+    required, others = ({name if name in names else name.split(".")[0] for name in some} for some in (needed, optional))
+    return [name for name in names if name in required | others] if required <= set(names) else None
 
 
 def _of_splits(splits: list[Any], needed: Sequence[str], optional: Sequence[str]) -> Any:  # noqa: ANN401

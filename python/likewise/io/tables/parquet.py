@@ -13,6 +13,7 @@ from likewise.errors import InvalidInput
 from likewise.io.source.cut import Cut
 from likewise.io.source.files import InputFile, Kept
 from likewise.io.source.source import Job, Piece
+from likewise.io.tables.columns import OTHER_TYPES
 from likewise.io.tables.parquet_kept import Batches, KeptRows, write_parquet
 from likewise.io.tables.tables import TableRows
 
@@ -164,7 +165,11 @@ class ParquetFile(InputFile):
         """Return the error to raise; errors of the operating system have a number and are returned unchanged."""
         if isinstance(error, OSError) and error.errno is not None:
             return error
+        import pyarrow as pa
+
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        if isinstance(error, pa.ArrowNotImplementedError):
+            return InvalidInput(f"cannot read the file: {reason}. {OTHER_TYPES}", self.name)
         return InvalidInput(f"{what}: {reason}", self.name)
 
     def _batches(self, file: Any, group: int, columns: list[str] | None, rows: int) -> Iterator[Any]:  # noqa: ANN401

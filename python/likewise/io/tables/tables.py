@@ -14,7 +14,7 @@ from likewise.errors import InvalidInput
 from likewise.io.source.cut import Cut
 from likewise.io.source.source import NULL_TEXT, BadRow, Piece, ReadRules
 from likewise.io.source.tokens import TokenRules
-from likewise.io.tables.columns import taken_rows
+from likewise.io.tables.columns import as_large_text, check_unique, decoded, is_text, taken_rows
 from likewise.io.tables.tokens import token_lists
 
 # Above this, a float represents several integers.
@@ -40,6 +40,7 @@ class TableRows:
         """Return text fields, id field or "", and further fields, as names of existing columns ("" if missing)."""
         rules = self.rules
         id_field = rules.id_name(schema.names) or ""
+        check_unique(schema.names, (*rules.text_fields, id_field, *rules.fields), self.name)
         for name in (*rules.text_fields, *([id_field] if id_field else [])):
             if not has_column(schema, name):
                 raise InvalidInput(
@@ -90,7 +91,7 @@ class TableRows:
             num_lines=num_rows,
             num_blank=0,
             fields=[
-                column_as_json(pick(_column(batch, name))) if name else Texts.from_list([""] * len(kept))
+                column_as_json(pick(column_of(batch, name))) if name else Texts.from_list([""] * len(kept))
                 for name in fields
             ],
             bad_rows=[BadRow(row, first_row + row, 1, reasons[row]) for row in np.flatnonzero(~good).tolist()],
@@ -116,7 +117,7 @@ class TableRows:
         if not len(cut.rows):
             return batch
         (name,) = self.rules.text_fields
-        texts = _column(batch, name).cast(pa.large_string())
+        texts = as_large_text(column_of(batch, name))
         left, _ = cut.apply(Texts.from_arrow(taken_rows(texts, cut.rows)))
         is_cut = np.zeros(batch.num_rows, bool)
         is_cut[cut.rows] = True
@@ -130,7 +131,7 @@ class TableRows:
     def _documents(self, batch: Any, tokens: TokenRules) -> tuple[Texts, NDArray[np.bool_], dict[int, str]]:  # noqa: ANN401
         """Return the documents of a column of lists, a mask of valid ones, and the reasons why others are invalid."""
         (name,) = self.rules.text_fields
-        column = _column(batch, name)
+        column = column_of(batch, name)
         try:
             found = token_lists(column, tokens, name)
         except InvalidInput as error:
@@ -153,18 +154,18 @@ class TableRows:
 
         columns = []
         for name in self.rules.text_fields:
-            column = _column(batch, name)
-            if not _is_text(column.type):
-                option = self.rules.option_of(name)
+            column = column_of(batch, name)
+            if not is_text(column.type):
                 raise InvalidInput(
-                    f"column {name!r} has type {column.type}, not text; choose another with {option}", self.name
+                    f"column {name!r} has type {column.type}, not text; choose another with "
+                    f"{self.rules.option_of(name)}{such_fields(name, column.type)}",
+                    self.name,
                 )
             columns.append(column)
         if len(columns) == 1:
             # The cast of string shares the bytes, and a spool writes large_string without a copy.
-            is_small = pa.types.is_string(columns[0].type) or pa.types.is_string_view(columns[0].type)
-            return columns[0].cast(pa.large_string()) if is_small else columns[0]
-        large = [column.cast(pa.large_string()) for column in columns]
+            return columns[0] if pa.types.is_dictionary(columns[0].type) else as_large_text(columns[0])
+        large = [as_large_text(column) for column in columns]
         return pc.binary_join_element_wise(*large, pa.scalar("\n", pa.large_string()), null_handling="emit_null")
 
     def _good_rows(self, texts: Any, first_row: int) -> tuple[NDArray[np.bool_], dict[int, str]]:  # noqa: ANN401
@@ -186,11 +187,11 @@ class TableRows:
                     reasons[row] = f"{names} is not valid UTF-8"
         if texts.null_count or pa.types.is_dictionary(texts.type):
             # A dictionary may contain nulls; casting reveals them.
-            for row in np.flatnonzero(good & ~np.asarray(texts.cast(pa.large_string()).is_valid())).tolist():
+            for row in np.flatnonzero(good & ~np.asarray(as_large_text(texts).is_valid())).tolist():
                 good[row] = False
                 reasons[row] = NULL_TEXT if self.name is None else f"{names} is null"
         if texts.nbytes > self.rules.max_document_bytes:
-            sizes = np.asarray(pc.binary_length(texts.cast(pa.large_binary())).fill_null(0))
+            sizes = np.asarray(pc.binary_length(as_large_text(texts).cast(pa.large_binary())).fill_null(0))
             long = good & (sizes > self.rules.max_document_bytes)
             for row in np.flatnonzero(long).tolist():
                 reasons[row] = self._too_long(int(sizes[row]))
@@ -201,10 +202,8 @@ class TableRows:
         """Return ids as an Arrow array, null in rows without one, and the values that are not valid ids by row."""
         import pyarrow as pa
 
-        column = _column(batch, name)
-        if pa.types.is_dictionary(column.type):
-            column = column.cast(column.type.value_type)
-        if pa.types.is_integer(column.type) or _is_text(column.type):
+        column = decoded(column_of(batch, name))
+        if pa.types.is_integer(column.type) or is_text(column.type):
             return column.cast(pa.large_string()), {}
         if pa.types.is_floating(column.type):
             return _ids_of_numbers(column, required=self.rules.requires_id)
@@ -235,37 +234,39 @@ def _ids_of_numbers(column: Any, *, required: bool) -> tuple[Any, dict[int, str]
 
 def has_column(schema: Any, name: str) -> bool:  # noqa: ANN401
     """Return whether there is a column with this name, or a struct field at this dotted path."""
-    import pyarrow as pa
-
-    if name in schema.names:
-        return True
-    first, *rest = name.split(".")
-    if first not in schema.names:
-        return False
-    kind = schema.field(first).type
-    for part in rest:
-        if not pa.types.is_struct(kind) or kind.get_field_index(part) < 0:
-            return False
-        kind = kind.field(part).type
-    return True
+    return _type_of(schema, name) is not None
 
 
-def _column(batch: Any, name: str) -> Any:  # noqa: ANN401
+def column_of(data: Any, name: str) -> Any:  # noqa: ANN401
+    """Return the column of a table or record batch with this name, or the struct field at this dotted path."""
     import pyarrow.compute as pc
 
-    if name in batch.schema.names:
-        return batch.column(name)
-    first, *rest = name.split(".")
-    column = batch.column(first)
+    first, *rest = [name] if name in data.schema.names else name.split(".")
+    column = data.column(first)
     for part in rest:
         column = pc.struct_field(column, part)
     return column
 
 
+def such_fields(name: str, kind: Any) -> str:  # noqa: ANN401
+    """Return the rest of an error about a column that is not text: the path of a text in it, if it has structs."""
+    import pyarrow as pa
+
+    texts = [field.name for field in kind if is_text(field.type)] if pa.types.is_struct(kind) else []
+    return f", such as {f'{name}.{texts[0]}'!r}" if texts else ""
+
+
 def _type_of(schema: Any, name: str) -> Any:  # noqa: ANN401
+    """Return the type of a column, or of the struct field at a dotted path; None if it does not exist."""
+    import pyarrow as pa
+
     first, *rest = [name] if name in schema.names else name.split(".")
+    if first not in schema.names:
+        return None
     kind = schema.field(first).type
     for part in rest:
+        if not pa.types.is_struct(kind) or kind.get_field_index(part) < 0:
+            return None
         kind = kind.field(part).type
     return kind
 
@@ -280,14 +281,6 @@ def _with_field(column: Any, path: Sequence[str], values: Any) -> Any:  # noqa: 
     place = column.type.get_field_index(path[0])
     parts[place] = _with_field(parts[place], path[1:], values)
     return pa.StructArray.from_arrays(parts, fields=list(column.type), mask=column.is_null())
-
-
-def _is_text(kind: Any) -> bool:  # noqa: ANN401
-    import pyarrow as pa
-
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def column_as_json(column: Any) -> Texts:  # noqa: ANN401

@@ -1,0 +1,122 @@
+"""Bodies of HTTP responses, without the encodings for their transfer."""
+
+import io
+import re
+import zlib
+from collections.abc import Sequence
+
+# A chunk's size, and extensions, which are ignored.
+_CHUNK = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]*)?\r\n")
+# First bytes that no text has; one more level of zlib begins with "x^".
+_GZIP, _ZSTD, _COMPRESS = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x1f\x9d"
+_ZLIB = (b"x\x01", b"x\x9c", b"x\xda")
+_GZIP_WINDOW = 31
+_AT_ONCE = 1 << 16
+
+
+def decoded_body(body: bytes, encodings: Sequence[str], most: int) -> bytes:
+    """Return a body without its encodings.
+
+    Headers often state encodings that the archive has already removed, and omit others, so the bytes decide where they
+    can: gzip and Zstandard have first bytes that no text has. A body that ends early is decoded up to there.
+
+    Parameters
+    ----------
+    body : bytes
+        The body as it is stored.
+    encodings : sequence of str
+        Names in the order in which the server applied them.
+    most : int
+        Maximum number of bytes to decode.
+
+    Raises
+    ------
+    ValueError
+        If the body is compressed and cannot be decoded.
+    """
+    for name in reversed(encodings):
+        if name == "chunked":
+            body = _without_chunks(body)
+        elif name == "deflate":
+            body = _inflated(body, most)
+        elif name == "br":
+            body = _without_brotli(body, most)
+        else:
+            body = _unpacked(body, most)
+    return _unpacked(body, most)
+
+
+def _without_chunks(body: bytes) -> bytes:
+    parts, at = [], 0
+    while head := _CHUNK.match(body, at):
+        num_bytes = int(head[1], 16)
+        if not num_bytes:
+            return b"".join(parts)
+        parts.append(body[head.end() : head.end() + num_bytes])
+        at = head.end() + num_bytes + len(b"\r\n")
+    # No chunk starts here: the archive has removed the chunks, or the rest is damaged.
+    return b"".join([*parts, body[at:]])
+
+
+def _unpacked(body: bytes, most: int) -> bytes:
+    """Return a body without compression that its first bytes show."""
+    if body.startswith(_COMPRESS):
+        raise ValueError("the encoding compress is not supported")
+    if body.startswith(_ZSTD):
+        from fastwarc.stream_io import ZstdReader
+
+        try:
+            return bytes(ZstdReader(io.BytesIO(body)).read(most))
+        except OSError as error:
+            raise ValueError(str(error)) from error
+    parts, num_bytes = [], 0
+    try:
+        # Bytes behind the last member are ignored.
+        while body.startswith(_GZIP) and num_bytes < most:
+            inflater = zlib.decompressobj(_GZIP_WINDOW)
+            parts.append(inflater.decompress(body, most - num_bytes))
+            num_bytes += len(parts[-1])
+            body = inflater.unused_data
+    except zlib.error as error:
+        raise ValueError(str(error)) from error
+    return b"".join(parts) if parts else body
+
+
+def _inflated(body: bytes, most: int) -> bytes:
+    """Return a body of the encoding "deflate": zlib's format by the standard, but some servers send it bare."""
+    for window in (zlib.MAX_WBITS, -zlib.MAX_WBITS):
+        inflater = zlib.decompressobj(window)
+        try:
+            found = inflater.decompress(body, most)
+        except zlib.error as error:
+            if window > 0 and body.startswith(_ZLIB):
+                raise ValueError(str(error)) from error
+            continue
+        # Without a header, only the end shows that these are not the bytes of a text.
+        if window > 0 or inflater.eof or len(found) == most:
+            return found
+    return body
+
+
+def _without_brotli(body: bytes, most: int) -> bytes:
+    from fastwarc.stream_io import BrotliReader
+
+    reader, num_bytes = BrotliReader(io.BytesIO(body)), 0
+    parts: list[bytes] = []
+    try:
+        while num_bytes < most and (part := reader.read(min(most - num_bytes, _AT_ONCE))):
+            parts.append(part)
+            num_bytes += len(part)
+    except OSError:
+        # Brotli has no first bytes of its own.
+        if not parts or _is_text(body):
+            return body
+    return b"".join(parts)
+
+
+def _is_text(body: bytes) -> bool:
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
