@@ -1,6 +1,7 @@
 """Web archives without a record: kept files whose records were all removed, and damaged files."""
 
 import gzip
+import io
 import json
 
 import pytest
@@ -33,7 +34,17 @@ def test_what_is_kept_of_an_archive_without_a_record_left_is_read_again(tmp_path
     ran = likewise_command("dedup", tmp_path / "a.warc", tmp_path / name, "-o", out)
     assert ran.status == 0, ran.err
     kept = (out / "kept" / name).read_bytes()
-    assert members(kept) == [b""] if name.endswith(".gz") else kept == b""
+    if name.endswith(".gz"):
+        # A reader of archives stops at an empty member, and would not read what is appended.
+        (only,) = members(kept)
+        length = int(only.partition(b"Content-Length: ")[2].partition(b"\r\n")[0])
+        head, block = only.split(b"\r\n\r\n", 1)
+        assert head.startswith(b"WARC/1.0\r\nWARC-Type: warcinfo\r\n")
+        assert len(block) == length + len(b"\r\n\r\n")
+        archives = pytest.importorskip("fastwarc.warc").ArchiveIterator
+        assert len(list(archives(io.BytesIO(kept + by_member(pages(9)))))) == 2
+    else:
+        assert kept == b""
     for number, given in enumerate([out / "kept", out / "kept" / name]):
         again = tmp_path / f"again-{number}"
         ran = likewise_command("dedup", given, "-o", again)

@@ -17,6 +17,7 @@ from likewise.batch.options import FileRun
 from likewise.errors import InvalidInput
 from tests.command import likewise_command
 from tests.io.archives import by_member, http, members, page, record, record_id
+from tests.io.files import zstd as zstd_bytes
 
 pytest.importorskip("fastwarc", reason="web archives need the extra likewise[web]")
 pytest.importorskip("resiliparse", reason="web archives need the extra likewise[web]")
@@ -192,8 +193,56 @@ def test_junk_between_records(tmp_path):
 
 def test_members_of_several_records_are_named(tmp_path):
     (tmp_path / "a.warc.gz").write_bytes(by_member(RECORDS[:3]) + gzip.compress(RECORDS[3] + RECORDS[5]))
-    with pytest.raises(InvalidInput, match="several records"):
-        read(tmp_path / "a.warc.gz")
+    texts, bad, _ = read(tmp_path / "a.warc.gz")
+    assert list(texts) == [record_id(2)]
+    assert list(bad) == [3]
+    assert bad[3].startswith("this gzip member contains several records, unlike those before it; decompress")
+
+
+@pytest.mark.parametrize("too_few", [1, 2, 50, 200_000])
+def test_a_length_that_is_too_small_is_named(tmp_path, too_few):
+    block = http(b"<p>" + b"some page whose record lies about its length " * 10_000 + b"</p>")
+    wrong = record("response", block, number=9, length=len(block) - too_few)
+    for records in ([RECORDS[2], wrong, RECORDS[3], RECORDS[5]], [wrong, RECORDS[3], RECORDS[5]]):
+        (tmp_path / "a.warc.gz").write_bytes(by_member(records))
+        texts, bad, _ = read(tmp_path / "a.warc.gz")
+        assert set(texts) >= {record_id(3), record_id(5)}
+        line = records.index(wrong)
+        if line:
+            assert bad == {1: f"the record is longer than the {len(block) - too_few} bytes declared in its header"}
+        else:
+            # The archive counts as one whose records are not members, and is read like a plain one.
+            assert bad
+        run = FileRun(on_error="skip", max_bad_rows="100%")
+        summary = dedup_files(tmp_path / "a.warc.gz", tmp_path / "out", run=run, overwrite=True)
+        assert summary["num_bad_rows"] == 1
+
+
+def revisit(number, *headers):
+    return record("revisit", http(b""), number=number, url="http://example.org/new", headers=headers)
+
+
+def test_revisits_of_removed_documents_are_counted(tmp_path):
+    url = ("WARC-Refers-To-Target-URI: http://example.org/5", "WARC-Refers-To-Date: 2024-05-06T00:00:00Z")
+    revisits = [
+        revisit(20, f"WARC-Refers-To: {record_id(5)}"),
+        revisit(21, f"WARC-Refers-To: {record_id(2)}"),
+        revisit(22, *url),
+        revisit(23, *url[:1], "WARC-Refers-To-Date: 2023-05-06T00:00:00Z"),
+    ]
+    # In the archive of the removed document, and in another one that is read before it.
+    (tmp_path / "a.warc.gz").write_bytes(by_member(revisits[:1] * 2))
+    (tmp_path / "b.warc").write_bytes(b"".join([*RECORDS, *revisits]))
+    recipe = likewise.Recipe.minhash(0.8)
+    summary = dedup_files([tmp_path / "a.warc.gz", tmp_path / "b.warc"], tmp_path / "out", recipe)
+    assert evidence(tmp_path / "out") == REMOVED
+    assert [entry.get("num_orphaned") for entry in summary["inputs"]] == [2, 2]
+    kept = (tmp_path / "out" / "kept" / "b.warc").read_bytes()
+    assert all(one in kept for one in revisits)
+    done = likewise_command("dedup", "b.warc", "-o", "shown", "--threshold", "0.8", cwd=tmp_path)
+    assert "2 revisit records refer to removed documents" in done.err
+    summary = dedup_files(tmp_path / "b.warc", tmp_path / "none", recipe, write="evidence")
+    assert "num_orphaned" not in summary["inputs"][0]
 
 
 def test_bombs(tmp_path):
@@ -216,6 +265,9 @@ def test_bodies_as_servers_sent_them(tmp_path):
         b"5\r\n" + body.encode()[:5] + b"\r\n%x\r\n" % (len(body.encode()) - 5) + body.encode()[5:] + b"\r\n0\r\n\r\n"
     )
     packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+    bare = zlib.compressobj(9, zlib.DEFLATED, -15)
+    parted = b"%x;name=value\r\n" % len(body.encode()) + body.encode() + b"\r\n0;last\r\nExpires: never\r\n\r\n"
+    twice = gzip.compress(gzip.compress(body.encode()))
     latin = body.encode("latin-1")
     named = f'<meta charset="iso-8859-1">{body}'.encode("latin-1")
     bodies = [
@@ -223,6 +275,24 @@ def test_bodies_as_servers_sent_them(tmp_path):
         http(body.encode(), headers=["Transfer-Encoding: chunked"]),
         http(packer.compress(body.encode()) + packer.flush(), headers=["Content-Encoding: gzip"]),
         http(body.encode(), headers=["Content-Encoding: gzip"]),
+        http(zlib.compress(body.encode()), headers=["Content-Encoding: deflate"]),
+        http(bare.compress(body.encode()) + bare.flush(), headers=["Content-Encoding: deflate"]),
+        http(body.encode(), headers=["Content-Encoding: deflate"]),
+        http(gzip.compress(body.encode()), headers=["Content-Encoding: x-gzip"]),
+        http(gzip.compress(body.encode()), headers=["content-encoding: GZIP"]),
+        http(gzip.compress(body.encode())),
+        http(gzip.compress(body.encode())[:-8], headers=["Content-Encoding: gzip"]),
+        http(twice, headers=["Content-Encoding: gzip, gzip"]),
+        http(twice, headers=["Content-Encoding: gzip", "Transfer-Encoding: gzip"]),
+        http(zstd_bytes(body.encode()), headers=["Content-Encoding: zstd"]),
+        http(body.encode(), headers=["Content-Encoding: br"]),
+        http(body.encode(), headers=["Content-Encoding: utf-8"]),
+        http(parted, headers=["Transfer-Encoding: chunked"]),
+        http(parted.upper()[:14].lower() + parted[14:], headers=["Transfer-Encoding: identity, chunked"]),
+        http(b"%x\r\n" % 1000 + body.encode(), headers=["Transfer-Encoding: chunked"]),
+        http(
+            chunked_of(gzip.compress(body.encode())), headers=["Content-Encoding: gzip", "Transfer-Encoding: chunked"]
+        ),
         http(latin, "text/html; charset=ISO-8859-1"),
         http(latin, "text/html; charset=no-such-charset"),
         http(named, "text/html"),
@@ -234,6 +304,31 @@ def test_bodies_as_servers_sent_them(tmp_path):
     texts, bad, _ = read(tmp_path / "a.warc")
     assert not bad
     assert {i: value.strip() for i, value in enumerate(texts.values())} == dict.fromkeys(range(len(bodies)), text)
+
+
+def chunked_of(data):
+    return b"".join(b"%x ; a\r\n" % len(part) + part + b"\r\n" for part in (data[:7], data[7:])) + b"0\r\n\r\n"
+
+
+def test_bodies_that_cannot_be_decoded_are_bad_rows(tmp_path):
+    """They would become texts of random bytes."""
+    page = b"<p>a page of some words</p>" * 20
+    damaged = bytearray(gzip.compress(page))
+    damaged[20:24] = b"\xff" * 4
+    bodies = [
+        (bytes(damaged), "Content-Encoding: gzip"),
+        (bytes(damaged), "Content-Encoding: br"),
+        (b"\x78\x9c" + bytes(damaged), "Content-Encoding: deflate"),
+        (b"\x1f\x9d" + bytes(damaged), "Content-Encoding: compress"),
+        (b"\x28\xb5\x2f\xfd" + bytes(damaged), "Content-Encoding: zstd"),
+    ]
+    records = [record("response", http(data, headers=[head]), number=i) for i, (data, head) in enumerate(bodies)]
+    image = record("response", http(bytes(damaged), "image/png", headers=["Content-Encoding: gzip"]), number=50)
+    (tmp_path / "a.warc").write_bytes(b"".join([*records, image, RECORDS[2]]))
+    texts, bad, _ = read(tmp_path / "a.warc")
+    assert list(texts) == [record_id(2)]
+    assert list(bad) == list(range(len(bodies)))
+    assert all(reason.startswith("cannot decode the body: ") for reason in bad.values())
 
 
 def test_arc(tmp_path):

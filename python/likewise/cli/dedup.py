@@ -372,6 +372,8 @@ def summary_lines(summary: dict[str, Any], out: str | None) -> list[str]:
             f"{counted(num, 'document')} {have} no id (missing, null or NaN) although other rows of the file have "
             "one; removed.parquet identifies them by file and line"
         )
+    if num := sum(entry.get("num_orphaned", 0) for entry in summary.get("inputs", ())):
+        lines.append(f"{counted(num, 'revisit record refers', 'revisit records refer')} to removed documents")
     for name, count in summary.get("num_without_field", {}).items():
         if count:
             lines.append(f"field {name} of --keep is missing in {counted(count, 'document')}, which rank last")

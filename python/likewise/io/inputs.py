@@ -189,8 +189,10 @@ def find_inputs(
         return path.name if path in streams else path.relative_to(parent).as_posix()
 
     readers = cache(_html_readers)
+    removed: set[int] = set()
     files = [
-        _file(path, relative(path), known, rules, file_format, delimiter, readers) for path, _, known in found.files
+        _file(path, relative(path), known, rules, file_format, delimiter, readers, removed)
+        for path, _, known in found.files
     ]
     _refuse_twice([Path(file.name) for file in files])
     return Inputs(
@@ -296,6 +298,7 @@ def _file(
     forced: str | None,
     delimiter: str | None,
     readers: "Callable[[], HtmlReaders]",
+    removed: set[int],
 ) -> InputFile:
     try:
         name.encode()
@@ -308,7 +311,7 @@ def _file(
     # The compression of line formats is detected from their bytes.
     found = known if known is not None and known.kind not in LINE_FORMATS else format_of(path, name, forced)
     num_bytes = path.stat().st_size
-    file = _opened(path, name, num_bytes, found, rules, delimiter, readers)
+    file = _opened(path, name, num_bytes, found, rules, delimiter, readers, removed)
     if rules.tokens is not None and not file.takes_tokens:
         raise InvalidInput(
             f"{found.kind} files have no lists of tokens; --tokens-field reads JSON Lines, Parquet and Arrow", name
@@ -326,6 +329,7 @@ def _opened(
     rules: ReadRules,
     delimiter: str | None,
     readers: "Callable[[], HtmlReaders]",
+    removed: set[int],
 ) -> InputFile:
     """Open a file by its format. Imports the module of the format here, since most runs have one format."""
     if found.kind == "jsonl":
@@ -338,7 +342,7 @@ def _opened(
     if found.kind == "warc":
         from likewise.io.archives.warc import WarcFile
 
-        return WarcFile(path, name, num_bytes, rules, found.codec, readers())
+        return WarcFile(path, name, num_bytes, rules, found.codec, readers(), removed)
     if found.kind == "parquet":
         from likewise.io.tables.parquet import ParquetFile
 

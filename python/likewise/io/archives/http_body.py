@@ -47,7 +47,8 @@ def decoded_body(body: bytes, encodings: Sequence[str], most: int) -> bytes:
 
 
 def _without_chunks(body: bytes) -> bytes:
-    parts, at = [], 0
+    at = 0
+    parts: list[bytes] = []
     while head := _CHUNK.match(body, at):
         num_bytes = int(head[1], 16)
         if not num_bytes:
@@ -69,7 +70,8 @@ def _unpacked(body: bytes, most: int) -> bytes:
             return bytes(ZstdReader(io.BytesIO(body)).read(most))
         except OSError as error:
             raise ValueError(str(error)) from error
-    parts, num_bytes = [], 0
+    num_bytes = 0
+    parts: list[bytes] = []
     try:
         # Bytes behind the last member are ignored.
         while body.startswith(_GZIP) and num_bytes < most:

@@ -2,7 +2,9 @@
 
 import tempfile
 import threading
+import uuid
 import zlib
+from array import array
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -33,6 +35,12 @@ _WORK_BYTES = 100_000_000
 _GZIP_LEVEL = 6
 _GZIP_WINDOW = 31
 _PACKED_AT_ONCE = 64
+# The record of an archive without others; its date is constant, so that the same run writes the same bytes.
+_NOTHING_LEFT = (
+    b"WARC/1.0\r\nWARC-Type: warcinfo\r\nWARC-Record-ID: <%b>\r\nWARC-Date: 1970-01-01T00:00:00Z\r\n"
+    b"Content-Type: application/warc-fields\r\nContent-Length: 72\r\n\r\n"
+    b"description: all records of this file were removed\r\nsoftware: likewise\r\n\r\n\r\n"
+)
 
 
 @dataclass(eq=False)
@@ -46,10 +54,13 @@ class WarcFile(InputFile):
         other file is decompressed once into the directory of the run, and written back with one member per record.
     readers : HtmlReaders, optional
         Extract the text of pages; archives of one run may share them.
+    removed : set of int, optional
+        Names of removed documents, to which revisits in any archive of the run may refer; archives share it.
     """
 
     codec: str | None = None
     readers: HtmlReaders = field(default_factory=HtmlReaders)
+    removed: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
@@ -64,6 +75,9 @@ class WarcFile(InputFile):
         self._others: list[tuple[int, int]] = []
         self._kinds: Counter[str] = Counter()
         self._num_cut = self._num_marked_cut = 0
+        # Of each document its offset and names; of revisits the names of documents.
+        self._named = array("q")
+        self._referred = array("q")
         # Records of jobs that were yielded but not read, since an earlier run had processed them.
         self._unread: dict[int, list[RecordPlace]] = {}
         self._num_jobs = 0
@@ -109,13 +123,15 @@ class WarcFile(InputFile):
         -------
         dict
             ``num_records``: records by type. ``num_cut``: records shorter than their header states. ``num_marked_cut``:
-            whole records that the crawler marked as truncated.
+            whole records that the crawler marked as truncated. ``num_orphaned``: written revisits of removed documents.
         """
         self._read_rest()
+        num_orphaned = sum(name in self.removed for name in self._referred)
         return {
             "num_records": dict(sorted(self._kinds.items())),
             "num_cut": self._num_cut,
             "num_marked_cut": self._num_marked_cut,
+            **({"num_orphaned": num_orphaned} if num_orphaned else {}),
         }
 
     def check_cut(self) -> None:
@@ -129,15 +145,18 @@ class WarcFile(InputFile):
     def write_kept(self, target: Path, kept: Kept) -> None:
         """Write kept records and other records to a new file, in order; a gzip file has at least one member."""
         self._read_rest()
+        named = np.array(self._named, np.int64).reshape(-1, 3)
+        is_removed = ~np.isin(named[:, 0], kept.offsets.astype(np.int64))
+        self.removed.update(named[is_removed, 1:].ravel().tolist())
         others = np.array(self._others, np.uint64).reshape(-1, 2)
         starts = np.concatenate([kept.offsets.astype(np.uint64), others[:, 0]])
         sizes = np.concatenate([kept.lengths.astype(np.uint64), others[:, 1]])
         order = np.argsort(starts, kind="stable")
         starts, sizes = starts[order], sizes[order]
         if self.codec is not None and not len(starts):
-            # An empty file could not be distinguished from a truncated one.
+            # An empty file could not be distinguished from a truncated one, and readers stop at an empty member.
             with target.open("xb") as out:
-                out.write(_packed(b""))
+                out.write(_packed(_NOTHING_LEFT % uuid.uuid5(uuid.NAMESPACE_URL, self.name).urn.encode()))
         elif self._read_path == self.path:
             _native.copy_lines(str(self.path), str(target), starts, sizes, threads=kept.threads)
         else:
@@ -230,6 +249,10 @@ class WarcFile(InputFile):
             self._kinds.update(record.kind for record in records if record is not None)
             self._num_cut += sum(place.is_cut for place in places)
             self._num_marked_cut += sum(record.is_marked_cut for record in records if record is not None)
+            for _, place, record in documents:
+                self._named.extend((place.offset, *record.names))
+            for record in records:
+                self._referred.extend(record.names if record is not None and record.kind == "revisit" else ())
         fields = [fields_as_json(record, self.rules.fields) for _, _, record in documents]
         return Piece(
             texts=_native.Texts.from_list([record.text or "" for _, _, record in documents]),

@@ -42,6 +42,8 @@ class Record:
         Reason why a document cannot be used.
     is_marked_cut : bool
         Whether the crawler marked the record as truncated.
+    names : tuple of int
+        Hashes of the names by which a ``revisit`` may refer to a document; of a ``revisit``, of the one that it uses.
     """
 
     kind: str
@@ -52,6 +54,7 @@ class Record:
     fields: dict[str, str] = field(default_factory=dict)
     reason: str | None = None
     is_marked_cut: bool = False
+    names: tuple[int, ...] = ()
 
 
 def check_rules(rules: ReadRules, name: str) -> None:
@@ -98,6 +101,8 @@ def read_record(data: bytes, rules: ReadRules, *, arc: bool) -> Record:
         return Record("unreadable", reason=f"cannot read the record: {error or type(error).__name__}")
     kind = str(record.record_type).rpartition(".")[2].lower()
     found = Record(kind, is_marked_cut=record.headers.get("WARC-Truncated") is not None)
+    if kind == "revisit":
+        found.names = _referred(record)
     content_type, status, is_wanted = _content(record, kind)
     if not is_wanted or not content_type.startswith((*_HTML, *_TEXT)):
         return found
@@ -109,6 +114,7 @@ def read_record(data: bytes, rules: ReadRules, *, arc: bool) -> Record:
         "content_type": content_type,
         "status": status,
     }
+    found.names = hash(found.fields["record_id"]), hash((found.fields["url"], found.fields["date"]))
     found.doc_id = "" if rules.id_field == "" else found.fields[rules.id_field or "record_id"]
     try:
         body = body_of(record, rules.max_document_bytes + 1)
@@ -202,6 +208,14 @@ def _content(record: Any, kind: str) -> tuple[str, str, bool]:  # noqa: ANN401 -
     # Resources that wget writes are its log and arguments.
     is_wanted = kind in ("conversion", "resource") and not record.is_http and not _url(record).startswith("metadata:")
     return (record.headers.get("Content-Type") or "").lower().strip(), "", is_wanted
+
+
+def _referred(record: Any) -> tuple[int, ...]:  # noqa: ANN401
+    headers = record.headers
+    if name := headers.get("WARC-Refers-To"):
+        return (hash(name),)
+    url, date = headers.get("WARC-Refers-To-Target-URI") or "", headers.get("WARC-Refers-To-Date") or ""
+    return (hash((url.strip("<>"), date)),) if url and date else ()
 
 
 def _url(record: Any) -> str:  # noqa: ANN401

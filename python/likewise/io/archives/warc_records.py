@@ -225,7 +225,7 @@ class PackedArchive:
         Raises
         ------
         InvalidInput
-            If a member contains several records, or the file decompresses to more than the rules allow.
+            If the file decompresses to more than the rules allow.
         """
         for member in self._members():
             header = header_of(member.head, arc=arc)
@@ -238,13 +238,24 @@ class PackedArchive:
             elif member.num_bytes < sum(header):
                 yield _cut(member.offset, member.length, member.num_bytes - header[0], header[1])
             elif _rest(member, sum(header)) is not None:
-                raise InvalidInput(
-                    f"the gzip member at byte {member.offset} contains several records, unlike those before it; "
-                    "decompress the file first",
-                    self._name,
+                yield RecordPlace(
+                    member.offset, member.length, self._why_longer(member, sum(header), header[1], arc=arc)
                 )
             else:
                 yield RecordPlace(member.offset, member.length)
+
+    def _why_longer(self, member: _Member, end: int, said: int, *, arc: bool) -> str:
+        """Return the reason why a member has more bytes than the record that it begins with."""
+        with self._path.open("rb") as file:
+            file.seek(member.offset)
+            inflater, tail = zlib.decompressobj(31), b""
+            while not inflater.eof and len(tail) < _TAIL_BYTES + HEADER_BYTES:
+                data = inflater.decompress(inflater.unconsumed_tail or file.read(_FEED_BYTES), _INFLATED_BYTES)
+                tail += data[end:]
+                end = max(0, end - len(data))
+        if header_of(tail.lstrip(_LINE_ENDS), arc=arc) is not None:
+            return "this gzip member contains several records, unlike those before it; decompress the file first"
+        return f"the record is longer than the {said} bytes declared in its header"
 
     def unpack(self, target: Path) -> tuple[str, bool] | None:
         """Write the decompressed content to a new file; for truncated or damaged members, the part before the damage.
