@@ -82,3 +82,33 @@ def test_an_output_is_required_otherwise(inputs):
     done = likewise_command("dedup", inputs / "t.jsonl")
     assert done.status == 2
     assert "Missing option '-o' / '--out' (or --dry-run)." in done.err
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--count-by", "nothing"],
+        ["--write", "groups", "--date-field", "nothing"],
+        ["--date-field", "id"],
+        ["--count-weight", "log"],
+        ["--write", "groups", "--count-weight", "square"],
+        ["--write", "kept,annotated"],
+        ["--write-prefix", "x"],
+        ["--write", "annotated", "--keep-sketches"],
+        ["--store-pairs", "0.9"],
+        ["--keep", "max:nothing"],
+        ["--decisions", "none.csv"],
+    ],
+)
+def test_it_rejects_what_the_run_rejects(inputs, options):
+    run = ["dedup", inputs / "t.jsonl", "--threshold", "0.8", *options]
+    told = likewise_command(*run, "-o", inputs / "out").err
+    done = likewise_command(*run, "--dry-run")
+    assert (done.status, done.err.splitlines()[-1]) == (2, told.splitlines()[-1])
+
+
+def test_it_counts_what_the_run_counts(inputs):
+    run = ["dedup", inputs / "t.jsonl", "--threshold", "0.8", "--count-by", "id", "--json"]
+    found = json.loads(likewise_command(*run, "--dry-run").out)
+    summary = json.loads(likewise_command(*run, "-o", inputs / "out").out)
+    assert found["counts_by"] == summary["counts_by"]

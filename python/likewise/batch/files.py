@@ -170,6 +170,58 @@ class _Asked:
         )
 
 
+def check_outputs(recipe: Recipe, run: FileRun, write: str, **options: Any) -> None:  # noqa: ANN401
+    """Raise the errors of :func:`dedup_files` about options that cannot be combined.
+
+    Parameters
+    ----------
+    recipe, run, write
+        As for :func:`dedup_files`; the recipe is resolved.
+    **options
+        ``columns``, the columns of groups, and other arguments of that function.
+    """
+    _asked(run, write, **options).recipe_beside(recipe)
+
+
+def _asked(
+    run: FileRun,
+    write: str,
+    *,
+    write_prefix: str,
+    columns: GroupColumns,
+    decisions: "Decisions | None",
+    index: IndexUse | None,
+    against: Sequence[str | Path],
+    keep_sketches: bool,
+    store_pairs: float | None,
+    engine: Engine | None,
+) -> _Asked:
+    """Return the checked options of a run."""
+    fields = dict.fromkeys((*run.fields, columns.date_field, columns.count_by))
+    run = replace(run, fields=tuple(name for name in fields if name is not None))
+    stays = None
+    if decisions is not None:
+        from likewise.batch.decide.stays import StayingIds
+
+        stays = StayingIds(decisions)
+    copies, has_groups = _written(write)
+    asked = _Asked(
+        run,
+        copies,
+        has_groups,
+        write_prefix,
+        columns,
+        keep_sketches,
+        store_pairs,
+        index,
+        tuple(against),
+        engine,
+        stays,
+    )
+    asked.check()
+    return asked
+
+
 def _written(write: object) -> tuple[str, bool]:
     """Return the output for each input, and whether groups are written."""
     names = [name.strip() for name in write.split(",")] if isinstance(write, str) else [write]
@@ -375,8 +427,8 @@ def _decided(
             opened.documents.free_sketches()
         decision, kept_ids = beside.decided(documents, opened.recipe, timing, progress, log)
         _tell_of_group(documents, decision, progress)
-        if opened.parts is not None and log is not None:
-            facts |= opened.parts.summary(log.num_found)
+        if opened.parts is not None:
+            facts |= opened.parts.summary(0 if log is None else log.num_found)
         yield _Decided(documents, opened.recipe, opened.context, decision, kept_ids, facts)
 
 
@@ -486,30 +538,19 @@ def dedup_files(
     """
     recipe = recipe_of_files(recipe, fields, index=index, against=against, engine=engine).resolve()
     run, report = run or FileRun(), taken(progress)
-    run = replace(
-        run, fields=tuple(name for name in dict.fromkeys((*run.fields, date_field, count_by)) if name is not None)
-    )
-    stays = None
-    if decisions is not None:
-        from likewise.batch.decide.stays import StayingIds
-
-        stays = StayingIds(decisions)
-    copies, has_groups = _written(write)
-    columns = GroupColumns(date_field, count_by, count_weight)
-    asked = _Asked(
+    asked = _asked(
         run,
-        copies,
-        has_groups,
-        write_prefix,
-        columns,
-        keep_sketches,
-        store_pairs,
-        index,
-        tuple(against),
-        engine,
-        stays,
+        write,
+        write_prefix=write_prefix,
+        columns=GroupColumns(date_field, count_by, count_weight),
+        decisions=decisions,
+        index=index,
+        against=against,
+        keep_sketches=keep_sketches,
+        store_pairs=store_pairs,
+        engine=engine,
     )
-    asked.check()
+    run, copies = asked.run, asked.write
     if is_remote(output) and asked.is_written_by_engine and engine is not None and not engine.is_on_this_machine:
         return _stored_by_engine(asked, recipe, inputs, str(output), report, overwrite=overwrite)
     if is_remote(output):

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from likewise.batch.read.resume import RunParts, open_parts
 from likewise.batch.read.sketched import HeldDocuments
-from likewise.batch.read.weighing import weighed_files
+from likewise.batch.read.weighing import known_counts, weighed_files
 from likewise.batch.run import RunContext, RunRules, open_documents
 from likewise.batch.search.bloom import with_bands_where_many
 from likewise.errors import InvalidParameter
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.source.source import Source
-from likewise.progress import Planned, Progress
+from likewise.progress import Planned, Progress, Warned
 from likewise.recipe.given import RecipeFields, as_recipe
 from likewise.recipe.recipe import Recipe
 
@@ -193,13 +193,18 @@ def opened_run(
         If the recipe names a weight table, and the counted one differs.
     """
     timing, progress = context.timing, context.progress
+    known = None if parts is None else known_counts(parts, recipe)
+    if known is not None:
+        progress(Warned("continuing an unfinished run: its document counts are complete"))
     if bounded is None:
-        recipe = weighed_files(sources, recipe, context.threads, timing, progress, parts)
+        recipe = known or weighed_files(sources, recipe, context.threads, timing, progress, parts)
     else:
         context = context.with_threads(bounded.threads(context.threads))
         room, held = bounded.room, held or HeldDocuments(bounded.room.held_bytes)
-        recipe = weighed_files(sources, recipe, context.threads, timing, progress, parts, room.weighing_bytes, held)
-    left = None if parts is None else open_parts(parts, recipe, sources, progress)
+        recipe = known or weighed_files(
+            sources, recipe, context.threads, timing, progress, parts, room.weighing_bytes, held
+        )
+    left = None if parts is None else open_parts(parts, recipe, sources, progress, has_counts=known is not None)
     with open_documents(
         sources,
         recipe,

@@ -27,7 +27,7 @@ from likewise.batch.search.splits import Splits
 from likewise.batch.write.summary import summarize
 from likewise.checks import check_integer, num_threads
 from likewise.io.html import element, joined, listing
-from likewise.io.output.scratch import scratch_directory
+from likewise.io.output.scratch import scratch_for
 from likewise.io.source.source import Source
 from likewise.io.tables.arrow import BatchStream
 from likewise.io.tables.columns import null_where, number_column, taken_rows, text_column
@@ -424,8 +424,7 @@ def opened_texts(
 
     Yields the documents, the recipe with its weights and threshold, and the record of how the threshold was chosen.
     """
-    # Only the texts of a stream are spooled.
-    with scratch_directory() as work:
+    with scratch_for(sources) as work:
         held = HeldDocuments()
         sources, recipe = weighed(
             sources, recipe, threads=rules.threads, timing=timing, progress=progress, work=work, held=held

@@ -204,6 +204,7 @@ def command(
     recipe = take_recipe_beside(options, asked, references, base, quiet=quiet)
     run = take_run(options)
     if dry_run:
+        from likewise.batch.write.groups import GroupColumns
         from likewise.runs.preview import preview
 
         with shown(not quiet) as report:
@@ -211,8 +212,13 @@ def command(
                 inputs,
                 recipe,
                 run=run,
-                index=asked,
+                write=write,
+                write_prefix=write_prefix,
+                columns=GroupColumns(date_field, count_by, count_weight),
+                index=use,
                 against=references,
+                keep_sketches=keep_sketches,
+                store_pairs=store_pairs,
                 engine=elsewhere,
                 decisions=decisions,
                 # Documents are shown on terminals only, never in a log.
@@ -395,9 +401,10 @@ def summary_lines(summary: dict[str, Any], out: str | None) -> list[str]:
         )
     if "continued" in summary:
         continued = summary["continued"]
+        complete = "document counts were complete, " if continued["has_counts"] else ""
         lines.append(
-            f"continued an unfinished run: {counted(continued['num_bytes'], 'byte')} of input were already sketched,  "
-            f"{counted(continued['num_decided'], 'document')} decided"
+            f"continued an unfinished run: {complete}{counted(continued['num_bytes'], 'byte')} of input were already "
+            f"sketched, {counted(continued['num_decided'], 'document')} decided"
         )
     if "against" in summary:
         seen = summary["against"]

@@ -23,7 +23,7 @@ from likewise.corpus.items import (
 from likewise.corpus.rarity import check_fits
 from likewise.corpus.reading import Counts, each_part
 from likewise.io.html import element, joined, listing
-from likewise.io.output.scratch import scratch_directory
+from likewise.io.output.scratch import scratch_for
 from likewise.io.source.bad_rows import NO_LIMIT, BadRowTally
 from likewise.io.tables.columns import number_column
 from likewise.progress import Progress, Warned, shows_progress, taken
@@ -163,8 +163,9 @@ def decontaminate(
     table = None if weights is None else check_fits(weights)
     own, counts = items_in_memory(items, item_fields, item_id_field, rules), Counts()
     lines, doc_ids, candidates = [], [], []
-    with null_option_named(), scratch_directory() as work:
+    with null_option_named():
         source = document_source(documents, ids, Recipe.exact(), text_field=text_field, nulls=nulls)
+    with null_option_named(), scratch_for([source]) as work:
         for part in each_part(
             [source],
             own.scan,

@@ -24,7 +24,7 @@ from likewise.corpus.reading import Counts, Part, each_part
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.hamming.ids import first_double, id_keys
 from likewise.io.output.row_files import RowWriter
-from likewise.io.output.scratch import scratch_directory
+from likewise.io.output.scratch import scratch_directory, scratch_for
 from likewise.io.remote import file_for
 from likewise.io.source.bad_rows import NO_LIMIT, BadRowLimit, BadRowTally
 from likewise.io.source.source import Source
@@ -128,11 +128,11 @@ def match(
 
     asked = _Asked(_checked(recipe), top, min_score, num_threads(threads))
     report = taken(progress)
-    with scratch_directory() as work:
-        sources = [
-            document_source(side, given, asked.recipe, text_field=text_field, tokenizer=tokenizer)
-            for side, given in ((references, reference_ids), (queries, ids))
-        ]
+    sources = [
+        document_source(side, given, asked.recipe, text_field=text_field, tokenizer=tokenizer)
+        for side, given in ((references, reference_ids), (queries, ids))
+    ]
+    with scratch_for(sources) as work:
         asking = Asking(asked, sources[:1], work, report)
         tables = list(asking.answers(sources[1:], work, report))
         schema = pa.schema([_schema().field(name) for name in _MEMORY_COLUMNS])

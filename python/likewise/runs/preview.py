@@ -10,8 +10,10 @@ from typing import Any
 from likewise.batch.against.index import IndexUse
 from likewise.batch.decide.stays import Decisions
 from likewise.batch.engine import Engine
-from likewise.batch.files import dedup_files
+from likewise.batch.files import check_outputs, dedup_files
+from likewise.batch.opening import recipe_of_files
 from likewise.batch.options import FileRun
+from likewise.batch.write.groups import GroupColumns
 from likewise.errors import LikewiseError
 from likewise.io.output.directory import EVIDENCE
 from likewise.io.output.scratch import scratch_directory
@@ -52,8 +54,13 @@ def preview(
     recipe: GivenRecipe | None = None,
     *,
     run: FileRun | None = None,
-    index: Path | None = None,
+    write: str = "kept",
+    write_prefix: str = "",
+    columns: GroupColumns | None = None,
+    index: IndexUse | None = None,
     against: Sequence[str | Path] = (),
+    keep_sketches: bool = False,
+    store_pairs: float | None = None,
     engine: Engine | None = None,
     decisions: Decisions | None = None,
     shows_texts: bool = True,
@@ -65,8 +72,12 @@ def preview(
     ----------
     inputs, recipe, run, against, engine, decisions, progress
         As for :func:`likewise.dedup_files`.
-    index : Path, optional
-        An index to compare with; nothing is added.
+    write, write_prefix, keep_sketches, store_pairs
+        As for :func:`likewise.dedup_files`; they are only checked.
+    columns : GroupColumns, optional
+        The fields and the weight of groups, and the field whose values are counted.
+    index : IndexUse, optional
+        An index to compare with; nothing is created or added.
     shows_texts : bool
         Whether `first_look` shows what differs between a removed document and the kept one.
 
@@ -84,6 +95,21 @@ def preview(
     -----
     Cost: same as a run with ``write="evidence"``, in a temporary directory.
     """
+    columns, run = columns or GroupColumns(), run or FileRun()
+    check_outputs(
+        recipe_of_files(recipe, {}, index=index, against=against, engine=engine).resolve(),
+        run,
+        write,
+        write_prefix=write_prefix,
+        columns=columns,
+        decisions=decisions,
+        index=index,
+        against=against,
+        keep_sketches=keep_sketches,
+        store_pairs=store_pairs,
+        engine=engine,
+    )
+    has_groups = "groups" in write
     with scratch_directory() as work:
         path = work / "run"
         summary = dedup_files(
@@ -91,8 +117,11 @@ def preview(
             path,
             recipe,
             run=run,
-            write="evidence",
-            index=None if index is None else IndexUse(None, index),
+            write="evidence,groups" if has_groups else "evidence",
+            date_field=columns.date_field,
+            count_by=columns.count_by,
+            count_weight=columns.weight,
+            index=None if index is None or index.against is None else IndexUse(None, index.against),
             against=against,
             engine=engine,
             decisions=decisions,

@@ -15,7 +15,7 @@ from likewise.batch.run import RunContext, RunRules, open_documents
 from likewise.checks import counted
 from likewise.errors import InvalidInput
 from likewise.hamming.pairs import hamming_distance
-from likewise.io.output.scratch import scratch_directory
+from likewise.io.output.scratch import scratch_for
 from likewise.io.source.source import Source
 from likewise.progress import Progress, no_progress
 from likewise.recipe.methods import SimHashDistance
@@ -155,7 +155,7 @@ def open_collection(
     progress : callable
         Receives events.
     """
-    with scratch_directory() as work:
+    with scratch_for(sources) as work:
         with open_documents(sources, fold, RunContext(rules, Timing(), progress), work=work) as documents:
             num_documents = len(documents)
             if num_documents < 2:

@@ -18,6 +18,7 @@ import pytest
 import likewise
 from likewise.errors import RecipeMismatch
 from likewise.io.output.directory import PARTS, UNFINISHED
+from likewise.progress import Warned
 from likewise.runs.diff import run_differences
 from tests.forking import forking
 from tests.quality.test_promises import planted
@@ -183,7 +184,11 @@ def test_counted_weights_are_not_counted_again(tmp_path, texts, monkeypatch):
             likewise.dedup_files(inputs, tmp_path / "out", recipe)
     monkeypatch.setattr(file_weights, "counted", refuse)
     shutil.copytree(tmp_path / "out", tmp_path / "damaged")
-    likewise.dedup_files(inputs, tmp_path / "out", recipe)
+    told = []
+    summary = likewise.dedup_files(inputs, tmp_path / "out", recipe, progress=told.append)
+    assert summary["continued"] == {"has_counts": True, "num_parts": 0, "num_bytes": 0, "num_decided": 0}
+    messages = [event.message for event in told if isinstance(event, Warned)]
+    assert "continuing an unfinished run: its document counts are complete" in messages
     assert same(tmp_path / "plain", tmp_path / "out")
     table = tmp_path / "damaged" / UNFINISHED / PARTS / "weights.lww"
     table.write_bytes(table.read_bytes()[:-5] + b"12345")

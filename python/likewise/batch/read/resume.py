@@ -81,9 +81,11 @@ class RunParts:
         Directory of the parts, the spool and decompressed files; created if absent.
     recipe : Recipe
         Recipe of the run.
+    has_counts : bool
+        Whether the counts of an earlier run were reused.
     """
 
-    def __init__(self, directory: Path, recipe: Recipe) -> None:
+    def __init__(self, directory: Path, recipe: Recipe, *, has_counts: bool = False) -> None:
         directory.mkdir(exist_ok=True)
         _delete_strange(directory)
         self.directory = directory
@@ -98,6 +100,7 @@ class RunParts:
         self._num_bytes = 0
         self._column_bytes = 0
         self._began_s = time.monotonic()
+        self._has_counts = has_counts
         self.num_found = 0
         self.num_found_bytes = 0
 
@@ -159,11 +162,11 @@ class RunParts:
         self._held, self._num_bytes, self._column_bytes = [], 0, 0
 
     def summary(self, num_decided: int) -> dict[str, object]:
-        """Return the summary fields about parts that were read and verdicts that were reused."""
-        if not self.num_found and not num_decided:
+        """Return the summary fields about counts, parts and verdicts that were reused."""
+        if not self.num_found and not num_decided and not self._has_counts:
             return {}
         counts = {"num_parts": self.num_found, "num_bytes": self.num_found_bytes, "num_decided": num_decided}
-        return {"continued": counts}
+        return {"continued": {"has_counts": self._has_counts, **counts}}
 
     def close(self) -> None:
         """Wait for parts that are being written; drop the other pieces, which are too few for a part."""
@@ -211,7 +214,9 @@ class RunParts:
         ]
 
 
-def open_parts(directory: Path, recipe: Recipe, files: Sequence[Source], progress: Progress) -> RunParts | None:
+def open_parts(
+    directory: Path, recipe: Recipe, files: Sequence[Source], progress: Progress, *, has_counts: bool = False
+) -> RunParts | None:
     """Return the parts of a run in a directory; None if the run cannot be continued.
 
     Parameters
@@ -224,6 +229,8 @@ def open_parts(directory: Path, recipe: Recipe, files: Sequence[Source], progres
         The inputs; compressed files will keep their decompressed copies.
     progress : Progress
         Receives a message about existing parts.
+    has_counts : bool
+        Whether the counts of an earlier run were reused.
     """
     if isinstance(recipe.sketch, Shingles):
         return None
@@ -238,7 +245,7 @@ def open_parts(directory: Path, recipe: Recipe, files: Sequence[Source], progres
                     f"{counted(num_parts, 'part of the input is', 'parts of the input are')} already sketched"
                 )
             )
-    return RunParts(directory, recipe)
+    return RunParts(directory, recipe, has_counts=has_counts)
 
 
 def _part(

@@ -16,7 +16,7 @@ from likewise.batch.read.priority import keep_needs
 from likewise.batch.read.resume import PART_BYTES
 from likewise.batch.read.sketched import HeldDocuments, HeldPiece
 from likewise.errors import InvalidInput, LikewiseError
-from likewise.io.output.scratch import scratch_directory
+from likewise.io.output.scratch import scratch_for
 from likewise.io.source.bad_rows import NO_LIMIT, BadRowLimit, BadRowTally
 from likewise.io.source.source import Job, Source
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, Warned
@@ -192,7 +192,7 @@ def _read_into(
 
     try:
         # Files decompressed for this pass are deleted after it.
-        with scratch_directory() as unpacked:
+        with scratch_for(sources) as unpacked:
             for number, source in enumerate(sources):
                 inner_threads = threads if 0 < source.num_bytes <= ingest.PIECE_BYTES else 1
                 # The second pass finds held features by job number.
@@ -278,7 +278,7 @@ def weighed_files(
         If the recipe names a table, and the counted one differs.
     """
     needs_reading = recipe.needs_counting or recipe.needs_filter_bits
-    if parts is not None and needs_reading and (known := _known(parts, recipe)) is not None:
+    if parts is not None and (known := known_counts(parts, recipe)) is not None:
         return known
     found = counted(
         files,
@@ -304,8 +304,10 @@ def _keep(parts: Path, recipe: Recipe) -> None:
     unfinished.replace(parts / _COUNTED)
 
 
-def _known(parts: Path, recipe: Recipe) -> Recipe | None:
-    """Return the recipe with the counts of an earlier run, if they are stored and undamaged."""
+def known_counts(parts: Path, recipe: Recipe) -> Recipe | None:
+    """Return the recipe with the counts of an earlier run, if it needs some, and they are stored and undamaged."""
+    if not (recipe.needs_counting or recipe.needs_filter_bits):
+        return None
     with contextlib.suppress(OSError, ValueError, RecursionError, KeyError, TypeError, LikewiseError):
         facts = json.loads((parts / _COUNTED).read_text(encoding="utf-8"))
         if facts["has_table"]:

@@ -5,14 +5,18 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from likewise.io.output.locks import try_lock
 from likewise.io.refusals import place_named
+from likewise.io.source.source import Source
+from likewise.io.tables.memory import MemorySource
 
 PREFIX = "likewise-scratch-"
 _LOCK = "lock"
+# A place where nothing can be created.
+_NOWHERE = Path(os.devnull)
 # A directory without a lock is being created, or its creator was killed at that moment.
 _YOUNG_S = 3600
 
@@ -37,6 +41,15 @@ def scratch_directory() -> Iterator[Path]:
         place_named(f"{root}, the directory for temporary files (set TMPDIR to use another one)", place),
     ):
         yield place
+
+
+def scratch_for(sources: Iterable[Source]) -> contextlib.AbstractContextManager[Path]:
+    """Return :func:`scratch_directory`, or a path without a directory if nothing is spooled: all texts are in memory.
+
+    Documents in memory can then be read without a directory for temporary files.
+    """
+    is_in_memory = all(isinstance(source, MemorySource) for source in sources)
+    return contextlib.nullcontext(_NOWHERE) if is_in_memory else scratch_directory()
 
 
 @contextlib.contextmanager
