@@ -1,5 +1,6 @@
 """Counts by a field in the summary, the terminal and the report equal those recomputed from the evidence."""
 
+import json
 from collections import Counter
 
 import pyarrow.parquet as pq
@@ -8,6 +9,7 @@ import pytest
 import likewise
 from likewise.batch.against.index import IndexUse
 from likewise.batch.options import FileRun
+from likewise.batch.parts import BoilerplateRules, remove_boilerplate
 from likewise.cli.dedup import summary_lines
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.runs.report import report
@@ -16,10 +18,8 @@ from tests.io import files
 
 RECIPE = likewise.Recipe.minhash(threshold=0.8)
 SOURCES = ["a.example", "b.example", None, 7, "<b>"]
-ROWS = [
-    {"id": f"d{number}", "text": text, "source": SOURCES[number * 7 // 3 % 5]}
-    for number, text in enumerate(grouped_texts(60, seed=5))
-]
+TEXTS = grouped_texts(60, seed=5)
+ROWS = [{"id": f"d{number}", "text": text, "source": SOURCES[number * 7 // 3 % 5]} for number, text in enumerate(TEXTS)]
 
 
 def _expected(rows, evidence):
@@ -85,3 +85,24 @@ def test_a_field_that_no_document_has_is_an_error(tmp_path):
     path.write_bytes(files.jsonl(ROWS))
     with pytest.raises((InvalidInput, InvalidParameter), match=r"no document has the field .sauce.*--count-by"):
         likewise.dedup_files(path, tmp_path / "out", RECIPE, count_by="sauce")
+
+
+def test_lone_surrogates_of_values_count_as_replacement_characters(tmp_path):
+    """As those of texts and ids, in every count of values."""
+    path = tmp_path / "a.jsonl"
+    rows = [{"id": f"d{n}", "s": "\ud800" if n % 3 else "\udfff b", "text": text} for n, text in enumerate(TEXTS)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    summary = likewise.dedup_files(path, tmp_path / "out", RECIPE, count_by="s", write="evidence,groups")
+    expected = Counter("\ufffd" if n % 3 else "\ufffd b" for n in range(len(TEXTS)))
+    assert {one["value"]: one["num_documents"] for one in summary["counts_by"]["values"]} == expected
+    values = pq.read_table(tmp_path / "out" / "removed.parquet")["value"].to_pylist()
+    assert values == ["\ufffd" if int(row) % 3 else "\ufffd b" for row in _removed_rows(tmp_path / "out")]
+    assert "\ufffd b" in report(tmp_path / "out")
+    lines = [{"id": f"d{n}", "s": "\ud800", "text": f"the menu of all\nthe text number {n}"} for n in range(20)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in lines))
+    remove_boilerplate(path, tmp_path / "parts", BoilerplateRules("s"))
+    assert pq.read_table(tmp_path / "parts" / "sites.parquet")["site"].to_pylist() == ["\ufffd"]
+
+
+def _removed_rows(out):
+    return pq.read_table(out / "removed.parquet")["row"].to_pylist()

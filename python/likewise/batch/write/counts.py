@@ -12,6 +12,7 @@ from likewise.arrays import slices
 from likewise.batch.decide.decision import Decision
 from likewise.batch.read.documents import Documents
 from likewise.batch.read.fields import NO_VALUE
+from likewise.index.ids import as_stored
 from likewise.io.output.evidence import AGAINST, INPUT
 from likewise.io.tables.columns import nullable_text_column
 
@@ -116,8 +117,7 @@ def value_codes(documents: Documents, field: str) -> tuple[NDArray[np.int64], li
 
 
 def value_name(text: str) -> str | None:
-    """Return the displayed form of a value: a string unchanged, anything else as JSON."""
+    """Return the displayed form of a value: a string unchanged, but for lone surrogates, anything else as JSON."""
     if text in NO_VALUE:
         return None
-    value = json.loads(text) if text.startswith('"') else text
-    return str(value)
+    return as_stored(json.loads(text)) if text.startswith('"') else text
