@@ -162,3 +162,53 @@ def test_questions_between_collections(store):
     held = store.find("/")
     assert "/copies/copies.parquet" in held
     assert {"/leaks/leaks.parquet", "/clean/items.parquet", "/clean/summary.json"} <= set(held)
+
+
+@pytest.mark.parametrize(
+    ("cause", "kind"),
+    [
+        (None, FileNotFoundError),
+        (FileNotFoundError("absent"), FileNotFoundError),
+        (ConnectionRefusedError(111, "refused"), InvalidInput),
+        (ValueError("a certificate that has expired"), InvalidInput),
+    ],
+)
+def test_what_a_server_fails_with_is_told(store, monkeypatch, tmp_path, cause, kind):
+    """The HTTP file system of fsspec calls every failure a missing file, and the failure its cause."""
+
+    def info(path, **_):
+        raise FileNotFoundError(path) from cause
+
+    monkeypatch.setattr(store, "info", info)
+    with pytest.raises(kind) as caught:
+        dedup_files("memory://in.jsonl", tmp_path / "out")
+    assert kind is FileNotFoundError or f"cannot access the store: {cause}" in str(caught.value)
+
+
+def test_a_server_that_refuses_is_not_a_missing_file(tmp_path):
+    pytest.importorskip("aiohttp", reason="fsspec reads http by aiohttp")
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler) as server:
+        url = f"http://127.0.0.1:{server.server_port}/in.jsonl"
+    # Its port is closed now.
+    with pytest.raises(InvalidInput, match="cannot access the store: "):
+        dedup_files(url, tmp_path / "out")
+
+    class Refusing(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_error(404 if "absent" in self.path else 403)
+
+        do_HEAD = do_GET
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/"
+        try:
+            with pytest.raises(InvalidInput, match="cannot access the store: 403"):
+                dedup_files(f"{url}in.jsonl", tmp_path / "out")
+            with pytest.raises(FileNotFoundError):
+                dedup_files(f"{url}absent.jsonl", tmp_path / "out")
+        finally:
+            server.shutdown()

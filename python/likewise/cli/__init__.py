@@ -115,6 +115,10 @@ def _status(arguments: Sequence[str] | None) -> int:
         status = group.main(arguments, prog_name="likewise", standalone_mode=False)
         sys.stdout.flush()
     except click.ClickException as error:
+        if isinstance(error, click.NoSuchOption):
+            from likewise.cli.options.help import with_suggestion
+
+            error = with_suggestion(error)
         error.show()
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):

@@ -29,6 +29,8 @@ _SUFFIXES = {
 }
 # Web archives are compressed with gzip, one member per record; other codecs are not supported for them.
 _CODECS = {**dict.fromkeys(LINE_FORMATS, ("gzip", "zstd")), "warc": ("gzip",)}
+# Extensions of compressed files and archives that are not read.
+PACKED = (".bz2", ".xz", ".lzma", ".zip", ".tar", ".tgz", ".tar.gz", ".tar.zst", ".7z", ".rar", ".lz4", ".wacz")
 _CODEC_SUFFIXES = {".gz": "gzip", ".zst": "zstd"}
 # Extensions of the name of standard input, in messages and in kept/.
 STDIN_SUFFIXES = {

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from likewise.errors import InvalidInput
 from likewise.io.formats import (
     LINE_FORMATS,
+    PACKED,
     STDIN_SUFFIXES,
     Format,
     check_delimiter,
@@ -177,7 +178,7 @@ def find_inputs(
         else:
             _expand(name, forbidden, file_format, found)
     if not found.files:
-        raise InvalidInput(_why_nothing(found))
+        raise InvalidInput(_why_nothing(found, file_format))
     _refuse_twice([path for path, _, _ in found.files])
     roots = [root for path, root, _ in found.files if path not in streams]
     # Fetched files are named by their paths in the store, not by those of their copies.
@@ -205,8 +206,11 @@ def find_inputs(
     )
 
 
-def _why_nothing(found: _Found) -> str:
+def _why_nothing(found: _Found, forced: str | None) -> str:
     """Return the reason why no file was found, and what to do."""
+    if found.datasets:
+        return f"the dataset {found.datasets[0][0]} has no rows; give another input"
+    packed = next((name for name in found.skipped if name.lower().endswith(PACKED)), None)
     listed = f" (skipped: {', '.join(found.skipped[:5])})" if found.skipped else ""
     if found.has_links:
         hint = "links inside a directory are not followed; give their targets, or a glob such as 'DIR/*'"
@@ -214,6 +218,10 @@ def _why_nothing(found: _Found) -> str:
         hint = "run outputs are skipped; give their kept/ directories, such as OUT/kept"
     elif any(name.endswith("/") for name in found.skipped):
         hint = "globs match files, not directories; give the directories themselves"
+    elif packed is not None:
+        hint = f"decompress or extract files such as {packed} first"
+    elif forced is not None:
+        hint = f"in a directory, --format {forced} reads files with its extensions; give others by name or as 'DIR/*'"
     else:
         hint = "specify one with --format"
     return f"no input file has a known format{listed}; {hint}"

@@ -299,6 +299,10 @@ def _named(name: str) -> Iterator[None]:
     except LikewiseError:
         raise
     except FileNotFoundError as error:
+        # fsspec reports every failure of a server as a missing file, with the failure as its cause.
+        cause = error.__cause__
+        if cause is not None and not isinstance(cause, FileNotFoundError) and getattr(cause, "status", 0) != 404:
+            raise InvalidInput(f"cannot access the store: {str(cause) or type(cause).__name__}", name) from error
         raise FileNotFoundError(2, "no such file or directory", name) from error
     except PermissionError as error:
         raise PermissionError(13, f"the store rejected the request: {error}", name) from error

@@ -351,7 +351,8 @@ def _threshold(name: str, value: object) -> float | str:
 
 def _text(name: str, value: object) -> str:
     if not isinstance(value, str):
-        raise InvalidParameter(name, f"{value!r} is not text")
+        tokens = "; give its name and version, and lists of tokens as documents" if callable(value) else ""
+        raise InvalidParameter(name, f"{value!r} is not text{tokens}")
     return value
 
 

@@ -32,7 +32,7 @@ class ProblemType(NamedTuple):
 
 TYPES = {
     "bad-request": ProblemType(400, "Malformed request"),
-    "unauthorized": ProblemType(401, "API key required"),
+    "unauthorized": ProblemType(401, "API key missing or wrong"),
     "forbidden": ProblemType(403, "Insufficient rights"),
     "unknown-host": ProblemType(403, "Unknown host name"),
     "cross-site": ProblemType(403, "Cross-site requests are not allowed"),

@@ -249,7 +249,7 @@ def text_column(table: Any, text_field: TextField) -> Any:  # noqa: ANN401
     for name, column in zip(names, columns, strict=True):
         if pa.types.is_struct(column.type) or (len(names) > 1 and not is_text(column.type)):
             raise InvalidInput(
-                f"the column {name!r} has type {column.type}, not text; set text_field to a text column"
+                f"the column {name!r} has type {column.type}, not text; convert it to text, or choose another column"
                 f"{such_fields(name, column.type)}"
             )
     if len(names) == 1:

@@ -47,6 +47,11 @@ def test_keys_have_rights(begin, tmp_path):
     for broken in ("Basic !", "Basic", "Digest x", "\xff"):
         problem(client.get(PAGES, headers={"authorization": broken.encode("latin-1")}), "unauthorized")
     assert "www-authenticate" in client.get(PAGES).headers
+    assert client.get(PAGES).json()["detail"] == "send a key: Authorization: Bearer KEY"
+    assert (
+        client.get(PAGES, headers={"authorization": "Bearer x"}).json()["detail"]
+        == "the service does not know this key"
+    )
 
 
 def test_a_key_is_looked_at_before_the_body(begin):

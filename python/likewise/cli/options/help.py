@@ -72,6 +72,30 @@ COMMON = frozenset(
 )
 
 
+# Names that users of other tools give to options.
+_MEANT = {
+    **dict.fromkeys(("--id", "--id-column", "--id-col"), "--id-field"),
+    **dict.fromkeys(("--column", "--field", "--text", "--text-column", "--column-name"), "--text-field"),
+    **dict.fromkeys(("--num-perm", "--num-hashes"), "--num-slots"),
+    **dict.fromkeys(("--ngram", "--ngrams", "--ngram-size"), "--shingle"),
+    **dict.fromkeys(("--similarity", "--jaccard"), "--threshold"),
+    **dict.fromkeys(("--jobs", "--workers", "--num-proc"), "--threads"),
+    **dict.fromkeys(("--output", "--output-dir"), "--out"),
+}
+
+
+def with_suggestion(error: click.NoSuchOption) -> click.NoSuchOption:
+    """Name the right option in the error about an unknown one, if it is known what was meant."""
+    names = set() if error.ctx is None else {name for param in error.ctx.command.params for name in param.opts}
+    meant = _MEANT.get(error.option_name)
+    if meant in names:
+        error.possibilities = [meant]
+    elif error.option_name.removeprefix("--").replace("-", "_") in GROUPS["Matching"]:
+        error.message += " It applies to commands that compare documents, such as likewise dedup."
+        error.possibilities = []
+    return error
+
+
 class LongCommand(click.Command):
     """A command with many options, and help in two lengths.
 

@@ -3,6 +3,7 @@
 import errno
 import glob
 import os
+import re
 import sys
 import traceback
 import unicodedata
@@ -78,6 +79,9 @@ def _hint_of(error: OSError) -> str:
     # `filename` is the name that was given, not the temporary name of a file being written.
     # Files opened by descriptor have no name.
     name = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else ""
+    if store := re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", name):
+        is_read = name[store.end() :].startswith("/")
+        return "check the name." if is_read else "this must be a local path: copy the file to or from the store."
     for folder in reversed(Path(name).parents):
         if os.path.lexists(folder) and not folder.is_dir():
             return f"{folder} is not a directory: choose another path."

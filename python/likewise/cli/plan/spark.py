@@ -28,13 +28,17 @@ def run(given: dict[str, Any], search: dict[str, Any], options: dict[str, Any], 
     from likewise.batch.budget.cluster_plans import plan_run
     from likewise.errors import InvalidParameter
 
-    for name, value in search.items():
-        if value is not None and value is not False:
-            raise InvalidParameter(name.replace("_", "-"), "cannot be combined with --documents and --engine spark")
     for name in ("documents", "engine"):
         if given[name] is None:
             other = "--engine spark" if name == "engine" else "--documents"
-            raise InvalidParameter(name, f"a plan of a run on Spark requires {other}")
+            raise InvalidParameter(
+                name, f"a plan of a run on Spark requires {other}; to plan a search, give --n instead"
+            )
+    for name, value in search.items():
+        if value is not None and value is not False:
+            raise InvalidParameter(
+                name.replace("_", "-"), "applies only to a search (--n), not to a run on Spark (--documents); remove it"
+            )
     workers = 1 if given["workers"] is None else given["workers"]
     for name, value in (("documents", given["documents"]), ("workers", workers)):
         if value < 1:

@@ -111,9 +111,11 @@ class Gate:
             state["key"] = _ANYBODY
             caller = str((scope.get("client") or ("",))[0])
         else:
-            key = find_key(self._settings.keys, _secret_of(headers.get(b"authorization", b"")))
+            secret = _secret_of(headers.get(b"authorization", b""))
+            key = find_key(self._settings.keys, secret)
             if key is None:
-                raise Problem("unauthorized", "send a key: Authorization: Bearer KEY", "authorization")
+                why = "the service does not know this key" if secret else "send a key: Authorization: Bearer KEY"
+                raise Problem("unauthorized", why, "authorization")
             state["key"] = key
             caller = key.name
         is_reading = scope["method"] in _READING

@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from likewise.errors import InvalidInput
+from likewise.io.formats import format_by_name
 from likewise.measures import Measures
 from likewise.measures.comparison import align, compare
 from likewise.measures.diffs import MAX_CHARACTERS
@@ -319,7 +321,11 @@ def _shown(text: Text) -> tuple[str, bool, int]:
 
 
 def _where(place: TextPlace) -> str:
-    return "" if place.file is None else f"{place.file}, {'byte' if place.length != 1 else 'row'} {place.offset:,}"
+    if place.file is None:
+        return ""
+    known = format_by_name(Path(place.file))
+    unit = "row" if known is not None and known.kind in ("parquet", "arrow") else "byte"
+    return f"{place.file}, {unit} {place.offset:,}"
 
 
 def _group(place: Place, request: Request) -> GroupRow:

@@ -1,0 +1,85 @@
+"""Errors that name what to do instead."""
+
+import bz2
+import gzip
+import json
+import os
+import tarfile
+
+import pytest
+
+import likewise
+from likewise.errors import InvalidInput, InvalidParameter
+from likewise.io.inputs import find_inputs
+from likewise.io.source.source import ReadRules
+from tests.command import jsonl, likewise_command
+
+pa = pytest.importorskip("pyarrow")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["dedup", "a.jsonl", "--id", "x", "-o", "out"], "No such option '--id'. Did you mean '--id-field'?"),
+        (["dedup", "a.jsonl", "--column", "x", "-o", "out"], "No such option '--column'. Did you mean '--text-field'?"),
+        (["pairs", "a.jsonl", "--output", "x"], "No such option '--output'. Did you mean '--out'?"),
+        (["sketch", "a.jsonl", "-o", "s.npy", "--within", "3"], "'--within'. It applies to commands that compare"),
+        (["dedupe", "a.jsonl"], "No such command 'dedupe'. Did you mean 'dedup'?"),
+        (["index", "delete", "a.lw"], "No such command 'delete'."),
+        (["dedup", "a.jsonl", "-o", "out.csv"], "out.csv is the name of a file; choose a name such as out"),
+        (["repeats", "a.jsonl", "-o", "out.jsonl.gz", "--unit", "line"], "out.jsonl.gz is the name of a file"),
+        (["plan", "--documents", "1e9", "--memory", "64GB"], "requires --engine spark; to plan a search, give --n"),
+        (
+            ["plan", "--documents", "1e9", "--engine", "spark", "--memory", "64GB"],
+            "--memory: applies only to a search (--n), not to a run on Spark (--documents); remove it",
+        ),
+        (["tune", "a.jsonl", "--labels", "s3://bucket/labels.csv"], "this must be a local path: copy the file"),
+    ],
+)
+def test_commands(tmp_path, arguments, told):
+    (tmp_path / "a.jsonl").write_bytes(jsonl(["one text", "another text"]))
+    done = likewise_command(*arguments, cwd=tmp_path)
+    assert done.status == 2
+    assert told in " ".join(done.err.split())
+    assert os.listdir(tmp_path) == ["a.jsonl"]
+
+
+def test_folders_of_files_that_are_not_read(tmp_path):
+    (tmp_path / "a.jsonl.bz2").write_bytes(bz2.compress(jsonl(["a text"])))
+    with pytest.raises(
+        InvalidInput, match=r"skipped: a\.jsonl\.bz2.*decompress or extract files such as a\.jsonl\.bz2"
+    ):
+        find_inputs([tmp_path], ReadRules())
+    with tarfile.open(tmp_path / "b.tar.gz", "w:gz") as archive:
+        archive.add(tmp_path / "a.jsonl.bz2", "a")
+    (tmp_path / "a.jsonl.bz2").unlink()
+    with pytest.raises(InvalidInput, match=r"decompress or extract files such as b\.tar\.gz first"):
+        find_inputs([tmp_path], ReadRules())
+    (tmp_path / "b.tar.gz").rename(tmp_path / "c.json.gz")
+    (tmp_path / "c.json.gz").write_bytes(gzip.compress(jsonl(["a text"])))
+    with pytest.raises(InvalidInput, match="specify one with --format"):
+        find_inputs([tmp_path], ReadRules())
+    with pytest.raises(InvalidInput, match=r"--format jsonl reads files with its extensions; give others by name or"):
+        find_inputs([tmp_path], ReadRules(), file_format="jsonl")
+    for way in ("c.json.gz", "*"):
+        assert len(find_inputs([f"{tmp_path}/{way}"], ReadRules(), file_format="jsonl").files) == 1
+
+
+def test_a_saved_dataset_without_rows(tmp_path):
+    (tmp_path / "state.json").write_text(json.dumps({"_data_files": [], "_fingerprint": "0"}))
+    with pytest.raises(InvalidInput, match=f"the dataset {tmp_path} has no rows"):
+        find_inputs([tmp_path], ReadRules())
+
+
+def test_columns_that_are_not_text():
+    table = pa.table({"text": ["one text", "another"], "site": [1, 2]})
+    recipe = likewise.Recipe.minhash(0.8, only_within="site")
+    for given in (table, table.to_reader()):
+        with pytest.raises(InvalidInput, match="column 'site' has type int64, not text; c") as caught:
+            likewise.dedup(given, recipe)
+        assert "text_field" not in str(caught.value)
+
+
+def test_a_function_is_not_a_name():
+    with pytest.raises(InvalidParameter, match="not text; give its name and version, and lists of tokens as documents"):
+        likewise.Recipe.minhash(0.8, tokens="user", tokenizer=str.split)
