@@ -442,3 +442,16 @@ def test_ids_can_be_ignored_in_every_format(tmp_path):
         (row,) = pq.read_table(tmp_path / "out" / "removed.parquet").to_pylist()
         line = 3 + (name == "in.csv")
         assert (row["doc_id"], row["kept_id"]) == (f"{name}:{line}", f"{name}:{line - 2}")
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "csv"])
+def test_zeros_after_a_gzip_member_are_padding(tmp_path, kind):
+    plain = csv_rows() if kind == "csv" else jsonl([{"id": i, "text": text(i)} for i in range(ROWS)])
+    half = plain.index(b"\n", len(plain) // 2) + 1
+    parts = [gzip.compress(plain[:half]), gzip.compress(plain[half:])]
+    for between, behind in ((b"", bytes(1)), (b"", bytes(3_000_000)), (bytes(512), bytes(700_000))):
+        summary = summary_of(tmp_path, f"a.{kind}.gz", parts[0] + between + parts[1] + behind)
+        assert (summary["num_documents"], summary["num_bad_rows"]) == (ROWS, 0)
+    for behind in (b"x", bytes(700) + b"x"):
+        with pytest.raises(InvalidInput, match="trailing bytes after the gzip stream"):
+            summary_of(tmp_path, f"a.{kind}.gz", b"".join(parts) + behind)

@@ -218,6 +218,15 @@ def test_a_length_that_is_too_small_is_named(tmp_path, too_few):
         assert summary["num_bad_rows"] == 1
 
 
+def test_zeros_between_and_after_members_are_padding(tmp_path):
+    packed = [gzip.compress(part) for part in (RECORDS[2], RECORDS[3], RECORDS[5])]
+    for between, behind in ((b"", bytes(10_000)), (bytes(512), bytes(3_000_000)), (bytes(1), b"")):
+        (tmp_path / "a.warc.gz").write_bytes(packed[0] + between + packed[1] + packed[2] + behind)
+        texts, bad, _ = read(tmp_path / "a.warc.gz")
+        assert list(texts) == [record_id(number) for number in (2, 3, 5)]
+        assert not bad
+
+
 def revisit(number, *headers):
     return record("revisit", http(b""), number=number, url="http://example.org/new", headers=headers)
 

@@ -105,16 +105,19 @@ def test_other_libraries():
     assert Texts.from_arrow(pl.concat([series, series], rechunk=False)).to_list() == WORDS * 2
     assert Texts.from_arrow(series.cast(pl.Categorical)).to_list() == WORDS
     frame = pd.DataFrame({"text": pd.array(WORDS, "str")})
-    assert Texts.from_arrow(frame[["text"]]).to_list() == WORDS
+    assert Texts.from_arrow(frame["text"]).to_list() == WORDS
     relation = duckdb.sql("select unnest(['a', '猫', '']) as text")
-    assert Texts.from_arrow(relation).to_list() == ["a", "猫", ""]
+    assert Texts.from_arrow(relation.to_arrow_table().column("text")).to_list() == ["a", "猫", ""]
 
 
 def test_wrong_arrow_objects_are_named():
     with pytest.raises(InvalidInput, match="expected a column of strings, found Int64"):
         Texts.from_arrow(pa.array([1]))
-    with pytest.raises(InvalidInput, match="table of 2 columns"):
-        Texts.from_arrow(pa.table({"a": ["x"], "b": ["y"]}))
+    for table, columns in (({"a": ["x"], "b": ["y"]}, "a, b"), ({"a": ["x"]}, "a")):
+        with pytest.raises(InvalidInput, match=f"found a struct or table of the columns {columns}; pass one of them"):
+            Texts.from_arrow(pa.table(table))
+    with pytest.raises(InvalidInput, match="found a struct or table of the columns a; pass one of them"):
+        Texts.from_arrow(pa.array([{"a": "x"}]))
     with pytest.raises(InvalidInput, match="found object"):
         Texts.from_arrow(object())
 

@@ -3,6 +3,7 @@
 import errno
 import json
 import math
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,7 +43,8 @@ Without OUT, --inputs and --kept name the documents that another tool read and k
 of them, and the duplicates that were left. Documents are identified by their ids, or by their texts if there are no
 ids.
 
-Results and the SHA-256 digests of inputs and outputs are written to OUT/audit.json, or to audit.json.
+Results and the SHA-256 digests of inputs and outputs are written to OUT/audit.json, or to audit.json. If you may only
+read OUT, they are only printed, unless you name a file with -o.
 
 \b
 Exit status: 0 if all checks pass; 1 if a check fails or --least-recall is not reached.
@@ -125,19 +127,23 @@ def command(
     as_json, quiet = options.pop("as_json"), options.pop("quiet")
     _check_kind(ctx, out, options)
     target = output if output is not None else Path(AUDIT) if out is None else out / AUDIT
+    # A run may be audited by users who may only read it.
+    is_written = output is not None or os.access(target.parent, os.W_OK)
+    if is_written:
+        check_target(target)
     found: Audit | OutputAudit | PartsAudit
     if out is not None and _is_of_parts(out):
-        found = _audited_parts(ctx, out, target, options, quiet=quiet)
+        found = _audited_parts(ctx, out, options, quiet=quiet)
         lines = _parts_lines(found)
         least_recall = None
     elif out is not None:
-        found = _audited_run(out, target, options, quiet=quiet)
+        found = _audited_run(out, options, quiet=quiet)
         lines = _lines(found)
     else:
-        check_target(target)
         found = _audited_output(options, quiet=quiet)
         lines = _output_lines(found)
-    write_certificate(found.certificate, target)
+    if is_written:
+        write_certificate(found.certificate, target)
     short = []
     if least_recall is not None:
         assert not isinstance(found, PartsAudit)
@@ -148,7 +154,8 @@ def command(
     elif not quiet:
         for line in lines:
             click.echo(printable(line))
-        click.echo(f"wrote {printable(str(target))}", err=True)
+        told = "wrote" if is_written else "no right to write"
+        click.echo(f"{told} {printable(str(target))}{'' if is_written else '; -o FILE writes the results'}", err=True)
     for line in short:
         click.echo(line, err=True)
     return 0 if found.passed and not short else 1
@@ -175,12 +182,9 @@ def _check_kind(ctx: click.Context, out: Path | None, options: dict[str, Any]) -
         raise InvalidParameter("inputs", "with OUT, give one directory")
 
 
-def _audited_run(out: Path, target: Path, options: dict[str, Any], *, quiet: bool) -> "Audit":
-    from likewise.io.output.summaries import read_summary
-    from likewise.runs.audit import audit, check_target
+def _audited_run(out: Path, options: dict[str, Any], *, quiet: bool) -> "Audit":
+    from likewise.runs.audit import audit
 
-    read_summary(out)
-    check_target(target)
     names = ("num_sampled", "seed", "stop_words", "dictionary", "threads", "memory")
     given = {name: options[name] for name in names}
     for name, path in (("inputs", next(iter(options["inputs"]), None)), ("weights", options["weights"])):
@@ -197,18 +201,15 @@ def _is_of_parts(out: Path) -> bool:
     return is_over_parts(read_summary(out))
 
 
-def _audited_parts(
-    ctx: click.Context, out: Path, target: Path, options: dict[str, Any], *, quiet: bool
-) -> "PartsAudit":
+def _audited_parts(ctx: click.Context, out: Path, options: dict[str, Any], *, quiet: bool) -> "PartsAudit":
     from click.core import ParameterSource
 
     from likewise.errors import InvalidParameter
-    from likewise.runs.audit import audit_parts, check_target
+    from likewise.runs.audit import audit_parts
 
     for name in ("num_sampled", "seed", "least_recall", "memory"):
         if ctx.get_parameter_source(name) == ParameterSource.COMMANDLINE:
             raise InvalidParameter(name, "does not apply to a run of likewise repeats")
-    check_target(target)
     files = {name: options[name] for name in ("weights", "stop_words", "dictionary")}
     paths = {name: None if path is None else Path(path) for name, path in files.items()}
     inputs = next(iter(options["inputs"]), None)

@@ -7,14 +7,17 @@ from collections import Counter
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 
 import likewise
 from likewise import InvalidInput, Recipe, dedup_files
 from likewise._native import RarestFeatures, Texts
 from likewise.batch.options import FileRun
 from likewise.batch.read.sketched import HeldDocuments
+from likewise.cli import group
 from likewise.recipe.word_lists import WordList
 from likewise.runs.audit import audit
+from likewise.runs.audit.certificate import read_certificate
 from likewise.runs.audit.truth import matches as truth
 from tests.command import likewise_command
 from tests.oracle import measures
@@ -360,3 +363,16 @@ def test_where_all_pages_share_a_template_fewer_are_compared(tmp_path, texts, mo
     # Without a template, few pairs must be measured.
     (tmp_path / "plain").mkdir()
     assert sum(map(len, audit(run_of(tmp_path / "plain", texts), num_sampled=100).strata)) >= 99
+
+
+def test_a_run_that_may_only_be_read_is_audited(tmp_path, texts, monkeypatch):
+    out = run_of(tmp_path, texts)
+    before = sorted(path.name for path in out.iterdir())
+    monkeypatch.setattr("os.access", lambda path, mode: path != out)
+    done = CliRunner().invoke(group, ["audit", str(out)])
+    assert done.exit_code == 0, done.output
+    assert f"no right to write {out}/audit.json; -o FILE writes the results" in done.output
+    assert sorted(path.name for path in out.iterdir()) == before
+    done = CliRunner().invoke(group, ["audit", str(out), "-o", str(tmp_path / "own.json")])
+    assert done.exit_code == 0, done.output
+    assert read_certificate(tmp_path / "own.json")["seal"]

@@ -291,7 +291,9 @@ class PackedArchive:
         member = _Member(offset, 0, b"", b"", 0)
         if not window.at(offset, 3).startswith(_GZIP):
             stop = self._next_member(window, offset + 1, size)
-            member.length, member.reason = stop - offset, f"{stop - offset} bytes are not gzip data"
+            member.length = stop - offset
+            if not _are_zeros(window, offset, stop):
+                member.reason = f"{stop - offset} bytes are not gzip data"
             return member
         inflater, at, pending = zlib.decompressobj(31), offset, b""
         try:
@@ -353,6 +355,14 @@ class PackedArchive:
                 found = data.find(_GZIP, found + 1)
             offset += max(1, len(data) - len(_GZIP) + 1) if offset + len(data) < size else len(data)
         return size
+
+
+def _are_zeros(window: _Window, start: int, stop: int) -> bool:
+    """Return whether bytes are padding, which gzip ignores."""
+    return all(
+        not window.at(offset, min(_WINDOW_BYTES, stop - offset)).strip(b"\0")
+        for offset in range(start, stop, _WINDOW_BYTES)
+    )
 
 
 def _rest(member: _Member, used: int) -> str | None:
