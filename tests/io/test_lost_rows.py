@@ -454,4 +454,4 @@ def test_zeros_after_a_gzip_member_are_padding(tmp_path, kind):
         assert (summary["num_documents"], summary["num_bad_rows"]) == (ROWS, 0)
     for behind in (b"x", bytes(700) + b"x"):
         with pytest.raises(InvalidInput, match="trailing bytes after the gzip stream"):
-            summary_of(tmp_path, f"a.{kind}.gz", b"".join(parts) + behind)
+            summary_of(tmp_path, f"a.{kind}.gz", b"".join(parts) + behind, "fail")
