@@ -86,13 +86,14 @@ _MEANT = {
 
 def with_suggestion(error: click.NoSuchOption) -> click.NoSuchOption:
     """Name the right option in the error about an unknown one, if it is known what was meant."""
-    names = set() if error.ctx is None else {name for param in error.ctx.command.params for name in param.opts}
-    meant = _MEANT.get(error.option_name)
+    name, context = error.option_name, error.ctx
+    names = set() if context is None else {option for param in context.command.params for option in param.opts}
+    meant = _MEANT.get(name)
     if meant in names:
-        error.possibilities = [meant]
-    elif error.option_name.removeprefix("--").replace("-", "_") in GROUPS["Matching"]:
-        error.message += " It applies to commands that compare documents, such as likewise dedup."
-        error.possibilities = []
+        return click.NoSuchOption(name, f"{error.message} Did you mean {meant!r}?", ctx=context)
+    if name.removeprefix("--").replace("-", "_") in GROUPS["Matching"]:
+        about = f"{error.message} It applies to commands that compare documents, such as likewise dedup."
+        return click.NoSuchOption(name, about, ctx=context)
     return error
 
 

@@ -40,9 +40,9 @@ class LazyGroup(click.Group):
         except click.UsageError as error:
             from difflib import get_close_matches
 
-            if close := get_close_matches(args[0], self.listed, 2):
-                error.message += f" Did you mean {' or '.join(map(repr, close))}?"
-            raise
+            close = get_close_matches(args[0], self.listed, 2)
+            about = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
+            raise click.UsageError(f"{error.message}{about}", ctx) from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without importing any."""
