@@ -14,6 +14,7 @@ from likewise.cli.options.recipe import (
     INPUTS,
     QUIET,
     decision_options,
+    directory_name,
     document_options,
     recipe_line,
     take_recipe_beside,
@@ -57,7 +58,13 @@ Examples:
 
 @click.command("dedup", cls=LongCommand, help=_HELP)
 @INPUTS
-@click.option("-o", "--out", metavar="OUT", help="Output directory, or - to write kept lines to stdout.  [required]")
+@click.option(
+    "-o",
+    "--out",
+    callback=directory_name,
+    metavar="OUT",
+    help="Output directory, or - to write kept lines to stdout.  [required]",
+)
 @click.option(
     "--dry-run",
     is_flag=True,

@@ -10,7 +10,7 @@ import click
 
 from likewise.checks import counted
 from likewise.cli.options.help import LongCommand
-from likewise.cli.options.recipe import QUIET, document_options, take_run
+from likewise.cli.options.recipe import QUIET, directory_name, document_options, take_run
 from likewise.cli.options.summary import bad_line
 from likewise.cli.options.terminal import printable, skipped_line, table_lines
 from likewise.progress import shown
@@ -41,7 +41,9 @@ _MOST_SHOWN = 20
 @click.argument("documents", nargs=-1, metavar="[DOCUMENT...]")
 @click.option("--in", "places", multiple=True, required=True, metavar="PLACE", help="Place to search; repeatable.")
 @click.option("--ids", "ids_file", metavar="FILE", help="Ids of given documents, one per line; - for standard input.")
-@click.option("-o", "--out", metavar="OUT", help="Output directory. Without it, nothing is written.")
+@click.option(
+    "-o", "--out", callback=directory_name, metavar="OUT", help="Output directory. Without it, nothing is written."
+)
 @click.option(
     "--threshold",
     type=float,

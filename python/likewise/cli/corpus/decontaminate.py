@@ -9,7 +9,7 @@ import click
 
 from likewise.checks import counted
 from likewise.cli.options.help import LongCommand
-from likewise.cli.options.recipe import QUIET, document_options, take_run
+from likewise.cli.options.recipe import QUIET, directory_name, document_options, take_run
 from likewise.cli.options.summary import bad_line
 from likewise.cli.options.terminal import printable, skipped_line, table_lines
 from likewise.progress import shown
@@ -46,6 +46,7 @@ Examples:
     "-o",
     "--out",
     required=True,
+    callback=directory_name,
     metavar="OUT",
     help="Output directory for contaminated.parquet (the places found), items.parquet and summary.json.",
 )

@@ -9,7 +9,15 @@ import click
 from likewise.checks import counted
 from likewise.cli.options.help import LongCommand
 from likewise.cli.options.memory_option import MEMORY
-from likewise.cli.options.recipe import QUIET, count, document_options, search_options, take_recipe, take_run
+from likewise.cli.options.recipe import (
+    QUIET,
+    count,
+    directory_name,
+    document_options,
+    search_options,
+    take_recipe,
+    take_run,
+)
 from likewise.cli.options.summary import bad_line, crowd_words
 from likewise.cli.options.terminal import chosen_lines, printable, skipped_line, table_lines
 from likewise.progress import shown
@@ -37,6 +45,7 @@ Examples:
 @click.option(
     "-o",
     "--out",
+    callback=directory_name,
     metavar="OUT",
     help="Output directory for leaks.parquet (the pairs) and summary.json.",
 )

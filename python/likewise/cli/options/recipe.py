@@ -353,6 +353,23 @@ _PLAN = (
     "rows",
 )
 THREADS = _OPTIONS["threads"]
+
+
+def directory_name(ctx: click.Context, option: click.Parameter, value: Any) -> Any:  # noqa: ANN401 - click's call
+    """Return the name of an output directory; reject that of a file, which would become a directory."""
+    from likewise.io.formats import format_by_name
+
+    path = Path(value or "")
+    if value is not None and format_by_name(path) is not None and not path.is_dir():
+        raise click.BadParameter(
+            f"the output is a directory, and {path.name} is the name of a file; choose a name such as "
+            f"{path.name.partition('.')[0] or 'out'}",
+            ctx,
+            option,
+        )
+    return value
+
+
 QUIET = click.option("--quiet", "-q", is_flag=True, help="Print errors only.")
 MOVED_INPUTS = click.option(
     "--inputs",

@@ -8,7 +8,7 @@ import click
 
 from likewise.checks import counted
 from likewise.cli.options.help import LongCommand
-from likewise.cli.options.recipe import INPUTS, QUIET, document_options, take_run
+from likewise.cli.options.recipe import INPUTS, QUIET, directory_name, document_options, take_run
 from likewise.cli.options.summary import bad_line, print_summary
 from likewise.cli.options.terminal import skipped_line
 from likewise.progress import shown
@@ -31,7 +31,15 @@ Examples:
 
 @click.command("boilerplate", cls=LongCommand, help=_HELP)
 @INPUTS
-@click.option("-o", "--out", required=True, type=click.Path(path_type=Path), metavar="OUT", help="Output directory.")
+@click.option(
+    "-o",
+    "--out",
+    required=True,
+    type=click.Path(path_type=Path),
+    callback=directory_name,
+    metavar="OUT",
+    help="Output directory.",
+)
 @click.option(
     "--site", required=True, metavar="FIELD", help="Field with the site of a document. For a URL, the host is used."
 )

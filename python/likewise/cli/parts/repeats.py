@@ -13,6 +13,7 @@ from likewise.cli.options.recipe import (
     INPUTS,
     QUIET,
     decision_options,
+    directory_name,
     document_options,
     recipe_line,
     take_recipe,
@@ -41,7 +42,15 @@ Examples:
 
 @click.command("repeats", cls=LongCommand, help=_HELP)
 @INPUTS
-@click.option("-o", "--out", required=True, type=click.Path(path_type=Path), metavar="OUT", help="Output directory.")
+@click.option(
+    "-o",
+    "--out",
+    required=True,
+    type=click.Path(path_type=Path),
+    callback=directory_name,
+    metavar="OUT",
+    help="Output directory.",
+)
 @click.option(
     "--unit",
     type=click.Choice(["line", "paragraph", "sentence", "span"]),

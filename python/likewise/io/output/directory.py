@@ -10,7 +10,6 @@ from types import TracebackType
 from typing import Any, BinaryIO, Self
 
 from likewise.errors import InvalidInput, RecipeMismatch
-from likewise.io.formats import format_by_name
 from likewise.io.output.locks import try_lock
 from likewise.io.refusals import place_named
 
@@ -277,11 +276,6 @@ def check_free(path: Path, *, overwrite: bool) -> None:
     if path.is_symlink() and not path.exists():
         raise InvalidInput(f"{path} is a broken link; delete it, or choose another directory")
     if not path.exists():
-        if format_by_name(path) is not None:
-            raise InvalidInput(
-                f"the output is a directory, and {path.name} is the name of a file; choose a name such as "
-                f"{path.name.partition('.')[0] or 'out'}"
-            )
         return
     if not path.is_dir():
         raise InvalidInput(f"{path} is a file; the output must be a directory")
