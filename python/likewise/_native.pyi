@@ -230,7 +230,7 @@ class TextRules:
     ----------
     markup : {"html"}, optional
     fold : list of str
-        Of traditional, width, accents, punctuation, digits.
+        Of points, confusables, traditional, width, accents, punctuation, numerals, digits.
     dictionary : Dictionary, optional
         The standard words where None.
     stop_words : StopWords, optional
@@ -238,6 +238,8 @@ class TextRules:
     chunk_bytes : int, optional
     has_value : bool
         Whether the first line of each text is the value that it is compared within.
+    has_identifiers : bool
+        Whether numbers, model numbers, sizes and colors identify documents.
     """
 
     def __new__(
@@ -250,6 +252,7 @@ class TextRules:
         chunking: str | None = None,
         chunk_bytes: int | None = None,
         has_value: bool = False,
+        has_identifiers: bool = False,
     ) -> TextRules: ...
     def libraries(self, tokens: str) -> list[str]:
         """Return the libraries that have a say in tokens of this kind, with their versions."""

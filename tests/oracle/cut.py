@@ -14,12 +14,24 @@ from tests.oracle import numerals
 from tests.oracle.normalize import normalize
 from tests.oracle.segment import tokens as words
 
-FOLDS = ("traditional", "width", "accents", "punctuation", "numerals", "digits")
+FOLDS = ("points", "confusables", "traditional", "width", "accents", "punctuation", "numerals", "digits")
+# Look-alikes of digits are not combined with the foldings of digits.
+PLAIN_FOLDS = tuple(name for name in FOLDS if name != "confusables")
 # Some characters with an undisputed simplified form; texts of this oracle contain no other traditional ones.
 SIMPLIFIED = dict(zip("媽喊囉羅飯東車門長馬鳥魚漢語國學後髮發", "妈喊啰罗饭东车门长马鸟鱼汉语国学后发发", strict=True))
 NARROW = dict(
     zip("、。〈《〉》「」『』〝〞〟“”„‟‘’‚‛【〔〖〘〚】〕〗〙〛〜", ',.<<>>"""""""""""\'\'\'\'[[[[[]]]]]~', strict=True)
 )
+# Hebrew points and accents; Arabic vowel signs and marks of recitation.
+POINTS = (
+    *((0x591, 0x5BD), (0x5BF, 0x5BF), (0x5C1, 0x5C2), (0x5C4, 0x5C5), (0x5C7, 0x5C7)),
+    *((0x610, 0x61A), (0x64B, 0x652), (0x656, 0x658), (0x670, 0x670)),
+    *((0x6D6, 0x6DC), (0x6DF, 0x6E4), (0x6E7, 0x6E8), (0x6EA, 0x6ED)),
+)
+# ArabicNormalizer of Apache Lucene: alef with madda or hamza, teh marbuta, dotless yeh.
+ARABIC = dict(zip("\u0622\u0623\u0625\u0629\u0649", "\u0627\u0627\u0627\u0647\u064a", strict=True))
+# Some characters of UTS #39; texts of this oracle contain no other confusable ones.
+LOOK_ALIKES = dict(zip("рауосеοm10", ["p", "a", "y", "o", "c", "e", "o", "rn", "l", "o"], strict=True))
 ACCENTS = ((0x300, 0x36F), (0x1AB0, 0x1AFF), (0x1DC0, 0x1DFF), (0x20D0, 0x20FF), (0xFE20, 0xFE2F))
 
 
@@ -32,6 +44,10 @@ def without_accents(c):
 def fold(text, names):
     """Return the folded form of a text: normalized, folded in the order of FOLDS, and normalized again."""
     text = normalize(text)
+    if "points" in names:
+        text = "".join(ARABIC.get(c, c) for c in text if not any(low <= ord(c) <= high for low, high in POINTS))
+    if "confusables" in names:
+        text = "".join(LOOK_ALIKES.get(c, c) for c in text)
     if "traditional" in names:
         text = "".join(SIMPLIFIED.get(c, c) for c in text)
     if "width" in names:

@@ -1,4 +1,4 @@
-"""Normalized text for characters assigned in Unicode 14: `toNFKC_Casefold`, then single spaces.
+"""Normalized text for characters assigned in Unicode 14: `toNFKC_Casefold` without tatweel, then single spaces.
 
 Python 3.11 includes Unicode 14; later versions do not change the mapping of characters assigned by then.
 Characters assigned later are outside this oracle.
@@ -26,7 +26,8 @@ def scalars(text):
 
 
 def is_ignorable(c):
-    return any(first <= ord(c) <= last for first, last in DEFAULT_IGNORABLE)
+    """Return whether a character is never text: the Arabic tatweel, and those that Unicode ignores."""
+    return ord(c) == 0x640 or any(first <= ord(c) <= last for first, last in DEFAULT_IGNORABLE)
 
 
 def is_assigned(c):

@@ -23,11 +23,26 @@ TEXTS = [
     "二〇二六年十一月二十三日，一千二百三十人、３万元；第五次",
     "!!! ... ???",
 ]
-FOLDS = [(), *((name,) for name in cut.FOLDS), cut.FOLDS, ("digits", "punctuation"), ("numerals", "digits")]
+FOLDS = [
+    *((), *((name,) for name in cut.PLAIN_FOLDS), cut.PLAIN_FOLDS, ("digits", "punctuation"), ("numerals", "digits")),
+    ("points", "accents", "punctuation"),
+]
 PAGE = """<!DOCTYPE html><html><head><title>T &amp; U</title><style>p{}</style></head><body class="a>b"><h1>Head</h1>
 <p>One &lt;two&gt; <b>th</b>ree&nbsp;&#x732b;<br>four</p><script>var x = "<p>no</p>";</script><!-- <p>no -->
 <ul><li>a<li>b</ul><pre>keep
   this</pre><table><tr><td>1</td><td>2</td></tr></table><div>end</div></body></html>"""
+
+
+# The oracle does not cut these scripts, and knows some look-alikes only.
+SCRIPTS = ["שָׁלוֹם עֲלֵיכֶם שלום, إِنَّ الْمَدِينَةَ عَلَىٰ مـــــاء أكبر آن", "раураl m0dern 1oсе"]
+
+
+@pytest.mark.parametrize("fold", [(), ("points",), ("confusables",), ("points", "accents", "punctuation")])
+@pytest.mark.parametrize("kind", ["char", "line"])
+def test_folded_scripts(kind, fold):
+    recipe = likewise.Recipe.minhash(tokens=kind, fold=fold)
+    for text in SCRIPTS[fold == ("confusables",) :]:
+        assert tokens(text, recipe) == cut.cut(text, kind, folds=fold), text
 
 
 @pytest.mark.parametrize("fold", FOLDS, ids=lambda names: "+".join(names) or "none")

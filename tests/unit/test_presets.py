@@ -19,9 +19,13 @@ MEANT = {
     "online": Recipe.minhash(0.55, shingle=3, weights="none", short_margin=1.0),
     "strict": Recipe.minhash(0.8, shingle=3),
     "templates": Recipe.minhash(0.5, shingle=2, weights="idf"),
-    "titles": Recipe.shingles(
+    "titles": Recipe.minhash(
+        0.45, tokens="char", shingle=2, fold="accents,punctuation", identifiers="numbers", num_slots=256, recall=0.9
+    ),
+    "names": Recipe.shingles(
         0.9, tokens="char", shingle=2, weights="log-count", fold="accents,punctuation", measure="overlap"
     ),
+    "ocr": Recipe.minhash(0.43, tokens="char", shingle=4, fold="confusables,accents,punctuation", num_slots=256),
     "threads": Recipe.shingles(0.8, shingle=3, measure="containment", keep="longest"),
     "classic-simhash": Recipe.simhash(within=3),
     "code": Recipe.minhash(0.6, tokens="char", shingle=2, weights="log-count"),

@@ -236,6 +236,7 @@ fn all_rules() -> Vec<(&'static str, Rules)> {
         threshold,
         short_margin: 0.0,
         names: NameRules::default(),
+        identifiers: false,
     };
     let rules = |method, matching, keeps| Rules {
         method,

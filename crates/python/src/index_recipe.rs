@@ -30,6 +30,7 @@ pub struct RecipeParts {
     threshold: Option<f64>,
     short_margin: f64,
     names: Option<(bool, bool, u32)>,
+    identifiers: bool,
     short_threshold: Option<f64>,
     seed: u64,
     pub takes_tokens: bool,
@@ -117,6 +118,7 @@ impl RecipeParts {
                     threshold: self.threshold.ok_or_else(|| missing("threshold"))?,
                     short_margin: self.short_margin,
                     names: name_rules(self.names),
+                    identifiers: self.identifiers,
                 },
             },
             None => Matching::Distance {

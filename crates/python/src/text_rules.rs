@@ -58,7 +58,8 @@ pub struct TextRules {
 #[pymethods]
 impl TextRules {
     #[new]
-    #[pyo3(signature = (*, markup=None, fold=Vec::new(), dictionary=None, stop_words=None, chunking=None, chunk_bytes=None, has_value=false))]
+    #[pyo3(signature = (*, markup=None, fold=Vec::new(), dictionary=None, stop_words=None, chunking=None, chunk_bytes=None, has_value=false, has_identifiers=false))]
+    #[allow(clippy::too_many_arguments)]
     fn new(
         markup: Option<&str>,
         fold: Vec<String>,
@@ -67,6 +68,7 @@ impl TextRules {
         chunking: Option<&str>,
         chunk_bytes: Option<u32>,
         has_value: bool,
+        has_identifiers: bool,
     ) -> Result<Self, Failure> {
         let is_html = match markup {
             None => false,
@@ -93,6 +95,7 @@ impl TextRules {
                 stop_words: stop_words.map(|found| found.get().words.clone()),
                 chunks: parse_chunks(chunking, chunk_bytes)?,
                 has_value,
+                has_identifiers,
             },
         })
     }

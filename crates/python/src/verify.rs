@@ -161,6 +161,7 @@ impl FeatureSets {
             threshold,
             short_margin,
             names: name_rules(names),
+            identifiers: self.rules.get().text_rules.has_identifiers,
         };
         let later = self.take_positions("later", later)?;
         let earlier = self.take_positions("earlier", earlier)?;
@@ -236,6 +237,7 @@ impl FeatureSets {
             threshold,
             short_margin,
             names: name_rules(names),
+            identifiers: self.rules.get().text_rules.has_identifiers,
         };
         let later = Input::<u32>::take("later", later)?;
         let earlier = Input::<u32>::take("earlier", earlier)?;

@@ -111,6 +111,8 @@ def _show(found: "Comparison", names: Sequence[str], max_diff: int | None, *, co
         fewest = min(measures.num_features)
         required = float(recipe.required_similarity(fewest))
         asked = f"{recipe.measure} >= {required:.4f} ({recipe.threshold} + {recipe.short_margin} / sqrt({fewest}))"
+    if recipe.identifiers is not None:
+        asked += " and agreeing numbers, model numbers, sizes and colors"
     if isinstance(recipe.sketch, SimHashDistance):
         asked = f"Hamming distance <= {recipe.sketch.within}"
     elif isinstance(recipe.sketch, Exact):

@@ -250,6 +250,7 @@ def recipe_parts(recipe: Recipe, store: str, attached: Mapping[str, bytes]) -> d
         "threshold": recipe.threshold,
         "short_margin": recipe.short_margin or 0.0,
         "names": recipe.name_rules,
+        "identifiers": recipe.identifiers is not None,
         "seed": recipe.seed,
         "takes_tokens": recipe.takes_tokens,
         "recipe_json": recipe.to_json(),

@@ -5,6 +5,8 @@ import re
 from dataclasses import dataclass
 from typing import Any, Unpack
 
+import numpy as np
+
 from likewise import _native
 from likewise.io.html import element, facts
 from likewise.measures import Measures, measure
@@ -13,6 +15,7 @@ from likewise.recipe.given import GivenRecipe, RecipeFields, as_recipe
 from likewise.recipe.methods import Exact, SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.stages.documents import Tokenizer
+from likewise.stages.verify import matching_pairs
 
 # Number of characters that a notebook shows.
 _MOST_SHOWN = 4000
@@ -129,6 +132,8 @@ def compare(
     recipe = as_recipe(recipe, fields).resolve().across_values
     measures = measure(a, b, recipe, tokenizer=tokenizer)
     is_match = _are_equal(a, b, recipe) if isinstance(recipe.sketch, Exact) else matches(measures, recipe)
+    if is_match and recipe.identifiers is not None:
+        is_match = bool(np.isfinite(matching_pairs([a, b], np.array([[0, 1], [1, 0]]), recipe, threads=1)).any())
     are_texts = isinstance(a, str) and isinstance(b, str)
     return Comparison(measures, is_match, recipe, align(a, b) if are_texts else ())
 

@@ -186,7 +186,8 @@ def _fingerprints(texts: _native.Texts, recipe: Recipe, common: dict[str, Any]) 
     """Return the fingerprints of the texts, and their width in bits."""
     if isinstance(recipe.sketch, SimHash):
         return sketch(texts, recipe, threads=1), recipe.sketch.bits
-    return sketch(texts, Recipe.from_options("simhash", bits=64, **common), threads=1), 64
+    # The threshold has no effect on fingerprints, and not every recipe for features is one for distances alone.
+    return sketch(texts, Recipe.from_options("simhash", bits=64, threshold=0.5, **common), threads=1), 64
 
 
 def fingerprint_distance(a: str, b: str, recipe: Recipe) -> int:

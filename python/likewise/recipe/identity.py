@@ -31,6 +31,7 @@ SKETCH_FIELDS = (
     "seed",
     "markup",
     "fold",
+    "identifiers",
     "stop_words_id",
     "dictionary_id",
     "only_within",

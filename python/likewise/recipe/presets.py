@@ -7,7 +7,9 @@ from likewise.errors import InvalidParameter
 from likewise.recipe.rules import AUTO, FIELDS_OF_METHOD, PACKAGE_HASHES
 from likewise.recipe.weights import Weights
 
-Preset = Literal["default", "online", "strict", "templates", "titles", "threads", "classic-simhash", "code"]
+Preset = Literal[
+    "default", "online", "strict", "templates", "titles", "names", "ocr", "threads", "classic-simhash", "code"
+]
 # Method of a recipe that gives none.
 DEFAULT_METHOD = "minhash"
 # docs/benchmarks/quality-tables.md, "Presets", has their results on all labeled sets. docs/benchmarks/defaults.md
@@ -33,6 +35,18 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     "strict": {"method": "minhash", "tokens": "auto", "shingle": 3, "weights": "none", "threshold": 0.8},
     "templates": {"method": "minhash", "tokens": "auto", "shingle": 2, "weights": "idf", "threshold": 0.5},
     "titles": {
+        "method": "minhash",
+        "tokens": "char",
+        "shingle": 2,
+        "weights": "none",
+        "fold": ("accents", "punctuation"),
+        "identifiers": "numbers",
+        "threshold": 0.45,
+        "num_slots": 256,
+        # Bands of four rows: with three, a title would be compared with far more unlike ones.
+        "recall": 0.9,
+    },
+    "names": {
         "method": "shingles",
         "tokens": "char",
         "shingle": 2,
@@ -40,6 +54,15 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
         "fold": ("accents", "punctuation"),
         "measure": "overlap",
         "threshold": 0.9,
+    },
+    "ocr": {
+        "method": "minhash",
+        "tokens": "char",
+        "shingle": 4,
+        "weights": "none",
+        "fold": ("confusables", "accents", "punctuation"),
+        "threshold": 0.43,
+        "num_slots": 256,
     },
     "threads": {
         "method": "shingles",

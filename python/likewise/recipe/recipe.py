@@ -61,6 +61,7 @@ _FIELDS = (
         "seed",
         "markup",
         "fold",
+        "identifiers",
         "stop_words_id",
         "only_within",
     ),
@@ -86,7 +87,7 @@ _VANISHING = ("lexicon", OWN_WEIGHTS)
 _Kind = TypeVar("_Kind")
 _FEATURE_NAMES = (
     *("tokens", "shingle", "weights", "weight_scale", "table", "seed", "hash", "markup", "fold"),
-    *("stop_words", "stop_words_id", "only_within"),
+    *("identifiers", "stop_words", "stop_words_id", "only_within"),
     *("dictionary", "dictionary_id", "chunking", "chunk_bytes", "tokenizer"),
 )
 
@@ -268,8 +269,11 @@ class Recipe:
     markup : {"html"}, optional
         ``html`` if texts are HTML; only the visible text is compared.
     fold : tuple of str, optional
-        Differences to ignore: any of ``traditional``, ``width``, ``accents``, ``punctuation``, ``numerals``,
-        ``digits``.
+        Differences to ignore: any of ``points``, ``confusables``, ``traditional``, ``width``, ``accents``,
+        ``punctuation``, ``numerals``, ``digits``.
+    identifiers : {"numbers"}, optional
+        With ``numbers``, numbers, model numbers, sizes and colors count more, and two documents do not match if each
+        has one that the other lacks.
     stop_words, dictionary : WordList, optional
         Words to ignore; additional words for tokens ``chinese``. They are attached to the recipe but not part of
         its JSON. Lists of words are also accepted.
@@ -341,6 +345,7 @@ class Recipe:
     seed: int = 0
     markup: str | None = None
     fold: tuple[str, ...] | None = None
+    identifiers: str | None = None
     stop_words_id: str | None = None
     dictionary_id: str | None = None
     only_within: str | None = None
@@ -703,7 +708,8 @@ class Recipe:
         markup : str, optional
             "html" if texts are HTML; only the visible text is compared.
         fold : str or sequence of str, optional
-            Differences to ignore: any of "traditional", "width", "accents", "punctuation", "numerals", "digits".
+            Differences to ignore: any of "points", "confusables", "traditional", "width", "accents", "punctuation",
+            "numerals", "digits".
         only_within : str, optional
             Name of a field: only documents with equal values there are compared.
 
@@ -764,7 +770,7 @@ class Recipe:
 
         Parameters
         ----------
-        name : {"default", "online", "strict", "templates", "titles", "threads", "classic-simhash", "code"}
+        name : {"default", "online", "strict", "templates", "titles", "names", "ocr", "threads", ...}
             docs/howto/choose-a-recipe.md describes when to use each preset.
         **options
             Fields that replace those of the preset.

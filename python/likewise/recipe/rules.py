@@ -10,7 +10,16 @@ from likewise.errors import InvalidParameter
 
 _TEXT_FIELDS = ("markup", "fold", "only_within")
 _TOKEN_FIELDS = (
-    *("stop_words", "stop_words_id", "dictionary", "dictionary_id", "chunking", "chunk_bytes", "tokenizer"),
+    *(
+        "identifiers",
+        "stop_words",
+        "stop_words_id",
+        "dictionary",
+        "dictionary_id",
+        "chunking",
+        "chunk_bytes",
+        "tokenizer",
+    ),
     "libraries",
 )
 _FEATURE_FIELDS = (

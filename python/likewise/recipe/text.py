@@ -14,7 +14,9 @@ from likewise.errors import InvalidParameter, RecipeMismatch
 from likewise.recipe.rules import OWN_WEIGHTS, PACKAGE_HASHES
 from likewise.recipe.word_lists import WordList, Words, word_list
 
-FOLDS = ("traditional", "width", "accents", "punctuation", "numerals", "digits")
+FOLDS = ("points", "confusables", "traditional", "width", "accents", "punctuation", "numerals", "digits")
+# Look-alikes of digits are letters, so that digits cannot be read afterward.
+_NOT_WITH_CONFUSABLES = ("numerals", "digits")
 BYTE_TOKENS = ("bytes", "chunks")
 USER_TOKENS = "user"
 # Stop words apply to words, a dictionary to Chinese words.
@@ -23,7 +25,7 @@ _CHUNKINGS = ("content", "fixed")
 _CHUNK_BYTES = 1024
 _LEAST_CONTENT_BYTES, _MOST_BYTES = 256, 1 << 20
 # Fields that a recipe takes from its weight table unless they are given. Word lists are not included.
-_FROM_TABLE = ("markup", "fold", "chunking", "chunk_bytes", "tokenizer")
+_FROM_TABLE = ("markup", "fold", "identifiers", "chunking", "chunk_bytes", "tokenizer")
 
 
 class TextFields(TypedDict, total=False):
@@ -31,6 +33,7 @@ class TextFields(TypedDict, total=False):
 
     markup: str | None
     fold: tuple[str, ...] | list[str] | str | None
+    identifiers: str | None
     stop_words: Words | None
     stop_words_id: str | None
     dictionary: Words | None
@@ -101,6 +104,7 @@ def checked_text(fields: Mapping[str, Any]) -> dict[str, Any]:
     if fields["only_within"] == "":
         raise InvalidParameter("only_within", "the name of the field is empty")
     found |= _checked_chunks(fields)
+    _check_identifiers(fields, found["fold"] or ())
     if fields["tokenizer"] is not None and tokens != USER_TOKENS:
         raise InvalidParameter("tokenizer", f"a tokenizer name requires tokens {USER_TOKENS}")
     if tokens == USER_TOKENS and not (isinstance(fields["tokenizer"], str) and fields["tokenizer"]):
@@ -126,6 +130,27 @@ def _check_hash(fields: Mapping[str, Any], found: Mapping[str, Any]) -> None:
             raise InvalidParameter(name, f"does not apply to hash {fields['hash']}, which has its own tokenizer")
 
 
+def _check_identifiers(fields: Mapping[str, Any], fold: tuple[str, ...]) -> None:
+    """Check that numbers that identify are read, and that a similarity decides."""
+    if fields["identifiers"] is None:
+        return
+    check_choice("identifiers", fields["identifiers"], ("numbers",))
+    tokens, weights = fields["tokens"], fields["weights"]
+    if tokens in (*BYTE_TOKENS, USER_TOKENS) or weights in (OWN_WEIGHTS, "lexicon") or fields["hash"] in PACKAGE_HASHES:
+        raise InvalidParameter(
+            "identifiers",
+            f"does not apply to tokens {tokens} with weights {weights} and hash {fields['hash']}; use tokens of texts",
+        )
+    if fields["measure"] == "hamming":
+        raise InvalidParameter("identifiers", "does not apply to Hamming-only recipes; give a threshold")
+    if fields["only_within"] is not None or fields["group"] == "components":
+        raise InvalidParameter("identifiers", "cannot be combined with only_within or with group components")
+    if "digits" in fold or "confusables" in fold:
+        raise InvalidParameter(
+            "identifiers", "cannot be combined with fold digits or confusables, which change numbers"
+        )
+
+
 def checked_fold(fold: object) -> tuple[str, ...] | None:
     """Return names of foldings in order of application; None if there are none."""
     names = fold.split(",") if isinstance(fold, str) else fold
@@ -135,6 +160,8 @@ def checked_fold(fold: object) -> tuple[str, ...] | None:
         raise InvalidParameter("fold", f"{fold!r} is not a list; choose from {', '.join(FOLDS)}")
     for name in names:
         check_choice("fold", name, FOLDS)
+    if "confusables" in names and any(name in names for name in _NOT_WITH_CONFUSABLES):
+        raise InvalidParameter("fold", f"confusables cannot be combined with {' or '.join(_NOT_WITH_CONFUSABLES)}")
     return tuple(name for name in FOLDS if name in names) or None
 
 
@@ -180,6 +207,7 @@ def text_rules_of(fields: Mapping[str, Any]) -> _native.TextRules:
         chunking=fields.get("chunking"),
         chunk_bytes=fields.get("chunk_bytes"),
         has_value=fields.get("only_within") is not None,
+        has_identifiers=fields.get("identifiers") is not None,
     )
 
 

@@ -309,7 +309,16 @@ def _lexicon_fields(named: Mapping[str, Any]) -> dict[str, Any]:
         )
     seed = check_integer("seed", named["seed"], 0, 2**64 - 1)
     absent = dict.fromkeys(
-        ("markup", "only_within", "chunking", "chunk_bytes", "tokenizer", "stop_words_id", "dictionary_id")
+        (
+            "markup",
+            "only_within",
+            "identifiers",
+            "chunking",
+            "chunk_bytes",
+            "tokenizer",
+            "stop_words_id",
+            "dictionary_id",
+        )
     )
     texts = checked_text({**absent, **named, "method": "minhash", "weights": "lexicon"})
     return {"tokens": tokens, "seed": seed, "hash": hash, **texts}

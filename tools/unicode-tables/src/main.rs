@@ -1,14 +1,15 @@
-//! Writes the Unicode tables of `likewise-core` as Rust source.
+//! Writes the Unicode tables of `likewise-core`: one binary file, and Rust source that names its parts.
 //!
 //! Usage: `cargo run --release -- ../../crates/core/src/text/tables`. The output is checked in, so this runs only
 //! when the Unicode version changes; then `TEXT_VERSION` changes with it. Every table comes from the data of
 //! one ICU4X release. The assumptions that the text code makes about the data are asserted here.
 
+mod confusables;
 mod lowercase;
+mod output;
 mod punctuation;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 use std::path::Path;
 
 use icu_casemap::CaseMapper;
@@ -21,9 +22,12 @@ use icu_properties::props::{
     WordBreak,
 };
 use icu_properties::{CodePointMapData, CodePointSetData};
+use output::Output;
 
 const NUM_CODE_POINTS: u32 = 0x11_0000;
 const UNICODE_VERSION: &str = "17.0.0";
+/// Widens the line between two Arabic letters, and is not part of the text.
+const TATWEEL: char = '\u{640}';
 
 /// Word_Break values in numerical order, which the word machine of likewise-core relies on.
 const WORD_BREAKS: [(&str, WordBreak); 19] = [
@@ -55,15 +59,14 @@ fn main() {
     let folder = Path::new(&folder);
     let unicode = Unicode::new();
     unicode.check_version();
-    write(&folder.join("properties.rs"), &unicode.properties());
-    write(&folder.join("mappings.rs"), &unicode.mappings());
-    write(&folder.join("compositions.rs"), &unicode.compositions());
-    write(&folder.join("lowercase.rs"), &lowercase::table());
-    write(&folder.join("punctuation.rs"), &punctuation::punctuation());
-}
-
-fn write(path: &Path, text: &str) {
-    std::fs::write(path, text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let mut out = Output::new();
+    unicode.properties(&mut out);
+    unicode.mappings(&mut out);
+    unicode.compositions(&mut out);
+    lowercase::tables(&mut out);
+    punctuation::table(&mut out);
+    confusables::tables(&mut out, normalized);
+    out.write(folder);
 }
 
 /// Every scalar; surrogates are not scalars and get the entry of an unassigned code point.
@@ -76,7 +79,7 @@ struct Unicode {
     compositions: BTreeMap<(char, char), char>,
     /// The second scalars in `compositions`.
     seconds: BTreeSet<char>,
-    /// NFKC_Casefold mapping of the scalars that do not map to themselves.
+    /// mapping (NFKC_Casefold, but U+0640 is dropped) of the scalars that do not map to themselves.
     mappings: BTreeMap<char, String>,
 }
 
@@ -95,14 +98,10 @@ impl Unicode {
         let changes = CodePointSetData::new::<ChangesWhenNfkcCasefolded>();
         let mut mappings = BTreeMap::new();
         for c in scalars() {
-            let mapped = nfkc_casefold(c);
-            assert_eq!(
-                mapped != c.to_string(),
-                changes.contains(c),
-                "U+{:04X}",
-                c as u32
-            );
-            if changes.contains(c) {
+            let mapped = normalized(&c.to_string());
+            let is_changed = changes.contains(c) || c == TATWEEL;
+            assert_eq!(mapped != c.to_string(), is_changed, "U+{:04X}", c as u32);
+            if is_changed {
                 mappings.insert(c, mapped);
             }
         }
@@ -147,7 +146,7 @@ impl Unicode {
     }
 
     /// One byte per code point: Word_Break, alphanumeric, whitespace, stable.
-    fn properties(&self) -> String {
+    fn properties(&self, out: &mut Output) {
         let word_break = CodePointMapData::<WordBreak>::new();
         let category = CodePointMapData::<GeneralCategory>::new();
         let alphabetic = CodePointSetData::new::<Alphabetic>();
@@ -196,16 +195,16 @@ impl Unicode {
                 u8::from(is_alphanumeric) << 5 | u8::from(is_white) << 6 | u8::from(is_stable) << 7;
             bytes[c as usize] = number | flags;
         }
-        let mut out = header(
-            "What is each code point: Word_Break (bits 0 to 4), alphanumeric (5), White_Space (6), stable (7).\n//!\n\
-             //! Stable: maps to itself under NFKC_Casefold, Canonical_Combining_Class=0, NFC_Quick_Check=Yes.",
-        );
+        out.comment(&[
+            "What each code point is: Word_Break (bits 0 to 4), alphanumeric (5), White_Space (6), stable (7).",
+            "Stable: maps to itself under NFKC_Casefold, Canonical_Combining_Class=0, NFC_Quick_Check=Yes.",
+        ]);
+        out.line("pub mod properties {");
         for (number, (name, _)) in WORD_BREAKS.iter().enumerate() {
-            writeln!(out, "pub const {name}: u8 = {number};").expect("string");
+            out.line(&format!("    pub const {name}: u8 = {number};"));
         }
-        writeln!(out).expect("string");
-        two_stage(&mut out, "PROPERTY", "u8", &bytes, 7);
-        out
+        out.line("}");
+        out.two_stage("PROPERTY", &bytes, 7);
     }
 
     /// Whether a mapping can be copied without examining its scalars: all stable, no whitespace, none attaching.
@@ -219,7 +218,7 @@ impl Unicode {
     }
 
     /// The NFKC_Casefold mappings of scalars that do not map to themselves, in NFC and UTF-8.
-    fn mappings(&self) -> String {
+    fn mappings(&self, out: &mut Output) {
         let distinct: BTreeSet<&str> = self.mappings.values().map(String::as_str).collect();
         let (simple, other): (Vec<&str>, Vec<&str>) = distinct
             .into_iter()
@@ -238,25 +237,22 @@ impl Unicode {
         for (&c, mapped) in &self.mappings {
             values[c as usize] = numbers[mapped.as_str()];
         }
-        let mut out = header(
-            "What does NFKC_Casefold turn a code point into?\n//!\n\
-             //! Number 0: itself; 1: nothing; n: bytes STARTS[n - 1]..STARTS[n] of POOL, in NFC. Below MAPPING_NOT_SIMPLE all scalars of\n\
-             //! a mapping are stable, none is whitespace and none attaches to what stands before it (WB4).",
-        );
-        writeln!(
-            out,
-            "pub const MAPPING_NOT_SIMPLE: usize = {};\n",
+        out.comment(&[
+            "What NFKC_Casefold, without U+0640, turns a code point into. Number 0: itself; 1: nothing; n: bytes",
+            "STARTS[n - 1]..STARTS[n] of POOL, in NFC. Below MAPPING_NOT_SIMPLE all scalars of a mapping are stable, none is",
+            "whitespace and none attaches to the text before it (WB4).",
+        ]);
+        out.line(&format!(
+            "pub const MAPPING_NOT_SIMPLE: usize = {};",
             2 + simple.len()
-        )
-        .expect("string");
-        two_stage(&mut out, "MAPPING", "u16", &values, 6);
-        array(&mut out, "MAPPING_STARTS", "u16", &starts);
-        array(&mut out, "MAPPING_POOL", "u8", pool.as_bytes());
-        out
+        ));
+        out.two_stage("MAPPING", &values, 6);
+        out.array("MAPPING_STARTS", &starts);
+        out.array("MAPPING_POOL", pool.as_bytes());
     }
 
     /// Combining classes and canonical compositions.
-    fn compositions(&self) -> String {
+    fn compositions(&self, out: &mut Output) {
         let class = CanonicalCombiningClassMap::new();
         let mut used: Vec<u8> = scalars().map(|c| class.get_u8(c)).collect();
         used.sort_unstable();
@@ -269,30 +265,23 @@ impl Unicode {
                 .expect("collected above") as u8;
             bytes[c as usize] = rank | u8::from(self.composes_backward(c)) << 7;
         }
-        let mut out = header(
-            "How are combining characters ordered and composed?\n//!\n\
-             //! ORDER: rank of Canonical_Combining_Class among the classes in use (bits 0 to 6; 0 is class 0), and whether the\n\
-             //! scalar may compose with one before it (bit 7). COMPOSITIONS: (first, second, composite), sorted; Hangul is computed.\n\
-             //! COMPOSITES: indexes into COMPOSITIONS by ascending composite.",
-        );
-        two_stage(&mut out, "ORDER", "u8", &bytes, 7);
-        writeln!(
-            out,
-            "pub static COMPOSITIONS: [(u32, u32, u32); {}] = [",
-            self.compositions.len()
-        )
-        .expect("string");
-        let mut composites: Vec<(char, u16)> = Vec::new();
-        for (i, (&(first, second), &composite)) in self.compositions.iter().enumerate() {
-            let (a, b, c) = (first as u32, second as u32, composite as u32);
-            writeln!(out, "    (0x{a:04X}, 0x{b:04X}, 0x{c:04X}),").expect("string");
-            composites.push((composite, i as u16));
-        }
-        out.push_str("];\n\n");
+        out.comment(&[
+            "ORDER: rank of Canonical_Combining_Class among the classes in use (bits 0 to 6; 0 is class 0), and whether the scalar",
+            "may compose with one before it (bit 7). COMPOSITIONS: [first, second, composite], ascending; Hangul is computed.",
+            "COMPOSITES: indexes into COMPOSITIONS by ascending composite.",
+        ]);
+        out.two_stage("ORDER", &bytes, 7);
+        let rows: Vec<[u32; 3]> = self
+            .compositions
+            .iter()
+            .map(|(&(first, second), &composite)| [first as u32, second as u32, composite as u32])
+            .collect();
+        out.array("COMPOSITIONS", &rows);
+        let mut composites: Vec<(u32, u16)> =
+            rows.iter().zip(0..).map(|(row, i)| (row[2], i)).collect();
         composites.sort_unstable();
         let indexes: Vec<u16> = composites.iter().map(|&(_, i)| i).collect();
-        array(&mut out, "COMPOSITES", "u16", &indexes);
-        out
+        out.array("COMPOSITES", &indexes);
     }
 }
 
@@ -305,74 +294,24 @@ fn first_of_nfd(c: char) -> char {
     first.expect("a decomposition is not empty")
 }
 
-/// The NFKC_Casefold mapping of one scalar: folding, compatibility composition and the removal of
-/// default-ignorable code points, until nothing changes.
-fn nfkc_casefold(c: char) -> String {
+/// toNFKC_Casefold without [`TATWEEL`]: folding, compatibility composition and the removal of default-ignorable code
+/// points, until nothing changes.
+fn normalized(text: &str) -> String {
     let (mapper, nfkc, nfd) = (
         CaseMapper::new(),
         ComposingNormalizer::new_nfkc(),
         DecomposingNormalizer::new_nfd(),
     );
     let ignorable = CodePointSetData::new::<DefaultIgnorableCodePoint>();
-    let mut text = c.to_string();
+    let is_dropped = |c: char| c == TATWEEL || ignorable.contains(c);
+    let mut text = text.to_string();
     loop {
         let folded = mapper.fold_string(&nfd.normalize(&text)).into_owned();
-        let kept: String = folded.chars().filter(|&c| !ignorable.contains(c)).collect();
+        let kept: String = folded.chars().filter(|&c| !is_dropped(c)).collect();
         let next = nfkc.normalize(&kept).into_owned();
         if next == text {
             return text;
         }
         text = next;
     }
-}
-
-/// `NAME_BLOCKS[c >> bits]` is a block number, `NAME_VALUES[block << bits | low bits of c]` the value.
-fn two_stage<T: std::fmt::Display + Copy + Ord>(
-    out: &mut String,
-    name: &str,
-    kind: &str,
-    values: &[T],
-    bits: u32,
-) {
-    let mut numbers: BTreeMap<&[T], usize> = BTreeMap::new();
-    let mut flat: Vec<T> = Vec::new();
-    let mut blocks: Vec<u16> = Vec::new();
-    for block in values.chunks(1 << bits) {
-        let next = numbers.len();
-        let number = *numbers.entry(block).or_insert(next);
-        if number == next {
-            flat.extend_from_slice(block);
-        }
-        blocks.push(u16::try_from(number).expect("at most 65535 blocks"));
-    }
-    writeln!(out, "pub const {name}_BITS: u32 = {bits};\n").expect("string");
-    if numbers.len() <= 256 {
-        array(out, &format!("{name}_BLOCKS"), "u8", &blocks);
-    } else {
-        array(out, &format!("{name}_BLOCKS"), "u16", &blocks);
-    }
-    array(out, &format!("{name}_VALUES"), kind, &flat);
-}
-
-fn array<T: std::fmt::Display>(out: &mut String, name: &str, kind: &str, values: &[T]) {
-    writeln!(out, "pub static {name}: [{kind}; {}] = [", values.len()).expect("string");
-    let mut line = String::from("   ");
-    for value in values {
-        let item = format!(" {value},");
-        if line.len() + item.len() > 120 {
-            writeln!(out, "{line}").expect("string");
-            line = String::from("   ");
-        }
-        line.push_str(&item);
-    }
-    writeln!(out, "{line}\n];\n").expect("string");
-}
-
-fn header(question: &str) -> String {
-    format!(
-        "//! {question}\n//!\n\
-         //! Generated by tools/unicode-tables from the data of Unicode {UNICODE_VERSION}; do not edit. Longer than 400 lines because it is data.\n//!\n\
-         //! Unicode data: Copyright (c) 1991-2025 Unicode, Inc. Licensed under the Unicode License v3 (SPDX: Unicode-3.0),\n\
-         //! https://www.unicode.org/license.txt. The data are provided \"as is\", without warranty of any kind.\n\n"
-    )
 }

@@ -1,14 +1,11 @@
 //! Code points that are punctuation.
 
-use std::fmt::Write as _;
-
 use icu_properties::CodePointMapData;
 use icu_properties::props::GeneralCategory;
 
-use super::{header, scalars};
+use super::output::{Output, ranges};
 
-/// Ranges of punctuation.
-pub fn punctuation() -> String {
+pub fn table(out: &mut Output) {
     let category = CodePointMapData::<GeneralCategory>::new();
     let is_punctuation = |c: char| {
         matches!(
@@ -22,25 +19,6 @@ pub fn punctuation() -> String {
                 | GeneralCategory::OtherPunctuation
         )
     };
-    let mut ranges: Vec<(u32, u32)> = Vec::new();
-    for point in scalars().filter(|&c| is_punctuation(c)).map(|c| c as u32) {
-        match ranges.last_mut() {
-            Some((_, last)) if *last + 1 == point => *last = point,
-            _ => ranges.push((point, point)),
-        }
-    }
-    let mut out = header(
-        "Which code points are punctuation (general category P*)? First and last of each range, rising.",
-    );
-    writeln!(
-        out,
-        "pub static PUNCTUATION: [(u32, u32); {}] = [",
-        ranges.len()
-    )
-    .expect("string");
-    for (first, last) in ranges {
-        writeln!(out, "    (0x{first:04X}, 0x{last:04X}),").expect("string");
-    }
-    out.push_str("];\n");
-    out
+    out.comment(&["Punctuation (general category P*): ranges [first, last], ascending."]);
+    out.array("PUNCTUATION", &ranges(is_punctuation));
 }

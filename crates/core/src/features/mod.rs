@@ -8,6 +8,7 @@ mod feature_filter;
 mod feature_hash;
 mod feature_shard;
 mod feature_table;
+mod identifiers;
 mod lexicon;
 mod package_features;
 mod rarity;
@@ -35,6 +36,8 @@ pub use document_counter::{Counted, DocumentCounter};
 pub use feature_filter::FeatureFilter;
 use feature_hash::JoinedTokens;
 pub use feature_hash::{FeatureHash, multiplicative_hash};
+use identifiers::IdentifierFeatures;
+pub(crate) use identifiers::disagree;
 pub use lexicon::{UNLISTED_WEIGHT, term_feature};
 pub use rarity::{Rarity, log_count_idf_weight};
 pub use sharded_documents::{ShardedBuilder, ShardedDocuments};
@@ -99,6 +102,7 @@ pub struct Extractor {
     cutter: Cutter,
     preparer: Preparer,
     stop_filter: Option<StopFilter>,
+    identifiers: Option<IdentifierFeatures>,
     /// Normalized text, followed by padding.
     normalized: Vec<u8>,
     /// Token hashes, then features.
@@ -128,6 +132,7 @@ impl Extractor {
             cutter: Cutter::default(),
             preparer: Preparer::default(),
             stop_filter: None,
+            identifiers: None,
             rules: FeatureRules {
                 shingle: rules.shingle.max(1),
                 ..rules
@@ -192,6 +197,9 @@ impl Extractor {
         let words = rules.stop_words.as_deref();
         self.stop_filter =
             words.map(|words| StopFilter::new(words.words(), self.rules.hash, self.rules.seed));
+        self.identifiers = rules
+            .has_identifiers
+            .then(|| IdentifierFeatures::new(&rules));
         self.text_rules = rules;
         self
     }
@@ -287,14 +295,17 @@ impl Extractor {
             self.occurrences.push(mix64(hash ^ NO_TOKENS));
             return Shape::Short;
         }
-        if num_tokens < width {
-            shingle(&mut self.occurrences, num_tokens, self.isa);
-            return Shape::Short;
-        }
+        let shape = match num_tokens < width {
+            true => Shape::Short,
+            false => Shape::Full,
+        };
         if width > 1 {
-            shingle(&mut self.occurrences, width, self.isa);
+            shingle(&mut self.occurrences, width.min(num_tokens), self.isa);
         }
-        Shape::Full
+        if let (Some(identifiers), Document::Text(text)) = (&mut self.identifiers, document) {
+            identifiers.append(text, self.rules.seed, self.isa, &mut self.occurrences);
+        }
+        shape
     }
 
     /// Frees the memory that a huge text required, so that one text does not count against the memory of a whole run.
@@ -307,6 +318,9 @@ impl Extractor {
             self.weigher.release();
             self.cutter.release();
             self.preparer.release();
+            if let Some(identifiers) = &mut self.identifiers {
+                identifiers.release();
+            }
         }
     }
 

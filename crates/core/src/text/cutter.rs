@@ -28,6 +28,8 @@ pub struct TextRules {
     pub stop_words: Option<Arc<StopWords>>,
     /// How bytes are cut.
     pub chunks: Chunks,
+    /// Whether numbers, model numbers, sizes and colors identify what a text names: they are features of their own.
+    pub has_identifiers: bool,
     /// Whether the first line of a text is the value within which it is compared, and the text begins after it.
     pub has_value: bool,
 }

@@ -2,24 +2,27 @@
 
 use super::numerals;
 use super::simplified;
-use super::tables::punctuation::PUNCTUATION;
-use super::tables::{self, ALPHANUMERIC, WORD_BREAK, properties};
+use super::tables::{self, ALPHANUMERIC, PUNCTUATION, WORD_BREAK, properties};
 use super::utf8;
 
 /// A set of foldings, applied to normalized text in the order of [`Fold::NAMES`]; the result is normalized again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Fold(u8);
 
-const TRADITIONAL: u8 = 1;
-const WIDTH: u8 = 2;
-const ACCENTS: u8 = 4;
-const PUNCTUATION_MARKS: u8 = 8;
-const NUMERALS: u8 = 16;
-const DIGITS: u8 = 32;
+const POINTS: u8 = 1;
+const LOOK_ALIKES: u8 = 2;
+const TRADITIONAL: u8 = 4;
+const WIDTH: u8 = 8;
+const ACCENTS: u8 = 16;
+const PUNCTUATION_MARKS: u8 = 32;
+const NUMERALS: u8 = 64;
+const DIGITS: u8 = 128;
 
 impl Fold {
     /// The foldings, in the order in which they are applied.
-    pub const NAMES: [&str; 6] = [
+    pub const NAMES: [&str; 8] = [
+        "points",
+        "confusables",
         "traditional",
         "width",
         "accents",
@@ -44,6 +47,11 @@ impl Fold {
     /// Whether characters are simplified, which depends on a library's table.
     pub fn simplifies(self) -> bool {
         self.has(TRADITIONAL)
+    }
+
+    /// Returns the set without `punctuation`.
+    pub(crate) fn without_punctuation(self) -> Fold {
+        Fold(self.0 & !PUNCTUATION_MARKS)
     }
 
     fn has(self, folding: u8) -> bool {
@@ -86,6 +94,24 @@ impl Fold {
     }
 
     fn push(self, mut c: u32, after_digit: &mut bool, out: &mut Vec<u8>) {
+        if self.has(POINTS) && c >= FIRST_POINT {
+            match unpointed(c) {
+                Some(letter) => c = letter,
+                None => return,
+            }
+        }
+        if self.has(LOOK_ALIKES)
+            && let Some(replacement) = tables::look_alike(c)
+        {
+            let rest = Fold(self.0 & !(POINTS | LOOK_ALIKES));
+            let mut at = 0;
+            while at < replacement.len() {
+                let (c, num_bytes) = utf8::decode(replacement, at);
+                rest.push(c, after_digit, out);
+                at += num_bytes;
+            }
+            return;
+        }
         if self.has(TRADITIONAL) && c >= simplified::FIRST {
             c = simplified::simplified(c);
         }
@@ -100,7 +126,7 @@ impl Fold {
                 && has_accent(c)
                 && let Some((first, second)) = tables::decompose(c)
             {
-                let rest = Fold(self.0 & !(TRADITIONAL | WIDTH));
+                let rest = Fold(self.0 & !(LOOK_ALIKES | TRADITIONAL | WIDTH));
                 rest.push(first, after_digit, out);
                 rest.push(second, after_digit, out);
                 return;
@@ -122,6 +148,31 @@ impl Fold {
         utf8::push(c, out);
     }
 }
+
+const FIRST_POINT: u32 = 0x591;
+
+/// Returns the letter without its points: `None` for Hebrew points and accents, and for Arabic vowel signs; the letter
+/// for Arabic variants of it, as Lucene's `ArabicNormalizer` has them.
+fn unpointed(c: u32) -> Option<u32> {
+    match c {
+        0x591..=0x5BD | 0x5BF | 0x5C1 | 0x5C2 | 0x5C4 | 0x5C5 | 0x5C7 => None,
+        0x610..=0x61A | 0x64B..=0x652 | 0x656..=0x658 | 0x670 => None,
+        0x6D6..=0x6DC | 0x6DF..=0x6E4 | 0x6E7 | 0x6E8 | 0x6EA..=0x6ED => None,
+        ALEF_MADDA | ALEF_HAMZA_ABOVE | ALEF_HAMZA_BELOW => Some(ALEF),
+        TEH_MARBUTA => Some(HEH),
+        DOTLESS_YEH => Some(YEH),
+        _ => Some(c),
+    }
+}
+
+const ALEF_MADDA: u32 = 0x622;
+const ALEF_HAMZA_ABOVE: u32 = 0x623;
+const ALEF_HAMZA_BELOW: u32 = 0x625;
+const ALEF: u32 = 0x627;
+const TEH_MARBUTA: u32 = 0x629;
+const HEH: u32 = 0x647;
+const DOTLESS_YEH: u32 = 0x649;
+const YEH: u32 = 0x64A;
 
 /// From here on, no canonical decomposition of a scalar of normalized text contains an accent.
 const NO_ACCENTS_FROM: u32 = 0x2300;
@@ -146,14 +197,14 @@ fn is_punctuation(c: u32) -> bool {
                 && !matches!(ascii, '$' | '+' | '<' | '=' | '>' | '^' | '`' | '|' | '~')
         }
         _ => {
-            let after = PUNCTUATION.partition_point(|&(first, _)| first <= c);
-            after > 0 && c <= PUNCTUATION[after - 1].1
+            let after = PUNCTUATION.partition_point(|&[first, _]| first <= c);
+            after > 0 && c <= PUNCTUATION[after - 1][1]
         }
     }
 }
 
 /// Whether a scalar has general category `Nd`: other scalars with `Word_Break=Numeric` are not numbers.
-fn is_digit(c: u32) -> bool {
+pub(super) fn is_digit(c: u32) -> bool {
     let property = tables::property(c);
     property & WORD_BREAK == properties::NUMERIC && property & ALPHANUMERIC != 0
 }
@@ -220,6 +271,33 @@ mod tests {
             folded(&["digits"], "v12.5 \u{661}\u{662} 1 2 \u{BD} x"),
             "v0.0 0 0 0 0\u{2044}0 x"
         );
+        // Hebrew and Arabic with and without points; alef with hamza, teh marbuta; tatweel is never text.
+        assert_eq!(
+            folded(
+                &["points"],
+                "\u{5E9}\u{5C1}\u{5B8}\u{5DC}\u{5D5}\u{5B9}\u{5DD}"
+            ),
+            "\u{5E9}\u{5DC}\u{5D5}\u{5DD}"
+        );
+        assert_eq!(
+            folded(
+                &["points"],
+                "\u{623}\u{64E}\u{645}\u{652}\u{629} \u{639}\u{649}"
+            ),
+            "\u{627}\u{645}\u{647} \u{639}\u{64A}"
+        );
+        assert_eq!(
+            folded(&[], "\u{645}\u{640}\u{640}\u{62F} \u{640}"),
+            "\u{645}\u{62F}"
+        );
+        // Cyrillic er, a, u and a Greek omicron.
+        assert_eq!(
+            folded(
+                &["confusables"],
+                "\u{440}\u{430}\u{443}\u{440}\u{430}1 m0dern \u{3BF}"
+            ),
+            folded(&["confusables"], "paypal modern o")
+        );
         assert_eq!(folded(&[], "v12."), "v12.");
         assert_eq!(folded(&["digits", "punctuation"], "1,234.5"), "0");
         assert_eq!(
@@ -240,7 +318,11 @@ mod tests {
         let all: Vec<Vec<&str>> = Fold::NAMES
             .iter()
             .map(|&name| vec![name])
-            .chain([Fold::NAMES.to_vec()])
+            // Look-alikes of digits and marks are not combined with the foldings of these.
+            .chain([
+                Fold::NAMES[2..].to_vec(),
+                vec!["points", "traditional", "width"],
+            ])
             .collect();
         for names in all {
             let once = folded(&names, &everything);

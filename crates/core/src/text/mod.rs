@@ -13,6 +13,7 @@ mod compose;
 mod cutter;
 mod document;
 mod fold;
+mod identifiers;
 mod kernel;
 #[cfg(test)]
 mod kernel_tests;
@@ -44,6 +45,7 @@ pub use cutter::TextRules;
 pub(crate) use cutter::{Cutter, Preparer};
 pub use document::Document;
 pub use fold::Fold;
+pub(crate) use identifiers::{Identifier, Identifiers, Kind};
 pub(crate) use kernel::BLOCK;
 pub use kinds::Tokens;
 pub(crate) use normalize::Spaces;

@@ -5,7 +5,7 @@
 //! Unicode 14, later versions a newer one; this module uses the Unicode version of all other tables, so only scalars
 //! unknown to that Python can differ.
 
-use super::tables::lowercase::{CASE_IGNORABLE, CASED, LETTERS_AND_NUMBERS, LOWERCASE};
+use super::tables::{CASE_IGNORABLE, CASED, LETTERS_AND_NUMBERS, LOWERCASE};
 
 /// Number of scalars per token.
 const WIDTH: usize = 4;
@@ -70,20 +70,20 @@ fn begins_cased(mut scalars: impl Iterator<Item = char>) -> bool {
 
 fn lowercase(c: char) -> char {
     let c32 = c as u32;
-    let place = LOWERCASE.partition_point(|&(_, last, _, _)| last < c32);
+    let place = LOWERCASE.partition_point(|&[_, last, _, _]| last < c32);
     match LOWERCASE.get(place) {
-        Some(&(first, _, step, delta)) if first <= c32 && (c32 - first).is_multiple_of(step) => {
-            char::from_u32(c32.wrapping_add_signed(delta)).unwrap_or(c)
+        Some(&[first, _, step, delta]) if first <= c32 && (c32 - first).is_multiple_of(step) => {
+            char::from_u32(c32.wrapping_add(delta)).unwrap_or(c)
         }
         _ => c,
     }
 }
 
-fn is_in(ranges: &[(u32, u32)], c: char) -> bool {
-    let place = ranges.partition_point(|&(_, last)| last < c as u32);
+fn is_in(ranges: &[[u32; 2]], c: char) -> bool {
+    let place = ranges.partition_point(|&[_, last]| last < c as u32);
     ranges
         .get(place)
-        .is_some_and(|&(first, _)| first <= c as u32)
+        .is_some_and(|&[first, _]| first <= c as u32)
 }
 
 #[cfg(test)]

@@ -199,6 +199,11 @@ impl FeatureSet {
         }
     }
 
+    /// The distinct features, sorted.
+    pub(super) fn features(&self) -> &[u64] {
+        &self.data[self.num_bitmap_words as usize..][..self.num_features as usize]
+    }
+
     /// Returns the features and weights as the kernels read them.
     #[inline]
     pub(super) fn side(&self) -> Side<'_> {

@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use crate::error::Error;
+use crate::features::disagree;
 use crate::isa::Isa;
 use crate::parallel::map_ranges;
 use crate::prefetch::prefetch_read;
@@ -218,11 +219,29 @@ fn bytes_beyond(set: &FeatureSet) -> usize {
     set.num_bytes() - size_of::<FeatureSet>()
 }
 
+/// Returns the similarity of a pair that matches, otherwise NaN.
+#[inline]
+fn verify(a: &FeatureSet, b: &FeatureSet, measure: Measure, required: Required, isa: Isa) -> f64 {
+    let similarity = verify_names(a, b, measure, required, isa);
+    // Only pairs that are similar enough are read feature by feature.
+    let is_asked = required.identifiers && required.threshold > 0.0 && !similarity.is_nan();
+    match is_asked && disagree(a.features(), b.features()) {
+        true => f64::NAN,
+        false => similarity,
+    }
+}
+
 /// Returns the similarity if it reaches the threshold, otherwise NaN.
 ///
 /// With [`NameRules`], the names of the documents are compared too.
 #[inline]
-fn verify(a: &FeatureSet, b: &FeatureSet, measure: Measure, required: Required, isa: Isa) -> f64 {
+fn verify_names(
+    a: &FeatureSet,
+    b: &FeatureSet,
+    measure: Measure,
+    required: Required,
+    isa: Isa,
+) -> f64 {
     let fewest = required.of(a.num_features().min(b.num_features()));
     if required.names == NameRules::default() {
         return verify_sets(a, b, measure, fewest, isa);

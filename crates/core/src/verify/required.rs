@@ -18,6 +18,8 @@ pub struct Required {
     pub threshold: f64,
     /// Addition to the threshold for a document with a single feature, at least 0.
     pub short_margin: f64,
+    /// Whether identifiers must not disagree; requests for all similarities (threshold 0) ignore it.
+    pub identifiers: bool,
     /// What else a pair needs, if the names of documents are known.
     pub names: NameRules,
 }
@@ -51,6 +53,7 @@ impl From<f64> for Required {
             threshold,
             short_margin: 0.0,
             names: NameRules::default(),
+            identifiers: false,
         }
     }
 }
@@ -65,6 +68,7 @@ mod tests {
             threshold: 0.5,
             short_margin: 0.75,
             names: NameRules::default(),
+            identifiers: false,
         };
         assert_eq!(required.of(0), 1.0);
         assert_eq!(required.of(1), 1.0);

@@ -504,6 +504,7 @@ mod tests {
                     threshold: 0.8,
                     short_margin: 0.0,
                     names: NameRules::default(),
+                    identifiers: false,
                 },
             },
             seed: 0,

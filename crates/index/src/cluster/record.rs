@@ -339,6 +339,7 @@ mod tests {
                         threshold: 0.5,
                         short_margin: 0.0,
                         names: NameRules::default(),
+                        identifiers: false,
                     },
                 },
                 seed: 0,

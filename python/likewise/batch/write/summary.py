@@ -34,6 +34,8 @@ def check_of(recipe: Recipe) -> str:
             check += f" + {recipe.short_margin} / sqrt(distinct features of the smaller document)"
         if recipe.siblings is not None:
             check += " + a penalty for different names (siblings of a form are kept)"
+        if recipe.identifiers is not None:
+            check += ", without numbers, model numbers, sizes or colors that disagree"
     return check
 
 

@@ -29,7 +29,17 @@ GROUPS: dict[str, frozenset[str]] = {
         }
     ),
     "Text and tokens": frozenset(
-        {"tokenizer", "weight_scale", "markup", "fold", "stop_words", "dictionary", "chunking", "chunk_bytes"}
+        {
+            "tokenizer",
+            "weight_scale",
+            "markup",
+            "fold",
+            "identifiers",
+            "stop_words",
+            "dictionary",
+            "chunking",
+            "chunk_bytes",
+        }
     ),
     "Sketches and search": frozenset(
         {

@@ -256,10 +256,12 @@ _NAMED = {
         type=int, metavar="N", help="Number of threads. Results do not depend on it.  [default: all processors]"
     ),
     "preset": facts(
-        type=click.Choice(["default", "online", "strict", "templates", "titles", "threads", "classic-simhash", "code"]),
+        type=click.Choice(
+            ["default", "online", "strict", "templates", "titles", "names", "ocr", "threads", "classic-simhash", "code"]
+        ),
         metavar="NAME",
-        help="default, online, strict, templates, titles, classic-simhash or code. Other options override individual "
-        "fields; `likewise plan --preset NAME --json` lists the fields.",
+        help="default, online, strict, templates, titles, names, ocr, threads, classic-simhash or code. Other options "
+        "override individual fields; `likewise plan --preset NAME --json` lists the fields.",
     ),
 }
 _OPTIONS = {

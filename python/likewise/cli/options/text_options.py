@@ -24,8 +24,14 @@ _OPTIONS = {
     "markup": facts(type=click.Choice(["html"]), help="Texts are HTML; compare only the visible text."),
     "fold": facts(
         metavar="LIST",
-        help="Differences to ignore, comma-separated: traditional (simplify Chinese characters), width, accents, "
+        help="Differences to ignore, comma-separated: points (Hebrew points, Arabic vowel signs and variants of "
+        "letters), confusables (letters that look alike), traditional (simplify Chinese characters), width, accents, "
         "punctuation, numerals (write Chinese numbers in digits), digits (replace each number by 0).",
+    ),
+    "identifiers": facts(
+        type=click.Choice(["numbers"]),
+        help="numbers: numbers, model numbers, sizes and colors identify what a text names. Two texts do not match if "
+        "each has one that the other lacks.",
     ),
     "stop_words": facts(
         type=click.Path(exists=True, dir_okay=False, path_type=Path),

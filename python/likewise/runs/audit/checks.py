@@ -298,6 +298,7 @@ def measure_pairs(
             recipe.feature_rules,
             measure=recipe.measure,
             threads=run.threads,
+            agreeing=recipe.identifiers is not None,
         )
         progress(StageAdvanced(_STAGE, part.stop))
     progress(StageFinished(_STAGE, Timing.now() - began))

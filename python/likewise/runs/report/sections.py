@@ -75,6 +75,8 @@ def recipe_facts(recipe: Recipe, recall: float | None) -> Html:
     asked = f"{recipe.measure} ≥ {recipe.threshold}"
     if recipe.short_margin is not None:
         asked += f" + {recipe.short_margin} / √(distinct features of the smaller document)"
+    if recipe.identifiers is not None:
+        asked += ", identifiers agree"
     search: str | None = None
     match recipe.sketch:
         case MinHash() as method:

@@ -1,24 +1,62 @@
 //! Which properties does Unicode define for a scalar?
 //!
-//! The generated files are written by tools/unicode-tables; this module reads them. Other code of the core must not use
+//! tools/unicode-tables writes `data.rs` and `unicode.bin`; this module reads them. Other code of the core must not use
 //! the standard library's character properties: their Unicode version changes with the compiler.
 
-#[rustfmt::skip]
-mod compositions;
-#[rustfmt::skip]
-pub(crate) mod lowercase;
-#[rustfmt::skip]
-mod mappings;
-#[rustfmt::skip]
-pub(crate) mod properties;
-#[rustfmt::skip]
-pub(crate) mod punctuation;
+mod data;
 
-use compositions::{COMPOSITES, COMPOSITIONS, ORDER_BITS, ORDER_BLOCKS, ORDER_VALUES};
-use mappings::{
-    MAPPING_BITS, MAPPING_BLOCKS, MAPPING_NOT_SIMPLE, MAPPING_POOL, MAPPING_STARTS, MAPPING_VALUES,
+pub(crate) use data::{
+    CASE_IGNORABLE, CASED, LETTERS_AND_NUMBERS, LOWERCASE, PUNCTUATION, properties,
 };
-use properties::{PROPERTY_BITS, PROPERTY_BLOCKS, PROPERTY_VALUES};
+use data::{
+    COMPOSITES, COMPOSITIONS, CONFUSABLE_POOL, CONFUSABLE_STARTS, CONFUSABLES, MAPPING_BITS,
+    MAPPING_BLOCKS, MAPPING_NOT_SIMPLE, MAPPING_POOL, MAPPING_STARTS, MAPPING_VALUES, ORDER_BITS,
+    ORDER_BLOCKS, ORDER_VALUES, PROPERTY_BITS, PROPERTY_BLOCKS, PROPERTY_VALUES,
+};
+
+/// All tables, little-endian; `data` names the parts.
+static UNICODE: &[u8] = include_bytes!("unicode.bin");
+
+/// Returns the bytes from `start` on.
+const fn u8s<const N: usize>(start: usize) -> [u8; N] {
+    match UNICODE.split_at(start).1.first_chunk() {
+        Some(&bytes) => bytes,
+        None => panic!("the table is longer than the file"),
+    }
+}
+
+/// Returns the numbers of 16 bits from byte `start` on.
+const fn u16s<const N: usize>(start: usize) -> [u16; N] {
+    let mut numbers = [0; N];
+    let mut i = 0;
+    while i < N {
+        numbers[i] = u16::from_le_bytes(u8s(start + 2 * i));
+        i += 1;
+    }
+    numbers
+}
+
+/// Returns the numbers of 32 bits from byte `start` on.
+const fn u32s<const N: usize>(start: usize) -> [u32; N] {
+    let mut numbers = [0; N];
+    let mut i = 0;
+    while i < N {
+        numbers[i] = u32::from_le_bytes(u8s(start + 4 * i));
+        i += 1;
+    }
+    numbers
+}
+
+/// Returns the rows of `K` numbers of 32 bits from byte `start` on.
+const fn u32_rows<const K: usize, const N: usize>(start: usize) -> [[u32; K]; N] {
+    let mut rows = [[0; K]; N];
+    let mut i = 0;
+    while i < N {
+        rows[i] = u32s(start + 4 * K * i);
+        i += 1;
+    }
+    rows
+}
 
 /// Bits of a property that hold the Word_Break value.
 pub(crate) const WORD_BREAK: u8 = 31;
@@ -46,7 +84,8 @@ pub(crate) fn property(c: u32) -> u8 {
     PROPERTY_VALUES[block << PROPERTY_BITS | (c as usize & ((1 << PROPERTY_BITS) - 1))]
 }
 
-/// Returns the number of the `NFKC_Casefold` mapping of a code point, or 0 if it maps to itself.
+/// Returns the number of the mapping of a code point (`NFKC_Casefold`, but U+0640 is dropped), or 0 if it maps to
+/// itself.
 #[inline(always)]
 pub(crate) fn mapping_number(c: u32) -> usize {
     let block = MAPPING_BLOCKS[(c >> MAPPING_BITS) as usize] as usize;
@@ -101,8 +140,8 @@ pub(crate) fn compose(first: u32, second: u32) -> Option<u32> {
         let is_open = (first - HANGUL_FIRST).is_multiple_of(NUM_TRAILING);
         return (is_open && trailing > 0 && trailing < NUM_TRAILING).then(|| first + trailing);
     }
-    let found = COMPOSITIONS.binary_search_by_key(&(first, second), |&(a, b, _)| (a, b));
-    found.ok().map(|i| COMPOSITIONS[i].2)
+    let found = COMPOSITIONS.binary_search_by_key(&[first, second], |&[a, b, _]| [a, b]);
+    found.ok().map(|i| COMPOSITIONS[i][2])
 }
 
 /// Returns the two scalars whose primary composite is `c`.
@@ -119,9 +158,16 @@ pub(crate) fn decompose(c: u32) -> Option<(u32, u32)> {
             VOWEL_FIRST + open % NUM_VOWELS,
         ));
     }
-    let found = COMPOSITES.binary_search_by_key(&c, |&i| COMPOSITIONS[i as usize].2);
+    let found = COMPOSITES.binary_search_by_key(&c, |&i| COMPOSITIONS[i as usize][2]);
     found.ok().map(|i| {
-        let (first, second, _) = COMPOSITIONS[COMPOSITES[i] as usize];
+        let [first, second, _] = COMPOSITIONS[COMPOSITES[i] as usize];
         (first, second)
     })
+}
+
+/// Returns the UTF-8 that replaces a scalar of normalized text which looks like others.
+pub(crate) fn look_alike(c: u32) -> Option<&'static [u8]> {
+    let i = CONFUSABLES.binary_search(&c).ok()?;
+    let ends = (CONFUSABLE_STARTS[i], CONFUSABLE_STARTS[i + 1]);
+    Some(&CONFUSABLE_POOL[ends.0 as usize..ends.1 as usize])
 }

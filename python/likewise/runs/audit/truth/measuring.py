@@ -22,6 +22,7 @@ def similarities(
     *,
     measure: str,
     threads: int,
+    agreeing: bool = False,
 ) -> NDArray[np.float64]:
     """Return the exact similarity of each pair of rows; containment is that of `a` in `b`.
 
@@ -37,6 +38,8 @@ def similarities(
         A set measure.
     threads : int
         Number of threads of each call.
+    agreeing : bool
+        Whether pairs whose identifiers disagree, or that share nothing, get NaN.
 
     Returns
     -------
@@ -44,6 +47,8 @@ def similarities(
         0 to 1. About 64 MB of feature sets are in memory at once, or those of one pair.
     """
     found = np.zeros(len(a))
+    # The core applies the rule on identifiers only to pairs that must reach a similarity.
+    threshold = float(np.nextafter(0.0, 1.0)) if agreeing else 0.0
     # Pairs with the same b are adjacent, so that its set is made once.
     by_kept = np.lexsort((a, b))
     for part in _parts(documents, a[by_kept], b[by_kept]):
@@ -54,7 +59,7 @@ def similarities(
             sets.add(np.arange(some.start, some.stop, dtype=np.uint32), read(), threads=threads)
         places = [np.searchsorted(rows, side[which]).astype(np.uint32) for side in (a, b)]
         # The core measures the containment of the later document in the earlier one.
-        found[which] = np.asarray(sets.verify(*places, measure=measure, threshold=0.0, threads=threads))
+        found[which] = np.asarray(sets.verify(*places, measure=measure, threshold=threshold, threads=threads))
     return found
 
 
