@@ -1789,6 +1789,7 @@ class JsonlRules:
         takes_tokens: bool = False,
         are_weighted: bool = False,
         weight_scale: float | None = None,
+        text_without_tokens: list[str] = ...,
     ) -> JsonlRules: ...
 
 @final

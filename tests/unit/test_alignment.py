@@ -32,6 +32,7 @@ CASES = [
     ("One, two", "one two", {"tokens": "char"}, [(",", "")]),
     ("One  two", "one two", {"tokens": "char"}, []),
     ("...", "!!!", {}, [("...", "!!!")]),
+    ("One. Two.", "One. Two. More here.", {}, [("", " More here.")]),
     ("", "new", {}, [("", "new")]),
     ("", "", {}, []),
 ]

@@ -177,6 +177,12 @@ def align(a: str, b: str, recipe: Recipe) -> tuple[Stretch, ...]:
         is_rest, is_pair = end_a < 0, end_a > start_a and end_b > start_b
         from_a, to_a = (len(a), 0) if is_rest else left.place(start_a, end_a, is_pair=is_pair)
         from_b, to_b = (len(b), 0) if is_rest else right.place(start_b, end_b, is_pair=is_pair)
+        # A whole sentence at the end is marked with the mark that ends it, not with that of the sentence before.
+        if not is_rest and end_a == num_a and end_b == num_b and not is_pair:
+            if end_a > start_a and b[from_b:] and a[from_a : left.starts[start_a]].startswith(b[from_b:]):
+                from_a, to_a, from_b, to_b = from_a + len(b) - from_b, len(a), len(b), len(b)
+            elif end_b > start_b and a[from_a:] and b[from_b : right.starts[start_b]].startswith(a[from_a:]):
+                from_a, to_a, from_b, to_b = len(a), len(a), from_b + len(a) - from_a, len(b)
         ends_a = [*left.ends[unit_a : max(unit_a, start_a - 1)], from_a]
         ends_b = [*right.ends[unit_b : max(unit_b, start_b - 1)], from_b]
         for stop_a, stop_b in zip(ends_a, ends_b, strict=True):
@@ -224,7 +230,7 @@ def _words_of(text: str, recipe: Recipe) -> _Units:
     if recipe.tokens not in _OF_WORDS or isinstance(recipe.sketch, Exact):
         return _Units([], [], [])
     texts = _native.Texts.from_list([text])
-    data = texts[0].encode()
+    data = str(texts[0]).encode()
     if recipe.markup is not None:
         data = _TAG.sub(lambda tag: b" " * len(tag[0]), data)
         texts = _native.Texts.from_list([data.decode()])
@@ -237,7 +243,7 @@ def _words_of(text: str, recipe: Recipe) -> _Units:
         set() if recipe.stop_words is None else set(_keyed((word for word, _ in recipe.stop_words.entries), recipe))
     )
     kept = [number for number, key in enumerate(found) if key and key not in ignored]
-    return _Units(*([values[number] for number in kept] for values in (found, starts, ends)))
+    return _Units([found[i] for i in kept], [starts[i] for i in kept], [ends[i] for i in kept])
 
 
 def _units_of(text: str, recipe: Recipe) -> _Units:
