@@ -18,6 +18,7 @@ fuzz_target!(|data: &[u8]| {
         id_required: false,
         fields: vec!["date".to_owned()],
         tokens: None,
+        text_without_tokens: None,
         max_document: 4096,
     };
     check_pieces(&file, length, &texts);
@@ -28,6 +29,7 @@ fuzz_target!(|data: &[u8]| {
                 are_weighted,
                 scale,
             }),
+            text_without_tokens: Some(Box::new(texts.clone())),
             ..texts.clone()
         };
         check_pieces(&file, length, &tokens);
@@ -61,6 +63,7 @@ fn check_rewritten(file: &File, length: u64) {
         id_required: false,
         fields: Vec::new(),
         tokens: None,
+        text_without_tokens: None,
         max_document: 4096,
     };
     let before = read_piece(file, 0, length, &rules).expect("read");

@@ -170,7 +170,9 @@ class Texts:
         """Take a column of tokens as ``__arrow_c_array__`` gave it (large_binary), without a copy."""
 
     @staticmethod
-    def from_tokens(offsets: Buffer, tokens: Texts, weights: Buffer, lengths: Buffer) -> Texts:
+    def from_tokens(
+        offsets: Buffer, tokens: Texts, weights: Buffer, lengths: Buffer, texts: Texts | None = None
+    ) -> Texts:
         """Encode the user's own tokens as documents.
 
         Parameters
@@ -1790,6 +1792,7 @@ class JsonlRules:
         takes_tokens: bool = False,
         are_weighted: bool = False,
         weight_scale: float | None = None,
+        text_without_tokens: list[str] = ...,
     ) -> JsonlRules: ...
 
 @final

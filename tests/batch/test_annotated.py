@@ -274,6 +274,15 @@ def test_empty_files_and_shared_ids(tmp_path):
     ).read_bytes() == b"id,text,is_kept,group,duplicate_of,similarity,group_size\n"
     rows = _jsonl_rows((out / "annotated" / "a.jsonl").read_bytes())
     assert [(row["group"], row["group_size"]) for row in rows] == [("7", 3)] * 3
+    # Two kept documents with one id are two groups, named by their places.
+    rows = [{"id": 7, "text": "one fine day"}, {"id": 7, "text": "another"}, {"id": 9, "text": "One  fine day!"}]
+    _write(tmp_path / "two", "a.jsonl", files.jsonl(rows))
+    out = tmp_path / "named"
+    likewise.dedup_files(tmp_path / "two", out, RECIPE, run=FileRun(duplicate_ids="allow"), write="annotated")
+    rows = _jsonl_rows((out / "annotated" / "a.jsonl").read_bytes())
+    assert [(row["group"], row["duplicate_of"], row["group_size"]) for row in rows] == [
+        ("a.jsonl:1", None, 2), ("a.jsonl:2", None, 1), ("a.jsonl:1", "7", 2),
+    ]  # fmt: skip
 
 
 def test_datasets_stay_datasets(tmp_path):

@@ -95,9 +95,9 @@ def test_the_direction_of_containment_is_told(tmp_path):
     assert ran.status == 0
     told = "note: with containment, a new document is removed if a document of --against contains it"
     assert told in ran.err
-    assert "--method shingles --measure overlap" in ran.err
+    assert "use --measure overlap against a run or files" in ran.err
     assert json.loads((tmp_path / "one" / "summary.json").read_text())["num_removed"] == 0
-    ran = likewise_command(*common, "--method", "shingles", "--measure", "overlap", "-o", "two", cwd=tmp_path)
+    ran = likewise_command(*common, "--measure", "overlap", "-o", "two", cwd=tmp_path)
     assert "note: with containment" not in ran.err
     assert json.loads((tmp_path / "two" / "summary.json").read_text())["num_removed"] == 1
     ran = likewise_command(*common, "--measure", "containment", "-o", "-", cwd=tmp_path)

@@ -93,6 +93,11 @@ def test_weights_named_beside_a_recipe_replace_its_table(texts, tmp_path):
     other = tmp_path / "other.jsonl"
     others = [*TEXTS, f"{TEXTS[0]} something else"]
     other.write_bytes(command.jsonl(others))
+    kept = run("--recipe", summary)
+    assert kept.status == 0, kept.err
+    assert json.loads((tmp_path / "two" / "summary.json").read_text())["recipe"] == first["recipe"]
+    # Without the table that the run stored, its weights are not known.
+    (tmp_path / "one" / "recipe").rename(tmp_path / "stored")
     refused = run("--recipe", summary)
     assert refused.status != 0
     assert "set weights again" in refused.err

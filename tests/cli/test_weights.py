@@ -64,7 +64,7 @@ def test_a_table_and_two_passes_give_the_same_answer(pages, tmp_path):
     run("dedup", pages, "-o", tmp_path / "two", "--overwrite", *command_line)
     assert pq.read_table(tmp_path / "two" / "removed.parquet").equals(one)
     with pytest.raises(RecipeMismatch, match="weights_id"):
-        likewise.dedup(PAGES[:3], again)
+        likewise.dedup(PAGES[:3], likewise.Recipe.from_dict(first["recipe"]))
 
 
 def test_every_input_is_read_twice(pages, tmp_path):

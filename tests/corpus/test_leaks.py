@@ -158,7 +158,7 @@ def test_tables_ids_and_nulls():
     with pytest.raises(InvalidInput, match="nulls"):
         likewise.leaks(tables)
     found = likewise.leaks(tables, nulls="keep")
-    assert [list(row.values())[:6] for row in found.pairs.to_pylist()] == [["test", 2, "12", "train", 0, "10"]]
+    assert [list(row.values())[:6] for row in found.pairs.to_pylist()] == [["test", 2, 12, "train", 0, 10]]
     assert found.kept["test"].tolist() == [True, True, False]
     assert likewise.leaks(tables, nulls="drop").kept["test"].tolist() == [False, True, False]
     assert "test 1" in repr(found)

@@ -84,7 +84,7 @@ def test_ids_and_references_of_any_kind():
     references = pa.table({"id": ["a", "b"], "text": ["one fine day in may", "another fine day in june"]})
     table = likewise.match(["It was one fine day in May."], references, ids=[17])
     assert table.to_pylist()[0]["reference_id"] == "a"
-    assert table.column("doc_id").to_pylist() == ["17"]
+    assert table.column("doc_id").to_pylist() == [17]
     tokens = likewise.Recipe.shingles(0.5, tokens="user", shingle=1, weights="none", tokenizer="mine")
     table = likewise.match([["x", "y"]], [["z"], ["y", "x"]], tokens)
     assert (table.column("reference_row").to_pylist(), table.column("score").to_pylist()) == ([1], [1.0])

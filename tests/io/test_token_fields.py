@@ -12,8 +12,10 @@ import likewise
 from likewise.batch.options import FileRun
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.output.directory import EVIDENCE
+from likewise.stages.features import features
 from tests.command import likewise_command
 from tests.index.classic import RECIPE, SCALE, documents, replayed
+from tests.oracle import features as oracle
 
 PLAIN = likewise.Recipe.minhash(0.6, tokens="user", tokenizer="replay 1", shingle=1)
 PAIRS = pa.list_(pa.struct([("token", pa.string()), ("weight", pa.float64())]))
@@ -230,8 +232,6 @@ def test_options_that_do_not_fit(tmp_path):
         likewise.dedup_files(path, tmp_path / "out", PLAIN)
     with pytest.raises(InvalidParameter, match="requires tokens user"):
         likewise.dedup_files(path, tmp_path / "out", "strict", run=FileRun(tokens_field="cut"))
-    with pytest.raises(InvalidParameter, match="omit the text field"):
-        likewise.dedup_files(path, tmp_path / "out", PLAIN, run=FileRun(("title",), "cut"))
     done = likewise_command("dedup", path, "-o", tmp_path / "out", "--tokens-field", "cut")
     assert done.status == 2
     assert "tokens user need a tokenizer name" in done.err
@@ -258,3 +258,118 @@ def test_the_length_of_a_list_is_that_of_its_tokens(tmp_path):
     likewise.dedup_files(path, tmp_path / "out", recipe, run=FileRun(tokens_field="cut"))
     assert set(removed(tmp_path / "out").values()) == {"page-2"}
     assert np.flatnonzero(likewise.dedup(lists, recipe).kept).tolist() == [2]
+
+
+# The third is the first after normalization. No tokenizer found anything in them; the last has no text either.
+UNCUT = [
+    {"id": 1, "text": "Библиотека открыта", "words": []},
+    {"id": 2, "text": "Паром ходит", "words": []},
+    {"id": 3, "text": " библиотека\nОТКРЫТА", "words": []},
+    {"id": 4, "text": "这是什么", "words": []},
+    {"id": 5, "text": None, "words": []},
+]
+METHODS = {
+    "minhash": PLAIN,
+    "simhash": likewise.Recipe.simhash(within=3, bits=64, tokens="user", tokenizer="replay 1"),
+    "shingles": likewise.Recipe.shingles(0.6, tokens="user", tokenizer="replay 1", shingle=2),
+    "weighted": likewise.Recipe.own("replay 1", weighted=True),
+    "datasketch": likewise.Recipe.minhash(0.6, tokens="user", tokenizer="replay 1", hash="datasketch", shingle=1),
+}
+
+
+def uncut_file(folder, name, field="text"):
+    rows = [
+        {("body" if field == "body" and key == "text" else key): value for key, value in row.items()} for row in UNCUT
+    ]
+    path = folder / name
+    if name.endswith(".jsonl"):
+        path.write_text("".join(json.dumps(row, ensure_ascii=bool(row["id"] % 2)) + "\n" for row in rows))
+        return path
+    kinds = {"id": pa.int64(), field: pa.string(), "words": pa.list_(pa.string())}
+    table = pa.Table.from_pylist(rows, pa.schema(kinds))
+    if name.endswith(".parquet"):
+        pq.write_table(table, path, row_group_size=2)
+    else:
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table, 2)
+    return path
+
+
+@pytest.mark.parametrize("name", ["in.jsonl", "in.parquet", "in.arrow"])
+@pytest.mark.parametrize("method", ["minhash", "simhash", "shingles", "datasketch"])
+def test_a_row_without_tokens_goes_by_its_text(tmp_path, name, method):
+    path = uncut_file(tmp_path, name)
+    run = FileRun(tokens_field="words")
+    summary = likewise.dedup_files(path, tmp_path / "out", METHODS[method], run=run)
+    assert removed(tmp_path / "out") == {"3": "1"}
+    assert (summary["num_empty"], summary["num_short"]) == (1, 4)
+    pairs = likewise_command(
+        "pairs", path, "-o", "-", "--tokens-field", "words", "--recipe", recipe_file(tmp_path, method)
+    )
+    assert pairs.status == 0, pairs.err
+    assert [line.split("\t")[:2] for line in pairs.out.decode().splitlines()[1:]] == [["1", "3"]]
+
+
+def recipe_file(folder, method):
+    (folder / "recipe.json").write_text(METHODS[method].to_json())
+    return folder / "recipe.json"
+
+
+def test_the_text_of_a_row_without_tokens_has_a_field(tmp_path):
+    path = uncut_file(tmp_path, "in.jsonl", field="body")
+    # Without its text, every row is empty.
+    likewise.dedup_files(path, tmp_path / "out", PLAIN, run=FileRun(tokens_field="words"))
+    assert removed(tmp_path / "out") == dict.fromkeys("2345", "1")
+    for name in ("in.jsonl", "in.parquet"):
+        path = uncut_file(tmp_path, name, field="body")
+        likewise.dedup_files(path, tmp_path / name.replace(".", "-"), PLAIN, run=FileRun(("body",), "words"))
+        assert removed(tmp_path / name.replace(".", "-")) == {"3": "1"}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_texts_of_which_a_tokenizer_leaves_nothing_differ_in_memory(method):
+    recipe, texts = METHODS[method], [row["text"] or "" for row in UNCUT]
+    kept = [True, True, False, True, True]
+    assert likewise.dedup(texts, recipe, tokenizer=lambda text: []).kept.tolist() == kept
+    found = likewise.pairs(texts, recipe, tokenizer=lambda text: [])
+    assert found.select(["row_a", "row_b"]).to_pylist() == [{"row_a": 0, "row_b": 2}]
+    # Lists have no text.
+    assert likewise.dedup([[]] * 5, recipe).kept.tolist() == [True] + [False] * 4
+    compared = likewise.compare(texts[0], texts[1], recipe, tokenizer=lambda text: [])
+    assert not compared.matches
+    assert compared.measures.jaccard == 0.0
+    if method != "weighted":
+        kinds = {"id": pa.int64(), "text": pa.string(), "words": pa.list_(pa.string())}
+        table = pa.Table.from_pylist(UNCUT, pa.schema(kinds))
+        stream = pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=2))
+        for given in (table, stream, table.slice(0)):
+            assert likewise.dedup(given, recipe, text_field="words").kept.tolist() == kept
+        with_null = table.set_column(2, "words", pa.array([[], None, [], [], []], pa.list_(pa.string())))
+        result = likewise.dedup(with_null, recipe, text_field="words", nulls="keep")
+        assert result.kept.tolist() == kept
+
+
+def test_the_feature_of_a_text_without_tokens_is_that_of_the_oracle():
+    for shingle in (1, 3):
+        recipe = PLAIN.replace(shingle=shingle, seed=5)
+        for row in UNCUT:
+            text = row["text"] or ""
+            expected = oracle.features(text, oracle.Rules(shingle=shingle, seed=5), tokenize=lambda *_: [])
+            found = features([text], recipe, tokenizer=lambda text: [])
+            assert dict(zip(found.features.tolist(), [1] * len(found.features), strict=True)) == expected.weights
+
+
+@pytest.mark.parametrize("store", ["shingles", "text"])
+def test_an_index_tells_texts_without_tokens_apart(tmp_path, store):
+    path = uncut_file(tmp_path, "in.jsonl")
+    likewise.Index(tmp_path / "i", PLAIN, store=store).close()
+    added = likewise_command("index", "add", tmp_path / "i", path, "--tokens-field", "words")
+    assert added.status == 0, added.err
+    rows = [json.loads(line) for line in added.out.splitlines()]
+    assert {row["doc_id"]: row["kept_id"] for row in rows if not row["is_new"]} == {"3": "1"}
+    checked = likewise_command("index", "check", tmp_path / "i", path, "--tokens-field", "words")
+    assert [json.loads(line)["kept_id"] for line in checked.out.splitlines()] == ["1", "2", "1", "4", "5"]
+    if store == "text":
+        exported = likewise_command("index", "export", tmp_path / "i", "-o", "-")
+        lines = exported.out.splitlines() or (tmp_path / "i.jsonl").read_text().splitlines()
+        assert json.loads(lines[0])["text"] == UNCUT[0]["text"]

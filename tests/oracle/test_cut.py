@@ -1,6 +1,7 @@
 """Tokens by rules other than the defaults: the core against the oracle."""
 
 import random
+import unicodedata
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import likewise
 from likewise.stages.features import features, tokens
 from tests.oracle import cut
 from tests.oracle import features as oracle
+from tests.oracle.normalize import normalize
 
 TEXTS = [
     "",
@@ -127,13 +129,50 @@ def test_chinese_words_with_the_words_of_a_user():
     assert plain.recipe_id != likewise.Recipe.minhash(tokens="chinese", dictionary=["云计算"]).recipe_id
 
 
+# The words of the dictionary with capital letters, as they are written there.
+CAPITALIZED = (
+    "4S店 AA制 AB型 AT&T A型 A座 A股 A轮 BB机 BP机 B型 B座 B股 B超 B轮 C# C++ CALL机 CD机 CD盒 C座 "
+    "C盘 C语言 D座 D版 D盘 E化 E座 E盘 E通 F座 F盘 G盘 H盘 H股 IC卡 IP卡 IP地址 IP电话 I盘 K党 "
+    "K歌之王 N年 O型 PC机 PH值 QQ号 Q版 RSS订阅 SIM卡 T台 T型台 T恤 T恤衫 T盘 U盘 VISA卡 X光 X光线 "
+    "X射线 Z盘 大S 小S 江南Style 阿Q"
+)
+
+
+def test_words_of_the_dictionary_with_capitals_are_found():
+    recipe = likewise.Recipe.minhash(tokens="chinese")
+    words = CAPITALIZED.split()
+    assert len(words) == 65
+    for word in words:
+        # A word without an ideograph is cut with the one after it.
+        text = word if any(map(is_chinese, word)) else f"{word}的"
+        assert tokens(text, recipe)[0] == word.casefold(), word
+        for other in (text.lower(), text.upper()):
+            assert tokens(other, recipe) == tokens(text, recipe)
+    assert tokens("买了U盘和T恤", recipe) == ["买", "了", "u盘", "和", "t恤"]
+    assert likewise.compare("他把文件存进了U盘里", "他把文件存进了u盘里", recipe).measures.jaccard == 1.0
+
+
 def test_chinese_words_against_the_package_of_python():
-    """Both use the same dictionary and model; on 150 real pages their Chinese words are equal."""
+    """Both use the same dictionary and model; on 150 real pages their Chinese words are equal.
+
+    The package reads texts with their capitals, as its dictionary has them; its words are folded afterwards.
+    """
     jieba = pytest.importorskip("jieba", reason="jieba is installed beside the rivals only")
     recipe = likewise.Recipe.minhash(tokens="chinese")
-    for text in [*TEXTS, FIRST, SECOND, "他来到了网易杭研大厦，小明硕士毕业于中国科学院计算所，后在日本京都大学深造。"]:
-        theirs = [word for word in jieba.cut(likewise.stages.text.normalize(text)) if is_chinese(word)]
-        assert [word for word in tokens(text, recipe) if is_chinese(word)] == theirs, text
+    jieba.dt.initialize()
+    words = [word for word, count in jieba.dt.FREQ.items() if count and word != word.casefold()]
+    assert sorted(words) == sorted(CAPITALIZED.split())
+    made = [f"我{words[i]}和{words[-i]}，{words[i - 7]}" for i in range(len(words))]
+    for text in [
+        *TEXTS,
+        *made,
+        FIRST,
+        SECOND,
+        "他来到了网易杭研大厦，小明硕士毕业于中国科学院计算所，后在日本京都大学深造。",
+    ]:
+        cut = jieba.cut(unicodedata.normalize("NFKC", text))
+        theirs = [normalize(word) for word in cut if any(map(is_chinese, word))]
+        assert [word for word in tokens(text, recipe) if any(map(is_chinese, word))] == theirs, text
 
 
 def is_chinese(word):

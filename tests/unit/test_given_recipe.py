@@ -27,7 +27,8 @@ SAID = [
     ({"method": "simhash"}, Recipe.simhash()),
     ({"within": 3}, Recipe.simhash(within=3)),
     ({"threshold": 0.3, "weights": "idf"}, Recipe.minhash(0.3, shingle=2, weights="idf")),
-    ({"measure": "containment"}, Recipe.minhash(0.8, measure="containment")),
+    ({"measure": "containment"}, Recipe.shingles(0.8, measure="containment")),
+    ({"measure": "cosine"}, Recipe.minhash(0.8, measure="cosine")),
     ({"tokens": "char", "shingle": 5}, Recipe.minhash(0.8, tokens="char", shingle=5)),
     ({"method": "exact", "fold": "punctuation"}, Recipe.exact(fold="punctuation")),
 ]
@@ -63,7 +64,7 @@ def test_every_function_takes_a_name():
 
 
 def test_an_index_keeps_the_first_and_knows_its_own(tmp_path):
-    with likewise.Index(tmp_path / "seen", measure="containment") as seen:
+    with likewise.Index(tmp_path / "seen", method="minhash", measure="containment") as seen:
         assert (seen.recipe.measure, seen.recipe.keep, seen.recipe.threshold) == ("containment", "first", 0.8)
     with pytest.raises(likewise.RecipeMismatch):
         likewise.Index(tmp_path / "seen", threshold=0.9)

@@ -68,13 +68,7 @@ pub fn export_chunk(
 /// Appends a stored text, and its value if it has one; tokens are separated by spaces.
 fn push_text(stored: &[u8], kind: StoredText, out: &mut String) {
     let text = match kind {
-        StoredText::Tokens => {
-            let tokens = OwnTokens::new(stored).iter();
-            let shown: Vec<_> = tokens
-                .map(|(token, _)| String::from_utf8_lossy(token))
-                .collect();
-            shown.join(" ").into()
-        }
+        StoredText::Tokens => OwnTokens::new(stored).shown().into(),
         _ => String::from_utf8_lossy(stored),
     };
     let mut shown = &*text;

@@ -23,7 +23,7 @@ impl JsonlRules {
     #[new]
     #[pyo3(signature = (
         text_fields, id_field=None, id_required=false, fields=Vec::new(), max_document=64 << 20, *, takes_tokens=false,
-        are_weighted=false, weight_scale=None
+        are_weighted=false, weight_scale=None, text_without_tokens=Vec::new()
     ))]
     #[expect(clippy::too_many_arguments, reason = "one call of Python")]
     fn new(
@@ -35,17 +35,28 @@ impl JsonlRules {
         takes_tokens: bool,
         are_weighted: bool,
         weight_scale: Option<f64>,
+        text_without_tokens: Vec<String>,
     ) -> Result<Self, Failure> {
-        let rules = disk::JsonlRules {
+        let of_text = |text_fields| disk::JsonlRules {
             text_fields,
+            id_field: None,
+            id_required: false,
+            fields: Vec::new(),
+            tokens: None,
+            text_without_tokens: None,
+            max_document,
+        };
+        let rules = disk::JsonlRules {
             id_field,
             id_required,
             fields,
+            text_without_tokens: (!text_without_tokens.is_empty())
+                .then(|| Box::new(of_text(text_without_tokens))),
             tokens: takes_tokens.then_some(disk::TokenRules {
                 are_weighted,
                 scale: weight_scale,
             }),
-            max_document,
+            ..of_text(text_fields)
         };
         rules
             .check()

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use likewise_core::hash::xxh3_64_with_seed;
-use likewise_core::text::{OwnTokens, begin_own_tokens, push_own_token};
+use likewise_core::text::{OwnTokens, begin_own_tokens, push_own_token, push_text_without_tokens};
 use likewise_disk::TextColumn;
 use pyo3::exceptions::{PyIndexError, PyUnicodeEncodeError};
 use pyo3::intern;
@@ -115,14 +115,16 @@ impl Texts {
     }
 
     /// Encodes lists of the user's tokens with their weights: list i is `tokens[offsets[i]:offsets[i + 1]]`, cut from a
-    /// text of `lengths[i]` scalars.
+    /// text of `lengths[i]` scalars. Without tokens, the document goes by its text in `texts`, if they are given.
     #[staticmethod]
+    #[pyo3(signature = (offsets, tokens, weights, lengths, texts=None))]
     fn from_tokens(
         py: Python<'_>,
         offsets: &Bound<'_, PyAny>,
         tokens: &Texts,
         weights: &Bound<'_, PyAny>,
         lengths: &Bound<'_, PyAny>,
+        texts: Option<&Texts>,
     ) -> Result<Self, Failure> {
         let offsets = Input::<i64>::take("offsets", offsets)?;
         let weights = Input::<u8>::take("weights", weights)?;
@@ -131,6 +133,10 @@ impl Texts {
         let column = tokens.column.as_ref();
         check_same_length("weights", weights.len(), "tokens", column.len())?;
         check_same_length("lengths", lengths.len() + 1, "offsets", offsets.len())?;
+        let texts = texts.map(|texts| texts.column.as_ref());
+        if let Some(texts) = texts {
+            check_same_length("texts", texts.len(), "lengths", lengths.len())?;
+        }
         let fits = offsets.first() == Some(&0)
             && offsets.last() == Some(&(column.len() as i64))
             && offsets.is_sorted();
@@ -145,10 +151,13 @@ impl Texts {
             for (row, list) in offsets.windows(2).enumerate() {
                 begin_own_tokens(lengths[row], &mut bytes);
                 let list = list[0] as usize..list[1] as usize;
-                for (i, &weight) in list.clone().zip(&weights[list]) {
+                for (i, &weight) in list.clone().zip(&weights[list.clone()]) {
                     if !push_own_token(column.bytes(i), weight, &mut bytes) {
                         return Err(Failure::row(row, "a token has 4 GB or more"));
                     }
+                }
+                if let (true, Some(texts)) = (list.is_empty(), texts) {
+                    push_text_without_tokens(texts.get(row), &mut bytes);
                 }
                 ends.push(bytes.len() as i64);
             }
@@ -256,11 +265,7 @@ impl Texts {
         match self.column.kind {
             Kind::Text => PyString::new(py, self.column.get(i)).into_any(),
             Kind::Tokens => {
-                let tokens: Vec<Cow<'_, str>> = OwnTokens::new(self.column.bytes(i))
-                    .iter()
-                    .map(|(token, _)| String::from_utf8_lossy(token))
-                    .collect();
-                PyString::new(py, &tokens.join(" ")).into_any()
+                PyString::new(py, &OwnTokens::new(self.column.bytes(i)).shown()).into_any()
             }
             Kind::Bytes => PyBytes::new(py, self.column.bytes(i)).into_any(),
         }

@@ -33,7 +33,7 @@ from likewise.batch.read.weighing import weighed_files
 from likewise.batch.run import RunContext, evidence_of_overruled, evidence_tables
 from likewise.batch.write.groups import GroupColumns, weight_of_count, write_groups
 from likewise.batch.write.kept_rows import kept_places, kept_texts, write_bad_rows
-from likewise.batch.write.summary import summarize, summary_of, write_summary
+from likewise.batch.write.summary import store_recipe, summarize, summary_of, write_summary
 from likewise.checks import check_choice
 from likewise.errors import InvalidParameter
 from likewise.io.inputs import Inputs
@@ -279,6 +279,7 @@ class _Decided:
         began = Timing.now()
         with self.context.timing.wall("writing"):
             write_bad_rows(documents, work / ERRORS)
+            store_recipe(recipe, reading.found, work, whole=asked.keep_sketches)
             tables = evidence_tables(documents, recipe, decision, self.kept_ids)
             if asked.count_by is not None:
                 from likewise.batch.write.counts import with_values
@@ -310,7 +311,8 @@ class _Decided:
         if asked.write != "kept":
             from likewise.batch.write.annotations import DocumentGroups
 
-            groups = DocumentGroups(documents, self.decision, self.kept_ids)
+            may_share_ids = asked.run.duplicate_ids == "allow"
+            groups = DocumentGroups(documents, self.decision, self.kept_ids, may_share_ids=may_share_ids)
             written = groups.unique() if asked.write == "unique" else np.broadcast_to(np.True_, len(documents))
         num_written: list[int] = []
         # Removed text files are not copied, so the directory may stay empty.
@@ -350,6 +352,7 @@ def _written_by_engine(
     found, work = reading.found, directory.work
     recipe = weighed_files(found.files, recipe, context.threads, context.timing, context.progress, directory.parts)
     done = asked.engine.written(found.files, recipe, context, work=work, writes_kept=asked.write == "kept")
+    store_recipe(recipe, found, work)
     if asked.write == "kept":
         write_descriptions(found, work / KEPT, done.num_written, recipe.recipe_id)
     summary = summary_of(done.counts, recipe, context.timing)

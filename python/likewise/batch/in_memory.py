@@ -17,10 +17,10 @@ from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.source.source import NULL_TEXT, ReadRules, Source
 from likewise.io.source.tokens import TokenRules
 from likewise.io.tables.arrow import BatchStream
-from likewise.io.tables.columns import as_large_text, check_unique, decoded, is_text
+from likewise.io.tables.columns import as_large_text, check_unique, decoded, is_text, number_column
 from likewise.io.tables.memory import MemorySource
 from likewise.io.tables.offered import as_arrow, as_reader, as_table
-from likewise.io.tables.tables import column_as_json, has_column, integer_type
+from likewise.io.tables.tables import column_as_json, has_column, integer_type, texts_of
 from likewise.recipe.recipe import Recipe
 from likewise.stages.documents import Tokenizer, are_bytes, as_documents, check_tokenizer, tokenized, with_values
 from likewise.stages.text import TextField, as_texts, field_names, is_arrow, is_null, is_stream, is_table, table_column
@@ -74,7 +74,7 @@ def document_source(
             return _stream_source(documents, ids, text_field, fields, recipe)
         documents = as_reader(documents).read_all()
     columns: dict[str, Any] = {}
-    given_type = None
+    given_type, texts_without_tokens = None, None
     if is_arrow(documents) and is_table(documents):
         table = as_table(documents)
         name = ids if isinstance(ids, str) else "id" if ids is None and "id" in table.column_names else None
@@ -82,7 +82,14 @@ def document_source(
         # As for files: only an explicitly named id column must have an id in every row.
         ids = _with_row_numbers(column) if ids is None and name is not None else column
         given_type = None if column is None else integer_type(column)
+        if name is not None and given_type is not None and column.null_count:
+            import pyarrow as pa
+
+            # Row numbers must fit too.
+            fits = len(column) <= np.iinfo(given_type.to_pandas_dtype()).max
+            given_type = given_type if fits else pa.int64()
         columns = {name: table_column(table, name) for name in fields}
+        texts_without_tokens = texts_of(table, ("text",)) if recipe.takes_tokens and tokenizer is None else None
         documents = joined_column(table, text_field)
     elif fields:
         raise InvalidParameter("keep", f"field {fields[0]!r} is used, but only tables and files have fields")
@@ -91,8 +98,10 @@ def document_source(
     rows, num_rows = None, 0
     if nulls != "fail":
         documents, rows, num_rows = _without_nulls(documents)
+        if rows is not None and texts_without_tokens is not None:
+            texts_without_tokens = texts_without_tokens.take(number_column(rows))
     if tokenizer is None and (recipe.takes_tokens or are_bytes(documents, recipe)):
-        texts = as_documents(documents, recipe)
+        texts = as_documents(documents, recipe, texts=texts_without_tokens)
     else:
         texts = as_texts(documents)
     source = MemorySource(texts, None, {name: column_as_json(column) for name, column in columns.items()})
@@ -101,7 +110,7 @@ def document_source(
 
         if isinstance(ids, Iterator):
             ids = list(ids)
-        source = dataclasses.replace(source, ids=all_ids(ids), id_type=given_type or integer_type(ids))
+        source = dataclasses.replace(source, ids=all_ids(ids), given_type=given_type or integer_type(ids))
         assert source.ids is not None
         num_given = len(texts) if rows is None else num_rows
         if len(source.ids) != num_given:

@@ -29,8 +29,8 @@ class FileRun:
     text_fields : tuple of str
         Names of the text fields, with dots for nested fields; several are joined with a newline.
     tokens_field : str, optional
-        Name of a field with a list of tokens, or of [token, weight] pairs, for recipes with tokens ``user``; replaces
-        the text fields.
+        Name of a field with a list of tokens, or of [token, weight] pairs, for recipes with tokens ``user``. The text
+        fields count only where the list is empty.
     id_field : str, optional
         Name of the id field; rows without it are bad. If None, ``id`` if a row has it, otherwise ``file:line``. If
         ``"none"``, always ``file:line``.
@@ -110,6 +110,7 @@ class FileRun:
             passes_damage=self.on_error != "fail",
             tokens=TokenRules.of(recipe),
             only_within=recipe.only_within,
+            text_without_tokens=self.text_fields,
         )
 
     def _check_tokens(self, recipe: Recipe) -> None:
@@ -124,8 +125,6 @@ class FileRun:
             raise InvalidParameter(
                 "tokens_field", f"requires tokens {USER_TOKENS}; the recipe uses tokens {recipe.tokens}"
             )
-        if self.text_fields != ("text",):
-            raise InvalidParameter("tokens_field", "is read in place of the text; omit the text field")
 
     def format_for(self, recipe: Recipe) -> str | None:
         """Return the format of the inputs, given these options and the tokens of the recipe.

@@ -29,7 +29,6 @@ from likewise.checks import check_integer, num_threads
 from likewise.io.html import element, joined, listing
 from likewise.io.output.scratch import scratch_for
 from likewise.io.source.source import Source
-from likewise.io.tables.arrow import BatchStream
 from likewise.io.tables.columns import null_where, number_column, taken_rows, text_column
 from likewise.io.tables.memory import MemorySource
 from likewise.progress import Progress, Warned, no_progress, shows_progress, taken
@@ -67,8 +66,8 @@ class Deduplication:
     -----
     A group is a kept document and the documents removed as its duplicates, and its id is that of the kept document. A
     kept document without duplicates is a group of one. With ``group="components"`` a group is a connected component. If
-    two documents share an id (``duplicate_ids="allow"``), two groups may have the same id: use kept_row of the
-    evidence.
+    two kept documents share an id (``duplicate_ids="allow"``), the ids of all groups are the rows of their kept
+    documents.
 
     Examples
     --------
@@ -93,7 +92,8 @@ class Deduplication:
         """pyarrow.Table: the evidence, one row for each removed document, in the order of the input.
 
         Columns row, doc_id, file, offset, length, kept_row, kept_id, kept_source, kept_file, kept_offset, measure,
-        similarity, distance, method, recipe_id (and below_threshold if groups are components).
+        similarity, distance, method, recipe_id (and below_threshold if groups are components). Ids have the type of
+        `ids`.
         """
         return self._make_removed()
 
@@ -110,13 +110,22 @@ class Deduplication:
 
     @cached_property
     def groups(self) -> Any:  # noqa: ANN401 - PyArrow has no types
-        """pyarrow.Array of shape (n,): the group of each document, which is the id of the kept document in it."""
-        return taken_rows(self.ids, self._labels.leaders)
+        """pyarrow.Array of shape (n,): the group of each document, which is the id of the kept document in it.
+
+        Two documents of different groups may still match each other: both match their own kept document, or the pair
+        was not found. To split a collection into parts without near-duplicates between them, as for cross-validation,
+        use the groups of ``group="components"``, which contain all found matches (docs/howto/split-without-leaks.md).
+        """
+        leaders = self._labels.leaders
+        kept = taken_rows(self.ids, np.flatnonzero(self._labels.is_kept))
+        if len(kept.unique()) < len(kept) - max(kept.null_count - 1, 0):
+            return null_where(number_column(leaders), np.asarray(self.ids.is_null()))
+        return taken_rows(self.ids, leaders)
 
     @cached_property
     def duplicate_of(self) -> Any:  # noqa: ANN401
         """pyarrow.Array of shape (n,): id of the kept document that each removed one matches, null for kept ones."""
-        return null_where(self.groups, self._labels.is_kept)
+        return null_where(taken_rows(self.ids, self._labels.leaders), self._labels.is_kept)
 
     @cached_property
     def similarity(self) -> Any:  # noqa: ANN401
@@ -288,7 +297,7 @@ def dedup(
             summary,
             overruled,
             partial(evidence, places, recipe, decision),
-            partial(_ids, None if given is None else given.all_ids, _id_type(source), places, len(kept)),
+            partial(_ids, None if given is None else given.all_ids, places, len(kept)),
         )
 
 
@@ -327,8 +336,8 @@ def pairs(
     -------
     pyarrow.Table
         Columns row_a, row_b, doc_id_a, doc_id_b, similarity, distance (null for MinHash), one row per pair with row_a <
-        row_b, sorted. For containment, a is contained in b, and both directions are listed. With `against`, a is a
-        document of `texts` and b a document of `against`; for containment, a is contained in b.
+        row_b, sorted. Integer ids stay integers. For containment, a is contained in b, and both directions are listed.
+        With `against`, a is a document of `texts` and b a document of `against`; for containment, a is contained in b.
 
     Raises
     ------
@@ -384,8 +393,8 @@ def pairs(
             {
                 "row_a": number_column(documents.lines[row_a[by_row]].astype(np.int64)),
                 "row_b": number_column(documents.lines[row_b[by_row]].astype(np.int64)),
-                "doc_id_a": documents.doc_ids(row_a[by_row]),
-                "doc_id_b": documents.doc_ids(row_b[by_row]),
+                "doc_id_a": documents.ids_as_given(row_a[by_row], slice(-1, None)),
+                "doc_id_b": documents.ids_as_given(row_b[by_row], slice(1)),
                 "similarity": number_column(similarity[by_row]),
                 "distance": distance,
             },
@@ -393,14 +402,11 @@ def pairs(
         )
 
 
-def _id_type(source: Source) -> Any:  # noqa: ANN401 - PyArrow has no types
-    return source.id_type if isinstance(source, MemorySource | BatchStream) else None
-
-
-def _ids(all_ids: Texts | None, kind: Any, documents: Documents, num_rows: int) -> Any:  # noqa: ANN401
+def _ids(all_ids: Texts | None, documents: Documents, num_rows: int) -> Any:  # noqa: ANN401 - PyArrow has no types
     """Return the ids of all rows in the type in which they were given; null for a null text of a stream."""
+    kind = documents.id_type()
     if not documents.has_id.any():
-        return number_column(np.arange(num_rows))
+        return number_column(np.arange(num_rows)).cast(kind or "string")
     ids = text_column(all_ids) if all_ids is not None else documents.doc_ids(np.arange(len(documents)))
     if len(ids) != num_rows:
         is_null = np.ones(num_rows, np.bool_)

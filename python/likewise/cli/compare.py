@@ -10,7 +10,7 @@ import click
 
 from likewise.checks import counted
 from likewise.cli.options.help import LongCommand
-from likewise.cli.options.recipe import match_options, take_recipe
+from likewise.cli.options.recipe import MOVED_INPUTS, match_options, take_recipe
 from likewise.cli.options.terminal import has_color, printable
 
 if TYPE_CHECKING:
@@ -23,10 +23,14 @@ _HELP = """Compare two documents: similarity and differences.
 FILES are two text files or, with --ids, files in any format that contain both documents. Shows all measures, both
 fingerprints with the differing bits marked, shared features, and both texts aligned word by word.
 
+With --ids, FILES can also be the output directory of a run: the documents are compared by the recipe and the weights of
+the run, and the evidence about them is shown.
+
 \b
 Examples:
   likewise compare a.txt b.txt
   likewise compare articles.jsonl --ids 17 23
+  likewise compare out --ids 17 23
   likewise compare articles.jsonl --ids articles.jsonl:4 articles.jsonl:9
 """
 
@@ -37,6 +41,7 @@ Examples:
 @click.option("--text-field", multiple=True, metavar="NAME", help="With --ids: text field.  [default: text]")
 @click.option("--tokens-field", metavar="NAME", help="With --ids: read a list of tokens from this field instead.")
 @click.option("--id-field", metavar="NAME", help="With --ids: id field.  [default: id if present]")
+@MOVED_INPUTS
 @click.option("--max-diff", type=click.IntRange(min=0), metavar="N", help="Maximum number of differences to show.")
 @match_options
 @click.option("--json", "as_json", is_flag=True, help="Print all results as JSON.")
@@ -46,6 +51,7 @@ def command(
     text_field: tuple[str, ...],
     tokens_field: str | None,
     id_field: str | None,
+    inputs: Path | None,
     max_diff: int | None,
     as_json: bool,  # noqa: FBT001 - click's call
     **options: Any,  # noqa: ANN401
@@ -56,6 +62,16 @@ def command(
     from likewise.measures.comparison import compare
     from likewise.recipe.text import BYTE_TOKENS
 
+    is_run = ids is not None and len(files) == 1 and (Path(files[0]) / "summary.json").is_file()
+    if is_run:
+        assert ids is not None
+        named = {"text_field": text_field, "tokens_field": tokens_field, "id_field": id_field, **options}
+        if (other := next((name for name, value in named.items() if value), None)) is not None:
+            raise InvalidParameter(other, "does not apply to a run, whose recipe is used; compare its input files")
+        _show_of_run(Path(files[0]), ids, inputs, max_diff, as_json=as_json)
+        return
+    if inputs is not None:
+        raise InvalidParameter("inputs", "applies only to the output directory of a run")
     recipe = take_recipe(options | {"tokens_field": tokens_field}).across_values
     if ids is None:
         named = {"text_field": text_field, "tokens_field": tokens_field, "id_field": id_field}
@@ -73,6 +89,22 @@ def command(
     else:
         names = ids or files
         _show(found, names, max_diff, color=has_color(sys.stdout))
+
+
+def _show_of_run(run: Path, ids: tuple[str, str], inputs: Path | None, max_diff: int | None, *, as_json: bool) -> None:
+    from likewise.runs.pair import compare_in_run
+
+    found, evidence = compare_in_run(run, ids, inputs=inputs)
+    if as_json:
+        click.echo(json.dumps({**found.to_dict(), "evidence": evidence}, ensure_ascii=False))
+        return
+    _show(found, ids, max_diff, color=has_color(sys.stdout))
+    told = "the run removed neither document for the other"
+    if evidence is not None:
+        required = evidence.get("required")
+        told = f"{evidence['doc_id']} was removed for {evidence['kept_id']}: {evidence['measure']} "
+        told += f"{evidence['similarity']:.4f}" + ("" if required is None else f", required {required:.4f}")
+    click.echo(f"evidence: {printable(told)}")
 
 
 def _read_text(path: Path) -> str:
@@ -180,7 +212,8 @@ def diff_lines(alignment: "tuple[Stretch, ...]", max_diff: int | None, *, more: 
     """Return the merged texts: words only in A as [-...-], only in B as {+...+}, long equal stretches shortened."""
     # `more` is a hint on how to see the differences that are omitted.
     if all(part.is_same for part in alignment):
-        return ["no differences"]
+        is_equal = all(part.a == part.b for part in alignment)
+        return ["no differences" if is_equal else "only differences that the recipe ignores"]
     pieces: list[str] = []
     num_shown = 0
     for number, part in enumerate(alignment):

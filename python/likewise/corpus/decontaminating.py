@@ -26,6 +26,7 @@ from likewise.io.html import element, joined, listing
 from likewise.io.output.scratch import scratch_for
 from likewise.io.source.bad_rows import NO_LIMIT, BadRowTally
 from likewise.io.tables.columns import number_column
+from likewise.io.tables.tables import with_id_types
 from likewise.progress import Progress, Warned, shows_progress, taken
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.weights import Weights
@@ -191,7 +192,7 @@ def decontaminate(
     kept[found.rows] = False
     num_contaminated = len(np.unique(found.rows))
     return Decontamination(
-        evidence(own, found, {"doc_id": ids_of_all.take(number_column(found.places))}),
+        with_id_types(evidence(own, found, {"doc_id": ids_of_all.take(number_column(found.places))}), doc_id=[source]),
         own.item_table(),
         kept,
         {**own.facts(counts.num_documents, num_contaminated, len(found.rows)), "timings": timing.to_dict()},

@@ -21,9 +21,9 @@ from likewise.batch.read.resume import PARTS_VERSION
 from likewise.batch.run import RunContext
 from likewise.batch.write.kept_rows import kept_places, kept_texts, write_bad_rows
 from likewise.batch.write.remote import run_to_store
-from likewise.batch.write.summary import write_summary
+from likewise.batch.write.summary import store_recipe, write_summary
 from likewise.checks import check_choice, check_integer
-from likewise.corpus.leaking import LeakedRows, checked_names, leak_schema, tell_containment
+from likewise.corpus.leaking import LeakedRows, checked_names, tell_containment
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.inputs import Inputs
 from likewise.io.kept import write_descriptions, write_kept
@@ -234,7 +234,7 @@ def leak_files(
             for _ in tables:
                 pass
         else:
-            with RowWriter(str(work / LEAKS), "leaks", leak_schema()) as writer:
+            with RowWriter(str(work / LEAKS), "leaks", leaked.schema) as writer:
                 for table in tables:
                     writer.write_table(table)
                 writer.finish()
@@ -243,6 +243,7 @@ def leak_files(
             began = Timing.now()
             with context.timing.wall("writing"):
                 write_bad_rows(documents, work / ERRORS)
+                store_recipe(opened.recipe, found.all, work)
                 if write == "kept":
                     _write_kept(found, opened, leaked, run, work / KEPT)
             report(StageFinished("writing", Timing.now() - began))

@@ -130,6 +130,8 @@ def leaks(
     >>> found.pairs.column("row").to_pylist(), found.pairs.column("other_row").to_pylist()
     ([1], [0])
     """
+    import pyarrow as pa
+
     recipe = as_recipe(recipe, fields, base="default").resolve()
     timing, report = Timing(), taken(progress)
     rules = RunRules(num_threads(threads), "fail" if nulls == "fail" else "skip", "allow")
@@ -154,7 +156,7 @@ def leaks(
         counts = PairCounts(check_integer("max_pairs", max_pairs, 0, 2**63))
         context = RunContext(rules, timing, report)
         tables = list(found.tables(recipe, context, counts))
-        table = _sorted(tables, names)
+        table = _sorted(pa.concat_tables([found.schema.empty_table(), *tables]), names)
         kept = {}
         for number, name in enumerate(names):
             rows = slice(int(starts[number]), int(starts[number + 1]))
@@ -189,7 +191,7 @@ def tell_containment(recipe: Recipe, progress: Progress) -> None:
         progress(
             Warned(
                 "with containment, a document leaks if a document of an earlier split contains it. One that itself "
-                "contains a training document is not found; --method shingles --measure overlap finds both"
+                "contains a training document is not found; --measure overlap finds both"
             )
         )
 
@@ -216,6 +218,17 @@ class LeakedRows:
         self._has_match = [space.zeros(len(documents), np.bool_) for _ in names]
         self.kept: NDArray[np.bool_] = space.zeros(len(documents), np.bool_)
         self.kept[:] = True
+
+    @property
+    def schema(self) -> Any:  # noqa: ANN401 - PyArrow has no types
+        """The schema of the pairs."""
+        import pyarrow as pa
+
+        doc_id = self._documents.id_type() or pa.string()
+        sides: dict[str, Any] = {}
+        for prefix in ("", "other_"):
+            sides |= {f"{prefix}split": pa.string(), f"{prefix}row": pa.int64(), f"{prefix}doc_id": doc_id}
+        return pa.schema({**sides, "similarity": pa.float64(), "distance": pa.int32()})
 
     def check_ids(self) -> None:
         """Raise InvalidInput, naming both rows, if two documents of one split have the same id."""
@@ -249,10 +262,10 @@ class LeakedRows:
         columns: list[Any] = []
         for split, rows in ((here, batch.row_a), (there, batch.row_b)):
             columns += [names.take(number_column(split)), number_column(self._row_in(split, rows))]
-            columns.append(self._documents.doc_ids(rows))
+            columns.append(self._documents.ids_as_given(rows))
         num_pairs = len(batch.row_a)
         distance = pa.nulls(num_pairs, pa.int32()) if batch.distance is None else number_column(batch.distance)
-        return pa.table([*columns, number_column(batch.similarity), distance], schema=leak_schema())
+        return pa.table([*columns, number_column(batch.similarity), distance], schema=self.schema)
 
     def _row_in(self, split: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return rows counted within their split; in memory, null texts count as rows."""
@@ -294,16 +307,6 @@ class LeakedRows:
         }
 
 
-def leak_schema() -> Any:  # noqa: ANN401 - PyArrow has no types
-    """Return the schema of the pairs."""
-    import pyarrow as pa
-
-    sides: dict[str, Any] = {}
-    for prefix in ("", "other_"):
-        sides |= {f"{prefix}split": pa.string(), f"{prefix}row": pa.int64(), f"{prefix}doc_id": pa.string()}
-    return pa.schema({**sides, "similarity": pa.float64(), "distance": pa.int32()})
-
-
 def leak_table(summary: Mapping[str, Any]) -> list[list[str]]:
     """Return the table of splits by splits: a header, and a row for each split.
 
@@ -317,11 +320,8 @@ def leak_table(summary: Mapping[str, Any]) -> list[list[str]]:
     return rows
 
 
-def _sorted(tables: Sequence[Any], names: Sequence[str]) -> Any:  # noqa: ANN401
+def _sorted(table: Any, names: Sequence[str]) -> Any:  # noqa: ANN401
     """Return the pairs, sorted by split and row."""
-    import pyarrow as pa
-
-    table = pa.concat_tables([leak_schema().empty_table(), *tables])
     keys = []
     for prefix in ("other_", ""):
         numbers = {name: number for number, name in enumerate(names)}

@@ -30,6 +30,7 @@ from likewise.io.source.bad_rows import NO_LIMIT, BadRowLimit, BadRowTally
 from likewise.io.source.source import Source
 from likewise.io.stamps import Watch
 from likewise.io.tables.columns import number_column
+from likewise.io.tables.tables import with_id_types
 from likewise.progress import Progress, Warned, shows_progress, taken
 from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.recipe.methods import Exact
@@ -105,10 +106,10 @@ def match(
     -------
     pyarrow.Table
         Columns row, doc_id, rank (from 1), reference_row, reference_id, score, reference_share, query_share, in order
-        of row and rank. `reference_share` is the share of the reference's features found in the query, and
-        `query_share` the share of the query's features found in the reference (both weighted). The score is
-        ``sqrt(reference_share * query_share)``. For equal scores, the earlier reference comes first. A query without a
-        match has one row in which every column after doc_id is null.
+        of row and rank. Integer ids stay integers. `reference_share` is the share of the reference's features found in
+        the query, and `query_share` the share of the query's features found in the reference (both weighted). The score
+        is ``sqrt(reference_share * query_share)``. For equal scores, the earlier reference comes first. A query without
+        a match has one row in which every column after doc_id is null.
 
     Raises
     ------
@@ -136,7 +137,8 @@ def match(
         asking = Asking(asked, sources[:1], work, report)
         tables = list(asking.answers(sources[1:], work, report))
         schema = pa.schema([_schema().field(name) for name in _MEMORY_COLUMNS])
-        return pa.concat_tables([schema.empty_table(), *(table.select(_MEMORY_COLUMNS) for table in tables)])
+        found = pa.concat_tables([schema.empty_table(), *(table.select(_MEMORY_COLUMNS) for table in tables)])
+        return with_id_types(found, reference_id=sources[:1], doc_id=sources[1:])
 
 
 @shows_progress

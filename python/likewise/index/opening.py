@@ -10,11 +10,12 @@ from typing import Any, Literal, get_args
 from likewise import _native
 from likewise.checks import check_choice, check_integer, fraction_check
 from likewise.errors import InvalidParameter, RecipeMismatch, StoreError
-from likewise.index.companions import NAMES, companions_of, with_companions
 from likewise.io.places import check_place
+from likewise.recipe.companions import NAMES, companions_of, fields_of_companions
 from likewise.recipe.given import GivenRecipe, RecipeFields, as_recipe
 from likewise.recipe.methods import MinHash, SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe, check_is_recipe
+from likewise.recipe.rules import EXCERPT_MEASURES
 
 DATABASE = "documents.sqlite"
 # Version of the format of the database.
@@ -140,6 +141,12 @@ def check_recipe(recipe: Recipe) -> Recipe:
     check_is_recipe(recipe)
     method = recipe.sketch
     if not isinstance(method, MinHash | SimHash):
+        if recipe.measure in EXCERPT_MEASURES:
+            raise InvalidParameter(
+                "measure",
+                f"an index cannot search by {recipe.measure}, which compares texts of any sizes; use likewise dedup "
+                "--against or likewise pairs",
+            )
         raise InvalidParameter("method", f"an index supports minhash and simhash, not {recipe.method}")
     if recipe.keep != "first":
         raise InvalidParameter(
@@ -234,7 +241,7 @@ def recipe_of(path: Path, given: Recipe | None) -> tuple[Recipe, str]:
     recipe = Recipe.from_json(text).for_index()
     names = [name for name in NAMES if getattr(recipe, f"{name}_id") is not None]
     kept = {name: content for name in names if (content := _native.index_attached(path, name)) is not None}
-    return with_companions(recipe, kept).resolve(), store
+    return recipe.replace(**fields_of_companions(kept)).resolve(), store
 
 
 # A field is None if the method does not have it.

@@ -1,7 +1,10 @@
 """Comparison of two documents."""
 
 import dataclasses
+import functools
+import itertools
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Unpack
 
@@ -14,6 +17,7 @@ from likewise.measures.diffs import side_by_side
 from likewise.recipe.given import GivenRecipe, RecipeFields, as_recipe
 from likewise.recipe.methods import Exact, SimHashDistance
 from likewise.recipe.recipe import Recipe
+from likewise.recipe.text import BYTE_TOKENS, USER_TOKENS
 from likewise.stages.documents import Tokenizer
 from likewise.stages.verify import matching_pairs
 
@@ -25,6 +29,9 @@ _UNITS = re.compile(
     r"|[^\W\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+"
     r"|\s+|[^\w\s]"
 )
+# Tokens that are words and characters, without what is between them.
+_OF_WORDS = ("auto", "word", "script", "chinese")
+_TAG = re.compile(rb"<[^<>]*>")
 
 
 @dataclass(frozen=True)
@@ -34,9 +41,10 @@ class Stretch:
     Parameters
     ----------
     is_same : bool
-        Whether both have the same words here.
+        Whether both have the same words here, by the recipe.
     a, b : str
-        The words of each text; one is empty if words were added or removed.
+        The words of each text. In a common stretch they may differ in what the recipe ignores, such as case; in another
+        one, one is empty if words were added or removed.
     """
 
     is_same: bool
@@ -135,7 +143,7 @@ def compare(
     if is_match and recipe.identifiers is not None:
         is_match = bool(np.isfinite(matching_pairs([a, b], np.array([[0, 1], [1, 0]]), recipe, threads=1)).any())
     are_texts = isinstance(a, str) and isinstance(b, str)
-    return Comparison(measures, is_match, recipe, align(a, b) if are_texts else ())
+    return Comparison(measures, is_match, recipe, align(a, b, recipe) if are_texts else ())
 
 
 def _are_equal(a: str, b: str, recipe: Recipe) -> bool:
@@ -157,16 +165,111 @@ def matches(measures: Measures, recipe: Recipe) -> bool:
     return bool(getattr(measures, recipe.measure) >= required)
 
 
-def align(a: str, b: str) -> tuple[Stretch, ...]:
-    """Return the common and differing stretches of two texts, word by word; not minimal for very long texts."""
-    left, right = _UNITS.findall(a), _UNITS.findall(b)
-    stretches = []
-    done_a, done_b = 0, 0
-    for start_a, end_a, start_b, end_b in _native.aligned_diff(left, right):
-        if start_a > done_a:
-            stretches.append(Stretch(is_same=True, a="".join(left[done_a:start_a]), b="".join(right[done_b:start_b])))
-        stretches.append(Stretch(is_same=False, a="".join(left[start_a:end_a]), b="".join(right[start_b:end_b])))
-        done_a, done_b = end_a, end_b
-    if done_a < len(left):
-        stretches.append(Stretch(is_same=True, a="".join(left[done_a:]), b="".join(right[done_b:])))
-    return tuple(stretches)
+def align(a: str, b: str, recipe: Recipe) -> tuple[Stretch, ...]:
+    """Return the common and differing stretches of two texts, word by word; not minimal for very long texts.
+
+    Words that the recipe does not distinguish are common, as is what it ignores between them.
+    """
+    left, right = (_words_of(text, recipe) for text in (a, b))
+    if not left.keys or not right.keys:
+        left, right = (_units_of(text, recipe) for text in (a, b))
+    stretches: list[Stretch] = []
+    done_a, done_b, unit_a, unit_b = 0, 0, 0, 0
+    num_a, num_b = len(left.keys), len(right.keys)
+    for start_a, end_a, start_b, end_b in [*_native.aligned_diff(left.keys, right.keys), (num_a, -1, num_b, -1)]:
+        is_rest, is_pair = end_a < 0, end_a > start_a and end_b > start_b
+        from_a, to_a = (len(a), 0) if is_rest else left.place(start_a, end_a, is_pair=is_pair)
+        from_b, to_b = (len(b), 0) if is_rest else right.place(start_b, end_b, is_pair=is_pair)
+        # A whole sentence at the end is marked with the mark that ends it, not with that of the sentence before.
+        if not is_rest and end_a == num_a and end_b == num_b and not is_pair:
+            if end_a > start_a and b[from_b:] and a[from_a : left.starts[start_a]].startswith(b[from_b:]):
+                from_a, to_a, from_b, to_b = from_a + len(b) - from_b, len(a), len(b), len(b)
+            elif end_b > start_b and a[from_a:] and b[from_b : right.starts[start_b]].startswith(a[from_a:]):
+                from_a, to_a, from_b, to_b = len(a), len(a), from_b + len(a) - from_a, len(b)
+        ends_a = [*left.ends[unit_a : max(unit_a, start_a - 1)], from_a]
+        ends_b = [*right.ends[unit_b : max(unit_b, start_b - 1)], from_b]
+        for stop_a, stop_b in zip(ends_a, ends_b, strict=True):
+            stretches += _common(a[done_a:stop_a], b[done_b:stop_b])
+            done_a, done_b = stop_a, stop_b
+        if not is_rest:
+            stretches.append(Stretch(is_same=False, a=a[from_a:to_a], b=b[from_b:to_b]))
+            done_a, done_b, unit_a, unit_b = to_a, to_b, end_a, end_b
+    return tuple(_joined(stretches))
+
+
+def _common(a: str, b: str) -> list[Stretch]:
+    return [Stretch(is_same=True, a=a, b=b)] if a or b else []
+
+
+def _joined(stretches: list[Stretch]) -> Iterator[Stretch]:
+    """Join neighbors that are common: those that are equal, and those that differ in what the recipe ignores."""
+    for (is_same, _), group in itertools.groupby(stretches, lambda part: (part.is_same, part.a == part.b)):
+        parts = list(group)
+        if is_same:
+            parts = [Stretch(is_same=True, a="".join(part.a for part in parts), b="".join(part.b for part in parts))]
+        yield from parts
+
+
+@dataclass(frozen=True)
+class _Units:
+    """What is aligned of a text: the key of each unit, and its place in the text."""
+
+    keys: list[str]
+    starts: list[int]
+    ends: list[int]
+
+    def place(self, start: int, end: int, *, is_pair: bool) -> tuple[int, int]:
+        """Return the place of some units; unless they replace others, with the separator after them or the last one."""
+        if is_pair:
+            return self.starts[start], self.ends[end - 1]
+        if end < len(self.keys):
+            return self.starts[start], self.starts[end]
+        before = self.ends[start - 1] if start else 0
+        return before, self.ends[end - 1] if end > start else before
+
+
+def _words_of(text: str, recipe: Recipe) -> _Units:
+    """Return the words of a text by a recipe whose tokens are words; none by other recipes."""
+    if recipe.tokens not in _OF_WORDS or isinstance(recipe.sketch, Exact):
+        return _Units([], [], [])
+    texts = _native.Texts.from_list([text])
+    data = str(texts[0]).encode()
+    if recipe.markup is not None:
+        data = _TAG.sub(lambda tag: b" " * len(tag[0]), data)
+        texts = _native.Texts.from_list([data.decode()])
+    # Words are located in UTF-8.
+    characters = np.cumsum((np.frombuffer(data + b" ", np.uint8) & 0xC0) != 0x80) - 1
+    starts, ends = (characters[np.asarray(places)].tolist() for places in _native.cut_words(texts)[1:3])
+    shown = data.decode()
+    found = _keyed((shown[start:end] for start, end in zip(starts, ends, strict=True)), recipe)
+    ignored = (
+        set() if recipe.stop_words is None else set(_keyed((word for word, _ in recipe.stop_words.entries), recipe))
+    )
+    kept = [number for number, key in enumerate(found) if key and key not in ignored]
+    return _Units([found[i] for i in kept], [starts[i] for i in kept], [ends[i] for i in kept])
+
+
+def _units_of(text: str, recipe: Recipe) -> _Units:
+    """Return the words, separators and marks of a text, by what the recipe distinguishes."""
+    units = list(_UNITS.finditer(text))
+    keys = _keyed((unit[0] for unit in units), recipe)
+    kept = [number for number, key in enumerate(keys) if key]
+    if recipe.tokens not in (*BYTE_TOKENS, USER_TOKENS):
+        # Normalized texts have one space between words and none at the ends.
+        keys = [" " if unit[0].isspace() else key for unit, key in zip(units, keys, strict=True)]
+        kept = [number for number, key in enumerate(keys) if key]
+        kept = [number for before, number in itertools.pairwise([-1, *kept]) if keys[number] != " " or before >= 0]
+        kept = [a for a, b in itertools.pairwise([*kept, -1]) if keys[a] != " " or (b >= 0 and keys[b] != " ")]
+    return _Units(
+        [keys[number] for number in kept],
+        [units[number].start() for number in kept],
+        [units[number].end() for number in kept],
+    )
+
+
+def _keyed(units: Iterable[str], recipe: Recipe) -> list[str]:
+    """Return each unit as the recipe reads it: normalized and folded, unless its tokens are used as they are given."""
+    if recipe.tokens in (*BYTE_TOKENS, USER_TOKENS):
+        return list(units)
+    normalize = functools.cache(Recipe.exact(fold=recipe.fold).feature_rules.normalize)
+    return [normalize(unit) for unit in units]

@@ -100,9 +100,17 @@ def _rows(alignment: "Sequence[Stretch]") -> Iterator[_Row]:
     row = _Row()
     for part in alignment:
         if not part.is_same or part.a != part.b:
-            row.left.append((part.a, part.is_same))
-            row.right.append((part.b, part.is_same))
-            row.num_characters += max(len(part.a), len(part.b))
+            # Differences that the recipe ignores are not marked.
+            lines = [part.a.split("\n"), part.b.split("\n")]
+            if not part.is_same or len(lines[0]) != len(lines[1]):
+                lines = [[part.a], [part.b]]
+            for number, (left, right) in enumerate(zip(*lines, strict=True)):
+                if number:
+                    yield row
+                    row = _Row()
+                row.left.append((left, part.is_same))
+                row.right.append((right, part.is_same))
+                row.num_characters += max(len(left), len(right))
             continue
         start = 0
         for end in _BREAK.finditer(part.a):

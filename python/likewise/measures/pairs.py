@@ -19,7 +19,7 @@ from likewise.measures.texts import fingerprint_distance
 from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.recipe.methods import SimHash
 from likewise.recipe.recipe import Recipe
-from likewise.recipe.weighing import check_weighable
+from likewise.recipe.weights import check_weighable
 from likewise.stages.sketch import sketch
 from likewise.stages.text import as_texts
 from likewise.stages.verify import verify_pairs

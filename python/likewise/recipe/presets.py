@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from likewise.errors import InvalidParameter
-from likewise.recipe.rules import AUTO, FIELDS_OF_METHOD, PACKAGE_HASHES
+from likewise.recipe.rules import AUTO, EXCERPT_MEASURES, FIELDS_OF_METHOD, PACKAGE_HASHES
 from likewise.recipe.weights import Weights
 
 Preset = Literal[
@@ -95,6 +95,8 @@ _WORDS = ("auto", "word")
 def with_preset(preset: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of a recipe completed from a preset, always including the method.
 
+    A measure that needs the exact search replaces the method of a preset that searches by bands.
+
     Raises
     ------
     InvalidParameter
@@ -103,6 +105,8 @@ def with_preset(preset: str, options: Mapping[str, Any]) -> dict[str, Any]:
     if preset not in PRESETS:
         raise InvalidParameter("preset", f"{preset!r} is not one of {', '.join(PRESETS)}")
     fields = dict(PRESETS[preset])
+    if options.get("measure") in EXCERPT_MEASURES and fields["method"] == DEFAULT_METHOD:
+        fields["method"] = _method_for(options)
     if options.get("table") is not None or isinstance(options.get("weights"), Weights):
         # A table determines its own weight rule.
         fields.pop("weights", None)
@@ -114,7 +118,8 @@ def with_base(base: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
     The fields of a preset were chosen together. They apply unless the options set another threshold, weights, tokens or
     measure, or a method that measures something else; in that case, the constructor of the method supplies the
-    defaults. The default method is used, or the only method that accepts all options: `within` selects simhash.
+    defaults. The only method that accepts all options is used (`within` selects simhash); otherwise shingles for
+    containment and overlap, whose pairs differ in size and so rarely share a band; otherwise the default method.
 
     Parameters
     ----------
@@ -130,7 +135,9 @@ def with_base(base: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
 def _method_for(options: Mapping[str, Any]) -> str:
     fitting = [name for name, fields in FIELDS_OF_METHOD.items() if options.keys() - {"method"} <= set(fields)]
-    return fitting[0] if len(fitting) == 1 else DEFAULT_METHOD
+    if len(fitting) == 1:
+        return fitting[0]
+    return "shingles" if options.get("measure") in EXCERPT_MEASURES else DEFAULT_METHOD
 
 
 def _agrees(fields: Mapping[str, Any], options: Mapping[str, Any]) -> bool:

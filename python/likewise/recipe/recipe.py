@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from likewise import _native
 from likewise.checks import check_choice
 from likewise.errors import InvalidParameter, RecipeMismatch
+from likewise.recipe.companions import RECIPE, read_companions
 from likewise.recipe.defaults import FeatureChoice, default_bits, default_tokens, features_of, package_defaults
 from likewise.recipe.identity import DECISION_FIELDS, SKETCH_FIELDS, canonical_json, identity
 from likewise.recipe.methods import Asked, Bloom, MinHash, SimHashDistance, Sketch, sketch_of
@@ -45,8 +46,7 @@ from likewise.recipe.text import (
     text_options,
     text_rules_of,
 )
-from likewise.recipe.weighing import Weighing, check_weighable, checked_weights_id, weighing_of
-from likewise.recipe.weights import Weights
+from likewise.recipe.weights import Weighing, Weights, check_weighable, checked_weights_id, weighing_of
 from likewise.recipe.word_lists import WordList
 
 # All fields by name, in the order of serialization.
@@ -759,7 +759,8 @@ class Recipe:
             if name not in FIELDS_OF_METHOD[method]:
                 # Tables are given as weights.
                 named = "weights" if name == "table" else name
-                raise InvalidParameter(named, f"{named} does not apply to method {method}")
+                why = ", which finds every pair" if (method, name) == ("shingles", "recall") else ""
+                raise InvalidParameter(named, f"{named} does not apply to method {method}{why}")
         # Each constructor has the name of its method.
         recipe: Self = getattr(cls, method)(**options)
         return recipe
@@ -834,7 +835,8 @@ class Recipe:
         Parameters
         ----------
         path : str or Path
-            A recipe as JSON, or the summary.json of a run, from which ``recipe`` is read.
+            A recipe as JSON, or the summary.json of a run, from which ``recipe`` is read, with the weights and word
+            lists that the run stored in its directory.
 
         Raises
         ------
@@ -844,7 +846,9 @@ class Recipe:
             If it was made by another version of the text rules or sketches.
         """
         try:
-            return cls.from_dict(fields_of_file(Path(path)))
+            recipe = cls.from_dict(fields_of_file(Path(path)))
+            stored = read_companions(Path(path).parent / RECIPE) if recipe.is_incomplete else {}
+            return recipe.replace(**stored) if stored else recipe
         except RecipeMismatch as error:
             raise RecipeMismatch(f"{path}: {error.message}", error.differences) from error
 

@@ -43,6 +43,8 @@ FIELDS_OF_METHOD: Mapping[str, tuple[str, ...]] = {
 # Only method exact uses `equality` of normalized texts.
 Measure = Literal["jaccard", "containment", "cosine", "dice", "overlap", "hamming", "equality"]
 MEASURES: tuple[Measure, ...] = get_args(Measure)
+# Measures that find short texts inside long ones, which bands of signatures hardly ever bring together.
+EXCERPT_MEASURES: tuple[Measure, ...] = ("containment", "overlap")
 Tokens = Literal[
     "auto", "script", "word", "char", "chinese", "sentence", "line", "paragraph", "bytes", "chunks", "user"
 ]
@@ -95,7 +97,7 @@ def default_measure(threshold: float | str | None) -> str:
 
 def default_keep(measure: str) -> str:
     """Return the default of `keep`: longest for containment and overlap, which find excerpts; otherwise first."""
-    return "longest" if measure in ("containment", "overlap") else "first"
+    return "longest" if measure in EXCERPT_MEASURES else "first"
 
 
 def keep_criteria(keep: str) -> list[tuple[str, str]]:

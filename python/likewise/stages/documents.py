@@ -15,6 +15,7 @@ from likewise import _native
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.source.source import NULL_TEXT
 from likewise.io.source.tokens import CutText, TokenRules, own_weight
+from likewise.io.tables.tables import texts_of
 from likewise.io.tables.tokens import token_lists
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.rules import OWN_WEIGHTS
@@ -31,6 +32,7 @@ def as_documents(
     *,
     tokenizer: Tokenizer | None = None,
     text_field: TextField = "text",
+    texts: Any = None,  # noqa: ANN401
 ) -> _native.Texts:
     """Return documents of any accepted kind as one native batch.
 
@@ -45,6 +47,8 @@ def as_documents(
         Function that returns the tokens of a text, or pairs of token and weight.
     text_field : str or sequence of str
         Column of a table that contains the text; several columns are joined with a newline.
+    texts : pyarrow.Array of large_string, optional
+        For an Arrow column of lists, the texts that stand for documents without tokens.
 
     Returns
     -------
@@ -58,7 +62,8 @@ def as_documents(
     InvalidParameter
         If the recipe's tokens do not take a tokenizer, or it is not a function.
     """
-    return _native.Texts.concat(list(document_batches(documents, recipe, tokenizer=tokenizer, text_field=text_field)))
+    batches = document_batches(documents, recipe, tokenizer=tokenizer, text_field=text_field, texts=texts)
+    return _native.Texts.concat(list(batches))
 
 
 def document_batches(
@@ -67,6 +72,7 @@ def document_batches(
     *,
     tokenizer: Tokenizer | None = None,
     text_field: TextField = "text",
+    texts: Any = None,  # noqa: ANN401
 ) -> Iterator[_native.Texts]:
     """Yield documents of any accepted kind as native batches, at least one; otherwise as :func:`as_documents`."""
     check_tokenizer(recipe, tokenizer)
@@ -79,7 +85,7 @@ def document_batches(
             yield tokenized(batch, recipe, tokenizer, first_row=row)
             row += len(batch)
     elif recipe.takes_tokens and is_arrow(documents):
-        yield from _of_lists(documents, recipe, text_field)
+        yield from _of_lists(documents, recipe, text_field, texts)
     elif recipe.takes_tokens:
         yield from _batches(documents, lambda part, row: _encoded(part, recipe, None, row))
     elif are_bytes(documents, recipe):
@@ -145,7 +151,7 @@ def check_tokenizer(recipe: Recipe, tokenizer: Tokenizer | None) -> None:
 def tokenized(texts: _native.Texts, recipe: Recipe, tokenizer: Tokenizer, *, first_row: int = 0) -> _native.Texts:
     """Return texts as the tokens that a Python function returns for them."""
     lists = [tokenizer(text) for text in texts.to_list()]
-    return _encoded(lists, recipe, np.asarray(texts.lengths()), first_row)
+    return _encoded(lists, recipe, texts, first_row)
 
 
 def are_bytes(documents: object, recipe: Recipe) -> bool:
@@ -168,7 +174,7 @@ def _batches(documents: Any, read: Callable[[list[Any], int], _native.Texts]) ->
         row += len(part)
 
 
-def _of_lists(documents: Any, recipe: Recipe, text_field: TextField) -> Iterator[_native.Texts]:  # noqa: ANN401
+def _of_lists(documents: Any, recipe: Recipe, text_field: TextField, texts: Any) -> Iterator[_native.Texts]:  # noqa: ANN401
     """Yield the batches of an Arrow column of lists, or of such a column of a table or a stream."""
     import pyarrow as pa
 
@@ -177,15 +183,17 @@ def _of_lists(documents: Any, recipe: Recipe, text_field: TextField) -> Iterator
     names = [text_field] if isinstance(text_field, str) else list(text_field)
     if not is_table(documents):
         has_stream = hasattr(documents, "__arrow_c_stream__")
-        columns = iter((pa.chunked_array(documents) if has_stream else pa.chunked_array([pa.array(documents)])).chunks)
-    elif hasattr(documents, "__arrow_c_stream__"):
-        reader = pa.RecordBatchReader.from_stream(documents)
-        columns = (chunk for batch in reader for chunk in text_column(batch, names).chunks)
+        lists = pa.chunked_array(documents) if has_stream else pa.chunked_array([pa.array(documents)])
+        columns = iter(_with_texts(lists, texts))
     else:
-        columns = iter(text_column(documents, names).chunks)
+        has_stream = hasattr(documents, "__arrow_c_stream__")
+        batches = pa.RecordBatchReader.from_stream(documents) if has_stream else [documents]
+        columns = (
+            pair for batch in batches for pair in _with_texts(text_column(batch, names), texts_of(batch, ("text",)))
+        )
     row = 0
-    for column in columns:
-        found = token_lists(column, rules, names[0])
+    for column, own_texts in columns:
+        found = token_lists(column, rules, names[0], own_texts)
         nulls = dict.fromkeys(np.flatnonzero(~np.asarray(column.is_valid())).tolist(), NULL_TEXT)
         refused = {**found.refused, **nulls}
         if refused:
@@ -197,7 +205,15 @@ def _of_lists(documents: Any, recipe: Recipe, text_field: TextField) -> Iterator
         yield _native.Texts.from_list([])
 
 
-def _encoded(documents: list[Any], recipe: Recipe, lengths: Any, first_row: int) -> _native.Texts:  # noqa: ANN401
+def _with_texts(column: Any, texts: Any) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401
+    """Yield the chunks of a column, each with its part of the texts, if there are texts."""
+    start = 0
+    for chunk in column.chunks:
+        yield chunk, None if texts is None else texts.slice(start, len(chunk))
+        start += len(chunk)
+
+
+def _encoded(documents: list[Any], recipe: Recipe, texts: _native.Texts | None, first_row: int) -> _native.Texts:
     if documents and all(isinstance(document, CutText) for document in documents):
         return _native.Texts.concat([document.document for document in documents])
     is_weighted = recipe.weights == OWN_WEIGHTS
@@ -213,7 +229,8 @@ def _encoded(documents: list[Any], recipe: Recipe, lengths: Any, first_row: int)
         np.array(offsets, np.int64),
         _native.Texts.from_list(tokens),
         np.array(weights, np.uint8),
-        np.array(own_lengths if lengths is None else lengths, np.uint32),
+        np.array(own_lengths if texts is None else texts.lengths(), np.uint32),
+        texts,
     )
 
 

@@ -118,7 +118,8 @@ class Sketches:
         ----------
         signatures : array of integers, or list
             As `array`, with one row per document. Also int64 with the same bits, and for MinHash any integers that fit
-            in the slots, such as the `hashvalues` of datasketch.
+            in the slots, such as the `hashvalues` of datasketch: of version 2 for scheme ``affine32``, as uint32, and
+            of earlier versions for scheme ``legacy``, as uint64.
         recipe : Recipe
             The recipe that creates the same sketches.
 
@@ -153,6 +154,13 @@ class Sketches:
             raise InvalidParameter("signatures", f"not an array of {dtype}: {error}") from error
         if array is not given and not np.array_equal(array, given):
             raise InvalidParameter("signatures", f"a value does not fit in {dtype}")
+        if given.dtype in (np.uint64, np.int64) and recipe.fields["scheme"] == "affine32":
+            # Before version 2, datasketch permuted in another way, so no slot would agree.
+            raise InvalidParameter(
+                "signatures",
+                f'slots of {given.dtype} are those of datasketch before version 2: set scheme="legacy" in the recipe. '
+                "If version 2 wrote them, convert them with astype(numpy.uint32)",
+            )
         num_rows = len(array) if array.ndim else 0
         return Sketches(array, recipe, np.zeros(num_rows, bool), np.full(num_rows, _LONG, np.uint32))
 

@@ -64,7 +64,7 @@ def test_every_kind_of_data(kind):
             nulls == "keep",
         ]
         (row,) = result.removed.to_pylist()
-        assert (row["row"], row["kept_row"], row["doc_id"], row["kept_id"]) == (5, 1, "5", "1")
+        assert (row["row"], row["kept_row"], row["doc_id"], row["kept_id"]) == (5, 1, 5, 1)
         assert row["similarity"] == expected.removed.to_pylist()[0]["similarity"]
         assert [result.summary[name] for name in ("num_documents", "num_kept", "num_removed", "num_bad_rows")] == [
             3,
@@ -73,7 +73,7 @@ def test_every_kind_of_data(kind):
             4,
         ]
         (pair,) = likewise.pairs(KINDS[kind](), RECIPE, nulls=nulls).to_pylist()
-        assert (pair["row_a"], pair["row_b"], pair["doc_id_a"], pair["doc_id_b"]) == (1, 5, "1", "5")
+        assert (pair["row_a"], pair["row_b"], pair["doc_id_a"], pair["doc_id_b"]) == (1, 5, 1, 5)
 
 
 @pytest.mark.parametrize("as_stream", [False, True])

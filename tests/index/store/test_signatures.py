@@ -5,6 +5,7 @@ import pytest
 
 import likewise
 from likewise.errors import InvalidInput, InvalidParameter
+from likewise.measures import sketch_similarities
 
 RECIPE = likewise.Recipe.simhash(hash="md5", weights="own", shingle=1, within=3)
 
@@ -49,11 +50,28 @@ def test_verdicts_are_those_of_distances(tmp_path, form):
 def test_signatures_of_minhash_are_sketches_and_no_index():
     recipe = likewise.Recipe.minhash(0.8, hash="datasketch", tokens="user", tokenizer="mine 1", shingle=1)
     made = likewise.sketch([["a", "b"], ["a", "c"]], recipe)
-    old = likewise.Sketches.from_signatures(made.array.astype(np.uint64), recipe)
+    old = likewise.Sketches.from_signatures(made.array.tolist(), recipe)
     assert (old.array == made.array).all()
     assert old.array.dtype == made.array.dtype
     with pytest.raises(InvalidParameter, match="measures similarity on features"):
         likewise.Index.from_signatures(made.array, recipe, ["a", "b"])
+
+
+def test_slots_of_64_bits_need_the_scheme_that_made_them():
+    """The slots of a, b, c by 8 permutations of datasketch 1.6; version 2 has others, of 32 bits."""
+    slots = [297616339, 739114274, 2013617805, 1974455217, 943679155, 113437101, 405869538, 306660385]
+    legacy = likewise.Recipe.minhash(
+        0.8, hash="datasketch", scheme="legacy", tokens="user", tokenizer="mine 1", shingle=1, num_slots=8
+    )
+    made = likewise.sketch([["a", "b", "c"]], legacy)
+    assert made.array.tolist() == [slots]
+    newer = legacy.replace(scheme="affine32")
+    for kind in (np.uint64, np.int64):
+        both = likewise.Sketches.concatenate([likewise.Sketches.from_signatures(np.array([slots], kind), legacy), made])
+        assert sketch_similarities(both, np.array([[0, 1]]), measure="jaccard").tolist() == [1.0]
+        with pytest.raises(InvalidParameter, match=r'before version 2: set scheme="legacy"'):
+            likewise.Sketches.from_signatures(np.array([slots], kind), newer)
+    assert likewise.Sketches.from_signatures(np.array([slots], np.uint32), newer).array.tolist() == [slots]
 
 
 @pytest.mark.parametrize(

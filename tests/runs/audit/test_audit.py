@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 from collections import Counter
 
 import numpy as np
@@ -105,6 +106,9 @@ def test_a_run_with_lists_of_words_is_audited_with_them(tmp_path):
     lists = {"stop_words": WordList.read_stop_words(stop), "dictionary": WordList.read_dictionary(more)}
     texts = [*graded(40, 5), "猫狗兔在这里 word1 吃饭", "猫狗兔在这里吃饭"]
     run = run_of(tmp_path, texts, Recipe.minhash(0.6, tokens="chinese", **lists))
+    assert likewise_command("audit", run).status == 0
+    # Without the lists that the run stored, they must be given.
+    shutil.rmtree(run / "recipe")
     for given in ([], ["--stop-words", stop], ["--dictionary", more]):
         ran = likewise_command("audit", run, *given)
         assert (ran.status, ran.out) == (2, b"")
@@ -125,6 +129,8 @@ def test_a_run_with_a_lexicon_is_audited_with_it(tmp_path):
     given = ["--weights", terms, "--stop-words", stop]
     (tmp_path / "in.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in graded(40, 5)))
     assert likewise_command("dedup", "in.jsonl", "-o", "out", *given, cwd=tmp_path).status == 0
+    assert likewise_command("audit", tmp_path / "out").status == 0
+    shutil.rmtree(tmp_path / "out" / "recipe")
     ran = likewise_command("audit", tmp_path / "out", "--stop-words", stop)
     assert (ran.status, "the run used a lexicon; give its file" in ran.err) == (2, True)
     ran = likewise_command("audit", tmp_path / "out", *given)

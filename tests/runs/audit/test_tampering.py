@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import importlib
 import json
+import shutil
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -316,6 +317,9 @@ def test_weights_of_another_collection_are_asked_for(tmp_path, texts):
     assert likewise_command("weights", other, "-o", table).status == 0
     path = write(tmp_path / "in.jsonl", texts)
     assert likewise_command("dedup", path, "-o", tmp_path / "out", "--weights", table).status == 0
+    assert audit(tmp_path / "out").passed
+    # Without the table that the run stored.
+    shutil.rmtree(tmp_path / "out" / "recipe")
     with pytest.raises(RecipeMismatch, match="--weights"):
         audit(tmp_path / "out")
     assert audit(tmp_path / "out", weights=table).passed

@@ -123,7 +123,13 @@ def test_a_run_that_replaces_one_takes_its_pairs_away_and_leaves_the_labels(tmp_
     (out / "review.csv").write_text("doc_id_a,doc_id_b,label\n")
     (out / "report.html").write_text("old")
     assert likewise_command("dedup", tmp_path / "in.jsonl", "-o", out, "--overwrite").status == 0
-    assert sorted(path.name for path in out.iterdir()) == ["kept", "removed.parquet", "review.csv", "summary.json"]
+    assert sorted(path.name for path in out.iterdir()) == [
+        "kept",
+        "recipe",
+        "removed.parquet",
+        "review.csv",
+        "summary.json",
+    ]
 
 
 def test_what_the_run_did_not_compare_is_left_out_from_its_threshold_on(tmp_path, monkeypatch):

@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 import random
+import shutil
 import time
 
 import numpy as np
@@ -246,6 +247,8 @@ def test_neighbors_of_a_text_are_the_most_similar_documents(tmp_path, method):
 
 def test_weights_that_the_run_counted_are_counted_again(tmp_path):
     out = make_run(tmp_path, recipe=Recipe.minhash(weights="idf"))
+    # If it did not store them.
+    shutil.rmtree(out / "recipe")
     with RunView(out) as view:
         assert view.note is not None
         _ = view.catalog

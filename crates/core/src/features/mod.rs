@@ -291,8 +291,11 @@ impl Extractor {
             if self.normalized.is_empty() {
                 return Shape::Empty;
             }
-            let hash = xxh3_64_with_seed(&self.normalized, self.rules.seed);
-            self.occurrences.push(mix64(hash ^ NO_TOKENS));
+            let (hash, seed) = (self.rules.hash, self.rules.seed);
+            self.occurrences.push(match hash {
+                FeatureHash::Datasketch => hash.of(&self.normalized, seed),
+                _ => mix64(xxh3_64_with_seed(&self.normalized, seed) ^ NO_TOKENS),
+            });
             return Shape::Short;
         }
         let shape = match num_tokens < width {
@@ -324,24 +327,22 @@ impl Extractor {
         }
     }
 
-    /// Writes the normalized text of a document without tokens; nothing if the document is not a text.
+    /// Writes the normalized text of a document without tokens; nothing if it has no text.
     fn normalize_document(&mut self, document: Document<'_>) {
-        match document {
-            _ if self.rules.tokens == Tokens::User => self.normalized.clear(),
-            Document::Text(text) if self.text_rules.keep_text() => self.normalize(text),
-            // SAFETY: `new` keeps only an instruction set that the processor has.
-            Document::Text(text) => unsafe {
-                let Extractor {
-                    preparer,
-                    text_rules,
-                    isa,
-                    normalized,
-                    ..
-                } = self;
-                preparer.prepare(text, text_rules, *isa, normalized);
-            },
-            _ => self.normalized.clear(),
-        }
+        let text = match (document, self.rules.tokens) {
+            (Document::Tokens(tokens), Tokens::User) => tokens.text(),
+            (Document::Text(text), tokens) if tokens != Tokens::User => text,
+            _ => "",
+        };
+        let Extractor {
+            preparer,
+            text_rules,
+            isa,
+            normalized,
+            ..
+        } = self;
+        // SAFETY: `new` keeps only an instruction set that the processor has.
+        unsafe { preparer.prepare(text, text_rules, *isa, normalized) };
     }
 
     /// Hashes the tokens of a document by rules without a specialized path.

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::*;
 use crate::text::{
-    Chunks, Fold, OwnTokens, StopWords, begin_own_tokens, push_own_token, tokens_by,
+    Chunks, Fold, OwnTokens, StopWords, begin_own_tokens, push_own_token, push_text_without_tokens,
+    tokens_by,
 };
 
 fn rules(tokens: Tokens, shingle: u32, weights: Weights) -> FeatureRules {
@@ -111,6 +112,31 @@ fn what_cannot_be_cut_is_empty() {
     assert_eq!(words.occurrences(Document::Bytes(b"cat")).1, Shape::Empty);
     let mut user = Extractor::new(rules(Tokens::User, 1, Weights::None), Isa::best());
     assert_eq!(user.occurrences("cat").1, Shape::Empty);
+}
+
+#[test]
+fn a_text_without_tokens_of_the_user_goes_by_its_normalized_text() {
+    for weights in [Weights::None, Weights::LogCount, Weights::Own] {
+        let mut user = Extractor::new(rules(Tokens::User, 2, weights), Isa::best());
+        let mut feature = |text: &str| {
+            let mut encoded = own(&[]);
+            push_text_without_tokens(text, &mut encoded);
+            let view = user.features(Document::Tokens(OwnTokens::new(&encoded)));
+            (view.features.to_vec(), view.shape)
+        };
+        let of_text = |text: &str| {
+            vec![mix64(
+                xxh3_64_with_seed(text.as_bytes(), 7) ^ 0x6E6F_746F_6B65_6E73,
+            )]
+        };
+        assert_eq!(
+            feature("  Two\n Words "),
+            (of_text("two words"), Shape::Short)
+        );
+        assert_eq!(feature("?!"), (of_text("?!"), Shape::Short));
+        assert_eq!(feature(""), (vec![], Shape::Empty));
+        assert_eq!(feature(" \n"), (vec![], Shape::Empty));
+    }
 }
 
 fn own(tokens: &[(&str, u8)]) -> Vec<u8> {

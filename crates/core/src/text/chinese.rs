@@ -13,6 +13,14 @@ use super::tables::{self, ALPHANUMERIC};
 /// The library with the dictionary and the model, and its version.
 pub const CHINESE_LIBRARY: &str = "jieba-rs 0.11.0";
 
+/// Words of the library's dictionary with capital letters, except those that it also has in lower case.
+const CAPITALIZED: &str = "AA制 AB型 AT&T A型 A座 A股 A轮 BB机 BP机 B型 B座 B股 B超 B轮 CALL机 CD机 CD盒 C座 C盘 C语言 \
+    D座 D版 D盘 E化 E座 E盘 E通 F座 F盘 G盘 H盘 H股 IC卡 IP卡 IP地址 IP电话 I盘 K党 K歌之王 N年 O型 PC机 PH值 QQ号 Q版 \
+    RSS订阅 SIM卡 T台 T型台 T恤 T恤衫 T盘 U盘 VISA卡 X光 X光线 X射线 Z盘 大S 小S 阿Q";
+/// Their count in the dictionary, and that of one of them.
+const COUNT: usize = 3;
+const OTHER_COUNT: (&str, usize) = ("T恤", 4);
+
 /// The words into which Chinese text is cut.
 #[derive(Debug)]
 pub struct Dictionary {
@@ -20,14 +28,21 @@ pub struct Dictionary {
 }
 
 impl Dictionary {
-    /// Returns the dictionary of the library, which is created once per process in about 0.2 s.
+    /// Returns the dictionary of the library, with normalized words, since the texts are normalized. It is created
+    /// once per process in about 0.2 s.
     pub fn standard() -> Arc<Dictionary> {
         static STANDARD: OnceLock<Arc<Dictionary>> = OnceLock::new();
         STANDARD
             .get_or_init(|| {
-                Arc::new(Dictionary {
-                    jieba: Jieba::new(),
-                })
+                let mut jieba = Jieba::new();
+                for word in CAPITALIZED.split(' ') {
+                    // The sum of the counts, which every probability depends on, does not change.
+                    let is_other = word == OTHER_COUNT.0;
+                    let count = if is_other { OTHER_COUNT.1 } else { COUNT };
+                    jieba.add_word(word, Some(0), None);
+                    jieba.add_word(&word.to_ascii_lowercase(), Some(count), None);
+                }
+                Arc::new(Dictionary { jieba })
             })
             .clone()
     }
@@ -151,6 +166,21 @@ mod tests {
         assert_eq!(found.concat(), text);
         let alone = parts(&text[..3 * MAX_STRETCH]);
         assert_eq!(found[..alone.len()], alone);
+    }
+
+    #[test]
+    fn words_with_capitals_are_found_in_normalized_texts() {
+        let standard = Jieba::new();
+        for word in CAPITALIZED.split(' ') {
+            let normalized = word.to_ascii_lowercase();
+            assert!(
+                standard.has_word(word) && !standard.has_word(&normalized),
+                "{word}"
+            );
+            assert!(Dictionary::standard().jieba.has_word(&normalized), "{word}");
+        }
+        assert_eq!(CAPITALIZED.split(' ').count(), 61);
+        assert_eq!(parts("买了u盘"), ["买", "了", "u盘"]);
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! How are tokens encoded that the user cut?
 //!
 //! Each document is one byte string, so that tokens can be passed like texts: the length of the text in scalars (32
-//! bits), then for each token its weight (8 bits), its length in bytes (32 bits, all little-endian) and its UTF-8.
+//! bits), then for each token its weight (8 bits), its length in bytes (32 bits, all little-endian) and its UTF-8. A
+//! document without tokens may have its text instead, after a header that no token has.
 
 /// Tokens of one document, encoded.
 #[derive(Debug, Clone, Copy)]
@@ -11,6 +12,8 @@ pub struct OwnTokens<'a> {
 
 const HEADER: usize = 4;
 const PER_TOKEN: usize = 5;
+/// In place of the weight and length of a token. Texts are shorter than that length, so no token is read there.
+const TEXT_MARK: [u8; PER_TOKEN] = [0, 0xFF, 0xFF, 0xFF, 0xFF];
 
 /// Begins a document in `out` whose text has `text_length` scalars.
 pub fn begin_own_tokens(text_length: u32, out: &mut Vec<u8>) {
@@ -19,13 +22,23 @@ pub fn begin_own_tokens(text_length: u32, out: &mut Vec<u8>) {
 
 /// Appends a token to the last document of `out`; returns false if the token is too long.
 pub fn push_own_token(token: &[u8], weight: u8, out: &mut Vec<u8>) -> bool {
-    let Ok(len) = u32::try_from(token.len()) else {
-        return false;
-    };
-    out.push(weight);
-    out.extend_from_slice(&len.to_le_bytes());
-    out.extend_from_slice(token);
-    true
+    match u32::try_from(token.len()) {
+        Ok(len) if len < u32::MAX => {
+            out.push(weight);
+            out.extend_from_slice(&len.to_le_bytes());
+            out.extend_from_slice(token);
+            true
+        }
+        _ => false,
+    }
+}
+
+/// Appends the text of the last document of `out`, which has no tokens and is described by its text instead.
+pub fn push_text_without_tokens(text: &str, out: &mut Vec<u8>) {
+    if !text.is_empty() {
+        out.extend_from_slice(&TEXT_MARK);
+        out.extend_from_slice(text.as_bytes());
+    }
 }
 
 impl<'a> OwnTokens<'a> {
@@ -44,6 +57,25 @@ impl<'a> OwnTokens<'a> {
         self.encoded
             .first_chunk()
             .map_or(0, |bytes| u32::from_le_bytes(*bytes))
+    }
+
+    /// Returns the text of a document without tokens; empty if there are tokens, or no text is known.
+    pub fn text(self) -> &'a str {
+        let rest = self.encoded.get(HEADER..).unwrap_or_default();
+        let text = rest.strip_prefix(&TEXT_MARK).unwrap_or_default();
+        std::str::from_utf8(text).unwrap_or_default()
+    }
+
+    /// Returns the document in a form for people: its tokens separated by spaces, or its text if it has no tokens.
+    pub fn shown(self) -> String {
+        let tokens: Vec<_> = self
+            .iter()
+            .map(|(token, _)| String::from_utf8_lossy(token))
+            .collect();
+        match tokens.is_empty() {
+            true => self.text().to_owned(),
+            false => tokens.join(" "),
+        }
     }
 
     /// Returns the tokens in order, with their weights.
@@ -77,8 +109,23 @@ mod tests {
             found,
             [(&b"a"[..], 3), (&b""[..], 0), ("\u{732b}\0".as_bytes(), 15)]
         );
+        assert_eq!((tokens.text(), &*tokens.shown()), ("", "a  \u{732b}\0"));
         for cut in 0..bytes.len() {
             assert!(OwnTokens::new(&bytes[..cut]).iter().count() < 3);
         }
+    }
+
+    #[test]
+    fn a_document_without_tokens_has_its_text() {
+        let mut bytes = Vec::new();
+        begin_own_tokens(2, &mut bytes);
+        assert_eq!(OwnTokens::new(&bytes).text(), "");
+        push_text_without_tokens("\u{732b}!", &mut bytes);
+        let tokens = OwnTokens::new(&bytes);
+        assert_eq!(tokens.iter().count(), 0);
+        assert_eq!(
+            (tokens.text(), &*tokens.shown()),
+            ("\u{732b}!", "\u{732b}!")
+        );
     }
 }

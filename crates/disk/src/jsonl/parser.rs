@@ -8,7 +8,7 @@ use serde::de::{DeserializeSeed, IgnoredAny};
 use super::capture::{Captured, Found, ObjectSeed, TextSeed, TextSlot};
 use super::nan::replace_non_numbers;
 use super::rules::{JsonlRules, Node, TokenRules};
-use super::tokens::encode_tokens;
+use super::tokens::{encode_text, encode_tokens, has_no_tokens};
 use crate::column::TextColumn;
 use crate::error::Error;
 
@@ -18,6 +18,7 @@ pub(super) struct RowParser<'r> {
     tree: Node,
     captured: Captured,
     encoded: Vec<u8>,
+    of_text: Option<Box<RowParser<'r>>>,
 }
 
 /// A good row.
@@ -40,6 +41,10 @@ impl<'r> RowParser<'r> {
             tree: rules.tree()?,
             captured: Captured::new(rules.text_fields.len(), rules.fields.len()),
             encoded: Vec::new(),
+            of_text: match &rules.text_without_tokens {
+                Some(rules) => Some(Box::new(RowParser::new(rules)?)),
+                None => None,
+            },
         })
     }
 
@@ -136,6 +141,13 @@ impl<'r> RowParser<'r> {
                 Some(rules) => resolve_tokens(line, slot, name, rules, &mut self.encoded)?,
                 None => resolve_text(line, slot, name)?,
             }
+        }
+        if let (true, Some(parser)) = (has_no_tokens(&self.encoded), &mut self.of_text)
+            && let Ok(row) = parser.parse(line.as_bytes(), 1)
+        {
+            let mut text = TextColumn::default();
+            row.push_text(&mut text);
+            encode_text(text.get(0), &mut self.encoded);
         }
         let id = match (&self.captured.id, &self.rules.id_field) {
             (Some(range), Some(name)) => parse_id(&line[range.clone()], name)?,

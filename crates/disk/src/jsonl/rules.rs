@@ -16,6 +16,8 @@ pub struct JsonlRules {
     pub fields: Vec<String>,
     /// If set, the only text field holds a list of tokens, which is read by these rules.
     pub tokens: Option<TokenRules>,
+    /// Then, how the text of a row is read whose list of tokens is empty; it has none if these rules reject the row.
+    pub text_without_tokens: Option<Box<JsonlRules>>,
     /// Longest line, in bytes; a longer one is a bad row. At most 4 GiB - 1.
     pub max_document: u64,
 }

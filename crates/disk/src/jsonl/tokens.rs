@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use likewise_core::text::{begin_own_tokens, push_own_token};
+use likewise_core::text::{begin_own_tokens, push_own_token, push_text_without_tokens};
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, SeqAccess, Visitor};
 
 use super::capture::push_lossy;
@@ -11,6 +11,8 @@ use super::rules::TokenRules;
 
 /// Maximum weight of a token.
 const MAX_WEIGHT: u8 = u8::MAX;
+/// Bytes of the length of a document, with which its encoding begins.
+const LENGTH_BYTES: usize = size_of::<u32>();
 
 /// Encodes the list of tokens in a valid JSON value. The error is the reason, for people.
 pub(super) fn encode_tokens(
@@ -34,8 +36,20 @@ pub(super) fn encode_tokens(
         };
         format!("field \"{name}\": {message}")
     })?;
-    out[..4].copy_from_slice(&length.to_le_bytes());
+    out[..LENGTH_BYTES].copy_from_slice(&length.to_le_bytes());
     Ok(())
+}
+
+/// Whether a list of no tokens was encoded.
+pub(super) fn has_no_tokens(encoded: &[u8]) -> bool {
+    encoded.len() == LENGTH_BYTES
+}
+
+/// Encodes the text of a document without tokens.
+pub(super) fn encode_text(text: &str, out: &mut Vec<u8>) {
+    out.clear();
+    begin_own_tokens(text.chars().count() as u32, out);
+    push_text_without_tokens(text, out);
 }
 
 /// Deserializes a list: appends all its tokens and returns their total number of Unicode scalars.

@@ -24,6 +24,7 @@ pub fn rules() -> JsonlRules {
         id_required: false,
         fields: Vec::new(),
         tokens: None,
+        text_without_tokens: None,
         max_document: 64 << 20,
     }
 }

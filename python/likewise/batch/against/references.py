@@ -136,7 +136,7 @@ def tell_direction(recipe: Recipe, progress: Progress) -> None:
             Warned(
                 "with containment, a new document is removed if a document of --against contains it. A new document "
                 "that itself contains a document of --against, such as a quoted text or a test question, is kept. "
-                "To remove those too, use --method shingles --measure overlap against a run or files"
+                "To remove those too, use --measure overlap against a run or files"
             )
         )
 

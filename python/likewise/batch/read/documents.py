@@ -16,7 +16,8 @@ from likewise.errors import InvalidInput
 from likewise.io.output.evidence import Places
 from likewise.io.source.source import BadRow, Source
 from likewise.io.source.spool import Spool
-from likewise.io.tables.columns import text_column
+from likewise.io.tables.columns import number_column, text_column
+from likewise.io.tables.tables import id_type_of
 from likewise.stages.sketch import EMPTY, SHORT
 
 # Rows processed at once.
@@ -41,10 +42,11 @@ class SpooledPiece:
 
 @dataclass(frozen=True, eq=False)
 class _Named:
-    """The name and path of a source without its texts."""
+    """The name, path and type of ids of a source without its texts."""
 
     name: str | None
     path: Path | None
+    id_type: str | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +157,11 @@ class Documents:
         return replace(
             self,
             sources=cast(
-                "Sequence[Source]", [_Named(source.name, getattr(source, "path", None)) for source in self.sources]
+                "Sequence[Source]",
+                [
+                    _Named(source.name, getattr(source, "path", None), getattr(source, "id_type", None))
+                    for source in self.sources
+                ],
             ),
             sketches=self.sketches[:0].copy(),
             digests=self.digests[:0].copy(),
@@ -250,6 +256,36 @@ class Documents:
             ids[i] = made
         return text_column(ids)
 
+    def id_type(self, sources: slice = slice(None)) -> Any:  # noqa: ANN401
+        """Return the Arrow type of the ids of these sources in results in memory, if it is an integer type."""
+        import pyarrow as pa
+
+        kind = id_type_of(self.sources[sources])
+        if kind is None or self.has_id.all():
+            return kind
+        # Row numbers take the place of missing ids.
+        return kind if len(self) <= np.iinfo(kind.to_pandas_dtype()).max else pa.int64()
+
+    def ids_as_given(self, rows: NDArray[np.int64], sources: slice = slice(None)) -> Any:  # noqa: ANN401
+        """Return ids as in :meth:`doc_ids`, in the type of the ids of these sources, which contain the rows."""
+        kind = self.id_type(sources)
+        if kind is None:
+            return self.doc_ids(rows)
+        if not self.has_id[rows].any():
+            return number_column(self.lines[rows].astype(np.int64)).cast(kind)
+        return self.doc_ids(rows).cast(kind)
+
+    def place_ids(self, rows: NDArray[np.int64]) -> Any:  # noqa: ANN401 - PyArrow has no types
+        """Return ``file:line`` of each row, or the row number in memory, as an Arrow array of string."""
+        return text_column(self._made_ids(rows))
+
+    def share_ids(self, kept: NDArray[np.bool_]) -> bool:
+        """Return whether two of these documents have the same id."""
+        if not self.has_id.any():
+            return False
+        ids, rows = self._all_ids(), np.flatnonzero(kept)
+        return double_id(lambda part: ids.take(rows[part]), len(rows), self.room.space) is not None
+
     def _made_ids(self, rows: NDArray[np.int64]) -> list[str]:
         """Return ``file:line`` of each row, or the row number for texts in memory."""
         names = [source.name for source in self.sources]
@@ -267,7 +303,7 @@ class Documents:
         own = self.lines[rows].astype(np.int64) if is_in_memory else rows - self.num_references
         return Places(
             rows=np.where(is_reference, -1, own),
-            doc_ids=self.doc_ids(rows),
+            doc_ids=self.ids_as_given(rows),
             files=pa.nulls(len(rows), pa.string()) if is_in_memory else text_column(names.take(self.sources_of(rows))),
             offsets=self.offsets[rows].astype(np.int64),
             lengths=self.lengths[rows].astype(np.int64),

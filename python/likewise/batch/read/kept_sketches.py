@@ -16,10 +16,8 @@ from likewise.io.output.directory import KEPT, SKETCHES, SUMMARY
 from likewise.io.output.parts import find_parts, is_whole, read_part
 from likewise.io.source.files import InputFile
 from likewise.recipe.recipe import Recipe
-from likewise.recipe.weights import Weights
 
 LISTING = "sketches.json"
-TABLE = "weights.lww"
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +103,7 @@ def open_kept_sketches(run: Path, files: Sequence[InputFile], recipe: Recipe) ->
 
 
 def recipe_of_run(run: Path) -> Recipe:
-    """Return the recipe of a finished run, with its stored weights.
+    """Return the recipe of a finished run, with its stored weights and word lists.
 
     If counted weights were not stored, they must be counted again: the recipe names no table.
 
@@ -118,11 +116,7 @@ def recipe_of_run(run: Path) -> Recipe:
         recipe = Recipe.from_file(run / SUMMARY)
     except InvalidParameter as error:
         raise InvalidInput(f"the recipe of this run is not valid: {error.message}", str(run / SUMMARY)) from error
-    if not recipe.needs_counting:
-        return recipe
-    if (run / SKETCHES / TABLE).is_file():
-        return recipe.with_table(Weights.read(run / SKETCHES / TABLE))
-    return recipe.replace(weights_id=None)
+    return recipe.replace(weights_id=None) if recipe.needs_counting else recipe
 
 
 def _differing(theirs: dict[str, Any], ours: dict[str, Any]) -> dict[str, tuple[object, object]]:

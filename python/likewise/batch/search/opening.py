@@ -10,6 +10,7 @@ from likewise.batch.search.search import NoSearch, Search
 from likewise.progress import Progress, Warned
 from likewise.recipe.methods import Bloom, Exact, MinHash, Shingles, SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
+from likewise.recipe.rules import EXCERPT_MEASURES
 
 # Searches that take longer are announced.
 _LONG_SECONDS = 60.0
@@ -36,6 +37,13 @@ def open_search(
         case Bloom() as filters:
             return BloomSearch(documents, collapsed, recipe, filters, threads)
         case MinHash() as signature:
+            if recipe.measure in EXCERPT_MEASURES:
+                progress(
+                    Warned(
+                        f"MinHash bands rarely bring texts of different sizes together, so most pairs by "
+                        f"{recipe.measure} are missed; method shingles finds all of them"
+                    )
+                )
             return BandSearch(documents, collapsed, recipe, signature, threads, exact_from)
         case SimHashDistance(bands=int()) as near:
             return BitBandSearch(documents, collapsed, near, recipe.seed, threads)

@@ -32,6 +32,7 @@ from likewise.errors import InvalidParameter
 from likewise.progress import Progress, StageFinished, StageStarted
 from likewise.recipe.methods import NUM_LEVELS, Bloom, Exact, MinHash, Shingles, SimHash
 from likewise.recipe.recipe import Recipe
+from likewise.recipe.rules import EXCERPT_MEASURES
 from likewise.stages.bands import min_equal_slots
 from likewise.stages.sketch import EMPTY, SHORT
 
@@ -67,6 +68,8 @@ class Input(Protocol):
 def check_recipe(recipe: Recipe) -> None:
     """Raise InvalidParameter if a recipe is not supported on Spark."""
     if isinstance(recipe.sketch, Shingles | Bloom):
+        if recipe.measure in EXCERPT_MEASURES:
+            raise InvalidParameter("measure", f"{recipe.measure} requires the local engine; remove --engine spark")
         raise InvalidParameter(
             "method", f"{recipe.method} requires all documents on one machine; use minhash, simhash or exact"
         )

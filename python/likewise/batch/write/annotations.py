@@ -1,7 +1,7 @@
 """Group labels as fields of each row of an input, and documents without duplicates."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,8 @@ class DocumentGroups:
     """The groups of a run over files.
 
     The id of a group is that of its kept document. For duplicates of a reference document, it is the id of the
-    reference, which the group size does not count: sizes count only documents of the inputs.
+    reference, which the group size does not count: sizes count only documents of the inputs. If two kept documents
+    share an id, groups are named by the places of their kept documents.
 
     Parameters
     ----------
@@ -31,9 +32,13 @@ class DocumentGroups:
         Verdicts on them.
     kept_ids : sequence of str
         Ids in the index for removed documents whose kept row is -1, in order.
+    may_share_ids : bool
+        Whether documents may have the same id.
     """
 
-    def __init__(self, documents: Documents, decision: Decision, kept_ids: Sequence[str]) -> None:
+    def __init__(
+        self, documents: Documents, decision: Decision, kept_ids: Sequence[str], *, may_share_ids: bool = False
+    ) -> None:
         self._documents = documents
         self._decision = decision
         self._groups = Groups(
@@ -41,6 +46,7 @@ class DocumentGroups:
         )
         self._of_index = np.flatnonzero(decision.kept_rows < 0) if kept_ids else np.zeros(0, np.int64)
         self._kept_ids = kept_ids
+        self._are_by_place = may_share_ids and documents.share_ids(decision.kept)
         self._sizes_of_index = Counter(kept_ids)
 
     def unique(self) -> NDArray[np.bool_]:
@@ -81,20 +87,20 @@ class DocumentGroups:
 
     def _columns(self, rows: slice) -> list[Any]:
         labels = self._groups.labels(rows)
-        groups = self._ids(labels)
+        ids = self._ids(labels, self._documents.doc_ids)
         return [
             number_column(labels.is_kept),
-            groups,
-            null_where(groups, labels.is_kept),
+            self._ids(labels, self._documents.place_ids) if self._are_by_place else ids,
+            null_where(ids, labels.is_kept),
             number_column(labels.similarity, labels.is_kept),
             number_column(self._sizes(labels)),
         ]
 
-    def _ids(self, labels: Labels) -> Any:  # noqa: ANN401 - PyArrow has no types
+    def _ids(self, labels: Labels, names_of: Callable[[NDArray[np.int64]], Any]) -> Any:  # noqa: ANN401 - PyArrow has no types
         of_index = labels.leaders < 0
         if not of_index.any():
-            return self._documents.doc_ids(labels.leaders)
-        own = iter(self._documents.doc_ids(labels.leaders[~of_index]).to_pylist())
+            return names_of(labels.leaders)
+        own = iter(names_of(labels.leaders[~of_index]).to_pylist())
         other = iter(self._ids_of_index(labels))
         return text_column([next(other if flag else own) for flag in of_index.tolist()])
 

@@ -11,7 +11,7 @@ from likewise._native import Texts
 from likewise.arrays import slices
 from likewise.batch.decide.decision import Decision
 from likewise.batch.read.documents import Documents
-from likewise.batch.read.kept_sketches import LISTING, TABLE, stamp
+from likewise.batch.read.kept_sketches import LISTING, stamp
 from likewise.batch.read.resume import PARTS_VERSION, write_pieces
 from likewise.batch.read.sketched import SketchedPiece
 from likewise.io.output.directory import KEPT, SKETCHES
@@ -52,8 +52,6 @@ def write_kept_sketches(
             write_pieces(directory, f"{number_of_file:08}-{part:08}", [(number_of_file, piece)])
         listed.append({"path": file.name, **stamp(target)})
         number_of_file += 1
-    if recipe.table is not None:
-        recipe.table.write(directory / TABLE)
     listing = {
         "version": PARTS_VERSION,
         "sketch_id": recipe.sketch_id,

@@ -1,6 +1,7 @@
 """The summary of a run: how matches were verified, counts, recipe, and times."""
 
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,14 @@ from likewise.batch.budget.timing import Timing
 from likewise.batch.decide.decision import Decision
 from likewise.batch.decide.differences import num_of_each, num_unsure
 from likewise.batch.read.documents import Documents
+from likewise.io.inputs import Inputs
 from likewise.io.output.directory import SUMMARY
+from likewise.recipe.companions import RECIPE, write_companions
 from likewise.recipe.methods import Exact, SimHashDistance
 from likewise.recipe.recipe import Recipe
+
+# A weight table is stored if it is at most as large as either.
+_LARGEST_BYTES, _LARGEST_SHARE = 64e6, 0.1
 
 
 def check_of(recipe: Recipe) -> str:
@@ -175,3 +181,12 @@ def write_summary(work: Path, summary: dict[str, Any]) -> None:
     (work / SUMMARY).write_text(
         json.dumps(summary, indent=2, ensure_ascii=False) + "\n", encoding="utf-8", newline="\n"
     )
+
+
+def store_recipe(recipe: Recipe, inputs: Inputs, work: Path, *, whole: bool = False) -> None:
+    """Write the weights and word lists of a run's recipe to its output, to explain the run and to repeat it.
+
+    Unless `whole`, a table of more than 64 MB and a tenth of the inputs is left out.
+    """
+    share = _LARGEST_SHARE * sum(file.num_bytes for file in inputs.files)
+    write_companions(recipe, work / RECIPE, math.inf if whole else max(share, _LARGEST_BYTES))

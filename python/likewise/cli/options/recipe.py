@@ -62,7 +62,7 @@ _NAMED = {
         type=click.Choice(["minhash", "simhash", "shingles", "bloom", "exact"]),
         metavar="NAME",
         help="minhash, simhash, shingles, bloom or exact. shingles compares full feature sets and misses no pair; "
-        "exact compares normalized texts.  [default: minhash]",
+        "exact compares normalized texts.  [default: minhash; containment, overlap: shingles]",
     ),
     "tokens": facts(
         type=click.Choice(
@@ -203,8 +203,8 @@ _NAMED = {
     ),
     "tokens_field": facts(
         metavar="NAME",
-        help="Read a list of tokens from this field (JSON Lines, Parquet, Arrow) instead of the text. Implies --tokens "
-        "user; requires --tokenizer.",
+        help="Read a list of tokens from this field (JSON Lines, Parquet, Arrow); the text counts only where the list "
+        "is empty. Implies --tokens user; requires --tokenizer.",
     ),
     "id_field": facts(
         metavar="NAME",

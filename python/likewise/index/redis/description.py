@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from likewise import _native
 from likewise.checks import check_choice, check_integer
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch, StoreError
-from likewise.index.companions import NAMES, companions_of, with_companions
 from likewise.index.opening import check_recipe, check_store, check_ttl, recipe_parts
 from likewise.index.redis.client import Options
 from likewise.index.redis.log import LogServer
 from likewise.index.redis.nodes import Nodes
 from likewise.index.redis.partition import tag_of
+from likewise.recipe.companions import NAMES, companions_of, fields_of_companions
 from likewise.recipe.recipe import Recipe
 
 FORMAT = 2
@@ -229,9 +229,8 @@ def _recipe(place: str, stored: dict[bytes, bytes], recipe: Recipe | None) -> Re
     text, recipe_id = stored[b"recipe"].decode(), stored[b"recipe_id"].decode()
     if recipe is None or (recipe.is_incomplete and recipe.recipe_id == recipe_id):
         kept = {name: stored.get(_companion(name).encode()) for name in NAMES}
-        recipe = with_companions(
-            Recipe.from_json(text), {name: content for name, content in kept.items() if content is not None}
-        )
+        found = fields_of_companions({name: content for name, content in kept.items() if content is not None})
+        recipe = Recipe.from_json(text).replace(**found)
     recipe = check_recipe(recipe)
     if recipe.recipe_id != recipe_id:
         differing = recipe.differences(Recipe.from_json(text)) or {"recipe_id": (recipe.recipe_id, recipe_id)}

@@ -9,10 +9,10 @@ from typing import Any
 
 from likewise import _native
 from likewise.errors import InvalidInput, LikewiseError, RecipeMismatch, StoreError
-from likewise.index.companions import NAMES, companions_of, with_companions
 from likewise.index.opening import STORES, check_recipe, check_ttl, recipe_parts
 from likewise.index.stored.sources import About, Source, are_next, checked_batches, checksum_of
 from likewise.io.output.whole import WholeFile
+from likewise.recipe.companions import NAMES, companions_of, fields_of_companions
 from likewise.recipe.recipe import Recipe
 
 VERSION = 1
@@ -156,7 +156,7 @@ class ParquetSource:
                     kept[name] = base64.b64decode(encoded, validate=True)
                 except binascii.Error as error:
                     raise InvalidInput(f"the {name} of the recipe are not base64") from error
-        recipe = check_recipe(with_companions(Recipe.from_json(json.dumps(fields["recipe"])), kept))
+        recipe = check_recipe(Recipe.from_json(json.dumps(fields["recipe"])).replace(**fields_of_companions(kept)))
         if recipe.recipe_id != fields["recipe_id"]:
             raise RecipeMismatch(
                 "the recipe is not the one of the file", {"recipe_id": (recipe.recipe_id, fields["recipe_id"])}

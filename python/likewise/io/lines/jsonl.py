@@ -41,6 +41,7 @@ class JsonlFile(LineFile):
             takes_tokens=rules.tokens is not None,
             are_weighted=rules.tokens is not None and rules.tokens.is_weighted,
             weight_scale=None if rules.tokens is None else rules.tokens.scale,
+            text_without_tokens=[] if rules.tokens is None else list(rules.text_without_tokens),
         )
 
     def __getstate__(self) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any, BinaryIO, Self
 from likewise.errors import InvalidInput, RecipeMismatch
 from likewise.io.output.locks import try_lock
 from likewise.io.refusals import place_named
+from likewise.recipe.companions import RECIPE
 
 UNFINISHED = ".unfinished"
 PARTS = "parts"
@@ -46,6 +47,7 @@ SKETCHES = "sketches"
 # In the order in which they are renamed into place: when the summary exists, all others do.
 FINAL_NAMES = (
     *(
+        RECIPE,
         KEPT,
         ANNOTATED,
         UNIQUE,

@@ -22,7 +22,7 @@ class Places:
     ----------
     rows : ndarray of shape (n,), int64
         Positions in the run.
-    doc_ids : pyarrow.Array of string
+    doc_ids : pyarrow.Array of string or integer
         Ids of the documents.
     files : pyarrow.Array of string
         Files relative to the common parent; null in memory.

@@ -51,6 +51,8 @@ class ReadRules:
         How to read the lists of tokens in the only text field; None if it contains texts.
     only_within : str, optional
         Name of the first text field if it contains the value within which documents are compared.
+    text_without_tokens : tuple of str
+        With `tokens`, fields of the text that stands for a document whose list of tokens is empty, if a row has them.
     """
 
     text_fields: tuple[str, ...] = ("text",)
@@ -65,6 +67,7 @@ class ReadRules:
     passes_damage: bool = False
     tokens: TokenRules | None = None
     only_within: str | None = None
+    text_without_tokens: tuple[str, ...] = ("text",)
 
     def __post_init__(self) -> None:
         if self.id_field == NO_ID_FIELD:

@@ -172,10 +172,12 @@ class BatchStream(Unnamed):
         return 0
 
     @property
-    def id_type(self) -> Any:  # noqa: ANN401 - PyArrow has no types
-        """Type of the ids, if they are integers."""
+    def id_type(self) -> str | None:
+        """Name of the Arrow type of the ids in results, if they are integers: row numbers are."""
         name = self.rules.id_name(self.reader.schema.names)
-        return None if name is None else integer_type(column_of(self.reader.schema.empty_table(), name))
+        empty = self.reader.schema.empty_table()
+        kind = "int64" if name is None else integer_type(column_of(empty, name))
+        return None if kind is None else str(kind)
 
     def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
         """Take the batches; the jobs extract documents from parts of them."""
@@ -193,7 +195,7 @@ class BatchStream(Unnamed):
         ):
             for batch in self.reader:
                 writer.write_batch(batch)
-        return StreamCopy(Path(file.name), self.rules)
+        return StreamCopy(Path(file.name), self.rules, self.id_type)
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,10 +208,13 @@ class StreamCopy(Unnamed):
         The file; the creator of its directory deletes it.
     rules : ReadRules
         Columns to read.
+    id_type : str, optional
+        That of the stream.
     """
 
     path: Path
     rules: ReadRules = field(default_factory=ReadRules)
+    id_type: str | None = None
 
     @property
     def num_bytes(self) -> int:
@@ -233,7 +238,7 @@ def batch_jobs(
     share: Callable[[int, int], int],
 ) -> Iterator[Job]:
     """Yield a job for each part of each batch, of about `piece_bytes`."""
-    wanted = [name.split(".")[0] if name not in schema.names else name for name in rows.columns(schema) if name]
+    wanted = [name.split(".")[0] if name not in schema.names else name for name in rows.needed(schema)]
     columns = list(dict.fromkeys(wanted))
     first_row = 0
     for batch in batches:

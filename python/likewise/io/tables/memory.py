@@ -31,7 +31,7 @@ class MemorySource(Unnamed):
         In that case, number of rows of the input.
     all_ids : Texts, optional
         In that case, ids of all rows of the input.
-    id_type : pyarrow.DataType, optional
+    given_type : pyarrow.DataType, optional
         Type of the given ids, if they are integers.
     """
 
@@ -41,7 +41,12 @@ class MemorySource(Unnamed):
     rows: NDArray[np.int64] | None = None
     num_rows: int = 0
     all_ids: Texts | None = None
-    id_type: Any = None
+    given_type: Any = None
+
+    @property
+    def id_type(self) -> str | None:
+        """Name of the Arrow type of the ids in results, if they are integers: row numbers are."""
+        return "int64" if self.ids is None else None if self.given_type is None else str(self.given_type)
 
     @property
     def num_bytes(self) -> int:

@@ -67,7 +67,7 @@ class ParquetFile(InputFile):
         """Read a row group, some megabytes at a time."""
         table_rows = TableRows(self.name, self.rules)
         with self._open() as file:
-            wanted = [name for name in dict.fromkeys(table_rows.columns(file.schema_arrow)) if name]
+            wanted = table_rows.needed(file.schema_arrow)
             bytes_a_row = max(1, file.metadata.row_group(group).total_byte_size // max(1, num_rows))
             batch_rows = int(np.clip(_BATCH_BYTES // bytes_a_row, 16, 65536))
             for batch in self._batches(file, group, wanted, batch_rows):

@@ -1,7 +1,7 @@
 """Tables: the documents in the rows of an Arrow batch, whatever file they come from."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -50,6 +50,11 @@ class TableRows:
                 )
         fields = [name if has_column(schema, name) else "" for name in rules.fields]
         return [*rules.text_fields, id_field, *fields]
+
+    def needed(self, schema: Any) -> list[str]:  # noqa: ANN401
+        """Return the names of all columns that are read, each once."""
+        texts = () if self.rules.tokens is None else text_columns(schema, self.rules.text_without_tokens)
+        return [name for name in dict.fromkeys((*self.columns(schema), *texts)) if name]
 
     def piece(self, batch: Any, first_row: int) -> Piece:  # noqa: ANN401
         """Return the documents of a record batch whose first row is row `first_row` of its file."""
@@ -133,7 +138,7 @@ class TableRows:
         (name,) = self.rules.text_fields
         column = column_of(batch, name)
         try:
-            found = token_lists(column, tokens, name)
+            found = token_lists(column, tokens, name, texts_of(batch, self.rules.text_without_tokens))
         except InvalidInput as error:
             raise InvalidInput(f"{error.message}; choose another with --tokens-field", self.name) from None
         reasons = {row: f"{name}: {reason}" for row, reason in found.refused.items()}
@@ -237,6 +242,25 @@ def has_column(schema: Any, name: str) -> bool:  # noqa: ANN401
     return _type_of(schema, name) is not None
 
 
+def text_columns(schema: Any, names: Sequence[str]) -> Sequence[str]:  # noqa: ANN401
+    """Return these names if they are all columns of text, otherwise none."""
+    are_there = all(has_column(schema, name) and is_text(_type_of(schema, name)) for name in names)
+    return names if are_there else ()
+
+
+def texts_of(batch: Any, names: Sequence[str]) -> Any:  # noqa: ANN401
+    """Return the text of each row in these columns as an Arrow array, "" for nulls; None if they are not text."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not text_columns(batch.schema, names):
+        return None
+    columns = [as_large_text(column_of(batch, name)) for name in names]
+    texts = pc.binary_join_element_wise(*columns, pa.scalar("\n", pa.large_string()), null_handling="emit_null")
+    texts = pc.fill_null(texts if len(columns) > 1 else columns[0], pa.scalar("", pa.large_string()))
+    return texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
+
+
 def column_of(data: Any, name: str) -> Any:  # noqa: ANN401
     """Return the column of a table or record batch with this name, or the struct field at this dotted path."""
     import pyarrow.compute as pc
@@ -312,10 +336,33 @@ def integer_type(ids: Any) -> Any:  # noqa: ANN401
     if isinstance(ids, pa.Field | pa.ChunkedArray):
         kind = ids.type.value_type if pa.types.is_dictionary(ids.type) else ids.type
         return kind if pa.types.is_integer(kind) else None
-    if isinstance(ids, np.ndarray):
+    if isinstance(ids, np.ndarray) and ids.dtype != object:
         return pa.from_numpy_dtype(ids.dtype) if np.issubdtype(ids.dtype, np.integer) else None
     try:
         is_whole = len(ids) > 0 and all(not isinstance(one, str) and -(2**63) <= one < 2**63 for one in ids)
     except TypeError:
         return None
     return pa.int64() if is_whole else None
+
+
+def id_type_of(sources: Iterable[object]) -> Any:  # noqa: ANN401
+    """Return the Arrow type of ids in results: an integer type if all sources in memory have integers, else None."""
+    import pyarrow as pa
+
+    types: set[str | None] = {getattr(source, "id_type", None) for source in sources}
+    if None in types or not types:
+        return None
+    if len(types) == 1:
+        return pa.type_for_alias(types.pop())
+    if all(kind.startswith("u") for kind in types if kind is not None):
+        return pa.uint64()
+    return None if "uint64" in types else pa.int64()
+
+
+def with_id_types(table: Any, **columns: Iterable[object]) -> Any:  # noqa: ANN401
+    """Return a table in memory whose columns of ids have the type of ids of the sources given for each."""
+    for name, sources in columns.items():
+        if (kind := id_type_of(sources)) is not None:
+            place = table.column_names.index(name)
+            table = table.set_column(place, name, table.column(place).cast(kind))
+    return table

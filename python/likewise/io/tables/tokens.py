@@ -22,7 +22,7 @@ class TokenLists:
     documents : Texts
         One encoded document per row; those of rejected rows are meaningless.
     sizes : ndarray of shape (n,), int64
-        Bytes of the tokens of each row.
+        Bytes of the tokens of each row, or of its text if it has none.
     refused : dict of int to str
         Rejected rows, which are not lists of tokens, with reasons. Null rows are not included, and have no tokens.
     """
@@ -32,7 +32,7 @@ class TokenLists:
     refused: dict[int, str]
 
 
-def token_lists(column: Any, rules: TokenRules, name: str) -> TokenLists:  # noqa: ANN401 - PyArrow has no types
+def token_lists(column: Any, rules: TokenRules, name: str, texts: Any = None) -> TokenLists:  # noqa: ANN401 - PyArrow has no types
     """Return the documents of an Arrow array of lists.
 
     Parameters
@@ -43,6 +43,8 @@ def token_lists(column: Any, rules: TokenRules, name: str) -> TokenLists:  # noq
         Reading rules, including whether there are weights.
     name : str
         Name of the column, for errors.
+    texts : pyarrow.Array of large_string, optional
+        Texts that stand for documents whose list is empty.
 
     Raises
     ------
@@ -77,7 +79,16 @@ def token_lists(column: Any, rules: TokenRules, name: str) -> TokenLists:  # noq
         entries = entries.cast(pa.large_string())
     counts = [np.asarray(count(entries)).astype(np.int64) for count in (pc.utf8_length, pc.binary_length)]
     lengths, sizes = (np.diff(np.concatenate([[0], np.cumsum(one)])[offsets]) for one in counts)
-    documents = Texts.from_tokens(offsets, Texts.from_arrow(entries), weights, lengths.astype(np.uint32))
+    own_texts = None
+    if texts is not None:
+        has_none = np.diff(offsets) == 0
+        texts = pc.if_else(pa.array(has_none), texts, pa.scalar("", pa.large_string()))
+        is_utf8 = _are_utf8(texts)
+        refused |= dict.fromkeys(np.flatnonzero(~is_utf8).tolist(), "the text is not valid UTF-8")
+        texts = pc.if_else(pa.array(is_utf8), texts, pa.scalar("", pa.large_string()))
+        lengths, sizes = lengths + np.asarray(pc.utf8_length(texts)), sizes + np.asarray(pc.binary_length(texts))
+        own_texts = Texts.from_arrow(texts)
+    documents = Texts.from_tokens(offsets, Texts.from_arrow(entries), weights, lengths.astype(np.uint32), own_texts)
     return TokenLists(documents, sizes, refused)
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from likewise.batch.against.references import find_references, is_finished_run
 from likewise.batch.budget.timing import Timing
-from likewise.batch.opening import bounded_run, opened_run
+from likewise.batch.opening import OpenedRun, bounded_run, opened_run
 from likewise.batch.options import FileRun
 from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
@@ -25,7 +25,7 @@ from likewise.batch.texts import Deduplication
 from likewise.checks import num_threads
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
 from likewise.io.inputs import Inputs, find_inputs
-from likewise.io.output.directory import EVIDENCE
+from likewise.io.output.directory import EVIDENCE, SUMMARY
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.output.summaries import is_over_parts, read_summary
 from likewise.io.source.files import InputFile
@@ -34,7 +34,7 @@ from likewise.io.tables.columns import numbers_of
 from likewise.progress import Progress, no_progress
 from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.recipe.recipe import Recipe
-from likewise.recipe.rules import COMPANIONS
+from likewise.recipe.rules import COMPANIONS, COUNTED_WEIGHTS
 from likewise.recipe.word_lists import WordList
 from likewise.runs.viewing.view import file_run
 from likewise.stages.weights import read_table
@@ -152,8 +152,8 @@ class GivenFiles:
     stop_words: Path | None
     dictionary: Path | None
 
-    def recipe(self, summary: dict[str, Any]) -> Recipe:
-        """Return the recipe of a run, completed with these files.
+    def recipe(self, path: Path) -> Recipe:
+        """Return the recipe of a run, completed with what it stored and with these files.
 
         Raises
         ------
@@ -162,11 +162,11 @@ class GivenFiles:
         RecipeMismatch
             If a table or list differs from the run's.
         """
-        recipe = Recipe.from_dict(summary["recipe"]).resolve()
+        recipe = Recipe.from_file(path / SUMMARY).resolve()
         readers = {"stop_words": WordList.read_stop_words, "dictionary": WordList.read_dictionary}
         for name, read in readers.items():
             file, identity = getattr(self, name), getattr(recipe, f"{name}_id")
-            if file is None and identity is not None:
+            if file is None and identity is not None and getattr(recipe, name) is None:
                 raise InvalidParameter(name, f"the run used a word list ({identity}); give its file")
             if file is not None and identity is None:
                 raise InvalidParameter(name, "the run did not use a word list; remove the option")
@@ -175,7 +175,7 @@ class GivenFiles:
         if self.weights is not None:
             # Cut terms of a lexicon as texts are cut.
             return recipe.with_table(read_table(self.weights, recipe.fields))
-        if recipe.weights == "lexicon":
+        if recipe.weights == "lexicon" and recipe.table is None:
             raise InvalidParameter("weights", "the run used a lexicon; give its file")
         return recipe
 
@@ -218,7 +218,7 @@ def open_run(
     """
     summary = read_summary(path)
     check_kind(path, summary)
-    recipe = given.recipe(summary)
+    recipe = given.recipe(path)
     run = dataclasses.replace(file_run(summary), threads=threads, memory_bytes=memory)
     rules, timing = run.run_rules(), Timing()
     with scratch_directory() as work, ExitStack() as stack:
@@ -236,15 +236,25 @@ def open_run(
         bounded = bounded_run(every, recipe, run, rules, work, progress, writes_copies=False)
         context = RunContext(rules, timing, progress)
         held = HeldDocuments(bounded.room.held_bytes, keeps=True)
-        try:
-            opened = stack.enter_context(
+
+        def entered(recipe: Recipe) -> OpenedRun:
+            return stack.enter_context(
                 opened_run(every.files, recipe, context, work=work, bounded=bounded, references=references, held=held)
             )
+
+        is_stored = given.weights is None and recipe.weights in COUNTED_WEIGHTS and recipe.table is not None
+        # Exact counts are counted again, which checks them and holds the features.
+        is_counted = is_stored and recipe.table is not None and recipe.table.is_exact and not against
+        try:
+            opened = entered(recipe.replace(table=None) if is_counted else recipe)
         except RecipeMismatch as error:
-            raise RecipeMismatch(
-                "the run used weights that were not counted from its inputs; give their file with --weights",
-                error.differences,
-            ) from error
+            if not is_counted:
+                raise RecipeMismatch(
+                    "the run used weights that were not counted from its inputs; give their file with --weights",
+                    error.differences,
+                ) from error
+            held.clear()
+            opened = entered(recipe)
         documents, recipe = opened.documents, opened.recipe
         collapsed = ordered(documents, recipe, timing)
         evidence = _with_references(read_evidence(path), documents)

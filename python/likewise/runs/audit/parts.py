@@ -131,7 +131,7 @@ def audit_parts(
     unit = summary["options"].get("unit")
     if not unit:
         raise InvalidInput("this is not a run of likewise repeats; use likewise.audit", str(path))
-    recipe = GivenFiles(weights, stop_words, dictionary).recipe(summary)
+    recipe = GivenFiles(weights, stop_words, dictionary).recipe(path)
     rules = PartRules(unit, summary["options"]["min_tokens"])
     reading = replace(file_run(summary), threads=threads)
     with ExitStack() as stack:

@@ -62,7 +62,7 @@ def report(run: Path, *, samples: bool = True, inputs: Path | None = None, progr
 
 
 def _body(view: RunView, *, samples: bool) -> list[Html]:
-    summary, recipe, catalog = view.summary, view.recipe, view.catalog
+    summary, recipe, catalog = view.summary, view.stated, view.catalog
     chart, chosen, counts = curve_chart(recipe), threshold_chart(summary), counts_table(summary)
     cards = [
         _card("Recipe", recipe_facts(recipe, summary["recall"])),
@@ -125,7 +125,7 @@ def _spread(view: RunView) -> Iterator[tuple[GroupRow, Member]]:
 
 
 def _why(view: RunView, group: GroupRow, member: Member) -> Html:
-    measured = f"{view.summary['recipe'].get('measure', view.recipe.measure)} {member.similarity:.4f}"
+    measured = f"{view.stated.measure} {member.similarity:.4f}"
     if member.distance is not None:
         measured += f", distance {member.distance}"
     ids = [element("b", member.doc_id), " removed for ", element("b", group.doc_id), " "]
@@ -142,4 +142,4 @@ def _difference(view: RunView, texts: list[str | bytes | Missing]) -> Html:
     if max(len(a), len(b)) > MAX_CHARACTERS:
         return element("p", f"The texts are longer than {MAX_CHARACTERS:,} characters.", class_="quiet")
     cut = (a[:_SAMPLE_CHARACTERS], b[:_SAMPLE_CHARACTERS])
-    return inline(align(*cut))
+    return inline(align(*cut, view.recipe))

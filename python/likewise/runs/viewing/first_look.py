@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from likewise.checks import counted
 from likewise.io.output.directory import EVIDENCE
-from likewise.measures.comparison import compare
+from likewise.measures.comparison import align
 from likewise.recipe.recipe import Recipe
 from likewise.runs.viewing.texts import Missing, Place, Shown
 from likewise.runs.viewing.view import RunView
@@ -62,13 +62,13 @@ def first_look(
     Compressed inputs of more than 64 MB are not read.
     """
     with RunView(run) as view:
-        near = _Near(run / EVIDENCE, num_nearest, by_distance=view.recipe.is_distance_only)
+        near = _Near(run / EVIDENCE, num_nearest, by_distance=view.stated.is_distance_only)
         if not near.rows:
             return []
         lines = ["Removals nearest to the threshold:"]
         texts: list[Shown] = _texts(view, near.rows) if shows_texts else [Missing("not shown")] * (2 * len(near.rows))
         pairs = zip(texts[::2], texts[1::2], strict=True)
-        lines += [f"  {_removal(row, a, b, view.recipe)}" for row, (a, b) in zip(near.rows, pairs, strict=True)]
+        lines += [f"  {_removal(row, a, b, view.stated)}" for row, (a, b) in zip(near.rows, pairs, strict=True)]
         if near.family is not None:
             num, kept_id = near.family
             lines.append(
@@ -76,7 +76,7 @@ def first_look(
                 "template, use --weights idf or a higher threshold"
                 + (f", and check with likewise report {run}." if is_kept else ".")
             )
-        if shows_texts and view.recipe.markup is None and _are_markup(_texts(view, near.samples)[::2]):
+        if shows_texts and view.stated.markup is None and _are_markup(_texts(view, near.samples)[::2]):
             lines.append("Documents contain HTML. Use --markup html to compare only the visible text.")
         lines.append("To fit the threshold to pairs that you label, run likewise tune.")
         return lines
@@ -212,7 +212,7 @@ def _removal(row: dict[str, Any], removed: Shown, kept: Shown, recipe: Recipe) -
     if not (isinstance(removed, str) and isinstance(kept, str)):
         return line
     a, b = kept[:_MOST_DOCUMENT_CHARACTERS], removed[:_MOST_DOCUMENT_CHARACTERS]
-    stretches = [part for part in compare(a, b, Recipe.exact()).alignment if not part.is_same]
+    stretches = [part for part in align(a, b, recipe) if not part.is_same]
     shown: list[str] = []
     room = _LINE_CHARACTERS
     for part in stretches:

@@ -57,8 +57,12 @@ class View(Protocol):
         """Documents that the next run must keep; None for an index."""
 
     @property
+    def stated(self) -> Recipe:
+        """Recipe that decided, to be shown; its weights and word lists may be missing."""
+
+    @property
     def recipe(self) -> Recipe:
-        """Recipe that decided."""
+        """Recipe by which pages measure texts: the one that decided, or a plain one if its weights are missing."""
 
     @property
     def note(self) -> str | None:
@@ -125,7 +129,8 @@ class RunView:
                 str(path),
             )
         self._progress = progress or no_progress
-        self._recipe, self._note = _recipe_of(self._summary)
+        self.stated = Recipe.from_dict(self._summary["recipe"])
+        self._recipe, self._note = _recipe_of(path / SUMMARY)
         self._stack = ExitStack()
         self._lock = threading.RLock()
         self._run = file_run(self._summary)
@@ -141,7 +146,7 @@ class RunView:
 
     @property
     def recipe(self) -> Recipe:
-        """Recipe that decided; it has its weights once the groups are sorted."""
+        """Recipe by which pages measure texts; it has the weights of the run once the groups are sorted."""
         return self._recipe
 
     @property
@@ -162,7 +167,7 @@ class RunView:
         """The groups, sorted on first access."""
         with self._lock:
             if self._catalog is None:
-                self._weigh()
+                self.weigh()
                 self._catalog = self._opened()
                 self._stack.callback(self._catalog.close)
             return self._catalog
@@ -181,7 +186,7 @@ class RunView:
     def thresholds(self) -> Thresholds | None:
         """The stored pairs, if any."""
         path = self.path / PAIRS
-        return Thresholds(path, self._recipe, self._summary["num_kept"]) if path.exists() else None
+        return Thresholds(path, self.stated, self._summary["num_kept"]) if path.exists() else None
 
     def texts(self, documents: Sequence[tuple[int | None, Place]]) -> list[Shown]:
         """Return documents by their places."""
@@ -204,9 +209,11 @@ class RunView:
             directory, [file["path"] for file in files], [file["num_bytes"] for file in files], self._run, self._recipe
         )
 
-    def _weigh(self) -> None:
-        """Count the run's weights again, if it counted them and the inputs are available and not too large."""
-        asked = Recipe.from_dict(self._summary["recipe"]).across_values
+    def weigh(self) -> None:
+        """Count the run's weights again, if it did not store them and the inputs are available and not too large."""
+        if self._note is None:
+            return
+        asked = self.stated.across_values
         paths = self._reader.paths
         if not asked.needs_counting or not paths or self._reader.num_bytes > MOST_BYTES:
             return
@@ -303,6 +310,8 @@ class IndexView:
         """Recipe that decides."""
         return self.index.recipe
 
+    stated = recipe
+
     @property
     def summary(self) -> dict[str, Any]:
         """Counts of the index."""
@@ -381,11 +390,11 @@ def file_run(summary: dict[str, Any]) -> FileRun:
     )
 
 
-def _recipe_of(summary: dict[str, Any]) -> tuple[Recipe, str | None]:
+def _recipe_of(summary: Path) -> tuple[Recipe, str | None]:
     """Return the recipe of a run; without its weights or words, a plain recipe and a note about it."""
-    fields = summary["recipe"]
     # Pages compare any two texts, and show them without the values of a field.
-    recipe = Recipe.from_dict(fields).across_values
+    recipe = Recipe.from_file(summary).across_values
+    fields: dict[str, Any] = recipe.to_dict()
     try:
         _ = recipe.feature_rules
         return recipe, None

@@ -13,7 +13,8 @@ from likewise.io.formats import format_by_name
 from likewise.measures import Measures
 from likewise.measures.comparison import align, compare
 from likewise.measures.diffs import MAX_CHARACTERS
-from likewise.recipe.methods import MinHash, SimHash
+from likewise.recipe.methods import MinHash, SimHash, SimHashDistance
+from likewise.recipe.recipe import Recipe
 from likewise.runs.drawing import Html, element, fingerprints, inline, side_by_side
 from likewise.runs.report import sections
 from likewise.runs.viewing import GroupFilter, GroupRow, Member, Missing
@@ -75,7 +76,11 @@ def group(place: Place, request: Request, fields: dict[str, str]) -> Response:
         address = place.address(f"groups/{found.number}/pair/{member.row}/{KEPT}", **query)
         label = view.marks.label(member.doc_id, found.doc_id)
         stays = view.kept_after_all is not None and member.doc_id in view.kept_after_all
-        rows.append(ListedMember(member, _difference(texts[0], text), why(place, member), address, label, stays))
+        rows.append(
+            ListedMember(
+                member, _difference(texts[0], text, place.view.recipe), why(place, member), address, label, stays
+            )
+        )
     is_whole = not wanted.names_removed and after < 0 and not has_more and len(members) < MATRIX
     matrix = _matrix(place, found, members, texts) if is_whole else None
     return place.show(
@@ -209,14 +214,13 @@ def compared(place: Place, a: Text, b: Text, names: tuple[str, str], roles: tupl
 
 def why(place: Place, member: Member) -> str:
     """Return the reason why a document was removed, in words."""
-    recipe = place.view.recipe
-    fields = place.view.summary.get("recipe", {}) if place.view.kind == "run" else recipe.to_dict()
-    measure, threshold = fields.get("measure"), fields.get("threshold")
-    required = "" if threshold is None else f"{threshold:g}"
+    recipe = place.view.stated
+    measure, near = recipe.measure, recipe.sketch
+    required = "" if recipe.threshold is None else f"{recipe.threshold:g}"
     if recipe.short_margin is not None:
         required += f" + {recipe.short_margin:g} / √(distinct features of the smaller document)"
-    if measure == "hamming":
-        told = f"{member.distance} of {fields.get('bits')} bits differ (maximum {fields.get('within')})"
+    if isinstance(near, SimHashDistance):
+        told = f"{member.distance} of {near.bits} bits differ (maximum {near.within})"
     elif measure == "equality":
         return "the normalized texts are equal"
     elif member.similarity == 1.0 and not member.is_below:
@@ -228,15 +232,17 @@ def why(place: Place, member: Member) -> str:
     return told
 
 
-def _difference(kept: Text, removed: Text) -> str | Html:
+def _difference(kept: Text, removed: Text, recipe: Recipe) -> str | Html:
     """Return the differences between a removed document and the kept one; the removed one's beginning if unknown."""
     if not isinstance(kept, str) or not isinstance(removed, str):
         return sample_of(removed)[0]
     if kept == removed:
         return "equal text"
-    alignment = align(removed[:_DIFF_CHARACTERS], kept[:_DIFF_CHARACTERS])
+    alignment = align(removed[:_DIFF_CHARACTERS], kept[:_DIFF_CHARACTERS], recipe)
     if all(part.is_same for part in alignment):
-        return f"no difference in the first {_DIFF_CHARACTERS:,} characters"
+        if max(len(removed), len(kept)) <= _DIFF_CHARACTERS:
+            return "only differences that the recipe ignores"
+        return f"no difference that the recipe counts in the first {_DIFF_CHARACTERS:,} characters"
     return inline(alignment, context=30)
 
 

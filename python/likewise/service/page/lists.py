@@ -47,7 +47,7 @@ def sample_of(text: str | bytes | Missing) -> tuple[str, bool]:
 def overview(place: Place, request: Request, fields: dict[str, str]) -> Response:
     """Show a run or an index in figures and charts."""
     view = place.view
-    catalog, recipe, summary = view.catalog, view.recipe, view.summary
+    catalog, recipe, summary = view.catalog, view.stated, view.summary
     cards: list[tuple[str, Html]] = []
     if view.kind == "run":
         numbers = sections.run_figures(summary, catalog.num_groups())

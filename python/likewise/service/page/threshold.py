@@ -26,7 +26,7 @@ def threshold(place: Place, request: Request, fields: dict[str, str]) -> Respons
     view = place.view
     stored = view.thresholds
     if stored is None:
-        return place.show("unstored.html", "threshold", "Threshold", threshold=threshold_of(view.recipe))
+        return place.show("unstored.html", "threshold", "Threshold", threshold=threshold_of(view.stated))
     cut = _cut(stored, request)
     points = stored.curve
     kept = dict(points)[cut]
@@ -38,7 +38,7 @@ def threshold(place: Place, request: Request, fields: dict[str, str]) -> Respons
         "total": stored.facts.num_documents,
         "own": stored.own,
         "own_kept": stored.num_kept,
-        "bits": near.bits if isinstance(near := view.recipe.sketch, SimHashDistance) else None,
+        "bits": near.bits if isinstance(near := view.stated.sketch, SimHashDistance) else None,
     }
     above, below = _around(place, stored, cut)
     return place.show(
@@ -89,8 +89,8 @@ def recipe_file(place: Place, request: Request, fields: dict[str, str]) -> Respo
 
 def recipe_at(place: Place, cut: float) -> Recipe:
     """Return the recipe of the run with a cut as its threshold. Bands and rows are chosen again if a recall is set."""
-    recipe = Recipe.from_dict(place.view.summary["recipe"])
-    stored, own = _stored(place), place.view.recipe.sketch
+    recipe = place.view.stated
+    stored, own = _stored(place), recipe.sketch
     if cut == stored.own:
         return recipe
     searched = {"bands": None, "rows": None} if recipe.fields.get("recall") is not None else {}
@@ -145,7 +145,7 @@ def _drawn(place: Place, found: StoredPair) -> Html:
         return element("div", [head, element("p", reason, class_="quiet")], class_="pair")
     if not isinstance(a, str) or not isinstance(b, str):
         return element("div", head, class_="pair")
-    body = inline(align(a[:_DIFF_CHARACTERS], b[:_DIFF_CHARACTERS]), context=40)
+    body = inline(align(a[:_DIFF_CHARACTERS], b[:_DIFF_CHARACTERS], place.view.recipe), context=40)
     return element("div", [head, body], class_="pair")
 
 
