@@ -343,6 +343,11 @@ def _output_lines(found: "OutputAudit") -> list[str]:
         lines.append(
             f"about {estimated['num_unmatched']:,.0f}{between} of {found.num_removed:,} removed without a kept match"
         )
+    if alone := facts["num_removed_with_all_copies"]:
+        lines.append(
+            f"{alone:,} of {facts['num_unmatched_seen']:,} in the sample match only documents that were removed too: no "
+            "copy of them was kept"
+        )
     lines.append(
         f"about {counted(round(estimated['num_left_documents']), 'document')} kept that match another kept one "
         f"(about {counted(round(estimated['num_left_pairs']), 'pair')})"
