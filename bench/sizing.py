@@ -1,4 +1,4 @@
-"""Write the tables of docs/sizing.md and docs/zh/sizing.md: plans with a memory limit, 10 million to a billion documents.
+"""Write the tables of docs/sizing.md and docs/zh/sizing.md: plans with a memory limit for up to a billion documents.
 
 `python bench/sizing.py` writes the tables. The figures come from the plan that `likewise dedup --memory`
 prints before it starts; nothing is run.

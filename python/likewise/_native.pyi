@@ -655,9 +655,7 @@ class ItemTable:
     def sizes(self) -> tuple[Array, Array, Array]:
         """Return of each distinct text whether it is never found (uint8), its distinct n-grams and words (uint32)."""
 
-    def scan(
-        self, texts: Texts, *, threads: int = 1
-    ) -> tuple[Array, Array, Array, Array, Array, Array, Array, Array]:
+    def scan(self, texts: Texts, *, threads: int = 1) -> tuple[Array, Array, Array, Array, Array, Array, Array, Array]:
         """Count documents, and return windows in which a text may stand, by document, text and place.
 
         Threads may scan at once. Cost: linear in the documents, and for each window its words times the text's / 64.

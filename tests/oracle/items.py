@@ -1,6 +1,7 @@
 """Items of evaluation sets in documents: every window, alignment and weight by its definition."""
 
 import functools
+import itertools
 import math
 from collections import Counter
 from dataclasses import dataclass
@@ -184,7 +185,7 @@ def has_other_numbers(own, words, pairs):
     """Return whether, between aligned words or beyond them, both texts have a number that the other lacks there."""
     (i, j), (k, m) = pairs[0], pairs[-1]
     gaps = [(own[:i], words[max(0, j - i) : j]), (own[k + 1 :], words[m + 1 : m + len(own) - k])]
-    for (i, j), (k, m) in zip(pairs, pairs[1:], strict=False):
+    for (i, j), (k, m) in itertools.pairwise(pairs):
         gaps.append((own[i + 1 : k], words[j + 1 : m]))
     return any(numbers(mine) - numbers(theirs) and numbers(theirs) - numbers(mine) for mine, theirs in gaps)
 

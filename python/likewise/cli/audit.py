@@ -345,8 +345,8 @@ def _output_lines(found: "OutputAudit") -> list[str]:
         )
     if alone := facts["num_removed_with_all_copies"]:
         lines.append(
-            f"{alone:,} of {facts['num_unmatched_seen']:,} in the sample match only documents that were removed too: no "
-            "copy of them was kept"
+            f"{alone:,} of {facts['num_unmatched_seen']:,} in the sample match only documents that were removed too: "
+            "no copy of them was kept"
         )
     lines.append(
         f"about {counted(round(estimated['num_left_documents']), 'document')} kept that match another kept one "

@@ -122,8 +122,8 @@ def decontaminate(
         ``likewise weights CORPUS --shingle 5`` writes. The documents should be among those it was counted on.
     item_fields : sequence of str, optional
         Fields of an item, with dots for nested fields; each is searched separately, and each set must have at least
-        one. If None, the fields question, answer, passage and text, if the set has them. Lists of texts, or of mappings with texts, are joined with
-        newlines; empty and other values are ignored.
+        one. If None, the fields question, answer, passage and text, if the set has them. Lists of texts, or of mappings
+        with texts, are joined with newlines; empty and other values are ignored.
     item_id_field : str, optional
         Field with the id of an item, or ``"none"`` to use the row. If None, ``id`` if the set has this field, otherwise
         the row.

@@ -80,7 +80,8 @@ def dedup_rows(out):
 
 def test_the_commands_call_it_within_the_radius(tmp_path, unrelated):
     path = write(tmp_path / "in.jsonl", unrelated)
-    options = "--method simhash --bits 64 --tokens word --shingle 1 --weights count --within 3".split()
+    options = ["--method", "simhash", "--bits", "64", "--within", "3", "--tokens", "word", "--shingle", "1"]
+    options += ["--weights", "count"]
     ran = likewise_command("dedup", path, "-o", tmp_path / "out", *options)
     assert "drawn at random differ in 6 of 64 bits" in ran.err
     ran = likewise_command("audit", tmp_path / "out")

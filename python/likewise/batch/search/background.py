@@ -1,4 +1,4 @@
-"""How far apart are unrelated fingerprints of a collection, and is the radius far enough below that?"""
+"""Warning if the radius is close to the distances of unrelated fingerprints."""
 
 import math
 
