@@ -322,7 +322,8 @@ def evidence(items: Items, found: Found, places: Mapping[str, Any]) -> Any:  # n
     columns |= {name: values.take(number_column(windows)) for name, values in places.items()}
     columns |= dict(zip(("set", "item_id", "field"), items.columns(numbers), strict=True))
     columns |= {"similarity": number_column(found.similarity[windows]), "share": number_column(found.share[windows])}
-    columns["differs_in"] = text_column([NUMBERS if other else None for other in found.other_numbers[windows].tolist()])
+    marks = [NUMBERS if other else None for other in found.other_numbers[windows].tolist()]
+    columns["differs_in"] = pa.array(marks, pa.string())
     return pa.table(columns).select(evidence_schema(has_files="file" in places).names)
 
 

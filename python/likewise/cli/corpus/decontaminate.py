@@ -108,8 +108,8 @@ Examples:
     multiple=True,
     metavar="FIELD",
     help="Field of an item to search for, dots for nested fields; repeat for several. Each set needs one of them; the "
-    "first one that it has must be a text in every item.  [default: those of question, answer, passage, text that a set "
-    "has]",
+    "first one that it has must be a text in every item.  [default: those of question, answer, passage, text that a "
+    "set has]",
 )
 @click.option(
     "--item-id-field",
