@@ -565,7 +565,9 @@ def siblings():
     """Return word problems, and documents with a copy of each and with a sibling whose numbers are other ones."""
     items = [f"{made_up(25, 10 + i)} holds {3 + i} of them and {made_up(12, 30 + i)} costs {40 + i}" for i in range(9)]
     carriers = [(i, is_other, text) for i, text in enumerate(items) for is_other in (0, 1)]
-    carriers = [(i, other, text.replace(f"{3 + i} of", f"{13 + i} of") if other else text) for i, other, text in carriers]
+    carriers = [
+        (i, other, text.replace(f"{3 + i} of", f"{13 + i} of") if other else text) for i, other, text in carriers
+    ]
     rng = random.Random(1)
     made = [f"{made_up(30, 50 + n)}\n{text}\n{made_up(30, 90 + n)}" for n, (_, _, text) in enumerate(carriers)]
     order = rng.sample(range(len(made)), len(made))

@@ -103,7 +103,7 @@ class Candidates(NamedTuple):
 
 
 _NOTHING, _NO_BITS = np.zeros(0, np.uint32), np.zeros(0, np.uint8)
-_NO_CANDIDATES = Candidates(np.zeros(0, np.int64), *([_NOTHING] * 4), *([_NO_BITS] * 3))
+_NO_CANDIDATES = Candidates(np.zeros(0, np.int64), _NOTHING, _NOTHING, _NOTHING, _NOTHING, _NO_BITS, _NO_BITS, _NO_BITS)
 
 
 class Found(NamedTuple):
@@ -196,11 +196,21 @@ class Items:
         share, similarity = map(np.asarray, self.table.judge(candidates.texts, candidates.present, candidates.aligned))
         passes = (share >= self.rules.min_share) & (similarity >= self.rules.threshold)
         places = np.flatnonzero(passes)
-        texts, starts, ends, runs, others = (column[places] for column in candidates[1:6])
-        other_numbers = others.astype(bool)
+        texts, starts, ends, runs = (column[places] for column in candidates[1:5])
+        other_numbers = candidates.other_numbers[places].astype(bool)
         counts = ~other_numbers | (self.rules.unsure == "remove")
-        where = (candidates.rows[places], texts, starts, ends, runs, other_numbers, counts)
-        found = Found(places, *where, share[places], similarity[places])
+        found = Found(
+            places,
+            candidates.rows[places],
+            texts,
+            starts,
+            ends,
+            runs,
+            other_numbers,
+            counts,
+            share[places],
+            similarity[places],
+        )
         self.num_other_numbers += int(np.count_nonzero(other_numbers))
         once = np.unique(np.stack([found.rows[counts], found.texts[counts].astype(np.int64)]), axis=1)
         np.add.at(self.num_documents, once[1], 1)
