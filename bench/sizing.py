@@ -1,6 +1,6 @@
-"""Write the table of docs/sizing.md: the plans of runs with a memory limit for 10 million to a billion documents.
+"""Write the tables of docs/sizing.md and docs/zh/sizing.md: plans with a memory limit for up to a billion documents.
 
-`python bench/sizing.py` writes the table. The figures come from the plan that `likewise dedup --memory`
+`python bench/sizing.py` writes the tables. The figures come from the plan that `likewise dedup --memory`
 prints before it starts; nothing is run.
 """
 
@@ -11,12 +11,14 @@ from likewise.errors import InvalidParameter
 from likewise.recipe.recipe import Recipe
 from rivals import table
 
-PAGE = Path(__file__).parent.parent / "docs" / "sizing.md"
+DOCS = Path(__file__).parent.parent / "docs"
+PAGE, CHINESE_PAGE = DOCS / "sizing.md", DOCS / "zh" / "sizing.md"
 MARK = "sizing"
 DOCUMENT_BYTES = 1_173
 THREADS = 2
 RECIPES = {"`--threshold 0.55 --weights none`": Recipe.minhash(0.55).resolve(), "default": Recipe.preset("default")}
 SIZES = {10**7: 2, 10**8: 16, 10**9: 64}
+CHINESE = {10**8: "1 亿", 10**9: "10 亿", "default": "默认"}
 
 
 def plan(recipe: Recipe, num_documents: int, memory_bytes: int) -> MemoryPlan:
@@ -55,9 +57,21 @@ def rows() -> list[str]:
     return lines
 
 
+def chinese_rows() -> list[str]:
+    """Return the lines of the Chinese table: the larger sizes, without passes."""
+    lines = ["| 文档数 | 配方 | 最少内存 | 给定内存 | 磁盘 | 用时 |", "|---|---|---|---|---|---|"]
+    for line in rows()[2:]:
+        num, _, name, *figures, _, hours = (cell.strip() for cell in line.strip("|").split("|"))
+        documents = CHINESE.get(int(num.replace(",", "")))
+        if documents is not None:
+            lines.append(f"| {documents} | {CHINESE.get(name, name)} | {' | '.join(figures)} | {hours} 小时 |")
+    return lines
+
+
 def main() -> None:
-    """Write the table between its markers."""
+    """Write the tables between their markers."""
     table.insert(PAGE, MARK, "\n".join(rows()) + "\n")
+    table.insert(CHINESE_PAGE, MARK, "\n".join(chinese_rows()) + "\n")
 
 
 if __name__ == "__main__":

@@ -660,7 +660,7 @@ class ItemTable:
     def sizes(self) -> tuple[Array, Array, Array]:
         """Return of each distinct text whether it is never found (uint8), its distinct n-grams and words (uint32)."""
 
-    def scan(self, texts: Texts, *, threads: int = 1) -> tuple[Array, Array, Array, Array, Array, Array, Array]:
+    def scan(self, texts: Texts, *, threads: int = 1) -> tuple[Array, Array, Array, Array, Array, Array, Array, Array]:
         """Count documents, and return windows in which a text may stand, by document, text and place.
 
         Threads may scan at once. Cost: linear in the documents, and for each window its words times the text's / 64.
@@ -673,6 +673,8 @@ class ItemTable:
             Bytes of the document from the first aligned word to the last.
         runs : uint32
             Most consecutive words that are equal.
+        other_numbers : uint8
+            Whether another number is in the place of one of the text.
         present, aligned : uint8
             Of each window, in whole bytes, a bit for each distinct n-gram of the text that is in it, and for each word
             of the text that is aligned.

@@ -349,3 +349,17 @@ def test_binary_files_are_rejected_without_options_that_copies_lacks(tmp_path):
     (tmp_path / "blob").write_bytes(b"\0\1\2")
     done = likewise_command("copies", "blob", "--in", "c.jsonl", cwd=tmp_path)
     assert "compare raw bytes with likewise dedup --tokens bytes" in done.err
+
+
+def test_documents_with_other_numbers_have_a_list_of_their_own(tmp_path):
+    text = (
+        "Invoice 41 of the mill at the old harbor: twelve sacks of flour at 30 each, payable within ten days of receipt"
+    )
+    places = {"same": text, "next": text.replace("41", "42"), "inside": f"{made_up(60, 1)} {text.replace('30', '31')}"}
+    path = tmp_path / "c.jsonl"
+    path.write_text("".join(json.dumps({"id": name, "text": one}) + "\n" for name, one in places.items()))
+    found = find_copies([path], texts={"given": text}, output=tmp_path / "out")
+    kinds = {row["doc_id"]: (row["kind"], row["differs_in"]) for row in rows_of(found)}
+    assert kinds == {"same": ("exact", None), "next": ("near", "numbers"), "inside": ("containing", "numbers")}
+    lists = {path.name: path.read_text().split() for path in (tmp_path / "out" / "delete").iterdir()}
+    assert lists == {"1-c.jsonl.txt": ["same"], "1-c.jsonl.numbers.txt": ["next", "inside"]}

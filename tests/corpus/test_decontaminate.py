@@ -559,3 +559,88 @@ def test_files_of_a_set_that_hold_no_rows_are_skipped(tmp_path):
     (tmp_path / "evals" / "q.jsonl").unlink()
     with pytest.raises(InvalidInput, match=r"skipped: LICENSE, LICENSE.txt, .*name them, such as 'DIR/\*.txt'"):
         decontaminate_files(tmp_path / "c.jsonl", {"s": tmp_path / "evals"}, tmp_path / "none")
+
+
+def siblings():
+    """Return word problems, and documents with a copy of each and with a sibling whose numbers are other ones."""
+    items = [f"{made_up(25, 10 + i)} holds {3 + i} of them and {made_up(12, 30 + i)} costs {40 + i}" for i in range(9)]
+    carriers = [(i, is_other, text) for i, text in enumerate(items) for is_other in (0, 1)]
+    carriers = [
+        (i, other, text.replace(f"{3 + i} of", f"{13 + i} of") if other else text) for i, other, text in carriers
+    ]
+    rng = random.Random(1)
+    made = [f"{made_up(30, 50 + n)}\n{text}\n{made_up(30, 90 + n)}" for n, (_, _, text) in enumerate(carriers)]
+    order = rng.sample(range(len(made)), len(made))
+    return items, [made[n] for n in order], [carriers[n][1] == 1 for n in order]
+
+
+def test_siblings_with_other_numbers_are_marked_and_kept(tmp_path):
+    items, documents, is_sibling = siblings()
+    found = likewise.decontaminate(documents, {"s": items})
+    marked = {(row["row"], row["differs_in"]) for row in found.evidence.to_pylist()}
+    copies = {(row, None) for row, sibling in enumerate(is_sibling) if not sibling}
+    assert copies <= marked
+    assert marked - copies
+    assert {row for row, _ in marked - copies} <= {row for row, sibling in enumerate(is_sibling) if sibling}
+    assert {mark for _, mark in marked - copies} == {"numbers"}
+    assert found.kept.tolist() == is_sibling
+    num_other = len(found.evidence) - found.summary["num_windows"]
+    assert found.summary["num_other_numbers"] == num_other > 0
+    assert (found.summary["num_contaminated"], found.summary["items"]["s"]["num_found"]) == (9, 9)
+    assert set(found.items.column("num_documents").to_pylist()) == {1}
+    removing = likewise.decontaminate(documents, {"s": items}, unsure="remove")
+    assert removing.evidence == found.evidence
+    assert set(np.flatnonzero(~removing.kept).tolist()) == {row for row, _ in marked}
+    assert removing.summary["num_other_numbers"] == num_other
+    corpus, paths = write(
+        tmp_path,
+        {"s": [{"text": text} for text in items]},
+        [{"id": str(row), "text": text} for row, text in enumerate(documents)],
+    )
+    for mode, field in (("kept", None), ("cut", None), ("annotated", "is_contaminated")):
+        out = tmp_path / mode
+        done = likewise_command("decontaminate", corpus, "--against", f"s={paths['s']}", "-o", out, "--write", mode)
+        places = "place differs" if num_other == 1 else "places differ"
+        assert f"{num_other} {places} from an item in a number, not removed" in done.err
+        rows = lines_of(out / ("annotated" if field else "kept") / "corpus.jsonl")
+        if mode == "kept":
+            assert [row["id"] for row in rows] == [str(row) for row, sibling in enumerate(is_sibling) if sibling]
+        elif mode == "cut":
+            unchanged = [row["text"] == documents[int(row["id"])] for row in rows]
+            assert unchanged == is_sibling
+        else:
+            assert [row[field] for row in rows] == [not sibling for sibling in is_sibling]
+    done = likewise_command(
+        "decontaminate", corpus, "--against", f"s={paths['s']}", "-o", tmp_path / "gone", "--unsure", "remove"
+    )
+    assert "in a number, removed" in done.err
+    assert len(lines_of(tmp_path / "gone" / "kept" / "corpus.jsonl")) == removing.kept.sum()
+
+
+def test_each_set_needs_one_of_the_fields(tmp_path):
+    sets = {
+        "quiz": [{"question": made_up(20, 1)}, {"question": made_up(20, 2)}],
+        "exam": [{"prompt": made_up(20, 3), "target": made_up(20, 4)}],
+    }
+    fields = ["question", "prompt", "target"]
+    documents = [{"id": str(seed), "text": made_up(20, seed)} for seed in range(1, 6)]
+    corpus, paths = write(tmp_path, sets, documents)
+    options = [option for field in fields for option in ("--item-field", field)]
+    named = [option for name, path in paths.items() for option in ("--against", f"{name}={path}")]
+    done = likewise_command("decontaminate", corpus, *named, *options, "-o", tmp_path / "out", "--json", "--quiet")
+    assert done.status == 0, done.err
+    found = likewise.decontaminate(pa.Table.from_pylist(documents), sets, item_fields=fields)
+    for items in (json.loads(done.out)["items"], found.summary["items"]):
+        assert {name: (facts["fields"], facts["num_found"]) for name, facts in items.items()} == {
+            "quiz": (["question"], 2),
+            "exam": (["prompt", "target"], 1),
+        }
+    assert found.kept.tolist() == [False] * 4 + [True]
+    with pytest.raises(InvalidInput, match="no item of 'exam' has a text in the field 'question' or 'answer'"):
+        likewise.decontaminate(["a text"], sets, item_fields=["question", "answer"])
+    with pytest.raises(InvalidInput, match="no item of 'quiz' or 'exam' has a text in the field 'passage'"):
+        likewise.decontaminate(["a text"], sets, item_fields=[*fields, "passage"])
+    done = likewise_command(
+        "decontaminate", corpus, *named, *options, "--item-field", "passage", "-o", tmp_path / "none"
+    )
+    assert (done.status, "has a text in the field 'passage'" in done.err) == (2, True)

@@ -61,16 +61,16 @@ def test_matches_are_those_of_the_oracle(script, seed):
     found = list(map(np.asarray, table.scan(_native.Texts.from_list(documents), threads=2)))
     expected = oracle.judge(documents)
     assert len(expected) > 30
-    of_match = [(m.document, m.text, m.start, m.end, m.run) for m, *_ in expected]
-    assert list(zip(*(column.tolist() for column in found[:5]), strict=True)) == of_match
+    of_match = [(m.document, m.text, m.start, m.end, m.run, m.other_numbers) for m, *_ in expected]
+    assert list(zip(*(column.tolist() for column in found[:6]), strict=True)) == of_match
     at_gram = at_word = 0
     for match, *_ in expected:
         size, length = int(num_grams[match.text]), int(num_words[match.text])
         behind_gram, behind_word = at_gram + -(-size // 8), at_word + -(-length // 8)
-        assert len(bits(found[5][at_gram:behind_gram], size)) == len(match.present)
-        assert bits(found[6][at_word:behind_word], length) == list(match.aligned)
+        assert len(bits(found[6][at_gram:behind_gram], size)) == len(match.present)
+        assert bits(found[7][at_word:behind_word], length) == list(match.aligned)
         at_gram, at_word = behind_gram, behind_word
-    shares, similarity = map(np.asarray, table.judge(found[1], found[5], found[6]))
+    shares, similarity = map(np.asarray, table.judge(found[1], found[6], found[7]))
     np.testing.assert_allclose(shares, [share for _, share, _ in expected], rtol=1e-9)
     np.testing.assert_allclose(similarity, [alike for *_, alike in expected], rtol=1e-9)
 
@@ -86,7 +86,7 @@ def test_counts_go_on_where_they_were_left():
     for ours, theirs in zip(second.counts()[:2], whole.counts()[:2], strict=True):
         assert np.asarray(ours).tolist() == np.asarray(theirs).tolist()
     assert second.counts()[2:] == whole.counts()[2:]
-    judged = (table.judge(matches[1], matches[5], matches[6]) for table in (second, whole))
+    judged = (table.judge(matches[1], matches[6], matches[7]) for table in (second, whole))
     for ours, theirs in zip(*judged, strict=True):
         assert np.asarray(ours).tolist() == np.asarray(theirs).tolist()
 

@@ -1,6 +1,7 @@
 """Items of evaluation sets in documents: every window, alignment and weight by its definition."""
 
 import functools
+import itertools
 import math
 from collections import Counter
 from dataclasses import dataclass
@@ -39,6 +40,7 @@ class Match:
     start: int
     end: int
     run: int
+    other_numbers: bool
     present: frozenset
     aligned: tuple
 
@@ -97,6 +99,7 @@ class Items:
             found.append(
                 Match(
                     number, text, placed[pairs[0]][1], placed[pairs[-1]][2], run,
+                    has_other_numbers(self.words[text], words, aligned),
                     frozenset(grams[j] for j in window), tuple(i for i, _ in aligned),
                 )
             )  # fmt: skip
@@ -171,6 +174,20 @@ def by_table(with_gram, of_table):
         if counts[gram] > 1:
             found[gram] = round(math.sqrt(alike[0] * alike[-1]))
     return found
+
+
+def numbers(words):
+    """Return the words with a digit, without thousands separators."""
+    return {word.replace(",", "") for word in words if any(c in "0123456789" for c in word)}
+
+
+def has_other_numbers(own, words, pairs):
+    """Return whether, between aligned words or beyond them, both texts have a number that the other lacks there."""
+    (i, j), (k, m) = pairs[0], pairs[-1]
+    gaps = [(own[:i], words[max(0, j - i) : j]), (own[k + 1 :], words[m + 1 : m + len(own) - k])]
+    for (i, j), (k, m) in itertools.pairwise(pairs):
+        gaps.append((own[i + 1 : k], words[j + 1 : m]))
+    return any(numbers(mine) - numbers(theirs) and numbers(theirs) - numbers(mine) for mine, theirs in gaps)
 
 
 def longest_run(pairs):

@@ -73,8 +73,8 @@ impl ItemTable {
         (is_short.into(), num_grams.into(), num_words.into())
     }
 
-    /// Counts documents, and returns where texts may be in them: documents, texts, starts, ends, runs, bits of n-grams,
-    /// bits of words.
+    /// Counts documents, and returns where texts may be in them: documents, texts, starts, ends, runs, whether numbers
+    /// differ, bits of n-grams, bits of words.
     #[pyo3(signature = (texts, *, threads=1))]
     #[allow(clippy::type_complexity)]
     fn scan(
@@ -82,7 +82,7 @@ impl ItemTable {
         py: Python<'_>,
         texts: &Texts,
         threads: usize,
-    ) -> Result<(Array, Array, Array, Array, Array, Array, Array), Failure> {
+    ) -> Result<(Array, Array, Array, Array, Array, Array, Array, Array), Failure> {
         let column = texts.column.as_ref();
         check_texts(texts)?;
         let parts: Vec<Matches> = run(py, column.num_bytes, |cancel| {
@@ -113,6 +113,7 @@ impl ItemTable {
             found.starts.into(),
             found.ends.into(),
             found.runs.into(),
+            found.other_numbers.into(),
             found.present.into(),
             found.aligned.into(),
         ))

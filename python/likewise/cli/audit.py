@@ -35,6 +35,9 @@ others) is compared exactly with all documents, without sketches. The sample giv
 run compared and the share of removable documents that it removed, with 95% intervals. All removals are measured again
 and checked against the threshold, the kept documents, the inputs and the kept files.
 
+A run by Hamming distance alone did not compare texts: the audit reports which removals are within the radius, and the
+similarity of their texts.
+
 For a run of likewise repeats, every removed part is compared with the one that its evidence names, and the kept files
 with the inputs without these parts. Nothing is sampled.
 
@@ -259,13 +262,20 @@ def _not_proved(recall: "Recall", least: float) -> list[str]:
 def _lines(found: "Audit") -> list[str]:
     facts, recall = found.certificate, found.recall
     lines = [facts["run"]["verification"], "", *_check_lines(found), *_sample_lines(found)]
-    for name, share in (
-        ("recall: matching pairs compared", recall.pairs),
-        ("recall: duplicates removed", recall.removals),
-        ("precision: correct removals", found.precision),
-    ):
-        lines.append(f"{name:36} {_share(share)}")
-    lines += ["", f"about {counted(round(recall.num_pairs), 'pair matches', 'pairs match')}"]
+    near = found.within_radius
+    shares = {"recall: matching pairs compared": recall.pairs, "recall: duplicates removed": recall.removals}
+    if near is not None:
+        shares = {
+            "recall: pairs within the radius": recall.pairs,
+            "recall: documents within the radius": recall.removals,
+            "removals within the radius": near,
+        }
+    elif found.precision is not None:
+        shares["precision: correct removals"] = found.precision
+    lines += [f"{name:36} {_share(share)}" for name, share in shares.items()]
+    lines += _text_lines(found)
+    kind = ("pair matches", "pairs match") if near is None else ("pair is", "pairs are")
+    lines += ["", f"about {counted(round(recall.num_pairs), *kind)}{'' if near is None else ' within the radius'}"]
     lines += [f"about {num:,.0f} missed: {name}" for name, num in recall.by_stage.items() if num]
     if recall.num_overlooked:
         lines.append(f"about {counted(round(recall.num_overlooked), 'document')} kept that match an earlier one")
@@ -278,6 +288,24 @@ def _lines(found: "Audit") -> list[str]:
     if len(missed) > _MOST_SHOWN:
         lines.append("  ...")
     return lines
+
+
+def _text_lines(found: "Audit") -> list[str]:
+    """Return lines about the texts of the removals of a run that compared only fingerprints."""
+    texts = found.certificate.get("text_similarity")
+    if texts is None:
+        return []
+    num = len(found.text_similarity.jaccard) if found.text_similarity is not None else 0
+    lines = [
+        "",
+        f"Jaccard similarity of the removed texts ({texts['features']}): median {texts['median']:.2f}, lowest "
+        f"{texts['low']:.2f}, highest {texts['high']:.2f}",
+        f"{texts['num_below_half']:,} of {counted(num, 'removal')} below 0.5; least similar:",
+    ]
+    return lines + [
+        f"  {one['doc_id']} for {one['kept_id']}: {one['jaccard']:.4f}, distance {one['distance']}"
+        for one in texts["least_similar"][:_MOST_SHOWN]
+    ]
 
 
 def _check_lines(found: "Audit | OutputAudit | PartsAudit") -> list[str]:
@@ -314,6 +342,11 @@ def _output_lines(found: "OutputAudit") -> list[str]:
         between = "" if found.unmatched.is_exact else f" ({low:,} to {high:,})"
         lines.append(
             f"about {estimated['num_unmatched']:,.0f}{between} of {found.num_removed:,} removed without a kept match"
+        )
+    if alone := facts["num_removed_with_all_copies"]:
+        lines.append(
+            f"{alone:,} of {facts['num_unmatched_seen']:,} in the sample match only documents that were removed too: "
+            "no copy of them was kept"
         )
     lines.append(
         f"about {counted(round(estimated['num_left_documents']), 'document')} kept that match another kept one "

@@ -18,7 +18,7 @@ from likewise.batch.options import FileRun
 from likewise.batch.write.remote import run_to_store
 from likewise.batch.write.summary import write_summary
 from likewise.checks import counted
-from likewise.corpus.items import Candidates, ContainmentRules, Items, ItemText
+from likewise.corpus.items import NUMBERS, Candidates, ContainmentRules, Items, ItemText
 from likewise.corpus.places import Copy, CorpusPlace, IndexPlace, Place, RunPlace, opened_places
 from likewise.corpus.reading import Counts, Part, each_part
 from likewise.errors import InvalidInput
@@ -60,7 +60,8 @@ class Copies:
     copies : pyarrow.Table
         A row for each copy, by place and, within one, in order of documents: given (id of the given document), place,
         place_kind (``corpus``, ``run``, ``index``), doc_id, file, offset, length (of the row in its file), kind,
-        similarity, share, longest_run, span_start, span_end (bytes of the UTF-8 of the document), via. Kinds are
+        similarity, share, longest_run, span_start, span_end (bytes of the UTF-8 of the document), via, differs_in
+        (``numbers`` if the document has another number in the place of one of the given one). Kinds are
         ``exact`` (equal after normalization), ``near``, ``containing`` (the given document is less than 80% as long),
         and ``duplicate``: a document that a run or an index removed as a duplicate of the document `via`, with its
         similarity to that one.
@@ -115,7 +116,7 @@ def find_copies(
     output : path, optional
         Directory for ``copies.parquet``, ``given.parquet``, ``summary.json`` and ``delete/``. For each place,
         ``delete/`` lists the ids of exact copies, near copies and duplicates, and separately the ids of documents that
-        contain a copy.
+        contain a copy, and of those that differ in a number.
     rules : ContainmentRules, optional
         When a document contains another one. An index uses its own recipe instead.
     run : FileRun, optional
@@ -214,6 +215,7 @@ class _Row(NamedTuple):
     share: float | None = None
     longest_run: int | None = None
     span: tuple[int, int] | None = None
+    differs_in: str | None = None
 
 
 class _Given:
@@ -480,7 +482,8 @@ class _Search:
                 continue
             kind = "near" if sizes[item] >= _LEAST_COVERAGE * num_bytes[hit] else "containing"
             about = float(found.similarity[window]), float(found.share[window]), int(found.runs[window])
-            rows.append(row(hit, item, kind, span, about))
+            mark = NUMBERS if found.other_numbers[window] else None
+            rows.append(row(hit, item, kind, span, about)._replace(differs_in=mark))
         return sorted(rows, key=lambda row: (row.order, row.given, row.span))
 
     def _removed_with(self, rows: Sequence[_Row]) -> Iterator[_Row]:
@@ -492,7 +495,7 @@ class _Search:
                 found = place.duplicates([int(row.copy.row or 0) for row in own])
                 for row in own:
                     for copy in found.get(int(row.copy.row or 0), ()):
-                        yield _Row(row.given, number, row.order, copy)
+                        yield _Row(row.given, number, row.order, copy, differs_in=row.differs_in)
 
     def in_indexes(self, given: _Given) -> list[_Row]:
         """Return the copies in indexes of the documents with known texts."""
@@ -550,6 +553,7 @@ def _result(rows: list[_Row], given: _Given, items: Items, search: _Search, timi
             **{"kind": copy.kind, "similarity": copy.similarity, "via": copy.via},
             **{"share": row.share, "longest_run": row.longest_run},
             **dict(zip(("span_start", "span_end"), row.span or (None, None), strict=True)),
+            "differs_in": row.differs_in,
         }
         for name, value in values.items():
             columns[name].append(value)
@@ -618,7 +622,7 @@ def copy_schema() -> Any:  # noqa: ANN401 - PyArrow has no types
             **{name: pa.string() for name in names},
             **{"offset": pa.int64(), "length": pa.int64(), "kind": pa.string()},
             **{"similarity": pa.float64(), "share": pa.float64(), "longest_run": pa.int64()},
-            **{"span_start": pa.int64(), "span_end": pa.int64(), "via": pa.string()},
+            **{"span_start": pa.int64(), "span_end": pa.int64(), "via": pa.string(), "differs_in": pa.string()},
         }
     )
 
@@ -637,11 +641,13 @@ def _write(result: Copies, places: Sequence[Place], work: Path) -> None:
             writer.write_table(table)
             writer.finish()
     (work / LISTS).mkdir()
-    lists: dict[str, dict[str, list[str]]] = {place.name: {"": [], ".containing": []} for place in places}
-    for name, doc_id, kind in zip(
-        *(result.copies.column(column).to_pylist() for column in ("place", "doc_id", "kind")), strict=True
-    ):
-        lists[name][".containing" if kind == "containing" else ""].append(doc_id)
+    lists: dict[str, dict[str, list[str]]] = {
+        place.name: {"": [], ".containing": [], ".numbers": []} for place in places
+    }
+    columns = ("place", "doc_id", "kind", "differs_in")
+    for name, doc_id, kind, differs_in in zip(*(result.copies.column(one).to_pylist() for one in columns), strict=True):
+        suffix = f".{differs_in}" if differs_in else ".containing" if kind == "containing" else ""
+        lists[name][suffix].append(doc_id)
     for number, place in enumerate(places, 1):
         for suffix, ids in lists[place.name].items():
             # One id per line: an id with a line break is in copies.parquet only.

@@ -100,7 +100,8 @@ def decontaminate_files(
         ``kept`` writes the documents that contain no item. ``cut`` writes all documents without the matched stretches
         and the punctuation attached to them (as ``likewise repeats --unit span`` does), except documents that become
         empty; it rejects web archives and binary files. ``annotated`` writes all rows with the fields is_contaminated,
-        item_set, item_id, item_field and similarity, for the most similar item.
+        item_set, item_id, item_field and similarity, for the most similar item. Places that differ from their item in a
+        number do not count, unless `rules` say so.
     write_prefix : str
         Prefix for the names of the fields that ``annotated`` adds.
     overwrite, fresh, progress
@@ -441,8 +442,9 @@ def _write_evidence(scanned: _Scanned, items: Items, work: Path) -> _Result:
             found = found._replace(rows=found.rows + first_row)
             table = _evidence_of(files, group, found, items, first_row)
             writer.write_table(table)
-            best.append(_best_of(table))
-            windows.append([found.rows, found.starts.astype(np.int64), found.ends.astype(np.int64)])
+            counts = found.counts
+            best.append(_best_of(table.filter(counts[items.expanded(found.texts)[0]])))
+            windows.append([column[counts].astype(np.int64) for column in (found.rows, found.starts, found.ends)])
             first_row += int(group.sizes.sum())
         writer.finish()
     with RowWriter(str(work / ITEMS), "items", item_schema()) as writer:

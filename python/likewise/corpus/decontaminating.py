@@ -45,12 +45,14 @@ class Decontamination:
     evidence : pyarrow.Table
         A row for each place in a document where the text of an item was found, in order of documents: row, doc_id,
         span_start, span_end (bytes of the UTF-8 of the document), set, item_id, field, similarity, share, longest_run
-        (consecutive equal words).
+        (consecutive equal words), differs_in (``numbers`` if the document has another number in the place of one of the
+        item, otherwise null).
     items : pyarrow.Table
         A row for each text of an item: set, item_id, field, num_words, num_ngrams (distinct), status (``found``,
         ``not found``, ``too short``), num_documents.
     kept : ndarray of bool
-        Whether each document contains no item.
+        Whether each document contains no item. Places that differ in numbers do not count, unless `unsure` is
+        ``remove``.
     summary : dict
         Counts, rules, seconds. ``items`` has the counts of each set.
 
@@ -86,6 +88,7 @@ def decontaminate(
     threshold: float = DEFAULT_THRESHOLD,
     min_share: float = DEFAULT_MIN_SHARE,
     min_ngrams: int = DEFAULT_MIN_NGRAMS,
+    unsure: str = "keep",
     weights: Weights | None = None,
     item_fields: Sequence[str] | None = None,
     item_id_field: str | None = None,
@@ -112,13 +115,16 @@ def decontaminate(
         Minimum weighted share of the item's word 5-grams found in the window of the document.
     min_ngrams : int
         A text with fewer distinct n-grams is too short to be found; it is listed as such in the table of items.
+    unsure : {"keep", "remove"}
+        Whether a document with another number in the place of one of the item, such as a problem with other numbers,
+        is kept or counts as containing the item. The evidence names such places in either case.
     weights : Weights, optional
         Document frequencies of n-grams, in place of those of `documents`: a table of five words, as
         ``likewise weights CORPUS --shingle 5`` writes. The documents should be among those it was counted on.
     item_fields : sequence of str, optional
-        Fields of an item, with dots for nested fields; each is searched separately. If None, the fields question,
-        answer, passage and text, if the set has them. Lists of texts, or of mappings with texts, are joined with
-        newlines; empty and other values are ignored.
+        Fields of an item, with dots for nested fields; each is searched separately, and each set must have at least
+        one. If None, the fields question, answer, passage and text, if the set has them. Lists of texts, or of mappings
+        with texts, are joined with newlines; empty and other values are ignored.
     item_id_field : str, optional
         Field with the id of an item, or ``"none"`` to use the row. If None, ``id`` if the set has this field, otherwise
         the row.
@@ -133,7 +139,7 @@ def decontaminate(
     Raises
     ------
     InvalidInput
-        If an entry is not a text, or a set has none of the fields.
+        If an entry is not a text, a set has none of the fields, or no set has one of them.
     InvalidParameter
         If an option is out of range.
     RecipeMismatch
@@ -146,7 +152,7 @@ def decontaminate(
     weight (m + 1) / (f + 1), where f is the number of other items and documents that contain it, and m is the minimum f
     of the item. N-grams that many items or documents share therefore have a low weight. A word is weighted by its
     rarity, and a number has twice the weight of the rarest word; both are multiplied by the minimum weight of the
-    n-grams that contain them. Items that differ from the document in their names and numbers are therefore not copies.
+    n-grams that contain them. Items that differ from the document in most names and numbers are therefore not found.
     Time is linear in the documents; memory is about 60 bytes for each word of the items.
 
     Examples
@@ -160,7 +166,7 @@ def decontaminate(
     """
     import pyarrow as pa
 
-    rules, timing, report = ContainmentRules(threshold, min_share, min_ngrams), Timing(), taken(progress)
+    rules, timing, report = ContainmentRules(threshold, min_share, min_ngrams, unsure), Timing(), taken(progress)
     table = None if weights is None else check_fits(weights)
     own, counts = items_in_memory(items, item_fields, item_id_field, rules), Counts()
     lines, doc_ids, candidates = [], [], []
@@ -189,13 +195,13 @@ def decontaminate(
     ids_of_all = pa.chunked_array([column.cast(pa.string()) for column in doc_ids], pa.string())
     kept = np.full(counts.num_documents + counts.num_bad_rows, nulls == "keep")
     kept[np.concatenate([np.zeros(0, np.int64), *lines])] = True
-    kept[found.rows] = False
-    num_contaminated = len(np.unique(found.rows))
+    rows = found.rows[found.counts]
+    kept[rows] = False
     return Decontamination(
         with_id_types(evidence(own, found, {"doc_id": ids_of_all.take(number_column(found.places))}), doc_id=[source]),
         own.item_table(),
         kept,
-        {**own.facts(counts.num_documents, num_contaminated, len(found.rows)), "timings": timing.to_dict()},
+        {**own.facts(counts.num_documents, len(np.unique(rows)), len(rows)), "timings": timing.to_dict()},
     )
 
 

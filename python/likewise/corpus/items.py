@@ -15,7 +15,7 @@ from likewise import _native
 from likewise.batch.opening import found_inputs
 from likewise.batch.options import FileRun
 from likewise.batch.read.fields import is_without_text, refusal
-from likewise.checks import check_integer, counted
+from likewise.checks import check_choice, check_integer, counted
 from likewise.corpus.rarity import document_counts
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.formats import format_by_name
@@ -33,6 +33,9 @@ ITEM_FIELDS = ("question", "answer", "passage", "text")
 DEFAULT_THRESHOLD = 0.75
 DEFAULT_MIN_SHARE = 0.2
 DEFAULT_MIN_NGRAMS = 8
+#: What to do with a place that differs from its item in a number.
+UNSURE = ("keep", "remove")
+NUMBERS = "numbers"
 _PIECE_BYTES = 4 << 20
 # Options for items that correspond to options for documents.
 _OPTIONS = {"--text-field": "--item-field", "--id-field": "--item-id-field"}
@@ -52,11 +55,14 @@ class ContainmentRules:
         Minimum weighted share of the item's n-grams found in the window, 0 to 1.
     min_ngrams : int
         An item text with fewer distinct word 5-grams is too short to be found.
+    unsure : {"keep", "remove"}
+        Whether a document contains an item from which it differs in a number.
     """
 
     threshold: float = DEFAULT_THRESHOLD
     min_share: float = DEFAULT_MIN_SHARE
     min_ngrams: int = DEFAULT_MIN_NGRAMS
+    unsure: str = "keep"
 
     def __post_init__(self) -> None:
         for name in ("threshold", "min_share"):
@@ -65,6 +71,7 @@ class ContainmentRules:
             if not is_number or not 0 <= float(str(value)) <= 1:
                 raise InvalidParameter(name, f"{value!r} is not a number from 0 to 1")
         check_integer("min_ngrams", self.min_ngrams, 1, 2**31 - 1)
+        check_choice("unsure", self.unsure, UNSURE)
 
 
 class ItemText(NamedTuple):
@@ -84,6 +91,7 @@ class Candidates(NamedTuple):
     starts: NDArray[np.uint32]
     ends: NDArray[np.uint32]
     runs: NDArray[np.uint32]
+    other_numbers: NDArray[np.uint8]
     present: NDArray[np.uint8]
     aligned: NDArray[np.uint8]
 
@@ -95,11 +103,14 @@ class Candidates(NamedTuple):
 
 
 _NOTHING, _NO_BITS = np.zeros(0, np.uint32), np.zeros(0, np.uint8)
-_NO_CANDIDATES = Candidates(np.zeros(0, np.int64), *(_NOTHING, _NOTHING, _NOTHING, _NOTHING), *(_NO_BITS, _NO_BITS))
+_NO_CANDIDATES = Candidates(np.zeros(0, np.int64), _NOTHING, _NOTHING, _NOTHING, _NOTHING, _NO_BITS, _NO_BITS, _NO_BITS)
 
 
 class Found(NamedTuple):
-    """Candidates that contain their item: places among all candidates, rows, distinct texts, extent of the match."""
+    """Candidates that contain their item: places among all candidates, rows, distinct texts, extent of the match.
+
+    `counts` is false where the document has another number and `unsure` keeps such documents.
+    """
 
     places: NDArray[np.int64]
     rows: NDArray[np.int64]
@@ -107,6 +118,8 @@ class Found(NamedTuple):
     starts: NDArray[np.uint32]
     ends: NDArray[np.uint32]
     runs: NDArray[np.uint32]
+    other_numbers: NDArray[np.bool_]
+    counts: NDArray[np.bool_]
     share: NDArray[np.float64]
     similarity: NDArray[np.float64]
 
@@ -138,6 +151,8 @@ class Items:
         self._firsts = np.searchsorted(self._distinct[self._of_distinct], np.arange(len(self._is_short) + 1))
         # Number of documents that contain each distinct text.
         self.num_documents = np.zeros(len(self._is_short), np.int64)
+        # Number of places that differ from their item in a number.
+        self.num_other_numbers = 0
         self._weights: Weights | None = None
 
     def facts(self, num_documents: int, num_contaminated: int, num_windows: int) -> dict[str, Any]:
@@ -149,6 +164,8 @@ class Items:
             "num_contaminated": num_contaminated,
             "num_kept": num_documents - num_contaminated,
             "num_windows": num_windows,
+            "num_other_numbers": self.num_other_numbers,
+            "unsure": self.rules.unsure,
             "items": self.summary(),
             "most_found": self.most_found(),
             "threshold": self.rules.threshold,
@@ -180,8 +197,22 @@ class Items:
         passes = (share >= self.rules.min_share) & (similarity >= self.rules.threshold)
         places = np.flatnonzero(passes)
         texts, starts, ends, runs = (column[places] for column in candidates[1:5])
-        found = Found(places, candidates.rows[places], texts, starts, ends, runs, share[places], similarity[places])
-        once = np.unique(np.stack([found.rows, found.texts.astype(np.int64)]), axis=1)
+        other_numbers = candidates.other_numbers[places].astype(bool)
+        counts = ~other_numbers | (self.rules.unsure == "remove")
+        found = Found(
+            places,
+            candidates.rows[places],
+            texts,
+            starts,
+            ends,
+            runs,
+            other_numbers,
+            counts,
+            share[places],
+            similarity[places],
+        )
+        self.num_other_numbers += int(np.count_nonzero(other_numbers))
+        once = np.unique(np.stack([found.rows[counts], found.texts[counts].astype(np.int64)]), axis=1)
         np.add.at(self.num_documents, once[1], 1)
         return found
 
@@ -220,7 +251,8 @@ class Items:
     def summary(self) -> dict[str, Any]:
         """Return the counts of each set: items, texts, texts that are too short, and items found."""
         sets: dict[str, Any] = {
-            name: {"num_items": 0, "num_texts": 0, "num_too_short": 0, "num_found": 0} for name in self.sets
+            name: {"num_items": 0, "num_texts": 0, "num_too_short": 0, "num_found": 0, "fields": []}
+            for name in self.sets
         }
         # Use rows, since several items may share an id.
         seen: list[set[int]] = [set() for _ in self.sets]
@@ -229,6 +261,8 @@ class Items:
             facts = sets[self.sets[one.set]]
             seen[one.set].add(one.row)
             facts["num_texts"] += 1
+            if one.field not in facts["fields"]:
+                facts["fields"].append(one.field)
             facts["num_too_short"] += int(self._is_short[text])
             if self.num_documents[text]:
                 hit[one.set].add(one.row)
@@ -259,6 +293,7 @@ def evidence_schema(*, has_files: bool) -> Any:  # noqa: ANN401
             **{"row": pa.int64(), "doc_id": pa.string(), **place, "span_start": pa.int64(), "span_end": pa.int64()},
             **{"set": pa.string(), "item_id": pa.string(), "field": pa.string()},
             **{"similarity": pa.float64(), "share": pa.float64(), "longest_run": pa.int64()},
+            "differs_in": pa.string(),
         }
     )
 
@@ -297,6 +332,8 @@ def evidence(items: Items, found: Found, places: Mapping[str, Any]) -> Any:  # n
     columns |= {name: values.take(number_column(windows)) for name, values in places.items()}
     columns |= dict(zip(("set", "item_id", "field"), items.columns(numbers), strict=True))
     columns |= {"similarity": number_column(found.similarity[windows]), "share": number_column(found.share[windows])}
+    marks = [NUMBERS if other else None for other in found.other_numbers[windows].tolist()]
+    columns["differs_in"] = pa.array(marks, pa.string())
     return pa.table(columns).select(evidence_schema(has_files="file" in places).names)
 
 
@@ -313,8 +350,8 @@ def items_in_memory(
         named = [*(fields or ()), *([] if id_field is None else [id_field])]
         columns |= {field: nested for field in named if (nested := _nested(columns, field)) is not None}
         own = [field for field in (fields or ITEM_FIELDS) if field in columns]
-        if not own or (fields and len(own) < len(fields)):
-            raise InvalidInput(_no_field(name, fields, own))
+        if not own:
+            raise InvalidInput(_no_field(name, fields))
         if id_field not in (None, "none") and id_field not in columns:
             raise InvalidInput(f"the items {name!r} have no column {id_field!r}")
         rows = range(len(columns[own[0]]))
@@ -327,7 +364,8 @@ def items_in_memory(
                     about.append(ItemText(number, str(row if item_id is None else item_id), field, row))
                     texts.append(text)
         if len(texts) == num_before:
-            raise InvalidInput(_no_field(name, fields, []))
+            raise InvalidInput(_no_field(name, fields))
+    _check_all_found(sets, fields, about)
     return Items(list(sets), about, _native.Texts.from_list(texts), rules)
 
 
@@ -410,10 +448,18 @@ def _check_fields(fields: Sequence[str] | None) -> None:
             raise InvalidParameter("item_fields", f"{field!r} is named twice")
 
 
-def _no_field(name: str, fields: Sequence[str] | None, own: Sequence[str]) -> str:
+def _check_all_found(sets: Mapping[str, Any], fields: Sequence[str] | None, about: Sequence[ItemText]) -> None:
+    """Raise InvalidInput if no set has a text in one of the named fields."""
+    found = {one.field for one in about}
+    missing = next((field for field in fields or () if field not in found), None)
+    if missing is not None:
+        which = " or ".join(map(repr, sets))
+        raise InvalidInput(f"no item of {which} has a text in the field {missing!r}")
+
+
+def _no_field(name: str, fields: Sequence[str] | None) -> str:
     if fields:
-        missing = next((field for field in fields if field not in own), fields[0])
-        return f"no item of {name!r} has a text in the field {missing!r}"
+        return f"no item of {name!r} has a text in the field {' or '.join(map(repr, fields))}"
     wanted = f"{', '.join(ITEM_FIELDS[:-1])} or {ITEM_FIELDS[-1]}"
     return f"no item of {name!r} has a text in the field {wanted}; name the fields with item_fields (--item-field)"
 
@@ -434,7 +480,7 @@ def items_in_files(
     sets : mapping of str to sequence of paths
         Files, directories or globs of each set.
     fields : sequence of str, optional
-        Fields of an item; if None, the fields of ITEM_FIELDS that a set has.
+        Fields of an item, of which each set has at least one; if None, the fields of ITEM_FIELDS that a set has.
     run : FileRun
         How the files are read; its text fields are ignored.
     rules : ContainmentRules
@@ -477,6 +523,7 @@ def items_in_files(
         skipped += [f"{name}={path}" for path in passed]
         if (told := _repeated_ids(name, about[first_text:])) is not None:
             progress(Warned(told))
+    _check_all_found(sets, fields, about)
     if (told := tally.finish()) is not None:
         progress(Warned(told))
     if bad_rows:
@@ -535,13 +582,10 @@ def _fields_of_set(
             if not num_rows:
                 raise InvalidInput(f"the evaluation set {name!r} has no rows")
         if num_items:
-            own = [first, *(field for field, is_there in has_value.items() if is_there)]
-            if fields and len(own) < len(wanted):
-                raise InvalidInput(_no_field(name, fields, own))
-            return own
+            return [first, *(field for field, is_there in has_value.items() if is_there)]
     if broken is not None and run.on_error == "fail":
         raise broken
-    raise InvalidInput(_no_field(name, fields, []))
+    raise InvalidInput(_no_field(name, fields))
 
 
 def _pieces(

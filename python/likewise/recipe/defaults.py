@@ -15,7 +15,7 @@ from likewise.recipe.rules import OWN_WEIGHTS, TABLE_WEIGHTS, TOKENS, WEIGHTS
 _STRICT_THRESHOLD = 0.8
 _STRICT_WITHIN_64_BITS = 3
 _BITS = 128
-# Unrelated texts differ in about 30 of 64 bits, with a standard deviation of 4: within 10, over characters, a million
+# Over characters, unrelated texts differ in about 30 of 64 bits, with a standard deviation of 4: within 10, a million
 # such pairs contain a match by chance, which is too many for a default. A wider radius needs more bits in any case.
 _LEAST_BITS_OF_CHOICE = 96
 _WIDEST_OF_64_BITS = 10

@@ -352,3 +352,27 @@ def test_the_intervals_hold_the_truth(tmp_path):
                 held[name] += share.low - 1e-12 <= truth[name] <= share.high + 1e-12
     print(held)
     assert min(held.values()) >= 93
+
+
+def test_groups_of_which_no_copy_was_kept_are_named(tmp_path):
+    # As of a tool that keeps no copy of a repeated document: two equal, two near, and one without a match are removed.
+    base = [graded(1, seed, share_of_copies=0.0)[0] for seed in range(4)]
+    near = " ".join(["other", *base[1].split()[1:]])
+    texts = [base[0], base[1], base[0], near, base[2], base[3]]
+    rows = [{"id": f"d{i}", "text": text} for i, text in enumerate(texts)]
+    for name, kept in (("in", range(6)), ("kept", [5])):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(rows[i]) + "\n" for i in kept))
+    found = audit_output(tmp_path / "in.jsonl", tmp_path / "kept.jsonl", RECIPE, num_sampled=100)
+    assert not found.passed
+    assert found.certificate["num_unmatched_seen"] == 5
+    assert found.certificate["num_removed_with_all_copies"] == 4
+    twins = {one["doc_id"]: one["removed_match_id"] for one in found.certificate["worst_removals"]}
+    assert twins == {"d0": "d2", "d2": "d0", "d1": "d3", "d3": "d1", "d4": None}
+    ran = likewise_command(
+        "audit", "--inputs", tmp_path / "in.jsonl", "--kept", tmp_path / "kept.jsonl", "--threshold", "0.5",
+        "-o", tmp_path / "audit.json",
+    )  # fmt: skip
+    said = ran.out.decode()
+    assert ran.status == 1
+    assert "its match d2 was removed too" in said
+    assert "4 of 5 in the sample match only documents that were removed too: no copy of them was kept" in said

@@ -41,7 +41,9 @@ pub(super) struct Aligner {
     masks: Vec<u64>,
     /// The bits of each word of the window, from the last one on.
     rows: Vec<u64>,
+    /// The aligned words of the text, and those of the document that they are aligned with.
     words: Vec<usize>,
+    places: Vec<usize>,
 }
 
 impl Aligner {
@@ -52,12 +54,18 @@ impl Aligner {
             masks: Vec::new(),
             rows: Vec::new(),
             words: Vec::new(),
+            places: Vec::new(),
         }
     }
 
     /// The words of the text that were last aligned, ascending.
     pub fn words(&self) -> &[usize] {
         &self.words
+    }
+
+    /// The words of the document that they were aligned with; none if the text was too long to be aligned.
+    pub fn places(&self) -> &[usize] {
+        &self.places
     }
 
     /// Aligns a text with a window of a document, given as numbers of words. The window is extended by as many words as
@@ -144,9 +152,11 @@ impl Aligner {
             run: 0,
         };
         self.words.clear();
+        self.places.clear();
         while i < words.len() && j < window.len() {
             if words[i] == window[j] {
                 self.words.push(i);
+                self.places.push(low + j);
                 first_word = first_word.or(Some(low + j));
                 found.last_word = low + j;
                 run += 1;
@@ -170,6 +180,7 @@ impl Aligner {
         let own = table.own(text);
         let mut behind = 0;
         self.words.clear();
+        self.places.clear();
         for (place, gram) in table.places(text).iter().enumerate() {
             let number = own.partition_point(|other| other < gram);
             if present[number / 8] >> (number % 8) & 1 != 0 {

@@ -23,7 +23,7 @@ pub fn judge(table: &ItemTable, counts: &ItemCounts, matches: &Matches) -> Vec<A
     let (grams, words, _, num_sampled) = counts.taken();
     let num_all = (table.num_texts() as u64 + num_sampled) as f64;
     let of_word: Vec<f64> = (0..table.num_words())
-        .map(|word| match table.is_number[word] {
+        .map(|word| match table.numbers[word] != 0 {
             true => 2.0 * libm::log1p(num_all),
             false => {
                 let held = u64::from(table.word_texts[word]) + u64::from(words[word]);

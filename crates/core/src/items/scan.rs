@@ -30,6 +30,8 @@ pub struct Matches {
     pub ends: Vec<u32>,
     /// Maximum number of consecutive equal words.
     pub runs: Vec<u32>,
+    /// Whether another number is in the place of one of the text.
+    pub other_numbers: Vec<u8>,
     /// For each match, a bit for each distinct n-gram of the text in ascending order, lowest first, in whole bytes: set
     /// if it is in the window.
     pub present: Vec<u8>,
@@ -45,6 +47,7 @@ impl Matches {
         self.starts.append(&mut other.starts);
         self.ends.append(&mut other.ends);
         self.runs.append(&mut other.runs);
+        self.other_numbers.append(&mut other.other_numbers);
         self.present.append(&mut other.present);
         self.aligned.append(&mut other.aligned);
     }
@@ -110,10 +113,10 @@ impl<'a> ItemScanner<'a> {
     /// Counts a document under 4 GB, and appends where it may contain the text of an item.
     ///
     /// Cost: linear in the document, plus the product of the lengths of text and window for each candidate.
-    pub fn scan(&mut self, document: u32, text: &str, out: &mut Matches) {
+    pub fn scan(&mut self, document: u32, content: &str, out: &mut Matches) {
         self.parts.clear();
-        self.cutter.cut_words(text, &mut self.parts);
-        if xxh3_64_with_seed(text.as_bytes(), 0).is_multiple_of(SAMPLED) {
+        self.cutter.cut_words(content, &mut self.parts);
+        if xxh3_64_with_seed(content.as_bytes(), 0).is_multiple_of(SAMPLED) {
             self.sample();
         }
         self.hits.clear();
@@ -141,7 +144,7 @@ impl<'a> ItemScanner<'a> {
         while let Some(&(text, _)) = self.seeds.get(first) {
             let behind = first + self.seeds[first..].partition_point(|seed| seed.0 == text);
             self.gather(text as usize, first, behind);
-            self.windows(document, text, out);
+            self.windows(document, content, text, out);
             first = behind;
         }
     }
@@ -210,7 +213,7 @@ impl<'a> ItemScanner<'a> {
 
     /// Visits windows from left to right. If one is a candidate, takes the fullest of those that begin inside it, and
     /// continues after the last aligned word.
-    fn windows(&mut self, document: u32, text: u32, out: &mut Matches) {
+    fn windows(&mut self, document: u32, content: &str, text: u32, out: &mut Matches) {
         let (num_own, num_words) = self.table.sizes(text as usize);
         let least = least_ngrams(num_own);
         if self.found.len() < least {
@@ -237,7 +240,7 @@ impl<'a> ItemScanner<'a> {
             let end = self.found[best].0 + width;
             let num_inside = self.found[best..].partition_point(|hit| hit.0 < end);
             let inside = best..best + num_inside;
-            behind_last = self.take(document, text, inside, behind_last, out) + 1;
+            behind_last = self.take(document, content, text, inside, behind_last, out) + 1;
             let next = best + self.found[best..].partition_point(|hit| hit.0 < behind_last);
             first = next.max(best + 1);
         }
@@ -267,6 +270,7 @@ impl<'a> ItemScanner<'a> {
     fn take(
         &mut self,
         document: u32,
+        content: &str,
         text: u32,
         inside: std::ops::Range<usize>,
         behind_last: usize,
@@ -304,11 +308,48 @@ impl<'a> ItemScanner<'a> {
         out.starts.push(self.parts.starts[aligned.first_word]);
         out.ends.push(self.parts.ends[aligned.last_word]);
         out.runs.push(aligned.run);
+        let is_other = self.has_other_numbers(content, text as usize);
+        out.other_numbers.push(u8::from(is_other));
         let at = out.aligned.len();
         out.aligned.resize(at + num_words.div_ceil(8), 0);
         for &word in self.aligner.words() {
             out.aligned[at + word / 8] |= 1 << (word % 8);
         }
         aligned.last_word
+    }
+
+    /// Whether, between two aligned words or beyond the first and last, text and document both have a number that the
+    /// other lacks there.
+    fn has_other_numbers(&mut self, content: &str, text: usize) -> bool {
+        let own = self.table.words(text);
+        let (words, places) = (self.aligner.words(), self.aligner.places());
+        let (Some(&first), Some(&last)) = (places.first(), places.last()) else {
+            return false;
+        };
+        let behind = (last + own.len() - words[words.len() - 1]).min(self.words.len());
+        let (mut word, mut place) = (0, first.saturating_sub(words[0]));
+        let aligned = words.iter().copied().zip(places.iter().copied());
+        for (next_word, next_place) in aligned.chain([(own.len(), behind)]) {
+            let numbers = own[word..next_word]
+                .iter()
+                .map(|&word| self.table.numbers[word as usize])
+                .filter(|&number| number != 0)
+                .collect::<Vec<u64>>();
+            if !numbers.is_empty() {
+                let theirs = (place..next_place)
+                    .filter_map(|place| {
+                        let (start, end) = (self.parts.starts[place], self.parts.ends[place]);
+                        self.cutter.number(&content[start as usize..end as usize])
+                    })
+                    .collect::<Vec<u64>>();
+                let lacks =
+                    |some: &[u64], others: &[u64]| some.iter().any(|one| !others.contains(one));
+                if lacks(&numbers, &theirs) && lacks(&theirs, &numbers) {
+                    return true;
+                }
+            }
+            (word, place) = (next_word + 1, next_place + 1);
+        }
+        false
     }
 }

@@ -27,8 +27,8 @@ pub struct ItemTable {
     /// Words of text `t` are `words[word_starts[t]..word_starts[t + 1]]`.
     pub(super) words: Vec<u32>,
     pub(super) word_starts: Vec<usize>,
-    /// Whether each distinct word contains a digit.
-    pub(super) is_number: Vec<bool>,
+    /// For each distinct word, the hash of the number that it contains; 0 if it has no digit.
+    pub(super) numbers: Vec<u64>,
     /// Number of texts that contain each distinct word.
     pub(super) word_texts: Vec<u32>,
     vocabulary: Numbers,
@@ -60,7 +60,7 @@ impl ItemTable {
             is_short: Vec::new(),
             words: Vec::new(),
             word_starts: vec![0],
-            is_number: Vec::new(),
+            numbers: Vec::new(),
             word_texts: Vec::new(),
             vocabulary: Numbers::default(),
             places: Vec::new(),
@@ -79,11 +79,12 @@ impl ItemTable {
             cutter.cut_words(text, &mut parts);
             let mut words = Vec::with_capacity(parts.hashes.len());
             for (i, &hash) in parts.hashes.iter().enumerate() {
-                let next = table.is_number.len() as u32;
+                let next = table.numbers.len() as u32;
                 let word = *table.vocabulary.entry(hash).or_insert(next);
                 if word == next {
                     let place = parts.starts[i] as usize..parts.ends[i] as usize;
-                    table.is_number.push(cutter.has_digit(&text[place]));
+                    let number = cutter.number(&text[place]);
+                    table.numbers.push(number.unwrap_or(0));
                 }
                 words.push(word);
             }
@@ -162,8 +163,8 @@ impl ItemTable {
     }
 
     fn count_words(&mut self) {
-        self.word_texts = vec![0; self.is_number.len()];
-        let mut last = vec![u32::MAX; self.is_number.len()];
+        self.word_texts = vec![0; self.numbers.len()];
+        let mut last = vec![u32::MAX; self.numbers.len()];
         for text in 0..self.num_texts() {
             for &word in &self.words[self.word_starts[text]..self.word_starts[text + 1]] {
                 if last[word as usize] != text as u32 {
@@ -250,7 +251,7 @@ impl ItemTable {
 
     /// Number of distinct words.
     pub fn num_words(&self) -> usize {
-        self.is_number.len()
+        self.numbers.len()
     }
 
     /// The number of each given text's distinct text.

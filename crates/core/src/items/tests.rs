@@ -77,3 +77,31 @@ fn what_is_too_long_to_align_is_covered() {
     assert_eq!((found.texts, found.runs), (vec![0], vec![7999]));
     assert!(agreement[0].similarity > 0.99 && agreement[0].similarity < 1.0);
 }
+
+#[test]
+fn another_number_in_the_place_of_one_is_noted() {
+    let item = "Nora buys 14 baskets of 1,000 pears at the harbor and gives 20 of them to Emil";
+    let others = [
+        item.to_owned(),
+        item.replace("1,000", "1000"),
+        item.replace(" harbor", "\n2. harbor"),
+        item.replace("14 ", "fourteen "),
+        item.replace("14", "15"),
+        item.replace("20", "２１"),
+        format!("{} 3. Next", item.replace("to Emil", "")),
+    ];
+    let documents: Vec<&str> = others.iter().map(String::as_str).collect();
+    let (_, found, _) = scanned(&[item], &documents, 8);
+    assert_eq!(found.documents, [0, 1, 2, 3, 4, 5, 6]);
+    assert_eq!(found.other_numbers, [0, 0, 0, 0, 1, 1, 0]);
+    let item = "14 baskets of pears are sold at the harbor, and those left over number 9";
+    let (_, found, _) = scanned(
+        &[item],
+        &[
+            "15 baskets of pears are sold at the harbor, and those left over number 9",
+            "14 baskets of pears are sold at the harbor, and those left over number 8",
+        ],
+        8,
+    );
+    assert_eq!(found.other_numbers, [1, 1]);
+}

@@ -173,13 +173,17 @@ impl PartCutter {
         out.counts.push((out.starts.len() - before) as u32);
     }
 
-    /// Whether a word, normalized separately, contains an ASCII digit.
-    pub fn has_digit(&mut self, word: &str) -> bool {
-        if word.is_ascii() {
-            return word.bytes().any(|byte| byte.is_ascii_digit());
+    /// The hash of a word, normalized separately and without commas, if it contains an ASCII digit; never 0.
+    pub fn number(&mut self, word: &str) -> Option<u64> {
+        if word.is_ascii() && !word.bytes().any(|byte| byte.is_ascii_digit()) {
+            return None;
         }
         normal_word(word, self.isa, &mut self.normal);
-        self.normal.iter().any(u8::is_ascii_digit)
+        if !self.normal.iter().any(u8::is_ascii_digit) {
+            return None;
+        }
+        self.normal.retain(|&byte| byte != b',');
+        Some(xxh3_64_with_seed(&self.normal, 0).max(1))
     }
 
     /// Whether two words are equal after each is normalized.

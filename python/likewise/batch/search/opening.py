@@ -2,6 +2,7 @@
 
 from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
+from likewise.batch.search.background import background_warning
 from likewise.batch.search.bands import BandSearch, BitBandSearch
 from likewise.batch.search.bloom import BloomSearch
 from likewise.batch.search.distance import open_distance_search
@@ -25,10 +26,14 @@ def open_search(
     *,
     exact_from: float | None = None,
 ) -> Search:
-    """Return the search of a resolved recipe; warn about a distance search that will take long.
+    """Return the search of a resolved recipe; warn about a distance search that is slow or finds unrelated documents.
 
     `exact_from` is the minimum similarity of pairs of documents with full buckets, if not the recipe's threshold.
     """
+    if isinstance(recipe.sketch, SimHashDistance):
+        warning = background_warning(documents, collapsed, recipe.sketch)
+        if warning is not None:
+            progress(Warned(warning))
     match recipe.sketch:
         case Exact():
             return NoSearch()

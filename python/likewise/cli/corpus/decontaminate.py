@@ -22,8 +22,9 @@ answer, passage and text of an item are searched separately, if the set has them
 
 An item is found verbatim, with different whitespace, case or punctuation, inside a longer text, split across list
 items, or with some words changed. N-grams that many items or documents share have a low weight; rare words and numbers
-have a high one. A problem from the same template with other numbers is therefore not found. Texts that are too short
-to search for are listed in OUT/items.parquet.
+have a high one. A place with another number than the item, such as a problem of the same template, is listed with
+differs_in = numbers but not removed; see --unsure. Texts that are too short to search for are listed in
+OUT/items.parquet.
 
 \b
 Examples:
@@ -90,6 +91,13 @@ Examples:
     help="A text of an item with fewer distinct n-grams is too short to be found.",
 )
 @click.option(
+    "--unsure",
+    type=click.Choice(["keep", "remove"]),
+    default="keep",
+    show_default=True,
+    help="Whether to keep or remove what differs from an item in a number.",
+)
+@click.option(
     "--weights",
     type=click.Path(exists=True, dir_okay=False),
     metavar="TABLE",
@@ -99,8 +107,9 @@ Examples:
     "--item-field",
     multiple=True,
     metavar="FIELD",
-    help="Field of an item to search for, dots for nested fields; repeat for several. The first one must be a text "
-    "in every item.  [default: those of question, answer, passage, text that a set has]",
+    help="Field of an item to search for, dots for nested fields; repeat for several. Each set needs one of them; the "
+    "first one that it has must be a text in every item.  [default: those of question, answer, passage, text that a "
+    "set has]",
 )
 @click.option(
     "--item-id-field",
@@ -121,6 +130,7 @@ def command(
     threshold: float,
     min_share: float,
     min_ngrams: int,
+    unsure: str,
     weights: str | None,
     item_field: tuple[str, ...],
     item_id_field: str | None,
@@ -137,7 +147,7 @@ def command(
 
     if out == "-":
         raise InvalidParameter("out", "must be a directory")
-    rules, run = ContainmentRules(threshold, min_share, min_ngrams), take_run(options)
+    rules, run = ContainmentRules(threshold, min_share, min_ngrams, unsure), take_run(options)
     with shown(not quiet) as report:
         summary = decontaminate_files(
             inputs,
@@ -177,6 +187,10 @@ def _show(summary: dict[str, Any], out: str) -> None:
         lines.append(bad_line(summary))
     if summary["skipped_files"]:
         lines.append(skipped_line(summary["skipped_files"]))
+    if num_other := summary["num_other_numbers"]:
+        verb = "removed" if summary["unsure"] == "remove" else "not removed"
+        place = counted(num_other, "place differs", "places differ")
+        lines.append(f"{place} from an item in a number, {verb}: differs_in in {out}/contaminated.parquet")
     num_short = sum(facts["num_too_short"] for facts in summary["items"].values())
     if num_short:
         lines.append(f"{counted(num_short, 'text')} of items too short to be found: see {out}/items.parquet")

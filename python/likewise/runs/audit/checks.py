@@ -23,6 +23,7 @@ from likewise.runs.audit.opening import OpenRun
 from likewise.runs.audit.truth.measuring import similarities
 
 _MOST_NAMED = 5
+_MOST_LEAST = 100
 _ROWS_AT_ONCE = 1 << 16
 # The last digits may differ between versions.
 _SAME_RECALL = 1e-9
@@ -65,6 +66,43 @@ class Check:
 
 
 @dataclass(frozen=True, eq=False)
+class TextSimilarity:
+    """Similarity of removed texts to the kept ones, for a run that compared only fingerprints.
+
+    Parameters
+    ----------
+    features : str
+        The features that are compared, each counted once.
+    jaccard : ndarray of shape (m,), float64
+        Jaccard similarity of each removal.
+    least : list of dict
+        The least similar removals as JSON values: doc_id, kept_id, jaccard, distance.
+    """
+
+    features: str
+    jaccard: NDArray[np.float64]
+    least: list[dict[str, Any]]
+
+    @property
+    def num_below_half(self) -> int:
+        """Number of removals that share less than half of their features with the kept document."""
+        return int(np.count_nonzero(self.jaccard < 0.5))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON values: the lowest, median and highest similarity, and the least similar removals."""
+        low, median, high = np.quantile(self.jaccard, [0.0, 0.5, 1.0]).tolist()
+        return {
+            "measure": "jaccard",
+            "features": self.features,
+            "low": low,
+            "median": median,
+            "high": high,
+            "num_below_half": self.num_below_half,
+            "least_similar": self.least,
+        }
+
+
+@dataclass(frozen=True, eq=False)
 class CheckedRemovals:
     """Results of the checks.
 
@@ -74,10 +112,13 @@ class CheckedRemovals:
         In order of display.
     is_right : ndarray of shape (m,), bool
         For each removal, whether a kept document of higher priority matches it, measured again.
+    texts : TextSimilarity, optional
+        Similarity of the texts of the removals, if the run did not compare texts.
     """
 
     checks: tuple[Check, ...]
     is_right: NDArray[np.bool_]
+    texts: TextSimilarity | None
 
 
 def check_run(run: OpenRun, progress: Progress) -> CheckedRemovals:
@@ -122,7 +163,24 @@ def check_run(run: OpenRun, progress: Progress) -> CheckedRemovals:
         named.check("the similarity reaches the threshold or is marked below_threshold", matches | owned),
         *_copies(run),
     ]
-    return CheckedRemovals(tuple(checks), speaks & higher & matches)
+    texts = _text_similarity(run, rows, kept_rows, exists, progress)
+    return CheckedRemovals(tuple(checks), speaks & higher & matches, texts)
+
+
+def _text_similarity(
+    run: OpenRun, rows: NDArray[np.int64], kept_rows: NDArray[np.int64], exists: NDArray[np.bool_], progress: Progress
+) -> TextSimilarity | None:
+    """Return the similarity of the texts of all removals of a Hamming-only run."""
+    recipe = run.recipe
+    if not recipe.is_distance_only or not exists.any():
+        return None
+    rules, found = recipe.unweighted_rules, np.flatnonzero(exists)
+    jaccard = _over_texts(run, rows, kept_rows, exists, rules, "jaccard", progress)[found]
+    first = np.argsort(jaccard, kind="stable")[:_MOST_LEAST]
+    table = run.evidence.table.take(found[first]).select(["doc_id", "kept_id", "distance"])
+    alike = jaccard[first].tolist()
+    least = [{**row, "jaccard": value} for row, value in zip(table.to_pylist(), alike, strict=True)]
+    return TextSimilarity(f"tokens {recipe.tokens}, shingle {recipe.shingle}", jaccard, least)
 
 
 class _Named:
@@ -286,6 +344,20 @@ def measure_pairs(
         digests = run.documents.digests.reshape(-1, 2)
         measured[exists] = (digests[rows[exists]] == digests[kept_rows[exists]]).all(axis=1)
         return measured
+    return _over_texts(run, rows, kept_rows, exists, recipe.feature_rules, recipe.measure, progress)
+
+
+def _over_texts(
+    run: OpenRun,
+    rows: NDArray[np.int64],
+    kept_rows: NDArray[np.int64],
+    exists: NDArray[np.bool_],
+    rules: _native.FeatureRules,
+    measure: str,
+    progress: Progress,
+) -> NDArray[np.float64]:
+    """Return the similarity of the texts of each existing pair, NaN for others."""
+    measured = np.full(len(rows), np.nan)
     began = Timing.now()
     progress(StageStarted(_STAGE, len(rows), "rows"))
     # Consecutive documents are read together.
@@ -295,8 +367,8 @@ def measure_pairs(
             run.documents,
             rows[which],
             kept_rows[which],
-            recipe.feature_rules,
-            measure=recipe.measure,
+            rules,
+            measure=measure,
             threads=run.threads,
             agreeing=recipe.identifiers is not None,
         )

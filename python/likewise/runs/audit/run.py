@@ -19,7 +19,7 @@ from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.given import GivenRecipe
 from likewise.recipe.recipe import Recipe
 from likewise.runs.audit.certificate import CERTIFICATE_VERSION, input_facts, output_facts, sealed
-from likewise.runs.audit.checks import Check, check_run
+from likewise.runs.audit.checks import Check, TextSimilarity, check_run
 from likewise.runs.audit.intervals import Share
 from likewise.runs.audit.opening import GivenFiles, OpenRun, open_result, open_run
 from likewise.runs.audit.recall import Missed, Recall, estimate, missed_pairs
@@ -48,8 +48,13 @@ class Audit:
         The documents that were compared with all others.
     recall : Recall
         Share of matching pairs that the run compared, and share of removable documents that it removed.
-    precision : Share
-        Share of the removals that match a kept document of higher priority; all were measured.
+    precision : Share, optional
+        Share of the removals that match a kept document of higher priority; all were measured. None if the run compared
+        only fingerprints.
+    within_radius : Share, optional
+        For such a run: share of the removals whose kept document is within the radius.
+    text_similarity : TextSimilarity, optional
+        For such a run: similarity of the removed texts to the kept ones.
     num_compared_pairs : int
         Total number of matches of the sampled documents.
     certificate : dict
@@ -59,7 +64,9 @@ class Audit:
     checks: tuple[Check, ...]
     strata: list[Stratum]
     recall: Recall
-    precision: Share
+    precision: Share | None
+    within_radius: Share | None
+    text_similarity: TextSimilarity | None
     num_compared_pairs: int
     certificate: dict[str, Any]
 
@@ -89,6 +96,9 @@ def audit(
     progress: Progress | bool | None = None,
 ) -> Audit:
     """Measure the recall and precision of a finished run.
+
+    For a run that compared only fingerprints, matches are pairs within the radius, and the similarity of the removed
+    texts takes the place of the precision.
 
     Parameters
     ----------
@@ -178,7 +188,8 @@ def audit(
         checks = (*checked.checks, _acted_on(recall, missed, len(matches)))
         num_removed = len(opened.evidence.rows)
         right = num_right / num_removed if num_removed else float("nan")
-        precision = Share(right, right, right, is_exact=True) if num_removed else Share(right, 0.0, 1.0, is_exact=True)
+        share = Share(right, right, right, is_exact=True) if num_removed else Share(right, 0.0, 1.0, is_exact=True)
+        precision, within_radius = (None, share) if recipe.is_distance_only else (share, None)
         fields = {
             "certificate": CERTIFICATE_VERSION,
             "version": _version(),
@@ -196,7 +207,9 @@ def audit(
             "checks": [check.to_dict() for check in checks],
             "pair_recall": recall.pairs.to_dict(),
             "removal_recall": recall.removals.to_dict(),
-            "removal_precision": precision.to_dict(),
+            "removal_precision": None if precision is None else precision.to_dict(),
+            **({} if within_radius is None else {"removals_within_radius": within_radius.to_dict()}),
+            **({} if checked.texts is None else {"text_similarity": checked.texts.to_dict()}),
             "stated_recall": opened.summary["recall"],
             "estimated": {
                 "num_pairs": round(recall.num_pairs, 1),
@@ -211,7 +224,8 @@ def audit(
         }
         for files, stamp in zip(read, before, strict=True):
             check_unchanged(files, stamp)
-    return Audit(checks, strata, recall, precision, len(matches), sealed(fields))
+    found = (recall, precision, within_radius, checked.texts)
+    return Audit(checks, strata, *found, len(matches), sealed(fields))
 
 
 def sampled_matches(opened: OpenRun, num_sampled: int, seed: int, progress: Progress) -> tuple[list[Stratum], Matches]:

@@ -147,7 +147,8 @@ def audit_output(
         found_by_all = np.full(len(matches), FOUND, np.uint8)
         recall = estimate(opened, strata, matches, found_by_all, num_right=None)
         wrong, unmatched = _unmatched(opened, strata, matches, found_by_all)
-        worst = _worst(opened, wrong, seed, report)
+        twins = _removed_twins(opened, wrong, matches)
+        worst = _worst(opened, wrong, twins, seed, report)
         left = missed_pairs(opened, matches, recall.stages, _MOST_LISTED)
         num_removed = len(opened.evidence.rows)
         checks = [*output.checks]
@@ -186,6 +187,7 @@ def audit_output(
                 "num_left_documents": round(recall.num_overlooked, 1),
             },
             "num_unmatched_seen": len(wrong),
+            "num_removed_with_all_copies": int(np.count_nonzero(twins >= 0)),
             "worst_removals": worst,
             "num_left_seen": left.num_seen,
             "left_pairs": [
@@ -219,7 +221,32 @@ def _unmatched(
     return stratum.rows[is_wrong], share([totals], least_part=1.0, least_other=1.0)
 
 
-def _worst(opened: OpenRun, rows: NDArray[np.int64], seed: int, progress: Progress) -> list[dict[str, Any]]:
+def _removed_twins(opened: OpenRun, rows: NDArray[np.int64], matches: Matches) -> NDArray[np.int64]:
+    """Return for each removed document without a kept match the most similar match, which was removed too; -1 if none.
+
+    The tool then kept no copy of what these documents say.
+    """
+    collapsed = opened.collapsed
+    twins = np.full(len(rows), -1, np.int64)
+    positions = collapsed.position[rows]
+    starts = np.searchsorted(matches.sampled, positions)
+    ends = np.searchsorted(matches.sampled, positions, side="right")
+    by_position = np.argsort(collapsed.position, kind="stable")
+    sorted_positions = collapsed.position[by_position]
+    for i, (row, position) in enumerate(zip(rows.tolist(), positions.tolist(), strict=True)):
+        low, high = np.searchsorted(sorted_positions, [position, position + 1]).tolist()
+        copies = by_position[low:high]
+        if len(copies) > 1:
+            twins[i] = copies[0] if copies[0] != row else copies[1]
+        elif position >= 0 and starts[i] < ends[i]:
+            best = starts[i] + int(np.argmax(matches.similarity[starts[i] : ends[i]]))
+            twins[i] = collapsed.order[matches.others[best]]
+    return twins
+
+
+def _worst(
+    opened: OpenRun, rows: NDArray[np.int64], twins: NDArray[np.int64], seed: int, progress: Progress
+) -> list[dict[str, Any]]:
     """Return the removed documents whose nearest kept document is least similar, as JSON values."""
     documents, collapsed, recipe = opened.documents, opened.collapsed, opened.recipe
     nearest, similarity = np.full(len(rows), -1, np.int64), np.zeros(len(rows))
@@ -254,6 +281,7 @@ def _worst(opened: OpenRun, rows: NDArray[np.int64], seed: int, progress: Progre
     for doc_id, number in zip(ids, order.tolist(), strict=True):
         kept_row = int(nearest[number])
         kept_id = documents.doc_ids(nearest[number : number + 1]).to_pylist()[0] if kept_row >= 0 else None
+        twin = twins[number : number + 1]
         worst.append(
             {
                 "doc_id": doc_id,
@@ -262,6 +290,7 @@ def _worst(opened: OpenRun, rows: NDArray[np.int64], seed: int, progress: Progre
                 "nearest_kept_row": kept_row if kept_row >= 0 else None,
                 "similarity": float(similarity[number]) if kept_row >= 0 else None,
                 "is_below": bool(is_known[number] and kept_row < 0),
+                "removed_match_id": documents.doc_ids(twin).to_pylist()[0] if twin[0] >= 0 else None,
             }
         )
     return worst
@@ -274,12 +303,14 @@ def _no_unmatched(strata: list[Stratum], worst: list[dict[str, Any]], num_wrong:
 
 
 def removal_line(removal: dict[str, Any]) -> str:
-    """Return a line about a removed document and the nearest kept one."""
+    """Return a line about a removed document, the nearest kept one, and a match that was removed too."""
+    twin = removal["removed_match_id"]
+    also = "" if twin is None else f"; its match {twin} was removed too"
     if removal["nearest_kept_id"] is not None:
-        return f"{removal['doc_id']}: nearest kept {removal['nearest_kept_id']} at {removal['similarity']:.4f}"
+        return f"{removal['doc_id']}: nearest kept {removal['nearest_kept_id']} at {removal['similarity']:.4f}{also}"
     if removal["is_below"]:
-        return f"{removal['doc_id']}: no kept document at {_LEAST_TOLD:g} or above"
-    return f"{removal['doc_id']}"
+        return f"{removal['doc_id']}: no kept document at {_LEAST_TOLD:g} or above{also}"
+    return f"{removal['doc_id']}{also}"
 
 
 class _Chains:
