@@ -347,31 +347,6 @@ def test_bodies_that_cannot_be_decoded_are_bad_rows(tmp_path):
     assert all(reason.startswith("cannot decode the body: ") for reason in bad.values())
 
 
-def chunked_of(data):
-    return b"".join(b"%x ; a\r\n" % len(part) + part + b"\r\n" for part in (data[:7], data[7:])) + b"0\r\n\r\n"
-
-
-def test_bodies_that_cannot_be_decoded_are_bad_rows(tmp_path):
-    """They would become texts of random bytes."""
-    page = b"<p>a page of some words</p>" * 20
-    damaged = bytearray(gzip.compress(page))
-    damaged[20:24] = b"\xff" * 4
-    bodies = [
-        (bytes(damaged), "Content-Encoding: gzip"),
-        (bytes(damaged), "Content-Encoding: br"),
-        (b"\x78\x9c" + bytes(damaged), "Content-Encoding: deflate"),
-        (b"\x1f\x9d" + bytes(damaged), "Content-Encoding: compress"),
-        (b"\x28\xb5\x2f\xfd" + bytes(damaged), "Content-Encoding: zstd"),
-    ]
-    records = [record("response", http(data, headers=[head]), number=i) for i, (data, head) in enumerate(bodies)]
-    image = record("response", http(bytes(damaged), "image/png", headers=["Content-Encoding: gzip"]), number=50)
-    (tmp_path / "a.warc").write_bytes(b"".join([*records, image, RECORDS[2]]))
-    texts, bad, _ = read(tmp_path / "a.warc")
-    assert list(texts) == [record_id(2)]
-    assert list(bad) == list(range(len(bodies)))
-    assert all(reason.startswith("cannot decode the body: ") for reason in bad.values())
-
-
 def test_arc(tmp_path):
     body = http(b"<p>an old page of an old archive, from before the standard</p>")
     head = b"filedesc://old.arc 0.0.0.0 20050101000000 text/plain 15\n1 0 Somebody\n\n\n\n"

@@ -139,6 +139,11 @@ class HeldDocuments:
                 self._jobs[source, job] = pieces
         return has_room
 
+    def clear(self) -> None:
+        """Release everything, since the recipe has other features."""
+        self._jobs.clear()
+        self._num_bytes = 0
+
     def all_features(self) -> list[_native.HeldFeatures]:
         """Return all held features."""
         return [one.features for pieces in self._jobs.values() for one in pieces if isinstance(one, HeldPiece)]

@@ -370,7 +370,7 @@ def _over_texts(
             rules,
             measure=measure,
             threads=run.threads,
-            agreeing=recipe.identifiers is not None,
+            agreeing=run.recipe.identifiers is not None,
         )
         progress(StageAdvanced(_STAGE, part.stop))
     progress(StageFinished(_STAGE, Timing.now() - began))
