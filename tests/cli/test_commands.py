@@ -19,6 +19,9 @@ from tests.waiting import LIMIT_S, wait_until
 COMMANDS = ("dedup", "pairs", "compare", "sketch", "plan", "diff")
 TEXTS = ["the same few words once more", "The same few words once more!", "something else entirely"]
 
+# Weights that a run by rarity stores.
+RECIPE_FILES = ["recipe", "recipe/weights.lww"]
+
 
 def tree(folder):
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
@@ -92,7 +95,7 @@ def test_output_directory(tmp_path):
     (tmp_path / "in.jsonl").write_bytes(jsonl(TEXTS))
     dedup = ["dedup", tmp_path / "in.jsonl", "-o", out]
     assert likewise_command(*dedup).status == 0
-    assert tree(out) == ["kept", "kept/in.jsonl", "removed.parquet", "summary.json"]
+    assert tree(out) == ["kept", "kept/in.jsonl", *RECIPE_FILES, "removed.parquet", "summary.json"]
     before = (out / "summary.json").read_bytes()
     ran = likewise_command(*dedup)
     assert ran.status == 2
@@ -100,7 +103,7 @@ def test_output_directory(tmp_path):
     assert (out / "summary.json").read_bytes() == before
     ran = likewise_command(*dedup, "--overwrite", "--write", "evidence")
     assert ran.status == 0, ran.err
-    assert tree(out) == ["removed.parquet", "summary.json"]
+    assert tree(out) == [*RECIPE_FILES, "removed.parquet", "summary.json"]
     (out / "precious.txt").write_text("mine")
     ran = likewise_command(*dedup, "--overwrite")
     assert ran.status == 2
@@ -225,7 +228,7 @@ def test_a_killed_run_is_begun_again(tmp_path, big):
     assert ran.status == 2
     assert "threshold" in ran.err
     assert likewise_command("dedup", big, "-o", out).status == 0
-    assert tree(out) == ["kept", "kept/big.jsonl", "removed.parquet", "summary.json"]
+    assert tree(out) == ["kept", "kept/big.jsonl", *RECIPE_FILES, "removed.parquet", "summary.json"]
 
 
 def test_diff(tmp_path):

@@ -61,7 +61,7 @@ def test_categories_in_tables(tmp_path, kind):
     with likewise.Index(tmp_path / "seen.lw", RECIPE) as index:
         assert index.check_and_add_batch(frame["id"], frame["text"]).is_new.tolist() == [True, True, False]
     index = likewise.HammingIndex(np.array([1, 2, 3], np.uint64), within=0, ids=frame["id"])
-    assert index.ids.to_pylist() == IDS
+    assert index.query(2)[0].tolist() == [IDS[1]]
 
 
 TWO = pa.table([pa.array(IDS), pa.array(TEXTS), pa.array(TEXTS)], names=["id", "text", "text"])

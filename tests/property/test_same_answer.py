@@ -71,7 +71,7 @@ def test_shards_of_the_same_sequence_change_nothing(tmp_path, name, texts):
             files.append(folder / f"part-{shard}.jsonl")
             files[-1].write_bytes(b"".join(part))
         answers.append(run_files(tmp_path, str(num_shards), files, RECIPES[name])[:2])
-    in_memory = likewise.dedup(texts, RECIPES[name], ids=list(range(len(texts)))).removed
+    in_memory = likewise.dedup(texts, RECIPES[name], ids=[str(i) for i in range(len(texts))]).removed
     for kept, evidence in answers:
         assert kept == answers[0][0]
         assert evidence.equals(in_memory.drop(["file", "offset", "length", "kept_file", "kept_offset"]))

@@ -208,6 +208,7 @@ def test_the_command_says_what_it_chose_and_an_index_takes_it(texts, tmp_path):
     html = (tmp_path / "report.html").read_text()
     assert "How the threshold was chosen" in html
     assert f"threshold {facts['threshold']:g}</text>" in html
+    (out / "recipe").rename(tmp_path / "stored")
     lost = likewise_command("index", "create", tmp_path / "seen.lw", "--like", out)
     assert lost.status == 2
     assert "--keep-sketches" in lost.err

@@ -90,10 +90,9 @@ def test_a_group_of_more_than_half_is_reported(tmp_path, recipe, number, others,
     told = []
     result = likewise.dedup(texts, recipe, progress=told.append)
     assert len(result.removed) == number - 1
+    # Few texts of the same words are near each other by distance, which is reported too.
     warnings = [event.message for event in told if isinstance(event, Warned)]
-    assert [f"one group holds {number} of {number + others} documents" in warning for warning in warnings] == [
-        True
-    ] * is_told
+    assert is_told == any(f"one group holds {number} of {number + others} documents" in text for text in warnings)
     (tmp_path / "in.jsonl").write_bytes(jsonl(texts))
     for run in (FileRun(), FileRun(memory_bytes="300MB")):
         told = []
