@@ -5,7 +5,7 @@ import math
 HALF_WIDTH, PULL, CENTER = 100, 80, 440
 LOWEST, HIGHEST, STEP = 360, 950, 10
 LEAST_DOCUMENTS, LEAST_RATIO = 20, 1.35
-FEW_PAIRS, NO_VALLEY, REQUIRED = 500, 650, 750
+FEW_PAIRS, NO_VALLEY, REQUIRED, NO_COPIES, REQUIRED_OF_THEM = 500, 650, 750, 800, 900
 
 
 def place_of(similarity, measure):
@@ -44,6 +44,12 @@ def of_pairs(pairs, least_documents, measure, margin):
     place = min((abs(place - CENTER), place) for place, score in scores.items() if score < least + 1e-11)[1]
     clarity = max(density[place:]) / density[place]
     background = max(density[LOWEST - HALF_WIDTH : place + 1]) / density[place]
+    # Without the one pair that each density includes.
+    below, above = (sum(some) - HALF_WIDTH * len(some) for some in (density[260:place], density[place:]))
+    falls = clarity < LEAST_RATIO and 2 * density[800] < density[600] and 2 * below > above
+    if falls:
+        strict = min(similarity_at(NO_COPIES, measure), similarity_at(REQUIRED_OF_THEM, measure) - margin)
+        return round(max(similarity_at(CENTER, measure), strict), 2), "no valley", None
     if place != HIGHEST and (clarity >= LEAST_RATIO or background < LEAST_RATIO):
         return similarity_at(place, measure), None, clarity
     strict = min(similarity_at(NO_VALLEY, measure), similarity_at(REQUIRED, measure) - margin)

@@ -47,6 +47,10 @@ FEW_PAIRS, NO_VALLEY = "few pairs", "no valley"
 # gap, many documents may only share a form: a strict value, which documents of the usual length can still reach.
 _OF_FEW_PAIRS = 500
 _WITHOUT_GAP, _REQUIRED_WITHOUT_GAP = 650, 750
+# Where the density falls from the first to the second of these similarities to less than half, and a third of it or more
+# is below the threshold, no duplicates stand out from documents that share a form: the value is stricter.
+_FALLING = (600, 800)
+_WITHOUT_DUPLICATES, _REQUIRED_WITHOUT_DUPLICATES = 800, 900
 
 
 @dataclass(frozen=True)
@@ -259,9 +263,15 @@ def _choice(
     place = min(places, key=lambda at: (_score(int(density[at]), at), abs(at - _CENTER), at))
     below, above = density[_LOWEST - _HALF_WIDTH : place + 1].max(), density[place:].max()
     background, clarity = ((int(peak) + _ONE_PAIR) / (int(density[place]) + _ONE_PAIR) for peak in (below, above))
-    if place < _HIGHEST and (clarity >= _LEAST_RATIO or background < _LEAST_RATIO):
+    first, second = (int(density[at]) + _ONE_PAIR for at in _FALLING)
+    lower = density[_LOWEST - _HALF_WIDTH : place].sum()
+    falls = clarity < _LEAST_RATIO and 2 * second < first and 2 * lower > density[place:].sum()
+    if place < _HIGHEST and not falls and (clarity >= _LEAST_RATIO or background < _LEAST_RATIO):
         return _of_scale(place, measure), None, clarity
-    strict = min(_of_scale(_WITHOUT_GAP, measure), _of_scale(_REQUIRED_WITHOUT_GAP, measure) - margin)
+    most, required = (_WITHOUT_GAP, _REQUIRED_WITHOUT_GAP)
+    if falls:
+        most, required = (_WITHOUT_DUPLICATES, _REQUIRED_WITHOUT_DUPLICATES)
+    strict = min(_of_scale(most, measure), _of_scale(required, measure) - margin)
     return round(max(_of_scale(_CENTER, measure), strict), 2), NO_VALLEY, None
 
 
