@@ -146,6 +146,13 @@ class Seen:
         distance = decision.distance
         if distance is not None and self.distance is not None:
             distance = np.concatenate([distance, self.distance])[by_row]
+        penalty, differs = decision.penalty, decision.differs
+        if penalty is not None and differs is not None:
+            # An index does not return in what documents differ.
+            penalty, differs = (
+                np.concatenate([column, np.zeros(len(self.rows), column.dtype)])[by_row]
+                for column in (penalty, differs)
+            )
         return replace(
             decision,
             kept=kept,
@@ -153,6 +160,8 @@ class Seen:
             kept_rows=np.concatenate([decision.kept_rows, none])[by_row],
             similarity=np.concatenate([decision.similarity, self.similarity])[by_row],
             distance=distance,
+            penalty=penalty,
+            differs=differs,
         )
 
 

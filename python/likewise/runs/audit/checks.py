@@ -20,7 +20,7 @@ from likewise.recipe.methods import Exact, SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.runs.audit.copies import differing_copies
 from likewise.runs.audit.opening import OpenRun
-from likewise.runs.audit.truth.measuring import similarities
+from likewise.runs.audit.truth.measuring import penalties, similarities
 
 _MOST_NAMED = 5
 _MOST_LEAST = 100
@@ -392,10 +392,23 @@ def _same_distance(run: OpenRun, rows: NDArray[np.int64], kept_rows: NDArray[np.
 
 def _same_required(run: OpenRun, rows: NDArray[np.int64], kept_rows: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Return whether the evidence records the correct required similarity, if it depends on sizes."""
-    if run.recipe.short_margin is None:
+    if run.recipe.short_margin is None and run.recipe.siblings is None:
         return np.ones(len(rows), bool)
     stated = numbers_of(run.evidence.table.column("required"), np.float64, np.nan)
-    return np.asarray(stated == run.recipe.required_similarity(_fewest(run, rows, kept_rows)))
+    return np.asarray(stated == _required(run, rows, kept_rows))
+
+
+def _required(run: OpenRun, rows: NDArray[np.int64], kept_rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the similarity that each pair needs, with the penalty for different names."""
+    recipe, penalty = run.recipe, np.zeros(len(rows))
+    if recipe.siblings is not None:
+        # Documents with equal features are one document.
+        digests = run.documents.digests.reshape(-1, 2)
+        differ = (digests[rows] != digests[kept_rows]).any(axis=1)
+        penalty[differ] = penalties(
+            run.documents, rows[differ], kept_rows[differ], recipe.feature_rules, threads=run.threads
+        )
+    return recipe.required_similarity(_fewest(run, rows, kept_rows), penalty)
 
 
 def _fewest(run: OpenRun, rows: NDArray[np.int64], kept_rows: NDArray[np.int64]) -> NDArray[np.uint32]:
@@ -413,7 +426,7 @@ def are_matching(
     fewest = _fewest(run, rows, kept_rows)
     near = recipe.sketch
     if not isinstance(near, SimHashDistance):
-        return np.asarray(measured >= recipe.required_similarity(fewest))
+        return np.asarray(measured >= _required(run, rows, kept_rows))
     found = np.asarray(_distances(run, rows, kept_rows) <= near.within)
     few = found & near.is_short(fewest)
     alike = similarities(

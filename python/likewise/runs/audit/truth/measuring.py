@@ -49,6 +49,31 @@ def similarities(
     found = np.zeros(len(a))
     # The core applies the rule on identifiers only to pairs that must reach a similarity.
     threshold = float(np.nextafter(0.0, 1.0)) if agreeing else 0.0
+    for which, sets, places, _ in _held(documents, a, b, rules, threads):
+        # The core measures the containment of the later document in the earlier one.
+        found[which] = np.asarray(sets.verify(*places, measure=measure, threshold=threshold, threads=threads))
+    return found
+
+
+def penalties(
+    documents: Documents, a: NDArray[np.int64], b: NDArray[np.int64], rules: _native.FeatureRules, *, threads: int
+) -> NDArray[np.float64]:
+    """Return the additional similarity that each pair of rows needs because its names differ, as :func:`similarities`."""
+    found = np.zeros(len(a))
+    for which, sets, places, num_sets in _held(documents, a, b, rules, threads):
+        every = np.arange(num_sets, dtype=np.uint32)
+        found[which] = np.asarray(sets.differences(*places, every, penalties_only=True, threads=threads)[0])
+    return found
+
+
+def _held(
+    documents: Documents,
+    a: NDArray[np.int64],
+    b: NDArray[np.int64],
+    rules: _native.FeatureRules,
+    threads: int,
+) -> Iterator[tuple[NDArray[np.int64], _native.FeatureSets, list[NDArray[np.uint32]], int]]:
+    """Yield pairs, the feature sets of their documents, the positions of both sides, and the number of sets."""
     # Pairs with the same b are adjacent, so that its set is made once.
     by_kept = np.lexsort((a, b))
     for part in _parts(documents, a[by_kept], b[by_kept]):
@@ -57,10 +82,7 @@ def similarities(
         sets = _native.FeatureSets(len(rows), rules)
         for some, read in documents.texts(rows, 1):
             sets.add(np.arange(some.start, some.stop, dtype=np.uint32), read(), threads=threads)
-        places = [np.searchsorted(rows, side[which]).astype(np.uint32) for side in (a, b)]
-        # The core measures the containment of the later document in the earlier one.
-        found[which] = np.asarray(sets.verify(*places, measure=measure, threshold=threshold, threads=threads))
-    return found
+        yield which, sets, [np.searchsorted(rows, side[which]).astype(np.uint32) for side in (a, b)], len(rows)
 
 
 def _parts(documents: Documents, a: NDArray[np.int64], b: NDArray[np.int64]) -> Iterator[slice]:
