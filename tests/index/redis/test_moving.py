@@ -379,6 +379,14 @@ def test_a_source_that_changes_while_its_documents_are_counted_is_an_error(place
     assert not (tmp_path / "out.parquet").exists()
 
 
+@pytest.mark.parametrize("kinds", [("directory", "server"), ("server", "directory"), ("server", "server")])
+def test_a_move_that_was_killed_after_its_work_is_complete(place, kinds):
+    first, second = map(place, kinds)
+    many(first)
+    num = moved(first, second).num_documents
+    assert moved(first, second) == (num, num)
+
+
 def test_existing_indexes_are_refused(place):
     first, second = place("directory"), place("server")
     many(first)
