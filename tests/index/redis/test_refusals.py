@@ -274,7 +274,7 @@ def test_all_names_of_an_index_in_a_directory_that_make_sense_on_a_server():
     of_a_directory = {"in_memory", "from_signatures", "path", "rebuild", "merge", "snapshot"}
     names = [{name for name in dir(index) if not name.startswith("_")} for index in (likewise.Index, RedisIndex)]
     assert names[0] - names[1] == of_a_directory
-    assert names[1] - names[0] == {"place", "losses", "load", "store", "ttl_s"}
+    assert names[1] - names[0] == {"confirm", "place", "losses", "load", "store", "ttl_s"}
 
 
 def test_a_closed_index_says_so(open_index):

@@ -125,8 +125,8 @@ if verb == 'touch' then
   -- further arguments replace.
   also_when_full()
   redis.call('HINCRBY', log, 'touched', 1)
-  if ARGV[6] then redis.call('HSET', log, 'replicas', ARGV[6], 'confirmed', ARGV[7]) end
-  local of_replicas = redis.call('HMGET', log, 'replicas', 'confirmed')
+  if ARGV[6] then redis.call('HSET', log, 'replicas', ARGV[6], 'replicated', ARGV[7]) end
+  local of_replicas = redis.call('HMGET', log, 'replicas', 'replicated')
   return whole('ok', tonumber(of_replicas[1] or '0'), tonumber(of_replicas[2] or '0'))
 end
 
