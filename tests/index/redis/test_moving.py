@@ -424,7 +424,9 @@ def test_restored_documents_are_still_in_the_tail_of_later_operations(place, mon
     with first.open() as one, second.open() as other:
         assert other.stats["num_unconfirmed"] > 0
         documents = texts(60, 9)
-        assert one.neighbors_batch(documents, 5) == other.neighbors_batch(documents, 5)
+        assert one.neighbors_batch(documents, 5, among="candidates") == other.neighbors_batch(
+            documents, 5, among="candidates"
+        )
         ids = [f"new-{i}" for i in range(60)]
         assert one.add_batch(ids, documents).kept_ids == other.add_batch(ids, documents).kept_ids
         for doc_id in list(one.ids())[::40]:

@@ -10,10 +10,10 @@ import numpy as np
 
 from likewise import _native
 from likewise.checks import check_seconds, num_threads
-from likewise.errors import InvalidInput, StoreError
+from likewise.errors import InvalidInput, InvalidParameter, StoreError
 from likewise.index.erasing import NOT_ON_A_SERVER
 from likewise.index.ids import as_stored, check_lengths, paired, rows_from
-from likewise.index.opening import check_nearest, check_store, named_recipe
+from likewise.index.opening import Among, check_among, check_nearest, check_store, named_recipe
 from likewise.index.redis import upkeep
 from likewise.index.redis.client import Client, Options
 from likewise.index.redis.description import Wanted, checked_prefix, open_description, parts_of
@@ -337,7 +337,14 @@ class RedisIndex:
             arrival_s,
         )
 
-    def neighbors(self, text: Any, k: int = 10, min_similarity: float = 0.0) -> list[Neighbor]:  # noqa: ANN401
+    def neighbors(
+        self,
+        text: Any,  # noqa: ANN401 - a text, tokens, or Sketches of one document
+        k: int = 10,
+        min_similarity: float = 0.0,
+        *,
+        among: Among = "candidates",
+    ) -> list[Neighbor]:
         """Return the most similar kept documents.
 
         Parameters
@@ -348,24 +355,30 @@ class RedisIndex:
             Maximum number of neighbors, at least 1.
         min_similarity : float
             Minimum similarity, from 0 to 1.
+        among : {"candidates"}
+            Which documents are searched: on servers, only those that a verdict would be based on.
 
         Returns
         -------
         list of Neighbor
             The neighbors in descending order of similarity, then in order of arrival: those that
-            :meth:`likewise.Index.neighbors` finds.
+            :meth:`likewise.Index.neighbors` finds among candidates.
         """
-        return self.neighbors_batch(batch_of_one(text), k, min_similarity)[0]
+        return self.neighbors_batch(batch_of_one(text), k, min_similarity, among=among)[0]
 
     def neighbors_batch(
         self,
         texts: Any,  # noqa: ANN401 - lists, Arrow data, iterables, Sketches
         k: int = 10,
         min_similarity: float = 0.0,
+        *,
+        among: Among = "candidates",
     ) -> list[list[Neighbor]]:
         """Return the most similar kept documents of each text, as :meth:`neighbors`."""
         self._check()
         k, least = check_nearest(k, min_similarity)
+        if check_among(among) != "candidates":
+            raise InvalidParameter("among", f"an index on a server searches only candidates, not {among!r}")
         found = [
             neighbors
             for batch in self._batches(texts)

@@ -261,7 +261,11 @@ def make_bodies(settings: Settings) -> Bodies:
     doc_id = Annotated[str, StringConstraints(max_length=settings.max_id_characters)] | integer
     short = Annotated[str, StringConstraints(max_length=settings.max_compare_characters)]
     limit = Annotated[int, Field(ge=1, le=settings.max_results), WHOLE]
-    nearest: dict[str, Any] = {"k": (limit, 10), "min_similarity": (Annotated[float, Field(ge=0, le=1)], 0.0)}
+    nearest: dict[str, Any] = {
+        "k": (limit, 10),
+        "min_similarity": (Annotated[float, Field(ge=0, le=1)], 0.0),
+        "among": (Literal["all", "kept", "candidates"] | None, None),
+    }
     batch = Field(min_length=1, max_length=settings.max_batch)
     recipe = Annotated[dict[str, Any] | str, Field(max_length=64)]
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from likewise.errors import InvalidParameter, LostWrites, StoreError
 from likewise.index import Document, Group, Neighbor, Removal, Verdicts
+from likewise.index.opening import Among
 from likewise.recipe.recipe import Recipe
 from likewise.service.logs import log
 from likewise.service.settings import Settings
@@ -140,9 +141,16 @@ class SharedIndex:
         found: Group = self._read(self.index.group, doc_id)
         return found
 
-    def neighbors(self, text: Any, k: int, min_similarity: float) -> list[Neighbor]:  # noqa: ANN401 - text or tokens
+    def neighbors(
+        self,
+        text: Any,  # noqa: ANN401 - text or tokens
+        k: int,
+        min_similarity: float,
+        *,
+        among: Among = "candidates",
+    ) -> list[Neighbor]:
         """As for an index."""
-        found: list[Neighbor] = self._read(self.index.neighbors, text, k, min_similarity)
+        found: list[Neighbor] = self._read(lambda: self.index.neighbors(text, k, min_similarity, among=among))
         return found
 
     def verify(self, *, full: bool = False) -> list[str]:
