@@ -67,9 +67,9 @@ def exact(sketches, query, rows, k):
 def test_by_distance_the_nearest_are_exact():
     recipe = likewise.Recipe.simhash(within=3, weights="none")
     chance = random.Random(2)
-    texts = addresses(600, chance)
-    texts += [changed(text, chance) for text in texts[:200]]
-    words = likewise.sketch(texts, recipe).array[:, 0]
+    texts = addresses(500, chance)
+    texts += [changed(text, chance) for text in texts[:200]] + [text.upper() for text in texts[:100]]
+    words = likewise.sketch(texts, recipe).array
     with likewise.Index.in_memory(recipe, threads=1) as index:
         # Neighbors are asked for in between, so that the sketches are read in parts.
         for start in range(0, 800, 100):
