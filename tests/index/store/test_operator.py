@@ -211,7 +211,8 @@ import likewise
 from likewise.errors import LikewiseError
 chance = random.Random(1)
 with likewise.Index(sys.argv[1], threshold=0.8, store="text") as index:
-    index.add_batch([str(i) for i in range(4_000)], [" ".join(f"{chance.random()}" for _ in range(60)) for _ in range(4_000)])
+    texts = [" ".join(f"{chance.random()}" for _ in range(60)) for _ in range(4_000)]
+    index.add_batch([str(i) for i in range(4_000)], texts)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     for size in (4_096, 65_536):
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
