@@ -1244,7 +1244,7 @@ class OnlineIndex:
     def get(self, doc_id: str) -> tuple[int, str | None, float, int | None, int] | None: ...
     def group(self, doc_id: str) -> tuple[str, bool, list[str]]: ...
     def neighbors(
-        self, texts: Texts, limit: int, min_similarity: float, *, threads: int = 1
+        self, texts: Texts, limit: int, min_similarity: float, *, among: str | None = None, threads: int = 1
     ) -> list[list[tuple[str, float, int | None, bool]]]: ...
     def neighbors_of_sketches(
         self,
@@ -1254,6 +1254,7 @@ class OnlineIndex:
         limit: int,
         min_similarity: float,
         *,
+        among: str | None = None,
         threads: int = 1,
     ) -> list[list[tuple[str, float, int | None, bool]]]: ...
     def ids_from(self, row: int) -> tuple[list[str], int] | None: ...

@@ -126,7 +126,10 @@ def index_answers(path):
             "stats": {name: stats[name] for name in ("num_documents", "num_rows", "store", "ttl_s", "segment_rows")},
             "documents": [_known(index, doc_id) for doc_id, _ in rows],
             "checked": [_told(verdict) for verdict in index.check_batch([text for _, text in rows + later])],
-            "neighbors": [[list(near[:4]) for near in index.neighbors(text, 3) if near.matches] for _, text in later],
+            "neighbors": [
+                [list(near[:4]) for near in index.neighbors(text, 3, among="candidates") if near.matches]
+                for _, text in later
+            ],
         }
     with likewise.Index(path) as index:
         # By the tables of the release, not rebuilt from its database.

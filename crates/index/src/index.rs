@@ -255,6 +255,8 @@ impl Shared {
             num_built: AtomicU64::new(0),
             build_error: Mutex::default(),
             loss: Mutex::default(),
+            copy_lacks: Mutex::new(store.copy_lacks().cloned()),
+            sketched: Mutex::default(),
             clock: Mutex::default(),
             arrival_shift: Mutex::default(),
             flush_rows: opening.flush_rows,

@@ -29,7 +29,7 @@ pub use documents::{Documents, MakeExtractor, Sketching, TextKind};
 pub use error::Error;
 pub use index::{Index, Opening};
 pub use moving::Standing as IndexStanding;
-pub use queries::{Group, Removed, Verdicts};
+pub use queries::{Among, Group, Removed, Verdicts};
 pub use rules::{Matching, Method, Rules, SHORT_FEATURES};
 pub use stored::StoredPart;
 pub use upkeep::Facts;

@@ -1,14 +1,16 @@
 //! Checks, additions and removals as calls of a user.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use likewise_core::error::Error as CoreError;
 use likewise_core::text::Document;
-use likewise_disk::store::{Evidence, Row};
+use likewise_disk::store::{Evidence, Row, Store};
 
 use crate::decide::holder::Holder;
 use crate::decide::lookup::{Lookup, stored_row};
 use crate::decide::nearest::{Nearest, Neighbor, neighbors_of};
+use crate::decide::pool::{Pool, Sketched};
 use crate::decide::records::Records;
 use crate::decide::removal::Removal;
 use crate::decide::{BLOCK, check_documents};
@@ -17,6 +19,7 @@ use crate::error::Error;
 use crate::index::Index;
 use crate::lock::lock;
 use crate::shared::Shared;
+use crate::state::State;
 
 /// Bytes of a document whose scratch space is not kept for the next.
 const LARGE_BYTES: usize = 1 << 20;
@@ -54,6 +57,32 @@ pub struct Removed {
     pub promoted_ids: Vec<String>,
     /// Ids of those that have another kept document from now on, and its.
     pub moved_ids: Vec<(String, String)>,
+}
+
+/// Among which documents neighbors are searched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Among {
+    /// The kept ones.
+    Kept,
+    /// All.
+    All,
+}
+
+impl Shared {
+    /// The sketches of all rows of a state.
+    fn sketched(
+        &self,
+        state: &State,
+        store: &Store,
+        cancel: &AtomicBool,
+    ) -> Result<Arc<Sketched>, Error> {
+        let mut sketched = lock(&self.sketched);
+        if sketched.num_rows() < state.num_rows() {
+            let bytes = self.rules().sketch_bytes();
+            Arc::make_mut(&mut sketched).extend(store, state.num_rows(), bytes, cancel)?;
+        }
+        Ok(Arc::clone(&sketched))
+    }
 }
 
 impl Index {
@@ -227,18 +256,21 @@ impl Index {
         })
     }
 
-    /// The most similar kept documents of each document, best first, among equals in order of arrival: of fingerprints within the radius of the
-    /// rules all, else of those that share a bucket. Whether they match plays no part.
+    /// The most similar documents of each document, best first, among equals in order of arrival. Whether they match plays no part.
+    ///
+    /// With `among`, those whose sketches are most similar are measured: of all documents, or of the kept ones. Without it, the kept ones that the
+    /// tables of verdicts show: of fingerprints within the radius of the rules all, else of those that share a bucket.
     ///
     /// # Errors
     /// Those of the store.
     ///
     /// # Cost
-    /// As [`Index::check`], but every document found is measured.
+    /// Without `among` as [`Index::check`], but every document found is measured. With it, all sketches are compared, and kept in memory.
     pub fn neighbors(
         &self,
         documents: &Documents,
         nearest: Nearest,
+        among: Option<Among>,
         threads: usize,
         cancel: &AtomicBool,
     ) -> Result<Vec<Vec<Neighbor>>, Error> {
@@ -250,9 +282,17 @@ impl Index {
                 let range = start..documents.len().min(start + BLOCK);
                 let state = shared.state();
                 let lease = shared.lease(&state)?;
+                let sketched = match among {
+                    Some(_) => Some(shared.sketched(&state, &lease, cancel)?),
+                    None => None,
+                };
+                let pool = sketched.as_deref().map(|sketched| Pool {
+                    sketched,
+                    has_duplicates: among == Some(Among::All),
+                });
                 let store: Option<&dyn Records> = Some(&*lease);
                 all.extend(neighbors_of(
-                    shared, &state, store, documents, range, nearest, threads, cancel,
+                    shared, &state, store, documents, range, nearest, pool, threads, cancel,
                 )?);
             }
             Ok(all)

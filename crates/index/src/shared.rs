@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
-use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use likewise_core::isa::Isa;
 use likewise_disk::environment::{Environment, Files};
@@ -15,6 +15,7 @@ use likewise_hamming::plan::SearchPlan;
 use crate::clock::IndexClock;
 use crate::decide::holder::Holder;
 use crate::decide::lookup::stored_row;
+use crate::decide::pool::Sketched;
 use crate::decide::records::Records;
 use crate::documents::{Sketcher, Sketching};
 use crate::error::Error;
@@ -96,6 +97,10 @@ pub struct Shared {
     pub arrival_shift: Mutex<Option<ArrivalShift>>,
     /// What was lost, and accepted when the index was opened.
     pub loss: Mutex<Option<Loss>>,
+    /// What a copy of the directory lacks of its original, as far as its mark shows when it is opened.
+    pub copy_lacks: Mutex<Option<Loss>>,
+    /// The sketches of all rows, once neighbors were asked for.
+    pub sketched: Mutex<Arc<Sketched>>,
     /// Rows in memory at which a segment is built, where that was given.
     pub flush_rows: Option<u32>,
     /// Files, clock and background work.

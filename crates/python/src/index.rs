@@ -9,7 +9,8 @@ use likewise_core::text::Document;
 use likewise_disk::environment::{Clock, Environment};
 use likewise_disk::store::{AddingRun, Durability, Store};
 use likewise_index::{
-    Documents, Index, Matching, Nearest, Opening, Rules, Sketching, Standing, TextKind, TextOf,
+    Among, Documents, Index, Matching, Nearest, Opening, Rules, Sketching, Standing, TextKind,
+    TextOf,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
@@ -445,31 +446,34 @@ impl OnlineIndex {
         Ok((group.leader_id, group.is_leader_gone, group.member_ids))
     }
 
-    /// The most similar kept documents of each text, best first: lists of (id, similarity, distance, whether it
-    /// matches).
-    #[pyo3(signature = (texts, limit, min_similarity, *, threads=1))]
+    /// The most similar documents of each text, best first: lists of (id, similarity, distance, whether it matches).
+    #[pyo3(signature = (texts, limit, min_similarity, *, among=None, threads=1))]
     fn neighbors(
         &self,
         py: Python<'_>,
         texts: &Texts,
         limit: usize,
         min_similarity: f64,
+        among: Option<&str>,
         threads: usize,
     ) -> Result<Vec<Vec<ShownNeighbor>>, Failure> {
         let nearest = Nearest {
             limit,
             min_similarity,
         };
+        let among = among_of(among);
         let found = run(py, texts.column.num_bytes, |cancel| {
             let documents = self.sketched(texts, threads, cancel)?;
-            self.asked(self.index.neighbors(&documents, nearest, threads, cancel))
+            self.asked(
+                self.index
+                    .neighbors(&documents, nearest, among, threads, cancel),
+            )
         })?;
         Ok(shown_neighbors(found))
     }
 
-    /// The most similar kept documents of each sketch, best first: lists of (id, similarity, distance, whether it
-    /// matches).
-    #[pyo3(signature = (sketches, is_empty, num_features, limit, min_similarity, *, threads=1))]
+    /// The most similar documents of each sketch, best first: lists of (id, similarity, distance, whether it matches).
+    #[pyo3(signature = (sketches, is_empty, num_features, limit, min_similarity, *, among=None, threads=1))]
     #[expect(clippy::too_many_arguments, reason = "one call of Python, by keyword")]
     fn neighbors_of_sketches(
         &self,
@@ -479,15 +483,20 @@ impl OnlineIndex {
         num_features: &Bound<'_, PyAny>,
         limit: usize,
         min_similarity: f64,
+        among: Option<&str>,
         threads: usize,
     ) -> Result<Vec<Vec<ShownNeighbor>>, Failure> {
         let nearest = Nearest {
             limit,
             min_similarity,
         };
+        let among = among_of(among);
         let documents = sketched_documents(self.rules(), sketches, is_empty, num_features)?;
         let found = run(py, long_if(documents.len()), |cancel| {
-            self.asked(self.index.neighbors(&documents, nearest, threads, cancel))
+            self.asked(
+                self.index
+                    .neighbors(&documents, nearest, among, threads, cancel),
+            )
         })?;
         Ok(shown_neighbors(found))
     }
@@ -648,4 +657,12 @@ impl OnlineIndex {
         let sketching = self.index.sketching();
         Ok(sketching.documents(&ranges, |i| column.document(i), threads, cancel)?)
     }
+}
+
+/// Among which documents neighbors are searched by their sketches; by the tables of verdicts where nothing is given.
+fn among_of(name: Option<&str>) -> Option<Among> {
+    name.map(|name| match name {
+        "kept" => Among::Kept,
+        _ => Among::All,
+    })
 }

@@ -110,6 +110,7 @@ pub fn shown_facts(py: Python<'_>, facts: Facts) -> Result<Bound<'_, PyDict>, Fa
     shown.set_item("is_building", facts.is_building)?;
     shown.set_item("build_error", facts.build_error)?;
     shown.set_item("loss", facts.loss)?;
+    shown.set_item("copy_warning", facts.copy_warning)?;
     shown.set_item("clock_warning", facts.clock_warning)?;
     shown.set_item("database_bytes", facts.sizes.database_bytes)?;
     shown.set_item("free_bytes", facts.sizes.free_bytes)?;

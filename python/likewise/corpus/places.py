@@ -202,7 +202,7 @@ class IndexPlace:
     def copies(self, texts: Sequence[str]) -> Iterator[tuple[int, Copy]]:
         """Yield the documents that match each text under the index's recipe, and their duplicates."""
         try:
-            found = self.index.neighbors_batch(list(texts), _MOST_MATCHES)
+            found = self.index.neighbors_batch(list(texts), _MOST_MATCHES, among="candidates")
         except LikewiseError as error:
             raise InvalidInput(f"the index cannot compare these texts: {error}", self.name) from error
         for number, neighbors in enumerate(found):

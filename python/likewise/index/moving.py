@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, Self
 
 from likewise import _native
-from likewise.errors import InvalidInput, InvalidParameter, StoreError
+from likewise.errors import InvalidInput, InvalidParameter, LikewiseError, StoreError
 from likewise.index.online import Index
 from likewise.index.opening import (
     FILLING,
@@ -20,9 +20,9 @@ from likewise.index.opening import (
     is_there,
     recipe_parts,
 )
-from likewise.index.stored.marks import check_mark, mark_fields
+from likewise.index.stored.marks import Occupied, check_mark, mark_fields
 from likewise.index.stored.parquet import SUFFIX, ParquetSource, write_parquet
-from likewise.index.stored.sources import About, DirectorySource, Source, checked_batches, checksum_of
+from likewise.index.stored.sources import About, DirectorySource, ServerSource, Source, checked_batches, checksum_of
 from likewise.io.output.parts import sync_directory
 from likewise.io.places import check_place
 
@@ -84,7 +84,7 @@ def move(
     Raises
     ------
     InvalidInput
-        If there is no source, the destination exists, or a Parquet file is damaged.
+        If there is no source, the destination exists and is not the copy, or a Parquet file is damaged.
     StoreError
         If the source changed during the move, the destination was filled from another source, or the copy differs.
 
@@ -92,7 +92,7 @@ def move(
     -----
     Memory does not grow with the index, apart from 2 bits for each document. Until the move is complete, the
     destination is marked and cannot be used. If the move is interrupted, repeat the call: it continues if the source is
-    unchanged. The source is read twice, and the destination once.
+    unchanged, also if it was interrupted after its work. The source is read twice, and the destination once.
     """
     to_prefix = prefix if to_prefix is None else to_prefix
     if _place(source, prefix) == _place(destination, to_prefix):
@@ -104,18 +104,41 @@ def move(
     with _naming("destination"):
         as_of_s = _as_of_s(destination, to_prefix)
     with _opened(source, prefix, as_of_s) as opened:
-        if _is_parquet(destination):
-            path = Path(os.fspath(destination))
-            if path.exists():
-                raise InvalidInput("already exists; choose a new file, or delete it", str(path))
-            return Moved(write_parquet(path, opened), 0)
-        if _is_url(destination):
-            filling: Any = importlib.import_module("likewise.index.redis.filling")
-            fill: _Destination = filling.ServerDestination(os.fspath(destination), to_prefix, opened, **options)
-        else:
-            fill = _DirectoryDestination(directory_of(destination), opened)
+        try:
+            if _is_parquet(destination):
+                path = Path(os.fspath(destination))
+                if path.exists():
+                    raise Occupied("already exists; choose a new file, or delete it", str(path))
+                return Moved(write_parquet(path, opened), 0)
+            if _is_url(destination):
+                filling: Any = importlib.import_module("likewise.index.redis.filling")
+                fill: _Destination = filling.ServerDestination(os.fspath(destination), to_prefix, opened, **options)
+            else:
+                fill = _DirectoryDestination(directory_of(destination), opened)
+        except Occupied:
+            if not _is_copy(opened, destination, to_prefix):
+                raise
+            return Moved(len(opened), len(opened))
         with fill:
             return _fill(opened, fill)
+
+
+def _is_copy(source: Source, destination: str | os.PathLike[str], prefix: str) -> bool:
+    """Return whether a destination has the documents of a source: an earlier move was stopped after its work."""
+    try:
+        with _opened(destination, prefix, getattr(source, "as_of_s", None)) as there:
+            about, other = source.about, there.about
+            if (about.recipe.recipe_id, about.ttl_s, len(source)) != (other.recipe.recipe_id, other.ttl_s, len(there)):
+                return False
+            # Servers store no texts.
+            kept = there.kept if isinstance(there, ServerSource) else _same
+            return checksum_of(map(kept, checked_batches(source))) == checksum_of(there.batches())
+    except LikewiseError:
+        return False
+
+
+def _same(documents: _native.MovedDocuments) -> _native.MovedDocuments:
+    return documents
 
 
 class _Destination(Protocol):
@@ -232,7 +255,7 @@ class _DirectoryDestination:
         mark = filling_mark(directory)
         if mark is None:
             if is_there(directory):
-                raise InvalidInput("already contains an index; choose a new directory", str(directory))
+                raise Occupied("already contains an index; choose a new directory", str(directory))
             directory.mkdir(parents=True, exist_ok=True)
             _write_mark(directory, mark_fields(source))
         else:

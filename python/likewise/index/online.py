@@ -22,8 +22,10 @@ from likewise.index.erasing import Erasure, erase, num_unfinished, unfinished_wa
 from likewise.index.ids import all_ids, is_kept_as_given, one_id, paired, rows_from, too_long
 from likewise.index.opening import (
     DOCUMENTS_FORMAT,
+    Among,
     Store,
     attached_parts,
+    check_among,
     check_complete,
     check_nearest,
     check_recipe,
@@ -475,8 +477,15 @@ class Index:
             arrival_s,
         )
 
-    def neighbors(self, text: Any, k: int = 10, min_similarity: float = 0.0) -> list[Neighbor]:  # noqa: ANN401
-        """Return the most similar kept documents.
+    def neighbors(
+        self,
+        text: Any,  # noqa: ANN401 - a text, tokens, or Sketches of one document
+        k: int = 10,
+        min_similarity: float = 0.0,
+        *,
+        among: Among = "all",
+    ) -> list[Neighbor]:
+        """Return the most similar documents.
 
         Parameters
         ----------
@@ -486,6 +495,9 @@ class Index:
             Maximum number of neighbors, at least 1.
         min_similarity : float
             Minimum similarity, from 0 to 1.
+        among : {"all", "kept", "candidates"}
+            Which documents are searched: all stored ones, the kept ones, or only those kept ones that a verdict would
+            be based on, which is faster.
 
         Returns
         -------
@@ -501,20 +513,27 @@ class Index:
 
         Notes
         -----
-        The threshold of the recipe does not apply, but the limits of its search do. SimHash finds all documents within
-        the distance of the recipe. MinHash finds documents that share one of b bands of r slots. It finds a document
-        of similarity s with probability 1 - (1 - s**r)**b, or lower if buckets are full. In a
-        Hamming-only index, the fingerprints of short documents are also compared, without their features.
+        The threshold of the recipe does not apply. Among all or kept documents, the sketch of each one is compared,
+        and the `4 * k` (at least 64) documents with the most similar sketches are measured. A Hamming-only index so
+        finds the nearest ones exactly. Otherwise, a similar document is missed only if the sketches of that many
+        others happen to be more similar. The first such call reads all sketches into memory.
+
+        Among candidates, the limits of the recipe's search apply. SimHash finds all documents within the distance of
+        the recipe. MinHash finds documents that share one of b bands of r slots: one of similarity s with probability
+        1 - (1 - s**r)**b, or lower if buckets are full. In a Hamming-only index, the fingerprints of short documents
+        are also compared, without their features.
         """
-        return self.neighbors_batch(batch_of_one(text), k, min_similarity)[0]
+        return self.neighbors_batch(batch_of_one(text), k, min_similarity, among=among)[0]
 
     def neighbors_batch(
         self,
         texts: Any,  # noqa: ANN401 - texts or Sketches
         k: int = 10,
         min_similarity: float = 0.0,
+        *,
+        among: Among = "all",
     ) -> list[list[Neighbor]]:
-        """Return the most similar kept documents of each text.
+        """Return the most similar documents of each text.
 
         Parameters
         ----------
@@ -524,6 +543,8 @@ class Index:
             Maximum number of neighbors for each text, at least 1.
         min_similarity : float
             Minimum similarity, from 0 to 1.
+        among : {"all", "kept", "candidates"}
+            Which documents are searched, as in :meth:`neighbors`.
 
         Returns
         -------
@@ -531,14 +552,17 @@ class Index:
             The neighbors of each text, in the order of the texts, as from :meth:`neighbors`.
         """
         k, least = check_nearest(k, min_similarity)
+        # By distance alone, documents with other values of the field would be neighbors.
+        is_apart = self._recipe.only_within is not None and self._recipe.is_distance_only
+        pool = None if check_among(among) == "candidates" or is_apart else among
         if isinstance(texts, Sketches):
             columns = self._sketch_columns(texts)
-            found = self._native.neighbors_of_sketches(*columns, k, least, threads=self._threads)
+            found = self._native.neighbors_of_sketches(*columns, k, least, among=pool, threads=self._threads)
         else:
             found = [
                 neighbors
                 for batch in document_batches(texts, self._recipe)
-                for neighbors in self._native.neighbors(batch, k, least, threads=self._threads)
+                for neighbors in self._native.neighbors(batch, k, least, among=pool, threads=self._threads)
             ]
         measure = self._recipe.measure
         return [

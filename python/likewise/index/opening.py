@@ -5,7 +5,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 from likewise import _native
 from likewise.checks import check_choice, check_integer, fraction_check
@@ -22,6 +22,9 @@ DATABASE = "documents.sqlite"
 DOCUMENTS_FORMAT = 1
 Store = Literal["sketch", "shingles", "text"]
 STORES: tuple[Store, ...] = get_args(Store)
+# Among which documents neighbors are searched: those that the search of verdicts finds, the kept ones, or all.
+Among = Literal["candidates", "kept", "all"]
+AMONG: tuple[Among, ...] = get_args(Among)
 # Files of an index whose creation was interrupted.
 _UNFINISHED = {"writer.lock", "documents.mark", DATABASE, f"{DATABASE}-journal", f"{DATABASE}-wal", f"{DATABASE}-shm"}
 # The file that marks an index that is being filled by a move.
@@ -194,6 +197,12 @@ _similarity = fraction_check(zero=True, one=True)
 def check_nearest(k: object, min_similarity: object) -> tuple[int, float]:
     """Return the maximum number of neighbors and their minimum similarity, or raise InvalidParameter."""
     return check_integer("k", k, 1, _MOST_NEIGHBORS), _similarity("min_similarity", min_similarity)
+
+
+def check_among(among: object) -> Among:
+    """Return among which documents neighbors are searched, or raise InvalidParameter."""
+    check_choice("among", among, AMONG)
+    return cast("Among", among)
 
 
 def sync_seconds(durability: str) -> float | None:

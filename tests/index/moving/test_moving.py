@@ -219,6 +219,29 @@ def test_a_copy_that_differs_is_an_error(tmp_path, monkeypatch, filled):
         likewise.Index(tmp_path / "copy.lw")
 
 
+@pytest.mark.parametrize("destination", ["copy.lw", "copy.parquet"])
+@pytest.mark.parametrize("name", SCENES)
+def test_a_move_that_was_killed_after_its_work_is_complete(filled, tmp_path, name, destination):
+    source = filled(name)
+    num = move(source, tmp_path / destination).num_documents
+
+    def contents():
+        # A reader of the copy may leave the files that its connection shares.
+        files = [path for path in tmp_path.rglob("*") if path.is_file() and path.suffix[-4:] not in ("-shm", "-wal")]
+        return {path: path.read_bytes() for path in files}
+
+    before = contents()
+    assert move(source, tmp_path / destination) == (num, num)
+    assert contents() == before
+    ran = likewise_command("index", "move", source, tmp_path / destination)
+    assert ran.err == f"{num} documents moved, {num} of them earlier; the copy was checked\n"
+    # Another standing of the source is not the copy.
+    with likewise.Index(source) as index:
+        index.remove(next(iter(index.ids())))
+    with pytest.raises(InvalidInput, match="already"):
+        move(source, tmp_path / destination)
+
+
 def test_existing_destinations_are_refused(filled, tmp_path):
     source = filled()
     likewise.Index(tmp_path / "other.lw", SCENES["minhash"]).close()

@@ -379,6 +379,14 @@ def test_a_source_that_changes_while_its_documents_are_counted_is_an_error(place
     assert not (tmp_path / "out.parquet").exists()
 
 
+@pytest.mark.parametrize("kinds", [("directory", "server"), ("server", "directory"), ("server", "server")])
+def test_a_move_that_was_killed_after_its_work_is_complete(place, kinds):
+    first, second = map(place, kinds)
+    many(first)
+    num = moved(first, second).num_documents
+    assert moved(first, second) == (num, num)
+
+
 def test_existing_indexes_are_refused(place):
     first, second = place("directory"), place("server")
     many(first)
@@ -416,7 +424,9 @@ def test_restored_documents_are_still_in_the_tail_of_later_operations(place, mon
     with first.open() as one, second.open() as other:
         assert other.stats["num_unconfirmed"] > 0
         documents = texts(60, 9)
-        assert one.neighbors_batch(documents, 5) == other.neighbors_batch(documents, 5)
+        assert one.neighbors_batch(documents, 5, among="candidates") == other.neighbors_batch(
+            documents, 5, among="candidates"
+        )
         ids = [f"new-{i}" for i in range(60)]
         assert one.add_batch(ids, documents).kept_ids == other.add_batch(ids, documents).kept_ids
         for doc_id in list(one.ids())[::40]:

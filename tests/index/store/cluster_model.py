@@ -23,6 +23,9 @@ and what fails. All values are numbers, so that schedules are the same in every 
     f-again: operations that are not in a log read before the partition count as lost
     f-wait: WAIT on a connection that did not write counts as a confirmation
     f-reconfirm: a repaired partition is confirmed although W moved meanwhile
+    f-doubt: a loss beyond repair is reported without reading again
+    g-confirm: operations are folded although no replica of the log has them
+    g-keep: the log is trimmed to the previous folds, however few operations are left
     f-kept: a partition forgets the losses that it purged      f-forget: it does so before their reports are final
 """
 
@@ -38,6 +41,8 @@ SWEPT = 2
 ADD_ID, DELETE_ID, ADD_TEXT, DELETE_TEXT, ADD_RECORD, SET_RECORD, GONE = range(7)
 LOG = 0
 WITHIN = 2
+# Shares of the bound of the log: what is folded although a replica of the log may lack it, and what is kept in the log.
+FOLDED, KEPT = 0.5, 0.75
 BITS = 4
 # Fingerprints of documents: some within the radius of each other, some not, and 3 equally near to 0 and 15.
 TEXTS = (0, 1, 3, 15)
@@ -265,6 +270,7 @@ class Log(NamedTuple):
     kept: tuple = ()  # by position
     forgotten: int = 0  # the position after the last one whose writer is not kept any more
     losses: tuple = ()  # the nonce of each loss, and the end of the log when it was reported
+    replicas: tuple = (1, 0)  # those that confirmed the log last, and its end then
 
     @property
     def end(self):
@@ -286,6 +292,10 @@ class Log(NamedTuple):
             if operation.writer == writer:
                 return Kept(writer, operation.counter, self.low + index, operation.nonce, None)
         return next((kept for kept in self.kept if kept.writer == writer), None)
+
+    def newest(self, share, options):
+        """Return the first position of the newest operations, which are at most a share of the bound."""
+        return max(self.low, self.end - int(share * options.bound))
 
     def row_at(self, position):
         """Return the first row of an operation, once all earlier ones are decided."""
@@ -459,6 +469,15 @@ def confirm(state, options, clock, is_connected):
     return state, OK if is_connected else LOST
 
 
+def touch(log, options, clock, num_confirmed, end):
+    return log._replace(replicas=(num_confirmed, end)), (OK, log, clock)
+
+
+def replicas(log, options, clock, is_cut):
+    """Return the number of replicas that confirm all writes until now."""
+    return log, (OK, log, int(not is_cut))
+
+
 def read(partition, options, clock, mark):
     is_whole = "f-read" in options.off or partition.contains(mark)
     return partition, (OK if is_whole else LOST, partition)
@@ -585,7 +604,7 @@ class Client:
                 self.find_lost(log)
                 continue
             if status is FULL:
-                yield from self.tidy(is_full=True)
+                yield from self.surely(lambda: self.tidy(is_full=True))
                 continue
             if kind == REMOVE and status is FORGOTTEN:
                 # It may or may not have been applied, which the caller gets as an error.
@@ -600,7 +619,7 @@ class Client:
             else:
                 position = found
                 nonce = log.at(position).nonce
-                log, answer = yield from self.complete(log, clock, position, nonce)
+                log, answer = yield from self.finished(log, clock, position, nonce)
             if answer is None:
                 # Lost, or finished and trimmed by others.
                 continue
@@ -608,8 +627,28 @@ class Client:
             self.last = (position + 1, log.chains[position + 1])
             self.world.answered(self, position, nonce, answer)
             if self.options.eager:
-                yield from (self.move(log) if self.options.eager == 1 else self.tidy())
+                yield from self.surely(functools.partial(self.move, log) if self.options.eager == 1 else self.tidy)
             return
+
+    def finished(self, log, clock, position, nonce):
+        """Complete an operation. Read the log again if it seems beyond repair."""
+        logs = [log]
+
+        def step():
+            log = logs.pop() if logs else (yield from self.again())
+            return (yield from self.complete(log, clock, position, nonce))
+
+        return (yield from self.surely(step))
+
+    def surely(self, step):
+        """Run a step, and once more if it finds a loss beyond repair."""
+        try:
+            return (yield from step())
+        except Fatal:
+            if "f-doubt" in self.options.off:
+                raise
+        yield from self.again()
+        return (yield from step())
 
     def find_lost(self, log):
         self.world.own_lost(self, log)
@@ -886,18 +925,29 @@ class Client:
                 yield from self.complete(log, clock, position, operation.nonce)
                 return
         log = yield from self.move(log)
-        low, to = log.low, log.mark - options.horizon
+        low, to = log.low, max(log.mark - options.horizon, log.newest(FOLDED, options))
         if "g-trim" in options.off and to > log.low:
             yield (LOG, trim, to, log.chains[to])
         if to > low:
-            log = yield from self.fold_all(log, to)
+            log = yield from self.fold_all(log, min(to, log.mark))
         if is_full and log is not None and log.low == low < log.mark:
-            # Only this frees space.
-            yield from self.fold_all(log, log.mark, is_full=True)
+            # Only this frees space: a second fold, after which the log is not needed up to the first one.
+            yield from self.fold_all(log, to + 1 if low < to < log.mark else log.mark, is_full=True)
 
     def fold_all(self, log, to, is_full=False):
         """Fold all partitions and trim the log. Return the log, or None if it must be tried again."""
         options = self.options
+        _, log, num_confirmed = yield (LOG, replicas)
+        before, confirmed_end = log.replicas
+        least = log.newest(FOLDED, options)
+        is_confirmed = num_confirmed >= before
+        if not is_confirmed and "g-confirm" not in options.off:
+            to = min(to, least + is_full)
+        if is_confirmed or confirmed_end < least:
+            # No fold can wait for a replica that lags so much, or is gone.
+            _, log, _ = yield (LOG, touch, num_confirmed, log.end)
+        if not log.low < to <= log.mark:
+            return log
         if options.replicated:
             # Final data must not be ahead of the log that a failover restores.
             connection = self.world.connections[LOG]
@@ -931,13 +981,19 @@ class Client:
             yield from self.check_reports(lost, to)
         # Trim only to the previous folds, so that a partition that loses its last fold can be repaired.
         low = min(before)
-        if is_full and low <= log.low:
+        if not is_full:
+            # A partition that lost its newest writes is repaired from the log.
+            low = low if "g-keep" in options.off else min(low, log.newest(KEPT, options))
+        elif low <= log.low:
             low = to
         if low > log.low:
             _, log, _ = yield (LOG, trim, low, log.chains[low])
         return log
 
     def check(self, text):
+        yield from self.surely(functools.partial(self.look, text))
+
+    def look(self, text):
         while True:
             status, log, clock = yield (LOG, begin, self.last)
             if status is GONE_BACK:
@@ -990,7 +1046,7 @@ class Auditor(Client):
 # The scheduler.
 
 # Scripts that change something, so that a late request may do harm.
-WRITING = {append, store, written, advance, reconfirm, trim, report, write, fold, purge, forget}
+WRITING = {append, store, written, advance, reconfirm, trim, touch, report, write, fold, purge, forget}
 
 
 @functools.lru_cache(1 << 16)
@@ -1010,7 +1066,9 @@ class World:
     Steps: ("run", client), ("kill", client) between two calls, ("kill-after", client) before the reply of one,
     ("repeat", client) a call that is sent twice, ("late", client, number) a call that is sent again after so many later
     ones, ("lose", server, writes) a failover that drops writes, ("clock", LOG, ticks) a change of the log's clock,
-    ("away", server) and ("back", server).
+    ("away", server) and ("back", server); ("cut", server) a replica that gets no writes any more, ("take over", server)
+    a failover to it; ("stale", client, writes) a read that a server of a partition answers although it was replaced so
+    many writes ago.
     """
 
     def __init__(self, plans, options, biased=(), is_compared=False):
@@ -1023,6 +1081,7 @@ class World:
         self.safe = [0] * len(self.servers)
         self.connections = [0] * len(self.servers)  # a number that each failover increases
         self.away = set()
+        self.cut = {}  # server -> number of its writes that its replica has, and the end of the log then
         self.clock = self.skew = self.moment = 0
         self.ticks = options.ttl is not None or options.patience > 0
         self.sequence = []  # (nonce, kind, docs, second) of each position of the log
@@ -1058,7 +1117,19 @@ class World:
                 raise Fault("reported as lost, but nothing was") from None
             if self.options.replicated:
                 raise Fault("replicated, but more was lost than can be restored") from None
+            if self.is_whole():
+                raise Fault("a client gives up an index that is whole") from None
             self.is_fatal = True
+
+    def is_whole(self):
+        """Return whether the log can restore all partitions, and is not older than their final data."""
+        log, *partitions = self.servers
+        return all(
+            log.low <= partition.fold <= log.end
+            and log.chains[partition.fold] == partition.chain
+            and all(log.at(position).answer is not None for position in range(log.low, partition.fold))
+            for partition in partitions
+        )
 
     def _stop(self, i):
         self.requests[i] = self._alive = None
@@ -1069,11 +1140,15 @@ class World:
             self._alive = [i for i, request in enumerate(self.requests) if request is not None]
         return self._alive
 
-    def _call(self, i, request=None):
+    def _call(self, i, request=None, age=0):
         server, script, *arguments = request or self.requests[i]
         if request is None and script in WRITING:
             self.sent[i].append(self.requests[i])
         before = self.servers[server]
+        if age and server != LOG and script in (read, verify):
+            before = self.past[server][-min(1 + age, len(self.past[server]))]
+        if script is replicas:
+            arguments = (server in self.cut,)
         if script is confirm:
             arguments = ("f-wait" in self.options.off or arguments[0] == self.connections[server],)
             if arguments[0]:
@@ -1119,6 +1194,10 @@ class World:
                 request = self.sent[who][-step[2]]
                 if request[0] not in self.away:
                     self._call(who, request)
+        elif kind == "cut":
+            self.cut.setdefault(who, (len(self.past[who]), self.servers[LOG].end))
+        elif kind == "take over":
+            self._lose(who, len(self.past[who]) - self.cut.pop(who)[0])
         elif kind == "away":
             self.away.add(who)
         elif kind == "back":
@@ -1127,7 +1206,7 @@ class World:
             if kind == "kill":
                 self._stop(who)
             elif self.requests[who][0] not in self.away:
-                reply = self._call(who)
+                reply = self._call(who, age=step[2] if kind == "stale" else 0)
                 if kind == "kill-after":
                     self._stop(who)
                     return
@@ -1345,6 +1424,7 @@ def random_schedule(rng, plan, length=60):
                         ("lose", server, rng.randint(1, 4)),
                         ("lose", server, rng.randint(1, 9)),
                         ("away", server),
+                        ("stale", who, rng.randint(1, 9)),
                         ("late", who, rng.randint(1, 12)),
                         ("late", rng.randrange(len(world.sent)), rng.randint(1, 30)),
                         ("clock", LOG, rng.choice((-10, -3, 5))),
@@ -1371,6 +1451,41 @@ def random_schedule(rng, plan, length=60):
     except (KeyError, AttributeError, IndexError, TypeError, RecursionError) as error:
         return schedule, f"{type(error).__name__} {error}", world
     return schedule, None, world
+
+
+def lagging_plan(rng, off=frozenset()):
+    """Return tasks that fill the log several times, with upkeep after each one."""
+    bound = 24
+    options = Options(bound=bound, horizon=2, eager=2, off=off)
+    tasks = tuple(
+        tuple((ADD, ((rng.randrange(4), rng.choice(TEXTS)),)) for _ in range(rng.randint(20, 30))) for _ in range(2)
+    )
+    return Plan(tasks, options)
+
+
+def lagging_schedule(rng, plan, server):
+    """Run a schedule in which a replica takes over that lags as far as the log can repair. Return (schedule, world)."""
+    world = World(plan.tasks, plan.options)
+    # A partition may lose what the log keeps of folded operations; the log what no partition folds meanwhile.
+    share = FOLDED if server == LOG else KEPT - FOLDED
+    limit = int(share * plan.options.bound) - 2 - len(plan.tasks)
+    schedule, current, cut_at = [], 0, rng.randint(0, 40)
+    while alive := world.alive():
+        if current not in alive or rng.random() < 0.25:
+            current = rng.choice(alive)
+        lag = world.servers[LOG].end - world.cut[server][1] if server in world.cut else -1
+        if lag < 0 and cut_at is not None and world.servers[LOG].end >= cut_at:
+            step, cut_at = ("cut", server), None
+        elif lag >= limit:
+            step = ("take over", server)
+        else:
+            step = ("run", current)
+        schedule.append(step)
+        world.do(step)
+        if world.is_fatal:
+            return schedule, world
+    world.finish()
+    return schedule, world
 
 
 def explore(plan, losses=0, kills=0, most_lost=6):

@@ -191,7 +191,7 @@ class IndexMachine(RuleBasedStateMachine):
 
     @rule(text=texts, k=st.integers(1, 4), min_similarity=st.sampled_from([0.0, 0.5, 0.95, 1.0]))
     def neighbors(self, text, k, min_similarity):
-        found = self.index.neighbors(text, k, min_similarity)
+        found = self.index.neighbors(text, k, min_similarity, among="candidates")
         expected = self.model.neighbors(text, k, min_similarity)
         assert [(other.doc_id, other.similarity, other.distance, other.matches) for other in found] == expected
 

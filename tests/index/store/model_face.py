@@ -72,7 +72,7 @@ class ModelFace:
             moved=tuple((doc_id, kept_id) for doc_id, kept_id in kept_ids.items() if kept_id is not None),
         )
 
-    def neighbors(self, text, k=10, min_similarity=0.0):
+    def neighbors(self, text, k=10, min_similarity=0.0, *, among="candidates"):
         found = self.model.neighbors(text, k, min_similarity)
         return [SimpleNamespace(doc_id=i, similarity=s, distance=d, matches=m) for i, s, d, m in found]
 

@@ -167,7 +167,7 @@ def test_a_log_older_than_what_is_final():
 
 GUARANTEES = [
     *("a", "a-before", "b", "b-again", "c", "c-fold", "d", "e", "f-verify", "f-read", "f-written", "f-last"),
-    *("f-report", "f-advance", "f-confirmed", "f-again", "f-wait", "g", "g-trim", "h", "h-wait"),
+    *("f-report", "f-advance", "f-confirmed", "f-again", "f-wait", "f-doubt", "g", "g-trim", "h", "h-wait"),
 ]
 
 # Schedules that random ones contain too rarely.
@@ -212,6 +212,21 @@ def test_without_a_guarantee_a_fault_is_found(off):
 
 def without(off, plan):
     return plan._replace(options=plan.options._replace(off=frozenset([off])))
+
+
+def num_beyond_repair(off, server):
+    """Return how many of some replicas that take over with a lag within the bound cost the whole index."""
+    rng, num = random.Random(SEED), 0
+    for _ in range(12):
+        plan = cluster.lagging_plan(rng, frozenset(off))
+        num += cluster.lagging_schedule(rng, plan, server)[1].is_fatal
+    return num
+
+
+@pytest.mark.parametrize(("server", "off"), [(cluster.LOG, "g-confirm"), (1, "g-keep"), (2, "g-keep")])
+def test_a_replica_that_lags_within_the_bound_never_costs_the_index(server, off):
+    assert num_beyond_repair((), server) == 0
+    assert num_beyond_repair((off,), server) > 0
 
 
 @pytest.mark.parametrize("off", FOUND)

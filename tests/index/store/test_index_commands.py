@@ -87,6 +87,8 @@ def test_from_creation_to_export(tmp_path, index, texts):
 
     found = rows_of(run("query", index, "-", "--k", "2", stdin=jsonl(texts[:1])).out)
     assert found[0]["neighbors"][0]["doc_id"] == "0"
+    near = rows_of(run("query", index, "-", "--among", "kept", stdin=jsonl(texts[:1])).out)[0]["neighbors"]
+    assert {one["doc_id"] for one in near} <= {row["doc_id"] for row in verdicts if row["is_new"]}
     leader = next(row["kept_id"] for row in verdicts if not row["is_new"])
     known = rows_of(run("query", index, "--id", leader).out)[0]
     assert known["is_new"]

@@ -129,7 +129,8 @@ class Use:
                 group = index.group(doc_id)
                 assert (group.leader_id, group.member_ids) == self.model.group(doc_id)
             found = [
-                (other.doc_id, other.similarity, other.distance, other.matches) for other in index.neighbors(text, 5)
+                (other.doc_id, other.similarity, other.distance, other.matches)
+                for other in index.neighbors(text, 5, among="candidates")
             ]
             assert found == self.model.neighbors(text, 5)
 

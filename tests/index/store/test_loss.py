@@ -122,6 +122,26 @@ def test_files_that_were_copied_one_after_the_other_are_no_loss(killed, tmp_path
         assert not index.verify(full=True)
 
 
+def test_a_copy_of_a_killed_index_with_a_damaged_log_shows_what_it_lacks(killed, tmp_path):
+    log = killed.files[Path(LOG)]
+    for number, content in enumerate([log[: len(log) // 2], log[: len(log) // 3], b"", None]):
+        killed.restore(sqlite_wal=content)
+        copy = shutil.copytree(killed.path, tmp_path / f"copy-{number}")
+        for read_only in (True, True, False):
+            with likewise.Index(copy, read_only=read_only) as index:
+                lacking = NUM - len(index)
+                assert 0 < lacking <= NUM
+                warning = index.stats["copy_warning"]
+                assert warning.startswith("this directory is a copy, and lacks ")
+                assert f"{lacking} documents (number {NUM - lacking + 1} to {NUM} " in warning
+    # In its own place, and in a complete copy, nothing is lacking.
+    killed.restore()
+    copy = shutil.copytree(killed.path, tmp_path / "copy")
+    for path in (copy, killed.path):
+        with likewise.Index(path) as index:
+            assert (len(index), index.stats["copy_warning"]) == (NUM, None)
+
+
 @pytest.mark.parametrize("durability", ["commit", "interval:1000s"])
 def test_what_a_power_loss_may_take_is_no_loss(tmp_path, durability):
     path = tmp_path / "index"

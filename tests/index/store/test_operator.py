@@ -9,6 +9,7 @@ import os
 import random
 import shutil
 import subprocess
+import sys
 import threading
 import time
 
@@ -202,3 +203,33 @@ def test_a_full_disk_costs_no_acknowledged_document(tmp_path):
             assert not [number for number in writer.documents() if index.get(f"d{number}") is None]
     finally:
         subprocess.run(["umount", "-l", str(place)], check=False)
+
+
+SNAPSHOT_WITHOUT_SPACE = """
+import random, resource, sys
+import likewise
+from likewise.errors import LikewiseError
+chance = random.Random(1)
+with likewise.Index(sys.argv[1], threshold=0.8, store="text") as index:
+    texts = [" ".join(f"{chance.random()}" for _ in range(60)) for _ in range(4_000)]
+    index.add_batch([str(i) for i in range(4_000)], texts)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    for size in (4_096, 65_536):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+        try:
+            index.snapshot(sys.argv[2])
+        except LikewiseError as error:
+            print(error)
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    index.snapshot(sys.argv[2])
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="file sizes are limited by the system")
+def test_a_snapshot_that_failed_does_not_bar_the_next(tmp_path):
+    command = [sys.executable, "-c", SNAPSHOT_WITHOUT_SPACE, tmp_path / "seen.lw", tmp_path / "copy.lw"]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.count("disk I/O error") == 2
+    with likewise.Index(tmp_path / "copy.lw") as index:
+        assert len(index) == 4_000

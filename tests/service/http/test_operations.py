@@ -14,6 +14,7 @@ pytest.importorskip("httpx2", reason="needs likewise[client]")
 from starlette.testclient import TestClient
 
 from likewise.service import Settings, create_app
+from tests.command import likewise_command
 from tests.service.http.answers import PAGES, problem
 
 SECRETS = {right: f"a secret of the right {right}" for right in ("read", "write", "admin")}
@@ -260,7 +261,12 @@ def test_compare_and_plan_are_those_of_the_library(begin):
 @pytest.mark.parametrize(
     ("recipe", "field"),
     [
-        ({}, "recipe.method"),
+        ({"preset": "magic"}, "recipe.preset"),
+        ("magic", "recipe"),
+        ("strict" * 20, ...),
+        ({"preset": ["strict"]}, ...),
+        ({"preset": "templates"}, "weights"),
+        ("titles", "method"),
         ({"method": "magic"}, "recipe.method"),
         ({"method": "exact"}, "method"),
         ({"method": "simhash", "within": 11}, "recipe.within"),
@@ -271,7 +277,7 @@ def test_compare_and_plan_are_those_of_the_library(begin):
         ({"method": "minhash", "tokenizer": "os.system"}, "recipe.tokenizer"),
         ({"method": "minhash", "tokens": "user"}, "recipe.tokenizer"),
         ({"method": "minhash", "weights": "idf"}, "weights"),
-        ({"method": "minhash", "unheard": 1}, "recipe"),
+        ({"method": "minhash", "unheard": 1}, "recipe.unheard"),
         ({"method": ["minhash"]}, ...),
         ({"method": "minhash", "fold": {"a": 1}}, ...),
         ({"method": "minhash", "seed": 1e300}, ...),
@@ -282,6 +288,40 @@ def test_recipes_that_are_refused(begin, recipe, field):
     client = begin()
     problem(client.put("/v1/collections/more", json={"recipe": recipe}), "invalid", field)
     assert [one["name"] for one in client.get("/v1/collections").json()["collections"]] == ["pages"]
+
+
+@pytest.mark.parametrize(
+    ("given", "fields", "options"),
+    [
+        ({"method": "minhash"}, {"method": "minhash"}, ["--method", "minhash"]),
+        ({}, {"keep": "first"}, []),
+        (None, {"keep": "first"}, []),
+        ("strict", {"recipe": "strict"}, ["--preset", "strict"]),
+        (
+            {"preset": "strict", "threshold": 0.9},
+            {"recipe": likewise.Recipe.preset("strict", threshold=0.9)},
+            ["--preset", "strict", "--threshold", "0.9"],
+        ),
+        ({"threshold": 0.7}, {"threshold": 0.7}, ["--threshold", "0.7"]),
+        ({"within": 3}, {"within": 3}, ["--within", "3"]),
+        ({"recall": 0.9}, {"recall": 0.9}, ["--recall", "0.9"]),
+        ({"measure": "containment"}, {"measure": "containment"}, ["--measure", "containment"]),
+    ],
+)
+def test_fields_make_one_recipe_over_http_in_python_and_on_the_command_line(begin, tmp_path, given, fields, options):
+    client = begin()
+    assert client.put("/v1/collections/more", json={"recipe": given}).status_code == 201
+    found = client.get("/v1/collections/more").json()
+    with likewise.Index(tmp_path / "python", **fields) as index:
+        assert found["recipe"] == index.recipe.to_dict()
+        assert found["recipe_id"] == index.recipe.recipe_id
+    done = likewise_command("index", "create", tmp_path / "command", *options)
+    assert done.status == 0, done.err
+    with likewise.Index(tmp_path / "command") as index:
+        assert found["recipe_id"] == index.recipe.recipe_id
+    if given is not None:
+        planned = client.post("/v1/plan", json={"recipe": given}).json()["recipe"]
+        assert planned.get("threshold") == found["recipe"].get("threshold")
 
 
 def test_the_description_is_whole(begin):

@@ -87,7 +87,10 @@ def test_only_its_own_names_reach_a_service_without_keys(begin):
     client = begin(allowed_hosts=("testserver", "Pages.Example"))
     for host in ("localhost", "localhost:99", "127.0.0.1:1", "[::1]:8", "pages.example"):
         assert client.get("/v1/collections", headers={"host": host}).status_code == 200, host
-    for host in ("evil.example", "localhost.evil.example", "", "127.0.0.1.evil", "[::2]"):
+    for host in (
+        *("evil.example", "localhost.evil.example", "", "127.0.0.1.evil", "[::2]", "[::1]evil", "[::1]evil:80"),
+        *("[::1]:80evil", "localhost:evil", "localhost:80:evil", "[::1", "::1", "[localhost]evil"),
+    ):
         problem(client.get("/v1/collections", headers={"host": host}), "unknown-host", "host")
     for site in ("cross-site", "same-site"):
         answer = client.post(f"{PAGES}/add", json={"doc_id": "a", "text": "x"}, headers={"sec-fetch-site": site})

@@ -179,6 +179,47 @@ def test_lost_writes_are_told_to_a_request_that_writes(app, redis_server):
     assert app.post(f"{PAGES}/get", json={"doc_id": "b"}).status_code == 200
 
 
+@pytest.mark.parametrize("first", ["add", "remove"])
+def test_a_stored_answer_to_a_lost_write_is_not_given_again(app, redis_server, first):
+    add(app, "a", "one fine day")
+    go_back = lose(redis_server)
+    requests = {
+        "add": lambda: add(app, "b", "another day entirely", **{"idempotency-key": "second"}),
+        "remove": lambda: app.post(f"{PAGES}/remove", json={"doc_id": "a"}, headers={"idempotency-key": "third"}),
+    }
+    answers = {name: request().json() for name, request in requests.items()}
+    # While nothing is lost, it is.
+    assert {name: request().json() for name, request in requests.items()} == answers
+    go_back()
+    shape = requests[first]()
+    assert shape.status_code == 409
+    assert shape.json()["lost"]["doc_ids"] == ["b"]
+    assert shape.json()["lost"]["removed_ids"] == ["a"]
+    # Executed again.
+    assert requests["add"]().json()["added"]
+    assert requests["remove"]().json() == answers["remove"]
+    assert app.post(f"{PAGES}/get", json={"doc_id": "b"}).status_code == 200
+    problem(app.post(f"{PAGES}/get", json={"doc_id": "a"}), "unknown-document")
+
+
+def test_a_stored_answer_is_not_given_again_while_no_server_replies(app, redis_server):
+    add(app, "a", "one fine day", **{"idempotency-key": "first"})
+    redis_server.stop(kill=True)
+    problem(add(app, "a", "one fine day", **{"idempotency-key": "first"}), "store")
+
+
+def test_a_loss_is_shown_while_no_request_writes(app, redis_server):
+    go_back = lose(redis_server)
+    add(app, "b", "another day entirely")
+    assert app.get(PAGES).json()["stats"]["num_untold_losses"] == 0
+    go_back()
+    assert app.post(f"{PAGES}/check", json={"text": "another day entirely"}).json()["is_new"]
+    assert app.get(PAGES).json()["stats"]["num_untold_losses"] == 1
+    assert 'likewise_untold_losses{collection="pages"} 1.0' in app.get("/metrics").text
+    assert add(app, "b", "another day entirely").status_code == 409
+    assert app.get(PAGES).json()["stats"]["num_untold_losses"] == 0
+
+
 def test_a_client_raises_lost_writes(start, redis_server, url):
     service = start(url=url, prefix="pages")
     with service.client("pages") as client:

@@ -61,8 +61,9 @@ def test_pairs_of_value_and_text(begin):
     batch = [{"doc_id": i, "text": page} for i, page in enumerate([*pages, *pages])]
     found = client.post(f"{PAGES}/add/batch", json={"documents": batch}).json()["verdicts"]
     assert [one["kept_id"] for one in found] == [None, None, "0", "1"]
-    near = client.post(f"{PAGES}/neighbors", json={"text": pages[1]}).json()["neighbors"]
-    assert [one["doc_id"] for one in near] == ["1"]
+    for among, expected in (("all", ["1", "3"]), ("kept", ["1"]), ("candidates", ["1"])):
+        near = client.post(f"{PAGES}/neighbors", json={"text": pages[1], "among": among}).json()["neighbors"]
+        assert [one["doc_id"] for one in near] == expected
     answer = client.post(f"{PAGES}/check/batch", json={"texts": [pages[0], "one fine day in spring"]})
     problem(answer, "invalid", "texts.1")
     assert "[value, text] pair" in answer.json()["detail"]

@@ -38,7 +38,8 @@ impl Store {
                 format!("{} is not empty", to.display()),
             ));
         }
-        let unfinished = to.join(format!(".{DATABASE_NAME}.unfinished"));
+        let unfinished_name = format!(".{DATABASE_NAME}.unfinished");
+        let unfinished = to.join(&unfinished_name);
         let result = self
             .read_together(|store| store.copy_pages(&unfinished, cancel))
             .and_then(|()| {
@@ -54,8 +55,11 @@ impl Store {
                     .map_or(Ok(()), |parent| place::sync_directory(files, parent))
             });
         if result.is_err() {
-            // The first error is more informative than an error of the cleanup.
-            let _ = files.unlink(&unfinished);
+            // The first error is more informative than an error of the cleanup. SQLite leaves a journal where it could
+            // not write.
+            for suffix in ["", "-journal"] {
+                let _ = files.unlink(&to.join(format!("{unfinished_name}{suffix}")));
+            }
         }
         result
     }

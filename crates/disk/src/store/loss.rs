@@ -36,6 +36,11 @@ impl Store {
     }
 
     pub(super) fn read_mark(&self) -> Result<Option<Mark>, Error> {
+        let found = self.read_any_mark()?;
+        Ok(found.and_then(|(mark, is_own)| is_own.then_some(mark)))
+    }
+
+    fn read_any_mark(&self) -> Result<Option<(Mark, bool)>, Error> {
         let database = self.dir.join(DATABASE_NAME);
         mark::read(
             self.environment.files.as_ref(),
@@ -43,6 +48,15 @@ impl Store {
             &database,
             self.identity,
         )
+    }
+
+    /// Returns what a copy of a directory lacks by the mark of its original, which proves no loss: files that were
+    /// copied one after another may be from different moments.
+    pub(super) fn loss_of_copy(&self) -> Result<Option<Loss>, Error> {
+        match self.read_any_mark()? {
+            Some((mark, false)) => self.loss_by(Some(mark)),
+            _ => Ok(None),
+        }
     }
 
     fn loss_by(&self, mark: Option<Mark>) -> Result<Option<Loss>, Error> {

@@ -170,7 +170,8 @@ impl MarkFile {
     }
 }
 
-/// Returns the mark of a database, if there is a complete one that belongs to it.
+/// Returns the newest complete mark next to a database, and whether it belongs to its file, or to one that it is a copy
+/// of.
 ///
 /// # Errors
 /// Returns [`Error::Io`] if it cannot be read: what it proves must not be ignored.
@@ -179,7 +180,7 @@ pub(super) fn read(
     dir: &Path,
     database: &Path,
     identity: [u8; 16],
-) -> Result<Option<Mark>, Error> {
+) -> Result<Option<(Mark, bool)>, Error> {
     let wrong = |error| Error::io("read the mark of the index", error);
     let file = match files.open(&dir.join(MARK_NAME)) {
         Ok(file) => file,
@@ -189,7 +190,9 @@ pub(super) fn read(
     let facts = files.facts(database).map_err(wrong)?;
     let bound = Bound::of(identity, facts, file.facts().map_err(wrong)?);
     let newest = newest(file.as_ref()).map_err(wrong)?;
-    Ok(newest.and_then(|(_, found, mark)| (found == bound).then_some(mark)))
+    Ok(newest.and_then(|(_, found, mark)| {
+        (found.identity == identity).then_some((mark, found == bound))
+    }))
 }
 
 /// Deletes the mark, durably.

@@ -79,6 +79,8 @@ pub struct Store {
     data_version: Cell<i64>,
     /// The correction of arrival times, if any.
     shift: Option<ArrivalShift>,
+    /// What a copy of the directory lacks of its original.
+    copy_lacks: Option<Loss>,
     /// Identity of the last batch at that check.
     last_batch: Cell<Option<u64>>,
     /// How many times records had been dropped, in the state in use.
@@ -343,11 +345,13 @@ impl Store {
             chunks: RefCell::default(),
             data_version: Cell::new(0),
             shift: None,
+            copy_lacks: None,
             last_batch: Cell::new(None),
             droppings: Cell::new(0),
         };
         store.refresh()?;
         store.check_ends()?;
+        store.copy_lacks = store.loss_of_copy()?;
         if store.writer.is_some() {
             let last_s = store.last_arrival_s()?.unwrap_or(0);
             if let Some(writer) = &mut store.writer {
@@ -369,6 +373,11 @@ impl Store {
     /// Returns [`Error::Damaged`] or [`Error::Io`].
     pub fn attached(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
         database::meta(&self.connection, &database::attached_name(name))
+    }
+
+    /// What it lacks of the original that its directory is a copy of, as far as the mark shows.
+    pub fn copy_lacks(&self) -> Option<&Loss> {
+        self.copy_lacks.as_ref()
     }
 
     /// The random identity that the database was given at its creation.

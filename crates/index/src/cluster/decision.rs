@@ -392,7 +392,9 @@ impl Decision {
         let range = 0..documents.len();
         let known = Some(&self.reading.known as &dyn Records);
         let nearest = self.operation.nearest;
-        let all = neighbors_of(held, state, known, documents, range, nearest, 1, &cancel)?;
+        let all = neighbors_of(
+            held, state, known, documents, range, nearest, None, 1, &cancel,
+        )?;
         let answered = |neighbor: crate::decide::nearest::Neighbor| AnsweredNeighbor {
             id: neighbor.id,
             verdict: self.verdict_of(neighbor.evidence),

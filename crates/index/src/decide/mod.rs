@@ -8,6 +8,7 @@ pub mod lookup;
 pub mod measure;
 pub mod near;
 pub mod nearest;
+pub mod pool;
 pub mod prefetch;
 pub mod records;
 pub mod removal;

@@ -1,4 +1,4 @@
-//! Which kept documents are most similar?
+//! Which documents are most similar?
 
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
@@ -10,6 +10,7 @@ use crate::decide::holder::Holder;
 use crate::decide::in_parts;
 use crate::decide::lookup::Lookup;
 use crate::decide::measure::{OwnSet, by_distance, is_better};
+use crate::decide::pool::Pool;
 use crate::decide::records::Records;
 use crate::documents::Documents;
 use crate::error::Error;
@@ -25,7 +26,7 @@ pub struct Nearest {
     pub min_similarity: f64,
 }
 
-/// A kept document near another.
+/// A document near another.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Neighbor {
     /// Its id.
@@ -37,11 +38,12 @@ pub struct Neighbor {
 }
 
 impl Lookup<'_> {
-    /// The most similar kept documents among those that the tables show, best first, among equals in order of arrival.
+    /// The most similar documents of a pool, or else the kept ones among those that the tables show, best first, among equals in order of arrival.
     fn nearest(
         &mut self,
         asked: &Asked<'_>,
         nearest: Nearest,
+        pool: Option<Pool<'_>>,
     ) -> Result<Vec<(Evidence, bool)>, Error> {
         let of_class = self.kept_of_class(asked, u32::MAX)?;
         if asked.is_blank() {
@@ -52,12 +54,20 @@ impl Lookup<'_> {
         }
         let (mut seen, _) = self.seen(asked)?;
         seen.extend(of_class);
+        if let Some(pool) = pool {
+            seen.extend(self.most_similar(asked, pool, nearest.limit)?);
+        }
+        let has_duplicates = pool.is_some_and(|pool| pool.has_duplicates);
         seen.sort_unstable();
         seen.dedup();
         let mut own = OwnSet::new(*asked);
         let mut best: Vec<Evidence> = Vec::new();
         for row in seen {
-            if !self.is_kept(row)? {
+            let is_there = match has_duplicates {
+                true => !self.is_gone(row),
+                false => self.is_kept(row)?,
+            };
+            if !is_there {
                 continue;
             }
             // Rows ascend, so one that equals the last of those that are wanted comes too late.
@@ -68,6 +78,10 @@ impl Lookup<'_> {
             let Some(evidence) = self.evidence_from(asked, &mut own, row, least)? else {
                 continue;
             };
+            // Nothing in common, which no table would show.
+            if evidence.similarity == 0.0 {
+                continue;
+            }
             let place = best.partition_point(|other| is_better(other, &evidence));
             best.insert(place, evidence);
             best.truncate(nearest.limit);
@@ -120,6 +134,7 @@ pub fn neighbors_of(
     documents: &Documents,
     range: Range<usize>,
     nearest: Nearest,
+    pool: Option<Pool<'_>>,
     threads: usize,
     cancel: &AtomicBool,
 ) -> Result<Vec<Vec<Neighbor>>, Error> {
@@ -132,7 +147,7 @@ pub fn neighbors_of(
                 place: (!is_single).then_some(at as u32),
                 ..Asked::of(documents, i, near.of(at))
             };
-            let found = lookup.nearest(&asked, nearest)?;
+            let found = lookup.nearest(&asked, nearest, pool)?;
             let named = found.into_iter().map(|(evidence, matches)| {
                 let id = lookup.id(evidence.kept_row)?;
                 Ok(Neighbor {

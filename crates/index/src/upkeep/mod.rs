@@ -51,6 +51,8 @@ pub struct Facts {
     pub clock_warning: Option<String>,
     /// What was lost, in words, and accepted when the index was opened.
     pub loss: Option<String>,
+    /// What is to be known of a copy of the directory that lacks documents of its original, in words.
+    pub copy_warning: Option<String>,
     /// What the database takes.
     pub sizes: Sizes,
 }
@@ -80,6 +82,12 @@ impl Index {
             build_error: lock(&shared.build_error).clone(),
             clock_warning: lock(&shared.clock).as_ref().and_then(IndexClock::warning),
             loss: lock(&shared.loss).as_ref().map(ToString::to_string),
+            copy_warning: lock(&shared.copy_lacks).as_ref().map(|loss| {
+                format!(
+                    "this directory is a copy, and lacks {loss} of its original: its log was damaged, or it was copied while the index was in use; \
+                     copy it again, or restore a snapshot"
+                )
+            }),
             sizes: shared.lease(&state)?.sizes()?,
             ..Facts::default()
         };

@@ -1,4 +1,4 @@
-"""``likewise index query``: find the most similar kept documents, or look up an id."""
+"""``likewise index query``: find the most similar documents, or look up an id."""
 
 from typing import Any
 
@@ -9,9 +9,9 @@ from likewise.cli.index.target import open_index, split_target, target_options
 from likewise.cli.options.help import LongCommand
 from likewise.cli.options.recipe import index_input_options
 
-_HELP = """List the most similar kept documents, or look up an id.
+_HELP = """List the most similar documents, or look up an id.
 
-Prints one JSON object per document of INPUT with the kept documents nearest to it, most similar first. "matches" shows
+Prints one JSON object per document of INPUT with the documents nearest to it, most similar first. "matches" shows
 whether the two are near-duplicates. With --id, prints a stored document and its group (the kept document and its
 duplicates) instead.
 
@@ -36,6 +36,12 @@ Examples:
     metavar="S",
     help="Minimum similarity of a neighbor.",
 )
+@click.option(
+    "--among",
+    type=click.Choice(["all", "kept", "candidates"]),
+    help="Documents to search: all stored ones, the kept ones, or only those kept ones that a verdict would be based "
+    "on.  [default: all; with --url: candidates]",
+)
 @index_input_options
 @target_options
 def command(
@@ -43,6 +49,7 @@ def command(
     doc_ids: tuple[str, ...],
     k: int,
     min_similarity: float,
+    among: str | None,
     url: str | None,
     prefix: str | None,
     **options: Any,  # noqa: ANN401
@@ -55,7 +62,8 @@ def command(
         if doc_ids:
             return
         for documents in given_documents(inputs, index.recipe, options, Tally(), needs_ids=False):
-            found = index.neighbors_batch(documents.texts, k, min_similarity)
+            options_of_search: Any = {} if among is None else {"among": among}
+            found = index.neighbors_batch(documents.texts, k, min_similarity, **options_of_search)
             write_lines(
                 {"doc_id": doc_id, "neighbors": [_neighbor(other) for other in neighbors]}
                 for doc_id, neighbors in zip(documents.ids, found, strict=True)

@@ -10,8 +10,8 @@ import struct
 import threading
 import time
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator
-from typing import Any, NamedTuple, NoReturn
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from likewise.errors import InvalidInput, InvalidParameter, LostWrites, StoreError
 from likewise.index.redis.log import (
@@ -25,6 +25,7 @@ from likewise.index.redis.log import (
     GONE_BACK,
     LOST,
     REMOVE,
+    START,
     SWEEP,
     Log,
     LogServer,
@@ -49,7 +50,6 @@ from likewise.index.redis.partition import (
     Reply,
     entries_of,
     entry_of,
-    packed_entries,
 )
 from likewise.index.redis.rule import Decided, Rule
 
@@ -64,10 +64,15 @@ SWEPT_ROWS = 2048
 _SWEEPS = 32
 # Operations whose effects are written again at once.
 _REPAIRED_AT_ONCE = 64
+# Shares of the bounds of the log: what is folded although a replica of the log may lack it, and what the log keeps.
+_FOLDED_SHARE = 0.5
+_KEPT_SHARE = 0.75
 _FIRST_PAUSE_S = 0.0005
 _LONGEST_PAUSE_S = 0.1
 _NOBODY = b"\0" * 8
 _BELOW = struct.Struct("<8sII")
+
+Answer = TypeVar("Answer")
 
 
 class Options(NamedTuple):
@@ -78,11 +83,14 @@ class Options(NamedTuple):
     bound, bound_bytes : int
         Operations that the log may hold, at most 4,096, and their bytes.
     horizon : int
-        Operations that the log keeps below W. Should exceed the number that a failover may lose.
+        Operations below W that no partition folds, and half of the bound while a replica of the log may lack them.
     wait_s : float
         Seconds that a client waits for the verdict of another client before it decides itself.
     advance_every, tidy_every : int
         Number of operations between moves of W, and between folds.
+    doubt_s : float
+        Seconds during which a loss beyond repair is read again before it is reported. A server that another one has
+        replaced may still reply for a moment.
     """
 
     bound: int = 4096
@@ -91,6 +99,7 @@ class Options(NamedTuple):
     wait_s: float = 2.0
     advance_every: int = 4
     tidy_every: int = 64
+    doubt_s: float = 5.0
 
 
 class BeyondRepair(StoreError):
@@ -163,7 +172,8 @@ class Client:
         self._seen: dict[bytes, float] = {}
         self._rests_until = 0.0
         self._pace_s = 0.0
-        self._beyond: str | None = None
+        self._below = (0, 0, START, b"")
+        self._is_in_doubt = False
         self._is_sweep_due = False
         self._lock = threading.Lock()
         self.tag, self.sweeps = b"", True
@@ -195,8 +205,8 @@ class Client:
                 self._is_sweep_due = False
                 try:
                     self._sweep(_SWEEPS)
-                except BeyondRepair as error:
-                    self._beyond = str(error)
+                except BeyondRepair:
+                    self._is_in_doubt = True
                 except StoreError:
                     pass
             return answer
@@ -252,7 +262,7 @@ class Client:
             if status == FULL:
                 low, end = log.low, log.end
                 while log.low == low and log.end >= end:
-                    log = self._tidy(is_full=True)
+                    log = self._surely(lambda: self._tidy(is_full=True))
                 continue
             if status == EXHAUSTED:
                 raise StoreError("the index has no row numbers left; rebuild it")
@@ -266,7 +276,12 @@ class Client:
             second = log.second
             if status != ANSWERED:
                 position, nonce = more
-                log, operation = self._complete(log, position, nonce)
+                first = [log]
+                log, operation = self._surely(
+                    lambda first=first, position=position, nonce=nonce: self._complete(
+                        first.pop() if first else self._again(), position, nonce
+                    )
+                )
                 if operation is not None:
                     second = operation.second
                     more = [position, log.chain(position + 1), packed_verdict(operation)]
@@ -312,6 +327,9 @@ class Client:
             return self._ask(payload)
 
     def _ask(self, payload: bytes) -> Any:  # noqa: ANN401
+        return self._surely(lambda: self._look(payload))
+
+    def _look(self, payload: bytes) -> Any:  # noqa: ANN401
         while True:
             status, log, _ = self._log.ask("begin", *self._last)
             if status == GONE_BACK:
@@ -329,13 +347,13 @@ class Client:
                 if verdict is not None:
                     return self.rule.answer(payload, row, verdict)
 
-    def settle(self, *, is_full: bool = False) -> Log:
-        """Finish all operations, and move W past them. If `is_full`, fold up to W and trim the log."""
+    def settle(self, *, is_final: bool = False) -> Log:
+        """Finish all operations, and move W past them. If `is_final`, fold what the replicas of the log have."""
         with self._turn():
-            while True:
-                log = self._tidy()
-                if log.mark == log.end:
-                    return self._tidy(is_full=True) if is_full else log
+            log = self._surely(self._tidy)
+            while log.mark < log.end:
+                log = self._surely(self._tidy)
+            return self._surely(lambda: self._fold(self._again(), log.mark)) if is_final else log
 
     def losses(self) -> list[Loss]:
         """Return the lost operations that any client found."""
@@ -354,9 +372,35 @@ class Client:
         """Hold the lock. A forked process must not wait for it, since a thread may have held it during the fork."""
         self._nodes.check_process()
         with self._lock:
-            if self._beyond is not None:
-                raise BeyondRepair(self._beyond)
+            if self._is_in_doubt:
+                try:
+                    self._surely(lambda: self._tidy(finishes=False))
+                except BeyondRepair:
+                    raise
+                except StoreError:
+                    # It says nothing about the loss, which the next upkeep finds again.
+                    pass
+                self._is_in_doubt = False
             yield
+
+    def _surely(self, step: Callable[[], Answer]) -> Answer:
+        """Return what a step returns. Repeat it while it finds a loss beyond repair, until that is certain.
+
+        A server that another one has replaced shows an earlier state until it knows, and a user who is told of the loss
+        rebuilds the index.
+        """
+        until = None
+        while True:
+            try:
+                return step()
+            except BeyondRepair:
+                now = time.monotonic()
+                if until is not None and now >= until:
+                    raise
+                until = until or now + self.options.doubt_s
+            time.sleep(min(self.options.doubt_s, _LONGEST_PAUSE_S))
+            self._nodes.look_again()
+            self._log.doubt()
 
     # Acknowledged operations.
 
@@ -396,9 +440,11 @@ class Client:
 
     def _after(self, log: Log, position: int) -> None:
         """Move W or fold the partitions if due. The operation is answered regardless of errors here."""
-        is_tidy = (position + 1) % self.options.tidy_every == 0
+        is_move = (position + 1) % self.options.advance_every == 0
+        is_large = log.num_bytes > _KEPT_SHARE * self.options.bound_bytes
+        is_tidy = (position + 1) % self.options.tidy_every == 0 or (is_move and is_large)
         begun = time.monotonic()
-        if (not is_tidy and (position + 1) % self.options.advance_every) or begun < self._rests_until:
+        if not (is_move or is_tidy) or begun < self._rests_until:
             return
         try:
             self._help(log)
@@ -406,8 +452,8 @@ class Client:
                 # Leave pending operations to their clients: under load, there is always one.
                 self._tidy(finishes=False)
                 self._is_sweep_due = self.sweeps
-        except BeyondRepair as error:
-            self._beyond = str(error)
+        except BeyondRepair:
+            self._is_in_doubt = True
         except StoreError:
             # Attempts with an unreachable partition take at most half of the time.
             self._rests_until = 2 * time.monotonic() - begun
@@ -484,9 +530,8 @@ class Client:
         for (position, part), reply in zip(parts, replies, strict=True):
             nonce = operations[position].nonce
             if reply.status == CLASH:
-                log = self._again()
                 self._check_depth(log, part, reply)
-                self._report(log, [(part, entry_of(reply.more[0]))])
+                self._report(self._again(), [(part, entry_of(reply.more[0]))])
                 return None
             # If the fold is of this history, it contains the operation, whose marks were lost.
             if reply.status == OLD and not (log.has(position, nonce) and _fits(log, reply)):
@@ -548,11 +593,8 @@ class Client:
             one = log.there(at)
             assert one.verdict is not None
             tail.append((at, one.nonce, one.kind, one.row, one.num, one.second, one.payload, one.verdict))
-        known = packed_entries(log.low, log.operations)
-        entries = {*entries_of(known)}
-        below = b"".join(_BELOW.pack(one.nonce, one.row, one.num) for one in log.operations[: log.mark - log.low])
         with _deciding():
-            decision = self.rule.decide(payload, row, second, nonce, tail, log.row_at(log.mark), below)
+            decision = self.rule.decide(payload, row, second, nonce, tail, log.row_at(log.mark), self._rows_below(log))
         while True:
             with _deciding():
                 wanted = decision.wanted()
@@ -571,8 +613,8 @@ class Client:
                     return self._catch_up(part, reply), None
                 journal, flat, records, *strings = reply.more
                 # A partition mostly has the operations in the order of the log.
-                if journal not in known:
-                    stale += [(part, entry) for entry in entries_of(journal) if entry not in entries]
+                if journal not in log.listed:
+                    stale += [(part, entry) for entry in entries_of(journal) if not log.has(*entry)]
                 changes = sorted((entry_of(field), packed) for field, packed in _pairs(flat) if field)
                 below_mark = [packed for entry, packed in changes if entry.position < log.mark]
                 with _deciding():
@@ -587,6 +629,18 @@ class Client:
         self.num_candidates += num_candidates
         with _deciding():
             return log, decision.verdict()
+
+    def _rows_below(self, log: Log) -> bytes:
+        """Return nonce, first row and number of rows of each operation below W, packed."""
+        low, mark, chain, packed = self._below
+        if not low <= log.low <= mark <= log.mark or log.chain(mark) != chain:
+            low, mark, packed = log.low, log.low, b""
+        new = log.operations[mark - log.low : log.mark - log.low]
+        packed = packed[_BELOW.size * (log.low - low) :] + b"".join(
+            [_BELOW.pack(one.nonce, one.row, one.num) for one in new]
+        )
+        self._below = log.low, log.mark, log.chains[log.mark - log.low], packed
+        return packed
 
     # Losses.
 
@@ -737,22 +791,34 @@ class Client:
             if operation.marks is None:
                 return self._complete(log, position, operation.nonce)[0]
         log = self._move(log)
-        low, to = log.low, log.mark - self.options.horizon
+        low, to = log.low, max(log.mark - self.options.horizon, self._newest(log, _FOLDED_SHARE))
         if to > low:
-            log = self._fold(log, to)
+            log = self._fold(log, min(to, log.mark))
         if is_full and log.low == low < log.mark:
-            # Only this frees space: fold up to W, and trim further if the previous folds are at H.
-            return self._fold(log, log.mark, is_full=True)
+            # Only this frees space: a second fold, after which the log is not needed up to the first one.
+            return self._fold(log, to + 1 if low < to < log.mark else log.mark, is_full=True)
         return log
+
+    def _newest(self, log: Log, share: float) -> int:
+        """Return the first position of the newest operations, which are at most a share of the bounds."""
+        return log.newest(int(share * self.options.bound), int(share * self.options.bound_bytes))
 
     def _fold(self, log: Log, to: int, *, is_full: bool = False) -> Log:
         """Fold all partitions up to a position, and trim the log."""
         # Final data must not be ahead of the log that a failover restores.
-        log = self._log.ask("touch", writes=True).log
+        _, log, (before, confirmed_end) = self._log.ask("touch", writes=True)
+        num, num_confirmed = self._log.confirmations()
+        least = self._newest(log, _FOLDED_SHARE)
+        is_confirmed = num_confirmed >= max(num, before)
+        if not is_confirmed:
+            to = min(to, least + is_full)
+        if is_confirmed or confirmed_end < least:
+            # No fold can wait for a replica that lags so much, or is gone.
+            self._log.ask("touch", num_confirmed, log.end, writes=True)
         chain = log.chain(to)
         if not log.low < to <= log.mark or chain is None:
             return log
-        packed = packed_entries(log.low, log.operations[: to - log.low])
+        packed = log.listed_below(to)
         replies = self._partitions.call(
             [
                 self._partitions.fold(part, log.confirmed[part], to, chain, packed)
@@ -783,7 +849,10 @@ class Client:
             self._check_reports(of_parts, to)
         # Trim only to the previous folds, so that a partition that loses its last fold can be repaired.
         low = min(int(reply.more[0]) for reply in replies)
-        if is_full and low <= log.low:
+        if not is_full:
+            # A partition that lost its newest writes is repaired from the log.
+            low = min(low, self._newest(log, _KEPT_SHARE))
+        elif low <= log.low:
             low = to
         value = log.chain(low)
         if low > log.low and value is not None:

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 from likewise import _native
-from likewise.errors import InvalidInput, LostWrites, StoreError
+from likewise.errors import LostWrites, StoreError
 from likewise.index.opening import check_store
 from likewise.index.redis.client import Client, Options
 from likewise.index.redis.description import FILLING, REPLICATED, Wanted, checked_prefix, open_description, parts_of
 from likewise.index.redis.log import RESTORE, LogServer
 from likewise.index.redis.nodes import Nodes, Request, Script
-from likewise.index.stored.marks import check_mark, mark_fields
+from likewise.index.stored.marks import Occupied, check_mark, mark_fields
 from likewise.index.stored.sources import About, ServerSource, Source
 
 _LEAST_EXPECTED = 1_000_000
@@ -84,9 +84,7 @@ class ServerDestination:
             remedy = f"delete the keys that begin with {{{self._prefix.decode()}}} or {{{self._prefix.decode()}."
             check_mark(mark, source, f"{self.place}, prefix {self._prefix.decode()},", remedy)
         elif stored:
-            raise InvalidInput(
-                f"the server already has an index with the prefix {self._prefix.decode()}; choose another"
-            )
+            raise Occupied(f"the server already has an index with the prefix {self._prefix.decode()}; choose another")
         else:
             if durability == REPLICATED:
                 self._check_replicas()
@@ -160,7 +158,7 @@ class ServerDestination:
 
     def written(self, num: int) -> Iterator[_native.MovedDocuments]:
         """Yield the documents again."""
-        self._client.settle(is_full=True)
+        self._client.settle(is_final=True)
         ask, log, numbers = self._client.ask, self._client.log, _native.RowNumbers(num)
         return ServerSource(ask, log, self._rule, self.about, self._log.identity, numbers=numbers).batches()
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from likewise import _native
 from likewise.checks import check_seconds, num_threads
-from likewise.errors import InvalidInput, StoreError
+from likewise.errors import InvalidInput, InvalidParameter, StoreError
 from likewise.index.erasing import NOT_ON_A_SERVER
 from likewise.index.ids import as_stored, check_lengths, paired, rows_from
-from likewise.index.opening import check_nearest, check_store, named_recipe
+from likewise.index.opening import Among, check_among, check_nearest, check_store, named_recipe
 from likewise.index.redis import upkeep
 from likewise.index.redis.client import Client, Options
 from likewise.index.redis.description import Wanted, checked_prefix, open_description, parts_of
@@ -337,7 +337,14 @@ class RedisIndex:
             arrival_s,
         )
 
-    def neighbors(self, text: Any, k: int = 10, min_similarity: float = 0.0) -> list[Neighbor]:  # noqa: ANN401
+    def neighbors(
+        self,
+        text: Any,  # noqa: ANN401 - a text, tokens, or Sketches of one document
+        k: int = 10,
+        min_similarity: float = 0.0,
+        *,
+        among: Among = "candidates",
+    ) -> list[Neighbor]:
         """Return the most similar kept documents.
 
         Parameters
@@ -348,24 +355,30 @@ class RedisIndex:
             Maximum number of neighbors, at least 1.
         min_similarity : float
             Minimum similarity, from 0 to 1.
+        among : {"candidates"}
+            Which documents are searched: on servers, only those that a verdict would be based on.
 
         Returns
         -------
         list of Neighbor
             The neighbors in descending order of similarity, then in order of arrival: those that
-            :meth:`likewise.Index.neighbors` finds.
+            :meth:`likewise.Index.neighbors` finds among candidates.
         """
-        return self.neighbors_batch(batch_of_one(text), k, min_similarity)[0]
+        return self.neighbors_batch(batch_of_one(text), k, min_similarity, among=among)[0]
 
     def neighbors_batch(
         self,
         texts: Any,  # noqa: ANN401 - lists, Arrow data, iterables, Sketches
         k: int = 10,
         min_similarity: float = 0.0,
+        *,
+        among: Among = "candidates",
     ) -> list[list[Neighbor]]:
         """Return the most similar kept documents of each text, as :meth:`neighbors`."""
         self._check()
         k, least = check_nearest(k, min_similarity)
+        if check_among(among) != "candidates":
+            raise InvalidParameter("among", f"an index on a server searches only candidates, not {among!r}")
         found = [
             neighbors
             for batch in self._batches(texts)
@@ -445,6 +458,19 @@ class RedisIndex:
         """Raise StoreError, because a client cannot erase documents from the files of a server."""
         raise StoreError(NOT_ON_A_SERVER)
 
+    def confirm(self) -> None:
+        """Ask whether the servers still have all writes that they acknowledged to this client.
+
+        Raises
+        ------
+        LostWrites
+            If they lost some of them.
+        StoreError
+            If a server cannot be reached.
+        """
+        self._check()
+        self._client.log()
+
     def losses(self) -> list[Loss]:
         """Return the acknowledged operations that failovers lost, as found by all clients.
 
@@ -461,13 +487,17 @@ class RedisIndex:
         """Information about the index, this client, and the servers. With a `ttl`, this reads all documents.
 
         ``log_operations`` is the length of the log, ``num_unconfirmed`` the number of operations whose effects are not
-        confirmed in all partitions, and ``num_losses`` the number of lost operations. ``candidates_per_document`` is
+        confirmed in all partitions, and ``num_losses`` the number of lost operations. A replica that takes over may lag
+        by ``partition_lag_limit_operations`` if it is that of a partition, and ``log_lag_limit_operations`` if it is
+        that of the log: then its writes can be restored or reported. ``partition_lag_limit_s`` and
+        ``log_lag_limit_s`` are the seconds that these took (None if there is no limit yet).
+        ``candidates_per_document`` is
         how many entries of tables and bands this client read for each document that it searched (None if it searched
         none), and ``planned_candidates_per_document`` how many it would read at the expected size, by the model of the
         plan for uniform fingerprints.
         """
         self._check()
-        return upkeep.stats(self._nodes, self._client, self._log, self._rule, self._description)
+        return upkeep.stats(self._nodes, self._prefix, self._client, self._log, self._rule, self._description)
 
     @property
     def load(self) -> dict[str, Any]:
@@ -493,14 +523,14 @@ class RedisIndex:
         return upkeep.findings(self._nodes, self._prefix, self._client, self._rule, self._description, full=full)
 
     def compact(self) -> None:
-        """Complete unfinished operations, make their effects final, and shorten the log.
+        """Complete unfinished operations, and make their effects final.
 
         With a `ttl`, this also deletes the documents that expired more than a `ttl` ago: until then, a duplicate that
         has not expired may name a kept document that has. Clients that add documents also do so from time to time.
         """
         self._check(writes=True)
         self._client.sweep()
-        self._client.settle(is_full=True)
+        self._client.settle(is_final=True)
 
     def export(self, path: str | Path) -> int:
         """Write all documents to a file, in order of arrival, and return their number.

@@ -77,7 +77,7 @@ local function whole(status, ...)
   end
   -- A clock that is set back, or that of a slower replica, must not bring expired documents back.
   local second = math.max(tonumber(redis.call('TIME')[1]), tonumber(redis.call('HGET', log, 'second')))
-  return {status, low, mark, last, row, chain(last), ('%d'):format(second), version,
+  return {status, low, mark, last, row, chain(last), ('%d'):format(second), bytes, version,
     version ~= ARGV[5] and redis.call('GET', confirmed) or '', from, chain(from), found, ...}
 end
 
@@ -121,10 +121,13 @@ end
 if verb == 'losses' then return {'ok', redis.call('LRANGE', losses, 0, -1)} end
 
 if verb == 'touch' then
-  -- WAIT covers only what its own connection wrote.
+  -- WAIT covers only what its own connection wrote. Returns the replicas that last confirmed the log, and its end then, which
+  -- further arguments replace.
   also_when_full()
   redis.call('HINCRBY', log, 'touched', 1)
-  return whole('ok')
+  if ARGV[6] then redis.call('HSET', log, 'replicas', ARGV[6], 'replicated', ARGV[7]) end
+  local of_replicas = redis.call('HMGET', log, 'replicas', 'replicated')
+  return whole('ok', tonumber(of_replicas[1] or '0'), tonumber(of_replicas[2] or '0'))
 end
 
 if verb == 'append' then

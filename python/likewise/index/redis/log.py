@@ -18,6 +18,7 @@ MARK = 24
 CHAIN = 16
 START = b"0" * CHAIN
 _HEAD = struct.Struct("<8sIIB8s")
+_LISTED = struct.Struct("<Q8s")
 _ROWS = struct.Struct("<II")
 _NAMES = ("log", "operations", "verdicts", "marks", "chains", "confirmed", "counters", "losses", "answers")
 _LOSS = struct.Struct("<Q8s")
@@ -91,8 +92,8 @@ class Log:
     ----------
     low, mark, end : int
         H, W, and the next position.
-    row, second : int
-        The first row after the stored verdicts, and the server's clock in seconds.
+    row, second, num_bytes : int
+        The first row after the stored verdicts, the server's clock in seconds, and the bytes of all operations.
     version : bytes
         Version of the confirmed marks.
     confirmed : list of bytes
@@ -101,9 +102,23 @@ class Log:
         The operations from `low` up to `end`.
     chains : list of bytes
         The chain value before each operation, then the value at the end.
+    listed : bytes
+        The operations as partitions list them: 16 bytes for each one, its position and nonce.
     """
 
-    __slots__ = ("chains", "confirmed", "end", "low", "mark", "operations", "row", "second", "version")
+    __slots__ = (
+        "chains",
+        "confirmed",
+        "end",
+        "listed",
+        "low",
+        "mark",
+        "num_bytes",
+        "operations",
+        "row",
+        "second",
+        "version",
+    )
 
     def __init__(
         self,
@@ -111,13 +126,16 @@ class Log:
         mark: int,
         row: int,
         second: int,
+        num_bytes: int,
         version: bytes,
         confirmed: list[bytes],
         operations: list[Operation],
         chains: list[bytes],
+        listed: bytes,
     ) -> None:
-        self.low, self.mark, self.row, self.second = low, mark, row, second
+        self.low, self.mark, self.row, self.second, self.num_bytes = low, mark, row, second, num_bytes
         self.version, self.confirmed, self.operations, self.chains = version, confirmed, operations, chains
+        self.listed = listed
         self.end = low + len(operations)
 
     def at(self, position: int) -> Operation | None:
@@ -138,6 +156,20 @@ class Log:
     def chain(self, position: int) -> bytes | None:
         """Return the chain value before a position, or None if it is not known."""
         return self.chains[position - self.low] if self.low <= position <= self.end else None
+
+    def listed_below(self, position: int) -> bytes:
+        """Return the list of the operations below a position."""
+        return self.listed[: (position - self.low) * _LISTED.size]
+
+    def newest(self, most: int, most_bytes: int) -> int:
+        """Return the first position from which on the log has at most so many operations and bytes."""
+        first = max(self.low, self.end - most)
+        for position in reversed(range(first, self.end)):
+            operation = self.there(position)
+            most_bytes -= len(operation.payload) + len(operation.verdict or b"") + len(operation.marks or b"")
+            if most_bytes < 0:
+                return position + 1
+        return first
 
     def row_at(self, position: int) -> int:
         """Return the first row of an operation, or of the next one. All earlier verdicts must be stored."""
@@ -229,7 +261,11 @@ class LogServer:
             if log is None:
                 raise StoreError("the log of the index is damaged: its chain does not lead to its end")
         self._known = log
-        return Reply(reply[0], log, reply[12:])
+        return Reply(reply[0], log, reply[13:])
+
+    def confirmations(self) -> tuple[int, int]:
+        """Return the number of replicas of the log, and of those that have all its writes until now."""
+        return self._nodes.confirmations(self._keys[0], b"touched")
 
     def doubt(self) -> None:
         """Request the verdicts and marks of all operations with the next call.
@@ -260,21 +296,23 @@ class LogServer:
     @staticmethod
     def _heard(known: Log | None, reply: list[Any], pending: list[int]) -> Log | None:
         """Return the log after a reply, or None if the known operations are not those on the server."""
-        _, low, mark, end, row, chain, second, version, confirmed, start, value, items = reply[:12]
+        _, low, mark, end, row, chain, second, num_bytes, version, confirmed, start, value, items = reply[:13]
         if known is None:
             if start != low:
                 return None
-            operations, chains = [], [value]
+            operations, chains, listed = [], [value], b""
         else:
             if low < known.low or not known.low <= start <= known.end or known.chain(start) != value:
                 return None
             operations = known.operations[low - known.low : start - known.low]
             chains = known.chains[low - known.low : start - known.low + 1]
+            listed = known.listed_below(start)[(low - known.low) * _LISTED.size :]
         there = [at for at in pending if low <= at < start]
         for position, verdict, marks in zip(there, items[1::3], items[2::3], strict=False):
             before = operations[position - low]
             operations[position - low] = _with_verdict(before._replace(marks=marks), verdict, before)
         items = items[3 * len(there) :]
+        entries: list[bytes] = []
         for at in range(0, len(items), 3):
             packed, verdict, marks = items[at : at + 3]
             nonce, _, second_of, kind, writer = _HEAD.unpack_from(packed)
@@ -287,6 +325,7 @@ class LogServer:
             operation = Operation(nonce, 0, 0, second_of, kind, writer, payload, None, marks)
             operations.append(_with_verdict(operation, verdict, before))
             chains.append(next_chain(chains[-1], nonce))
+            entries.append(_LISTED.pack(start + len(entries), nonce))
         if low + len(operations) != end or chains[-1] != chain:
             return None
         if confirmed:
@@ -295,7 +334,8 @@ class LogServer:
             marks = known.confirmed
         else:
             return None
-        return Log(low, mark, row, int(second), version, marks, operations, chains)
+        listed += b"".join(entries)
+        return Log(low, mark, row, int(second), num_bytes, version, marks, operations, chains, listed)
 
 
 def packed_verdict(operation: Operation) -> bytes:

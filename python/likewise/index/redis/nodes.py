@@ -36,6 +36,8 @@ _OLDEST = (6, 0)
 _POLICY_S = 10.0
 _FIRST_PAUSE_S = 0.002
 _LONGEST_PAUSE_S = 0.2
+# Time that replicas get to confirm the log before it is folded.
+_CONFIRMED_MS = 250
 # Errors during a failover, a move of slots, a start, or another client's script. The request is repeated. Some versions
 # prefix the error of a command in a script with their own text.
 _PASSING = re.compile(
@@ -207,6 +209,44 @@ class Nodes:
         self._give(address, connection)
         return reply
 
+    def confirmations(self, key: bytes, field: bytes) -> tuple[int, int]:
+        """Count in a field of a key; return the number of replicas of its master, and of those that have this write.
+
+        Replicas get a short time. If the master does not reply, it may have one.
+        """
+        self.check_process()
+        num, num_confirmed = 1, 0
+        try:
+            address = self._node_of(key)
+        except (refusals.RedisError, OSError, StoreError):
+            return num, num_confirmed
+        connection = self._take(address)
+        try:
+            # WAIT covers only what its own connection wrote.
+            for command in (("HINCRBY", key, field, 1), ("INFO", "replication")):
+                connection.send_command(*command)
+                reply = connection.read_response()
+            num = reply.count(b"state=online")
+            if num:
+                connection.send_command("WAIT", num, _CONFIRMED_MS)
+                num_confirmed = connection.read_response()
+        except refusals.ResponseError:
+            self._give(address, connection)
+        except (refusals.RedisError, OSError):
+            connection.disconnect()
+            self._ask_last(address)
+        except BaseException:
+            connection.disconnect()
+            raise
+        else:
+            self._give(address, connection)
+        return num, num_confirmed
+
+    def look_again(self) -> None:
+        """Read the map of slots again, if a node replies."""
+        with contextlib.suppress(refusals.RedisError, OSError, StoreError):
+            self._find_slots()
+
     def _repeated(self, ask: Callable[[], Answer]) -> Answer:
         """Return what `ask` returns. Repeat it during a failover, unless no node has ever replied."""
         end = time.monotonic() + self._patience_s
@@ -221,8 +261,7 @@ class Nodes:
                     raise self._error(error) from error
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_S)
-            with contextlib.suppress(refusals.RedisError, OSError, StoreError):
-                self._find_slots()
+            self.look_again()
 
     # Slots.
 
@@ -378,8 +417,7 @@ class Nodes:
                 raise self._error(problem) from problem
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_S)
-            with contextlib.suppress(refusals.RedisError, OSError, StoreError):
-                self._find_slots()
+            self.look_again()
 
     def _round(self, requests: Sequence[Request], replies: list[Any], left: Iterable[int]) -> Exception | None:
         """Send the requests `left` once. Return the reason if some have no reply."""

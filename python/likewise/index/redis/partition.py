@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from likewise import _native
-from likewise.index.redis.log import Operation
 from likewise.index.redis.nodes import Nodes, Request, Script
 
 # Names of fewer bytes are read in the script, which saves a transaction.
@@ -27,11 +26,6 @@ class Entry(NamedTuple):
 def entry_of(field: bytes) -> Entry:
     """Return the operation of a journal field."""
     return Entry(int(field[:-8]), field[-8:])
-
-
-def packed_entries(first: int, operations: list[Operation]) -> bytes:
-    """Pack operations from a position on, as in the list of a journal."""
-    return b"".join([_LISTED.pack(at, operation.nonce) for at, operation in enumerate(operations, first)])
 
 
 def entries_of(packed: bytes) -> Iterator[Entry]:

@@ -1,6 +1,7 @@
 """Maintenance of an index on servers: facts, checks, export."""
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,9 @@ _ROWS_AN_AUDIT = 256
 # Documents of a lost operation that are looked up, and that are shown.
 _IDS_LOOKED_UP = 20
 _SHOWN_IDS = 3
+_REBUILD = "rebuild the index"
+# Seconds between two reads before this is reported.
+_PAUSE_S = 0.2
 _LACKS = {
     "t": "the table of fingerprints has no entry for {}",
     "i": "the table of ids has no entry for {}",
@@ -111,10 +115,34 @@ def load(
     }
 
 
+def _lag_limits(log: Log, partitions: Partitions) -> dict[str, int | None]:
+    """Return how far a replica may lag that takes over, in operations, and seconds at the latest rate.
+
+    None stands for any lag, while the log has all operations, or no partition has final data.
+    """
+    folds = [reply.fold for reply in partitions.call([partitions.verify(part, []) for part in range(partitions.num)])]
+    limits = {
+        "partition": min(folds) - log.low if log.low else None,
+        "log": log.end - max(folds) if max(folds) else None,
+    }
+    facts: dict[str, int | None] = {}
+    for name, num in limits.items():
+        first = None if num is None else log.at(log.end - num)
+        facts[f"{name}_lag_limit_operations"] = num
+        facts[f"{name}_lag_limit_s"] = None if first is None else log.second - first.second
+    return facts
+
+
 def stats(
-    nodes: Nodes, client: Client, log_server: LogServer, rule: _native.ClusterRule, description: Description
+    nodes: Nodes,
+    prefix: bytes,
+    client: Client,
+    log_server: LogServer,
+    rule: _native.ClusterRule,
+    description: Description,
 ) -> dict[str, Any]:
     """Return facts about an index, the work of this client, and the servers."""
+    partitions = Partitions(nodes, prefix, description.partitions)
     log = client.log()
     fields = {name.decode(): value for name, value in log_server.fields().items()}
     infos = nodes.infos()
@@ -133,6 +161,7 @@ def stats(
         "expected": description.expected,
         "partitions": description.partitions,
         "durability": description.durability,
+        **_lag_limits(log, partitions),
         "num_tables": int(plan["tables"]),
         "num_probes": int(plan["probes"]),
         "table_bytes_per_document": plan["table_bytes"],
@@ -170,6 +199,7 @@ class _Verification:
     ) -> None:
         self._server, self._partitions = LogServer(nodes, prefix), Partitions(nodes, prefix, description.partitions)
         self._client, self._rule = client, rule
+        self._nodes, self._doubt_s = nodes, description.options.doubt_s
         self._has_ttl = description.ttl_s is not None
 
     def findings(self, *, full: bool) -> list[str]:
@@ -181,9 +211,14 @@ class _Verification:
         except StoreError as error:
             return [str(error)]
         found = list(self._of_partitions(log))
-        if found:
-            # Meanwhile, another client may have restored lost writes.
+        until = time.monotonic() + self._doubt_s
+        while found:
+            # Meanwhile, another client may have restored lost writes, or a node replied that another one has replaced.
             found = list(self._of_partitions(self._read()))
+            if not any(_REBUILD in text for text in found) or time.monotonic() > until:
+                break
+            time.sleep(_PAUSE_S)
+            self._nodes.look_again()
         of_documents = self._of_documents() if full and not found else ()
         return [*found, *self._of_losses(), *of_documents]
 
@@ -202,13 +237,13 @@ class _Verification:
             missing = [mark for mark in reply.more[0] if mark in current[part]]
             if missing:
                 repair = (
-                    "they cannot be restored, so rebuild the index"
+                    f"they cannot be restored; {_REBUILD}"
                     if reply.fold < log.low
                     else "the next addition restores them"
                 )
                 yield f"partition {part} lost {counted(len(missing), 'write')} of the log; {repair}"
             elif reply.fold > now.end or now.chain(reply.fold) not in (None, reply.chain):
-                yield f"partition {part} has final data of operations that the log does not have; rebuild the index"
+                yield f"partition {part} has final data of operations that the log does not have; {_REBUILD}"
             journal = self._partitions.call([self._partitions.read(part, reply.mark, b"", b"")])[0]
             # Another client may have purged or folded it in between.
             packed = journal.more[0] if journal.more else b""

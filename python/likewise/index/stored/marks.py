@@ -2,10 +2,14 @@
 
 from typing import Any
 
-from likewise.errors import StoreError
+from likewise.errors import InvalidInput, StoreError
 from likewise.index.stored.sources import Source
 
 _VERSION = 1
+
+
+class Occupied(InvalidInput):
+    """The destination of a move has an index. If it is the copy, the move was stopped after its work."""
 
 
 def mark_fields(source: Source, **more: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON

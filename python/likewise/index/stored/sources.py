@@ -173,6 +173,10 @@ class ServerSource:
         self.as_of_s: int = start.second if as_of_s is None else as_of_s
         self._numbers = self._moving_rows() if numbers is None else numbers
 
+    def kept(self, documents: _native.MovedDocuments) -> _native.MovedDocuments:
+        """Return documents as the servers store them."""
+        return self._rule.without_texts(documents)
+
     def _settled(self) -> Any:  # noqa: ANN401 - the log
         """Return the log when all operations have verdicts. A pending one has no rows yet."""
         while True:

@@ -365,7 +365,7 @@ class IndexView:
         """Return the most similar kept documents."""
         return [
             FoundNear(near.doc_id, near.similarity, near.distance, matches=near.matches, text=None)
-            for near in self.index.neighbors(text, limit)
+            for near in self.index.neighbors(text, limit, among="candidates")
         ]
 
     def _state(self) -> object:

@@ -35,7 +35,7 @@ class Administration:
     async def create(self, collection: str, body: Any) -> Json:  # noqa: ANN401 - bodies are made at the start
         """Create a collection, or raise Problem."""
         self._service.check_name(collection)
-        recipe = recipe_given(body.recipe)
+        recipe = recipe_given(body.recipe, keep="first")
         self._check(recipe)
         made = await self._service.in_thread(
             self._service.create, collection, recipe, store=body.store, ttl_s=body.ttl_s

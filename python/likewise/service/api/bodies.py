@@ -261,9 +261,13 @@ def make_bodies(settings: Settings) -> Bodies:
     doc_id = Annotated[str, StringConstraints(max_length=settings.max_id_characters)] | integer
     short = Annotated[str, StringConstraints(max_length=settings.max_compare_characters)]
     limit = Annotated[int, Field(ge=1, le=settings.max_results), WHOLE]
-    nearest: dict[str, Any] = {"k": (limit, 10), "min_similarity": (Annotated[float, Field(ge=0, le=1)], 0.0)}
+    nearest: dict[str, Any] = {
+        "k": (limit, 10),
+        "min_similarity": (Annotated[float, Field(ge=0, le=1)], 0.0),
+        "among": (Literal["all", "kept", "candidates"] | None, None),
+    }
     batch = Field(min_length=1, max_length=settings.max_batch)
-    recipe = Annotated[dict[str, Any], Field(max_length=64)]
+    recipe = Annotated[dict[str, Any] | str, Field(max_length=64)]
 
     def body(name: str, about: str, **fields: Any) -> type[BaseModel]:  # noqa: ANN401 - types and defaults
         made: type[BaseModel] = create_model(name, __base__=Body, __doc__=about, **fields)
@@ -302,9 +306,9 @@ def make_bodies(settings: Settings) -> Bodies:
         ),
         collection=body(
             "CollectionGiven",
-            "How the collection matches documents. `recipe` has a method (minhash or simhash) and any of its options, "
-            "as in the JSON of a recipe. Without it, the preset online applies: word 3-grams at 0.55, higher for "
-            "short documents.",
+            "How the collection matches documents. `recipe` is the name of a preset, fields as in Python, also with a "
+            "`preset`, or the JSON of a recipe. Without it, the preset online applies: word 3-grams at 0.55, higher "
+            "for short documents.",
             recipe=(recipe | None, None),
             store=(Literal["sketch", "shingles", "text"] | None, None),
             ttl_s=(Annotated[float, Field(gt=0, le=1e10)] | None, None),

@@ -9,7 +9,8 @@ from likewise.errors import InvalidInput
 from likewise.index import Group, Index
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.rules import MAX_OWN_WEIGHT, OWN_WEIGHTS
-from likewise.service.collections.idempotency import Answers, Repeatable
+from likewise.service.collections.collection import Collection
+from likewise.service.collections.idempotency import Repeatable
 from likewise.service.collections.service import Service
 from likewise.service.collections.shared import SharedIndex
 from likewise.service.problems import Problem
@@ -176,9 +177,7 @@ class Documents:
     ) -> tuple[list[Json | None], int]:
         found = self._service.collection(collection)
         self._check_may_write()
-        removals: tuple[list[Json | None], int] = await found.change(
-            _removed, found.index, self._in_time(doc_ids), found.removed, request
-        )
+        removals: tuple[list[Json | None], int] = await found.change(_removed, found, self._in_time(doc_ids), request)
         return removals
 
     def _in_time(self, given: Iterable[Any]) -> Iterator[Any]:
@@ -250,7 +249,8 @@ def _neighbors(index: Index | SharedIndex, texts: Iterator[Text], asked: Sequenc
     for text, body in zip(texts, asked, strict=True):
         k = min(body.k, room)
         # Requesting one more than is returned shows whether there are more.
-        found = index.neighbors(text, k + 1, body.min_similarity)
+        among = {} if body.among is None else {"among": body.among}
+        found = index.neighbors(text, k + 1, body.min_similarity, **among)
         shown = [one._asdict() for one in found[:k]]
         room -= len(shown)
         results.append({"neighbors": shown, "truncated": len(found) > k})
@@ -258,11 +258,14 @@ def _neighbors(index: Index | SharedIndex, texts: Iterator[Text], asked: Sequenc
 
 
 def _removed(
-    index: Index | SharedIndex, doc_ids: Iterator[object], answers: Answers, request: Repeatable | None
+    collection: Collection, doc_ids: Iterator[object], request: Repeatable | None
 ) -> tuple[list[Json | None], int]:
     """Return the removals, and how many of them an earlier attempt of the same request made."""
+    index, answers = collection.index, collection.removed
     removals: list[Json | None] = list(answers.find(request) or ())
     num_known = len(removals)
+    if num_known:
+        collection.confirm()
     try:
         for doc_id in islice(doc_ids, num_known, None):
             try:

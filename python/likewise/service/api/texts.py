@@ -4,13 +4,14 @@ from typing import Any
 
 from likewise.errors import InvalidParameter
 from likewise.measures.comparison import compare
+from likewise.recipe.given import as_recipe
 from likewise.recipe.recipe import Recipe
 from likewise.service.collections.service import Service
 from likewise.stages.plan import plan
 
 Json = dict[str, Any]
 # Fields that refer to tables and lists stored in files next to a recipe.
-_BESIDE = ("weights_id", "stop_words_id", "dictionary_id")
+_BESIDE = frozenset(("weights_id", "stop_words_id", "dictionary_id"))
 
 
 class Texts:
@@ -39,21 +40,27 @@ class Texts:
         return shown
 
 
-def recipe_given(fields: Json | None) -> Recipe:
-    """Return the recipe in a request; the preset ``online`` if there is none.
+def recipe_given(given: Json | str | None, **defaults: str) -> Recipe:
+    """Return the recipe in a request: the name of a preset, fields as in Python and in commands, or a recipe's JSON.
+
+    The preset ``online`` applies if there is none. `defaults` are values of fields that were not given.
 
     Raises
     ------
     InvalidParameter
         If it is not a valid recipe, or refers to files.
     """
-    if fields is None:
-        return Recipe.preset("online")
-    for name in _BESIDE:
-        if fields.get(name) is not None:
-            raise InvalidParameter(f"recipe.{name}", "recipes that read files are not accepted over HTTP")
+    fields = {name: value for name, value in (given if isinstance(given, dict) else {}).items() if value is not None}
+    for name in _BESIDE & fields.keys():
+        raise InvalidParameter(f"recipe.{name}", "recipes that read files are not accepted over HTTP")
     try:
-        return Recipe.from_dict({name: value for name, value in fields.items() if value is not None}).resolve()
+        if "sketch_version" in fields:
+            return Recipe.from_dict(fields).resolve()
+        if isinstance(given, str):
+            return as_recipe(given).resolve()
+        preset = fields.pop("preset", None)
+        fields = defaults | fields
+        return (as_recipe(None, fields) if preset is None else Recipe.preset(preset, **fields)).resolve()
     except InvalidParameter as error:
         name = error.name if error.name == "recipe" else f"recipe.{error.name}"
         raise InvalidParameter(name, error.message) from None

@@ -267,9 +267,9 @@ class CollectionCalls:
         """Request a page of a group, starting at a member; the response is returned undecoded."""
         return self._post("group", {"doc_id": _clean(one_id(doc_id)), "offset": offset}, lambda answer: answer)
 
-    def neighbors(self, text: Text, k: int, min_similarity: float) -> Call[list[Neighbor]]:
+    def neighbors(self, text: Text, k: int, min_similarity: float, among: str | None) -> Call[list[Neighbor]]:
         """Request the neighbors of a text."""
-        body = {"text": _clean(text), "k": k, "min_similarity": min_similarity}
+        body = {"text": _clean(text), "k": k, "min_similarity": min_similarity, "among": among}
         return self._post("neighbors", body, lambda answer: [Neighbor(**neighbor) for neighbor in answer["neighbors"]])
 
     def remove(self, doc_id: object) -> Call[Removal]:

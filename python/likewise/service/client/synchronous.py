@@ -249,8 +249,10 @@ class Client(ClientBase):
         """
         return self._ask(self._calls().get(doc_id))
 
-    def neighbors(self, text: calls.Text, k: int = 10, min_similarity: float = 0.0) -> list[Neighbor]:
-        """Return the most similar kept documents.
+    def neighbors(
+        self, text: calls.Text, k: int = 10, min_similarity: float = 0.0, *, among: str | None = None
+    ) -> list[Neighbor]:
+        """Return the most similar documents.
 
         Parameters
         ----------
@@ -260,13 +262,15 @@ class Client(ClientBase):
             Maximum number of neighbors, at least 1.
         min_similarity : float
             Minimum similarity, from 0 to 1. The threshold of the recipe does not apply.
+        among : {"all", "kept", "candidates"}, optional
+            Which documents are searched: by default all, or only candidates if the index is on servers.
 
         Returns
         -------
         list of Neighbor
             In descending order of similarity, then in order of arrival. See :meth:`likewise.Index.neighbors`.
         """
-        return self._ask(self._calls().neighbors(text, k, min_similarity))
+        return self._ask(self._calls().neighbors(text, k, min_similarity, among))
 
     def group(self, doc_id: str) -> Group:
         """Return the group of a document: the kept document and all its duplicates.

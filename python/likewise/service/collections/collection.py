@@ -117,6 +117,12 @@ class Collection:
     def _add(self, batch: list[Asked]) -> list[Any]:
         began = time.perf_counter()
         results, places, repeats = self._unanswered(batch)
+        if any(isinstance(result, list) for result in results):
+            try:
+                self.confirm()
+            except LikewiseError as error:
+                # A stored answer may be that of a lost write.
+                return [result if isinstance(result, Problem) else error for result in results]
         num_documents = 0
         while places:
             part = [batch[place] for place in places]
@@ -190,6 +196,18 @@ class Collection:
         if isinstance(error, LostWrites):
             self.removed.forget()
             self._added.forget()
+
+    def confirm(self) -> None:
+        """Raise the error of an index on servers that lost writes, or that cannot say whether it has them.
+
+        Called before a stored answer is given again.
+        """
+        if isinstance(self.index, SharedIndex):
+            try:
+                self._noted(self.index.confirm)
+            except LostWrites as error:
+                self._forget(error)
+                raise
 
     async def _telling(self, work: Awaitable[Any]) -> Any:  # noqa: ANN401
         """Return the result of work; note that a request was told of a loss, if its deadline has not passed."""

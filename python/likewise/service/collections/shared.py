@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from likewise.errors import InvalidParameter, LostWrites, StoreError
 from likewise.index import Document, Group, Neighbor, Removal, Verdicts
+from likewise.index.opening import Among
 from likewise.recipe.recipe import Recipe
 from likewise.service.logs import log
 from likewise.service.settings import Settings
@@ -111,13 +112,19 @@ class SharedIndex:
         """Facts about the index, without addresses of servers. With a `ttl`, this reads all documents."""
         facts: dict[str, Any] = {**self._read(lambda: self.index.stats), "store": self.index.store}
         del facts["servers"]
-        return facts
+        return facts | self._untold()
 
     @property
     def load(self) -> dict[str, float]:
         """Lengths and counters for metrics."""
         found: dict[str, float] = self._read(lambda: self.index.load)
-        return found
+        return found | self._untold()
+
+    def _untold(self) -> dict[str, int]:
+        """Return how many lost writes of this service no request was answered with, as long as none writes."""
+        with self._lock:
+            lost = self._lost
+        return {"num_untold_losses": 0 if lost is None else len(lost.doc_ids) + len(lost.removed_ids)}
 
     def check_batch(self, texts: Sequence[Any]) -> Verdicts:
         """As for an index."""
@@ -134,9 +141,16 @@ class SharedIndex:
         found: Group = self._read(self.index.group, doc_id)
         return found
 
-    def neighbors(self, text: Any, k: int, min_similarity: float) -> list[Neighbor]:  # noqa: ANN401 - text or tokens
+    def neighbors(
+        self,
+        text: Any,  # noqa: ANN401 - text or tokens
+        k: int,
+        min_similarity: float,
+        *,
+        among: Among = "candidates",
+    ) -> list[Neighbor]:
         """As for an index."""
-        found: list[Neighbor] = self._read(self.index.neighbors, text, k, min_similarity)
+        found: list[Neighbor] = self._read(lambda: self.index.neighbors(text, k, min_similarity, among=among))
         return found
 
     def verify(self, *, full: bool = False) -> list[str]:
@@ -157,6 +171,10 @@ class SharedIndex:
         """As for an index. Raises LostWrites until :meth:`told` is called."""
         found: Removal = self._write(self.index.remove, doc_id)
         return found
+
+    def confirm(self) -> None:
+        """Before a stored answer is given again: raise LostWrites if the servers lost a write of this service."""
+        self._write(self.index.confirm)
 
     def told(self, lost: LostWrites) -> None:
         """Note that a request was answered with a loss."""

@@ -4,6 +4,7 @@ import asyncio
 import base64
 import binascii
 import contextlib
+import re
 import time
 from collections import OrderedDict
 from collections.abc import Iterable
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 OPEN = frozenset(["/healthz", "/livez", "/readyz"])
 _OWN_HOSTS = frozenset(["localhost", "127.0.0.1", "::1"])
+_HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\[\]:]+))(?::[0-9]*)?")
 _COLLECTIONS = "/v1/collections/"
 _READING = frozenset(["GET", "HEAD", "OPTIONS"])
 # How much of the body of a rejected request is read and discarded. Many clients send the whole body before they read;
@@ -272,6 +274,6 @@ def _check_single(headers: Iterable[tuple[bytes, bytes]]) -> None:
 
 
 def _without_port(host: str) -> str:
-    if host.startswith("["):
-        return host[1:].partition("]")[0]
-    return host.partition(":")[0]
+    """Return the name or address in a host header, or an empty string if it is not one with at most a port."""
+    found = _HOST.fullmatch(host)
+    return "" if found is None else found[1] or found[2]

@@ -56,7 +56,9 @@ class History:
         self._states = {START: (State(), None, 0)}
 
     def log_seen(self, log):
-        for i, operation in enumerate(log.operations):
+        # What comes before an operation was seen with it.
+        first = next((i for i in reversed(range(len(log.operations))) if log.chains[i + 1] in self.seen), -1) + 1
+        for i, operation in enumerate(log.operations[first:], first):
             chain = log.chains[i + 1]
             if chain not in self.seen:
                 assert next_chain(log.chains[i], operation.nonce) == chain

@@ -195,7 +195,7 @@ class Campaign:
 
     def cut(self, target):
         """Let a master write without replication, and return its replica, which is paused."""
-        replica = self.replica_of(target)
+        replica = self.cluster.replica_of(target)
         replica.pause()
         target.client.execute_command("CLIENT KILL", "TYPE", "replica")
         time.sleep(0.1 + 0.5 * self.rng.random())
@@ -229,13 +229,6 @@ class Campaign:
         target.kill()
         target.start()
 
-    def replica_of(self, target):
-        return next(
-            node
-            for node in self.cluster.nodes
-            if (role := node.client.execute_command("ROLE"))[0] == b"slave" and role[2] == target.port
-        )
-
     def take_over(self, target, prefix, num):
         """After a disconnection, a replica takes over without the agreement of the others."""
         replica = self.cut(target)
@@ -250,7 +243,7 @@ class Campaign:
         self.cluster.fail_over(target)
 
     def fail_over(self, target, prefix, num):
-        self.replica_of(target).client.execute_command("CLUSTER FAILOVER")
+        self.cluster.replica_of(target).client.execute_command("CLUSTER FAILOVER")
         self.cluster.fail_over(target)
 
     def close_sockets(self, target, prefix, num):

@@ -96,6 +96,15 @@ class Node:
         self.process.wait()
         self.client.close()
 
+    def cut(self, master):
+        """Let this replica get no more writes of its master, although all nodes reach each other."""
+        self.client.config_set("masterauth", "not the master's")
+        master.client.execute_command("CLIENT KILL", "TYPE", "replica")
+
+    def rejoin(self):
+        """Let it replicate again, as a master's replica."""
+        self.client.config_set("masterauth", "")
+
     def pause(self):
         self.process.send_signal(signal.SIGSTOP)
 
@@ -180,6 +189,14 @@ class Cluster:
         wait_for(self.is_healthy, "the cluster does not recover", 60)
 
     # Changes of the cluster.
+
+    def replica_of(self, master):
+        """Return the replica of a master."""
+        return next(
+            node
+            for node in self.nodes
+            if (role := node.client.execute_command("ROLE"))[0] == b"slave" and role[2] == master.port
+        )
 
     def fail_over(self, node):
         """Wait until another node has taken over from a node."""

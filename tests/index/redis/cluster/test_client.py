@@ -20,7 +20,7 @@ from tests.index.store.cluster_model import ADD, CHECK, REMOVE, TEXTS
 
 NUM = 3
 # Only the operations themselves.
-NO_UPKEEP = Options(advance_every=10_000, tidy_every=10_000, wait_s=0.0)
+NO_UPKEEP = Options(advance_every=10_000, tidy_every=10_000, wait_s=0.0, doubt_s=0.05)
 
 
 class Killed(BaseException):
@@ -132,7 +132,7 @@ def test_marks_that_a_client_has_are_not_returned_again(group):
     client._log._call = recorded
     log = client._again()
     # Only the operation without marks.
-    assert [len(reply[11]) for reply in replies] == [3]
+    assert [len(reply[12]) for reply in replies] == [3]
     assert [operation.marks is None for operation in log.operations] == [True] + [False] * 20
     client._complete(log, 0, log.there(0).nonce)
     assert client._again().there(0).marks == group.client()._again().there(0).marks is not None
@@ -140,7 +140,7 @@ def test_marks_that_a_client_has_are_not_returned_again(group):
 
 @pytest.mark.parametrize("is_kept", [True, False])
 def test_a_removal_that_others_finished_and_trimmed_is_not_repeated(group, is_kept):
-    client, other = group.client(NO_UPKEEP), group.client(NO_UPKEEP._replace(horizon=0))
+    client, other = group.client(NO_UPKEEP), group.client(NO_UPKEEP._replace(horizon=0, bound=2))
     add(client, 1)
     complete = client._complete
 
@@ -187,13 +187,14 @@ def test_a_log_longer_than_the_marks_of_a_partition_is_rejected(group, bound):
 
 
 def test_folds_are_as_far_below_w_as_the_horizon(group):
-    client = group.client()
-    for i in range(400):
+    client = group.client(Options(bound=512))
+    for i in range(450):
         add(client, i % 6)
         if i % 64 == 63:
             log = client.log()
             assert all(group.fold_of(part) <= max(0, log.mark - 128) for part in range(NUM))
-    assert log.low > 0
+    # The log keeps more than that, from which a partition that lost folds is repaired.
+    assert (log.low, log.end) == (64, 448)
     assert all(group.fold_of(part) > 100 for part in range(NUM))
 
 
@@ -317,6 +318,113 @@ def test_a_report_that_a_failover_dropped_is_made_again(group):
         add(other, 1)
 
 
+def fill(client, num):
+    """Add new documents."""
+    first = client.log().end
+    for i in range(first, first + num):
+        add(client, i)
+
+
+def test_a_partition_that_lost_many_folds_is_repaired_from_the_log(group):
+    client, other = group.client(Options(bound=64, horizon=4, tidy_every=4)), group.client(NO_UPKEEP)
+    fill(client, 40)
+    saved = [group.saved(part) for part in range(NUM)]
+    # Several folds, and half of what the log keeps.
+    fill(client, 24)
+    for part, one in enumerate(saved):
+        assert group.fold_of(part) >= 56
+        group.restore(one)
+    fill(other, 6)
+    assert look(client, 1) is not None
+    assert client.settle().mark == client.log().end == 70
+    assert [add(client, i)[0][1] for i in range(70)] == [0] * 70
+    assert other.num_repaired + client.num_repaired >= NUM
+
+
+class Confirming:
+    """Replicas of the log, as many as a test says, and whether they confirm."""
+
+    def __init__(self, monkeypatch, *, num=1):
+        self.num, self.confirmed = num, num
+        monkeypatch.setattr(Nodes, "confirmations", lambda nodes, key, field: (self.num, self.confirmed))
+
+
+@pytest.mark.parametrize("is_linked", [False, True])
+def test_no_partition_folds_what_a_lagging_replica_of_the_log_lacks(group, monkeypatch, is_linked):
+    replicas = Confirming(monkeypatch)
+    client = group.client(Options(bound=64, horizon=4, tidy_every=4))
+    fill(client, 20)
+    assert {group.fold_of(part) for part in range(NUM)} == {16}
+    # Connected and late, or not connected at all.
+    replicas.num, replicas.confirmed = int(is_linked), 0
+    saved = group.saved()
+    fill(client, 24)
+    assert {group.fold_of(part) for part in range(NUM)} == {16}
+    # It takes over: what it lacks is lost, and reported.
+    group.restore(saved)
+    with pytest.raises(LostWrites):
+        look(client)
+    fill(client, 6)
+    assert client.settle().mark == client.log().end == 26
+
+
+def test_a_replica_of_the_log_that_is_gone_holds_back_few_folds(group, monkeypatch):
+    replicas = Confirming(monkeypatch)
+    client = group.client(Options(bound=64, horizon=4, tidy_every=4))
+    fill(client, 20)
+    replicas.num = replicas.confirmed = 0
+    fill(client, 80)
+    assert {group.fold_of(part) for part in range(NUM)} == {96}
+
+
+def test_a_server_without_replicas_folds_at_once(group):
+    client = group.client(Options(bound=64, horizon=4, tidy_every=4))
+    fill(client, 20)
+    assert {group.fold_of(part) for part in range(NUM)} == {16}
+
+
+def test_a_server_that_was_replaced_is_asked_again_before_a_loss_is_reported(group):
+    options = NO_UPKEEP._replace(horizon=0, bound=2, doubt_s=1000.0)
+    client, other = group.client(options), group.client(options)
+    # The client knows a view in which nothing is final.
+    for i in range(6):
+        add(other, i)
+        other.settle()
+    assert other.log().low > 0
+    call, num = client._partitions.call, []
+
+    def replaced(requests):
+        """A master that a replica has replaced shows an empty partition, until it knows."""
+        replies = call(requests)
+        if len(num) < 2:
+            num.append(1)
+            replies = [reply._replace(fold=0, chain=b"0" * 16) for reply in replies]
+        return replies
+
+    client._partitions.call = replaced
+    assert look(client, 1) is not None
+    assert len(num) == 2
+    num.clear()
+    assert add(client, 1)
+    num.clear()
+    client.settle()
+    assert add(client, 2)
+
+
+def test_a_loss_that_upkeep_found_is_looked_at_again_by_the_next_call(group):
+    client = group.client(Options(advance_every=1, doubt_s=0.05))
+    move = client._move
+
+    def fails(log, *, is_repeated=False):
+        client._move = move
+        raise BeyondRepair("deep")
+
+    client._move = fails
+    assert add(client, 1)
+    assert add(client, 2)
+    assert look(client, 1) is not None
+
+
 # Upkeep.
 
 
@@ -332,7 +440,7 @@ def test_an_answer_does_not_depend_on_upkeep(group):
 
 
 def test_what_is_beyond_repair_is_reported_by_the_next_call(group):
-    client = group.client(Options(advance_every=1))
+    client = group.client(Options(advance_every=1, doubt_s=0.05))
 
     def fails(log, *, is_repeated=False):
         raise BeyondRepair("deep")
@@ -344,7 +452,8 @@ def test_what_is_beyond_repair_is_reported_by_the_next_call(group):
             call(client, 1)
 
 
-def test_a_repeated_fold_does_not_trim_to_the_last_fold(group):
+def test_a_repeated_fold_does_not_trim_to_the_last_fold(group, monkeypatch):
+    monkeypatch.setattr(client_module, "_KEPT_SHARE", 0)
     client = group.client(NO_UPKEEP._replace(horizon=0))
     for _ in range(2):
         for i in range(4):
@@ -451,7 +560,7 @@ def test_a_question_is_answered_while_others_write(group):
 
 
 def test_a_clash_with_a_partition_that_is_too_old_is_beyond_repair(group):
-    client = group.client(NO_UPKEEP._replace(horizon=0))
+    client = group.client(NO_UPKEEP._replace(horizon=0, bound=2))
     for i in range(2):
         add(client, i)
         client.settle()

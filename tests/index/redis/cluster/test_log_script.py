@@ -56,13 +56,13 @@ class Both:
         if reply[0] == cluster.ANSWERED:
             kept = reply[3]
             packed = b"" if kept.answer is None else bytes(8) + repr(kept.answer).encode()
-            assert found[12] == kept.position
-            assert found[14][8:] == packed[8:]
+            assert found[13] == kept.position
+            assert found[15][8:] == packed[8:]
         self.compare(found)
         return found, reply
 
     def compare(self, found):
-        _, low, mark, end, row, value, _, _, confirmed, start, before, items = found[:12]
+        _, low, mark, end, row, value, _, _, _, confirmed, start, before, items = found[:13]
         log = self.log
         assert (low, mark, end, row) == (log.low, log.mark, log.end, log.row)
         assert self.chain.setdefault(log.chains[-1], value) == value
@@ -82,8 +82,8 @@ class Both:
         assert [confirmed[at : at + MARK] for at in range(0, len(confirmed), MARK)] == [*map(self.mark, log.confirmed)]
 
 
-NAMES = ["begin", "append", "store", "written", "advance", "reconfirm", "trim", "report", "save", "lose"]
-WEIGHTS = [2, 6, 8, 6, 4, 2, 3, 1, 1, 1]
+NAMES = ["begin", "append", "store", "written", "advance", "reconfirm", "trim", "touch", "report", "save", "lose"]
+WEIGHTS = [2, 6, 8, 6, 4, 2, 3, 1, 1, 1, 1]
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -148,6 +148,9 @@ def test_it_says_what_the_model_says(running, seed):
         elif name == "trim":
             chain = log.chains[position] if other else 1
             both.call(cluster.trim, position, chain, server=(position, both.value(chain)))
+        elif name == "touch":
+            both.call(cluster.touch, other, position, server=(other, position))
+            assert tuple(both.run("touch")[13:]) == both.log.replicas
         elif name == "report":
             both.call(cluster.report, (at,), server=(packed_loss(Loss(0, b"%08d" % at, ("a",))),))
             reports = [(int(loss.nonce), end) for loss, end in both.server.reports().items()]
@@ -196,7 +199,7 @@ def test_bytes_are_bounded_and_given_back(both, bytes_given):
 
     appended = 0
     while (reply := append(appended))[0] == b"ok":
-        position, nonce = reply[12:]
+        position, nonce = reply[13:]
         appended += 1
         both.run("store", position, nonce, appended - 1, b"v", 1, 1, 0, 0)
         both.run("written", position, nonce, b"m")
@@ -222,7 +225,7 @@ def test_the_last_operations_of_the_last_writers_are_kept(both):
 
     num = 1030
     for writer in range(num):
-        position, nonce = append(writer, 7)[12:]
+        position, nonce = append(writer, 7)[13:]
         both.run("store", position, nonce, 0, b"verdict %d" % writer, 0, 0, 0, 0)
         chain = both.run("written", position, nonce, b"m")[5]
     assert both.run("answered", b"%08d" % 0, 7)[0] == b"lost"
@@ -231,48 +234,48 @@ def test_the_last_operations_of_the_last_writers_are_kept(both):
     assert both.client.hlen(both.prefix + "answers") == both.client.hlen(both.prefix + "counters") == 1025
     found = both.run("answered", b"%08d" % 1029, 7)
     assert found[0] == b"answered"
-    assert found[12:] == [1029, chain, bytes(8) + b"verdict 1029"]
+    assert found[13:] == [1029, chain, bytes(8) + b"verdict 1029"]
     for writer, counter in [(5, 7), (1029, 8)]:
         assert both.run("answered", b"%08d" % writer, counter)[0] == b"lost"
     # Repeated, late and next requests.
-    assert append(1029, 7)[12:] == found[12:]
+    assert append(1029, 7)[13:] == found[13:]
     assert append(1029, 6)[0] == b"lost"
-    assert append(1029, 8)[12] == num
+    assert append(1029, 8)[13] == num
     assert not both.client.hexists(both.prefix + "answers", b"%08d" % 1029)
     # A writer that is not kept: its request may be one that was appended.
     assert both.client.hget(both.prefix + "log", "forgotten") == b"6"
-    for since in (FRESH, (5, found[10]), (num, b"another chain..."), (9000, chain)):
+    for since in (FRESH, (5, found[11]), (num, b"another chain..."), (9000, chain)):
         assert append(5, 7, since=since)[0] == b"forgotten"
-    assert append(5, 7, since=(num, chain))[12] == num + 1
+    assert append(5, 7, since=(num, chain))[13] == num + 1
 
 
 def test_a_removal_with_a_large_answer_is_not_appended_again(both):
     def append():
         return both.run("append", "", "", b"a writer", 7, b"00000001", 1, 0, b"x", 100, 1 << 20, 0, *FRESH)
 
-    position, nonce = append()[12:]
+    position, nonce = append()[13:]
     both.run("store", position, nonce, 0, bytes(5000), 0, 0, 0, 0)
     chain = both.run("written", position, nonce, b"m")[5]
     both.run("advance", 0, 1, chain)
     assert both.run("trim", 1, chain)[0] == b"ok"
     again = append()
-    assert (again[0], again[12:]) == (b"answered", [0, chain, b""])
+    assert (again[0], again[13:]) == (b"answered", [0, chain, b""])
 
 
 def test_a_request_that_comes_late_is_not_appended(both):
     def append(counter, nonce):
         return both.run("append", "", "", b"a writer", counter, nonce, 0, 1, b"x", 100, 250, 0, *FRESH)
 
-    first = append(5, b"00000001")[12:]
+    first = append(5, b"00000001")[13:]
     assert first[0] == 0
-    assert append(5, b"00000002")[12:] == first
+    assert append(5, b"00000002")[13:] == first
     assert append(4, b"00000003")[0] == b"lost"
-    assert append(6, b"00000004")[12] == 1
+    assert append(6, b"00000004")[13] == 1
 
 
 def test_a_request_that_is_repeated_after_a_failover_gets_another_nonce(both):
     def append():
-        return both.run("append", "", "", b"a writer", 5, b"00000001", 0, 1, b"x", 100, 250, 0, *FRESH)[12:]
+        return both.run("append", "", "", b"a writer", 5, b"00000001", 0, 1, b"x", 100, 250, 0, *FRESH)[13:]
 
     keys = both.client.keys(both.prefix + "*")
     saved = {key: both.client.dump(key) for key in keys}
@@ -304,12 +307,12 @@ def test_no_operation_arrives_before_its_documents_or_an_earlier_one(both):
 def test_a_client_that_was_away_for_long_is_not_told_that_its_answer_is_lost(both):
     """The ring keeps the chain values of 8,192 positions."""
     first = both.run("append", "", "", b"a writer", 0, b"%08d" % 0, 0, 1, b"x", 9000, 1 << 20, 0, *FRESH)
-    nonce = first[13]
+    nonce = first[14]
     for counter in range(1, 8192):
         both.run("store", counter - 1, nonce, counter - 1, b"v", 1, 1, 0, 0)
         both.run("written", counter - 1, nonce, b"m")
         arguments = counter, b"%08d" % counter, 0, 1, b"x", 9000, 1 << 20, 0, *FRESH
-        nonce = both.run("append", "", "", b"a writer", *arguments)[13]
+        nonce = both.run("append", "", "", b"a writer", *arguments)[14]
         if counter % 64 == 0:
             chain = both.run("begin", counter, "")[5]
             log = both.server.ask("begin", b"", b"").log
@@ -334,15 +337,15 @@ VERDICT = struct.pack("<II", 0, 1) + b"verdict"
 
 def test_what_a_reader_has_is_not_sent_again(both):
     appended = both.run("append", "", "", b"a writer", 0, b"00000001", 0, 1, b"payload", 100, 250, 0, *FRESH)
-    nonce = appended[13]
+    nonce = appended[14]
     both.run("store", 0, nonce, 0, b"verdict", 1, 1, 0, 0)
-    version = both.run("begin", "", "")[7]
+    version = both.run("begin", "", "")[8]
     everything = both.server._call("begin", 0, 0, 0, version, "", "")
     known = both.server._call("begin", 0, 1, 0, version, "", "")
     decided = both.server._call("begin", 0, 1, 1, version, "", "")
-    assert everything[8] == known[8] == b""
-    assert [len(reply[11][0]) for reply in (everything, known, decided)] == [32, 25, 25]
-    assert [reply[11][1] for reply in (everything, known, decided)] == [VERDICT, VERDICT, b""]
+    assert everything[9] == known[9] == b""
+    assert [len(reply[12][0]) for reply in (everything, known, decided)] == [32, 25, 25]
+    assert [reply[12][1] for reply in (everything, known, decided)] == [VERDICT, VERDICT, b""]
 
 
 def test_reports_of_one_operation_are_one_loss(both):
@@ -384,7 +387,7 @@ def test_row_numbers_do_not_start_again(both):
 
 def test_rows_follow_from_the_verdicts_before(both):
     nonces = [
-        both.run("append", "", "", b"a writer", i, b"%08d" % i, 0, 2, b"payload", 100, 250, 0, *FRESH)[13]
+        both.run("append", "", "", b"a writer", i, b"%08d" % i, 0, 2, b"payload", 100, 250, 0, *FRESH)[14]
         for i in range(3)
     ]
     assert both.run("store", 0, nonces[0], 1, b"verdict", 2, 1, 0, 0)[0] == b"behind"
@@ -403,14 +406,14 @@ def test_time_does_not_go_back(both):
 
 def test_what_is_pending_is_returned_first_and_without_payload(both):
     nonces = [
-        both.run("append", "", "", b"a writer", i, b"%08d" % i, 0, 1, b"payload", 100, 250, 0, *FRESH)[13]
+        both.run("append", "", "", b"a writer", i, b"%08d" % i, 0, 1, b"payload", 100, 250, 0, *FRESH)[14]
         for i in range(4)
     ]
     both.run("store", 0, nonces[0], 0, b"first", 1, 1, 0, 0)
     both.run("store", 1, nonces[1], 1, b"verdict", 0, 0, 0, 0)
     both.run("written", 1, nonces[1], b"m")
     found = both.server._call("begin", "3,1,2", 3, 1, b"", "", "")
-    assert found[9] == 3
-    assert found[11][:6] == [b"", b"\1" + bytes(7) + b"verdict", b"m", b"", None, None]
-    assert len(found[11]) == 9
-    assert found[11][6].endswith(b"payload")
+    assert found[10] == 3
+    assert found[12][:6] == [b"", b"\1" + bytes(7) + b"verdict", b"m", b"", None, None]
+    assert len(found[12]) == 9
+    assert found[12][6].endswith(b"payload")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.index.redis.cluster.lag import ORDERS, Lag
 from tests.index.redis.cluster.nemesis import WRONG, Campaign
 
 ROUNDS = int(os.environ.get("LIKEWISE_CLUSTER_CAMPAIGN", "44"))
@@ -57,3 +58,18 @@ def test_rounds_of_all_that_goes_wrong(campaign, appends):
     assert one.counts["rounds"] == ROUNDS // 2
     # Most losses must be repairable, except a master that returns empty.
     assert one.counts["beyond"] <= one.counts["rounds"] / 4
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("target", ["partition", "log"])
+def test_a_replica_that_lags_by_hundreds_of_operations_takes_over(program, target):
+    with tempfile.TemporaryDirectory(prefix="lag-") as folder:
+        one = Lag(program, Path(folder), SEED)
+        try:
+            for how in ORDERS:
+                counts = one.play(how, target, 1.0, 400)
+                assert counts["lag_operations"] >= 400
+                assert bool(counts["lost"]) == (target == "log")
+        finally:
+            one.close()
