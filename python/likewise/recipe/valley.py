@@ -47,8 +47,8 @@ FEW_PAIRS, NO_VALLEY = "few pairs", "no valley"
 # gap, many documents may only share a form: a strict value, which documents of the usual length can still reach.
 _OF_FEW_PAIRS = 500
 _WITHOUT_GAP, _REQUIRED_WITHOUT_GAP = 650, 750
-# Where the density falls from the first to the second of these similarities to less than half, and a third of it or more
-# is below the threshold, no duplicates stand out from documents that share a form: the value is stricter.
+# Where the density falls from the first to the second of these similarities to less than half, and a third of it is
+# below the threshold, no duplicates stand out from documents that share a form: the value is stricter.
 _FALLING = (600, 800)
 _WITHOUT_DUPLICATES, _REQUIRED_WITHOUT_DUPLICATES = 800, 900
 

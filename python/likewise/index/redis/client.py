@@ -276,12 +276,7 @@ class Client:
             second = log.second
             if status != ANSWERED:
                 position, nonce = more
-                first = [log]
-                log, operation = self._surely(
-                    lambda first=first, position=position, nonce=nonce: self._complete(
-                        first.pop() if first else self._again(), position, nonce
-                    )
-                )
+                log, operation = self._completed(log, position, nonce)
                 if operation is not None:
                     second = operation.second
                     more = [position, log.chain(position + 1), packed_verdict(operation)]
@@ -478,6 +473,15 @@ class Client:
         if is_whole:
             self._log.doubt()
         return self._log.ask("begin", b"", b"").log
+
+    def _completed(self, log: Log, position: int, nonce: bytes) -> tuple[Log, Operation | None]:
+        """Return the result of :meth:`_complete`, from this log first; repeat it as :meth:`_surely` does."""
+        first = [log]
+
+        def step() -> tuple[Log, Operation | None]:
+            return self._complete(first.pop() if first else self._again(), position, nonce)
+
+        return self._surely(step)
 
     def _complete(self, log: Log, position: int, nonce: bytes) -> tuple[Log, Operation | None]:
         """Decide, store and write an operation. Return None for it if the log does not contain it."""

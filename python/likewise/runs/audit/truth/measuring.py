@@ -58,11 +58,12 @@ def similarities(
 def penalties(
     documents: Documents, a: NDArray[np.int64], b: NDArray[np.int64], rules: _native.FeatureRules, *, threads: int
 ) -> NDArray[np.float64]:
-    """Return the additional similarity that each pair of rows needs because its names differ, as :func:`similarities`."""
+    """Return the additional similarity that each pair of rows needs because its names differ."""
     found = np.zeros(len(a))
     for which, sets, places, num_sets in _held(documents, a, b, rules, threads):
         every = np.arange(num_sets, dtype=np.uint32)
-        found[which] = np.asarray(sets.differences(*places, every, penalties_only=True, threads=threads)[0])
+        later, earlier = places
+        found[which] = np.asarray(sets.differences(later, earlier, every, penalties_only=True, threads=threads)[0])
     return found
 
 
