@@ -140,3 +140,35 @@ def test_the_table_does_not_depend_on_batches_order_or_threads():
     whole = counted([texts], 1)
     assert counted([texts[200:], texts[:200]], 3) == whole
     assert likewise.Weights.from_bytes(whole.to_bytes()) == whole
+
+
+@pytest.mark.parametrize("fields", [{}, {"unsure": "keep"}, {"keep_new": 6}])
+def test_an_index_decides_as_a_run_does(tmp_path, fields):
+    texts = forms(3, 150)
+    table = count_weights(texts, recipe())
+    # An index has bucket levels; few documents fill no bucket.
+    asked = recipe(weights=table, **fields)
+    whole = likewise.dedup(texts, asked)
+    with likewise.Index(tmp_path / "seen.lw", asked) as index:
+        verdicts = index.check_and_add_batch([str(row) for row in range(len(texts))], texts)
+        assert np.array_equal(verdicts.is_new, whole.kept)
+        expected = {row["row"]: row for row in whole.removed.to_pylist()}
+        for row in np.flatnonzero(~whole.kept).tolist():
+            assert verdicts.kept_ids[row] == str(expected[row]["kept_id"])
+            assert verdicts.similarity[row] == expected[row]["similarity"]
+    # One document at a time, from what is stored.
+    with likewise.Index(tmp_path / "seen.lw") as index:
+        assert [index.check(text).is_new for text in texts] == [False] * len(texts)
+    with likewise.Index(tmp_path / "one.lw", asked) as index:
+        each = [index.check_and_add(str(row), text) for row, text in enumerate(texts)]
+        assert [verdict.is_new for verdict in each] == whole.kept.tolist()
+    with pytest.raises(InvalidParameter, match="store"):
+        likewise.Index(tmp_path / "other.lw", asked, store="shingles")
+
+
+def test_what_does_not_compare_texts_refuses_names():
+    pytest.importorskip("redis")
+    from likewise.redis import RedisIndex
+
+    with pytest.raises(InvalidParameter, match="siblings"):
+        RedisIndex("redis://127.0.0.1:1/0", likewise.Recipe.minhash(0.5, siblings="keep"))

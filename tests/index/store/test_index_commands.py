@@ -70,7 +70,7 @@ def test_from_creation_to_export(tmp_path, index, texts):
         assert (row["seq"], row["added"]) == (number + 1, True)
         if not row["is_new"]:
             expected = removed[number]
-            assert (row["kept_id"], row["similarity"]) == (expected["kept_id"], expected["similarity"])
+            assert (row["kept_id"], row["similarity"]) == (str(expected["kept_id"]), expected["similarity"])
 
     again = run("add", index, "-", stdin=jsonl(texts[:20]))
     assert not any(row["added"] for row in rows_of(again.out))
@@ -282,7 +282,7 @@ def test_against_an_index_what_it_has_seen_goes(tmp_path, files, texts):
     for expected in whole.removed.to_pylist():
         if expected["row"] < files:
             continue
-        row = evidence[expected["doc_id"]]
+        row = evidence[str(expected["doc_id"])]
         sources.add(row["kept_source"])
         if row["kept_source"] == "against":
             assert row["kept_row"] is None
@@ -290,10 +290,10 @@ def test_against_an_index_what_it_has_seen_goes(tmp_path, files, texts):
             assert row["kept_offset"] is None
             assert int(row["kept_id"]) < files
             if int(expected["kept_id"]) < files:
-                assert (row["kept_id"], row["similarity"]) == (expected["kept_id"], expected["similarity"])
+                assert (row["kept_id"], row["similarity"]) == (str(expected["kept_id"]), expected["similarity"])
         else:
             # It matches no document of the index.
-            assert (row["kept_id"], row["similarity"]) == (expected["kept_id"], expected["similarity"])
+            assert (row["kept_id"], row["similarity"]) == (str(expected["kept_id"]), expected["similarity"])
     assert sources == {"input", "against"}
     summary = json.loads((tmp_path / "new" / "summary.json").read_text())
     from_index = sum(row["kept_source"] == "against" for row in evidence.values())

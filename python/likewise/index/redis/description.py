@@ -99,6 +99,16 @@ class Description:
         return DURABILITIES.index(self.durability)
 
 
+def check_no_names(recipe: Recipe) -> None:
+    """Raise InvalidParameter if a recipe compares names of documents: servers do not store their words in order."""
+    for name in ("siblings", "unsure", "keep_new"):
+        if recipe.fields[name] is not None:
+            raise InvalidParameter(
+                name,
+                f"{recipe.fields[name]} given; an index on Redis does not store texts. Use an index in a directory",
+            )
+
+
 def checked_prefix(prefix: object) -> bytes:
     """Return a prefix of keys as bytes, or raise InvalidParameter."""
     encoded = prefix.encode("utf-8", "surrogatepass") if isinstance(prefix, str) else b""

@@ -9,7 +9,15 @@ from likewise import _native
 from likewise.errors import LostWrites, StoreError
 from likewise.index.opening import check_store
 from likewise.index.redis.client import Client, Options
-from likewise.index.redis.description import FILLING, REPLICATED, Wanted, checked_prefix, open_description, parts_of
+from likewise.index.redis.description import (
+    FILLING,
+    REPLICATED,
+    Wanted,
+    check_no_names,
+    checked_prefix,
+    open_description,
+    parts_of,
+)
 from likewise.index.redis.log import RESTORE, LogServer
 from likewise.index.redis.nodes import Nodes, Request, Script
 from likewise.index.stored.marks import Occupied, check_mark, mark_fields
@@ -99,6 +107,7 @@ class ServerDestination:
             creates=True,
             filling=packed,
         )
+        check_no_names(about.recipe)
         self.about = About(about.recipe, check_store(None, about.recipe), about.ttl_s, self.place)
         self._nodes.replicas = description.num_replicas
         self._rule = _native.ClusterRule(

@@ -16,7 +16,7 @@ from likewise.index.ids import as_stored, check_lengths, paired, rows_from
 from likewise.index.opening import Among, check_among, check_nearest, check_store, named_recipe
 from likewise.index.redis import upkeep
 from likewise.index.redis.client import Client, Options
-from likewise.index.redis.description import Wanted, checked_prefix, open_description, parts_of
+from likewise.index.redis.description import Wanted, check_no_names, checked_prefix, open_description, parts_of
 from likewise.index.redis.log import ADD, REMOVE, LogServer, Loss
 from likewise.index.redis.nodes import Nodes
 from likewise.index.stored.parquet import SUFFIX, write_parquet
@@ -111,6 +111,8 @@ class RedisIndex:
         **fields: Unpack[RecipeFields],
     ) -> None:
         wanted = Wanted(named_recipe(recipe, fields), expected, partitions, ttl, durability)
+        if wanted.recipe is not None:
+            check_no_names(wanted.recipe)
         self._prefix = checked_prefix(prefix)
         self._threads = num_threads(threads)
         self._read_only = read_only

@@ -48,7 +48,7 @@ impl NameReader {
         let is_letter = |byte: &u8| byte.is_ascii_alphabetic() || !byte.is_ascii();
         let is_number = has_digit && !token.iter().any(is_letter);
         self.flags
-            .push(u64::from(has_digit) * DIGIT | u64::from(is_number) * NUMBER);
+            .push((u64::from(has_digit) * DIGIT) | (u64::from(is_number) * NUMBER));
         if place >= LEAD {
             return;
         }
@@ -192,6 +192,9 @@ pub fn penalty(a: &Names, b: &Names) -> f64 {
 
 /// Returns the part of the penalty for first tokens that name each document and are not in the other.
 pub fn of_lead(a: &Names, b: &Names) -> f64 {
+    if a.lead() == b.lead() {
+        return 0.0;
+    }
     let (new_a, new_b) = (a.new_to(b), b.new_to(a));
     if new_a == 0 || new_b == 0 {
         return 0.0;
