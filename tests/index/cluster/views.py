@@ -246,7 +246,8 @@ class Views:
     def erase(self, ids):
         raise likewise.errors.StoreError("RDB and AOF files keep it")
 
-    def neighbors(self, text, k=10, min_similarity=0.0):
+    def neighbors(self, text, k=10, min_similarity=0.0, among="candidates"):
+        assert among == "candidates"
         (batch,) = document_batches([text], self.recipe)
         (found,) = self._ask(self.rule.neighbors(batch, k, min_similarity))
         return [SimpleNamespace(doc_id=i, similarity=s, distance=d, matches=m) for i, s, d, m in found]

@@ -266,7 +266,6 @@ def test_compare_and_plan_are_those_of_the_library(begin):
         ("strict" * 20, ...),
         ({"preset": ["strict"]}, ...),
         ({"preset": "templates"}, "weights"),
-        ("titles", "method"),
         ({"method": "magic"}, "recipe.method"),
         ({"method": "exact"}, "method"),
         ({"method": "simhash", "within": 11}, "recipe.within"),
@@ -305,7 +304,6 @@ def test_recipes_that_are_refused(begin, recipe, field):
         ({"threshold": 0.7}, {"threshold": 0.7}, ["--threshold", "0.7"]),
         ({"within": 3}, {"within": 3}, ["--within", "3"]),
         ({"recall": 0.9}, {"recall": 0.9}, ["--recall", "0.9"]),
-        ({"measure": "containment"}, {"measure": "containment"}, ["--measure", "containment"]),
     ],
 )
 def test_fields_make_one_recipe_over_http_in_python_and_on_the_command_line(begin, tmp_path, given, fields, options):

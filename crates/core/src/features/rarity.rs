@@ -142,7 +142,7 @@ mod tests {
         }
         assert_eq!(
             [1, 2, 3, 5].map(|df| Rarity::new(2).weight(df)),
-            [15, 12, 10, 7]
+            [15, 12, 9, 7]
         );
     }
 
