@@ -80,7 +80,7 @@ def test_answers_are_cut_and_say_so(begin):
         words = [f"word{j}" for j in range(100)]
         words[i * 5 : i * 5 + 3] = [f"other{i}-{j}" for j in range(3)]
         client.post(f"{PAGES}/add", json={"doc_id": f"k{i}", "text": " ".join(words)})
-    near = client.post(f"{PAGES}/neighbors", json={"text": "one and the same", "k": 1, "among": "kept"}).json()
+    near = client.post(f"{PAGES}/neighbors", json={"text": "one and the same", "k": 1, "among": "candidates"}).json()
     assert near["truncated"] is False
     assert "likewise_query_truncated_total 2.0" in client.get("/metrics").text
 
