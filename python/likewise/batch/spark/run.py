@@ -81,7 +81,8 @@ def check_recipe(recipe: Recipe) -> None:
             "auto requires the local engine. Run dedup --threshold auto on a sample, then give the number it chooses",
         )
     if recipe.name_rules is not None:
-        raise InvalidParameter("siblings", "siblings, unsure and keep_new require the local engine; use remove")
+        name = next(name for name in ("siblings", "unsure", "keep_new") if recipe.fields[name] is not None)
+        raise InvalidParameter(name, f"{recipe.fields[name]} given; it requires the local engine")
     if recipe.needs_counting:
         raise InvalidParameter(
             "weights", f"{recipe.weights} requires a weight table with this engine; create one with likewise weights"

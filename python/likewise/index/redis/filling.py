@@ -84,6 +84,7 @@ class ServerDestination:
 
     def _open(self, source: Source, expected: int | None, partitions: int | None, durability: str | None) -> None:
         about = source.about
+        check_no_names(about.recipe)
         self.place = self._nodes.name
         self._log = LogServer(self._nodes, self._prefix)
         stored = self._log.fields()
@@ -107,7 +108,6 @@ class ServerDestination:
             creates=True,
             filling=packed,
         )
-        check_no_names(about.recipe)
         self.about = About(about.recipe, check_store(None, about.recipe), about.ttl_s, self.place)
         self._nodes.replicas = description.num_replicas
         self._rule = _native.ClusterRule(
