@@ -21,15 +21,7 @@ _SPARE = 16
 
 
 class GrowingArray:
-    """Append-only flat array; :meth:`take` hands it over.
-
-    Parameters
-    ----------
-    dtype : dtype
-        Type of the entries.
-    folder : Path, optional
-        Directory of the array's file, which is deleted with the array; in memory if None.
-    """
+    """Append-only flat array; :meth:`take` hands it over."""
 
     def __init__(self, dtype: Any, folder: Path | None = None) -> None:  # noqa: ANN401
         self._array: NDArray[Any] = np.empty(0, dtype)
@@ -47,13 +39,7 @@ class GrowingArray:
             file.close()
 
     def append(self, values: NDArray[Any]) -> None:
-        """Copy values to the end.
-
-        Raises
-        ------
-        OSError
-            If the disk is full (arrays in files only).
-        """
+        """Copy values to the end."""
         length = self._length + len(values)
         if self._folder is not None:
             if self._file is None:
@@ -86,13 +72,7 @@ class GrowingArray:
 
 
 class ArraySpace:
-    """Storage for the per-document arrays of a run.
-
-    Parameters
-    ----------
-    folder : Path, optional
-        Directory for one file per array, deleted with the array; in memory if None.
-    """
+    """Storage for the per-document arrays of a run."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder
@@ -102,13 +82,7 @@ class ArraySpace:
         return GrowingArray(dtype, self.folder)
 
     def zeros(self, length: int, dtype: Any) -> NDArray[Any]:  # noqa: ANN401
-        """Return a writable array of zeros.
-
-        Raises
-        ------
-        OSError
-            If the disk is full (arrays in files only).
-        """
+        """Return a writable array of zeros."""
         num_bytes = length * np.dtype(dtype).itemsize
         if self.folder is None or not num_bytes:
             return np.zeros(length, dtype)
@@ -153,13 +127,7 @@ def _open_nameless(folder: Path) -> BinaryIO:
 
 
 class GrowingTexts:
-    """Append-only column of texts; :meth:`take` hands it over.
-
-    Parameters
-    ----------
-    space : ArraySpace
-        Storage for the bytes.
-    """
+    """Append-only column of texts; :meth:`take` hands it over."""
 
     def __init__(self, space: ArraySpace) -> None:
         self._parts: list[Texts] = []
@@ -205,20 +173,7 @@ _SAMPLE = 1 << 16
 
 
 def stable_order(keys: NDArray[Any], space: ArraySpace) -> NDArray[np.int64]:
-    """Return the order that sorts keys; equal keys keep their order.
-
-    Parameters
-    ----------
-    keys : ndarray of shape (n,)
-        Integers.
-    space : ArraySpace
-        Storage for the result. For storage in files, keys are sorted part by part in bounded memory.
-
-    Returns
-    -------
-    ndarray of shape (n,), int64
-        As ``numpy.argsort(keys, kind="stable")``.
-    """
+    """Return the order that sorts keys; equal keys keep their order."""
     if space.folder is None or len(keys) <= _AT_ONCE:
         return np.argsort(keys, kind="stable")
     cuts = _cuts(keys)
@@ -238,28 +193,7 @@ def stable_order(keys: NDArray[Any], space: ArraySpace) -> NDArray[np.int64]:
 def repeated_keys(
     keys_of: Callable[[slice], NDArray[np.uint64]], length: int, num_words: int, most_bytes: int | None = None
 ) -> Iterator[tuple[NDArray[np.uint64], NDArray[np.uint64]]]:
-    """Yield the entries whose key equals that of an earlier entry, and for each the first entry with this key.
-
-    Parameters
-    ----------
-    keys_of : callable
-        Returns the keys of a slice of the entries, of shape (m, num_words).
-    length : int
-        Number of entries.
-    num_words : int
-        Number of words of a key.
-    most_bytes : int, optional
-        Maximum memory for keys. Keys that need more are searched share by share, and `keys_of` is called again for each
-        share.
-
-    Yields
-    ------
-    later, first : ndarray of shape (k,), uint64
-        In no order; together, each such entry once.
-
-    Cost: about 80 ns per key and share. Memory: at most 16 bytes per distinct key and per word of it, and some
-    megabytes for the keys that are read at once.
-    """
+    """Yield the entries whose key equals that of an earlier entry, and for each the first entry with this key."""
     needed = 16 * length * (num_words + 1)
     num_shares = 1 if most_bytes is None else max(1, -(-needed // max(1, most_bytes)))
     for share in range(num_shares):
@@ -278,21 +212,7 @@ def double_id(
     groups_of: Callable[[slice], NDArray[Any]] | None = None,
     most_bytes: int | None = None,
 ) -> tuple[int, int] | None:
-    """Return the first entry with the id of an earlier one, and that earlier one; None if all ids differ.
-
-    Parameters
-    ----------
-    ids_of : callable
-        Returns the ids of a slice of the entries.
-    length : int
-        Number of entries.
-    space : ArraySpace
-        Storage for the hashes of the ids.
-    groups_of : callable, optional
-        Returns a number for each entry of a slice; ids of entries with different numbers are not compared.
-    most_bytes : int, optional
-        As for :func:`repeated_keys`.
-    """
+    """Return the first entry with the id of an earlier one, and that earlier one; None if all ids differ."""
     num_words = 2 if groups_of is None else 3
     hashes = space.growing(np.uint64)
     for part in slices(length, _KEYS_AT_ONCE):
@@ -316,20 +236,7 @@ def double_id(
 
 
 def places_of(values: Any, keys: NDArray[Any]) -> NDArray[np.intp]:  # noqa: ANN401 - a number or several
-    """Return the insertion points of values in ascending keys, each before equal keys.
-
-    Parameters
-    ----------
-    values : int or array-like of int
-        Numbers that fit the type of the keys.
-    keys : ndarray of shape (n,)
-        Ascending; may be in a file.
-
-    Returns
-    -------
-    intp or ndarray of intp
-        As ``numpy.searchsorted(keys, values)``, which copies all keys if the values have another type.
-    """
+    """Return the insertion points of values in ascending keys, each before equal keys."""
     return np.searchsorted(keys, np.asarray(values, keys.dtype))
 
 
@@ -377,20 +284,7 @@ def _spread(keys: NDArray[Any], cuts: NDArray[Any], starts: NDArray[np.int64], s
 
 
 def as_row_pairs(pairs: Any, num_rows: int) -> NDArray[np.int64]:  # noqa: ANN401 - anything that NumPy makes an array of
-    """Return pairs of rows as int64 of shape (m, 2).
-
-    Parameters
-    ----------
-    pairs : array of shape (m, 2), or empty
-        Whole numbers.
-    num_rows : int
-        Number of rows.
-
-    Raises
-    ------
-    InvalidParameter
-        If the shape is wrong, or a row is not an integer from 0 to `num_rows` - 1.
-    """
+    """Return pairs of rows as int64 of shape (m, 2)."""
     try:
         found = np.asarray(pairs)
     except ValueError as error:

@@ -69,13 +69,7 @@ _LARGEST = 2**63 - 1
 
 
 def parse_size(name: str, text: str) -> int:
-    """Return the number of bytes of a size such as ``64MB`` (decimal units).
-
-    Raises
-    ------
-    InvalidParameter
-        If the text is not a size.
-    """
+    """Return the number of bytes of a size such as ``64MB`` (decimal units)."""
     found = re.fullmatch(r"\s*(\d{1,30}(?:\.\d{1,30})?)\s*([KMGT]?B?)\s*", text.upper(), re.ASCII)
     unit = "" if found is None else found[2] if found[2].endswith("B") or not found[2] else found[2] + "B"
     if found is None or unit not in _UNITS:
@@ -84,22 +78,7 @@ def parse_size(name: str, text: str) -> int:
 
 
 def take_bytes(name: str, given: object, low: int, high: int = _LARGEST) -> int:
-    """Return a number of bytes, given as a number or as text such as ``4GB``.
-
-    Parameters
-    ----------
-    name : str
-        Parameter name, for errors.
-    given : int, float or str
-        The value; fractions of a byte are dropped.
-    low, high : int
-        Range.
-
-    Raises
-    ------
-    InvalidParameter
-        If the value is not a size, or out of range.
-    """
+    """Return a number of bytes, given as a number or as text such as ``4GB``."""
     number: float | int | None = None
     if isinstance(given, str):
         number = parse_size(name, given)
@@ -115,13 +94,7 @@ def take_bytes(name: str, given: object, low: int, high: int = _LARGEST) -> int:
 
 
 def num_threads(threads: int | None) -> int:
-    """Return the number of threads of a call; the default is one for each processor available to the process.
-
-    Raises
-    ------
-    InvalidParameter
-        If the number is not from 1 to 1024.
-    """
+    """Return the number of threads of a call; the default is one for each processor available to the process."""
     if threads is not None:
         return check_integer("threads", threads, 1, 1024)
     if hasattr(os, "sched_getaffinity"):
@@ -130,19 +103,5 @@ def num_threads(threads: int | None) -> int:
 
 
 def counted(count: int, name: str, names: str | None = None) -> str:
-    """Return a count with its noun: ``1 pair``, ``2,000 pairs``.
-
-    Parameters
-    ----------
-    count : int
-        The count.
-    name : str
-        Text after the number 1, such as ``pair`` or ``pair was``.
-    names : str, optional
-        Text after other numbers, such as ``pairs were``; `name` with an ``s`` if None.
-
-    Returns
-    -------
-    str
-    """
+    """Return a count with its noun: ``1 pair``, ``2,000 pairs``."""
     return f"{count:,} {name}" if count == 1 else f"{count:,} {name + 's' if names is None else names}"

@@ -46,19 +46,13 @@ class ContentDigest:
 
 @dataclass(frozen=True)
 class InputCounts:
-    """Counts of one input for the summary.
+    """Counts of one input for the summary."""
 
-    Parameters
-    ----------
-    num_documents, num_kept, num_bad_rows : int
-        Counts of the input.
-    content : str, optional
-        The digest of :func:`content_digest`.
-    """
-
+    # Counts of the input
     num_documents: int
     num_kept: int
     num_bad_rows: int
+    # The digest of :func:`content_digest`
     content: str | None
 
 
@@ -98,20 +92,7 @@ def about_counted(found: Inputs, counts: Sequence[InputCounts], run: FileRun, wr
 
 
 def content_digest(documents: Documents, number: int) -> str | None:
-    """Return the :class:`ContentDigest` of one input.
-
-    Parameters
-    ----------
-    documents : Documents
-        All documents.
-    number : int
-        Number of the source.
-
-    Returns
-    -------
-    str or None
-        32 hexadecimal digits; None if the features were not read.
-    """
+    """Return the :class:`ContentDigest` of one input."""
     digests = documents.digests.reshape(-1, 2)
     if len(digests) != len(documents):
         return None

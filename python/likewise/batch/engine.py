@@ -20,20 +20,13 @@ from likewise.recipe.recipe import Recipe
 
 @dataclass(frozen=True)
 class EngineRun:
-    """The result of a run whose outputs an engine wrote.
+    """The result of a run whose outputs an engine wrote."""
 
-    Parameters
-    ----------
-    counts : RunCounts
-        Counts of the run.
-    inputs : sequence of InputCounts
-        Counts of each input.
-    num_written : sequence of int
-        Number of rows in the kept file of each input; empty if there are no kept files.
-    """
-
+    # Counts of the run
     counts: RunCounts
+    # Counts of each input
     inputs: Sequence[InputCounts]
+    # Number of rows in the kept file of each input; empty if there are no kept files
     num_written: Sequence[int]
 
 
@@ -51,19 +44,7 @@ class Engine(Protocol):
         *,
         work: Path,
     ) -> AbstractContextManager[tuple[Documents, Decision]]:
-        """Return documents without sketches and the verdicts on them, for outputs that this machine writes.
-
-        Parameters
-        ----------
-        sources : sequence of Source
-            Inputs, in the order of their documents.
-        recipe : Recipe
-            Resolved recipe.
-        context : RunContext
-            Rules, timing and progress.
-        work : Path
-            A directory of this run.
-        """
+        """Return documents without sketches and the verdicts on them, for outputs that this machine writes."""
 
     def written(
         self,
@@ -74,15 +55,7 @@ class Engine(Protocol):
         work: Path,
         writes_kept: bool,
     ) -> EngineRun:
-        """Write evidence, bad rows and kept files to the directory of a run, and return the counts.
-
-        Parameters
-        ----------
-        sources, recipe, context, work
-            As for :meth:`decided`.
-        writes_kept : bool
-            Whether to write kept files.
-        """
+        """Write evidence, bad rows and kept files to the directory of a run, and return the counts."""
 
     @property
     def is_on_this_machine(self) -> bool:
@@ -99,31 +72,11 @@ class Engine(Protocol):
         overwrite: bool,
         summarize: Callable[[EngineRun], dict[str, Any]],
     ) -> dict[str, Any]:
-        """Write the outputs below a URL that this machine may not reach, the summary last, and return the summary.
-
-        Parameters
-        ----------
-        sources, recipe, context, writes_kept
-            As for :meth:`written`.
-        url : str
-            A directory in a file system that the engine supports.
-        overwrite : bool
-            Whether to replace a finished run.
-        summarize : callable
-            Returns the summary of the run.
-        """
+        """Write the outputs below a URL that this machine may not reach, the summary last, and return the summary."""
 
 
 def check_engine(index: IndexUse | None, against: Sequence[object], others: Mapping[str, bool]) -> None:
-    """Raise InvalidParameter for options that require the local engine.
-
-    Parameters
-    ----------
-    index, against
-        As for :func:`likewise.dedup_files`.
-    others : mapping of str to bool
-        Whether each further option is given.
-    """
+    """Raise InvalidParameter for options that require the local engine."""
     asked = {"index": index is not None and index.create is not None, **others}
     asked["against"] = bool(against) or (index is not None and index.against is not None)
     for name, is_given in asked.items():

@@ -171,15 +171,7 @@ class _Asked:
 
 
 def check_outputs(recipe: Recipe, run: FileRun, write: str, **options: Any) -> None:  # noqa: ANN401
-    """Raise the errors of :func:`dedup_files` about options that cannot be combined.
-
-    Parameters
-    ----------
-    recipe, run, write
-        As for :func:`dedup_files`; the recipe is resolved.
-    **options
-        ``columns``, the columns of groups, and other arguments of that function.
-    """
+    """Raise the errors of :func:`dedup_files` about options that cannot be combined."""
     _asked(run, write, **options).recipe_beside(recipe)
 
 
@@ -635,25 +627,7 @@ def stream_dedup(
     against: Sequence[str | Path] = (),
     progress: Progress | bool | None = None,
 ) -> dict[str, Any]:
-    """Deduplicate JSON Lines or CSV files and write the kept lines to a stream.
-
-    Parameters
-    ----------
-    inputs, recipe, run, index, against, progress
-        As for :func:`dedup_files`.
-    out : binary file
-        Receives the kept lines in input order.
-
-    Returns
-    -------
-    dict
-        The summary.
-
-    Raises
-    ------
-    InvalidInput
-        As for :func:`dedup_files`, and if an input is of another format.
-    """
+    """Deduplicate JSON Lines or CSV files and write the kept lines to a stream."""
     recipe = recipe_of_files(recipe, {}, index=index, against=against).resolve()
     run, report = run or FileRun(), taken(progress)
     rules, timing = run.run_rules(), Timing()

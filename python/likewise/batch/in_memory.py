@@ -43,25 +43,7 @@ def document_source(
     tokenizer: Tokenizer | None = None,
     is_read_again: bool = False,
 ) -> Source:
-    """Return documents in memory, of any kind that the recipe takes, as an input; streams are not held in memory.
-
-    Parameters
-    ----------
-    documents, ids, recipe, text_field, tokenizer
-        As for :func:`likewise.dedup`.
-    nulls : {"fail", "keep", "drop"}
-        What to do with nulls. Unless ``fail``, the source skips nulls, and its rows are numbered like those of the
-        input.
-    is_read_again : bool
-        Whether the source is read several times; if so, a stream is held as a table.
-
-    Raises
-    ------
-    InvalidInput
-        If documents and ids differ in number, an entry is not a document, or null with `nulls` ``fail``.
-    InvalidParameter
-        If `keep` uses a field, but the documents have no fields.
-    """
+    """Return documents in memory, of any kind that the recipe takes, as an input; streams are not held in memory."""
     check_tokenizer(recipe, tokenizer)
     check_choice("nulls", nulls, NULLS)
     documents, text_field = with_values(documents, recipe, text_field)

@@ -53,44 +53,29 @@ _SECONDS_A_BUCKET = 60e-9
 
 @dataclass(frozen=True)
 class MemoryPlan:
-    """Predicted resources of a run with a memory limit.
+    """Predicted resources of a run with a memory limit."""
 
-    Parameters
-    ----------
-    memory_bytes : int
-        Limit of anonymous memory.
-    threads : int
-        Number of threads; fewer than requested if memory is too small for their buffers.
-    num_documents : int
-        Number of documents in all inputs; an estimate until they are read.
-    is_estimated : bool
-        Whether `num_documents` is an estimate.
-    text_bytes : int
-        Bytes of the inputs, decompressed.
-    held_bytes : int
-        Memory used during the whole run: the process, threads, and data of each document.
-    num_passes : int
-        Number of passes over the sketches for candidates. SimHash: number of slabs, each compared with earlier ones.
-    disk_bytes : int
-        Maximum bytes in the work directory, including the output.
-    seconds : float
-        Approximate duration of the whole run, on two current cores.
-    tables_bytes : int, optional
-        Part of `held_bytes`: the tables of a search by distance that works slab by slab.
-    digests_bytes : int
-        Part of the memory of stages: digests of all documents while features are counted.
-    """
-
+    # Limit of anonymous memory
     memory_bytes: int
+    # Number of threads; fewer than requested if memory is too small for their buffers
     threads: int
+    # Number of documents in all inputs; an estimate until they are read
     num_documents: int
+    # Whether `num_documents` is an estimate
     is_estimated: bool
+    # Bytes of the inputs, decompressed
     text_bytes: int
+    # Memory used during the whole run: the process, threads, and data of each document
     held_bytes: int
+    # Number of passes over the sketches for candidates. SimHash: number of slabs, each compared with earlier ones.
     num_passes: int
+    # Maximum bytes in the work directory, including the output
     disk_bytes: int
+    # Approximate duration of the whole run, on two current cores
     seconds: float
+    # Part of `held_bytes`: the tables of a search by distance that works slab by slab
     tables_bytes: int | None = None
+    # Part of the memory of stages: digests of all documents while features are counted
     digests_bytes: int = 0
 
     @property
@@ -154,13 +139,7 @@ class _Task:
     keeps_sketches: bool = False
 
     def plan(self, num_documents: int, *, is_estimated: bool) -> MemoryPlan:
-        """Return the plan for a number of documents, with as many threads as memory allows.
-
-        Raises
-        ------
-        InvalidParameter
-            If memory is too small for one thread.
-        """
+        """Return the plan for a number of documents, with as many threads as memory allows."""
         threads, held, tables = self._division(num_documents, is_estimated=is_estimated)
         parts = max(1, -(-60 * threads * num_documents // max(1, (self.memory_bytes - held) * 4 // 5)))
         sketches = num_documents * self._sketch_bytes()
@@ -273,32 +252,7 @@ class _Task:
 
 
 class BoundedRun:
-    """The memory limits of a run, or none.
-
-    Parameters
-    ----------
-    files : sequence of InputFile
-        The inputs.
-    recipe : Recipe
-        Resolved recipe.
-    memory_bytes : int, optional
-        The memory limit; no limit if None.
-    threads : int
-        Requested number of threads.
-    work : Path
-        Directory for columns and other data that is not held in memory; it need not exist yet.
-    fields : tuple of str
-        Fields to read from each row, in addition to those of `keep`.
-    writes_copies : bool
-        Whether kept documents are copied to the directory.
-    keeps_sketches : bool
-        Whether the sketches of kept documents are too.
-
-    Raises
-    ------
-    InvalidParameter
-        If memory or disk space is insufficient, or the method does not support a memory limit.
-    """
+    """The memory limits of a run, or none."""
 
     def __init__(
         self,
@@ -355,13 +309,7 @@ class BoundedRun:
         return asked if self.plan is None else self.plan.threads
 
     def settle(self, num_documents: int, recipe: Recipe) -> Room:
-        """Return the memory limits for the actual number of documents and the recipe with its weights.
-
-        Raises
-        ------
-        InvalidParameter
-            If there are too many documents for the memory limit.
-        """
+        """Return the memory limits for the actual number of documents and the recipe with its weights."""
         if self._task is not None and self.plan is not None:
             task = replace(self._task, recipe=_planned(recipe), threads=self.plan.threads)
             plan = task.plan(num_documents, is_estimated=False)

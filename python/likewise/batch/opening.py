@@ -42,11 +42,6 @@ def recipe_of_files(
 
     If none is given, that of the index or finished run `against`, otherwise the preset ``default``; or ``online`` with
     an engine, which cannot count weights or choose a threshold.
-
-    Raises
-    ------
-    InvalidParameter
-        As for :func:`likewise.recipe.given.as_recipe`.
     """
     from likewise.batch.against.references import recipe_of_references
 
@@ -59,13 +54,7 @@ def recipe_of_files(
 def found_inputs(
     inputs: Sequence[str | Path] | str | Path, recipe: Recipe, run: FileRun, output: Path | None, progress: Progress
 ) -> Iterator[Inputs]:
-    """Find the inputs of a run, as a context: the copy of standard input exists until it exits.
-
-    Raises
-    ------
-    InvalidInput
-        At the end, if a file has changed. A run that publishes its results inside the context checks this before.
-    """
+    """Find the inputs of a run, as a context: the copy of standard input exists until it exits."""
     from likewise.io.inputs import find_inputs
     from likewise.io.stamps import Watch
 
@@ -121,26 +110,17 @@ def bounded_run(
 
 @dataclass(frozen=True, eq=False)
 class OpenedRun:
-    """A run before its decision.
+    """A run before its decision."""
 
-    Parameters
-    ----------
-    documents : Documents
-        Sketched documents.
-    recipe : Recipe
-        Recipe with its weights, its threshold, and the bands that many documents need.
-    context : RunContext
-        Context with as many threads as memory allows.
-    facts : dict
-        Summary fields about memory and the choice of the threshold.
-    parts : RunParts, optional
-        Parts of an earlier run.
-    """
-
+    # Sketched documents
     documents: Documents
+    # Recipe with its weights, its threshold, and the bands that many documents need
     recipe: Recipe
+    # Context with as many threads as memory allows
     context: RunContext
+    # Summary fields about memory and the choice of the threshold
     facts: dict[str, object]
+    # Parts of an earlier run
     parts: RunParts | None
 
 
@@ -157,41 +137,7 @@ def opened_run(
     is_compared: bool = True,
     held: HeldDocuments | None = None,
 ) -> Iterator[OpenedRun]:
-    """Count weights, read and sketch documents, and choose what the recipe leaves open.
-
-    Parameters
-    ----------
-    sources : sequence of Source
-        Inputs, in the order of their documents.
-    recipe : Recipe
-        Resolved recipe.
-    context : RunContext
-        Rules, timing and progress.
-    work : Path
-        A directory for temporary files of this run.
-    bounded : BoundedRun, optional
-        Memory limits of the run.
-    parts : Path, optional
-        Directory for parts, of a killed run and of this one.
-    references : References, optional
-        Reference documents, which are the first of the sources.
-    is_compared : bool
-        Whether documents will be compared; if so, their texts are read again, and a threshold is chosen.
-    held : HeldDocuments, optional
-        Features or sketches of these sources that already exist.
-
-    Yields
-    ------
-    OpenedRun
-        The inputs of the decision.
-
-    Raises
-    ------
-    InvalidInput
-        As for :func:`open_documents`.
-    RecipeMismatch
-        If the recipe names a weight table, and the counted one differs.
-    """
+    """Count weights, read and sketch documents, and choose what the recipe leaves open."""
     timing, progress = context.timing, context.progress
     known = None if parts is None else known_counts(parts, recipe)
     if known is not None:

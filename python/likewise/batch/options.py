@@ -22,74 +22,49 @@ QUOTES: tuple[Quote, ...] = get_args(Quote)
 
 @dataclass(frozen=True)
 class FileRun:
-    """Reading options of files.
+    """Reading options of files."""
 
-    Parameters
-    ----------
-    text_fields : tuple of str
-        Names of the text fields, with dots for nested fields; several are joined with a newline.
-    tokens_field : str, optional
-        Name of a field with a list of tokens, or of [token, weight] pairs, for recipes with tokens ``user``. The text
-        fields count only where the list is empty.
-    id_field : str, optional
-        Name of the id field; rows without it are bad. If None, ``id`` if a row has it, otherwise ``file:line``. If
-        ``"none"``, always ``file:line``.
-    on_error : {"fail", "skip", "keep"}
-        What to do with bad rows.
-    duplicate_ids : {"fail", "allow"}
-        Whether two documents may have the same id.
-    max_document_bytes : int
-        Longer documents are bad rows.
-    threads : int, optional
-        Number of threads; all processors if None.
-    stdin : binary file, optional
-        The stream for ``-`` among the inputs.
-    file_format : str, optional
-        Format of the inputs, regardless of their names: jsonl, csv, tsv, parquet, arrow, text, warc, binary. If None
-        and the recipe has tokens ``bytes`` or ``chunks``, binary.
-    delimiter : str, optional
-        Field separator of CSV.
-    quote : {"none", "double"}, optional
-        Whether a quote at the start of a CSV field opens a quoted field. If None: yes in CSV; in TSV only if all names
-        of its header are quoted, or its first megabyte has fields with doubled quotes and every quote that opens a
-        field is closed.
-    max_bad_rows : int, float or str
-        Maximum number of bad rows with `on_error` ``skip`` or ``keep``: a count (an integer, ``"100"``) or a share of
-        all rows (a float from 0 to 1, ``"1%"``). More are an error.
-    max_unpacked_bytes, max_unpack_ratio : int
-        Gzip and zstd files that decompress to more bytes, or to more bytes per compressed byte, are rejected.
-    fields : tuple of str
-        Fields to read from each row for the outputs of a run, in addition to those of `keep`.
-    memory_bytes : float or str, optional
-        Limit of anonymous memory, in bytes or as text such as ``"2GB"``, at least 256 MB; no limit if None. Data that
-        does not fit is on disk, and the results are the same. Applies to runs that decide documents and to pairs.
-    """
-
+    # Names of the text fields, with dots for nested fields; several are joined with a newline
     text_fields: tuple[str, ...] = ("text",)
+    # Name of a field with a list of tokens, or of [token, weight] pairs, for recipes with tokens ``user``. The text
+    # fields count only where the list is empty.
     tokens_field: str | None = None
+    # Name of the id field; rows without it are bad. If None, ``id`` if a row has it, otherwise ``file:line``. If
+    # ``"none"``, always ``file:line``.
     id_field: str | None = None
+    # What to do with bad rows
     on_error: OnError = "fail"
+    # Whether two documents may have the same id
     duplicate_ids: DuplicateIds = "fail"
+    # Longer documents are bad rows
     max_document_bytes: int = 64_000_000
+    # Number of threads; all processors if None
     threads: int | None = None
+    # The stream for ``-`` among the inputs
     stdin: BinaryIO | None = None
+    # Format of the inputs, regardless of their names: jsonl, csv, tsv, parquet, arrow, text, warc, binary. If None
+    # and the recipe has tokens ``bytes`` or ``chunks``, binary.
     file_format: str | None = None
+    # Field separator of CSV
     delimiter: str | None = None
+    # Whether a quote at the start of a CSV field opens a quoted field. If None: yes in CSV; in TSV only if all names
+    # of its header are quoted, or its first megabyte has fields with doubled quotes and every quote that opens a
+    # field is closed.
     quote: Quote | None = None
+    # Maximum number of bad rows with `on_error` ``skip`` or ``keep``: a count (an integer, ``"100"``) or a share of
+    # all rows (a float from 0 to 1, ``"1%"``). More are an error.
     max_bad_rows: float | str = DEFAULT_MAX_BAD_ROWS
+    # Gzip and zstd files that decompress to more bytes, or to more bytes per compressed byte, are rejected
     max_unpacked_bytes: int = 1_000_000_000_000
     max_unpack_ratio: int = 250
+    # Fields to read from each row for the outputs of a run, in addition to those of `keep`
     fields: tuple[str, ...] = ()
+    # Limit of anonymous memory, in bytes or as text such as ``"2GB"``, at least 256 MB; no limit if None. Data that
+    # does not fit is on disk, and the results are the same. Applies to runs that decide documents and to pairs.
     memory_bytes: float | str | None = None
 
     def read_rules(self, recipe: Recipe) -> ReadRules:
-        """Return the rules for reading each file.
-
-        Raises
-        ------
-        InvalidParameter
-            If a value is out of range, or the recipe takes tokens but no field contains them, or vice versa.
-        """
+        """Return the rules for reading each file."""
         self._check_tokens(recipe)
         if self.quote is not None:
             check_choice("quote", self.quote, QUOTES)
@@ -127,13 +102,7 @@ class FileRun:
             )
 
     def format_for(self, recipe: Recipe) -> str | None:
-        """Return the format of the inputs, given these options and the tokens of the recipe.
-
-        Raises
-        ------
-        InvalidParameter
-            If the format is binary, but the tokens are not bytes.
-        """
+        """Return the format of the inputs, given these options and the tokens of the recipe."""
         if recipe.tokens in BYTE_TOKENS:
             return self.file_format or "binary"
         if self.file_format == "binary":
@@ -141,13 +110,7 @@ class FileRun:
         return self.file_format
 
     def memory_bound(self) -> int | None:
-        """Return the memory limit in bytes, or None.
-
-        Raises
-        ------
-        InvalidParameter
-            If it is not a valid size, or below 256 MB.
-        """
+        """Return the memory limit in bytes, or None."""
         return None if self.memory_bytes is None else take_bytes("memory", self.memory_bytes, MIN_MEMORY_BYTES)
 
     def _unpacking_threads(self) -> int:

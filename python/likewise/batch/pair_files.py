@@ -39,34 +39,7 @@ def pair_files(
     stdout: BinaryIO | None = None,
     **fields: Unpack[RecipeFields],
 ) -> dict[str, Any]:
-    """Write all verified pairs of the documents in files.
-
-    Parameters
-    ----------
-    inputs, recipe, run, progress, **fields
-        As for :func:`dedup_files`.
-    output : path
-        A ``.tsv``, ``.jsonl`` or ``.parquet`` file, or ``-`` for lines of TSV to `stdout`.
-    against : sequence of path
-        Files, or output directories of finished runs (only their kept documents count): only pairs of a document of
-        `inputs` (a) with one of these (b) are written. If no recipe is given, that of the first finished run applies.
-    max_pairs : int
-        Maximum number of pairs; if there are more, an error is raised.
-    stdout : binary file, optional
-        The stream that ``-`` refers to.
-
-    Returns
-    -------
-    dict
-        Counts, recipe and seconds.
-
-    Raises
-    ------
-    InvalidInput
-        As for :func:`dedup_files`, and if the output has another extension.
-    InvalidParameter
-        If there are more than `max_pairs` pairs.
-    """
+    """Write all verified pairs of the documents in files."""
     recipe = recipe_of_files(recipe, fields, against=against).resolve()
     run, report = run or FileRun(), taken(progress)
     check_references(against, recipe, keep_sketches=False)
@@ -132,20 +105,7 @@ def sketch_files(
     output: Path | None = None,
     progress: Progress | bool | None = None,
 ) -> Sketches:
-    """Return the sketches of the documents in files, with their ids.
-
-    Parameters
-    ----------
-    inputs, recipe, run, progress
-        As for :func:`dedup_files`.
-    output : Path, optional
-        The file for the sketches, which is never read as an input.
-
-    Returns
-    -------
-    Sketches
-        Sketches in input order.
-    """
+    """Return the sketches of the documents in files, with their ids."""
     recipe, run, report = as_recipe(recipe), run or FileRun(), taken(progress)
     check_has_sketch(recipe)
     rules, timing = run.run_rules(), Timing()

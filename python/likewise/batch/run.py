@@ -44,26 +44,17 @@ MOST_DOCUMENTS = 2**32 - 2
 
 @dataclass(frozen=True)
 class RunRules:
-    """The rules of a run in addition to its recipe.
+    """The rules of a run in addition to its recipe."""
 
-    Parameters
-    ----------
-    threads : int
-        Number of threads.
-    on_error : {"fail", "skip", "keep"}
-        What to do with bad rows.
-    duplicate_ids : {"fail", "allow"}
-        Whether two documents may have the same id.
-    max_bad_rows : BadRowLimit
-        Maximum number of bad rows among the documents, and among the reference documents.
-    fields : tuple of str
-        Fields to read from each row, in addition to those of `keep`.
-    """
-
+    # Number of threads
     threads: int
+    # What to do with bad rows
     on_error: str = "fail"
+    # Whether two documents may have the same id
     duplicate_ids: str = "fail"
+    # Maximum number of bad rows among the documents, and among the reference documents
     max_bad_rows: BadRowLimit = NO_LIMIT
+    # Fields to read from each row, in addition to those of `keep`
     fields: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -73,17 +64,11 @@ class RunRules:
 
 @dataclass(frozen=True, eq=False)
 class RunContext:
-    """The shared context of all steps of a run.
+    """The shared context of all steps of a run."""
 
-    Parameters
-    ----------
-    rules : RunRules
-        Rules in addition to the recipe.
-    timing, progress
-        Receive seconds and events.
-    """
-
+    # Rules in addition to the recipe
     rules: RunRules
+    # Receive seconds and events
     timing: Timing
     progress: Progress
 
@@ -110,39 +95,7 @@ def open_documents(
     bounded: BoundedRun | None = None,
     held: HeldDocuments | None = None,
 ) -> Iterator[Documents]:
-    """Read and sketch all documents; spooled data in `work` is deleted when the context exits.
-
-    Parameters
-    ----------
-    sources : sequence of Source
-        Inputs, in the order of their documents.
-    recipe : Recipe
-        Resolved recipe.
-    context : RunContext
-        Rules, timing and progress.
-    work : Path
-        A directory for temporary files.
-    needs_texts : bool
-        Whether texts will be read again.
-    parts : RunParts, optional
-        Parts of an earlier run, and storage for a later one.
-    references : References, optional
-        Reference documents, which are the first of the sources.
-    bounded : BoundedRun, optional
-        Memory limits of the run.
-    held : HeldDocuments, optional
-        Features of these sources that already exist.
-
-    Yields
-    ------
-    Documents
-        Documents with checked ids, and the fields that `keep` needs.
-
-    Raises
-    ------
-    InvalidInput
-        If no row is a document, no document has a field that `keep` needs, or two have the same id.
-    """
+    """Read and sketch all documents; spooled data in `work` is deleted when the context exits."""
     needs_lengths, of_keep = keep_needs(recipe.keep)
     rules = context.rules
     fields = fields_read(recipe.keep, rules.fields)

@@ -34,17 +34,7 @@ _PAIRS_AT_ONCE = 1 << 16
 
 
 def check_floor(floor: float | None, recipe: Recipe, *, is_against: bool = False) -> None:
-    """Raise InvalidParameter if pairs from this similarity on cannot be stored in a run of this recipe.
-
-    Parameters
-    ----------
-    floor : float, optional
-        Minimum similarity; None if no pairs are stored.
-    recipe : Recipe
-        Resolved recipe.
-    is_against : bool
-        Whether the run is compared with an index, another run or files.
-    """
+    """Raise InvalidParameter if pairs from this similarity on cannot be stored in a run of this recipe."""
     if floor is None:
         return
     if isinstance(recipe.sketch, Exact):
@@ -72,26 +62,6 @@ def store_pairs(
     progress: Progress,
 ) -> int:
     """Write every verified pair with at least this similarity, and return the number of pairs.
-
-    Parameters
-    ----------
-    documents : Documents
-        All documents, sketched.
-    recipe : Recipe
-        Resolved recipe of the run, with its weights.
-    floor : float
-        Minimum similarity, at most the recipe's threshold.
-    path : Path
-        A new Parquet file.
-    threads : int
-        Number of threads per call.
-    timing, progress
-        Receive seconds and events.
-
-    Returns
-    -------
-    int
-        Number of pairs; indistinguishable documents count as one.
 
     Notes
     -----

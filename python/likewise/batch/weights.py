@@ -25,33 +25,7 @@ def weigh_files(
     output: Path | None = None,
     progress: Progress | bool | None = None,
 ) -> Weights:
-    """Return the weights of features by their rarity in files.
-
-    Parameters
-    ----------
-    inputs : path or sequence of paths
-        Files, directories, globs, or ``-``.
-    recipe : Recipe or str, optional
-        Determines the features; ``Recipe.minhash(weights="idf")`` if None.
-    run : FileRun, optional
-        Reading options.
-    memory_bytes : float or str
-        Memory limit for the counts.
-    output : Path, optional
-        The file for the table, which must not be an input.
-    progress : bool or callable, optional
-        True shows bars in a terminal or a notebook. A function is called with the events of :mod:`likewise.progress`.
-
-    Returns
-    -------
-    Weights
-        The weight table.
-
-    Raises
-    ------
-    InvalidInput
-        If a row is bad (unless `run` has ``on_error="skip"``), too many rows are bad, or `output` is an input.
-    """
+    """Return the weights of features by their rarity in files."""
     recipe = as_recipe(Recipe.minhash(weights="idf") if recipe is None else recipe)
     run = run or FileRun()
     rules = run.run_rules()

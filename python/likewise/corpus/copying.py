@@ -219,13 +219,7 @@ class _Row(NamedTuple):
 
 
 class _Given:
-    """Given documents: names, and texts if known.
-
-    Parameters
-    ----------
-    texts : sequence of str, or mapping of id to str
-        The first given documents.
-    """
+    """Given documents: names, and texts if known."""
 
     def __init__(self, texts: Sequence[str] | Mapping[str, str]) -> None:
         self.names: list[str] = []
@@ -260,13 +254,7 @@ class _Given:
                     self._add(doc_id, text)
 
     def add_ids(self, ids: Sequence[str], search: "_Search") -> Iterator[_Row]:
-        """Add the documents with these ids, and yield the rows that runs and indexes have for them.
-
-        Raises
-        ------
-        InvalidInput
-            If no place has a document with one of the ids.
-        """
+        """Add the documents with these ids, and yield the rows that runs and indexes have for them."""
         if not ids:
             return
         known: dict[str, int] = {}
@@ -324,19 +312,7 @@ class _Hits(NamedTuple):
 
 
 class _Search:
-    """Search for documents in all places.
-
-    Parameters
-    ----------
-    places : sequence of Place
-        The opened places.
-    run : FileRun
-        How files are read.
-    work : Path
-        Directory for temporary files.
-    progress : callable
-        Receives events.
-    """
+    """Search for documents in all places."""
 
     def __init__(self, places: Sequence[Place], run: FileRun, work: Path, progress: Progress) -> None:
         self.places, self._run, self._work, self._progress = places, run, work, progress

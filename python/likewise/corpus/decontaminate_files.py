@@ -257,27 +257,18 @@ def _digest(items: Items) -> str:
 
 @dataclass(frozen=True, eq=False)
 class _Group:
-    """Scan results of consecutive files.
+    """Scan results of consecutive files."""
 
-    Parameters
-    ----------
-    candidates : Candidates
-        Windows; rows count from the first document of the group.
-    doc_ids : pyarrow.ChunkedArray of string
-        Ids of the documents of the candidates.
-    sizes : ndarray of int64
-        Number of documents in each file.
-    offsets, lengths : ndarray
-        Places of all documents in their files.
-    bad_rows : list of list of BadRow
-        Bad rows of each file.
-    """
-
+    # Windows; rows count from the first document of the group
     candidates: Candidates
+    # Ids of the documents of the candidates
     doc_ids: Any
+    # Number of documents in each file
     sizes: NDArray[np.int64]
+    # Places of all documents in their files
     offsets: NDArray[np.int64]
     lengths: NDArray[np.int64]
+    # Bad rows of each file
     bad_rows: list[list[BadRow]]
 
 
@@ -397,20 +388,13 @@ class _Scanned:
 
 @dataclass(frozen=True, eq=False)
 class _Result:
-    """Windows that contain an item.
+    """Windows that contain an item."""
 
-    Parameters
-    ----------
-    rows : ndarray of int64
-        Documents, ascending.
-    windows : tuple of ndarray of int64
-        Row, start and end of all windows, ascending.
-    best : list of pyarrow.Array
-        For each document, the set, id and field of its most similar item, and the similarity.
-    """
-
+    # Documents, ascending
     rows: NDArray[np.int64]
+    # Row, start and end of all windows, ascending
     windows: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+    # For each document, the set, id and field of its most similar item, and the similarity
     best: list[Any]
 
     @property

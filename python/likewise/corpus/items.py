@@ -125,19 +125,7 @@ class Found(NamedTuple):
 
 
 class Items:
-    """The texts of all items.
-
-    Parameters
-    ----------
-    sets : sequence of str
-        Names of the evaluation sets.
-    about : sequence of ItemText
-        Origin of each text.
-    texts : Texts
-        Texts of the items.
-    rules : ContainmentRules
-        When a document contains an item.
-    """
+    """The texts of all items."""
 
     def __init__(
         self, sets: Sequence[str], about: Sequence[ItemText], texts: _native.Texts, rules: ContainmentRules
@@ -308,17 +296,7 @@ def item_schema() -> Any:  # noqa: ANN401
 
 
 def evidence(items: Items, found: Found, places: Mapping[str, Any]) -> Any:  # noqa: ANN401
-    """Return a row for each window and item text in it.
-
-    Parameters
-    ----------
-    items : Items
-        The items.
-    found : Found
-        The windows.
-    places : mapping of str to Arrow array
-        Further columns about the document of each window: doc_id, and for files also file, offset and length.
-    """
+    """Return a row for each window and item text in it."""
     import pyarrow as pa
 
     windows, numbers = items.expanded(found.texts)
@@ -473,25 +451,7 @@ def items_in_files(
     work: Path,
     watch: Watch,
 ) -> tuple[Items, list[tuple[str, int]], list[tuple[str | None, BadRow]], list[str]]:
-    """Return the items of sets in files, the files read with sizes, bad rows with their files, and skipped files.
-
-    Parameters
-    ----------
-    sets : mapping of str to sequence of paths
-        Files, directories or globs of each set.
-    fields : sequence of str, optional
-        Fields of an item, of which each set has at least one; if None, the fields of ITEM_FIELDS that a set has.
-    run : FileRun
-        How the files are read; its text fields are ignored.
-    rules : ContainmentRules
-        When a document contains an item.
-    progress : callable
-        Receives events.
-    work : Path
-        Directory for temporary files.
-    watch : Watch
-        Receives the files.
-    """
+    """Return the items of sets in files, the files read with sizes, bad rows with their files, and skipped files."""
     about: list[ItemText] = []
     texts: list[str] = []
     files: list[tuple[str, int]] = []

@@ -168,13 +168,7 @@ def leaks(
 
 
 def checked_names(names: Mapping[str, Any]) -> list[str]:
-    """Return the names of splits.
-
-    Raises
-    ------
-    InvalidParameter
-        If `names` is not a mapping with strings as keys, or has fewer than two.
-    """
+    """Return the names of splits."""
     if not isinstance(names, Mapping):
         raise InvalidParameter("splits", "expected a mapping of names to documents")
     found = list(names)
@@ -197,19 +191,7 @@ def tell_containment(recipe: Recipe, progress: Progress) -> None:
 
 
 class LeakedRows:
-    """Documents that match a document of another split, recorded as pairs are found.
-
-    Parameters
-    ----------
-    documents : Documents
-        Documents of all splits, in order of splits.
-    names : sequence of str
-        Names of the splits.
-    starts : sequence of int
-        Rows of split i are ``starts[i]:starts[i + 1]``.
-    space : ArraySpace
-        Storage for per-document arrays.
-    """
+    """Documents that match a document of another split, recorded as pairs are found."""
 
     def __init__(self, documents: Documents, names: Sequence[str], starts: Sequence[int], space: ArraySpace) -> None:
         self._documents, self._names, self._splits = documents, names, Splits(starts)

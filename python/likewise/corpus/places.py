@@ -44,68 +44,45 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class Copy:
-    """A document that is a copy according to an index or the evidence of a run.
+    """A document that is a copy according to an index or the evidence of a run."""
 
-    Parameters
-    ----------
-    doc_id, kind : str
-        Id of the copy; ``exact``, ``near`` or ``duplicate``.
-    similarity : float or None
-        Similarity to the given document, or to `via`.
-    via : str, optional
-        Id of the document that it was removed as a duplicate of.
-    file, offset, length : optional
-        Place of its row: in a corpus, in a kept file or, if it was removed, in an input of the run.
-    row : int, optional
-        Row in the run.
-    """
-
+    # Id of the copy; ``exact``, ``near`` or ``duplicate``
     doc_id: str
     kind: str
+    # Similarity to the given document, or to `via`
     similarity: float | None
+    # Id of the document that it was removed as a duplicate of
     via: str | None = None
+    # Place of its row: in a corpus, in a kept file or, if it was removed, in an input of the run
     file: str | None = None
     offset: int | None = None
     length: int | None = None
+    # Row in the run
     row: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class CorpusPlace:
-    """A corpus of files.
+    """A corpus of files."""
 
-    Parameters
-    ----------
-    name : str
-        Path as given.
-    files : sequence of InputFile
-        The files.
-    skipped : sequence of str
-        Files in directories that are skipped because their format is unknown.
-    """
-
+    # Path as given
     name: str
+    # The files
     files: Sequence[InputFile]
+    # Files in directories that are skipped because their format is unknown
     skipped: Sequence[str] = ()
     kind = CORPUS
 
 
 @dataclass(frozen=True, eq=False)
 class RunPlace:
-    """A finished run: its kept files, and the documents that it removed.
+    """A finished run: its kept files, and the documents that it removed."""
 
-    Parameters
-    ----------
-    name : str
-        Path as given.
-    files : sequence of InputFile
-        The kept files.
-    summary : dict
-        Summary of the run.
-    """
-
+    # Path as given
     name: str
+    # The kept files
     files: Sequence[InputFile]
+    # Summary of the run
     summary: dict[str, Any]
     kind = RUN
 
@@ -185,17 +162,11 @@ def _place(row: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class IndexPlace:
-    """An index, in a directory or on a server.
+    """An index, in a directory or on a server."""
 
-    Parameters
-    ----------
-    name : str
-        Path or URL.
-    index : Index
-        The opened index.
-    """
-
+    # Path or URL
     name: str
+    # The opened index
     index: "Index"
     kind = INDEX
 
@@ -238,13 +209,7 @@ Place = CorpusPlace | RunPlace | IndexPlace
 def opened_places(
     names: Sequence[str | Path], run: FileRun, output: Path | None, progress: Progress, stack: ExitStack
 ) -> list[Place]:
-    """Open each place according to its kind; `stack` closes what needs closing.
-
-    Raises
-    ------
-    InvalidInput
-        If a place does not exist or is given twice.
-    """
+    """Open each place according to its kind; `stack` closes what needs closing."""
     if not names:
         raise InvalidInput("no place to search; give corpora, runs or indexes")
     places: list[Place] = []

@@ -22,15 +22,7 @@ _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 
 def check_fits(weights: object) -> Weights:
-    """Return the table if its features are the n-grams of items.
-
-    Raises
-    ------
-    InvalidParameter
-        If it is not a table of document frequencies.
-    RecipeMismatch
-        If its features differ. The error names the fields that differ and the command that makes the right table.
-    """
+    """Return the table if its features are the n-grams of items."""
     if not isinstance(weights, Weights):
         raise InvalidParameter(
             "weights", f"{weights!r} is not a weight table; read one with likewise.Weights.read, or make it: {_COMMAND}"
@@ -48,15 +40,6 @@ def check_fits(weights: object) -> Weights:
 
 def document_counts(texts: _native.Texts, scanned: NDArray[np.uint32], weights: Weights) -> NDArray[np.uint32]:
     """Return the number of documents that contain each n-gram of the items.
-
-    Parameters
-    ----------
-    texts : Texts
-        The texts of the items.
-    scanned : ndarray of uint32
-        Number of scanned documents that contain each n-gram.
-    weights : Weights
-        The weight table.
 
     Notes
     -----

@@ -25,33 +25,22 @@ _JOBS_A_THREAD = 3
 
 @dataclass(frozen=True)
 class Part(Generic[_Made]):
-    """Consecutive documents of one source, and the result of processing their texts.
+    """Consecutive documents of one source, and the result of processing their texts."""
 
-    Parameters
-    ----------
-    source : Source
-        Their source.
-    first_row : int
-        Row of the first one among all documents.
-    doc_ids : pyarrow.Array of string
-        Their ids; ``file:line`` for documents without an id, or the row in sources without a name.
-    lines : ndarray of shape (n,), int64
-        Line or row of each in its source, from 0.
-    offsets, lengths : ndarray of shape (n,), int64
-        Bytes of the line in its file; for tables, the row and 1.
-    bad_rows : list of BadRow
-        Rows among them that are not documents; lines count from the start of the source.
-    made : object
-        Result for their texts.
-    """
-
+    # Their source
     source: Source
+    # Row of the first one among all documents
     first_row: int
+    # Their ids; ``file:line`` for documents without an id, or the row in sources without a name
     doc_ids: Any
+    # Line or row of each in its source, from 0
     lines: NDArray[np.int64]
+    # Bytes of the line in its file; for tables, the row and 1
     offsets: NDArray[np.int64]
     lengths: NDArray[np.int64]
+    # Rows among them that are not documents; lines count from the start of the source
     bad_rows: list[BadRow]
+    # Result for their texts
     made: _Made
 
     def __len__(self) -> int:
@@ -60,14 +49,9 @@ class Part(Generic[_Made]):
 
 @dataclass
 class Counts:
-    """Counts of the rows read so far.
+    """Counts of the rows read so far."""
 
-    Parameters
-    ----------
-    num_documents, num_bad_rows, num_blank_lines : int
-        Counts so far.
-    """
-
+    # Counts so far
     num_documents: int = 0
     num_bad_rows: int = 0
     num_blank_lines: int = 0
@@ -85,34 +69,7 @@ def each_part(
     work: Path,
     progress: Progress,
 ) -> Iterator[Part[_Made]]:
-    """Yield all documents of the sources in order, a few megabytes at a time.
-
-    Parameters
-    ----------
-    sources : sequence of Source
-        In order of their documents.
-    make : callable
-        Called on any thread with some texts and a number of threads. The texts are dropped afterwards.
-    counts : Counts
-        Updated with the documents of each part.
-    stage : str
-        Name of the stage in progress events.
-    threads : int
-        Number of worker threads.
-    on_error : {"fail", "skip"}
-        What to do with bad rows.
-    tally : BadRowTally
-        Counts bad rows. The caller finishes it after the last call.
-    work : Path
-        Directory for temporary files.
-    progress : callable
-        Receives events.
-
-    Raises
-    ------
-    InvalidInput
-        At the first bad row if `on_error` is ``fail``; if there are more bad rows than the limit allows.
-    """
+    """Yield all documents of the sources in order, a few megabytes at a time."""
     began = time.perf_counter()
     progress(StageStarted(stage, sum(source.num_bytes for source in sources), "bytes"))
     waiting: deque[tuple[Source, Job, Future[list[tuple[Piece, _Made]]]]] = deque()

@@ -25,13 +25,7 @@ def write_hamming_file(
     with_rows: bool,
     ids: Any,  # noqa: ANN401 - an Arrow array or None
 ) -> None:
-    """Write an index to one file. The file is renamed into place only when it is complete.
-
-    Raises
-    ------
-    OSError
-        If the system reports an error.
-    """
+    """Write an index to one file. The file is renamed into place only when it is complete."""
     native.save(str(path), text_beside(recipe, empty_rows, num_rows, with_rows=with_rows), ids_beside(ids))
 
 
@@ -50,18 +44,7 @@ def text_beside(recipe: Recipe | None, empty_rows: NDArray[Any], num_rows: int, 
 def read_hamming_file(
     path: Path, *, verify: bool
 ) -> tuple[_native.HammingSet, Recipe | None, NDArray[np.int64], int, bool, Any]:
-    """Open a file written by :func:`write_hamming_file`.
-
-    Returns
-    -------
-    tuple
-        The set, recipe, rows of empty texts, number of rows, whether rows are stored, ids.
-
-    Raises
-    ------
-    InvalidInput
-        If the file is damaged or is not a Hamming index. The error names the place.
-    """
+    """Open a file written by :func:`write_hamming_file`."""
     native, text, ids = _native.HammingSet.open(str(path), verify=verify)
     try:
         extra = json.loads(text)

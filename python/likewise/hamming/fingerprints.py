@@ -31,20 +31,7 @@ def shown(value: object) -> str:
 
 
 def as_words(name: str, given: Any) -> NDArray[np.uint64]:  # noqa: ANN401 - lists and arrays
-    """Return an array of any shape, or a list, as words of fingerprints, bit by bit.
-
-    Parameters
-    ----------
-    name : str
-        The parameter, for errors.
-    given : array of uint64, or of int64 of the same bits; or as for :func:`words_of_list`
-        The words.
-
-    Raises
-    ------
-    InvalidParameter
-        If they have any other type. Values are never rounded, truncated or wrapped.
-    """
+    """Return an array of any shape, or a list, as words of fingerprints, bit by bit."""
     if isinstance(given, list | tuple):
         return words_of_list(name, given)
     try:
@@ -71,20 +58,7 @@ def as_words(name: str, given: Any) -> NDArray[np.uint64]:  # noqa: ANN401 - lis
 
 
 def words_of_list(name: str, given: Sequence[Any]) -> NDArray[np.uint64]:
-    """Return a list of numbers, or of lists of words of one length, as an array of shape (n,) or (n, words).
-
-    Parameters
-    ----------
-    name : str
-        The parameter, for errors.
-    given : sequence of int, or of sequences of int
-        Each from 0 to 2^64 - 1.
-
-    Raises
-    ------
-    InvalidParameter
-        If a value is anything else. The error names the first such value.
-    """
+    """Return a list of numbers, or of lists of words of one length, as an array of shape (n,) or (n, words)."""
     is_nested = bool(given) and all(
         isinstance(row, list | tuple) or (isinstance(row, np.ndarray) and row.ndim == 1) for row in given
     )
@@ -116,29 +90,19 @@ def _word(name: str, number: int, value: object) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Fingerprints:
-    """Fingerprints in memory.
+    """Fingerprints in memory."""
 
-    Parameters
-    ----------
-    words : ndarray of shape (n * words,), uint64
-        The words of all fingerprints; word 0 of a fingerprint is the lowest.
-    bits : int
-        Width of a fingerprint.
-    is_empty : ndarray of shape (n,), uint8, optional
-        1 for fingerprints of empty texts. None if there are none.
-    recipe : Recipe, optional
-        The recipe of the fingerprints, if known.
-    doc_ids : tuple of str, optional
-        Ids, if known.
-    is_of_bytes : bool
-        Whether they were given as bytes, so that their width is known without a recipe.
-    """
-
+    # The words of all fingerprints; word 0 of a fingerprint is the lowest
     words: NDArray[np.uint64]
+    # Width of a fingerprint
     bits: int
+    # 1 for fingerprints of empty texts. None if there are none.
     is_empty: NDArray[np.uint8] | None = None
+    # The recipe of the fingerprints, if known
     recipe: Recipe | None = None
+    # Ids, if known
     doc_ids: tuple[str, ...] | None = None
+    # Whether they were given as bytes, so that their width is known without a recipe
     is_of_bytes: bool = False
 
     def __len__(self) -> int:
@@ -157,22 +121,7 @@ class Fingerprints:
 
 
 def take_fingerprints(name: str, given: Any) -> Fingerprints:  # noqa: ANN401 - one of several kinds
-    """Return the value of parameter `name` as fingerprints.
-
-    Parameters
-    ----------
-    name : str
-        The parameter, for errors.
-    given : Sketches, array, Arrow array or table, list of int, or path
-        Arrays: uint64 of shape (n,) or (n, words), int64 with the same bits, or uint8 of shape (n, bits / 8), lowest
-        byte first. Arrow: (u)int64, fixed-size lists of them, or fixed-size binary. Lists as for
-        :func:`~likewise.hamming.fingerprints.words_of_list`, and paths as for :func:`take_file`.
-
-    Raises
-    ------
-    InvalidParameter
-        If the value has any other type.
-    """
+    """Return the value of parameter `name` as fingerprints."""
     if isinstance(given, str | Path):
         return _read(Path(given))
     if isinstance(given, Sketches):
@@ -209,25 +158,7 @@ def _from_bytes(name: str, given: NDArray[np.uint8]) -> Fingerprints:
 
 
 def take_file(name: str, given: Any, folder: Path) -> FlatFile:  # noqa: ANN401 - one of several kinds
-    """Return the value of parameter `name` as a flat file. Other layouts are written to a new file in `folder`.
-
-    Parameters
-    ----------
-    name : str
-        The parameter, for errors and the new file.
-    given : path, or as for :func:`take_fingerprints`
-        A ``.npy`` file (with or without its recipe file) or a ``.parquet`` file, as written by
-        :meth:`likewise.Sketches.write`. A mapped array represents its file.
-    folder : Path
-        Directory for the new file.
-
-    Raises
-    ------
-    InvalidInput
-        If the file does not contain fingerprints.
-    InvalidParameter
-        If the value has any other type.
-    """
+    """Return the value of parameter `name` as a flat file. Other layouts are written to a new file in `folder`."""
     if isinstance(given, str | Path):
         path = Path(given)
         check_regular(path)
@@ -251,13 +182,7 @@ def file_status(given: object) -> tuple[int, ...] | None:
 
 
 def refuse_changed(given: object, status: tuple[int, ...] | None) -> None:
-    """Raise an error if a file has changed since :func:`file_status`.
-
-    Raises
-    ------
-    InvalidInput
-        If the size, the modification time or the inode differs.
-    """
+    """Raise an error if a file has changed since :func:`file_status`."""
     if file_status(given) != status:
         path = given.filename if isinstance(given, np.memmap) else given
         raise InvalidInput("the file changed during the read", str(path))

@@ -105,21 +105,7 @@ _WANTED = "ids must be str or signed 64-bit integers"
 
 
 class RowIds:
-    """Ids of rows, which are only appended. Without ids, rows represent themselves.
-
-    Parameters
-    ----------
-    ids : sequence of str or int, or Arrow data, optional
-        An id for each row.
-    num_rows : int
-        Initial number of rows.
-    is_held : callable
-        Returns which of the given rows (int64, in any order) have not been removed. Their ids cannot be used again. A
-        bound method is referenced weakly, so the owner of the ids, with gigabytes of tables, is deleted as soon as it
-        is no longer referenced.
-    is_checked : bool
-        Whether the ids are known to be unique, as are the ids of an existing index.
-    """
+    """Ids of rows, which are only appended. Without ids, rows represent themselves."""
 
     def __init__(self, ids: Any, num_rows: int, is_held: IsHeld, *, is_checked: bool = False) -> None:  # noqa: ANN401
         self._lock = RLock()
@@ -218,11 +204,6 @@ class RowIds:
         """Return the rows of these ids (the rows themselves if there are no ids), ascending, each once.
 
         Unknown ids and rows are ignored.
-
-        Raises
-        ------
-        InvalidParameter
-            If their type differs from the type of the ids; rows are integers.
         """
         column = id_column("rows", ids)
         if self._parts is None:
@@ -316,20 +297,7 @@ def _is_integer(column: Any) -> bool:  # noqa: ANN401 - an Arrow array
 
 
 def id_column(name: str, given: Any) -> Any:  # noqa: ANN401 - sequences or Arrow data
-    """Return ids or rows as an Arrow array of int64 or large_string. An empty array may have either type.
-
-    Parameters
-    ----------
-    name : str
-        The parameter, for errors.
-    given : sequence of str or int, or Arrow data
-        Ids or rows. Arrow data may be any kind of text, including dictionaries.
-
-    Raises
-    ------
-    InvalidParameter
-        If they are anything else: floats, booleans, bytes, nulls, a mixture or a single value.
-    """
+    """Return ids or rows as an Arrow array of int64 or large_string. An empty array may have either type."""
     import pyarrow as pa
 
     try:

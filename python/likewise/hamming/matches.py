@@ -58,13 +58,7 @@ def native_set(
     memory_bytes: int | None,
     threads: int,
 ) -> _native.HammingSet:
-    """Return the search tables of fingerprints.
-
-    Raises
-    ------
-    InvalidParameter
-        If `plan` does not contain keys or is not complete, or no plan fits in memory.
-    """
+    """Return the search tables of fingerprints."""
     words = taken.words
     keys = None if plan is None else keys_of(plan)
     memory = None if memory_bytes is None else float(memory_bytes)
@@ -96,13 +90,7 @@ def native_set(
 
 
 def keys_of(plan: Any) -> list[tuple[list[int], int]]:  # noqa: ANN401 - a planned search or keys
-    """Return (mask, radius) of each key, the mask as four words.
-
-    Raises
-    ------
-    InvalidParameter
-        If the values are not keys.
-    """
+    """Return (mask, radius) of each key, the mask as four words."""
     keys = getattr(plan, "keys", plan)
     if isinstance(keys, str | bytes) or not isinstance(keys, Iterable):
         raise InvalidParameter("plan", f"{shown(plan)} is not a search plan or a list of (mask, radius) keys")

@@ -348,15 +348,7 @@ def _max_pairs(memory: int | None) -> int:
 
 
 def _same_width(sides: list[Fingerprints] | list[FlatFile]) -> int:
-    """Return the width of all sides.
-
-    Raises
-    ------
-    RecipeMismatch
-        If the sides were made with different recipes.
-    InvalidParameter
-        If their widths differ.
-    """
+    """Return the width of all sides."""
     first, last = sides[0], sides[-1]
     _refuse_recipes("left and right", first.recipe, last.recipe)
     if -(-first.bits // 64) != -(-last.bits // 64):

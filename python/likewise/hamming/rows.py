@@ -21,32 +21,21 @@ _LEAST_LEFT = 1 << 26
 
 @dataclass(frozen=True, eq=False)
 class FingerprintRows:
-    """Fingerprints of one width, without empty texts, and their rows.
+    """Fingerprints of one width, without empty texts, and their rows."""
 
-    Parameters
-    ----------
-    words : ndarray of shape (n * words,), uint64
-        Words of the fingerprints of nonempty texts.
-    bits : int
-        Width.
-    num_rows : int
-        Number of rows, including empty texts.
-    rows : ndarray of shape (n,), uint32, optional
-        Row of each fingerprint. If None, the row is the position.
-    empty_rows : ndarray, int64
-        Rows of empty texts.
-    recipe : Recipe, optional
-        The recipe of the fingerprints.
-    file : FlatFile, optional
-        The file of `words`, if `words` is a mapped array that has not been read yet.
-    """
-
+    # Words of the fingerprints of nonempty texts
     words: NDArray[np.uint64]
+    # Width
     bits: int
+    # Number of rows, including empty texts
     num_rows: int
+    # Row of each fingerprint. If None, the row is the position.
     rows: NDArray[np.uint32] | None
+    # Rows of empty texts
     empty_rows: NDArray[np.int64]
+    # The recipe of the fingerprints
     recipe: Recipe | None
+    # The file of `words`, if `words` is a mapped array that has not been read yet
     file: FlatFile | None = None
 
 
@@ -58,28 +47,7 @@ def take_rows(
     recipe: Recipe | None = None,
     may_stay: bool = False,
 ) -> FingerprintRows:
-    """Return fingerprints from any input of :func:`take_fingerprints`, with empty texts separated.
-
-    Parameters
-    ----------
-    given : Sketches, array, Arrow data, list of int, or path
-        The fingerprints.
-    bits : int, optional
-        Required width. By default, 64 bits per word.
-    name : str
-        The parameter, for errors.
-    recipe : Recipe, optional
-        Required recipe, if known.
-    may_stay : bool
-        Whether a large number of mapped fingerprints may stay in their file.
-
-    Raises
-    ------
-    RecipeMismatch
-        If they were made with a different recipe. The error names the fields that differ.
-    InvalidParameter
-        If the type, shape or width is not supported, or a bit beyond the width is set.
-    """
+    """Return fingerprints from any input of :func:`take_fingerprints`, with empty texts separated."""
     bits = None if bits is None else check_integer("bits", bits, 32, 256, 32)
     if isinstance(given, np.ndarray | Sketches) and len(given) > MAX_ROWS:
         # Checked before a mapped array is read.
@@ -124,24 +92,7 @@ def take_one(
     bits: int,
     recipe: Recipe | None,
 ) -> NDArray[np.uint64]:
-    """Return the words of one fingerprint.
-
-    Parameters
-    ----------
-    given : int, list of words, or as for :func:`take_rows`
-        The fingerprint.
-    bits : int
-        Required width.
-    recipe : Recipe, optional
-        Required recipe, if known.
-
-    Raises
-    ------
-    RecipeMismatch
-        If it was made with a different recipe.
-    InvalidParameter
-        If the value is not a fingerprint of this width, contains several fingerprints, or belongs to an empty text.
-    """
+    """Return the words of one fingerprint."""
     name = "fingerprint"
     num_words = -(-bits // 64)
     if isinstance(given, int | np.integer) and not isinstance(given, bool):

@@ -17,13 +17,6 @@ class BatchRun:
 
     The index stores the identity of the run with each batch that the run adds. A rerun has the same identity, so it
     compares its documents with the same rows as the first run, and does not add documents that already exist.
-
-    Parameters
-    ----------
-    index : Index
-        The index, open for writing.
-    identity : bytes
-        16 bytes: a hash of everything that determines the result of the run.
     """
 
     def __init__(self, index: Index, identity: bytes) -> None:
@@ -45,13 +38,7 @@ class BatchRun:
         return self._native.first_of_other_text(all_ids(ids), texts, threads=self._threads)
 
     def add_batch(self, ids: Any, texts: _native.Texts) -> None:  # noqa: ANN401
-        """Add documents in one transaction. Documents that already exist do not change.
-
-        Raises
-        ------
-        InvalidInput
-            If the index has an id with a different text. In that case, no document of the batch is added.
-        """
+        """Add documents in one transaction. Documents that already exist do not change."""
         names, run = all_ids(ids), (self._identity, self._first_row)
         try:
             self._native.add(names, texts, run=run, threads=self._threads)

@@ -175,23 +175,7 @@ def erase(
     index: Mapping[str, Any],
     on_erased: Callable[[Erasure], object] | None = None,
 ) -> Erasure:
-    """Erase documents, and complete an unfinished erasure.
-
-    Parameters
-    ----------
-    native : OnlineIndex
-        The index, open for writing.
-    directory : Path
-        Its directory.
-    ids : iterable of str
-        The ids in the form that an index stores.
-    threads : int
-        Number of threads.
-    index : mapping
-        Description of the index for the certificate.
-    on_erased : callable, optional
-        Called with the result while the erasure still counts as unfinished.
-    """
+    """Erase documents, and complete an unfinished erasure."""
     _check_files(directory)
     marker = _read_marker(directory) or _Marker([], set())
     names = list(dict.fromkeys([*marker.ids, *ids]))

@@ -18,14 +18,7 @@ Batch = TypeVar("Batch", bound=Sized)
 
 
 def paired(ids: Any, batches: Iterable[Batch]) -> Iterator[tuple[_native.Texts, Batch]]:  # noqa: ANN401
-    """Yield each batch of documents with its ids.
-
-    Raises
-    ------
-    InvalidInput
-        If the numbers of ids and texts differ. With columns and a single batch, this is detected before the batch is
-        yielded; with iterators, when one of them ends.
-    """
+    """Yield each batch of documents with its ids."""
     ids = as_arrow(ids)
     is_column = hasattr(ids, "__len__") or hasattr(ids, "__arrow_c_stream__") or hasattr(ids, "__arrow_c_array__")
     if not is_column and not isinstance(ids, Iterable):

@@ -38,15 +38,7 @@ _INTERVAL = re.compile(r"interval:(\d+(?:\.\d+)?)(ms|s)")
 
 
 def directory_of(path: str | os.PathLike[str]) -> Path:
-    """Return the absolute path of a directory, which stays valid if the process changes its working directory.
-
-    Raises
-    ------
-    InvalidParameter
-        If the path is empty.
-    InvalidInput
-        If it is a URL, or follows a broken link.
-    """
+    """Return the absolute path of a directory, which stays valid if the process changes its working directory."""
     if not os.fspath(path):
         raise InvalidParameter("path", "the path is empty; give a directory")
     check_place(path)
@@ -66,15 +58,7 @@ def exists(path: Path) -> bool:
 
 
 def is_there(path: Path) -> bool:
-    """Return whether the directory contains an index; if it does not, an index can be created there.
-
-    Raises
-    ------
-    StoreError
-        If the directory contains the search tables of an index, but not its database.
-    InvalidParameter
-        If the directory contains other files.
-    """
+    """Return whether the directory contains an index; if it does not, an index can be created there."""
     if exists(path):
         return True
     if not path.is_dir():
@@ -119,13 +103,7 @@ def check_ttl(ttl: object) -> int | None:
 
 
 def ttl_of(path: Path, given: int | None) -> int | None:
-    """Return the age limit of an existing index.
-
-    Raises
-    ------
-    InvalidParameter
-        If a different age limit was given.
-    """
+    """Return the age limit of an existing index."""
     kept = _native.index_attached(path, _TTL)
     ttl_s = None if kept is None else int(kept)
     if given is not None and given != ttl_s:
@@ -233,13 +211,7 @@ def other_recipe(path: Path, given: Recipe, found: Recipe, found_id: str) -> Rec
 
 
 def recipe_of(path: Path, given: Recipe | None) -> tuple[Recipe, str]:
-    """Return the recipe of an existing index, and which data it stores.
-
-    Raises
-    ------
-    RecipeMismatch
-        If a different recipe was given. The error names the fields that differ.
-    """
+    """Return the recipe of an existing index, and which data it stores."""
     text, recipe_id, _, store = _native.OnlineIndex.describe(path)
     if given is not None:
         given = check_recipe(given)

@@ -91,17 +91,11 @@ _ZSTD_SKIPPABLE = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18", re.DOTALL)
 
 @dataclass(frozen=True)
 class Format:
-    """The format of a file and its compression.
+    """The format of a file and its compression."""
 
-    Parameters
-    ----------
-    kind : str
-        One of :data:`FORMATS`.
-    codec : {"gzip", "zstd"}, optional
-        Compression of the file.
-    """
-
+    # One of :data:`FORMATS`
     kind: str
+    # Compression of the file
     codec: str | None = None
 
 
@@ -118,22 +112,7 @@ def format_by_name(path: Path) -> Format | None:
 
 
 def format_of(path: Path, name: str, forced: str | None) -> Format:
-    """Return the format of a file that was given by name.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    name : str
-        Name of the file, for messages.
-    forced : str, optional
-        Value of ``--format``; the compression is still detected from the first bytes.
-
-    Raises
-    ------
-    InvalidInput
-        If the format cannot be determined.
-    """
+    """Return the format of a file that was given by name."""
     if forced == "binary":
         # Bytes are read unchanged, compressed or not.
         return Format(forced)

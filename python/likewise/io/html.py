@@ -56,16 +56,6 @@ def escaped(text: object) -> Html:
 def element(name: str, content: object = "", **attributes: object) -> Html:
     """Return an element.
 
-    Parameters
-    ----------
-    name : str
-        Tag name.
-    content : object
-        Markup, text that is escaped, or a list of both.
-    **attributes : object
-        Values are escaped; those that are None or False are omitted. ``class_`` means ``class``; an underscore
-        within a name becomes a hyphen.
-
     Examples
     --------
     >>> element("b", "1 < 2", class_="note")

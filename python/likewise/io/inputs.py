@@ -45,40 +45,24 @@ _CODEC_SUFFIXES = {None: "", "gzip": ".gz", "zstd": ".zst"}
 
 @dataclass(frozen=True)
 class Inputs:
-    """The files of a run.
+    """The files of a run."""
 
-    Parameters
-    ----------
-    files : tuple of InputFile
-        The files, in the order of their documents.
-    skipped : tuple of str
-        Files of unknown formats, links, and text files next to files of records, relative to the given directory;
-        directories matched by a glob, ending in ``/``.
-    datasets : tuple of (str, Dataset)
-        Directories of Hugging Face datasets, with their names relative to the common parent.
-    companions : tuple of (str, Path)
-        Files that are copied unchanged next to the kept documents.
-    copies : tuple of Path
-        Files that are copies of standard input or of files in a store; their modification times mean nothing.
-    parent : Path, optional
-        The directory that names are relative to; None if no input is a local file.
-    """
-
+    # The files, in the order of their documents
     files: tuple[InputFile, ...]
+    # Files of unknown formats, links, and text files next to files of records, relative to the given directory;
+    # directories matched by a glob, ending in ``/``.
     skipped: tuple[str, ...]
+    # Directories of Hugging Face datasets, with their names relative to the common parent
     datasets: "tuple[tuple[str, Dataset], ...]" = ()
+    # Files that are copied unchanged next to the kept documents
     companions: tuple[tuple[str, Path], ...] = ()
+    # Files that are copies of standard input or of files in a store; their modification times mean nothing
     copies: tuple[Path, ...] = ()
+    # The directory that names are relative to; None if no input is a local file
     parent: Path | None = None
 
     def provenance(self) -> dict[str, object]:
-        """Return what determines the texts besides the recipe: the reader that extracted pages of web archives.
-
-        Raises
-        ------
-        MissingExtra
-            If the reader is not installed.
-        """
+        """Return what determines the texts besides the recipe: the reader that extracted pages of web archives."""
         found = next((facts for file in self.files if (facts := file.provenance()) is not None), None)
         return {} if found is None else {"extractors": found}
 
@@ -107,41 +91,7 @@ def find_inputs(
     spool_directory: Path | None = None,
     progress: Progress = no_progress,
 ) -> Inputs:
-    """Expand names into files.
-
-    Parameters
-    ----------
-    names : sequence of str or Path
-        Files, directories, globs, or ``-`` for standard input (JSON Lines unless `file_format` is given);
-        ``s3://`` and other URLs that fsspec supports.
-    rules : ReadRules
-        What to read from the files.
-    file_format : str, optional
-        Format of all files, regardless of their names. From directories, only files with names of this format are
-        read, or all files for ``binary``.
-    delimiter : str, optional
-        Field separator of CSV; a comma, or a tab in TSV, if None.
-    output : Path, optional
-        A file or directory that is never read, even if a directory or glob contains it.
-    stdin : binary file, optional
-        The stream for ``-``; it is copied into `spool_directory`, since it is read twice.
-    spool_directory : Path, optional
-        Directory for the copy of standard input and for files fetched from stores.
-    progress : callable, optional
-        Receives events about fetched files.
-
-    Returns
-    -------
-    Inputs
-        Files in the given order; those of a directory sorted by the bytes of their paths.
-
-    Raises
-    ------
-    FileNotFoundError
-        If a name is not a file, a directory, or a glob with matches.
-    InvalidInput
-        If there are no files, or a file is given twice, is the output, or has an unknown format.
-    """
+    """Expand names into files."""
     check_format(file_format)
     check_delimiter(delimiter)
     found = _Found()

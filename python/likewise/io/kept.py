@@ -35,21 +35,7 @@ def check_annotated(files: Sequence[InputFile], fields: AddedFields) -> None:
 def write_descriptions(
     inputs: Inputs, kept: Path, num_kept: Sequence[int], answer: str, added: Added | None = None
 ) -> None:
-    """Write the companion files of dataset directories, after their kept files.
-
-    Parameters
-    ----------
-    inputs : Inputs
-        The inputs of the run.
-    kept : Path
-        The directory of the kept files.
-    num_kept : sequence of int
-        Number of kept documents of each input.
-    answer : str
-        Distinguishes this result from others.
-    added : Added, optional
-        Fields that were added to each row.
-    """
+    """Write the companion files of dataset directories, after their kept files."""
     counts = {file.path: (file.name, count) for file, count in zip(inputs.files, num_kept, strict=True)}
     for name, dataset in inputs.datasets:
         files = [counts[path] for path in dataset.data_files]
@@ -66,13 +52,7 @@ def write_descriptions(
 
 
 def stream_files(files: Sequence[InputFile]) -> list[LineFile]:
-    """Return the files if their kept documents can be concatenated on one stream.
-
-    Raises
-    ------
-    InvalidInput
-        If a file has another format.
-    """
+    """Return the files if their kept documents can be concatenated on one stream."""
     found = []
     for file in files:
         if not isinstance(file, LineFile):
@@ -88,13 +68,7 @@ def stream_files(files: Sequence[InputFile]) -> list[LineFile]:
 
 
 class KeptStream:
-    """Kept lines of several inputs on one stream; the header of CSV is written once.
-
-    Parameters
-    ----------
-    out : binary file
-        Standard output.
-    """
+    """Kept lines of several inputs on one stream; the header of CSV is written once."""
 
     def __init__(self, out: BinaryIO) -> None:
         self._out = out

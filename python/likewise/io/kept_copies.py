@@ -20,34 +20,20 @@ _RECORDS = ("csv", "tsv")
 
 
 class KeptCopy(NamedTuple):
-    """The kept file of one input.
+    """The kept file of one input."""
 
-    Parameters
-    ----------
-    path : Path, optional
-        The file; None for a removed file of text or bytes.
-    form : Format
-        Format of the file.
-    delimiter : str
-        Field separator of records.
-    has_quotes : bool
-        Whether a quote at the start of a field opens a quoted field.
-    """
-
+    # The file; None for a removed file of text or bytes
     path: Path | None
+    # Format of the file
     form: Format
+    # Field separator of records
     delimiter: str = ","
+    # Whether a quote at the start of a field opens a quoted field
     has_quotes: bool = True
 
 
 def kept_copies(run: Path, summary: dict[str, Any]) -> list[KeptCopy] | None:
-    """Return the kept files in input order; None if the run wrote none.
-
-    Raises
-    ------
-    InvalidInput
-        If a file is missing.
-    """
+    """Return the kept files in input order; None if the run wrote none."""
     options = summary.get("options", {})
     if options.get("write") != "kept":
         return None

@@ -16,13 +16,6 @@ def label_rows(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Return a header and rows as CSV with lines ending in a newline, in which spreadsheets see no formulas.
 
     :func:`id_of_cell` restores ids, which get an apostrophe if they would start a formula.
-
-    Parameters
-    ----------
-    header : sequence of str
-        Column names.
-    rows : iterable of sequences
-        Ids as str; other values as they are printed.
     """
     out = io.StringIO()
     plain, quoting = (csv.writer(out, lineterminator="\n", quoting=rule) for rule in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL))

@@ -11,26 +11,7 @@ MAX_WEIGHT = 15
 
 
 def read_lexicon(path: Path) -> tuple[list[tuple[str, int]], list[int]]:
-    """Read terms and weights.
-
-    Parameters
-    ----------
-    path : Path
-        UTF-8 lines of ``term <tab> weight``, ended by a line feed; CSV (``term,weight``, with standard quoting) if the
-        name ends in .csv. Blank lines are skipped, and so is a first line ``term``, ``weight``.
-
-    Returns
-    -------
-    terms : list of (str, int)
-        Terms and weights in file order; weights from 0 to 15.
-    lines : list of int
-        Line number of each term, from 1.
-
-    Raises
-    ------
-    InvalidInput
-        If a line is invalid (the error names it), or there are no terms.
-    """
+    """Read terms and weights."""
     terms: list[tuple[str, int]] = []
     lines: list[int] = []
     try:

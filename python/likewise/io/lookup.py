@@ -11,27 +11,7 @@ _PIECE_BYTES = 4 << 20
 
 
 def find_texts(sources: Sequence[Source], doc_ids: Sequence[str], work: Path) -> list[str]:
-    """Return the texts of documents by id; without an id field the id is ``file:line``.
-
-    Parameters
-    ----------
-    sources : sequence of Source
-        The inputs to search, in order; bad rows are skipped.
-    doc_ids : sequence of str
-        Ids to find.
-    work : Path
-        A directory for temporary files.
-
-    Returns
-    -------
-    list of str
-        Texts in the order of the ids; for equal ids, the first document.
-
-    Raises
-    ------
-    InvalidInput
-        If an id is not found.
-    """
+    """Return the texts of documents by id; without an id field the id is ``file:line``."""
     found: dict[str, str] = {}
     wanted = set(doc_ids)
     for source in sources:

@@ -16,15 +16,7 @@ _OF_AN_INDEX = (
 
 
 def check_place(path: str | os.PathLike[str], *, elsewhere: str = _OF_AN_INDEX) -> None:
-    """Raise InvalidInput if a path cannot be a directory: an address such as ``s3://b/x``, or a broken link.
-
-    Parameters
-    ----------
-    path : str or path
-        A directory that exists or may be created; addresses given as Path are recognized too.
-    elsewhere : str
-        Message for an address.
-    """
+    """Raise InvalidInput if a path cannot be a directory: an address such as ``s3://b/x``, or a broken link."""
     name = os.fspath(path)
     address = _ADDRESS.fullmatch(name)
     # If a directory `s3:` exists, accept its name like any other.

@@ -15,20 +15,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @contextmanager
 def place_named(name: str, inside: Path | None = None) -> Iterator[None]:
-    """Name the place that a user chose in errors about files written there, as a context.
-
-    Parameters
-    ----------
-    name : str
-        Name for errors that name no file.
-    inside : Path, optional
-        A directory; the name also replaces its files in errors.
-
-    Raises
-    ------
-    OSError
-        With the same error number. Errors about other files pass unchanged.
-    """
+    """Name the place that a user chose in errors about files written there, as a context."""
     try:
         yield
     except OSError as error:
@@ -41,14 +28,6 @@ def place_named(name: str, inside: Path | None = None) -> Iterator[None]:
 
 
 def check_regular(path: Path) -> None:
-    """Raise if a source is not a regular file, before it is opened: it might block forever, or never end.
-
-    Raises
-    ------
-    InvalidInput
-        If it is a directory, a device, a socket or a named pipe.
-    OSError
-        If the file does not exist or cannot be accessed.
-    """
+    """Raise if a source is not a regular file, before it is opened: it might block forever, or never end."""
     if not stat.S_ISREG(path.stat().st_mode):
         raise InvalidInput("not a regular file; save its content to a regular file", str(path))

@@ -31,23 +31,15 @@ _TIMES = ("mtime", "LastModified", "last_modified", "updated", "created", "last_
 
 @dataclass(frozen=True)
 class Remote:
-    """A file in a store.
+    """A file in a store."""
 
-    Parameters
-    ----------
-    store : fsspec file system
-        The store.
-    path : str
-        Path in the store.
-    num_bytes : int, optional
-        Size, if the store reports it.
-    modified_ns : int
-        Modification time; 0 if the store does not report it.
-    """
-
+    # The store
     store: Any
+    # Path in the store
     path: str
+    # Size, if the store reports it
     num_bytes: int | None
+    # Modification time; 0 if the store does not report it
     modified_ns: int
 
 
@@ -69,20 +61,13 @@ def local_path(name: str | Path) -> str | Path:
 
 @dataclass(frozen=True)
 class Found:
-    """The files that a URL of a store refers to.
+    """The files that a URL of a store refers to."""
 
-    Parameters
-    ----------
-    kind : {"file", "directory", "glob"}
-        Kind of the URL.
-    root : str
-        Path in the store.
-    files : list of Remote
-        The files, sorted by the bytes of their paths.
-    """
-
+    # Kind of the URL
     kind: str
+    # Path in the store
     root: str
+    # The files, sorted by the bytes of their paths
     files: list[Remote]
 
 
@@ -97,15 +82,7 @@ def local_name(path: str) -> str:
 
 
 def store_of(name: str) -> tuple[Any, str]:
-    """Return the store of a URL, and the path in it.
-
-    Raises
-    ------
-    MissingExtra
-        If fsspec is not installed.
-    InvalidInput
-        If the protocol is unknown, or its package is not installed.
-    """
+    """Return the store of a URL, and the path in it."""
     try:
         import fsspec
     except ImportError as error:
@@ -116,20 +93,7 @@ def store_of(name: str) -> tuple[Any, str]:
 
 
 def remote_files(name: str) -> Found:
-    """Return the files that a URL of a store refers to.
-
-    Parameters
-    ----------
-    name : str
-        A file, a directory or a glob.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there are no files.
-    InvalidInput
-        If the store rejects the request.
-    """
+    """Return the files that a URL of a store refers to."""
     store, path = store_of(name)
     with _named(name):
         if _GLOB.search(path) and not store.exists(path):
@@ -152,22 +116,7 @@ def remote_files(name: str) -> Found:
 
 
 def fetch(files: Sequence[Remote], targets: Sequence[Path], progress: Progress = no_progress) -> None:
-    """Copy files from stores to local files, several at a time, with the modification times of the stores.
-
-    Parameters
-    ----------
-    files : sequence of Remote
-        Files to fetch.
-    targets : sequence of Path
-        New files; their directories are created.
-    progress : callable, optional
-        Receives events about fetched bytes.
-
-    Raises
-    ------
-    InvalidInput
-        If the store rejects the request, or a file is incomplete.
-    """
+    """Copy files from stores to local files, several at a time, with the modification times of the stores."""
     began, done = time.perf_counter(), 0
     progress(StageStarted("fetching", sum(file.num_bytes or 0 for file in files), "bytes"))
     with ThreadPoolExecutor(_FILES_AT_ONCE, thread_name_prefix="likewise-fetch") as pool:
@@ -218,13 +167,7 @@ def _modified_ns(info: dict[str, Any]) -> int:
 
 @contextmanager
 def file_for(name: str | Path) -> Iterator[Path]:
-    """Yield the local file to write for a name, as a context; it is copied to a remote name on success.
-
-    Raises
-    ------
-    InvalidInput
-        If the store rejects the request; before anything is written, if possible.
-    """
+    """Yield the local file to write for a name, as a context; it is copied to a remote name on success."""
     if not is_remote(name):
         yield Path(local_path(name))
         return
@@ -237,22 +180,7 @@ def file_for(name: str | Path) -> Iterator[Path]:
 
 
 class RemoteDirectory:
-    """The output directory of a run in a store.
-
-    Parameters
-    ----------
-    name : str
-        URL of the directory.
-    final_names : sequence of str
-        Names of the outputs of a finished run, in the order of creation; the last one marks the run as complete.
-    overwrite : bool
-        Whether a finished run may be replaced.
-
-    Raises
-    ------
-    InvalidInput
-        If it contains a finished run, or other files.
-    """
+    """The output directory of a run in a store."""
 
     def __init__(self, name: str, final_names: Sequence[str], *, overwrite: bool) -> None:
         self._name = name

@@ -47,13 +47,7 @@ def digest_of_ends(path: Path, num_bytes: int) -> str:
 
 
 class Watch:
-    """Detects that files change while they are read, by their sizes and modification times.
-
-    Parameters
-    ----------
-    files : sequence of InputFile
-        The files, which are not read yet.
-    """
+    """Detects that files change while they are read, by their sizes and modification times."""
 
     def __init__(self, files: Sequence[InputFile] = ()) -> None:
         self._then: list[tuple[InputFile, tuple[int, int] | None]] = []

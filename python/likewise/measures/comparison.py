@@ -36,41 +36,27 @@ _TAG = re.compile(rb"<[^<>]*>")
 
 @dataclass(frozen=True)
 class Stretch:
-    """A stretch of the alignment.
+    """A stretch of the alignment."""
 
-    Parameters
-    ----------
-    is_same : bool
-        Whether both have the same words here, by the recipe.
-    a, b : str
-        The words of each text. In a common stretch they may differ in what the recipe ignores, such as case; in another
-        one, one is empty if words were added or removed.
-    """
-
+    # Whether both have the same words here, by the recipe
     is_same: bool
+    # The words of each text. In a common stretch they may differ in what the recipe ignores, such as case; in another
+    # one, one is empty if words were added or removed.
     a: str
     b: str
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two texts side by side.
+    """Two texts side by side."""
 
-    Parameters
-    ----------
-    measures : Measures
-        Their similarity by each measure.
-    matches : bool
-        Whether they match by the recipe.
-    recipe : Recipe
-        The recipe, resolved.
-    alignment : tuple of Stretch
-        Both texts, word by word, in order; empty if the documents are not texts.
-    """
-
+    # Their similarity by each measure
     measures: Measures
+    # Whether they match by the recipe
     matches: bool
+    # The recipe, resolved
     recipe: Recipe
+    # Both texts, word by word, in order; empty if the documents are not texts
     alignment: tuple[Stretch, ...]
 
     def _repr_html_(self) -> str:

@@ -33,17 +33,7 @@ class _Row:
 
 
 def side_by_side(alignment: "Sequence[Stretch]", names: tuple[object, object], *, folds: bool = True) -> Html:
-    """Return two aligned texts as a table of two columns, with differences marked.
-
-    Parameters
-    ----------
-    alignment : sequence of Stretch
-        From :func:`likewise.compare`.
-    names : tuple of two
-        Headings of the columns: text or markup.
-    folds : bool
-        Whether long runs of equal rows are folded; a click or a key opens them.
-    """
+    """Return two aligned texts as a table of two columns, with differences marked."""
     head = element("thead", element("tr", [element("th", name, scope="col") for name in names]))
     rows = list(_rows(alignment))
     if not rows:

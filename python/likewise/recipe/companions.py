@@ -48,13 +48,7 @@ def companions_of(recipe: Completed) -> dict[str, bytes]:
 
 
 def fields_of_companions(kept: Mapping[str, bytes]) -> dict[str, Any]:
-    """Return the data from :func:`companions_of` as fields of a recipe, which checks them against its identities.
-
-    Raises
-    ------
-    InvalidInput
-        If a table or list is damaged.
-    """
+    """Return the data from :func:`companions_of` as fields of a recipe, which checks them against its identities."""
     fields: dict[str, Any] = {}
     if "weights" in kept:
         fields["table"] = Weights.from_bytes(kept["weights"])
@@ -76,13 +70,7 @@ def write_companions(recipe: Completed, directory: Path, most_bytes: float) -> N
 
 
 def read_companions(directory: Path) -> dict[str, Any]:
-    """Return the fields that :func:`write_companions` wrote; none if the directory is missing.
-
-    Raises
-    ------
-    InvalidInput
-        If a file is damaged.
-    """
+    """Return the fields that :func:`write_companions` wrote; none if the directory is missing."""
     files = {name: directory / file for name, file in _FILES.items() if (directory / file).is_file()}
     try:
         return fields_of_companions({name: file.read_bytes() for name, file in files.items()})

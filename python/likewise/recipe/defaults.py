@@ -23,26 +23,17 @@ _WIDEST_OF_64_BITS = 10
 
 @dataclass(frozen=True)
 class FeatureChoice:
-    """Shingle and weights of a recipe, with their threshold and radius.
+    """Shingle and weights of a recipe, with their threshold and radius."""
 
-    Parameters
-    ----------
-    shingle : int
-        Number of consecutive tokens in a feature.
-    weights : str
-        Weight rule of a feature.
-    measure : str
-        Measure of `similarity`.
-    similarity : float
-        Default threshold.
-    within_32_bits : int
-        Default radius for each 32 bits of a fingerprint; 0 if none was chosen.
-    """
-
+    # Number of consecutive tokens in a feature
     shingle: int
+    # Weight rule of a feature
     weights: str
+    # Measure of `similarity`
     measure: str
+    # Default threshold
     similarity: float
+    # Default radius for each 32 bits of a fingerprint; 0 if none was chosen
     within_32_bits: int = 0
 
     def threshold(self, measure: str) -> float:
@@ -105,13 +96,7 @@ _CHOSEN: Mapping[str, Mapping[str, FeatureChoice]] = {
 
 
 def features_of(method: str, tokens: str, shingle: int | None, weights: str | None) -> FeatureChoice:
-    """Return the features of a recipe: the ones chosen for this kind of token, unless the user gives others.
-
-    Raises
-    ------
-    InvalidParameter
-        If the kind of token does not exist.
-    """
+    """Return the features of a recipe: the ones chosen for this kind of token, unless the user gives others."""
     chosen = _CHOSEN[check_choice("tokens", tokens, TOKENS)][method]
     if weights is not None:
         check_choice("weights", weights, WEIGHTS)

@@ -81,20 +81,7 @@ def feature_fields(fields: Mapping[str, object]) -> dict[str, object]:
 
 
 def identity(fields: Mapping[str, object], names: tuple[str, ...]) -> str:
-    """Return 32 hexadecimal digits that identify the values of these fields.
-
-    Parameters
-    ----------
-    fields : mapping
-        The fields of a recipe; None if its method does not use a field.
-    names : tuple of str
-        Fields to hash.
-
-    Returns
-    -------
-    str
-        SHA-256 of their canonical JSON, truncated to 128 bits; fields at their original default are left out.
-    """
+    """Return 32 hexadecimal digits that identify the values of these fields."""
     present = {name: fields[name] for name in names if fields[name] is not None}
     hashed = {n: v for n, v in present.items() if n not in _ORIGINAL_DEFAULTS or v != _ORIGINAL_DEFAULTS[n]}
     return hashlib.sha256(canonical_json(hashed).encode("ascii")).hexdigest()[:32]

@@ -22,20 +22,13 @@ NUM_LEVELS = 3
 
 @dataclass(frozen=True)
 class Asked:
-    """The condition that the pairs found by a search must meet.
+    """The condition that the pairs found by a search must meet."""
 
-    Parameters
-    ----------
-    measure : str
-        Similarity measure of a pair.
-    weights : str
-        Weight of a feature.
-    threshold : float
-        Minimum similarity for a match; 1 for Hamming-only recipes.
-    """
-
+    # Similarity measure of a pair
     measure: str
+    # Weight of a feature
     weights: str
+    # Minimum similarity for a match; 1 for Hamming-only recipes
     threshold: float
 
     @property

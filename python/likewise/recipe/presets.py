@@ -96,11 +96,6 @@ def with_preset(preset: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of a recipe completed from a preset, always including the method.
 
     A measure that needs the exact search replaces the method of a preset that searches by bands.
-
-    Raises
-    ------
-    InvalidParameter
-        If the preset does not exist.
     """
     if preset not in PRESETS:
         raise InvalidParameter("preset", f"{preset!r} is not one of {', '.join(PRESETS)}")
@@ -120,13 +115,6 @@ def with_base(base: str, options: Mapping[str, Any]) -> dict[str, Any]:
     measure, or a method that measures something else; in that case, the constructor of the method supplies the
     defaults. The only method that accepts all options is used (`within` selects simhash); otherwise shingles for
     containment and overlap, whose pairs differ in size and so rarely share a band; otherwise the default method.
-
-    Parameters
-    ----------
-    base : {"default", "online"}
-        Preset to use if the options are compatible with it.
-    options : mapping
-        The given options.
     """
     options = {"method": _method_for(options), **options}
     preset = next((name for name in _BASES[base] if _agrees(PRESETS[name], options)), None)

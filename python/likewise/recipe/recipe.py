@@ -119,22 +119,7 @@ class RecipeOptions(FeatureFields, TextOptions, total=False):
 def feature_fields(
     method: str, options: Mapping[str, Any], tokens_of: Callable[[Weighing], str]
 ) -> tuple[FeatureChoice, dict[str, Any]]:
-    """Return the chosen features, and the recipe fields for them with the values that depend on them.
-
-    Parameters
-    ----------
-    method : str
-        A method with features.
-    options : mapping
-        The options of :class:`RecipeOptions` that the user gave, and the measure.
-    tokens_of : callable
-        Returns the default kind of token.
-
-    Raises
-    ------
-    InvalidParameter
-        If the kind of token or an option does not exist.
-    """
+    """Return the chosen features, and the recipe fields for them with the values that depend on them."""
     rest = dict(options)
     hash_name, weights_id, measure = rest.pop("hash", "xxh3"), rest.pop("weights_id", None), rest.pop("measure")
     keep, group, short_margin = rest.pop("keep", None), rest.pop("group", "leaders"), rest.pop("short_margin", None)
@@ -192,15 +177,7 @@ def fields_of_file(path: Path) -> dict[str, Any]:
 
 
 def options_of(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields that a constructor of the recipe's method accepts; null fields are left out.
-
-    Raises
-    ------
-    InvalidParameter
-        If a field is unknown, or there is no method.
-    RecipeMismatch
-        If the recipe was made by another version of the text rules or of the sketches.
-    """
+    """Return the fields that a constructor of the recipe's method accepts; null fields are left out."""
     known = set(_FIELDS) - set(COMPANIONS)
     unknown = sorted(fields.keys() - known)
     if unknown:

@@ -101,13 +101,7 @@ def default_keep(measure: str) -> str:
 
 
 def keep_criteria(keep: str) -> list[tuple[str, str]]:
-    """Return the criteria of a `keep` value as (rule, field), best first.
-
-    Raises
-    ------
-    InvalidParameter
-        If a criterion is unknown or lacks its field.
-    """
+    """Return the criteria of a `keep` value as (rule, field), best first."""
     criteria: list[tuple[str, str]] = []
     for part in keep.split(","):
         rule, _, field = part.strip().partition(":")
@@ -128,23 +122,7 @@ def keep_criteria(keep: str) -> list[tuple[str, str]]:
 
 
 def check_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields in their canonical types.
-
-    Parameters
-    ----------
-    fields : mapping
-        All fields of a recipe, by name.
-
-    Returns
-    -------
-    dict
-        The same fields, with numbers as int and float.
-
-    Raises
-    ------
-    InvalidParameter
-        Naming the first field that is out of range, missing, or does not apply to the method.
-    """
+    """Return the fields in their canonical types."""
     checked = dict(fields)
     method = check_choice("method", fields["method"], tuple(FIELDS_OF_METHOD))
     used = FIELDS_OF_METHOD[method]

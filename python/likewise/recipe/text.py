@@ -50,13 +50,7 @@ class TextOptions(TextFields, total=False):
 
 
 def text_options(options: Mapping[str, Any], table_rules: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the given options, completed from the rules recorded in a weight table.
-
-    Raises
-    ------
-    InvalidParameter
-        If an option does not exist.
-    """
+    """Return the given options, completed from the rules recorded in a weight table."""
     unknown = sorted(set(options) - set(TextOptions.__annotations__))
     if unknown:
         raise InvalidParameter(unknown[0], "not a recipe option")
@@ -68,15 +62,7 @@ def text_options(options: Mapping[str, Any], table_rules: Mapping[str, Any] | No
 
 
 def checked_text(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the text fields of a recipe in their canonical form.
-
-    Raises
-    ------
-    InvalidParameter
-        Naming the first field that is out of range or does not apply to the tokens.
-    RecipeMismatch
-        If word lists differ from those that the recipe names.
-    """
+    """Return the text fields of a recipe in their canonical form."""
     tokens, method = fields["tokens"], fields["method"]
     is_of_bytes = tokens in BYTE_TOKENS
     found: dict[str, Any] = {"fold": checked_fold(fields["fold"])}
@@ -181,13 +167,7 @@ def _checked_chunks(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def text_rules_of(fields: Mapping[str, Any]) -> _native.TextRules:
-    """Return the text rules for the native core.
-
-    Raises
-    ------
-    InvalidParameter
-        If a word list is named but not loaded.
-    """
+    """Return the text rules for the native core."""
     fold = fields.get("fold") or ()
     lists: dict[str, WordList | None] = {name: fields.get(name) for name in ("stop_words", "dictionary")}
     for name, words in lists.items():

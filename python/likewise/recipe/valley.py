@@ -55,34 +55,23 @@ _WITHOUT_DUPLICATES, _REQUIRED_WITHOUT_DUPLICATES = 800, 900
 
 @dataclass(frozen=True)
 class Valley:
-    """The threshold of a collection, with its basis.
+    """The threshold of a collection, with its basis."""
 
-    Parameters
-    ----------
-    threshold : float
-        The chosen similarity, in hundredths.
-    reason : {"few pairs", "no valley"}, optional
-        Why a fixed threshold was chosen; None if the valley decides.
-    clarity : float, optional
-        Ratio of the highest density above the valley to the density in it; None with a reason.
-    num_documents_below, num_documents_above : int
-        Number of sampled documents with a pair from the lowest similarity considered to below the threshold, and with a
-        pair at or above the threshold.
-    halves : tuple of float
-        Lowest and highest threshold that the same rule chooses from eight halves of the sample.
-    is_stable : bool
-        Whether all of them are within 0.03 of the threshold.
-    curve : list of (float, float)
-        Similarity, ascending to 1, and density there, in pairs per hundredth.
-    """
-
+    # The chosen similarity, in hundredths
     threshold: float
+    # Why a fixed threshold was chosen; None if the valley decides
     reason: str | None
+    # Ratio of the highest density above the valley to the density in it; None with a reason
     clarity: float | None
+    # Number of sampled documents with a pair from the lowest similarity considered to below the threshold, and with a
+    # pair at or above the threshold.
     num_documents_below: int
     num_documents_above: int
+    # Lowest and highest threshold that the same rule chooses from eight halves of the sample
     halves: tuple[float, float]
+    # Whether all of them are within 0.03 of the threshold
     is_stable: bool
+    # Similarity, ascending to 1, and density there, in pairs per hundredth
     curve: list[tuple[float, float]]
 
     def to_dict(self) -> dict[str, Any]:
@@ -100,13 +89,7 @@ class Valley:
 
 
 def choice_lines(facts: Mapping[str, Any]) -> list[str]:
-    """Return sentences about the chosen threshold, its basis, and its reliability.
-
-    Parameters
-    ----------
-    facts : mapping
-        The result of :meth:`Valley.to_dict` with facts about the measurement: ``chosen_threshold`` of a summary.
-    """
+    """Return sentences about the chosen threshold, its basis, and its reliability."""
     whom = "distinct document" if facts["num_sampled"] == facts["num_documents"] else "distinct sampled document"
     sampled = (
         f"of {counted(facts['num_sampled'], whom)}, {facts['num_documents_above']:,} have a similar one at "
@@ -163,25 +146,6 @@ def find_valley(
     margin: float = 0.0,
 ) -> Valley:
     """Choose the threshold where the density of similarities is lowest.
-
-    Parameters
-    ----------
-    similarity : ndarray of shape (m,), float64
-        Similarities of pairs of sampled documents with others.
-    document : ndarray of shape (m,), int64
-        Number of the sampled document of each pair; the numbers are in random order, and each of their last four bits
-        cuts the sample into halves.
-    weight : ndarray of shape (m,), int64, optional
-        Number of pairs that each represents.
-    measure : {"jaccard", "cosine"}
-        Measure of the similarities.
-    margin : float
-        What a pair of documents of the usual length needs above the threshold.
-
-    Returns
-    -------
-    Valley
-        Independent of the order of the pairs.
 
     Notes
     -----

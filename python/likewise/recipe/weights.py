@@ -329,15 +329,7 @@ def _lexicon_fields(named: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_table(table: Weights, fields: Mapping[str, Any]) -> None:
-    """Check that a table matches the fields of a recipe.
-
-    Raises
-    ------
-    RecipeMismatch
-        If the table is for different features. The error names the fields.
-    InvalidParameter
-        If the table is of another kind, or a term is longer than a shingle.
-    """
+    """Check that a table matches the fields of a recipe."""
     kind = "lexicon" if fields["weights"] == "lexicon" else "idf"
     if table.kind != kind:
         raise InvalidParameter(
@@ -370,29 +362,19 @@ def check_table(table: Weights, fields: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class Weighing:
-    """Features and weights that a user gave, completed from the table.
+    """Features and weights that a user gave, completed from the table."""
 
-    Parameters
-    ----------
-    weights : str, optional
-        Weight rule.
-    table : Weights, optional
-        Weight table.
-    tokens : str, optional
-        Kind of token.
-    shingle : int, optional
-        Number of tokens in a feature.
-    seed : int
-        Seed of the token hash.
-    rules : mapping, optional
-        Everything that the table records about its features.
-    """
-
+    # Weight rule
     weights: str | None
+    # Weight table
     table: Weights | None
+    # Kind of token
     tokens: str | None
+    # Number of tokens in a feature
     shingle: int | None
+    # Seed of the token hash
     seed: int
+    # Everything that the table records about its features
     rules: Mapping[str, Any] | None = None
 
 
@@ -404,13 +386,7 @@ def weighing_of(
     shingle: int | None,
     seed: int | None,
 ) -> Weighing:
-    """Return the weights that a user gave, completed from the features recorded in the table.
-
-    Raises
-    ------
-    InvalidParameter
-        If two tables are given, or weights that use no table are given with one.
-    """
+    """Return the weights that a user gave, completed from the features recorded in the table."""
     if isinstance(weights, Weights):
         if table is not None:
             raise InvalidParameter("weights", "a table is given twice, in weights and in table")
@@ -429,15 +405,7 @@ def weighing_of(
 
 
 def checked_weights_id(fields: Mapping[str, Any]) -> str | None:
-    """Return the identity of a recipe's table, after checking the table against the recipe's fields.
-
-    Raises
-    ------
-    InvalidParameter
-        If the weights do not use a table.
-    RecipeMismatch
-        If the recipe refers to another table, or this table is for other features.
-    """
+    """Return the identity of a recipe's table, after checking the table against the recipe's fields."""
     table: Weights | None = fields["table"]
     named: str | None = fields["weights_id"]
     if table is None:

@@ -20,23 +20,15 @@ _COUNTS = ("num_documents", "num_kept", "num_removed", "num_empty", "num_short",
 
 @dataclass(frozen=True)
 class Differing:
-    """Items of two runs that differ.
+    """Items of two runs that differ."""
 
-    Parameters
-    ----------
-    num : int
-        Number of items that differ.
-    items : tuple of Beside
-        The first differing items, side by side.
-    columns : tuple of (list, list), optional
-        Columns of both runs, if they differ; rows were then not compared.
-    renumbered : Beside, optional
-        The first two rows of evidence that differ only in their row numbers.
-    """
-
+    # Number of items that differ
     num: int
+    # The first differing items, side by side
     items: tuple[Beside[Any], ...] = ()
+    # Columns of both runs, if they differ; rows were then not compared
     columns: tuple[list[str], list[str]] | None = None
+    # The first two rows of evidence that differ only in their row numbers
     renumbered: Beside[Any] | None = None
 
     def __bool__(self) -> bool:
@@ -45,24 +37,16 @@ class Differing:
 
 @dataclass(frozen=True)
 class RunComparison:
-    """Differences between two finished runs.
+    """Differences between two finished runs."""
 
-    Parameters
-    ----------
-    compared : str
-        What was compared, in words.
-    recipe, counts : dict of str to (object, object)
-        Fields of the recipe and counts of the summary that differ, with both values.
-    evidence : Differing
-        Rows of evidence, as dictionaries.
-    kept : Differing, optional
-        Kept documents: lines as bytes, rows of tables as dictionaries. None if they were not compared.
-    """
-
+    # What was compared, in words
     compared: str
+    # Fields of the recipe and counts of the summary that differ, with both values
     recipe: dict[str, tuple[Any, Any]]
     counts: dict[str, tuple[Any, Any]]
+    # Rows of evidence, as dictionaries
     evidence: Differing
+    # Kept documents: lines as bytes, rows of tables as dictionaries. None if they were not compared.
     kept: Differing | None
 
     @property
@@ -111,40 +95,13 @@ class RunComparison:
 
 
 def run_differences(first: Path, second: Path) -> tuple[list[str], str]:
-    """Return the first differences between two finished runs as text, and what was compared.
-
-    Parameters
-    ----------
-    first, second : Path
-        As for :func:`compare_runs`.
-
-    Returns
-    -------
-    differences : list of str
-        Empty if they gave the same answer.
-    compared : str
-        What was compared, in words.
-    """
+    """Return the first differences between two finished runs as text, and what was compared."""
     found = compare_runs(first, second)
     return found.lines(), found.compared
 
 
 def compare_runs(first: Path, second: Path, *, most: int = _MOST_NAMED, with_counts: bool = False) -> RunComparison:
     """Return what differs between two finished runs.
-
-    Parameters
-    ----------
-    first, second : Path
-        Output directories.
-    most : int
-        Maximum number of differing rows of evidence, and of differing documents, to return.
-    with_counts : bool
-        Whether to count all differences; if False, reading stops at the last one returned.
-
-    Raises
-    ------
-    InvalidInput
-        If a directory is not a finished run.
 
     Notes
     -----

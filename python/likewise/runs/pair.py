@@ -18,27 +18,7 @@ from likewise.runs.viewing.view import RunView, file_run
 def compare_in_run(
     run: Path, ids: tuple[str, str], *, inputs: Path | None = None
 ) -> tuple[Comparison, dict[str, Any] | None]:
-    """Compare two documents of a run by its recipe and weights.
-
-    Parameters
-    ----------
-    run : Path
-        The output directory.
-    ids : tuple of two str
-        Ids of the documents: of the inputs, or of files that they were compared with.
-    inputs : Path, optional
-        Directory of the inputs, if they were moved after the run.
-
-    Returns
-    -------
-    comparison, evidence
-        The evidence is the row of the run if it removed one of the two for the other, otherwise None.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no finished run, a document is missing, or the weights of the run are.
-    """
+    """Compare two documents of a run by its recipe and weights."""
     with RunView(run, inputs=inputs) as view, scratch_directory() as work:
         view.weigh()
         if view.note is not None:

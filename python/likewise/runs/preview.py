@@ -26,21 +26,14 @@ _NUM_NEAREST = 10
 
 @dataclass(frozen=True)
 class Preview:
-    """Expected result of a run.
+    """Expected result of a run."""
 
-    Parameters
-    ----------
-    summary : dict
-        The summary that the run would write.
-    group_sizes : dict of int to int
-        Number of groups by size (kept document included), ascending from 1. A reference document with duplicates counts
-        as the kept document of its group.
-    first_look : list of str
-        Removals nearest to the threshold with their differences, and hints.
-    """
-
+    # The summary that the run would write
     summary: dict[str, Any]
+    # Number of groups by size (kept document included), ascending from 1. A reference document with duplicates counts
+    # as the kept document of its group.
     group_sizes: dict[int, int]
+    # Removals nearest to the threshold with their differences, and hints
     first_look: list[str]
 
     def to_dict(self) -> dict[str, Any]:
@@ -67,29 +60,6 @@ def preview(
     progress: Progress | bool | None = None,
 ) -> Preview:
     """Decide which documents of files would be removed, and write nothing.
-
-    Parameters
-    ----------
-    inputs, recipe, run, against, engine, decisions, progress
-        As for :func:`likewise.dedup_files`.
-    write, write_prefix, keep_sketches, store_pairs
-        As for :func:`likewise.dedup_files`; they are only checked.
-    columns : GroupColumns, optional
-        The fields and the weight of groups, and the field whose values are counted.
-    index : IndexUse, optional
-        An index to compare with; nothing is created or added.
-    shows_texts : bool
-        Whether `first_look` shows what differs between a removed document and the kept one.
-
-    Returns
-    -------
-    Preview
-        Counts, sizes of groups, and what to look at.
-
-    Raises
-    ------
-    InvalidInput, RecipeMismatch
-        As for :func:`likewise.dedup_files`.
 
     Notes
     -----

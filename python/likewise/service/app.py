@@ -30,31 +30,7 @@ def create_app(
     url: str | None = None,
     prefix: str = PREFIX,
 ) -> FastAPI:
-    """Return the application that serves a directory of indexes, one index, or the output of a finished run.
-
-    Parameters
-    ----------
-    path : str, Path or None
-        The directory, index or run. A missing directory is created for new collections. None with a `url`.
-    settings : Settings, optional
-        Limits and rights.
-    url, prefix : str
-        Instead of a path: a Redis or Valkey server, or a node of a cluster, and the prefix of an existing index there,
-        as for :class:`likewise.redis.RedisIndex`. Several services can serve one such index.
-
-    Returns
-    -------
-    FastAPI
-        Run it with :func:`likewise.service.serve`; another ASGI server applies its own limits on connections and slow
-        request heads. `app.state.service` holds the open collections.
-
-    Raises
-    ------
-    InvalidInput
-        If the path is none of the three, or there is no index on the server.
-    StoreError
-        If a server cannot be reached.
-    """
+    """Return the application that serves a directory of indexes, one index, or the output of a finished run."""
     settings = settings or Settings()
     service = Service(place_of(path, url, prefix), settings)
     service.open()

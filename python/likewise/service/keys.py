@@ -19,21 +19,14 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class Key:
-    """A key as the service stores it.
+    """A key as the service stores it."""
 
-    Parameters
-    ----------
-    name : str
-        Name in the log.
-    right : {"read", "write", "admin"}
-        ``read`` allows queries, ``write`` also additions and removals, ``admin`` also creating and deleting collections
-        and snapshots.
-    digest : bytes
-        SHA-256 of the key.
-    """
-
+    # Name in the log
     name: str
+    # ``read`` allows queries, ``write`` also additions and removals, ``admin`` also creating and deleting collections
+    # and snapshots.
     right: str
+    # SHA-256 of the key
     digest: bytes
 
     def allows(self, right: str) -> bool:
@@ -42,14 +35,7 @@ class Key:
 
 
 def key_of(secret: str, *, name: str = "key", right: str = "admin") -> Key:
-    """Return the stored form of a key that clients hold.
-
-    Raises
-    ------
-    InvalidParameter
-        If the right or the name is invalid, or the key has fewer than 16 characters (clients could guess it), or
-        contains characters that a header cannot carry unchanged: spaces, newlines, non-ASCII characters.
-    """
+    """Return the stored form of a key that clients hold."""
     if right not in RIGHTS:
         raise InvalidParameter("right", f"{right!r} given; rights are {', '.join(RIGHTS)}")
     if not _NAME.fullmatch(name):
@@ -73,13 +59,7 @@ def line_of(key: Key) -> str:
 
 
 def read_keys(path: Path) -> tuple[Key, ...]:
-    """Return the keys of a file. Each line has a name, a right and a SHA-256 in hexadecimal; # starts a comment.
-
-    Raises
-    ------
-    InvalidInput
-        If a line is invalid, or two keys have the same name.
-    """
+    """Return the keys of a file. Each line has a name, a right and a SHA-256 in hexadecimal; # starts a comment."""
     keys: dict[str, Key] = {}
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         parts = line.partition("#")[0].split()

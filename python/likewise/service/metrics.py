@@ -35,13 +35,7 @@ SHARED_GAUGES = {
 
 
 class Metrics:
-    """Metrics of one service, in a separate registry.
-
-    Parameters
-    ----------
-    service : Service
-        Its collections are measured when the metrics are read.
-    """
+    """Metrics of one service, in a separate registry."""
 
     def __init__(self, service: "Service") -> None:
         self.registry = CollectorRegistry()

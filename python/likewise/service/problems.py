@@ -64,21 +64,7 @@ MEDIA_TYPE = "application/problem+json"
 
 
 class Problem(Exception):
-    """An error response.
-
-    Parameters
-    ----------
-    kind : str
-        One of `TYPES`.
-    detail : str
-        One sentence about this occurrence; never the text of a document.
-    field : str, optional
-        The invalid field of the request, such as ``documents.3.doc_id``.
-    is_replayed : bool
-        Whether this is the response to an earlier request with the same idempotency key.
-    lost : dict, optional
-        The writes that were lost, for ``lost-writes``.
-    """
+    """An error response."""
 
     def __init__(
         self,
@@ -151,18 +137,7 @@ def problem_of(error: Exception) -> Problem | None:
 
 
 def answered_problem(error: Exception, route: str, directory: Path | None) -> Problem:
-    """Return the problem to answer for an error; internal errors are also logged.
-
-    Parameters
-    ----------
-    error : Exception
-        The error that a request raised.
-    route : str
-        Route of the request, for the log.
-    directory : Path or None
-        The directory of the service; its location is removed from messages. None if its index is on servers, whose
-        addresses are removed.
-    """
+    """Return the problem to answer for an error; internal errors are also logged."""
     problem = problem_of(error)
     if problem is None:
         log_failure("failure", error, route=route)

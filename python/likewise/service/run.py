@@ -39,30 +39,7 @@ def serve(
     host: str = "127.0.0.1",
     port: int = 8765,
 ) -> None:
-    """Serve a directory of indexes, one index, or the output of a run, until SIGTERM or Ctrl-C.
-
-    Parameters
-    ----------
-    path : str, Path or None
-        The directory, index or run. None with a `url`.
-    settings : Settings, optional
-        Limits and rights.
-    url, prefix : str
-        Instead of a path, an index on a Redis or Valkey server or cluster, as for :func:`create_app`.
-    host : str
-        Address to listen on.
-    port : int
-        Port; 0 for a free one, which is logged.
-
-    Raises
-    ------
-    InvalidParameter
-        If other machines can reach the address and there is no key.
-    InvalidInput
-        If the path contains nothing that can be served, or there is no index on the server.
-    StoreError
-        If a server cannot be reached.
-    """
+    """Serve a directory of indexes, one index, or the output of a run, until SIGTERM or Ctrl-C."""
     settings = settings or Settings()
     check_address(host, settings)
     listening = _listen(host, port)

@@ -10,102 +10,69 @@ from likewise.service.keys import Key
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Limits and rights of a service. All defaults are safe on a machine that others can reach.
+    """Limits and rights of a service. All defaults are safe on a machine that others can reach."""
 
-    Parameters
-    ----------
-    keys : tuple of Key
-        Accepted keys. If empty, no key is required, and the address must be a loopback address.
-    inputs : Path, optional
-        Directory of the inputs of a finished run, if they were moved.
-    allowed_hosts : tuple of str
-        Host names of the service in addition to loopback names. Without keys, requests to other names are rejected, so
-        that a web page cannot reach the service through its own host name.
-    is_read_only : bool
-        Whether nothing can be changed; another process may write to the collections.
-    durability : str
-        Durability of all collections: ``commit``, or an interval such as ``interval:200ms``.
-    threads : int, optional
-        Number of threads per batch; all processors if None.
-    max_body_bytes : int
-        Maximum bytes of a request body as received.
-    max_decoded_bytes : int
-        Maximum bytes of a decompressed body.
-    max_body_memory_bytes : int
-        Maximum bytes of all bodies in memory.
-    max_document_characters, max_id_characters : int
-        Maximum characters of a text and of an id.
-    max_batch : int
-        Maximum documents per request.
-    max_stream_bytes : int
-        Maximum bytes of a stream of lines.
-    max_streams : int
-        Maximum number of open streams of lines.
-    max_within : int
-        Maximum radius of a collection created over HTTP.
-    max_candidates : int
-        Maximum documents that a query may be compared with, by the bands of a collection created over HTTP.
-    max_results : int
-        Maximum neighbors, group members or list entries in a response.
-    max_compare_characters : int
-        Maximum characters of each of two compared texts.
-    max_collections : int
-        Maximum number of collections.
-    max_concurrency : int
-        Maximum number of requests in progress; further ones are answered with 503.
-    max_key_share : float
-        Maximum share of the streams, of the requests in progress and of the memory for bodies that one of several keys
-        may hold.
-    max_connections : int
-        Maximum number of open connections; above it, the longest idle one is closed.
-    max_requests_per_second : float, optional
-        Maximum rate per key, or per address without keys; bursts of twice as many are allowed. No limit if None.
-    deadline_s : float
-        Time limit for the work on a request, in seconds.
-    receive_s : float
-        Time limit in seconds for the head of a request, and for its body plus the time that `min_bytes_per_second`
-        allows.
-    min_bytes_per_second : int
-        Minimum transfer rate of a body, after `receive_s`.
-    send_s : float
-        Seconds that a client may leave a response unread.
-    idle_s : float
-        Seconds that a connection may be idle between requests.
-    drain_s : float
-        Seconds that requests in progress may take to finish after a request to stop.
-    has_request_log : bool
-        Whether each request is logged.
-    """
-
+    # Accepted keys. If empty, no key is required, and the address must be a loopback address.
     keys: tuple[Key, ...] = ()
+    # Directory of the inputs of a finished run, if they were moved
     inputs: Path | None = None
+    # Host names of the service in addition to loopback names. Without keys, requests to other names are rejected, so
+    # that a web page cannot reach the service through its own host name.
     allowed_hosts: tuple[str, ...] = ()
+    # Whether nothing can be changed; another process may write to the collections
     is_read_only: bool = False
+    # Durability of all collections: ``commit``, or an interval such as ``interval:200ms``
     durability: str = "commit"
+    # Number of threads per batch; all processors if None
     threads: int | None = None
+    # Maximum bytes of a request body as received
     max_body_bytes: int = 8 << 20
+    # Maximum bytes of a decompressed body
     max_decoded_bytes: int = 32 << 20
+    # Maximum bytes of all bodies in memory
     max_body_memory_bytes: int = 256 << 20
+    # Maximum characters of a text and of an id
     max_document_characters: int = 1 << 20
     max_id_characters: int = 512
+    # Maximum documents per request
     max_batch: int = 1000
+    # Maximum bytes of a stream of lines
     max_stream_bytes: int = 256 << 20
+    # Maximum number of open streams of lines
     max_streams: int = 32
+    # Maximum radius of a collection created over HTTP
     max_within: int = 10
+    # Maximum documents that a query may be compared with, by the bands of a collection created over HTTP
     max_candidates: int = 50_000
+    # Maximum neighbors, group members or list entries in a response
     max_results: int = 1000
+    # Maximum characters of each of two compared texts
     max_compare_characters: int = 100_000
+    # Maximum number of collections
     max_collections: int = 256
+    # Maximum number of requests in progress; further ones are answered with 503
     max_concurrency: int = 64
+    # Maximum share of the streams, of the requests in progress and of the memory for bodies that one of several keys
+    # may hold.
     max_key_share: float = 0.5
+    # Maximum number of open connections; above it, the longest idle one is closed
     max_connections: int = 4000
+    # Maximum rate per key, or per address without keys; bursts of twice as many are allowed. No limit if None.
     max_requests_per_second: float | None = None
+    # Time limit for the work on a request, in seconds
     deadline_s: float = 10.0
+    # Time limit in seconds for the head of a request, and for its body plus the time that `min_bytes_per_second`
+    # allows.
     receive_s: float = 10.0
+    # Minimum transfer rate of a body, after `receive_s`
     min_bytes_per_second: int = 100_000
+    # Seconds that a client may leave a response unread
     send_s: float = 10.0
+    # Seconds that a connection may be idle between requests
     idle_s: float = 5.0
+    # Seconds that requests in progress may take to finish after a request to stop
     drain_s: float = 20.0
+    # Whether each request is logged
     has_request_log: bool = True
 
     def __post_init__(self) -> None:

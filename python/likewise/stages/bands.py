@@ -17,20 +17,13 @@ _POSITIONS_AT_ONCE = 4096
 
 
 class BandPlan(NamedTuple):
-    """The bands chosen for a threshold.
+    """The bands chosen for a threshold."""
 
-    Parameters
-    ----------
-    bands : int
-        Number of bands.
-    rows : int
-        Number of slots in each band.
-    recall : float
-        Probability that a pair exactly at the threshold is found.
-    """
-
+    # Number of bands
     bands: int
+    # Number of slots in each band
     rows: int
+    # Probability that a pair exactly at the threshold is found
     recall: float
 
 
@@ -47,25 +40,6 @@ def s_curve(similarity: float, bands: int, rows: int) -> float:
 
 def plan_bands(num_slots: int = 128, *, threshold: float, recall: float = 0.95) -> BandPlan:
     """Return the bands with the most rows that still find a pair at the threshold with this probability.
-
-    Parameters
-    ----------
-    num_slots : int
-        Number of slots of a signature, 1 to 65535.
-    threshold : float
-        Jaccard similarity, above 0 and up to 1.
-    recall : float
-        Required probability, above 0 and below 1.
-
-    Returns
-    -------
-    BandPlan
-        Bands, rows, and the resulting probability.
-
-    Raises
-    ------
-    InvalidParameter
-        If a value is out of range, or no bands reach the recall.
 
     Examples
     --------

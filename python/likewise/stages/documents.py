@@ -34,34 +34,7 @@ def as_documents(
     text_field: TextField = "text",
     texts: Any = None,  # noqa: ANN401
 ) -> _native.Texts:
-    """Return documents of any accepted kind as one native batch.
-
-    Parameters
-    ----------
-    documents : list of str, Arrow data, table, or iterable
-        Texts; for tokens ``bytes`` and ``chunks`` also bytes; for tokens ``user`` lists of str, for weights ``own``
-        lists of (token, weight), or Arrow lists of these, or texts if there is a `tokenizer`.
-    recipe : Recipe
-        Determines the kind of the documents.
-    tokenizer : callable, optional
-        Function that returns the tokens of a text, or pairs of token and weight.
-    text_field : str or sequence of str
-        Column of a table that contains the text; several columns are joined with a newline.
-    texts : pyarrow.Array of large_string, optional
-        For an Arrow column of lists, the texts that stand for documents without tokens.
-
-    Returns
-    -------
-    Texts
-        All documents, in their order.
-
-    Raises
-    ------
-    InvalidInput
-        If an entry is of a different kind, or the recipe does not allow a weight.
-    InvalidParameter
-        If the recipe's tokens do not take a tokenizer, or it is not a function.
-    """
+    """Return documents of any accepted kind as one native batch."""
     batches = document_batches(documents, recipe, tokenizer=tokenizer, text_field=text_field, texts=texts)
     return _native.Texts.concat(list(batches))
 
@@ -98,18 +71,6 @@ def with_values(documents: Any, recipe: Recipe, text_field: TextField) -> tuple[
     """Return documents and their text columns so that each text begins with its value of `only_within`.
 
     Nothing changes for recipes without `only_within`. The core reads the first line of a text as its value.
-
-    Parameters
-    ----------
-    documents : list of (value, text), table, or iterable
-        In a table, the column of `only_within` is added to the columns of the text.
-    recipe, text_field
-        As for :func:`as_documents`.
-
-    Raises
-    ------
-    InvalidInput
-        If an entry of a list is not a pair of a value and a text, or a value has several lines.
     """
     field = recipe.only_within
     if field is None or isinstance(documents, _native.Texts):

@@ -12,20 +12,13 @@ from likewise.stages.weights import with_counted
 
 
 class Features(NamedTuple):
-    """Features of several texts as flat arrays.
+    """Features of several texts as flat arrays."""
 
-    Parameters
-    ----------
-    offsets : ndarray of shape (n + 1,), int64
-        The features of text i are at ``offsets[i]:offsets[i + 1]``.
-    features : ndarray, uint64
-        Distinct features of each text in order of first occurrence.
-    weights : ndarray, uint32
-        Their integer weights.
-    """
-
+    # The features of text i are at ``offsets[i]:offsets[i + 1]``
     offsets: NDArray[np.int64]
+    # Distinct features of each text in order of first occurrence
     features: NDArray[np.uint64]
+    # Their integer weights
     weights: NDArray[np.uint32]
 
 
@@ -37,29 +30,6 @@ def features(
     threads: int = 1,
 ) -> Features:
     """Return the distinct weighted features of each text.
-
-    Parameters
-    ----------
-    texts : list of str, Arrow data, or iterable of str
-        The texts, or bytes or lists of tokens if the recipe requires these.
-    recipe : Recipe or str, optional
-        Determines the features; the preset ``online`` if None. If weights by rarity have no table, they are counted on
-        these texts.
-    tokenizer : callable, optional
-        Function that splits a text into tokens, for tokens ``user``. It returns a list of str, or of (token, weight)
-        for weights ``own``.
-    threads : int
-        Number of threads.
-
-    Returns
-    -------
-    Features
-        Offsets, features and weights.
-
-    Raises
-    ------
-    InvalidInput
-        If an entry is not a text.
 
     Examples
     --------

@@ -28,15 +28,7 @@ def propose_filter_bits(largest: int, num_hashes: int = 1) -> int:
 
 
 class FilterSize:
-    """Finds the largest feature set, batch by batch.
-
-    Parameters
-    ----------
-    recipe : Recipe
-        Determines the features and their weights.
-    filters : Bloom
-        Method of the recipe.
-    """
+    """Finds the largest feature set, batch by batch."""
 
     def __init__(self, recipe: Recipe, filters: Bloom) -> None:
         self._rules = recipe.feature_rules

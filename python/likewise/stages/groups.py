@@ -16,20 +16,13 @@ NO_POSITION = 2**32 - 1
 
 
 class Leaders(NamedTuple):
-    """The decision on documents, in order of priority.
+    """The decision on documents, in order of priority."""
 
-    Parameters
-    ----------
-    kept : ndarray of shape (n,), bool
-        Whether each document is kept.
-    leader : ndarray of shape (n,), int64
-        The kept document because of which it was removed; -1 if it is kept.
-    similarity : ndarray of shape (n,), float64
-        Similarity to that document; NaN if it is kept.
-    """
-
+    # Whether each document is kept
     kept: NDArray[np.bool_]
+    # The kept document because of which it was removed; -1 if it is kept
     leader: NDArray[np.int64]
+    # Similarity to that document; NaN if it is kept
     similarity: NDArray[np.float64]
 
 
@@ -39,25 +32,6 @@ def choose_leaders(num_documents: int, pairs: NDArray[np.int64], similarity: NDA
     A document is removed if it is paired with an already kept one, and kept otherwise: the lexicographically first
     maximal independent set of the graph. The evidence for a removal is the most similar such pair, or the earliest of
     equally similar ones.
-
-    Parameters
-    ----------
-    num_documents : int
-        Documents 0 to n - 1, in order of priority.
-    pairs : ndarray of shape (m, 2), int64
-        Verified pairs, in any order.
-    similarity : ndarray of shape (m,), float64
-        Their similarities.
-
-    Returns
-    -------
-    Leaders
-        The kept documents, and the evidence for the removed ones.
-
-    Raises
-    ------
-    InvalidParameter
-        If a pair names a document that does not exist.
 
     Examples
     --------
@@ -75,18 +49,6 @@ def choose_leaders(num_documents: int, pairs: NDArray[np.int64], similarity: NDA
 
 def components(num_documents: int, pairs: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the smallest document of the connected component of each document.
-
-    Parameters
-    ----------
-    num_documents : int
-        Documents 0 to n - 1.
-    pairs : ndarray of shape (m, 2), int64
-        Pairs that join them.
-
-    Returns
-    -------
-    ndarray of shape (n,), int64
-        First document of each one's component.
 
     Examples
     --------

@@ -10,24 +10,16 @@ _SIMILARITIES = (0.2, 0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95,
 
 @dataclass(frozen=True)
 class Plan:
-    """The settings that a recipe resolves to, and what they will find.
+    """The settings that a recipe resolves to, and what they will find."""
 
-    Parameters
-    ----------
-    recipe : Recipe
-        The resolved recipe, with bands and rows, or the radius.
-    recall : float, optional
-        Probability that a pair exactly at the threshold is found; None if there is no model.
-    curve : tuple of (float, float)
-        Similarity, and the probability that such a pair is found: Jaccard similarity for bands, cosine for the radius.
-        Empty for methods without either, or if a run chooses the threshold.
-    bytes_a_document : int
-        Memory of one sketch; 0 if there is none (shingles and exact, which find every match) or it is not known yet.
-    """
-
+    # The resolved recipe, with bands and rows, or the radius
     recipe: Recipe
+    # Probability that a pair exactly at the threshold is found; None if there is no model
     recall: float | None
+    # Similarity, and the probability that such a pair is found: Jaccard similarity for bands, cosine for the radius.
+    # Empty for methods without either, or if a run chooses the threshold.
     curve: tuple[tuple[float, float], ...]
+    # Memory of one sketch; 0 if there is none (shingles and exact, which find every match) or it is not known yet
     bytes_a_document: int
 
     def to_dict(self) -> dict[str, object]:
@@ -43,21 +35,6 @@ class Plan:
 
 def plan(recipe: Recipe) -> Plan:
     """Return the plan of a recipe.
-
-    Parameters
-    ----------
-    recipe : Recipe
-        Any recipe.
-
-    Returns
-    -------
-    Plan
-        Bands or radius, their stated recall, and the S-curve.
-
-    Raises
-    ------
-    InvalidParameter
-        If no bands reach the recall.
 
     Examples
     --------

@@ -64,22 +64,6 @@ class Estimate(NamedTuple):
 def estimate_of_share(num_found: int, num_drawn: int, population: float = math.inf) -> Estimate:
     """Estimate a share of a population from `num_found` hits in `num_drawn` draws.
 
-    Parameters
-    ----------
-    num_found : int
-        Number of hits.
-    num_drawn : int
-        Number of draws without replacement, at least 1.
-    population : float
-        Size of the population, at least `num_drawn`; infinite for draws with replacement.
-
-    Returns
-    -------
-    Estimate
-        The share among the draws, which is unbiased. Its standard error is that of the smoothed share
-        ``(num_found + 1) / (num_drawn + 2)``, because the share itself would have an error of 0 at 0 and 1. The
-        interval is that of the score test with continuity correction, which covers at least 95% for any share.
-
     Notes
     -----
     Source: Wilson, Probable inference, JASA 22 (1927); with continuity correction Newcombe, Statistics in Medicine 17
@@ -114,26 +98,18 @@ def _score_bound(share: float, num_draws: float, deviations: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class SamplePair:
-    """Two samples of one kind, and the sizes of their sets.
+    """Two samples of one kind, and the sizes of their sets."""
 
-    Parameters
-    ----------
-    kind, size
-        As for ``Samples``.
-    a, b : ndarray of uint64
-        The hashes.
-    total_a, total_b : int
-        Sizes of the sets.
-    is_whole : (bool, bool)
-        Whether each sample is its whole set.
-    """
-
+    # As for ``Samples``
     kind: str
     size: int
+    # The hashes
     a: NDArray[np.uint64]
     b: NDArray[np.uint64]
+    # Sizes of the sets
     total_a: int
     total_b: int
+    # Whether each sample is its whole set
     is_whole: tuple[bool, bool]
 
     def resemblance(self) -> Estimate:

@@ -44,23 +44,6 @@ def normalize(text: str) -> str:
 def tokens(text: str, rule: str = "auto") -> list[str]:
     """Return the tokens of a text, in order.
 
-    Parameters
-    ----------
-    text : str
-        Any text; it is normalized first.
-    rule : {"auto", "word", "char"}
-        How the text is split.
-
-    Returns
-    -------
-    list of str
-        Normalized tokens.
-
-    Raises
-    ------
-    InvalidParameter
-        If the rule is unknown.
-
     Examples
     --------
     >>> tokens("Don't panic, 猫!")
@@ -72,26 +55,7 @@ def tokens(text: str, rule: str = "auto") -> list[str]:
 
 
 def as_texts(texts: Any, text_field: TextField = "text") -> _native.Texts:  # noqa: ANN401 - whatever speaks Arrow
-    """Return texts of any accepted kind as one native batch. Arrow data is not copied.
-
-    Parameters
-    ----------
-    texts : list of str, Arrow data, table, or iterable of str
-        The texts. Arrow data is any object with ``__arrow_c_array__`` or ``__arrow_c_stream__``, and any object that
-        :func:`~likewise.io.tables.offered.as_arrow` converts. In a table, the column `text_field` is used.
-    text_field : str or sequence of str
-        Column of a table that contains the text; several columns are joined with a newline.
-
-    Returns
-    -------
-    Texts
-        All texts.
-
-    Raises
-    ------
-    InvalidInput
-        If an entry is not a text, or the table does not have the column.
-    """
+    """Return texts of any accepted kind as one native batch. Arrow data is not copied."""
     if isinstance(texts, _native.Texts):
         return texts
     texts = as_arrow(texts, field_names(text_field))
@@ -107,23 +71,7 @@ def as_texts(texts: Any, text_field: TextField = "text") -> _native.Texts:  # no
 
 
 def text_batches(texts: Any, text_field: TextField = "text") -> Iterator[_native.Texts]:  # noqa: ANN401
-    """Yield texts of any accepted kind as native batches: streams and iterators batch by batch, the others as one.
-
-    Parameters
-    ----------
-    texts, text_field
-        As for :func:`as_texts`.
-
-    Yields
-    ------
-    Texts
-        At least one, which may be empty.
-
-    Raises
-    ------
-    InvalidInput
-        As for :func:`as_texts`; rows are counted from the first batch.
-    """
+    """Yield texts of any accepted kind as native batches: streams and iterators batch by batch, the others as one."""
     texts = as_arrow(texts, field_names(text_field))
     if hasattr(texts, "__arrow_c_stream__") and is_stream(texts):
         yield from _of_stream(texts, text_field)
@@ -206,13 +154,7 @@ def is_stream(data: object) -> bool:
 
 
 def table_column(table: Any, name: str) -> Any:  # noqa: ANN401 - PyArrow has no types
-    """Return one column of any Arrow table, or the struct field at a dotted path, as a PyArrow chunked array.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no such column, or several have the name. The error names the existing ones.
-    """
+    """Return one column of any Arrow table, or the struct field at a dotted path, as a PyArrow chunked array."""
     data = as_table(table)
     check_unique(data.column_names, [name])
     if not has_column(data.schema, name):
@@ -235,11 +177,6 @@ def text_column(table: Any, text_field: TextField) -> Any:  # noqa: ANN401
     """Return the text of any Arrow table as a PyArrow chunked array; several columns are joined with a newline.
 
     A row is null if one of its values is.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no such column, or one of several is not text.
     """
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -27,29 +27,6 @@ def verify_pairs(
 ) -> NDArray[np.float64]:
     """Return the exact similarity of pairs of texts.
 
-    Parameters
-    ----------
-    texts : list of str, Arrow data, or iterable of str
-        The texts, or bytes or lists of tokens if the recipe requires these.
-    pairs : ndarray of shape (m, 2), int64
-        Rows of `texts`: (a, b). Containment is that of a in b: the share of a's features found in b.
-    recipe : Recipe or str, optional
-        Determines the features; the preset ``online`` if None.
-    measure : {"jaccard", "containment", "cosine", "dice", "overlap"}
-        Measure of similarity.
-    threads : int, optional
-        Number of threads; all processors if None.
-
-    Returns
-    -------
-    ndarray of shape (m,), float64
-        Similarities, 0 to 1.
-
-    Raises
-    ------
-    InvalidParameter
-        If the measure is unknown or a row does not exist.
-
     Examples
     --------
     >>> import numpy as np

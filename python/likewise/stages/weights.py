@@ -25,22 +25,6 @@ _OF_TERMS = ("tokens", "seed", "hash", "fold", "stop_words", "dictionary")
 class Counter:
     """Counts how many documents contain each feature, batch by batch.
 
-    Parameters
-    ----------
-    recipe : Recipe
-        Determines the features.
-    memory_bytes : float or str
-        Memory limit for the counts. They are exact for up to ``memory_bytes / 48`` distinct features. Beyond that, all
-        counts come from a count-min sketch in half of the memory. The digests of documents need about 40 additional
-        bytes per document.
-    among : Texts, optional
-        Count only the features of these texts: the table is not valid for others.
-
-    Raises
-    ------
-    InvalidParameter
-        If the memory is less than 16 MiB, or the recipe's method has no features.
-
     Notes
     -----
     All updates commute: the table does not depend on the batches, their order, or the number of threads.

@@ -37,19 +37,6 @@ def similarity_of_all(
 ) -> NDArray[np.float64] | None:
     """Return bit-equal results of ``verify_pairs`` for these pairs; None if this method does not apply.
 
-    Parameters
-    ----------
-    texts : Texts
-        At most 8,000 documents.
-    pairs : ndarray of shape (m, 2), int64
-        Rows; should include most of all pairs, otherwise work is wasted.
-    recipe : Recipe
-        Defines the features.
-    measure : {"jaccard", "cosine"}
-        Measure. For Jaccard, each feature must have the same weight in all documents.
-    threads : int
-        Number of threads that cut the texts.
-
     Notes
     -----
     Shared weights are integers, added without rounding: pair by pair for features of few documents, by a matrix product

@@ -20,29 +20,19 @@ _EQUAL = 0.0005
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Labeled pairs and the sample, measured by each candidate recipe.
+    """Labeled pairs and the sample, measured by each candidate recipe."""
 
-    Parameters
-    ----------
-    similarity : ndarray of shape (candidates, m), float64
-        Similarities of the labeled pairs.
-    is_duplicate : ndarray of shape (m,), bool
-        Labels.
-    weight : ndarray of shape (m,), float64
-        Number of pairs that each represents.
-    sample : Sample
-        All pairs of the sample.
-    places : ndarray of shape (m,), int64, optional
-        Number of each labeled pair in the sample, -1 if it is not in the sample; all -1 if None.
-    excluded : ndarray of shape (e,), int64, optional
-        Numbers of the pairs of the sample that were labeled as neither.
-    """
-
+    # Similarities of the labeled pairs
     similarity: NDArray[np.float64]
+    # Labels
     is_duplicate: NDArray[np.bool_]
+    # Number of pairs that each represents
     weight: NDArray[np.float64]
+    # All pairs of the sample
     sample: Sample
+    # Number of each labeled pair in the sample, -1 if it is not in the sample; all -1 if None
     places: NDArray[np.int64] | None = None
+    # Numbers of the pairs of the sample that were labeled as neither
     excluded: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
@@ -74,20 +64,13 @@ class Evidence:
 
 
 class Chosen(NamedTuple):
-    """A candidate and one of its settings.
+    """A candidate and one of its settings."""
 
-    Parameters
-    ----------
-    candidate : int
-        Number of the candidate.
-    setting : float
-        The threshold.
-    score : float
-        Expected F1 on the sample.
-    """
-
+    # Number of the candidate
     candidate: int
+    # The threshold
     setting: float
+    # Expected F1 on the sample
     score: float
 
 
@@ -173,17 +156,11 @@ def _plateau(curve: NDArray[np.float64]) -> int:
 
 
 class HeldOut(NamedTuple):
-    """Results of choices on labels that they did not use.
+    """Results of choices on labels that they did not use."""
 
-    Parameters
-    ----------
-    measured : Measured
-        Results of the verdicts.
-    are_told_apart : bool
-        Whether duplicates got higher odds than other pairs, at a level that chance reaches in one of ten cases.
-    """
-
+    # Results of the verdicts
     measured: Measured
+    # Whether duplicates got higher odds than other pairs, at a level that chance reaches in one of ten cases
     are_told_apart: bool
 
 

@@ -37,35 +37,23 @@ _LEAST_PAIRS_AT_ONCE = 1000
 
 @dataclass(frozen=True, eq=False)
 class Collection:
-    """Documents used for tuning.
+    """Documents used for tuning."""
 
-    Parameters
-    ----------
-    num_documents : int
-        Number of documents in the inputs.
-    rows : ndarray of shape (d,), int64
-        Rows of the documents used, ascending.
-    doc_ids : list of str
-        Their ids.
-    texts : Texts
-        Their texts.
-    is_sampled : ndarray of shape (d,), bool
-        Whether each is in the sample; the others are there because labels name them.
-    sources : sequence of Source
-        The whole input, on which weights are counted.
-    rules : RunRules
-        How the sources are read.
-    progress : callable
-        Receives events.
-    """
-
+    # Number of documents in the inputs
     num_documents: int
+    # Rows of the documents used, ascending
     rows: NDArray[np.int64]
+    # Their ids
     doc_ids: list[str]
+    # Their texts
     texts: Texts
+    # Whether each is in the sample; the others are there because labels name them
     is_sampled: NDArray[np.bool_]
+    # The whole input, on which weights are counted
     sources: Sequence[Source]
+    # How the sources are read
     rules: RunRules
+    # Receives events
     progress: Progress
     _tables: dict[str, Weights] = field(default_factory=dict, init=False)
 
@@ -135,26 +123,7 @@ def open_collection(
     fold: Recipe,
     progress: Progress,
 ) -> Iterator[Collection]:
-    """Read the sources once, and yield the texts of a sample and of the labeled documents, as a context.
-
-    Parameters
-    ----------
-    sources : sequence of Source
-        Files or texts in memory that can be read several times.
-    rules : RunRules
-        How the sources are read.
-    labeled_ids : sequence of str
-        Documents to include in any case; missing ones are ignored.
-    most_documents : int
-        Maximum size of the sample. If there are more documents, a quarter of the sample is drawn at random, then the
-        two nearest by SimHash of each of these are added, then others up to the maximum.
-    seed : int
-        Seed of the draw.
-    fold : Recipe
-        Defines how texts are cut for the search of neighbors: a SimHash recipe without counted weights.
-    progress : callable
-        Receives events.
-    """
+    """Read the sources once, and yield the texts of a sample and of the labeled documents, as a context."""
     with scratch_for(sources) as work:
         with open_documents(sources, fold, RunContext(rules, Timing(), progress), work=work) as documents:
             num_documents = len(documents)

@@ -34,22 +34,15 @@ _THRESHOLDS = np.arange(2, 99) / 100.0
 
 @dataclass(frozen=True)
 class Candidate:
-    """Features and a measure, without a threshold or radius.
+    """Features and a measure, without a threshold or radius."""
 
-    Parameters
-    ----------
-    measure : {"jaccard", "cosine", "hamming"}
-        Jaccard by MinHash or exactly; cosine by verified SimHash; Hamming-only SimHash.
-    tokens, shingle, weights
-        As in a recipe.
-    rules : mapping
-        Further recipe options, the same for all candidates.
-    """
-
+    # Jaccard by MinHash or exactly; cosine by verified SimHash; Hamming-only SimHash
     measure: str
+    # As in a recipe
     tokens: str
     shingle: int
     weights: str
+    # Further recipe options, the same for all candidates
     rules: Mapping[str, Any]
 
     @property
@@ -99,22 +92,7 @@ class Candidate:
 def grid(
     *, method: str | None = None, tokens: str | None = None, rules: Mapping[str, Any] | None = None
 ) -> list[Candidate]:
-    """Return the candidates; earlier ones win ties.
-
-    Parameters
-    ----------
-    method : {"minhash", "simhash"}, optional
-        Only this method; both if None.
-    tokens : str, optional
-        Only this kind of token, instead of words and characters.
-    rules : mapping, optional
-        Options of all recipes: markup, fold, stop words.
-
-    Raises
-    ------
-    InvalidParameter
-        If the method is unknown.
-    """
+    """Return the candidates; earlier ones win ties."""
     if method not in (None, *METHODS):
         raise InvalidParameter("method", f"{method!r} given; it must be one of {', '.join(METHODS)}")
     rules = rules or {}

@@ -41,18 +41,6 @@ def fitted(
 ) -> NDArray[np.float64]:
     """Return the coefficients of the log odds that a pair is a duplicate: shape (candidates + 3,).
 
-    Parameters
-    ----------
-    sample : Sample
-        All pairs of the sample.
-    features : ndarray of shape (m, candidates + 3)
-        Features of the labeled pairs, from ``sample.features``.
-    is_duplicate : ndarray of shape (m,), bool
-        Labels of these pairs.
-    is_drawn_by_likeness : bool
-        Whether pairs were selected for labeling by similarity alone, as `likewise tune` does. Otherwise labels may show
-        duplicates more often than the sample does.
-
     Notes
     -----
     Logistic regression with normal priors, at the maximum of the posterior. If labels are drawn by similarity, the draw

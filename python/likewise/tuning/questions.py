@@ -25,16 +25,7 @@ _POWER_OF_SHARE = 4
 
 
 def ranked_pairs(similarities: Sequence[NDArray[np.float32]], num_documents: int) -> NDArray[np.int64]:
-    """Return the numbers of the pairs that some recipes rate most similar, in descending order.
-
-    Parameters
-    ----------
-    similarities : sequence of ndarray of shape (m,)
-        Similarities of all pairs, one array for each recipe. The ranks are multiplied, so a pair ranks high if all
-        recipes rate it similar.
-    num_documents : int
-        Number of documents in the pairs. At most 40 pairs per document are returned.
-    """
+    """Return the numbers of the pairs that some recipes rate most similar, in descending order."""
     product = np.ones(len(similarities[0]))
     for similarity in similarities:
         order = np.argsort(similarity)

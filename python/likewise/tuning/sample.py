@@ -19,15 +19,6 @@ _MIDDLE = 0.5
 class Sample:
     """Pairs of a sample with their ranks, and the features of a pair for the model.
 
-    Parameters
-    ----------
-    similarities : sequence of ndarray of shape (m,), float32
-        Similarities of all pairs of the sample, by each candidate.
-    settings : sequence of ndarray
-        Thresholds of each candidate, ascending.
-    num_documents : int
-        Number of documents in the sample.
-
     Notes
     -----
     Similarities of different recipes are not comparable, but ranks are: the number of pairs of the sample that are at
@@ -87,25 +78,7 @@ class Sample:
         is_duplicate: NDArray[np.bool_] | None = None,
         excluded: NDArray[np.int64] | None = None,
     ) -> list[NDArray[np.float64]]:
-        """Return the F1 of each candidate at each of its settings, on the sample.
-
-        Parameters
-        ----------
-        probability : ndarray of shape (pool,), float64
-            Probability that each pair of the pool is a duplicate, in the order of ``features_of_pool``; 0 for other
-            pairs.
-        known : ndarray of shape (k,), int64, optional
-            Numbers of the pairs of the sample whose label replaces the probability.
-        is_duplicate : ndarray of shape (k,), bool, optional
-            Labels of these pairs.
-        excluded : ndarray of shape (e,), int64, optional
-            Numbers of the pairs that count neither as duplicates nor as errors.
-
-        Returns
-        -------
-        list of ndarray
-            One array per candidate, with one value per setting.
-        """
+        """Return the F1 of each candidate at each of its settings, on the sample."""
         probability = probability.copy()
         if known is not None and is_duplicate is not None:
             places = self._in_pool[known]

@@ -33,11 +33,6 @@ def earlier_groups(
     """Return the counts of the runs among the references; None if there are no runs.
 
     A run without `groups.parquet` causes a warning, and each of its kept documents counts once.
-
-    Raises
-    ------
-    InvalidInput
-        If a run is given twice, its groups do not match its kept files, or they lack the requested dates or values.
     """
     if all(part.run is None for part in references.parts):
         return None

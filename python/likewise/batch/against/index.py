@@ -44,25 +44,13 @@ _WRITER_LOCK = "writer.lock"
 
 @dataclass(frozen=True)
 class IndexUse:
-    """How a run uses an index.
+    """How a run uses an index."""
 
-    Parameters
-    ----------
-    create : Path, optional
-        A new index for all documents of the run, including removed ones, with the run's verdicts.
-    against : Path, optional
-        An index whose kept documents precede all others: documents that match one of them are removed.
-    add : bool
-        Whether to add kept documents to the index `against`.
-
-    Raises
-    ------
-    InvalidParameter
-        If the arguments cannot be combined.
-    """
-
+    # A new index for all documents of the run, including removed ones, with the run's verdicts
     create: Path | None = None
+    # An index whose kept documents precede all others: documents that match one of them are removed
     against: Path | None = None
+    # Whether to add kept documents to the index `against`
     add: bool = False
 
     def __post_init__(self) -> None:
@@ -101,23 +89,15 @@ def recipe_beside(recipe: Recipe, use: IndexUse | None) -> Recipe:
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """The documents of a run that match a kept document of an index.
+    """The documents of a run that match a kept document of an index."""
 
-    Parameters
-    ----------
-    rows : ndarray of shape (m,), int64
-        Rows of the documents, ascending.
-    kept_ids : list of str
-        Id of the matching kept document of the index.
-    similarity : ndarray of shape (m,), float64
-        Similarity of each pair.
-    distance : ndarray of shape (m,), int32, optional
-        Hamming distance of each pair; None for signatures.
-    """
-
+    # Rows of the documents, ascending
     rows: NDArray[np.int64]
+    # Id of the matching kept document of the index
     kept_ids: list[str]
+    # Similarity of each pair
     similarity: NDArray[np.float64]
+    # Hamming distance of each pair; None for signatures
     distance: NDArray[np.int32] | None
 
     def without(self, collapsed: Collapsed) -> Collapsed:
@@ -180,13 +160,7 @@ def adding_identity(documents: Documents, recipe: Recipe) -> bytes:
 
 
 def ask_index(index: "Index | BatchRun", documents: Documents) -> Seen:
-    """Check every document of a run against an index.
-
-    Returns
-    -------
-    Seen
-        The documents that match a kept document of the index.
-    """
+    """Check every document of a run against an index."""
     rows, kept_ids = [np.zeros(0, np.int64)], []
     similarities, distances = [np.zeros(0)], [np.zeros(0, np.int32)]
     for some, texts in _batches(documents, np.arange(len(documents))):
@@ -237,26 +211,7 @@ def _batches(documents: Documents, rows: NDArray[np.int64]) -> Iterator[tuple[ND
 
 
 class BesideIndex:
-    """The index that a run uses, as a context; does nothing without one.
-
-    Parameters
-    ----------
-    use : IndexUse, optional
-        How the run uses an index.
-    recipe : Recipe
-        Resolved recipe of the run.
-    rules : RunRules
-        Rules of the run.
-
-    Raises
-    ------
-    InvalidParameter
-        If an index cannot give the verdicts of this recipe, or ids may be duplicates.
-    InvalidInput
-        If there is no index to compare with, or the path of the new one exists.
-    RecipeMismatch
-        If the index was made with a different recipe; `keep` may differ.
-    """
+    """The index that a run uses, as a context; does nothing without one."""
 
     def __init__(self, use: IndexUse | None, recipe: Recipe, rules: RunRules) -> None:
         self._use, self._rules = use or IndexUse(), rules
@@ -320,13 +275,7 @@ class BesideIndex:
         return seen.join(decision), seen.kept_ids
 
     def prepare(self, documents: Documents, recipe: Recipe, decision: Decision) -> None:
-        """Do everything that may fail before results are renamed into place.
-
-        Raises
-        ------
-        InvalidInput
-            If the index has the id of a document to add with a different text.
-        """
+        """Do everything that may fail before results are renamed into place."""
         if self._run is not None and self._use.against is not None:
             check_ids(self._run, self._use.against, documents, np.flatnonzero(decision.kept))
         if self._use.create is not None:

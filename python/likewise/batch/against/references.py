@@ -47,41 +47,14 @@ def recipe_of_references(index: Path | None, against: Sequence[str | Path]) -> R
 def find_references(
     against: Sequence[str | Path], recipe: Recipe, run: FileRun, output: Path | None, progress: Progress
 ) -> References:
-    """Return the reference documents at some paths.
-
-    Parameters
-    ----------
-    against : sequence of path
-        Output directories of finished runs, files, directories of files, globs.
-    recipe : Recipe
-        Recipe of the run.
-    run : FileRun
-        Reading options; kept files of an earlier run are read with the options of that run.
-    output : Path, optional
-        A directory that is never read.
-    progress : Progress
-        Receives a warning if sketches cannot be used.
-
-    Raises
-    ------
-    InvalidInput
-        If a run has no kept files, or one of them has changed.
-    RecipeMismatch
-        If a run stored sketches with another recipe; the error names the fields.
-    """
+    """Return the reference documents at some paths."""
     return References(tuple(_reference(Path(name), recipe, run, output, progress) for name in against))
 
 
 def kept_files(
     path: Path, recipe: Recipe, run: FileRun, output: Path | None = None
 ) -> tuple[tuple[InputFile, ...], dict[str, Any]]:
-    """Return the kept files of a finished run, with its reading options, and its summary.
-
-    Raises
-    ------
-    InvalidInput
-        If the run wrote no kept files, or one of them is missing.
-    """
+    """Return the kept files of a finished run, with its reading options, and its summary."""
     summary = read_summary(path)
     options = summary["options"]
     if options.get("write") != "kept" or not (path / KEPT).is_dir():
@@ -166,13 +139,7 @@ def about_references(
 def reference_files(
     path: Path, recipe: Recipe, run: FileRun, output: Path | None
 ) -> tuple[tuple[InputFile, ...], dict[str, Any] | None]:
-    """Return the files of reference documents; for a finished run, its kept files and its summary.
-
-    Raises
-    ------
-    InvalidInput
-        As for :func:`find_references`.
-    """
+    """Return the files of reference documents; for a finished run, its kept files and its summary."""
     if output is not None and path.exists() and path.resolve().is_relative_to(output.resolve()):
         raise InvalidInput(
             "the run would overwrite its --against documents; choose another directory with -o", str(path)

@@ -54,20 +54,13 @@ ROUND_S = 2.0
 
 @dataclass(frozen=True)
 class Keys:
-    """Blocks of bits used as lookup keys.
+    """Blocks of bits used as lookup keys."""
 
-    Parameters
-    ----------
-    num_keys : int
-        Number of blocks; 0 if all pairs are compared.
-    query_ns : float
-        Nanoseconds per query fingerprint.
-    table_bytes : int
-        Bytes per fingerprint in the tables.
-    """
-
+    # Number of blocks; 0 if all pairs are compared
     num_keys: int
+    # Nanoseconds per query fingerprint
     query_ns: float
+    # Bytes per fingerprint in the tables
     table_bytes: int
 
 

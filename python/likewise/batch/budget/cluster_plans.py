@@ -108,26 +108,7 @@ def plan_pairs(
     slab_rows: int | None = None,
     num_cores: int = 2,
 ) -> HammingPairsPlan:
-    """Return the cheaper plan for finding all pairs within a radius, or the requested one.
-
-    Parameters
-    ----------
-    num, bits, within : int
-        Fingerprints, their width, and the radius.
-    memory_bytes : int
-        Memory of the tables of one Python worker.
-    plan : {"slabs", "splitting"}, optional
-        The requested method.
-    slab_rows : int, optional
-        Fingerprints per slab.
-    num_cores : int
-        Number of cores for the search. More cores build the tables of a slab more often.
-
-    Raises
-    ------
-    InvalidParameter
-        If splitting is requested for an unsupported radius.
-    """
+    """Return the cheaper plan for finding all pairs within a radius, or the requested one."""
     by_slabs = _slabs(num, bits, within, slab_rows or most_in_tables(bits, within, memory_bytes), num_cores)
     if plan == "slabs" or within > MOST_SPLIT:
         if plan == "splitting":
@@ -184,27 +165,19 @@ def _splitting(num: int, bits: int, within: int) -> HammingPairsPlan:
 
 @dataclass(frozen=True)
 class RoundsPlan:
-    """A plan for the search of a SimHash run on Spark, with predicted costs.
+    """A plan for the search of a SimHash run on Spark, with predicted costs."""
 
-    Parameters
-    ----------
-    num_documents, bits, within : int
-        Number of distinct documents, width of fingerprints, and radius.
-    num_slabs : int
-        Number of slabs, which are decided one after another.
-    shuffle_bytes, core_s, worker_bytes : float
-        Bytes shuffled into slabs (without texts of short documents), seconds of one core, memory of one Python worker.
-    serial_s : float
-        Seconds during which only one worker is busy.
-    """
-
+    # Number of distinct documents, width of fingerprints, and radius
     num_documents: int
     bits: int
     within: int
+    # Number of slabs, which are decided one after another
     num_slabs: int
+    # Bytes shuffled into slabs (without texts of short documents), seconds of one core, memory of one Python worker
     shuffle_bytes: float
     core_s: float
     worker_bytes: float
+    # Seconds during which only one worker is busy
     serial_s: float
 
     @property
@@ -224,17 +197,7 @@ class RoundsPlan:
 
 
 def plan_rounds(num: int, bits: int, within: int, num_cores: int, *, one_round: bool = False) -> RoundsPlan:
-    """Return the plan whose number of slabs gives the shortest run.
-
-    Parameters
-    ----------
-    num, bits, within : int
-        Number of distinct documents, width of fingerprints, and radius.
-    num_cores : int
-        Number of cores for the search.
-    one_round : bool
-        Whether pairs are listed without deciding, so that all slabs are compared at once.
-    """
+    """Return the plan whose number of slabs gives the shortest run."""
     most = most_of_run(bits, SLAB_BYTES)
     fewest = max(1, -(-num // most))
     best: tuple[float, RoundsPlan] | None = None
@@ -270,50 +233,33 @@ _WORKER_BYTES = 500_000_000.0
 
 @dataclass(frozen=True)
 class StagePlan:
-    """Predicted costs of one stage of a run, for all workers together.
+    """Predicted costs of one stage of a run, for all workers together."""
 
-    Parameters
-    ----------
-    name : str
-        The stage.
-    shuffle_bytes, stored_bytes : float
-        Bytes sent between machines, and bytes written to the checkpoint directory.
-    core_s : float
-        Seconds of one core.
-    worker_bytes : float
-        Memory of one Python worker.
-    """
-
+    # The stage
     name: str
+    # Bytes sent between machines, and bytes written to the checkpoint directory
     shuffle_bytes: float
     stored_bytes: float
+    # Seconds of one core
     core_s: float
+    # Memory of one Python worker
     worker_bytes: float
 
 
 @dataclass(frozen=True)
 class RunPlan:
-    """Predicted costs of a run on Spark, by stage.
+    """Predicted costs of a run on Spark, by stage."""
 
-    Parameters
-    ----------
-    num_documents, workers : int
-        Number of documents, and of cores that run tasks.
-    document_bytes : float
-        Bytes of text per document.
-    stages : tuple of StagePlan
-        Stages in order.
-    serial_s : float
-        Seconds during which only one worker decides (SimHash).
-    warning : str, optional
-        Warning about a run that takes very long.
-    """
-
+    # Number of documents, and of cores that run tasks
     num_documents: int
     workers: int
+    # Bytes of text per document
     document_bytes: float
+    # Stages in order
     stages: tuple[StagePlan, ...]
+    # Seconds during which only one worker decides (SimHash)
     serial_s: float
+    # Warning about a run that takes very long
     warning: str | None
 
     @property
@@ -333,22 +279,6 @@ class RunPlan:
 
 def plan_run(recipe: Recipe, num: int, workers: int, document_bytes: float) -> RunPlan:
     """Return the predicted costs of a run on Spark.
-
-    Parameters
-    ----------
-    recipe : Recipe
-        A resolved recipe with method minhash, simhash or exact.
-    num : int
-        Number of documents, assumed to be distinct.
-    workers : int
-        Number of cores that run tasks.
-    document_bytes : float
-        Bytes of text per document.
-
-    Raises
-    ------
-    InvalidParameter
-        If the method does not run on Spark.
 
     Notes
     -----

@@ -16,36 +16,23 @@ MOST_HELD_BYTES = 1_000_000_000
 
 @dataclass(frozen=True)
 class Room:
-    """Memory limits of stages. They do not affect results.
+    """Memory limits of stages. They do not affect results."""
 
-    Parameters
-    ----------
-    space : ArraySpace
-        Allocates columns of all documents.
-    sets_bytes : int
-        Maximum bytes of feature sets for verification.
-    max_pairs : int
-        Maximum number of candidate pairs that one search returns.
-    rows_at_once : int
-        Maximum number of rows of evidence, or pairs, that are written at once.
-    buckets_bytes : int, optional
-        Maximum bytes for finding equal documents and ids, and then for building band buckets; no limit if None.
-    crowd_bytes : int, optional
-        Maximum bytes for the exact join of documents with full buckets; no limit if None.
-    tables_bytes : int, optional
-        Maximum bytes of the tables of a search by distance; no limit if None.
-    weighing_bytes : int
-        Maximum bytes for counting features for rarity weights.
-    held_bytes : int
-        Maximum bytes of features that are kept between counting and sketching; others are extracted again.
-    """
-
+    # Allocates columns of all documents
     space: ArraySpace = field(default_factory=ArraySpace)
+    # Maximum bytes of feature sets for verification
     sets_bytes: int = 128 << 20
+    # Maximum number of candidate pairs that one search returns
     max_pairs: int = 1 << 22
+    # Maximum number of rows of evidence, or pairs, that are written at once
     rows_at_once: int = 1 << 20
+    # Maximum bytes for finding equal documents and ids, and then for building band buckets; no limit if None
     buckets_bytes: int | None = None
+    # Maximum bytes for the exact join of documents with full buckets; no limit if None
     crowd_bytes: int | None = None
+    # Maximum bytes of the tables of a search by distance; no limit if None
     tables_bytes: int | None = None
+    # Maximum bytes for counting features for rarity weights
     weighing_bytes: int = DEFAULT_MEMORY_BYTES
+    # Maximum bytes of features that are kept between counting and sketching; others are extracted again
     held_bytes: int = MOST_HELD_BYTES

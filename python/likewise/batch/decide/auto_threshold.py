@@ -56,30 +56,20 @@ _KEPT = "threshold.json"
 
 @dataclass(frozen=True)
 class ChosenThreshold:
-    """A chosen threshold, and the data that it was chosen from.
+    """A chosen threshold, and the data that it was chosen from."""
 
-    Parameters
-    ----------
-    valley : Valley
-        The choice.
-    measure, weights : str
-        Measure and weights of the similarities.
-    num_documents : int
-        Number of all documents.
-    num_sampled : int
-        Number of documents that were compared with all others.
-    num_measured : int
-        Number of measured pairs.
-    recall : float
-        Probability that a pair at the lower end of the density was nominated.
-    """
-
+    # The choice
     valley: Valley
+    # Measure and weights of the similarities
     measure: str
     weights: str
+    # Number of all documents
     num_documents: int
+    # Number of documents that were compared with all others
     num_sampled: int
+    # Number of measured pairs
     num_measured: int
+    # Probability that a pair at the lower end of the density was nominated
     recall: float | None
 
     def to_dict(self) -> dict[str, Any]:
@@ -104,21 +94,7 @@ def with_chosen_threshold(
     progress: Progress,
     parts: Path | None = None,
 ) -> tuple[Recipe, dict[str, Any]]:
-    """Return the resolved recipe with a numeric threshold, and the summary fields about the choice.
-
-    Parameters
-    ----------
-    recipe : Recipe
-        Recipe with its weights. Returned unchanged if it has a threshold.
-    documents : Documents
-        All documents, sketched.
-    threads : int
-        Number of threads.
-    timing, progress
-        Receive seconds and events.
-    parts : Path, optional
-        Directory that stores the choice for a run that continues this one.
-    """
+    """Return the resolved recipe with a numeric threshold, and the summary fields about the choice."""
     if not recipe.needs_threshold:
         return recipe, {}
     facts = None if parts is None else _known(parts)

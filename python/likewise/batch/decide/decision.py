@@ -35,50 +35,33 @@ _ROWS_AT_ONCE = 1 << 18
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """Verdicts and evidence for all rows.
+    """Verdicts and evidence for all rows."""
 
-    Parameters
-    ----------
-    kept : ndarray of shape (n,), bool
-        Whether each document is kept.
-    removed_rows : ndarray of shape (m,), int64
-        Rows of removed documents, ascending.
-    kept_rows : ndarray of shape (m,), int64
-        The kept document that each removed one matches.
-    similarity : ndarray of shape (m,), float64
-        Similarity of each pair.
-    distance : ndarray of shape (m,), int32, optional
-        Hamming distance of each pair.
-    penalty : ndarray of shape (m,), float64, optional
-        Additional similarity that each pair needed because its names differ; None if names are not compared.
-    differs : ndarray of shape (m,), uint8, optional
-        In what each removed document differs, as bits; None if names are not compared.
-    below_threshold : ndarray of shape (m,), bool, optional
-        For components: whether the pair does not match.
-    num_candidates : int, optional
-        Pairs that share a bucket; None if the search does not list pairs (SimHash).
-    num_measured : int
-        Number of measured pairs; may differ between runs with the same results.
-    num_capped : int
-        Number of times that a document reached a full last level, counted per band.
-    num_crowded : int
-        Number of documents that reached a full bucket.
-    overruled : Overruled, optional
-        Documents kept by a user's decision although they match a kept document.
-    """
-
+    # Whether each document is kept
     kept: NDArray[np.bool_]
+    # Rows of removed documents, ascending
     removed_rows: NDArray[np.int64]
+    # The kept document that each removed one matches
     kept_rows: NDArray[np.int64]
+    # Similarity of each pair
     similarity: NDArray[np.float64]
+    # Hamming distance of each pair
     distance: NDArray[np.int32] | None
+    # Additional similarity that each pair needed because its names differ; None if names are not compared
     penalty: NDArray[np.float64] | None
+    # In what each removed document differs, as bits; None if names are not compared
     differs: NDArray[np.uint8] | None
+    # For components: whether the pair does not match
     below_threshold: NDArray[np.bool_] | None
+    # Pairs that share a bucket; None if the search does not list pairs (SimHash)
     num_candidates: int | None
+    # Number of measured pairs; may differ between runs with the same results
     num_measured: int
+    # Number of times that a document reached a full last level, counted per band
     num_capped: int
+    # Number of documents that reached a full bucket
     num_crowded: int = 0
+    # Documents kept by a user's decision although they match a kept document
     overruled: Overruled | None = None
 
     def with_references_kept(self, num_references: int) -> "Decision":
@@ -111,30 +94,7 @@ def decide(
     progress: Progress,
     log: VerdictLog | None = None,
 ) -> Decision:
-    """Find candidates, measure them, and decide which documents are kept.
-
-    Parameters
-    ----------
-    documents : Documents
-        All documents, sketched.
-    collapsed : Collapsed
-        Positions in order of priority.
-    recipe : Recipe
-        Resolved recipe.
-    threads : int
-        Number of threads per call.
-    timing : Timing
-        Receives seconds.
-    progress : Progress
-        Receives events about decided documents.
-    log : VerdictLog, optional
-        Contains verdicts of a run that this one continues, and stores new ones.
-
-    Returns
-    -------
-    Decision
-        Independent of threads and of how the work is divided.
-    """
+    """Find candidates, measure them, and decide which documents are kept."""
     with timing.wall("candidates"):
         search = beyond_references(open_search(documents, collapsed, recipe, threads, progress), documents, collapsed)
     stays = Stays(documents, collapsed)

@@ -12,40 +12,20 @@ _AT_ONCE = 1 << 18
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """Labels of consecutive documents.
+    """Labels of consecutive documents."""
 
-    Parameters
-    ----------
-    is_kept : ndarray of shape (n,), bool
-        Whether each is kept.
-    leaders : ndarray of shape (n,), int64
-        The kept document of its group: itself, or the one that its evidence names; -1 for a document of an index.
-    positions : ndarray of shape (n,), int64
-        Position among removed documents, in the order of the evidence, from 0; -1 for kept ones.
-    similarity : ndarray of shape (n,), float64
-        Similarity to the kept document; NaN for kept ones.
-    """
-
+    # Whether each is kept
     is_kept: NDArray[np.bool_]
+    # The kept document of its group: itself, or the one that its evidence names; -1 for a document of an index
     leaders: NDArray[np.int64]
+    # Position among removed documents, in the order of the evidence, from 0; -1 for kept ones
     positions: NDArray[np.int64]
+    # Similarity to the kept document; NaN for kept ones
     similarity: NDArray[np.float64]
 
 
 class Groups:
-    """The groups of the evidence: a kept document, and the documents removed as its duplicates.
-
-    Parameters
-    ----------
-    num_rows : int
-        Number of all documents.
-    removed_rows, kept_rows : ndarray of shape (m,), int64
-        The removed documents, ascending, and the kept one of each; -1 for a document of an index.
-    similarity : ndarray of shape (m,), float64
-        Similarity of each pair.
-    space : ArraySpace, optional
-        Allocates the group sizes.
-    """
+    """The groups of the evidence: a kept document, and the documents removed as its duplicates."""
 
     def __init__(
         self,

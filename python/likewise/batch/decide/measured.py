@@ -13,24 +13,16 @@ from likewise.batch.search.search import Candidates, Search, ranges_of_candidate
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Consecutive later positions, and the measured similarities of their pairs.
+    """Consecutive later positions, and the measured similarities of their pairs."""
 
-    Parameters
-    ----------
-    low, high : int
-        Range of the positions.
-    pairs : Candidates
-        Pairs, measured from later to earlier document; if `is_turned`, the two are swapped.
-    similarity : ndarray of shape (m,), float64
-        Similarity of each matching pair; NaN for others.
-    is_turned : bool
-        Whether these are the pairs of the previous block in the opposite direction.
-    """
-
+    # Range of the positions
     low: int
     high: int
+    # Pairs, measured from later to earlier document; if `is_turned`, the two are swapped
     pairs: Candidates
+    # Similarity of each matching pair; NaN for others
     similarity: NDArray[np.float64]
+    # Whether these are the pairs of the previous block in the opposite direction
     is_turned: bool = False
 
     def matching(self) -> tuple[Candidates, NDArray[np.float64]]:
@@ -41,20 +33,13 @@ class Block:
 
 @dataclass(frozen=True, eq=False)
 class MeasuredRange:
-    """A range of later positions.
+    """A range of later positions."""
 
-    Parameters
-    ----------
-    high : int
-        End of the range.
-    num_considered : int
-        Number of distinct pairs before any filter.
-    blocks : iterator of Block
-        Positions in order, measured lazily, since decisions on one block save measurements of the next.
-    """
-
+    # End of the range
     high: int
+    # Number of distinct pairs before any filter
     num_considered: int
+    # Positions in order, measured lazily, since decisions on one block save measurements of the next
     blocks: Iterator[Block]
 
 
@@ -70,32 +55,7 @@ def measured(
     both_ways: bool = False,
     stage: str = "verification",
 ) -> Iterator[MeasuredRange]:
-    """Yield consecutive ranges of later positions with their measured candidates.
-
-    Parameters
-    ----------
-    search : Search
-        Finds the candidates.
-    verifier : Verifier
-        Measures the candidates.
-    num_positions : int
-        End of the later positions.
-    timing : Timing
-        Receives seconds; those of measuring under `stage`.
-    max_pairs : int
-        Approximate number of pairs per range.
-    states : ndarray of shape (positions,), uint8, optional
-        A view of the current verdicts: pairs with a removed earlier document are not measured.
-    first : int
-        The first later position.
-    both_ways : bool
-        Whether each block is yielded a second time with its pairs swapped, for directed measures.
-
-    Yields
-    ------
-    MeasuredRange
-        All blocks of a range must be consumed before the next range.
-    """
+    """Yield consecutive ranges of later positions with their measured candidates."""
     for low, high, candidates in ranges_of_candidates(search, num_positions, states, timing, max_pairs, first):
         with timing.wall(stage):
             are_held = verifier.hold(candidates)

@@ -39,34 +39,20 @@ _FAR_ABOVE = 2
 
 @dataclass
 class PairCounts:
-    """Numbers of pairs that are expected, allowed and found, and of documents in full buckets.
+    """Numbers of pairs that are expected, allowed and found, and of documents in full buckets."""
 
-    Parameters
-    ----------
-    max_pairs : int
-        Maximum number of pairs.
-    num_pairs : int
-        Number of pairs so far.
-    num_expected : int
-        Number of pairs of equal documents, plus an estimate for documents with full buckets.
-    num_crowded, num_capped : int
-        As in :class:`likewise.batch.decide.decision.Decision`.
-    """
-
+    # Maximum number of pairs
     max_pairs: int = MAX_PAIRS
+    # Number of pairs so far
     num_pairs: int = 0
+    # Number of pairs of equal documents, plus an estimate for documents with full buckets
     num_expected: int = 0
+    # As in :class:`likewise.batch.decide.decision.Decision`
     num_crowded: int = 0
     num_capped: int = 0
 
     def add(self, num_pairs: int) -> None:
-        """Count further pairs and check the limit.
-
-        Raises
-        ------
-        InvalidParameter
-            If there are more pairs than allowed.
-        """
+        """Count further pairs and check the limit."""
         self.num_pairs += num_pairs
         if self.num_pairs > self.max_pairs:
             raise InvalidParameter(
@@ -76,13 +62,7 @@ class PairCounts:
             )
 
     def expect(self, num_equal: int, num_similar: int, progress: Progress) -> None:
-        """Record the number of pairs of equal documents and the estimate for others, and check them against the limit.
-
-        Raises
-        ------
-        InvalidParameter
-            If the numbers far exceed the limit.
-        """
+        """Record the numbers of equal and, estimated, of other pairs, and check them against the limit."""
         self.num_expected = num_equal + num_similar
         if num_equal > self.max_pairs or num_similar > _FAR_ABOVE * self.max_pairs:
             raise InvalidParameter(
@@ -96,22 +76,15 @@ class PairCounts:
 
 @dataclass(frozen=True, eq=False)
 class PairBatch:
-    """A batch of verified pairs.
+    """A batch of verified pairs."""
 
-    Parameters
-    ----------
-    row_a, row_b : ndarray of shape (m,), int64
-        Rows, ``row_a < row_b``; for containment, a is contained in b, in either order. Between splits, a is in the
-        later split.
-    similarity : ndarray of shape (m,), float64
-        Similarity by the measure of the recipe.
-    distance : ndarray of shape (m,), int32, optional
-        Hamming distance; None for MinHash.
-    """
-
+    # Rows, ``row_a < row_b``; for containment, a is contained in b, in either order. Between splits, a is in the
+    # later split.
     row_a: NDArray[np.int64]
     row_b: NDArray[np.int64]
+    # Similarity by the measure of the recipe
     similarity: NDArray[np.float64]
+    # Hamming distance; None for MinHash
     distance: NDArray[np.int32] | None
 
 
@@ -126,35 +99,7 @@ def verified_pairs(
     counts: PairCounts | None = None,
     splits: Splits | None = None,
 ) -> Iterator[PairBatch]:
-    """Yield every verified pair once (containment: each direction that reaches the threshold).
-
-    Parameters
-    ----------
-    documents : Documents
-        All documents, sketched.
-    collapsed : Collapsed
-        Positions in order of priority.
-    recipe : Recipe
-        Resolved recipe.
-    threads : int
-        Number of threads per call.
-    timing, progress
-        Receive seconds and events.
-    counts : PairCounts, optional
-        Limits the number of pairs, and receives the counts.
-    splits : Splits, optional
-        Yield only pairs of documents from two splits: a from the later split, b from the earlier one.
-
-    Raises
-    ------
-    InvalidParameter
-        If there are more pairs than allowed.
-
-    Yields
-    ------
-    PairBatch
-        Pairs in order of the later document's priority, independent of threads and of how the work is divided.
-    """
+    """Yield every verified pair once (containment: each direction that reaches the threshold)."""
     counts = PairCounts() if counts is None else counts
     if splits is not None:
         collapsed = first_split_first(collapsed, splits)

@@ -32,13 +32,7 @@ Decisions = str | os.PathLike[str] | Mapping[str, str]
 
 
 def read_decisions(path: Path) -> list[str]:
-    """Return the ids in a CSV file of decisions, such as the page of a run exports.
-
-    Raises
-    ------
-    InvalidInput
-        If the file is not valid; the error names the line.
-    """
+    """Return the ids in a CSV file of decisions, such as the page of a run exports."""
     import csv
 
     from likewise.io.label_rows import id_of_cell
@@ -62,18 +56,7 @@ def read_decisions(path: Path) -> list[str]:
 
 
 class StayingIds:
-    """The ids of documents to keep.
-
-    Parameters
-    ----------
-    given : path or mapping of str to str
-        The decisions, see :data:`Decisions`.
-
-    Raises
-    ------
-    InvalidInput, InvalidParameter
-        If the decisions are invalid.
-    """
+    """The ids of documents to keep."""
 
     def __init__(self, given: Decisions) -> None:
         if isinstance(given, Mapping):
@@ -91,13 +74,7 @@ class StayingIds:
         return hashlib.blake2b(json.dumps(sorted(self._ids)).encode(), digest_size=16).hexdigest()
 
     def mark(self, documents: Documents, recipe: Recipe, progress: Progress) -> Documents:
-        """Return the documents with those to keep marked; warn about unknown ids.
-
-        Raises
-        ------
-        InvalidParameter
-            If the recipe removes connected documents even if they do not match.
-        """
+        """Return the documents with those to keep marked; warn about unknown ids."""
         if recipe.group == "components":
             raise InvalidParameter("decisions", "cannot be combined with group components")
         stays = np.zeros(len(documents), bool)
@@ -130,34 +107,20 @@ class StayingIds:
 
 @dataclass(frozen=True, eq=False)
 class Overruled:
-    """Documents that match a kept document but are kept by a user's decision.
+    """Documents that match a kept document but are kept by a user's decision."""
 
-    Parameters
-    ----------
-    rows : ndarray of shape (m,), int64
-        The documents, ascending.
-    kept_rows : ndarray of shape (m,), int64
-        The kept document that each matches best.
-    similarity : ndarray of shape (m,), float64
-        Similarity of each pair.
-    distance : ndarray of shape (m,), int32
-        Hamming distance of each pair; 0 if the recipe does not use it.
-    """
-
+    # The documents, ascending
     rows: NDArray[np.int64]
+    # The kept document that each matches best
     kept_rows: NDArray[np.int64]
+    # Similarity of each pair
     similarity: NDArray[np.float64]
+    # Hamming distance of each pair; 0 if the recipe does not use it
     distance: NDArray[np.int32]
 
 
 class Stays:
-    """Excludes pairs from a decision whose later document is kept by a user's decision.
-
-    Parameters
-    ----------
-    documents, collapsed
-        Documents and positions of the run.
-    """
+    """Excludes pairs from a decision whose later document is kept by a user's decision."""
 
     def __init__(self, documents: Documents, collapsed: Collapsed) -> None:
         self._is_given = documents.stays is not None

@@ -21,35 +21,23 @@ _LABEL = "decided-"
 
 @dataclass(frozen=True, eq=False)
 class Verdicts:
-    """Verdicts of positions: the best earlier position, and the measured values.
+    """Verdicts of positions: the best earlier position, and the measured values."""
 
-    Parameters
-    ----------
-    states : ndarray of shape (positions,), uint8
-        Whether each position is kept or removed.
-    best : ndarray of shape (positions,), uint32
-        The kept position that each removed one matches.
-    similarity : ndarray of shape (positions,), float64
-        Similarity of each pair.
-    distance : ndarray of shape (positions,), uint32
-        Hamming distance of each pair.
-    penalty : ndarray of shape (positions,), float64
-        Additional similarity that each pair needed because its names differ.
-    differs : ndarray of shape (positions,), uint8
-        In what each removed document differs, as bits.
-    below : ndarray of shape (positions,), bool, optional
-        For components: whether the pair does not match.
-    num_considered : int
-        Number of candidate pairs.
-    """
-
+    # Whether each position is kept or removed
     states: NDArray[np.uint8]
+    # The kept position that each removed one matches
     best: NDArray[np.uint32]
+    # Similarity of each pair
     similarity: NDArray[np.float64]
+    # Hamming distance of each pair
     distance: NDArray[np.uint32]
+    # Additional similarity that each pair needed because its names differ
     penalty: NDArray[np.float64]
+    # In what each removed document differs, as bits
     differs: NDArray[np.uint8]
+    # For components: whether the pair does not match
     below: NDArray[np.bool_] | None
+    # Number of candidate pairs
     num_considered: int
 
     def columns(self, low: int, high: int) -> dict[str, NDArray[Any]]:
@@ -60,14 +48,9 @@ class Verdicts:
 
 @dataclass
 class VerdictLog:
-    """The verdicts of a run on disk.
+    """The verdicts of a run on disk."""
 
-    Parameters
-    ----------
-    directory : Path
-        Directory of the parts.
-    """
-
+    # Directory of the parts
     directory: Path
     num_found: int = field(default=0, init=False)
     _written: int = field(default=0, init=False)
@@ -75,13 +58,7 @@ class VerdictLog:
     _since: float = field(default=0.0, init=False)
 
     def restore(self, verdicts: Verdicts, search: Search) -> tuple[int, int]:
-        """Fill in the verdicts logged by an earlier run.
-
-        Returns
-        -------
-        num_decided, num_considered : int
-            Number of decided positions, counted from the first, and of candidate pairs considered for them.
-        """
+        """Fill in the verdicts logged by an earlier run."""
         self._since = time.monotonic()
         for path in [path for label, path in find_parts(self.directory) if label.startswith(_LABEL)]:
             part = read_part(path) if search.can_begin_late and is_whole(path) else None

@@ -34,24 +34,7 @@ _MOST_READ_BYTES = 16 << 20
 
 
 class Verifier:
-    """Measures pairs of positions; as a context, since it owns threads that read texts.
-
-    Parameters
-    ----------
-    documents : Documents
-        All documents.
-    collapsed : Collapsed
-        Positions and their rows.
-    recipe : Recipe
-        Provides measure and threshold.
-    threads : int
-        Number of threads per call.
-    timing : Timing
-        Receives seconds.
-
-    Feature sets beyond the run's memory budget are evicted, the least recently used first, and rebuilt when needed.
-    Texts are read in a few large batches if a whole range of pairs is announced by :meth:`hold`.
-    """
+    """Measures pairs of positions; as a context, since it owns threads that read texts."""
 
     def __init__(
         self,
@@ -95,18 +78,7 @@ class Verifier:
         self._pool.shutdown(cancel_futures=True)
 
     def hold(self, pairs: Candidates) -> bool:
-        """Load the feature sets of pairs all at once, if that leaves memory for as many more.
-
-        Parameters
-        ----------
-        pairs : Candidates
-            Pairs of which all or some will be measured next.
-
-        Returns
-        -------
-        bool
-            Whether all sets are loaded; valid until sets of other pairs are loaded or some are discarded.
-        """
+        """Load the feature sets of pairs all at once, if that leaves memory for as many more."""
         if self._recipe.is_distance_only or not len(pairs):
             return False
         positions = self._distinct(pairs.later, pairs.earlier)
@@ -118,22 +90,7 @@ class Verifier:
     def matches(
         self, pairs: Candidates, *, are_held: bool = False, states: NDArray[np.uint8] | None = None
     ) -> NDArray[np.float64]:
-        """Return the similarity of each matching pair, NaN for others.
-
-        Parameters
-        ----------
-        pairs : Candidates
-            Pairs, measured from later to earlier document.
-        are_held : bool
-            Whether :meth:`hold` loaded their sets.
-        states : ndarray of shape (positions,), uint8, optional
-            Current verdicts: pairs whose earlier document is removed are not measured, and do not match.
-
-        Returns
-        -------
-        ndarray of shape (m,), float64
-            Similarities by the measure of the recipe.
-        """
+        """Return the similarity of each matching pair, NaN for others."""
         recipe = self._recipe
         if not len(pairs):
             return np.zeros(0)

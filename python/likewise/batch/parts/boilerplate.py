@@ -42,26 +42,17 @@ _NO_SITE = -1
 
 @dataclass(frozen=True)
 class BoilerplateRules:
-    """Rules that define boilerplate.
+    """Rules that define boilerplate."""
 
-    Parameters
-    ----------
-    site : str
-        Field with the site of a document. For a URL, the host is used.
-    share : float
-        Share of the documents of a site that must contain a part, above 0 and at most 1.
-    unit : {"line", "paragraph", "sentence"}
-        Unit into which documents are split.
-    min_documents : int
-        Sites with fewer documents are left unchanged; at least 2.
-    min_tokens : int
-        Minimum length of a part, in words.
-    """
-
+    # Field with the site of a document. For a URL, the host is used.
     site: str
+    # Share of the documents of a site that must contain a part, above 0 and at most 1
     share: float = DEFAULT_SHARE
+    # Unit into which documents are split
     unit: str = "line"
+    # Sites with fewer documents are left unchanged; at least 2
     min_documents: int = DEFAULT_MIN_DOCUMENTS
+    # Minimum length of a part, in words
     min_tokens: int = 0
 
     def __post_init__(self) -> None:
@@ -86,31 +77,6 @@ def remove_boilerplate(
     progress: Progress | bool | None = None,
 ) -> dict[str, Any]:
     """Remove parts that occur in a large share of the documents of their site, such as menus and footers.
-
-    Parameters
-    ----------
-    inputs : path or sequence of paths
-        Files, directories, globs, or ``-``: JSON Lines, CSV, TSV, Parquet and Arrow.
-    output : path
-        Directory for ``kept/`` (a file for each input, in the same format, in which only the text of changed documents
-        differs), ``removed.parquet`` (a row for each removed part and document), ``sites.parquet`` (a row for
-        each site), ``emptied.jsonl`` (documents with only whitespace left) and ``summary.json``.
-    rules : BoilerplateRules
-        Rules that define boilerplate.
-    run : FileRun, optional
-        Reading options.
-    dry_run, overwrite, fresh, progress
-        As for :func:`likewise.batch.parts.dedup_parts`.
-
-    Returns
-    -------
-    dict
-        The summary, as written.
-
-    Raises
-    ------
-    InvalidInput
-        If an input is a web archive or binary, a row is bad, an id occurs twice, or the output directory is not free.
 
     Notes
     -----
@@ -161,25 +127,17 @@ def remove_boilerplate(
 
 @dataclass(frozen=True, eq=False)
 class _Parts:
-    """All parts of all documents, ordered by document and position, and the site of each document.
+    """All parts of all documents, ordered by document and position, and the site of each document."""
 
-    Parameters
-    ----------
-    rows, starts, ends : ndarray of shape (m,), int64
-        The document of each part, and its byte range there.
-    numbers : ndarray of shape (m,), int64
-        Numbers that are equal for equal parts of one site; -1 for parts that are never removed.
-    sites : list of str
-        Names of sites.
-    site_of : ndarray of shape (n,), int64
-        Site number of each document; -1 if none.
-    """
-
+    # The document of each part, and its byte range there
     rows: NDArray[np.int64]
     starts: NDArray[np.int64]
     ends: NDArray[np.int64]
+    # Numbers that are equal for equal parts of one site; -1 for parts that are never removed
     numbers: NDArray[np.int64]
+    # Names of sites
     sites: list[str]
+    # Site number of each document; -1 if none
     site_of: NDArray[np.int64]
 
     @property
@@ -248,20 +206,13 @@ def _numbered(digests: NDArray[np.uint64], sites: NDArray[np.int64], is_taken: N
 
 @dataclass(frozen=True, eq=False)
 class _Removed:
-    """The parts that are boilerplate.
+    """The parts that are boilerplate."""
 
-    Parameters
-    ----------
-    places : ndarray of shape (k,), int64
-        Parts to remove, ascending.
-    num_documents : ndarray of int64
-        Number of documents with a part, by part number.
-    is_checked : ndarray of bool
-        Whether each site has enough documents.
-    """
-
+    # Parts to remove, ascending
     places: NDArray[np.int64]
+    # Number of documents with a part, by part number
     num_documents: NDArray[np.int64]
+    # Whether each site has enough documents
     is_checked: NDArray[np.bool_]
 
 

@@ -28,24 +28,17 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, eq=False)
 class Repeats:
-    """Parts to remove, ordered by document and position.
+    """Parts to remove, ordered by document and position."""
 
-    Parameters
-    ----------
-    rows, kept_rows : ndarray of shape (m,), int64
-        The document from which a part is removed, and the one in which it is kept, possibly the same.
-    starts, ends, kept_starts, kept_ends : ndarray of shape (m,), uint32
-        Byte ranges of the part in the UTF-8 of both texts.
-    similarity : ndarray of shape (m,), float64
-        Similarity of the two parts.
-    """
-
+    # The document from which a part is removed, and the one in which it is kept, possibly the same
     rows: NDArray[np.int64]
+    # Byte ranges of the part in the UTF-8 of both texts
     starts: NDArray[np.uint32]
     ends: NDArray[np.uint32]
     kept_rows: NDArray[np.int64]
     kept_starts: NDArray[np.uint32]
     kept_ends: NDArray[np.uint32]
+    # Similarity of the two parts
     similarity: NDArray[np.float64]
 
     def __len__(self) -> int:
@@ -53,26 +46,7 @@ class Repeats:
 
 
 class Collection:
-    """Documents of files in input order, without their texts.
-
-    Parameters
-    ----------
-    files : sequence of InputFile
-        The inputs. Files of reference documents come first; nothing is removed from them.
-    work : Path
-        A directory for temporary files.
-    num_reference_files : int
-        Number of files of reference documents.
-    space : ArraySpace, optional
-        Allocates columns; in memory if None.
-    needs_texts : bool
-        Whether single texts are read again; if so, those that are expensive to read again are spooled.
-
-    Raises
-    ------
-    InvalidInput
-        If parts cannot be removed from the texts of a file.
-    """
+    """Documents of files in input order, without their texts."""
 
     def __init__(
         self,
@@ -118,14 +92,7 @@ class Collection:
     def read(
         self, take: Callable[[Piece], _T], rules: RunRules, work: Path, stage: str, progress: Progress
     ) -> Iterator[tuple[int, int, list[_T]]]:
-        """Read all documents; yield file, job number and results of `take` for the pieces of a job, in input order.
-
-        Raises
-        ------
-        InvalidInput
-            At the first bad row, if `on_error` is ``fail``; at the end, if an id occurs twice although that is not
-            allowed, or if there are more bad rows than allowed.
-        """
+        """Read all documents; yield file, job number and results of `take` for the pieces of a job, in input order."""
 
         def of_job(file: int, number: int, job: Job) -> tuple[int, int, list[tuple[Piece, int, _T]]]:
             found = []
@@ -271,23 +238,7 @@ def read_in_order(
     threads: int,
     progress: Progress,
 ) -> Iterator[_T]:
-    """Yield the results of `take` (file, job number, job) for each job, in input order.
-
-    Parameters
-    ----------
-    files : sequence of Source
-        The inputs.
-    work : Path
-        A directory for temporary files.
-    stage : str
-        Name of the stage for progress.
-    take : callable
-        Called on any thread.
-    threads : int
-        Number of concurrent jobs.
-    progress : Progress
-        Receives events about processed bytes.
-    """
+    """Yield the results of `take` (file, job number, job) for each job, in input order."""
     import time
 
     began, done = time.perf_counter(), 0

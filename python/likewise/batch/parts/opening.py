@@ -44,36 +44,24 @@ def check_rewriting(run: FileRun) -> None:
 
 @dataclass(frozen=True, eq=False)
 class OpenedParts:
-    """A run over parts with its inputs.
+    """A run over parts with its inputs."""
 
-    Parameters
-    ----------
-    found : Inputs
-        The inputs.
-    collection : Collection
-        Receives the documents.
-    directory : OutputDirectory, optional
-        Output directory; None for a dry run.
-    work : Path
-        A directory for temporary files.
-    run : FileRun
-        Reading options.
-    answer : str
-        Distinguishes the result from others, for descriptions of datasets.
-    timing, progress
-        Receive seconds and events.
-    check_unchanged : callable
-        Raises InvalidInput if an input or a reference has changed since the run started.
-    """
-
+    # The inputs
     found: Inputs
+    # Receives the documents
     collection: Collection
+    # Output directory; None for a dry run
     directory: OutputDirectory | None
+    # A directory for temporary files
     work: Path
+    # Reading options
     run: FileRun
+    # Distinguishes the result from others, for descriptions of datasets
     answer: str
+    # Receive seconds and events
     timing: Timing
     progress: Progress
+    # Raises InvalidInput if an input or a reference has changed since the run started
     check_unchanged: Callable[[], None]
 
     def write(
@@ -159,34 +147,7 @@ def opened_parts(
     fresh: bool,
     progress: Progress,
 ) -> Iterator[OpenedParts]:
-    """Find the inputs of a run over parts and claim its output directory.
-
-    Parameters
-    ----------
-    inputs, output : path or sequence of paths
-        The arguments of the caller; the output is a local path.
-    recipe : Recipe
-        Resolved recipe.
-    run : FileRun
-        Reading options.
-    identity : mapping
-        What must be the same for a run to be continued, in addition to inputs and reading options.
-    answer : str
-        As for :class:`OpenedParts`.
-    needs_texts : bool
-        Whether single texts are read again while parts are found.
-    against : sequence of path
-        Reference documents, from files or runs.
-    dry_run, overwrite, fresh
-        As for :func:`likewise.batch.parts.dedup_parts`.
-    progress : Progress
-        Receives events.
-
-    Raises
-    ------
-    InvalidInput
-        If parts cannot be removed from a file, or the output directory is not free.
-    """
+    """Find the inputs of a run over parts and claim its output directory."""
     target = Path(local_path(output))
     _check_references(against)
     if not dry_run:
@@ -237,13 +198,7 @@ def _check_references(against: Sequence[str | Path]) -> None:
 
 
 def finish_parts(opened: OpenedParts, summary: dict[str, Any], options: Mapping[str, object]) -> dict[str, Any]:
-    """Complete the summary of a run whose results are written, and rename the outputs into place.
-
-    Raises
-    ------
-    InvalidInput
-        If an input or a reference has changed since the run started.
-    """
+    """Complete the summary of a run whose results are written, and rename the outputs into place."""
     summary |= {"options": {**opened.run.identity(), "write": "kept", **options}}
     summary |= {"is_dry_run": opened.directory is None, "timings": opened.timing.to_dict()}
     opened.check_unchanged()

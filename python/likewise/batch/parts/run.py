@@ -45,46 +45,7 @@ def dedup_parts(
     fresh: bool = False,
     progress: Progress | bool | None = None,
 ) -> dict[str, Any]:
-    """Remove parts of documents that occur in an earlier document, or earlier in the same one.
-
-    Parameters
-    ----------
-    inputs : path or sequence of paths
-        Files, directories, globs, or ``-``: JSON Lines, CSV, TSV, Parquet, Arrow and plain text.
-    output : path
-        Directory for ``kept/`` (a file for each input, in the same format, in which only the text of changed documents
-        differs), ``removed.parquet`` (a row for each removed part), ``emptied.jsonl`` (documents with nothing
-        left) and ``summary.json``.
-    parts : PartRules
-        Rules that define parts.
-    recipe : Recipe or str, optional
-        Determines when two parts match; ``Recipe.exact()`` if None. Spans are always compared word by word.
-    run : FileRun, optional
-        Reading options and memory limit.
-    against : sequence of path
-        Output directories of finished runs (their kept documents), and files: parts that occur in these documents are
-        removed too.
-    dry_run : bool
-        Write nothing; the summary reports what would be removed.
-    overwrite : bool
-        Replace a finished run.
-    fresh : bool
-        Discard an unfinished run instead of resuming or rejecting it.
-    progress : bool or callable, optional
-        True shows bars in a terminal or a notebook. A function is called with the events of :mod:`likewise.progress`.
-
-    Returns
-    -------
-    dict
-        The summary, as written.
-
-    Raises
-    ------
-    InvalidInput
-        If an input is a web archive or binary, a row is bad, an id occurs twice, or the output directory is not free.
-    InvalidParameter
-        If the recipe applies only to whole documents, or does not apply to these parts.
-    """
+    """Remove parts of documents that occur in an earlier document, or earlier in the same one."""
     recipe, run, report = (
         as_recipe(Recipe.exact() if recipe is None else recipe).resolve(),
         run or FileRun(),
@@ -223,18 +184,12 @@ def _most_removed(collection: Collection, repeats: Repeats) -> list[dict[str, ob
 
 
 class _Group(NamedTuple):
-    """Removed parts that match the same kept part.
+    """Removed parts that match the same kept part."""
 
-    Parameters
-    ----------
-    place, end : int
-        Start and end of the kept part.
-    num_bytes, num_times, first : int
-        Removed bytes, number of removed parts, and number of the first one.
-    """
-
+    # Start and end of the kept part
     place: int
     end: int
+    # Removed bytes, number of removed parts, and number of the first one
     num_bytes: int
     num_times: int
     first: int

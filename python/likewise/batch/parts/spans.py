@@ -44,19 +44,6 @@ def repeated_spans(
 ) -> tuple[Repeats, dict[str, Any]]:
     """Return the stretches of words that occur earlier, and the summary fields about them.
 
-    Parameters
-    ----------
-    collection : Collection
-        Receives the documents, which have not been read yet.
-    parts : PartRules
-        Resolved rules, with the number of words of a window.
-    context : RunContext
-        Rules, timing and progress.
-    work : Path
-        A directory for temporary files.
-    memory_bytes : int, optional
-        Memory limit for counts of hashes and windows; with smaller tables, more windows are written to disk.
-
     Notes
     -----
     A window of N words is repeated if the first equal window is in an earlier document, or in the same one without

@@ -37,28 +37,16 @@ _ROWS_AT_ONCE = 1 << 20
 
 @dataclass(frozen=True)
 class PartRules:
-    """Rules that define parts.
+    """Rules that define parts."""
 
-    Parameters
-    ----------
-    unit : {"line", "paragraph", "sentence", "span"}
-        Unit into which documents are split; a span is any sequence of words.
-    min_tokens : int, optional
-        Minimum length of a removed part, in words. If None, 50 for spans, otherwise 0, which also removes parts
-        without words.
-    """
-
+    # Unit into which documents are split; a span is any sequence of words
     unit: str
+    # Minimum length of a removed part, in words. If None, 50 for spans, otherwise 0, which also removes parts without
+    # words.
     min_tokens: int | None = None
 
     def resolved(self) -> "PartRules":
-        """Return these rules, checked and with all defaults filled in.
-
-        Raises
-        ------
-        InvalidParameter
-            If a value is out of range.
-        """
+        """Return these rules, checked and with all defaults filled in."""
         check_choice("unit", self.unit, UNITS)
         if self.min_tokens is None:
             return PartRules(self.unit, _MIN_TOKENS if self.unit == "span" else 0)
@@ -67,17 +55,7 @@ class PartRules:
 
 
 class UnitFile(InputFile):
-    """A file whose documents are the parts of another file's documents.
-
-    Parameters
-    ----------
-    file : InputFile
-        The file.
-    rules : PartRules
-        Resolved rules.
-    is_spooled : bool
-        Whether a run spools the texts of parts to compare them.
-    """
+    """A file whose documents are the parts of another file's documents."""
 
     def __init__(self, file: InputFile, rules: PartRules, *, is_spooled: bool) -> None:
         super().__init__(file.path, file.name, file.num_bytes, file.rules)
@@ -171,21 +149,6 @@ def repeated_units(
     saved: Path | None = None,
 ) -> tuple[Repeats, dict[str, Any], NDArray[np.uint32]]:
     """Return the parts that match an earlier one, the summary fields about them, and the number of parts per document.
-
-    Parameters
-    ----------
-    collection : Collection
-        Receives the documents, which have not been read yet.
-    recipe : Recipe
-        Resolved recipe that determines when parts match.
-    parts : PartRules
-        Resolved rules that define parts.
-    context, work
-        As for :func:`likewise.batch.run.open_documents`.
-    memory_bytes : int, optional
-        Memory limit.
-    saved : Path, optional
-        Directory for sketches and verdicts, of a killed run and of this one.
 
     Notes
     -----

@@ -26,15 +26,7 @@ _SHOWN_BYTES = 160
 def evidence_of(
     collection: Collection, repeats: Repeats, *, unit: str, method: str, measure: str, recipe_id: str
 ) -> Iterator[Any]:
-    """Yield the evidence as Arrow tables with a limited number of rows, one row for each removed part.
-
-    Yields
-    ------
-    pyarrow.Table
-        Columns row, doc_id, file, offset, length, span_start, span_end, kept_row, kept_id, kept_file, kept_offset,
-        kept_span_start, kept_span_end, unit, measure, similarity, method, recipe_id. Spans are bytes of the UTF-8 of
-        the texts. Reference documents have no row.
-    """
+    """Yield the evidence as Arrow tables with a limited number of rows, one row for each removed part."""
     import pyarrow as pa
 
     for part in slices(len(repeats), _ROWS_AT_ONCE) if len(repeats) else [slice(0, 0)]:
@@ -73,17 +65,7 @@ def places_of(
 
 
 def emptied(collection: Collection, cut: Cut, may_be: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
-    """Return the documents with only whitespace left, ascending; changed documents are read again.
-
-    Parameters
-    ----------
-    collection : Collection
-        The documents.
-    cut : Cut
-        The parts to remove.
-    may_be : ndarray of bool, optional
-        Which rows of the cut may be empty; all if None.
-    """
+    """Return the documents with only whitespace left, ascending; changed documents are read again."""
     if may_be is not None:
         cut = cut.where(may_be)
     rows = [np.zeros(0, np.int64)]
@@ -104,27 +86,7 @@ def write_documents(
     threads: int,
     answer: str,
 ) -> None:
-    """Write each file without the removed parts.
-
-    Parameters
-    ----------
-    collection : Collection
-        The documents.
-    found : Inputs
-        The inputs.
-    cut : Cut
-        The parts to remove.
-    dropped : ndarray of int64
-        Documents to remove completely, ascending.
-    kept : Path
-        The directory for the new files, which is created.
-    keeps_bad : bool
-        Whether to copy bad rows.
-    threads : int
-        Number of threads for writing.
-    answer : str
-        Distinguishes the result from others, for descriptions of datasets.
-    """
+    """Write each file without the removed parts."""
     kept.mkdir()
     num_written = []
     for number, file in enumerate(found.files, collection.num_reference_files):

@@ -29,43 +29,20 @@ _AT_ONCE = 1 << 18
 
 @dataclass(frozen=True, eq=False)
 class Collapsed:
-    """Documents in order of priority, with indistinguishable ones merged.
+    """Documents in order of priority, with indistinguishable ones merged."""
 
-    Parameters
-    ----------
-    first : ndarray of shape (n,), int64
-        For each row, the row of highest priority among those equal to it.
-    order : ndarray of shape (positions,), uint32
-        These first rows in order of priority, without empty documents: position -> row.
-    position : ndarray of shape (n,), int64
-        The position of each row's `first`; -1 for empty documents.
-    equal : dict of int to int
-        Row kept by decision (:attr:`Documents.stays`) that would have collapsed -> row into which it would have.
-    """
-
+    # For each row, the row of highest priority among those equal to it
     first: NDArray[np.int64]
+    # These first rows in order of priority, without empty documents: position -> row
     order: NDArray[np.uint32]
+    # The position of each row's `first`; -1 for empty documents
     position: NDArray[np.int64]
+    # Row kept by decision (:attr:`Documents.stays`) that would have collapsed -> row into which it would have
     equal: dict[int, int] = field(default_factory=dict)
 
 
 def collapse(documents: Documents, recipe: Recipe, ranked: NDArray[np.int64]) -> Collapsed:
-    """Collapse equal feature sets; in a Hamming-only run, equal fingerprints, for short texts with equal sets too.
-
-    Parameters
-    ----------
-    documents : Documents
-        All documents.
-    recipe : Recipe
-        Determines which rule applies.
-    ranked : ndarray of shape (n,), int64
-        All rows, best first.
-
-    Returns
-    -------
-    Collapsed
-        Positions for the search.
-    """
+    """Collapse equal feature sets; in a Hamming-only run, equal fingerprints, for short texts with equal sets too."""
     num_rows, space = len(documents), documents.room.space
     first_rank = space.zeros(num_rows, np.int64)
     for part in slices(num_rows, _AT_ONCE):

@@ -21,49 +21,22 @@ from likewise.recipe.recipe import Recipe
 
 @dataclasses.dataclass(frozen=True)
 class IngestRules:
-    """What to read from the inputs.
+    """What to read from the inputs."""
 
-    Parameters
-    ----------
-    needs_lengths : bool
-        Whether `keep` needs text lengths.
-    fields : tuple of str
-        Further fields to read.
-    on_error : {"fail", "skip", "keep"}
-        What to do with bad rows.
-    needs_texts : bool
-        Whether texts will be read again; if so, texts of sources that cannot are spooled.
-    max_bad_rows : BadRowLimit
-        Maximum number of bad rows among the documents, and among the reference documents.
-    """
-
+    # Whether `keep` needs text lengths
     needs_lengths: bool = False
+    # Further fields to read
     fields: tuple[str, ...] = ()
+    # What to do with bad rows
     on_error: str = "fail"
+    # Whether texts will be read again; if so, texts of sources that cannot are spooled
     needs_texts: bool = True
+    # Maximum number of bad rows among the documents, and among the reference documents
     max_bad_rows: BadRowLimit = NO_LIMIT
 
 
 class Columns:
-    """Sketched pieces in input order, collected into columns.
-
-    Parameters
-    ----------
-    sources : sequence of Source
-        The inputs.
-    recipe : Recipe
-        Recipe of the sketches.
-    spool : Spool, optional
-        Spooled texts.
-    rules : IngestRules
-        What to read.
-    rarity : Rarity, optional
-        Counts of features, for method shingles.
-    room : Room
-        Allocates the columns.
-    num_reference_sources : int
-        Number of sources with reference documents, which come first.
-    """
+    """Sketched pieces in input order, collected into columns."""
 
     def __init__(
         self,

@@ -26,17 +26,11 @@ _AT_ONCE = 1 << 16
 
 @dataclass(frozen=True)
 class SpooledPiece:
-    """The location of a piece's texts in the spool.
+    """The location of a piece's texts in the spool."""
 
-    Parameters
-    ----------
-    first_row : int
-        Row of the first document of the piece.
-    handle : int
-        Handle of the spool.
-    """
-
+    # Row of the first document of the piece
     first_row: int
+    # Handle of the spool
     handle: int
 
 
@@ -51,74 +45,50 @@ class _Named:
 
 @dataclass(frozen=True, eq=False)
 class Documents:
-    """All documents of a run in input order, as columns.
+    """All documents of a run in input order, as columns."""
 
-    Parameters
-    ----------
-    sources : sequence of Source
-        The inputs.
-    starts : ndarray of shape (sources + 1,), int64
-        Rows of source i are ``starts[i]:starts[i + 1]``.
-    sketches : ndarray, flat
-        Concatenated native sketches.
-    shapes, num_features : ndarray of shape (n,)
-        Full, short or empty; number of distinct features.
-    digests : ndarray of shape (2n,), uint64
-        Digests of the feature sets.
-    offsets, lengths, lines : ndarray of shape (n,)
-        Locations in the source; lines from 0.
-    ids : Texts
-        Ids of documents with `has_id`.
-    has_id : ndarray of shape (n,), bool
-        Whether the document has an id.
-    text_lengths : ndarray of shape (n,), uint32, optional
-        Lengths in Unicode scalars, if `keep` needs them.
-    fields : dict of str to list of Texts
-        Further fields as JSON, piece by piece.
-    bad_rows : list of list of BadRow
-        Bad rows of each source.
-    num_blank : int
-        Number of blank lines.
-    spool : Spool, optional
-        Spooled texts.
-    spooled : list of SpooledPiece
-        Pieces in the spool.
-    rarity : Rarity, optional
-        Number of documents with each feature, for method shingles.
-    num_reference_sources : int
-        Number of sources with reference documents, which come first and are always kept.
-    keeps_bad_rows : bool
-        Whether bad rows are written to the kept files.
-    room : Room
-        Memory limits of the run.
-    num_without_field : dict of str to int
-        Number of documents, without references, that lack a value, for each field that `keep` needs.
-    stays : ndarray of shape (n,), bool, optional
-        Documents that a user decided to keep whatever they match.
-    """
-
+    # The inputs
     sources: Sequence[Source]
+    # Rows of source i are ``starts[i]:starts[i + 1]``
     starts: NDArray[np.int64]
+    # Concatenated native sketches
     sketches: NDArray[Any]
+    # Full, short or empty; number of distinct features
     shapes: NDArray[np.uint8]
     num_features: NDArray[np.uint32]
+    # Digests of the feature sets
     digests: NDArray[np.uint64]
+    # Locations in the source; lines from 0
     offsets: NDArray[np.uint64]
     lengths: NDArray[np.uint32]
     lines: NDArray[np.uint32]
+    # Ids of documents with `has_id`
     ids: Texts
+    # Whether the document has an id
     has_id: NDArray[np.bool_]
+    # Lengths in Unicode scalars, if `keep` needs them
     text_lengths: NDArray[np.uint32] | None
+    # Further fields as JSON, piece by piece
     fields: dict[str, list[Texts]]
+    # Bad rows of each source
     bad_rows: list[list[BadRow]]
+    # Number of blank lines
     num_blank: int
+    # Spooled texts
     spool: Spool | None
+    # Pieces in the spool
     spooled: list[SpooledPiece]
+    # Number of documents with each feature, for method shingles
     rarity: Rarity | None = None
+    # Number of sources with reference documents, which come first and are always kept
     num_reference_sources: int = 0
+    # Whether bad rows are written to the kept files
     keeps_bad_rows: bool = False
+    # Memory limits of the run
     room: Room = field(default_factory=Room)
+    # Number of documents, without references, that lack a value, for each field that `keep` needs
     num_without_field: dict[str, int] = field(default_factory=dict)
+    # Documents that a user decided to keep whatever they match
     stays: NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
@@ -200,15 +170,7 @@ class Documents:
         return np.searchsorted(self.starts, rows, side="right") - 1
 
     def texts(self, rows: NDArray[np.int64], parts: int) -> Iterator[tuple[slice, Any]]:
-        """Yield (slice of `rows`, function that reads the texts of these rows again).
-
-        Parameters
-        ----------
-        rows : ndarray of shape (m,), int64
-            Ascending rows.
-        parts : int
-            Number of parts per source, for as many threads.
-        """
+        """Yield (slice of `rows`, function that reads the texts of these rows again)."""
         numbers = self.sources_of(rows)
         bounds = np.searchsorted(numbers, np.arange(len(self.sources) + 1))
         for number, source in enumerate(self.sources):

@@ -16,17 +16,7 @@ _MOST_LOOKED_AT = 20
 
 
 def refusal(source: Source, bad: BadRow, renamed: Mapping[str, str] | None = None) -> InvalidInput:
-    """Return the error for a bad row that is not skipped.
-
-    Parameters
-    ----------
-    source : Source
-        Source of the row.
-    bad : BadRow
-        The row.
-    renamed : mapping of str to str, optional
-        Options of documents -> equivalent options that the error names instead.
-    """
+    """Return the error for a bad row that is not skipped."""
     if source.name is None:
         return InvalidInput(bad.reason, None, bad.line)
     other = _other_fields(source, bad)
@@ -60,20 +50,6 @@ def num_without_field(
     """Return the number of documents without a value, except references, for each field that `keep` needs.
 
     The other fields are only checked.
-
-    Parameters
-    ----------
-    documents : Documents
-        All documents, reference documents first.
-    of_keep : collection of str
-        Fields that `keep` needs.
-    ranked_by : collection of str
-        Fields by which runs that wrote reference documents ranked; these names are valid.
-
-    Raises
-    ------
-    InvalidInput
-        If no document and no reference document has a field; the error names the fields of the first document.
     """
     counts = {}
     for name, parts in documents.fields.items():

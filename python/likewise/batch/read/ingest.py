@@ -134,44 +134,7 @@ def ingest(
     room: Room | None = None,
     held: HeldDocuments | None = None,
 ) -> Documents:
-    """Read and sketch all documents.
-
-    Parameters
-    ----------
-    sources : sequence of Source
-        Inputs, in the order of their documents.
-    recipe : Recipe
-        Recipe of the sketches.
-    rules : IngestRules
-        What else to read.
-    threads : int
-        Number of pieces processed concurrently.
-    progress : Progress
-        Receives events about processed bytes.
-    timing : Timing
-        Receives seconds.
-    work : Path
-        A directory for spooled texts and decompressed files.
-    parts : RunParts, optional
-        Parts of an earlier run, which are read instead of sketching again, and storage for new parts, the last of which
-        may still be being written on return.
-    references : References, optional
-        Reference documents, which are the first of the sources.
-    room : Room, optional
-        Allocates the columns; in memory if None.
-    held : HeldDocuments, optional
-        Features of jobs from the first of two passes; these jobs are not read or tokenized again.
-
-    Returns
-    -------
-    Documents
-        Independent of threads, pieces and parts.
-
-    Raises
-    ------
-    InvalidInput
-        At the first bad row, if `on_error` is ``fail``; if no row is a document, or there are too many bad rows.
-    """
+    """Read and sketch all documents."""
     began = time.perf_counter()
     stage = "sketching"
     progress(StageStarted(stage, sum(source.num_bytes for source in sources), "bytes"))

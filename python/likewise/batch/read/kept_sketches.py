@@ -22,30 +22,13 @@ LISTING = "sketches.json"
 
 @dataclass(frozen=True, eq=False)
 class KeptSketches:
-    """The stored sketches of the kept documents of a finished run.
+    """The stored sketches of the kept documents of a finished run."""
 
-    Parameters
-    ----------
-    parts : tuple of Path
-        Part files, in the order of the documents.
-    """
-
+    # Part files, in the order of the documents
     parts: tuple[Path, ...]
 
     def pieces(self, path: Path, first_source: int, recipe: Recipe, *, num_fields: int) -> list[tuple[int, Any]]:
-        """Return the sketched pieces of one part, each with the number of its source.
-
-        Parameters
-        ----------
-        path : Path
-            One of `parts`.
-        first_source : int
-            Number of the run's first kept file.
-        recipe : Recipe
-            Recipe of the sketches.
-        num_fields : int
-            Number of further fields of the run, which are neither stored nor needed for these documents.
-        """
+        """Return the sketched pieces of one part, each with the number of its source."""
         if not is_whole(path):
             raise InvalidInput(
                 "the stored sketches are damaged; delete their directory to read the texts again", str(path)
@@ -57,15 +40,7 @@ class KeptSketches:
 
 
 def open_kept_sketches(run: Path, files: Sequence[InputFile], recipe: Recipe) -> KeptSketches | None:
-    """Return the stored sketches of a finished run; None if there are none.
-
-    Raises
-    ------
-    RecipeMismatch
-        If they were made with another recipe; the error names the fields.
-    InvalidInput
-        If a kept file has changed, or a part is missing.
-    """
+    """Return the stored sketches of a finished run; None if there are none."""
     directory = run / SKETCHES
     if not (directory / LISTING).is_file():
         return None
@@ -106,11 +81,6 @@ def recipe_of_run(run: Path) -> Recipe:
     """Return the recipe of a finished run, with its stored weights and word lists.
 
     If counted weights were not stored, they must be counted again: the recipe names no table.
-
-    Raises
-    ------
-    InvalidInput
-        If the recipe cannot be read.
     """
     try:
         recipe = Recipe.from_file(run / SUMMARY)

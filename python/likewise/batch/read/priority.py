@@ -36,25 +36,7 @@ def keep_needs(keep: str) -> tuple[bool, tuple[str, ...]]:
 
 
 def priority_order(documents: Documents, keep: str) -> NDArray[np.int64]:
-    """Return all rows, best first.
-
-    Parameters
-    ----------
-    documents : Documents
-        Documents with the lengths and fields that `keep` needs.
-    keep : str
-        Criteria as in a recipe.
-
-    Returns
-    -------
-    ndarray of shape (n,), int64
-        A permutation of the rows.
-
-    Raises
-    ------
-    InvalidInput
-        If a field contains values that are neither numbers nor dates, or both kinds.
-    """
+    """Return all rows, best first."""
     space = documents.room.space
     keys: list[NDArray[np.int64]] = []
     for rule, field in keep_criteria(keep):
@@ -114,29 +96,7 @@ Value = Decimal | Date
 
 
 def field_ranks(documents: Documents, field: str, option: str, *, largest_first: bool = False) -> NDArray[np.int64]:
-    """Return the rank of each document by a field of numbers or dates, best first; documents without a value are last.
-
-    Parameters
-    ----------
-    documents : Documents
-        Documents with this field.
-    field : str
-        Name of the field.
-    option : str
-        The option that names the field, for errors.
-    largest_first : bool
-        Whether the largest value ranks first.
-
-    Returns
-    -------
-    ndarray of shape (n,), int64
-        Ranks from 0; equal values have equal ranks.
-
-    Raises
-    ------
-    InvalidInput
-        If a value is neither a number nor a date, or if there are both kinds.
-    """
+    """Return the rank of each document by a field of numbers or dates, best first; those without a value last."""
     values = [_value(documents, row, field, text, option) for row, text in enumerate(documents.field(field))]
     kinds = {isinstance(value, Date) for value in values if value is not None}
     if len(kinds) > 1:
@@ -164,13 +124,7 @@ def _value(documents: Documents, row: int, field: str, text: str, option: str) -
 # Dates and small numbers repeat often.
 @functools.lru_cache(maxsize=1 << 15)
 def field_value(field: str, text: str, option: str = "keep") -> Decimal | Date | None:
-    """Return the value of a field's JSON: a number exactly as written, a date, or None for null, NaN and absent.
-
-    Raises
-    ------
-    InvalidInput
-        If the value has another type.
-    """
+    """Return the value of a field's JSON: a number exactly as written, a date, or None for null, NaN and absent."""
     try:
         # Numbers of any length compare without rounding.
         value = json.loads(text, parse_int=Decimal, parse_float=Decimal, parse_constant=Decimal) if text else None

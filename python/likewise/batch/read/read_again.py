@@ -28,13 +28,7 @@ def each_part(
     threads: int,
     work: Callable[[slice, _native.Texts], Result],
 ) -> Iterator[Result]:
-    """Call `work` with slices of `rows`, which must be ascending, and their texts, on several threads.
-
-    Yields
-    ------
-    result
-        The results of `work`, in the order of the rows.
-    """
+    """Call `work` with slices of `rows`, which must be ascending, and their texts, on several threads."""
 
     def read_and_work(some: slice, read: Callable[[], _native.Texts]) -> Result:
         return work(some, read())

@@ -10,36 +10,23 @@ from likewise.io.source.files import InputFile
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """Files of reference documents from one path.
+    """Files of reference documents from one path."""
 
-    Parameters
-    ----------
-    files : tuple of InputFile
-        The files, in order.
-    sketches : KeptSketches, optional
-        Sketches that the run that wrote these files stored.
-    ranked_by : tuple of str
-        Fields by which that run ranked documents, which some of them have.
-    run : Path, optional
-        The output directory of that run.
-    """
-
+    # The files, in order
     files: tuple[InputFile, ...]
+    # Sketches that the run that wrote these files stored
     sketches: KeptSketches | None = None
+    # Fields by which that run ranked documents, which some of them have
     ranked_by: tuple[str, ...] = ()
+    # The output directory of that run
     run: Path | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class References:
-    """All reference documents, in order of priority.
+    """All reference documents, in order of priority."""
 
-    Parameters
-    ----------
-    parts : tuple of Reference
-        One part per given path.
-    """
-
+    # One part per given path
     parts: tuple[Reference, ...] = ()
 
     @property

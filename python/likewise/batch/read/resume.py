@@ -54,36 +54,19 @@ Position = tuple[int, int]
 
 @dataclass(frozen=True)
 class FoundPart:
-    """A part of an earlier run.
+    """A part of an earlier run."""
 
-    Parameters
-    ----------
-    path : Path
-        The part file.
-    start, end : Position
-        First job in it, and first job after it, possibly of a later source.
-    num_bytes : int
-        Bytes of input that it covers.
-    """
-
+    # The part file
     path: Path
+    # First job in it, and first job after it, possibly of a later source
     start: Position
     end: Position
+    # Bytes of input that it covers
     num_bytes: int
 
 
 class RunParts:
-    """The parts of a run: those found and those that it writes.
-
-    Parameters
-    ----------
-    directory : Path
-        Directory of the parts, the spool and decompressed files; created if absent.
-    recipe : Recipe
-        Recipe of the run.
-    has_counts : bool
-        Whether the counts of an earlier run were reused.
-    """
+    """The parts of a run: those found and those that it writes."""
 
     def __init__(self, directory: Path, recipe: Recipe, *, has_counts: bool = False) -> None:
         directory.mkdir(exist_ok=True)
@@ -110,13 +93,7 @@ class RunParts:
         return self._spool
 
     def take_up(self, threads: int) -> list[FoundPart]:
-        """Return the parts of an earlier run in input order; damaged ones are deleted.
-
-        Parameters
-        ----------
-        threads : int
-            Number of threads for checking them.
-        """
+        """Return the parts of an earlier run in input order; damaged ones are deleted."""
         paths = [path for label, path in find_parts(self.directory) if _is_of_jobs(label)]
         with ThreadPoolExecutor(threads, thread_name_prefix="likewise-check") as pool:
             checked = list(pool.map(self._checked, paths))
@@ -217,21 +194,7 @@ class RunParts:
 def open_parts(
     directory: Path, recipe: Recipe, files: Sequence[Source], progress: Progress, *, has_counts: bool = False
 ) -> RunParts | None:
-    """Return the parts of a run in a directory; None if the run cannot be continued.
-
-    Parameters
-    ----------
-    directory : Path
-        Directory of the parts.
-    recipe : Recipe
-        Recipe of the run. Method shingles counts features while reading, so it always starts over.
-    files : sequence of Source
-        The inputs; compressed files will keep their decompressed copies.
-    progress : Progress
-        Receives a message about existing parts.
-    has_counts : bool
-        Whether the counts of an earlier run were reused.
-    """
+    """Return the parts of a run in a directory; None if the run cannot be continued."""
     if isinstance(recipe.sketch, Shingles):
         return None
     for file in files:
@@ -317,17 +280,7 @@ def write_pieces(directory: Path, label: str, pieces: list[tuple[int, SketchedPi
 def sketched_pieces(
     part: Part, recipe: Recipe, handles: list[int | None] | None = None
 ) -> Iterator[tuple[int, SketchedPiece]]:
-    """Yield the sketched pieces of a part, each with the number of its source.
-
-    Parameters
-    ----------
-    part : Part
-        The part.
-    recipe : Recipe
-        Recipe of the sketches.
-    handles : list of int or None, optional
-        Handles of the texts of each piece in the spool.
-    """
+    """Yield the sketched pieces of a part, each with the number of its source."""
     is_words = isinstance(recipe.sketch, SimHash | Bloom)
     handles = handles or [None] * len(part.facts["pieces"])
     columns, texts = part.columns, part.texts

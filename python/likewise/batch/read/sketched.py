@@ -24,30 +24,20 @@ _BYTES_A_DOCUMENT = 60
 
 @dataclass(frozen=True, eq=False)
 class SketchedPiece:
-    """Consecutive documents of one input as columns, without texts.
+    """Consecutive documents of one input as columns, without texts."""
 
-    Parameters
-    ----------
-    piece : Piece
-        Locations, ids and bad rows; its texts are empty.
-    sketches : ndarray, flat
-        Concatenated native sketches.
-    shapes, num_features : ndarray of shape (n,)
-        Full, short or empty; number of distinct features.
-    digests : ndarray of shape (2n,), uint64
-        Digests of the feature sets.
-    text_lengths : ndarray of shape (n,), uint32, optional
-        Lengths in Unicode scalars, if `keep` needs them.
-    handle : int, optional
-        Handle of the texts in the spool.
-    """
-
+    # Locations, ids and bad rows; its texts are empty
     piece: Piece
+    # Concatenated native sketches
     sketches: NDArray[Any]
+    # Full, short or empty; number of distinct features
     shapes: NDArray[np.uint8]
     num_features: NDArray[np.uint32]
+    # Digests of the feature sets
     digests: NDArray[np.uint64]
+    # Lengths in Unicode scalars, if `keep` needs them
     text_lengths: NDArray[np.uint32] | None
+    # Handle of the texts in the spool
     handle: int | None
 
     @property
@@ -75,20 +65,13 @@ def sketched_piece(
 
 @dataclass(frozen=True, eq=False)
 class HeldPiece:
-    """A piece of the input with its features.
+    """A piece of the input with its features."""
 
-    Parameters
-    ----------
-    piece : Piece
-        Locations and ids; its texts are empty.
-    features : HeldFeatures
-        Features of each text.
-    text_lengths : ndarray of shape (n,), uint32, optional
-        Lengths in Unicode scalars, if `keep` needs them.
-    """
-
+    # Locations and ids; its texts are empty
     piece: Piece
+    # Features of each text
     features: _native.HeldFeatures
+    # Lengths in Unicode scalars, if `keep` needs them
     text_lengths: NDArray[np.uint32] | None
 
     @property
@@ -98,15 +81,7 @@ class HeldPiece:
 
 
 class HeldDocuments:
-    """Features or sketches of whole jobs of the first pass, up to a memory limit. Thread-safe.
-
-    Parameters
-    ----------
-    most_bytes : int
-        Memory limit. Features beyond it are not held; the second pass extracts the same features again.
-    keeps : bool
-        Whether what the second pass takes remains held, for :meth:`features`.
-    """
+    """Features or sketches of whole jobs of the first pass, up to a memory limit. Thread-safe."""
 
     def __init__(self, most_bytes: int = MOST_HELD_BYTES, *, keeps: bool = False) -> None:
         self._most_bytes, self._keeps = most_bytes, keeps
@@ -153,13 +128,7 @@ class HeldDocuments:
         return self._jobs.get((source, job)) if self._keeps else self._jobs.pop((source, job), None)
 
     def features(self, starts: NDArray[np.integer[Any]]) -> Iterator[tuple[range, _native.HeldFeatures]]:
-        """Yield rows and features of all pieces of the sources that are held as a whole.
-
-        Parameters
-        ----------
-        starts : ndarray of shape (sources + 1,), int
-            First row of each source, and the number of documents.
-        """
+        """Yield rows and features of all pieces of the sources that are held as a whole."""
         for source, keys in groupby(sorted(self._jobs), key=itemgetter(0)):
             pieces = [one for key in keys for one in self._jobs[key] if isinstance(one, HeldPiece)]
             ends = np.cumsum([starts[source], *(len(one.piece.lines) for one in pieces)]).tolist()

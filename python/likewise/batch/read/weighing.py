@@ -41,32 +41,7 @@ def weighed(
     work: Path,
     held: HeldDocuments | None = None,
 ) -> tuple[Sequence[Source], Recipe]:
-    """Return sources that can be read again, and the recipe with its weights.
-
-    Parameters
-    ----------
-    sources : sequence of Source
-        The documents.
-    recipe : Recipe
-        Returned unchanged unless its weights must be counted.
-    threads : int
-        Number of threads.
-    timing, progress
-        Receive seconds and events, including warnings about the counts.
-    work : Path
-        A directory for complete copies of sources that can be read only once.
-    held : HeldDocuments, optional
-        Receives the extracted features, for :func:`likewise.batch.read.ingest.ingest` of the same sources.
-
-    Returns
-    -------
-    sources, recipe
-
-    Raises
-    ------
-    RecipeMismatch
-        If the recipe names a table, and the counted one differs.
-    """
+    """Return sources that can be read again, and the recipe with its weights."""
     if recipe.needs_counting or recipe.needs_filter_bits:
         sources = [source.put_aside(work) for source in sources]
     return sources, counted(sources, recipe, threads=threads, timing=timing, progress=progress, held=held)
@@ -112,33 +87,7 @@ def count_sources(
     held: HeldDocuments | None = None,
     among: Texts | None = None,
 ) -> Weights:
-    """Return the weights of features by their rarity in all documents.
-
-    Parameters
-    ----------
-    sources, recipe, threads, timing, progress
-        As for :func:`weighed`.
-    memory_bytes : float or str
-        Memory limit for the counts.
-    on_error : {"fail", "skip"}
-        What to do with bad rows. A second pass reports them better, with their lines.
-    max_bad_rows : BadRowLimit
-        Maximum number of bad rows.
-    held : HeldDocuments, optional
-        Receives the extracted features with their weights.
-    among : Texts, optional
-        Count only the features of these texts, which takes less time and memory.
-
-    Returns
-    -------
-    Weights
-        The table, independent of threads.
-
-    Raises
-    ------
-    InvalidInput
-        At a bad row, if `on_error` is ``fail``; if there are more bad rows than `max_bad_rows`.
-    """
+    """Return the weights of features by their rarity in all documents."""
     counter = Counter(recipe, memory_bytes, among=among)
     tally = BadRowTally(max_bad_rows)
     held = held if held is not None and held.begin(recipe, needs_lengths=keep_needs(recipe.keep)[0]) else None
@@ -271,11 +220,6 @@ def weighed_files(
 
     If a directory for parts is given, it stores the counts for a run that continues this one. `held` receives the
     extracted features.
-
-    Raises
-    ------
-    RecipeMismatch
-        If the recipe names a table, and the counted one differs.
     """
     needs_reading = recipe.needs_counting or recipe.needs_filter_bits
     if parts is not None and (known := known_counts(parts, recipe)) is not None:

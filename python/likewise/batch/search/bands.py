@@ -22,19 +22,7 @@ _SEARCHES_A_PASS = 8
 
 
 class BandSearch(Search):
-    """Candidates by MinHash bands; documents that reach full buckets are handled by the recipe's `overflow`.
-
-    Parameters
-    ----------
-    documents, collapsed, threads
-        As for the other searches.
-    recipe : Recipe
-        Resolved recipe.
-    signature : MinHash
-        Method of the recipe.
-    exact_from : float, optional
-        Minimum similarity found by the exact join of documents with full buckets; the recipe's threshold if None.
-    """
+    """Candidates by MinHash bands; documents that reach full buckets are handled by the recipe's `overflow`."""
 
     def __init__(
         self,

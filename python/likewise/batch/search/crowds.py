@@ -40,13 +40,6 @@ class CrowdSearch:
 
     If memory does not suffice for the lists of all documents, the join processes slabs: each slab is compared with
     earlier documents that were not removed, a slab's worth at a time, and with itself.
-
-    Parameters
-    ----------
-    documents, collapsed, recipe, threads
-        As for the other searches. The recipe has a threshold.
-    positions : ndarray of shape (m,), uint32
-        Positions of the documents, ascending.
     """
 
     def __init__(

@@ -86,13 +86,6 @@ class SlabSearch(Search):
     Positions are divided into slabs. When the first position of a slab is requested, all verdicts before it are known:
     the slab is compared with earlier documents that were not removed, a slab's worth at a time, and the pairs are
     stored. Pairs within the slab are found on request.
-
-    Parameters
-    ----------
-    documents, collapsed, near, threads
-        As for the other searches.
-    num_positions : int
-        Number of positions of a slab.
     """
 
     def __init__(

@@ -9,15 +9,7 @@ from likewise.batch.search.search import Candidates, Search
 
 
 class BeyondReferences(Search):
-    """A search whose later positions start after those of the reference documents.
-
-    Parameters
-    ----------
-    search : Search
-        Search over all positions.
-    num_positions : int
-        Number of positions of reference documents, which come first.
-    """
+    """A search whose later positions start after those of the reference documents."""
 
     def __init__(self, search: Search, num_positions: int) -> None:
         self._inner = search

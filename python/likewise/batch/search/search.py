@@ -23,24 +23,16 @@ PAIRS_BETWEEN_VERDICTS = 1 << 14
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """Candidate pairs, sorted by (later, earlier).
+    """Candidate pairs, sorted by (later, earlier)."""
 
-    Parameters
-    ----------
-    later, earlier : ndarray of shape (m,), uint32
-        Positions of each pair.
-    distance : ndarray of shape (m,), uint32, optional
-        Hamming distances; None for bands.
-    num_considered : int
-        Number of distinct pairs before any filter (bands), or of listed pairs.
-    end : int
-        End of the later positions that were searched.
-    """
-
+    # Positions of each pair
     later: NDArray[np.uint32]
     earlier: NDArray[np.uint32]
+    # Hamming distances; None for bands
     distance: NDArray[np.uint32] | None
+    # Number of distinct pairs before any filter (bands), or of listed pairs
     num_considered: int
+    # End of the later positions that were searched
     end: int
 
     def __len__(self) -> int:
@@ -74,15 +66,10 @@ _NONE = np.zeros(0, np.uint32)
 
 
 class Search(ABC):
-    """Candidate pairs of the positions of a run, with defaults for optional features of searches.
+    """Candidate pairs of the positions of a run, with defaults for optional features of searches."""
 
-    Attributes
-    ----------
-    can_begin_late : bool
-        Whether candidates of later positions may be requested without those of earlier ones. If so, a run that
-        continues starts after the logged verdicts.
-    """
-
+    # Whether candidates of later positions may be requested without those of earlier ones. If so, a run that
+    # continues starts after the logged verdicts.
     can_begin_late: bool = True
 
     @property
@@ -107,17 +94,7 @@ class Search(ABC):
 
     @abstractmethod
     def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
-        """Return pairs with later positions in low..high, and the end of the range.
-
-        Parameters
-        ----------
-        low, high : int
-            Range of later positions. Ranges must be requested in order.
-        states : ndarray of shape (positions,), uint8, optional
-            Current verdicts: pairs whose earlier document is removed are left out.
-        max_pairs : int
-            If there are more pairs, the range ends earlier, after at least one position.
-        """
+        """Return pairs with later positions in low..high, and the end of the range."""
 
     def pass_over(self, high: int) -> None:
         """Treat positions up to `high` as earlier ones only, instead of requesting their candidates."""

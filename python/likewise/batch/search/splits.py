@@ -13,13 +13,7 @@ from likewise.batch.search.search import Candidates, Search
 
 
 class Splits:
-    """Consecutive parts of a collection.
-
-    Parameters
-    ----------
-    starts : sequence of int
-        Rows of split i are ``starts[i]:starts[i + 1]``; at least two splits.
-    """
+    """Consecutive parts of a collection."""
 
     def __init__(self, starts: Sequence[int]) -> None:
         self.starts = np.array(starts, np.int64)
@@ -37,17 +31,7 @@ class Splits:
 
 
 class Across(BeyondReferences):
-    """A search without pairs within one split.
-
-    Parameters
-    ----------
-    search : Search
-        Search over all positions, in the order of :func:`first_split_first`.
-    collapsed : Collapsed
-        Positions; equal documents of several splits share one.
-    splits : Splits
-        The splits to compare.
-    """
+    """A search without pairs within one split."""
 
     def __init__(self, search: Search, collapsed: Collapsed, splits: Splits) -> None:
         self._first, self._last = _numbers(collapsed, splits)

@@ -36,28 +36,7 @@ _SLOW = 0.1
 def removed_ranks(
     edges: DataFrame, stages: Stages, end_rank: int, *, memory_bytes: int, progress: Progress
 ) -> tuple[DataFrame, dict[str, int]]:
-    """Return the removed documents, and counts of the decision.
-
-    Parameters
-    ----------
-    edges : DataFrame
-        Columns later, earlier (ranks) of all matching pairs, read from files.
-    stages : Stages
-        Receives one stage per round.
-    end_rank : int
-        All ranks are less than this.
-    memory_bytes : int
-        Memory limit for open pairs on the driver.
-    progress : Progress
-        Receives a warning if rounds decide little.
-
-    Returns
-    -------
-    removed : DataFrame
-        Column rank, without duplicates.
-    counts : dict
-        num_rounds, and num_pairs_on_driver, the pairs that were open after the last round.
-    """
+    """Return the removed documents, and counts of the decision."""
     open_pairs = edges.select("later", "earlier")
     num_edges = num_open = open_pairs.count()
     most = memory_bytes // _BYTES_A_PAIR
@@ -107,20 +86,7 @@ def removed_ranks(
 
 
 def leader_verdicts(edges: DataFrame, removed: DataFrame) -> DataFrame:
-    """Return the most similar matching kept document of each removed document; among equals, the earliest.
-
-    Parameters
-    ----------
-    edges : DataFrame
-        Columns later, earlier (ranks), similarity, distance of all matching pairs.
-    removed : DataFrame
-        Column rank of the removed documents.
-
-    Returns
-    -------
-    DataFrame
-        The columns of :func:`verdict_table`.
-    """
+    """Return the most similar matching kept document of each removed document; among equals, the earliest."""
     of_kept = edges.join(removed.select(F.col("rank").alias("earlier")), "earlier", "left_anti")
     best = F.max(F.struct("similarity", (-F.col("earlier")).alias("place"), "distance")).alias("best")
     return (

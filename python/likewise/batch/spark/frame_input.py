@@ -26,28 +26,7 @@ _INTEGERS = (ByteType, ShortType, IntegerType, LongType)
 
 
 class FrameInput:
-    """Documents in a DataFrame.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        One row per document.
-    recipe : Recipe
-        The resolved recipe.
-    text_field, id_field : str
-        Columns of the text and of the id. Ids are strings or integers, and unique.
-    order : str, optional
-        Column that defines the order of documents. Ties, and all documents if None, are ordered by id.
-    fields : tuple of str
-        Further columns that `keep` needs.
-
-    Raises
-    ------
-    InvalidInput
-        If `frame` is not a Spark DataFrame.
-    InvalidParameter
-        If a column is missing or has an unsupported type.
-    """
+    """Documents in a DataFrame."""
 
     def __init__(
         self,
@@ -93,13 +72,7 @@ class FrameInput:
         return in_parts(self.chosen, [*keys, F.col("doc_id").asc()], self._fields).drop("place")
 
     def describe(self, documents: DataFrame) -> dict[str, Any]:
-        """Return facts about written documents.
-
-        Raises
-        ------
-        InvalidInput
-            If a text or an id is null, or an id occurs twice.
-        """
+        """Return facts about written documents."""
         is_bare = F.col("text").isNull()
         parts = documents.groupBy("part").agg(
             F.count("*").alias("count"),

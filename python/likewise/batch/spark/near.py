@@ -40,17 +40,11 @@ _PAIRS_AT_ONCE = 1 << 20
 
 @dataclass(frozen=True, eq=False)
 class Fingerprints:
-    """Distinct fingerprints on the driver, in order of priority.
+    """Distinct fingerprints on the driver, in order of priority."""
 
-    Parameters
-    ----------
-    ranks : ndarray of shape (n,), int64
-        Rank of each fingerprint.
-    documents : Documents
-        Fingerprints as the documents of a local run, with only the texts that the check of short documents may read.
-    """
-
+    # Rank of each fingerprint
     ranks: NDArray[np.int64]
+    # Fingerprints as the documents of a local run, with only the texts that the check of short documents may read
     documents: Documents
 
     @property
@@ -63,26 +57,7 @@ class Fingerprints:
 def gather(
     positions: DataFrame, texts: DataFrame, recipe: Recipe, num_ranks: int, num_positions: int, memory_bytes: int
 ) -> Fingerprints:
-    """Return the fingerprints of a run on the driver.
-
-    Parameters
-    ----------
-    positions : DataFrame
-        Columns rank, sketch, num_features of distinct documents that are not empty.
-    texts : DataFrame
-        Columns rank, payload.
-    recipe : Recipe
-        The resolved recipe.
-    num_ranks, num_positions : int
-        Upper bound of the ranks, and number of distinct documents.
-    memory_bytes : int
-        Memory limit on the driver.
-
-    Raises
-    ------
-    InvalidParameter
-        If the memory limit is too small. The error states the memory needed.
-    """
+    """Return the fingerprints of a run on the driver."""
     needed = num_positions * run_bytes(recipe.method_as(SimHash).bits)
     if needed > memory_bytes:
         raise InvalidParameter(
@@ -125,28 +100,7 @@ def crowd_pairs(
     memory_bytes: int,
     take: Callable[[Any], None],
 ) -> int:
-    """Pass the candidate pairs of documents with full buckets to `take`, and return their number.
-
-    Parameters
-    ----------
-    texts : DataFrame
-        Columns rank, num_features, payload of these documents.
-    recipe : Recipe
-        The resolved recipe, with ``overflow="exact"``.
-    num_ranks, num_crowded : int
-        Upper bound of the ranks, and number of documents with full buckets.
-    threads : int
-        Number of threads on the driver.
-    memory_bytes : int
-        Memory limit on the driver.
-    take : callable
-        Called with tables of columns later and earlier (ranks).
-
-    Raises
-    ------
-    InvalidParameter
-        If the memory limit is too small. The error states the memory needed.
-    """
+    """Pass the candidate pairs of documents with full buckets to `take`, and return their number."""
     import pyarrow as pa
 
     row = texts.agg(F.sum("num_features"), F.sum(F.octet_length("payload"))).collect()[0]

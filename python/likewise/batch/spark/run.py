@@ -101,25 +101,7 @@ def _unmeasured(pairs: DataFrame) -> DataFrame:
 
 
 class Run:
-    """The stages of a run.
-
-    Parameters
-    ----------
-    source : Input
-        Source of the documents.
-    recipe : Recipe
-        The resolved recipe, accepted by :func:`check_recipe`.
-    stages : Stages
-        Stores the finished stages.
-    memory_bytes : int
-        Memory limit on the driver.
-    threads : int
-        Number of threads of the search on the driver.
-    progress : Progress
-        Receives the start and end of stages.
-    timing : Timing
-        Receives the seconds of stages.
-    """
+    """The stages of a run."""
 
     def __init__(
         self,

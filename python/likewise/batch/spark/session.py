@@ -38,13 +38,7 @@ _LOCAL_OPTIONS = {
 
 
 def open_session(master: str) -> Any:  # noqa: ANN401 - PySpark is an extra
-    """Return the running session, or a new one on `master`: ``local[2]``, ``spark://...``, ``sc://...``.
-
-    Raises
-    ------
-    InvalidParameter
-        If no session can be started there.
-    """
+    """Return the running session, or a new one on `master`: ``local[2]``, ``spark://...``, ``sc://...``."""
     check_version()
     builder = SparkSession.builder.appName("likewise")
     if master.startswith("sc://"):

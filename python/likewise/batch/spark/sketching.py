@@ -30,20 +30,13 @@ DIGEST_BYTES = 16
 
 @dataclass(frozen=True)
 class Criterion:
-    """One criterion of `keep`, as a column to sort by.
+    """One criterion of `keep`, as a column to sort by."""
 
-    Parameters
-    ----------
-    rule : str
-        ``longest``, ``shortest``, ``max`` or ``min``.
-    field : str
-        Field of ``max`` and ``min``, as the user names it; empty for the others.
-    source : str
-        Column of the field's JSON.
-    """
-
+    # ``longest``, ``shortest``, ``max`` or ``min``
     rule: str
+    # Field of ``max`` and ``min``, as the user names it; empty for the others
     field: str
+    # Column of the field's JSON
     source: str
 
 
@@ -61,21 +54,7 @@ def criteria_of(keep: str) -> list[Criterion]:
 
 
 def sketched(documents: DataFrame, recipe: Recipe) -> DataFrame:
-    """Return the sketch, class key and shape of each document, and the keys that `keep` sorts by.
-
-    Parameters
-    ----------
-    documents : DataFrame
-        Columns row, text, and the fields of `keep` as JSON.
-    recipe : Recipe
-        The resolved recipe.
-
-    Returns
-    -------
-    DataFrame
-        Columns row, sketch, class_key (equal for documents that collapse), digest (of the features), shape,
-        num_features, key0, key1, ...
-    """
+    """Return the sketch, class key and shape of each document, and the keys that `keep` sorts by."""
     criteria = criteria_of(recipe.keep)
     kinds = ["long" if not criterion.field else "binary" for criterion in criteria]
     schema = ", ".join([_SCHEMA, *(f"key{number} {kind}" for number, kind in enumerate(kinds))])

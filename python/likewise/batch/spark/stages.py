@@ -51,13 +51,7 @@ def worker_errors() -> Iterator[None]:
 
 @contextmanager
 def spark_failures(directory: str) -> Iterator[None]:
-    """Raise EngineFailed, in one sentence that states how to continue, if Spark fails or its Java process ends.
-
-    Parameters
-    ----------
-    directory : str
-        Directory of the finished stages, for the error.
-    """
+    """Raise EngineFailed, in one sentence that states how to continue, if Spark fails or its Java process ends."""
     try:
         yield
     except Exception as error:
@@ -90,13 +84,7 @@ def _reason(message: str) -> str:
 
 
 def temporary_directory(spark: SparkSession) -> str:
-    """Return a new directory on this machine, deleted when the process ends.
-
-    Raises
-    ------
-    InvalidParameter
-        If Spark runs elsewhere.
-    """
+    """Return a new directory on this machine, deleted when the process ends."""
     master = spark.conf.get("spark.master", "") or ""
     if not master.startswith("local"):
         raise InvalidParameter(
@@ -110,13 +98,6 @@ def temporary_directory(spark: SparkSession) -> str:
 class Stages:
     """The finished stages of a run, in a directory that the driver and the workers see under one name.
 
-    Parameters
-    ----------
-    spark : SparkSession
-        A classic or Connect session.
-    directory : str
-        A path or URL that Spark can write to.
-
     Notes
     -----
     A stage is finished once the marker next to it exists, which is written after all data. Two runs must not use one
@@ -129,15 +110,7 @@ class Stages:
         self.num_made = 0
 
     def check_identity(self, identity: Mapping[str, Any]) -> None:
-        """Claim the directory for a run, or continue the run in it.
-
-        Raises
-        ------
-        RecipeMismatch
-            If it contains stages of another run. The error names the fields that differ.
-        InvalidParameter
-            If Spark cannot write to it.
-        """
+        """Claim the directory for a run, or continue the run in it."""
         found = self.facts(_IDENTITY)
         if found is None:
             try:
@@ -164,17 +137,7 @@ class Stages:
         make: Callable[[], DataFrame],
         describe: Callable[[DataFrame], Mapping[str, Any]] | None = None,
     ) -> tuple[DataFrame, dict[str, Any]]:
-        """Return the rows of a stage and its facts. If the stage is not finished, write it first.
-
-        Parameters
-        ----------
-        name : str
-            Name of the stage.
-        make : callable
-            Returns its rows.
-        describe : callable, optional
-            Returns facts about the written rows, as JSON values. It may raise an error to reject them.
-        """
+        """Return the rows of a stage and its facts. If the stage is not finished, write it first."""
         facts = self.facts(name)
         if facts is None:
             with worker_errors():
@@ -188,17 +151,7 @@ class Stages:
         write: Callable[[Callable[[Any], None]], Mapping[str, Any]],
         empty: Any,  # noqa: ANN401
     ) -> tuple[DataFrame, dict[str, Any]]:
-        """Return the rows and the facts of a stage that the driver writes table by table.
-
-        Parameters
-        ----------
-        name : str
-            Name of the stage.
-        write : callable
-            Called with a function that takes Arrow tables; returns the facts.
-        empty : pyarrow.Table
-            A table without rows, with the columns of all tables.
-        """
+        """Return the rows and the facts of a stage that the driver writes table by table."""
         import pyarrow
 
         facts = self.facts(name)

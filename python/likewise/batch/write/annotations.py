@@ -23,17 +23,6 @@ class DocumentGroups:
     The id of a group is that of its kept document. For duplicates of a reference document, it is the id of the
     reference, which the group size does not count: sizes count only documents of the inputs. If two kept documents
     share an id, groups are named by the places of their kept documents.
-
-    Parameters
-    ----------
-    documents : Documents
-        All documents.
-    decision : Decision
-        Verdicts on them.
-    kept_ids : sequence of str
-        Ids in the index for removed documents whose kept row is -1, in order.
-    may_share_ids : bool
-        Whether documents may have the same id.
     """
 
     def __init__(
@@ -58,17 +47,7 @@ class DocumentGroups:
         return mask
 
     def added(self, number: int, offsets: NDArray[np.uint64], prefix: str) -> Added:
-        """Return the labels of one input as fields to add to its rows.
-
-        Parameters
-        ----------
-        number : int
-            Number of the source.
-        offsets : ndarray of shape (n,), uint64
-            The written rows, ascending: all its documents, and bad rows.
-        prefix : str
-            Prefix of the field names.
-        """
+        """Return the labels of one input as fields to add to its rows."""
         first, end = int(self._documents.starts[number]), int(self._documents.starts[number + 1])
         places = self._documents.offsets[first:end]
 

@@ -22,24 +22,7 @@ _MOST_PAIRS = 1000
 
 
 def counts_by(documents: Documents, decision: Decision, field: str) -> dict[str, Any]:
-    """Return the summary fields about the values of a field.
-
-    Parameters
-    ----------
-    documents : Documents
-        All documents, with this field.
-    decision : Decision
-        Verdicts on them.
-    field : str
-        Name of the field.
-
-    Returns
-    -------
-    dict
-        ``field``; ``num_values`` and ``values``, the 100 most frequent values, with ``num_documents`` and
-        ``num_removed``; ``num_pairs`` and ``pairs``, the 1,000 most frequent pairs of the values of a removed document
-        and its kept one, with ``kept_source`` and ``num_removed``. A missing value is None.
-    """
+    """Return the summary fields about the values of a field."""
     codes, names = value_codes(documents, field)
     first = documents.num_references
     of_documents = np.bincount(codes[first:], minlength=len(names))
@@ -74,19 +57,7 @@ def counts_by(documents: Documents, decision: Decision, field: str) -> dict[str,
 
 
 def with_values(tables: Iterable[Any], documents: Documents, decision: Decision, field: str) -> Iterator[Any]:
-    """Yield tables of evidence with the columns ``value`` and ``kept_value``, a field of both documents.
-
-    Parameters
-    ----------
-    tables : iterable of pyarrow.Table
-        The evidence, in order.
-    documents : Documents
-        All documents, with this field.
-    decision : Decision
-        Verdicts on them.
-    field : str
-        Name of the field.
-    """
+    """Yield tables of evidence with the columns ``value`` and ``kept_value``, a field of both documents."""
     codes, names = value_codes(documents, field)
     start = 0
     for table in tables:

@@ -28,37 +28,22 @@ COUNT_WEIGHTS = ("log", "sqrt", "inverse")
 
 @dataclass(frozen=True, eq=False)
 class EarlierGroups:
-    """Counts of earlier runs for the groups of reference documents.
+    """Counts of earlier runs for the groups of reference documents."""
 
-    Parameters
-    ----------
-    runs : sequence of str
-        Keys of these runs.
-    run_of : ndarray of shape (r,), int64
-        Number of the run that kept each reference document; -1 for documents of a file.
-    positions : ndarray of shape (r,), int64
-        Position among the documents that the run kept.
-    rows : ndarray of shape (n,), int64
-        Reference documents that a run counted, ascending; one entry per run.
-    groups : pyarrow.Table of n rows
-        group_size and, if the runs wrote them, first_seen, last_seen and new_values.
-    """
-
+    # Keys of these runs
     runs: Sequence[str]
+    # Number of the run that kept each reference document; -1 for documents of a file
     run_of: NDArray[np.int64]
+    # Position among the documents that the run kept
     positions: NDArray[np.int64]
+    # Reference documents that a run counted, ascending; one entry per run
     rows: NDArray[np.int64]
+    # group_size and, if the runs wrote them, first_seen, last_seen and new_values
     groups: Any
 
 
 def weight_of_count(name: str | None) -> Callable[[int], float] | None:
-    """Return the function from a number of copies to a weight: log, sqrt, inverse, or cap:N.
-
-    Raises
-    ------
-    InvalidParameter
-        If the name is unknown.
-    """
+    """Return the function from a number of copies to a weight: log, sqrt, inverse, or cap:N."""
     if name is None:
         return None
     kind, _, most = name.partition(":")
@@ -79,20 +64,13 @@ def weight_of_count(name: str | None) -> Callable[[int], float] | None:
 
 @dataclass(frozen=True)
 class GroupColumns:
-    """Columns of groups in addition to their members.
+    """Columns of groups in addition to their members."""
 
-    Parameters
-    ----------
-    date_field : str, optional
-        Field of numbers or dates whose first and last value in each group are written.
-    count_by : str, optional
-        Field whose values are counted in each group.
-    weight : str, optional
-        Function of the number of copies for the column ``weight`` (:func:`weight_of_count`).
-    """
-
+    # Field of numbers or dates whose first and last value in each group are written
     date_field: str | None = None
+    # Field whose values are counted in each group
     count_by: str | None = None
+    # Function of the number of copies for the column ``weight`` (:func:`weight_of_count`)
     weight: str | None = None
 
 
@@ -104,24 +82,7 @@ def write_groups(
     earlier: EarlierGroups | None,
     path: Path,
 ) -> None:
-    """Write one row for each group as Parquet.
-
-    Parameters
-    ----------
-    documents : Documents
-        All documents, with the requested fields.
-    decision : Decision
-        Verdicts on them.
-    kept_ids : sequence of str
-        Ids in the index for removed documents whose kept row is -1, in order.
-    columns : GroupColumns
-        Additional columns.
-    earlier : EarlierGroups, optional
-        Counts of earlier runs for reference documents. If given, all reference documents have rows.
-    path : Path
-        The new file. Groups of the inputs come first, in the order of their kept documents; then those of reference
-        documents.
-    """
+    """Write one row for each group as Parquet."""
     write_evidence(_Rows(documents, decision, kept_ids, columns, earlier).tables(), path)
 
 

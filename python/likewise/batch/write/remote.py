@@ -17,24 +17,7 @@ def run_to_store(
     *,
     overwrite: bool,
 ) -> dict[str, Any]:
-    """Run with a local output, copy it to a store, and return the summary.
-
-    Parameters
-    ----------
-    output : str
-        The directory in the store.
-    inputs : path or sequence of paths
-        The inputs.
-    run : callable
-        Creates the output in a local directory that does not exist yet.
-    overwrite : bool
-        Whether to replace a finished run in the store, after the new one is complete.
-
-    Raises
-    ------
-    InvalidInput
-        If the directory is not free, is inside an input, or the store rejects the request.
-    """
+    """Run with a local output, copy it to a store, and return the summary."""
     for name in [inputs] if isinstance(inputs, str | Path) else inputs:
         if f"{output.rstrip('/')}/".startswith(f"{str(name).rstrip('/')}/"):
             raise InvalidInput("the output is inside this input; choose another directory", str(name))

@@ -27,19 +27,7 @@ _PART_ROWS = 1 << 16
 def write_kept_sketches(
     documents: Documents, decision: Decision, files: Sequence[InputFile], recipe: Recipe, work: Path
 ) -> None:
-    """Write the sketches of kept documents, after the kept files are written to the directory `work`.
-
-    Parameters
-    ----------
-    documents, decision
-        Documents and verdicts of the run.
-    files : sequence of InputFile
-        Inputs of the run.
-    recipe : Recipe
-        Recipe with its weights.
-    work : Path
-        The unfinished output.
-    """
+    """Write the sketches of kept documents, after the kept files are written to the directory `work`."""
     directory = work / SKETCHES
     directory.mkdir()
     listed, number_of_file = [], 0

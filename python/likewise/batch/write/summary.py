@@ -60,26 +60,9 @@ def statement(recipe: Recipe) -> str:
 
 @dataclass(frozen=True)
 class RunCounts:
-    """Counts for the summary of a run.
+    """Counts for the summary of a run."""
 
-    Parameters
-    ----------
-    num_documents, num_kept, num_removed, num_empty, num_short, num_blank, num_bad_rows, num_bad_lines : int
-        Counts over all inputs, without reference documents.
-    num_without_id : int
-        Number of documents without an id in sources where others have one.
-    num_without_field : dict of str to int
-        Number of documents without a value, for each field that `keep` uses.
-    num_candidates, num_measured, num_capped, num_crowded
-        Counts of the search, as in :class:`Decision`.
-    num_below : int, optional
-        Number of removed documents that do not match, for groups by components.
-    differences : dict of str to int, optional
-        Number of removed documents with each kind of difference, if names are compared.
-    num_unsure : int
-        Number of removed documents that differ in first words or in numbers alone.
-    """
-
+    # Counts over all inputs, without reference documents
     num_documents: int
     num_kept: int
     num_removed: int
@@ -88,14 +71,20 @@ class RunCounts:
     num_blank: int
     num_bad_rows: int
     num_bad_lines: int
+    # Number of documents without an id in sources where others have one
     num_without_id: int
+    # Number of documents without a value, for each field that `keep` uses
     num_without_field: dict[str, int]
+    # Counts of the search, as in :class:`Decision`
     num_candidates: int | None
     num_measured: int
     num_capped: int
     num_crowded: int
+    # Number of removed documents that do not match, for groups by components
     num_below: int | None
+    # Number of removed documents with each kind of difference, if names are compared
     differences: dict[str, int] | None = None
+    # Number of removed documents that differ in first words or in numbers alone
     num_unsure: int = 0
 
 
@@ -130,22 +119,7 @@ def summarize(documents: Documents, recipe: Recipe, decision: Decision, timing: 
 
 
 def summary_of(counts: RunCounts, recipe: Recipe, timing: Timing) -> dict[str, Any]:
-    """Return the summary; its first entry states how removals were verified.
-
-    Parameters
-    ----------
-    counts : RunCounts
-        Counts of the run.
-    recipe : Recipe
-        Resolved recipe.
-    timing : Timing
-        Seconds so far.
-
-    Returns
-    -------
-    dict
-        JSON values. Only ``timings`` and ``num_measured`` may differ between runs with the same results.
-    """
+    """Return the summary; its first entry states how removals were verified."""
     from likewise import __version__
 
     return {

@@ -76,29 +76,20 @@ Answer = TypeVar("Answer")
 
 
 class Options(NamedTuple):
-    """Bounds and times of the protocol.
+    """Bounds and times of the protocol."""
 
-    Parameters
-    ----------
-    bound, bound_bytes : int
-        Operations that the log may hold, at most 4,096, and their bytes.
-    horizon : int
-        Operations below W that no partition folds, and half of the bound while a replica of the log may lack them.
-    wait_s : float
-        Seconds that a client waits for the verdict of another client before it decides itself.
-    advance_every, tidy_every : int
-        Number of operations between moves of W, and between folds.
-    doubt_s : float
-        Seconds during which a loss beyond repair is read again before it is reported. A server that another one has
-        replaced may still reply for a moment.
-    """
-
+    # Operations that the log may hold, at most 4,096, and their bytes
     bound: int = 4096
     bound_bytes: int = 64 << 20
+    # Operations below W that no partition folds, and half of the bound while a replica of the log may lack them
     horizon: int = 128
+    # Seconds that a client waits for the verdict of another client before it decides itself
     wait_s: float = 2.0
+    # Number of operations between moves of W, and between folds
     advance_every: int = 4
     tidy_every: int = 64
+    # Seconds during which a loss beyond repair is read again before it is reported. A server that another one has
+    # replaced may still reply for a moment.
     doubt_s: float = 5.0
 
 
@@ -121,32 +112,7 @@ class Answered(NamedTuple):
 
 
 class Client:
-    """One client of an index. Threads can share it; they take turns.
-
-    Parameters
-    ----------
-    nodes : Nodes
-    prefix : bytes
-        Of the keys, without braces.
-    num_partitions : int
-    rule : Rule
-    options : Options
-    identity : bytes
-        Of the index, so that another index under its prefix is not taken for it. Empty if any index will do.
-
-    Attributes
-    ----------
-    tag : bytes
-        First bytes of the nonces of its operations; the rest is random.
-    sweeps : bool
-        Whether its operations also delete documents that expired long ago.
-    num_helped : int
-        Operations of other clients that this client completed because they were overdue.
-    num_repaired : int
-        Partitions whose lost writes this client wrote again.
-    num_searched, num_candidates : int
-        Documents that this client decided on, and the entries of tables and bands that it read for them.
-    """
+    """One client of an index. Threads can share it; they take turns."""
 
     def __init__(
         self,
@@ -185,16 +151,6 @@ class Client:
         """Add or restore documents, or remove one, and return the answer of the rule.
 
         No operation arrives before `second`, the last arrival time of documents to restore, or before an earlier one.
-
-        Raises
-        ------
-        LostWrites
-            If a failover lost earlier answers of this client. The call changed nothing.
-        BeyondRepair
-            If the servers lost more than can be restored.
-        StoreError
-            If a server cannot be reached, no decision is possible, or the outcome of a removal that another client
-            finished is unknown.
         """
         if len(payload) > MAX_BYTES:
             raise InvalidInput(f"a batch of {len(payload)} bytes is above {MAX_BYTES} bytes; use smaller batches")
@@ -215,11 +171,6 @@ class Client:
         """Delete documents that expired more than the age limit ago, and return their number.
 
         No answer depends on them. Their memory is free once their partitions are folded.
-
-        Raises
-        ------
-        BeyondRepair, StoreError
-            As :meth:`operate`.
         """
         with self._turn():
             return self._sweep()
@@ -311,13 +262,7 @@ class Client:
         )
 
     def ask(self, payload: bytes) -> Any:  # noqa: ANN401 - the rule's answer
-        """Return the answer to a read-only operation at the end of the log.
-
-        Raises
-        ------
-        LostWrites, BeyondRepair, StoreError
-            As :meth:`operate`.
-        """
+        """Return the answer to a read-only operation at the end of the log."""
         with self._turn():
             return self._ask(payload)
 

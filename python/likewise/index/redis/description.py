@@ -38,14 +38,7 @@ _SHARED_OPTIONS = ("bound", "bound_bytes", "horizon")
 
 @dataclass(frozen=True)
 class Wanted:
-    """The properties that a caller wants an index to have, checked. None means any, or the default of a new index.
-
-    Parameters
-    ----------
-    recipe : Recipe, optional
-    expected, partitions, ttl : int, optional
-    durability : str, optional
-    """
+    """The properties that a caller wants an index to have, checked. None means any, or the default of a new index."""
 
     recipe: Recipe | None
     expected: int | None
@@ -65,32 +58,21 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Description:
-    """The description of an index.
+    """The description of an index."""
 
-    Parameters
-    ----------
-    recipe : Recipe
-        The resolved recipe.
-    plan : bytes
-        Names of tables, for the rule.
-    expected, partitions : int
-        Number of documents that the plan is for, and number of partitions.
-    ttl_s : int, optional
-        Age in seconds at which documents expire.
-    durability : str
-    options : Options
-        Bounds and times, of which all clients share the bounds.
-    made_by : str
-        Version of the library that created the index.
-    """
-
+    # The resolved recipe
     recipe: Recipe
+    # Names of tables, for the rule
     plan: bytes
+    # Number of documents that the plan is for, and number of partitions
     expected: int
     partitions: int
+    # Age in seconds at which documents expire
     ttl_s: int | None
     durability: str
+    # Bounds and times, of which all clients share the bounds
     options: Options
+    # Version of the library that created the index
     made_by: str
 
     @property
@@ -123,17 +105,7 @@ def checked_prefix(prefix: object) -> bytes:
 def open_description(
     nodes: Nodes, log: LogServer, wanted: Wanted, options: Options, *, creates: bool, filling: bytes | None = None
 ) -> Description:
-    """Return the description of an index. If it does not exist, create it, with the mark of the move that fills it.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no index, and no recipe is given or `creates` is False.
-    RecipeMismatch, InvalidParameter
-        If an argument does not match the existing index, or the recipe is not supported.
-    StoreError
-        If the keys are not an index, it has another format or rule, or it is being filled by another move.
-    """
+    """Return the description of an index. If it does not exist, create it, with the mark of the move that fills it."""
     stored = log.fields()
     if not stored:
         if wanted.recipe is None or not creates:

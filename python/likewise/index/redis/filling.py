@@ -45,23 +45,7 @@ def _read_mark(stored: dict[bytes, bytes]) -> dict[str, Any] | None:
 
 
 class ServerDestination:
-    """A new index on servers, with a field that marks it until it is complete.
-
-    Parameters
-    ----------
-    url, prefix : str
-        As for :class:`likewise.redis.RedisIndex`.
-    source : Source
-        What is moved.
-    expected, partitions : int, optional
-    durability : str, optional
-        As for :class:`likewise.redis.RedisIndex`. `durability` defaults to that of the source.
-
-    Attributes
-    ----------
-    num_done : int
-        Number of documents that an interrupted move of the same source left here.
-    """
+    """A new index on servers, with a field that marks it until it is complete."""
 
     def __init__(
         self,
@@ -150,13 +134,7 @@ class ServerDestination:
         return self._rule.without_texts(documents)
 
     def add(self, documents: _native.MovedDocuments) -> None:
-        """Add the next documents.
-
-        Raises
-        ------
-        StoreError
-            If a failover lost some of the documents that were added before.
-        """
+        """Add the next documents."""
         try:
             for payload, second in self._restoring.operations(documents):
                 self._client.operate(RESTORE, payload, second)

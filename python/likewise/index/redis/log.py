@@ -86,25 +86,7 @@ def marks_of(packed: bytes) -> Marks:
 
 
 class Log:
-    """The state of the log after one reply, with the operations from `low` (H) on. Immutable.
-
-    Attributes
-    ----------
-    low, mark, end : int
-        H, W, and the next position.
-    row, second, num_bytes : int
-        The first row after the stored verdicts, the server's clock in seconds, and the bytes of all operations.
-    version : bytes
-        Version of the confirmed marks.
-    confirmed : list of bytes
-        The confirmed mark of each partition.
-    operations : list of Operation
-        The operations from `low` up to `end`.
-    chains : list of bytes
-        The chain value before each operation, then the value at the end.
-    listed : bytes
-        The operations as partitions list them: 16 bytes for each one, its position and nonce.
-    """
+    """The state of the log after one reply, with the operations from `low` (H) on. Immutable."""
 
     __slots__ = (
         "chains",
@@ -189,16 +171,7 @@ class Reply(NamedTuple):
 
 
 class LogServer:
-    """Calls of the log script for one client. Not thread-safe.
-
-    Parameters
-    ----------
-    nodes : Nodes
-    prefix : bytes
-        Prefix of all keys of the index.
-    identity : bytes
-        Of the index. Empty if any index will do.
-    """
+    """Calls of the log script for one client. Not thread-safe."""
 
     def __init__(self, nodes: Nodes, prefix: bytes, identity: bytes = b"") -> None:
         self._nodes = nodes

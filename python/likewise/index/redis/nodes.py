@@ -69,56 +69,25 @@ class Script(NamedTuple):
 
 
 class Request(NamedTuple):
-    """One call of a script on keys of one slot.
-
-    Parameters
-    ----------
-    script : Script
-    keys : tuple of bytes
-        Keys of one slot.
-    arguments : tuple
-        Bytes, strings or integers.
-    writes : bool
-        Whether replicas must confirm it if the index is replicated.
-    gets : tuple of (bytes, int), optional
-        MGET commands, packed, and their number. They run in one transaction with the script, which costs a server
-        half as much as the same reads in a script. Their reply follows that of the script as a list of strings.
-    in_script : tuple, optional
-        The arguments with which the script reads the same strings. A server whose memory is full accepts scripts,
-        but no transactions.
-    """
+    """One call of a script on keys of one slot."""
 
     script: Script
+    # Keys of one slot
     keys: tuple[bytes, ...]
+    # Bytes, strings or integers
     arguments: tuple[Any, ...]
+    # Whether replicas must confirm it if the index is replicated
     writes: bool = False
+    # MGET commands, packed, and their number. They run in one transaction with the script, which costs a server half
+    # as much as the same reads in a script. Their reply follows that of the script as a list of strings.
     gets: tuple[bytes, int] | None = None
+    # The arguments with which the script reads the same strings. A server whose memory is full accepts scripts, but
+    # no transactions.
     in_script: tuple[Any, ...] = ()
 
 
 class Nodes:
-    """Connections to one server or to all masters of a cluster. Threads can share them.
-
-    Parameters
-    ----------
-    url : str
-        URL of any node: ``redis://``, ``rediss://`` or ``unix://``, also with ``valkey`` in place of ``redis``.
-    timeout_s : float
-        Maximum time to wait for a reply before the connection is closed.
-    patience_s : float
-        Maximum time to repeat requests. Should exceed the time of a failover.
-    replicas : int
-        Number of replicas that must confirm each write.
-
-    Attributes
-    ----------
-    name : str
-        The server of the URL and its database, without a password.
-    replicas : int
-        Number of replicas that must confirm each write.
-    num_repeated : int
-        Requests that were sent again.
-    """
+    """Connections to one server or to all masters of a cluster. Threads can share them."""
 
     def __init__(self, url: str, timeout_s: float = 5.0, patience_s: float = 30.0, replicas: int = 0) -> None:
         scheme, _, rest = url.partition("://") if isinstance(url, str) else ("", "", "")
@@ -383,13 +352,7 @@ class Nodes:
     # Calls.
 
     def call(self, requests: Sequence[Request]) -> list[Any]:
-        """Send requests at once, and return their replies.
-
-        Raises
-        ------
-        StoreError
-            If a node cannot be reached in time, or rejects a request.
-        """
+        """Send requests at once, and return their replies."""
         self.check_process()
         replies: list[Any] = [None] * len(requests)
         left = list(range(len(requests)))

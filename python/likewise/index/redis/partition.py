@@ -50,16 +50,7 @@ def tag_of(prefix: bytes, part: int) -> bytes:
 
 
 class Partitions:
-    """Requests to the partitions of an index. `call` sends several at once.
-
-    Parameters
-    ----------
-    nodes : Nodes
-    prefix : bytes
-        Prefix of all keys of the index.
-    num : int
-        Number of partitions.
-    """
+    """Requests to the partitions of an index. `call` sends several at once."""
 
     def __init__(self, nodes: Nodes, prefix: bytes, num: int) -> None:
         self.num = num

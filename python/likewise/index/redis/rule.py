@@ -39,23 +39,7 @@ class Rule(Protocol):
         low_row: int,
         below: bytes,
     ) -> Decision:
-        """Begin a decision.
-
-        Parameters
-        ----------
-        payload : bytes
-            The operation.
-        row, second : int
-            First row and second of the operation.
-        nonce : bytes
-            Nonce of the operation.
-        tail : list
-            The operations from W up to this one, with their verdicts.
-        low_row : int
-            Entries of this and later rows are ignored.
-        below : bytes
-            Nonce, first row and number of rows of each operation from H up to W.
-        """
+        """Begin a decision."""
 
     def effects(self, payload: bytes, row: int, second: int, nonce: bytes, verdict: bytes) -> list[Effects]:
         """Return the effects of a decided operation, by partition."""

@@ -41,13 +41,7 @@ _LACKS = {
 
 
 def listed(client: Client, rule: _native.ClusterRule) -> Iterator[Listed]:
-    """Yield the documents in order of arrival, of all rows that the log has when the iteration begins.
-
-    Raises
-    ------
-    StoreError
-        At the end, if the servers lost some of the operations meanwhile.
-    """
+    """Yield the documents in order of arrival, of all rows that the log has when the iteration begins."""
     log = client.log()
     for row in range(0, log.row, _ROWS_A_LIST):
         yield from client.ask(rule.listing(row, min(_ROWS_A_LIST, log.row - row)))

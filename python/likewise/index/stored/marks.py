@@ -25,17 +25,7 @@ def mark_fields(source: Source, **more: Any) -> dict[str, Any]:  # noqa: ANN401 
 
 
 def check_mark(mark: dict[str, Any], source: Source, place: str, remedy: str) -> None:
-    """Raise StoreError unless the mark is of the same documents.
-
-    Parameters
-    ----------
-    mark : dict
-        Mark of the destination.
-    source : Source
-        What is moved now.
-    place, remedy : str
-        Of the destination, for the message.
-    """
+    """Raise StoreError unless the mark is of the same documents."""
     if mark.get("version") != _VERSION or mark.get("standing") != source.began:
         raise StoreError(
             f"{place} contains part of a move from {mark.get('source')}, which has changed since, or from another "

@@ -31,11 +31,6 @@ def write_parquet(path: Path, source: Source) -> int:
     """Write the documents of a source to a file, read it again, and return their number.
 
     The file is complete under its name or absent. Memory is bounded by a row group of 65,536 documents or 32 MiB.
-
-    Raises
-    ------
-    StoreError
-        If the source changed meanwhile, or the file does not contain what was written.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -104,17 +99,7 @@ def _companion(name: str) -> bytes:
 
 
 class ParquetSource:
-    """The documents of a file that :func:`write_parquet` wrote.
-
-    Parameters
-    ----------
-    path : Path
-
-    Raises
-    ------
-    InvalidInput
-        If it is not such a file, or is damaged.
-    """
+    """The documents of a file that :func:`write_parquet` wrote."""
 
     def __init__(self, path: Path) -> None:
         import pyarrow as pa
@@ -184,13 +169,7 @@ class ParquetSource:
         return ["parquet", self._num, f"{self._checksum:016x}"]
 
     def batches(self) -> Iterator[_native.MovedDocuments]:
-        """Yield the documents in parts of bounded size.
-
-        Raises
-        ------
-        InvalidInput
-            If the file is damaged; at the end if documents are missing or differ from what was written.
-        """
+        """Yield the documents in parts of bounded size."""
         num, checksum = 0, 0
         schema, parts = _schema(self.about), _parts(self.about)
         try:

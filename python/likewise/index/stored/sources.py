@@ -14,26 +14,17 @@ _ROWS_A_READ = 2000
 
 @dataclass(frozen=True)
 class About:
-    """What an index is, apart from its documents.
+    """What an index is, apart from its documents."""
 
-    Parameters
-    ----------
-    recipe : Recipe
-        The resolved recipe, with its weight table and word lists.
-    store : {"sketch", "shingles", "text"}
-        What it stores of each document.
-    ttl_s : int, optional
-        Age in seconds at which documents expire.
-    place : str
-        Where it is, for messages.
-    durability : {"written", "replicated"}, optional
-        When a write is acknowledged, if it is on servers.
-    """
-
+    # The resolved recipe, with its weight table and word lists
     recipe: Recipe
+    # What it stores of each document
     store: str
+    # Age in seconds at which documents expire
     ttl_s: int | None
+    # Where it is, for messages
     place: str
+    # When a write is acknowledged, if it is on servers
     durability: str | None = None
 
 
@@ -62,13 +53,7 @@ class Source(Protocol):
 
 
 def checked_batches(source: Source) -> Iterator[_native.MovedDocuments]:
-    """Yield the documents of a source.
-
-    Raises
-    ------
-    StoreError
-        If the source changed since its documents were counted, at the latest at the end.
-    """
+    """Yield the documents of a source."""
     num = 0
     for documents in source.batches():
         if not are_next(documents, num):
@@ -102,16 +87,7 @@ def checksum_of(batches: Iterator[_native.MovedDocuments]) -> tuple[int, int]:
 
 
 class DirectorySource:
-    """The documents of an index in a directory.
-
-    Parameters
-    ----------
-    native : OnlineIndex
-        The open index.
-    about : About
-    numbers : RowNumbers, optional
-        The rows that move; by default those of documents that are not gone, found by reading the index once more.
-    """
+    """The documents of an index in a directory."""
 
     def __init__(self, native: _native.OnlineIndex, about: About, numbers: _native.RowNumbers | None = None) -> None:
         self.about = about
@@ -136,23 +112,7 @@ class DirectorySource:
 
 
 class ServerSource:
-    """The documents of an index on servers.
-
-    Parameters
-    ----------
-    ask : callable
-        Returns the answer to a read-only operation.
-    log : callable
-        Returns the log as it is now.
-    rule : ClusterRule
-    about : About
-    identity : bytes
-        Identity of the index.
-    as_of_s : int, optional
-        Second at which the age of documents is determined: by default now, by the clock of the server.
-    numbers : RowNumbers, optional
-        The rows that move; by default those of documents that are not gone, found by reading the index once more.
-    """
+    """The documents of an index on servers."""
 
     def __init__(
         self,

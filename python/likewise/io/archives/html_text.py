@@ -48,19 +48,7 @@ class HtmlReaders:
                     self._timer.start()
 
     def texts(self, pages: Sequence[tuple[bytes, str]]) -> list[tuple[str | None, str]]:
-        """Return the visible text of pages. Thread-safe.
-
-        Parameters
-        ----------
-        pages : sequence of (bytes, str)
-            Pages with their charset, ``""`` if it must be detected.
-
-        Returns
-        -------
-        list of (str or None, str)
-            Text and ``""``, or None and the reason. A page that crashes or blocks its process affects only its own
-            result.
-        """
+        """Return the visible text of pages. Thread-safe."""
         found: list[tuple[str | None, str]] = []
         while len(found) < len(pages):
             rest = pages[len(found) :]
@@ -161,13 +149,7 @@ class _HtmlProcess:
 
 
 def html_reader() -> dict[str, object]:
-    """Return the library that extracts text from pages, with its version and settings.
-
-    Raises
-    ------
-    MissingExtra
-        If it is not installed.
-    """
+    """Return the library that extracts text from pages, with its version and settings."""
     from importlib import metadata
 
     try:

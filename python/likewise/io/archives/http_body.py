@@ -19,20 +19,6 @@ def decoded_body(body: bytes, encodings: Sequence[str], most: int) -> bytes:
 
     Headers often state encodings that the archive has already removed, and omit others, so the bytes decide where they
     can: gzip and Zstandard have first bytes that no text has. A body that ends early is decoded up to there.
-
-    Parameters
-    ----------
-    body : bytes
-        The body as it is stored.
-    encodings : sequence of str
-        Names in the order in which the server applied them.
-    most : int
-        Maximum number of bytes to decode.
-
-    Raises
-    ------
-    ValueError
-        If the body is compressed and cannot be decoded.
     """
     for name in reversed(encodings):
         if name == "chunked":

@@ -45,21 +45,14 @@ _NOTHING_LEFT = (
 
 @dataclass(eq=False)
 class WarcFile(InputFile):
-    """A web archive. Its documents are the pages and texts in it; all other records are copied.
+    """A web archive. Its documents are the pages and texts in it; all other records are copied."""
 
-    Parameters
-    ----------
-    codec : {"gzip"}, optional
-        Compression of the file. If each record is a separate gzip member, members are read and copied unchanged; any
-        other file is decompressed once into the directory of the run, and written back with one member per record.
-    readers : HtmlReaders, optional
-        Extract the text of pages; archives of one run may share them.
-    removed : set of int, optional
-        Names of removed documents, to which revisits in any archive of the run may refer; archives share it.
-    """
-
+    # Compression of the file. If each record is a separate gzip member, members are read and copied unchanged; any
+    # other file is decompressed once into the directory of the run, and written back with one member per record.
     codec: str | None = None
+    # Extract the text of pages; archives of one run may share them
     readers: HtmlReaders = field(default_factory=HtmlReaders)
+    # Names of removed documents, to which revisits in any archive of the run may refer; archives share it
     removed: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -117,14 +110,7 @@ class WarcFile(InputFile):
         return {} if self.rules.keeps_markup else {"html": html_reader()}
 
     def facts(self) -> dict[str, object]:
-        """Return the number of records of each type, and the numbers of truncated records.
-
-        Returns
-        -------
-        dict
-            ``num_records``: records by type. ``num_cut``: records shorter than their header states. ``num_marked_cut``:
-            whole records that the crawler marked as truncated. ``num_orphaned``: written revisits of removed documents.
-        """
+        """Return the number of records of each type, and the numbers of truncated records."""
         self._read_rest()
         num_orphaned = sum(name in self.removed for name in self._referred)
         return {

@@ -22,38 +22,25 @@ _ARC_HEAD = (
 
 @dataclass(slots=True)
 class Record:
-    """A parsed record.
+    """A parsed record."""
 
-    Parameters
-    ----------
-    kind : str
-        Record type, such as ``response``.
-    is_document : bool
-        Whether it is a page or text that was fetched, or converted from a fetched one.
-    text : str, optional
-        The text, if it needs no extraction.
-    page : (bytes, str), optional
-        HTML and its charset, if the text must be extracted.
-    doc_id : str
-        The id by the rules; ``""`` if there is none.
-    fields : dict of str to str
-        The fields that `keep` may use, as text.
-    reason : str, optional
-        Reason why a document cannot be used.
-    is_marked_cut : bool
-        Whether the crawler marked the record as truncated.
-    names : tuple of int
-        Hashes of the names by which a ``revisit`` may refer to a document; of a ``revisit``, of the one that it uses.
-    """
-
+    # Record type, such as ``response``
     kind: str
+    # Whether it is a page or text that was fetched, or converted from a fetched one
     is_document: bool = False
+    # The text, if it needs no extraction
     text: str | None = None
+    # HTML and its charset, if the text must be extracted
     page: tuple[bytes, str] | None = None
+    # The id by the rules; ``""`` if there is none
     doc_id: str = ""
+    # The fields that `keep` may use, as text
     fields: dict[str, str] = field(default_factory=dict)
+    # Reason why a document cannot be used
     reason: str | None = None
+    # Whether the crawler marked the record as truncated
     is_marked_cut: bool = False
+    # Hashes of the names by which a ``revisit`` may refer to a document; of a ``revisit``, of the one that it uses
     names: tuple[int, ...] = ()
 
 
@@ -80,17 +67,7 @@ def record_bytes(data: bytes, *, is_packed: bool, most: int) -> bytes:
 
 
 def read_record(data: bytes, rules: ReadRules, *, arc: bool) -> Record:
-    """Parse a record.
-
-    Parameters
-    ----------
-    data : bytes
-        The decompressed record, or its first bytes if it is longer than any document may be.
-    rules : ReadRules
-        What to read from it.
-    arc : bool
-        Whether it is an ARC record.
-    """
+    """Parse a record."""
     if arc:
         data, kind = _warc_of(data)
         if kind == "warcinfo":
@@ -169,13 +146,7 @@ def _iso_date(date: bytes) -> bytes:
 
 
 def opened_record(data: bytes) -> Any:  # noqa: ANN401 - fastwarc's record
-    """Return a record in WARC format, with the headers of a response parsed.
-
-    Raises
-    ------
-    OSError, StopIteration
-        If it is not a record.
-    """
+    """Return a record in WARC format, with the headers of a response parsed."""
     from fastwarc.warc import ArchiveIterator, WarcRecordType
 
     record = next(iter(ArchiveIterator(io.BytesIO(data), parse_http=False, max_header_len=HEADER_BYTES)))
@@ -185,13 +156,7 @@ def opened_record(data: bytes) -> Any:  # noqa: ANN401 - fastwarc's record
 
 
 def body_of(record: Any, most: int) -> bytes:  # noqa: ANN401
-    """Return at most this many bytes of a record's block; of a response, its body without encodings.
-
-    Raises
-    ------
-    ValueError
-        If the body is compressed and cannot be decoded.
-    """
+    """Return at most this many bytes of a record's block; of a response, its body without encodings."""
     headers = record.http_headers if record.is_http_parsed else None
     if headers is None:
         return bytes(record.reader.read(most))

@@ -32,21 +32,14 @@ _LINE_ENDS = b"\r\n"
 
 @dataclass(frozen=True, slots=True)
 class RecordPlace:
-    """A byte range of an archive: one record, or damage with a reason.
+    """A byte range of an archive: one record, or damage with a reason."""
 
-    Parameters
-    ----------
-    offset, length : int
-        Bytes of the file, in a gzip file the whole member. Includes newlines after the record.
-    reason : str, optional
-        The damage: the record is truncated, or no record starts here.
-    is_cut : bool
-        Whether the record is shorter than its header states.
-    """
-
+    # Bytes of the file, in a gzip file the whole member. Includes newlines after the record.
     offset: int
     length: int
+    # The damage: the record is truncated, or no record starts here
     reason: str | None = None
+    # Whether the record is shorter than its header states
     is_cut: bool = False
 
 
@@ -61,15 +54,7 @@ def begins_archive(start: bytes) -> bool:
 
 
 def header_of(start: bytes, *, arc: bool) -> tuple[int, int] | None:
-    """Return the lengths of a record's header and block, or None if no record starts like this.
-
-    Parameters
-    ----------
-    start : bytes
-        The record from its first byte, with its whole header.
-    arc : bool
-        Whether it is an ARC record.
-    """
+    """Return the lengths of a record's header and block, or None if no record starts like this."""
     if arc:
         line = _ARC_LINE.match(start)
         return None if line is None else (line.end(), int(line[1]))
@@ -100,17 +85,7 @@ class _Window:
 
 
 def plain_places(path: Path, num_bytes: int, *, arc: bool) -> Iterator[RecordPlace]:
-    """Yield the records of an uncompressed archive and the damage between them, which together cover the whole file.
-
-    Parameters
-    ----------
-    path : Path
-        The archive.
-    num_bytes : int
-        Size of the archive.
-    arc : bool
-        Whether it is an ARC archive.
-    """
+    """Yield the records of an uncompressed archive and the damage between them, which together cover the whole file."""
     with path.open("rb") as file:
         window, offset = _Window(file), 0
         while offset < num_bytes:
@@ -174,17 +149,7 @@ class _Member:
 
 
 class PackedArchive:
-    """A gzip file, scanned member by member.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    name : str
-        Name of the file, for messages.
-    rules : ReadRules
-        Provide the decompression limits.
-    """
+    """A gzip file, scanned member by member."""
 
     def __init__(self, path: Path, name: str, rules: ReadRules) -> None:
         self._path = path
@@ -193,13 +158,7 @@ class PackedArchive:
         self._num_unpacked = 0
 
     def has_record_members(self) -> tuple[bool, bool]:
-        """Return whether each member is one record, judged by the first one, and whether the format is ARC.
-
-        Raises
-        ------
-        InvalidInput
-            If the file does not contain an archive. An archive without records consists of empty members.
-        """
+        """Return whether each member is one record, judged by the first one, and whether the format is ARC."""
         if not self._path.stat().st_size:
             raise InvalidInput("empty file without a gzip header; download it again, or exclude it", self._name)
         first, holds_nothing = None, True
@@ -220,13 +179,7 @@ class PackedArchive:
         return _rest(first, sum(header)) is None or first.num_bytes <= sum(header), is_arc(first.head)
 
     def places(self, *, arc: bool) -> Iterator[RecordPlace]:
-        """Yield the members as records, and the damage between them; with the empty members, they cover the whole file.
-
-        Raises
-        ------
-        InvalidInput
-            If the file decompresses to more than the rules allow.
-        """
+        """Yield the members as records, and the damage between them; with empty members, they cover the file."""
         for member in self._members():
             header = header_of(member.head, arc=arc)
             if member.reason is not None:
@@ -258,18 +211,7 @@ class PackedArchive:
         return f"the record is longer than the {said} bytes declared in its header"
 
     def unpack(self, target: Path) -> tuple[str, bool] | None:
-        """Write the decompressed content to a new file; for truncated or damaged members, the part before the damage.
-
-        Returns
-        -------
-        (str, bool), optional
-            The first damage of the file, and whether it is a truncation; None if the file is whole.
-
-        Raises
-        ------
-        InvalidInput
-            If the file unpacks to more than the rules allow.
-        """
+        """Write the decompressed content to a new file; of truncated or damaged ones, what precedes the damage."""
         with target.open("wb") as out:
             wrong = [(member.reason, member.is_cut) for member in self._members(out=out) if member.reason is not None]
         return wrong[0] if wrong else None

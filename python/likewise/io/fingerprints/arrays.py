@@ -12,23 +12,7 @@ _MAGIC = b"\x93NUMPY"
 
 
 def read_array(path: Path, *, is_mapped: bool) -> NDArray[Any]:
-    """Return the array of an ``.npy`` file.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    is_mapped : bool
-        Whether the array is mapped from the file, read-only, instead of read.
-
-    Raises
-    ------
-    InvalidInput
-        If the file is not an array. NumPy's reader raises a dozen kinds of errors for broken headers, accepts
-        archives and leaves them open.
-    OSError
-        If the file cannot be opened.
-    """
+    """Return the array of an ``.npy`` file."""
     with path.open("rb") as file:
         if file.read(len(_MAGIC)) != _MAGIC:
             raise InvalidInput("not a .npy file", str(path))

@@ -39,21 +39,7 @@ def file_identity(path: Path) -> dict[str, object]:
 
 
 class FlatFile:
-    """Little-endian 64-bit words, row by row, from an offset in the file.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    num_words : int
-        Words per fingerprint.
-    offset : int
-        First byte of row 0.
-    num_rows : int
-        Number of rows.
-    beside : RecipeBeside, optional
-        Recipe and empty rows stored next to the file.
-    """
+    """Little-endian 64-bit words, row by row, from an offset in the file."""
 
     def __init__(
         self, path: Path, num_words: int, offset: int, num_rows: int, beside: RecipeBeside | None = None
@@ -92,15 +78,7 @@ class FlatFile:
 
 
 class ParquetFile:
-    """The column ``sketch`` of a Parquet file of fingerprints, read a row group at a time.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    num_words : int
-        Words per fingerprint.
-    """
+    """The column ``sketch`` of a Parquet file of fingerprints, read a row group at a time."""
 
     # Data that other files store next to them is inside this file.
     empty_rows_beside = None
@@ -174,13 +152,7 @@ class ParquetFile:
 
 
 def open_fingerprints(path: Path, num_words: int) -> FlatFile | ParquetFile:
-    """Open a file of fingerprints of `num_words` words by its extension: ``.parquet``, ``.npy``, otherwise flat words.
-
-    Raises
-    ------
-    InvalidInput
-        If the file contains something else.
-    """
+    """Open a file of fingerprints of `num_words` words by its extension: ``.parquet``, ``.npy``, else flat words."""
     check_regular(path)
     if path.suffix == ".parquet":
         return ParquetFile(path, num_words)

@@ -19,29 +19,19 @@ _BATCH_ROWS = 1 << 17
 
 @dataclass(frozen=True, eq=False)
 class FlatFile:
-    """Fingerprints in a flat file.
+    """Fingerprints in a flat file."""
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    offset : int
-        Offset of the first byte.
-    num_rows : int
-        Number of fingerprints.
-    bits : int
-        Width of a fingerprint; each takes whole words of 64 bits, word 0 first.
-    empty_rows : ndarray, uint32
-        Rows of empty texts, ascending.
-    recipe : Recipe, optional
-        The recipe that made them, if known.
-    """
-
+    # The file
     path: Path
+    # Offset of the first byte
     offset: int
+    # Number of fingerprints
     num_rows: int
+    # Width of a fingerprint; each takes whole words of 64 bits, word 0 first
     bits: int
+    # Rows of empty texts, ascending
     empty_rows: NDArray[np.uint32]
+    # The recipe that made them, if known
     recipe: Recipe | None
 
     @property
@@ -51,13 +41,7 @@ class FlatFile:
 
 
 def flat_from_parquet(path: Path, target: Path) -> FlatFile:
-    """Write the fingerprints of a Parquet file of sketches to a flat file, in batches.
-
-    Raises
-    ------
-    InvalidInput
-        If the file does not contain fingerprints with their recipe, or one of them is null.
-    """
+    """Write the fingerprints of a Parquet file of sketches to a flat file, in batches."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -105,31 +89,18 @@ def how_to_store(kind: Any, *, fortran_order: bool) -> str | None:  # noqa: ANN4
 
 @dataclass(frozen=True, eq=False)
 class RecipeBeside:
-    """The recipe and empty rows stored next to an array of fingerprints.
+    """The recipe and empty rows stored next to an array of fingerprints."""
 
-    Parameters
-    ----------
-    recipe : Recipe
-        The recipe that made them.
-    bits : int
-        Width of a fingerprint.
-    empty_rows : ndarray, uint32
-        Rows of empty texts, ascending.
-    """
-
+    # The recipe that made them
     recipe: Recipe
+    # Width of a fingerprint
     bits: int
+    # Rows of empty texts, ascending
     empty_rows: NDArray[np.uint32]
 
 
 def read_recipe_beside(path: Path, num_rows: int) -> RecipeBeside | None:
-    """Return the recipe and empty rows that :meth:`likewise.Sketches.write` stored next to an array, or None.
-
-    Raises
-    ------
-    InvalidInput
-        If the recipe cannot be read, does not match the array, or is for MinHash signatures.
-    """
+    """Return the recipe and empty rows that :meth:`likewise.Sketches.write` stored next to an array, or None."""
     beside = path.with_name(f"{path.name}.recipe.json")
     if not beside.exists():
         return None
@@ -147,13 +118,7 @@ def read_recipe_beside(path: Path, num_rows: int) -> RecipeBeside | None:
 
 
 def recipe_of_metadata(data: bytes, path: Path) -> Recipe:
-    """Return the recipe in the metadata of a file.
-
-    Raises
-    ------
-    InvalidInput
-        If it is not a valid recipe.
-    """
+    """Return the recipe in the metadata of a file."""
     try:
         return Recipe.from_json(data.decode())
     except (InvalidParameter, UnicodeDecodeError) as error:

@@ -19,22 +19,6 @@ class ResumableParquet:
 
     A directory ``.NAME.unfinished`` next to the file contains a part for each step, and ``progress.json``, which lists
     the parts and the rows done. A part counts only when the progress lists it.
-
-    Parameters
-    ----------
-    path : Path
-        The final file.
-    schema : pyarrow.Schema
-        Schema of all tables.
-    identity : mapping
-        Everything that determines the rows, by name, as JSON values.
-
-    Raises
-    ------
-    InvalidInput
-        If the file exists, or the unfinished directory cannot be read.
-    RecipeMismatch
-        If the unfinished directory has a different identity; the error names the fields.
     """
 
     def __init__(self, path: Path, schema: Any, identity: Mapping[str, object]) -> None:  # noqa: ANN401

@@ -19,18 +19,6 @@ class RowPairWriter:
     """Writes pairs of rows, as a context; :meth:`finish` renames the file into place.
 
     Columns: row_a, row_b (int64), doc_id_a, doc_id_b (string) if ids are known, distance (int32).
-
-    Parameters
-    ----------
-    path : Path
-        A ``.parquet`` file.
-    ids : (sequence of str, sequence of str), optional
-        Ids of the rows of each side.
-
-    Raises
-    ------
-    InvalidInput
-        If the name has another extension.
     """
 
     def __init__(self, path: Path, ids: tuple[tuple[str, ...], tuple[str, ...]] | None = None) -> None:

@@ -10,37 +10,14 @@ from likewise.errors import InvalidInput
 
 
 def check_columns(schema: Any, names: Sequence[str], path: Path) -> None:  # noqa: ANN401 - PyArrow has no types
-    """Raise InvalidInput if one of the columns is missing.
-
-    Raises
-    ------
-    InvalidInput
-        Names the first missing column.
-    """
+    """Raise InvalidInput if one of the columns is missing."""
     for name in names:
         if name not in schema.names:
             raise InvalidInput(f"no column {name} in the file; write it with Sketches.write", str(path))
 
 
 def check_no_nulls(column: Any, name: str, path: Path, first_row: int = 0) -> None:  # noqa: ANN401
-    """Raise InvalidInput if a column contains a null or a list with a null word, which would become wrong numbers.
-
-    Parameters
-    ----------
-    column : Array or ChunkedArray
-        A part of the column, or all of it.
-    name : str
-        Name of the column, for errors.
-    path : Path
-        The file, for errors.
-    first_row : int
-        First row of the part in the file.
-
-    Raises
-    ------
-    InvalidInput
-        Names column and row.
-    """
+    """Raise InvalidInput if a column contains a null or a list with a null word, which would become wrong numbers."""
     import pyarrow as pa
 
     if column.null_count:

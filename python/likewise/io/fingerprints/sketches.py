@@ -21,40 +21,24 @@ _ID_KEY = b"likewise.sketch_id"
 
 @dataclass(frozen=True, eq=False)
 class SketchFile:
-    """The content of a file of sketches.
+    """The content of a file of sketches."""
 
-    Parameters
-    ----------
-    array : ndarray
-        uint64 of shape (n,) or (n, words); or slots, unsigned, of shape (n, num_slots).
-    recipe : str
-        The recipe as canonical JSON.
-    sketch_id : str
-        Identity of the sketches.
-    is_empty : ndarray of shape (n,), bool
-        Whether each text is empty.
-    num_features : ndarray of shape (n,), uint32
-        Number of distinct features of each document.
-    doc_ids : tuple of str, optional
-        Ids; ``.npy`` files do not store them.
-    """
-
+    # uint64 of shape (n,) or (n, words); or slots, unsigned, of shape (n, num_slots)
     array: NDArray[Any]
+    # The recipe as canonical JSON
     recipe: str
+    # Identity of the sketches
     sketch_id: str
+    # Whether each text is empty
     is_empty: NDArray[np.bool_]
+    # Number of distinct features of each document
     num_features: NDArray[np.uint32]
+    # Ids; ``.npy`` files do not store them
     doc_ids: tuple[str, ...] | None
 
 
 def write_sketch_file(content: SketchFile, path: Path) -> None:
-    """Write sketches to a ``.parquet`` or ``.npy`` file, complete under its name or not at all.
-
-    Raises
-    ------
-    InvalidInput
-        If the extension is neither, or the file cannot be created.
-    """
+    """Write sketches to a ``.parquet`` or ``.npy`` file, complete under its name or not at all."""
     if path.suffix not in (".parquet", ".npy"):
         raise InvalidInput("the output for sketches must end in .parquet or .npy", str(path))
     whole = WholeFile(path)
@@ -72,13 +56,7 @@ def write_sketch_file(content: SketchFile, path: Path) -> None:
 
 
 def read_sketch_file(path: Path) -> SketchFile:
-    """Read a file that :func:`write_sketch_file` wrote.
-
-    Raises
-    ------
-    InvalidInput
-        If the file does not contain sketches of Likewise, or the recipe next to it is missing.
-    """
+    """Read a file that :func:`write_sketch_file` wrote."""
     check_regular(path)
     if path.suffix == ".npy":
         return _read_npy(path)

@@ -27,17 +27,11 @@ _STEP_BYTES = 64 << 20
 
 @dataclass(eq=False)
 class CsvFile(LineFile):
-    """A file of records below a header that names their fields.
+    """A file of records below a header that names their fields."""
 
-    Parameters
-    ----------
-    delimiter : str
-        Field separator, one byte.
-    is_tsv : bool
-        Whether it is TSV, which has quoted fields only if they are detected (:func:`shows_quotes`).
-    """
-
+    # Field separator, one byte
     delimiter: str = ","
+    # Whether it is TSV, which has quoted fields only if they are detected (:func:`shows_quotes`)
     is_tsv: bool = False
 
     def __post_init__(self) -> None:
@@ -198,13 +192,7 @@ class CsvFile(LineFile):
         return ["" if value is None else repr(value) for value in values]
 
     def _text(self, text: str) -> str:
-        """Return a text as a CSV field.
-
-        Raises
-        ------
-        InvalidInput
-            If it contains a delimiter or a newline, and the file has no quoted fields.
-        """
+        """Return a text as a CSV field."""
         if not any(one in text for one in (self.delimiter, '"', "\n", "\r")):
             return text
         if self.has_quotes:
@@ -277,15 +265,7 @@ class CsvFile(LineFile):
 
 
 def take_quotes(files: Sequence[object], entries: Sequence[Mapping[str, Any]]) -> None:
-    """Read quotes in kept files as in the inputs of their run.
-
-    Parameters
-    ----------
-    files : sequence of InputFile
-        The kept files.
-    entries : sequence of dict
-        The inputs in the summary of the run.
-    """
+    """Read quotes in kept files as in the inputs of their run."""
     quotes = {entry["path"]: entry.get("quote") for entry in entries}
     for file in files:
         if isinstance(file, CsvFile):
@@ -293,21 +273,7 @@ def take_quotes(files: Sequence[object], entries: Sequence[Mapping[str, Any]]) -
 
 
 def shows_quotes(start: bytes, delimiter: str) -> bool:
-    """Return whether TSV with these first bytes has quoted fields.
-
-    Parameters
-    ----------
-    start : bytes
-        First megabyte of the file.
-    delimiter : str
-        Field separator.
-
-    Returns
-    -------
-    bool
-        True if all names of the header are quoted; or if each field that begins with a quote is closed by one before a
-        delimiter or a newline, and one of them has doubled quotes, which only writers of quoted fields produce.
-    """
+    """Return whether TSV with these first bytes has quoted fields."""
     start = start.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n")
     between = delimiter.encode()
     header = re.split(rb"[\r\n]", start, maxsplit=1)[0].split(between)

@@ -7,19 +7,7 @@ from likewise import _native
 
 
 def csv_records(path: Path, delimiter: str, *, has_quotes: bool, limit: int | None = None) -> Iterator[bytes]:
-    """Yield records without their newlines, split as documents are; blank lines before the first record are skipped.
-
-    Parameters
-    ----------
-    path : Path
-        An uncompressed file.
-    delimiter : str
-        Field separator, one byte.
-    has_quotes : bool
-        Whether a quote at the start of a field opens a quoted field.
-    limit : int, optional
-        Yield only records that end before this byte.
-    """
+    """Yield records without their newlines, split as documents are; blank lines before the first record are skipped."""
     size = path.stat().st_size
     end = size if limit is None else min(size, limit)
     splitter = _native.CsvSplitter(path, delimiter=ord(delimiter), has_quotes=has_quotes, start=0)

@@ -32,30 +32,17 @@ def write_all(file: io.RawIOBase | io.FileIO, content: bytes) -> None:
 
 @dataclass(frozen=True)
 class JsonlStream:
-    """Lines of a pipe or a terminal, in pieces as they arrive.
+    """Lines of a pipe or a terminal, in pieces as they arrive."""
 
-    Parameters
-    ----------
-    stream : binary file
-        The stream, read once to its end.
-    name : str
-        Name of the stream in errors.
-    rules : ReadRules
-        What to read from each row.
-    """
-
+    # The stream, read once to its end
     stream: BinaryIO
+    # Name of the stream in errors
     name: str = "stdin"
+    # What to read from each row
     rules: ReadRules = field(default_factory=ReadRules)
 
     def pieces(self, work: Path) -> Iterator[Piece]:
-        """Yield documents as they arrive; line numbers continue from piece to piece.
-
-        Parameters
-        ----------
-        work : Path
-            A directory for one piece at a time, since lines are parsed from files.
-        """
+        """Yield documents as they arrive; line numbers continue from piece to piece."""
         place = work / "lines.jsonl"
         reader = JsonlFile(place, self.name, 0, self.rules)
         num_lines = 0

@@ -36,33 +36,22 @@ _UNPACKED = 4.0
 
 @dataclass(frozen=True)
 class Damage:
-    """The reason why a compressed file cannot be decompressed to its end.
+    """The reason why a compressed file cannot be decompressed to its end."""
 
-    Parameters
-    ----------
-    reason : str
-        The damage and its position.
-    num_plain : int
-        Bytes that were decompressed.
-    """
-
+    # The damage and its position
     reason: str
+    # Bytes that were decompressed
     num_plain: int
 
 
 @dataclass(eq=False)
 class LineFile(InputFile):
-    """A file whose documents are byte ranges, written back unchanged.
-
-    Parameters
-    ----------
-    codec : {"gzip", "zstd"}, optional
-        Compression of the file. It is decompressed once, into the directory of the run, and read again from there.
-    """
+    """A file whose documents are byte ranges, written back unchanged."""
 
     has_lines: ClassVar[bool] = True
     takes_fields: ClassVar[bool] = True
 
+    # Compression of the file. It is decompressed once, into the directory of the run, and read again from there.
     codec: str | None = None
     _keeps_unpacked: bool = field(default=False, init=False, repr=False)
     _plain_path: Path | None = field(default=None, init=False, repr=False)
@@ -141,13 +130,7 @@ class LineFile(InputFile):
         self._keeps_unpacked = self.codec is not None
 
     def plain_pieces(self, piece_bytes: int, work: Path) -> Iterator[tuple[int, int, int]]:
-        """Yield (offset, length) of whole lines in the decompressed file, and the compressed bytes read for them.
-
-        Raises
-        ------
-        InvalidInput
-            After the last whole line, if the file is damaged and the rules do not skip damage.
-        """
+        """Yield (offset, length) of whole lines in the decompressed file, and the compressed bytes read for them."""
         self._damage = None
         if self.codec is None:
             for offset, length in _native.jsonl_pieces(str(self.path), piece_bytes):
@@ -284,17 +267,7 @@ class LineFile(InputFile):
     def stream_kept(
         self, out: BinaryIO, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32], *, with_head: bool
     ) -> None:
-        """Write kept lines to a stream, uncompressed, each ending in a newline.
-
-        Parameters
-        ----------
-        out : binary file
-            Standard output.
-        offsets, lengths : ndarray of shape (n,)
-            The kept lines, in ascending order.
-        with_head : bool
-            Whether to start with the header, if the format has one.
-        """
+        """Write kept lines to a stream, uncompressed, each ending in a newline."""
         with self.plain_path.open("rb") as source:
             if with_head and (head := self.head_bytes()):
                 _copy_range(source, out, 0, head)
@@ -390,15 +363,7 @@ def _ranges(offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> Iterato
 
 
 class _Ranges:
-    """Lines of a file to copy; adjacent lines are copied together. Uses plain numbers, since ranges are many and short.
-
-    Parameters
-    ----------
-    offsets, lengths : ndarray of shape (n,)
-        The lines, in ascending order.
-    first : int
-        Number of the first line.
-    """
+    """Lines of a file to copy; adjacent lines are copied together. Plain numbers, since ranges are many and short."""
 
     def __init__(self, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32], first: int) -> None:
         starts = offsets.astype(np.int64)

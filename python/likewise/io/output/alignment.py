@@ -11,41 +11,20 @@ WINDOW = 1024
 
 
 class Beside(NamedTuple, Generic[Item]):
-    """A pair of aligned items.
+    """A pair of aligned items."""
 
-    Parameters
-    ----------
-    number_a, number_b : int
-        Position of each item in its sequence, from 0; if the item is None, that of the next one.
-    a, b : object or None
-        The items; None if only the other sequence has one.
-    is_same : bool
-        Whether the keys are equal.
-    """
-
+    # Position of each item in its sequence, from 0; if the item is None, that of the next one
     number_a: int
     number_b: int
+    # The items; None if only the other sequence has one
     a: Item | None
     b: Item | None
+    # Whether the keys are equal
     is_same: bool
 
 
 def aligned(first: Iterator[Item], second: Iterator[Item], key: Callable[[Item], Hashable]) -> Iterator[Beside[Item]]:
-    """Yield two sequences aligned; after a difference, equal items are matched again.
-
-    Parameters
-    ----------
-    first, second : iterator
-        Sequences of any length; at most `WINDOW` items of each are held.
-    key : callable
-        Returns the key by which items are compared.
-
-    Yields
-    ------
-    Beside
-        Each item of both sequences once, in order. After a difference, the next match is the one with the fewest items
-        before it; if the windows have no equal items, items are paired by position.
-    """
+    """Yield two sequences aligned; after a difference, equal items are matched again."""
     waiting_a: deque[Item] = deque()
     waiting_b: deque[Item] = deque()
     number_a = number_b = 0

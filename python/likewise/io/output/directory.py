@@ -76,24 +76,6 @@ class OutputDirectory:
     Files in the directory :attr:`parts` are kept if the run is interrupted by anything except invalid input, and reused
     by a run of the same identity. All other files of an unfinished run are deleted, so a command must check everything
     that could make it fail before it enters the directory.
-
-    Parameters
-    ----------
-    path : Path
-        The directory: absent, empty, or left unfinished by an earlier run of the same identity.
-    identity : mapping
-        Everything that determines the results: recipe, inputs, reading options. JSON values only.
-    overwrite : bool
-        Replace an existing finished run, which stays in place until this one is complete.
-    fresh : bool
-        Delete the files of an unfinished run, regardless of its identity.
-
-    Raises
-    ------
-    InvalidInput
-        If the directory contains a finished run, other files, or a run in progress.
-    RecipeMismatch
-        If it contains parts of an unfinished run of another identity; the error names the fields.
     """
 
     def __init__(
@@ -158,13 +140,7 @@ class OutputDirectory:
             raise self._replaced()
 
     def finish(self) -> None:
-        """Rename all outputs into place, the summary last; undone if interrupted.
-
-        Raises
-        ------
-        InvalidInput
-            As :meth:`check_own`: files in a copy of the directory may be incomplete.
-        """
+        """Rename all outputs into place, the summary last; undone if interrupted."""
         self.check_own()
         replaced = self.work / "replaced"
         replaced.mkdir()
@@ -266,15 +242,7 @@ class OutputDirectory:
 
 
 def check_free(path: Path, *, overwrite: bool) -> None:
-    """Raise InvalidInput if a run may not write to this directory.
-
-    Parameters
-    ----------
-    path : Path
-        The directory: absent, empty, or with files of earlier runs.
-    overwrite : bool
-        Whether a finished run may be replaced.
-    """
+    """Raise InvalidInput if a run may not write to this directory."""
     if path.is_symlink() and not path.exists():
         raise InvalidInput(f"{path} is a broken link; delete it, or choose another directory")
     if not path.exists():

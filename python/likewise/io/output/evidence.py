@@ -16,40 +16,23 @@ AGAINST = "against"
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """The locations of documents: one side of the evidence.
+    """The locations of documents: one side of the evidence."""
 
-    Parameters
-    ----------
-    rows : ndarray of shape (n,), int64
-        Positions in the run.
-    doc_ids : pyarrow.Array of string or integer
-        Ids of the documents.
-    files : pyarrow.Array of string
-        Files relative to the common parent; null in memory.
-    offsets, lengths : ndarray of shape (n,)
-        Byte range of the line in its file; for tables, the row and 1.
-    is_reference : ndarray of shape (n,), bool, optional
-        Whether a document is a reference document. It has no row, and no location if it is from an index; -1 becomes
-        null in the evidence.
-    """
-
+    # Positions in the run
     rows: NDArray[np.int64]
+    # Ids of the documents
     doc_ids: Any
+    # Files relative to the common parent; null in memory
     files: Any
+    # Byte range of the line in its file; for tables, the row and 1
     offsets: NDArray[np.int64]
     lengths: NDArray[np.int64]
+    # Whether a document is a reference document. It has no row, and no location if it is from an index; -1 becomes
+    # null in the evidence.
     is_reference: NDArray[np.bool_] | None = None
 
     def spread(self, is_reference: NDArray[np.bool_], doc_ids: Sequence[str]) -> "Places":
-        """Return places that include reference documents, of which only the ids are known.
-
-        Parameters
-        ----------
-        is_reference : ndarray of shape (m,), bool
-            Positions of reference documents; the other positions are those of `self`, in order.
-        doc_ids : sequence of str
-            Ids of the reference documents.
-        """
+        """Return places that include reference documents, of which only the ids are known."""
         own, other = iter(self.doc_ids.to_pylist()), iter(doc_ids)
         files = iter(self.files.to_pylist())
         flags = is_reference.tolist()
@@ -82,33 +65,7 @@ def evidence_table(
     differs_in: Any = None,  # noqa: ANN401 - PyArrow has no types
     below_threshold: NDArray[np.bool_] | None = None,
 ) -> Any:  # noqa: ANN401 - PyArrow has no types
-    """Return the evidence as an Arrow table.
-
-    Parameters
-    ----------
-    removed, kept : Places
-        The removed documents in row order, and the kept document that each matches.
-    measure : str
-        Similarity measure.
-    similarity : ndarray of shape (n,), float64
-        Similarities by this measure.
-    distance : ndarray of shape (n,), int32, optional
-        Hamming distances; null for MinHash.
-    method, recipe_id : str
-        Method and identity of the recipe.
-    required : ndarray of shape (n,), float64, optional
-        The similarity that each pair had to reach, if short documents need more; NaN becomes null.
-    differs_in : pyarrow.Array of string, optional
-        In what each removed document differs, if the recipe compares names.
-    below_threshold : ndarray of shape (n,), bool, optional
-        Whether a pair is below the threshold; only for groups by components.
-
-    Returns
-    -------
-    pyarrow.Table
-        Columns row, doc_id, file, offset, length, kept_row, kept_id, kept_source, kept_file, kept_offset, measure,
-        similarity, distance, method, recipe_id, and required, differs_in and below_threshold if given.
-    """
+    """Return the evidence as an Arrow table."""
     import pyarrow as pa
 
     num_rows = len(removed.rows)

@@ -8,18 +8,7 @@ _FAR = 1 << 30
 
 
 def try_lock(file: int) -> bool:
-    """Lock an open file until it is closed; return False if it is locked elsewhere.
-
-    Parameters
-    ----------
-    file : int
-        Descriptor of a file far smaller than a gigabyte.
-
-    Raises
-    ------
-    OSError
-        If the file system does not support locks.
-    """
+    """Lock an open file until it is closed; return False if it is locked elsewhere."""
     if sys.platform == "win32":
         import msvcrt
 

@@ -17,29 +17,19 @@ _FACTS = b"likewise.pairs"
 
 @dataclass(frozen=True)
 class NearPairFacts:
-    """Metadata of a file of stored pairs, readable before its rows.
+    """Metadata of a file of stored pairs, readable before its rows."""
 
-    Parameters
-    ----------
-    floor : float
-        Minimum similarity of the stored pairs.
-    measure : str
-        Measure of the recipe.
-    group : {"leaders", "components"}
-        Grouping rule of the run.
-    num_documents : int
-        Number of documents of the run.
-    num_distinct : int
-        Number of documents after indistinguishable ones are merged.
-    recipe_id : str
-        Identity of the recipe of the run.
-    """
-
+    # Minimum similarity of the stored pairs
     floor: float
+    # Measure of the recipe
     measure: str
+    # Grouping rule of the run
     group: str
+    # Number of documents of the run
     num_documents: int
+    # Number of documents after indistinguishable ones are merged
     num_distinct: int
+    # Identity of the recipe of the run
     recipe_id: str
 
 
@@ -88,13 +78,7 @@ def pair_table(
 
 
 def read_facts(path: Path) -> NearPairFacts:
-    """Return the facts of a file of stored pairs.
-
-    Raises
-    ------
-    InvalidInput
-        If it is not such a file, or damaged.
-    """
+    """Return the facts of a file of stored pairs."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

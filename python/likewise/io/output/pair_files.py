@@ -10,20 +10,7 @@ from likewise.io.tables.columns import number_column
 
 
 class PairWriter(RowWriter):
-    """Writes pairs as they arrive, as a context; :meth:`finish` renames the file into place.
-
-    Parameters
-    ----------
-    name : str
-        A file whose extension determines the format, or ``-``.
-    stdout : binary file, optional
-        The stream for ``-``; receives TSV.
-
-    Raises
-    ------
-    InvalidInput
-        If the name has another extension.
-    """
+    """Writes pairs as they arrive, as a context; :meth:`finish` renames the file into place."""
 
     def __init__(self, name: str, stdout: BinaryIO | None = None) -> None:
         super().__init__(name, "pairs", _schema(), stdout)

@@ -25,35 +25,18 @@ _NAME = re.compile(r"part-([a-z0-9-]+)\.([0-9a-f]{16})\.arrow")
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """The contents of a part file.
+    """The contents of a part file."""
 
-    Parameters
-    ----------
-    columns : dict of str to ndarray of shape (n,) or (n, width)
-        Numeric columns; two-dimensional uint8 arrays are fixed-width bytes.
-    texts : dict of str to Texts
-        String columns of length n.
-    facts : dict
-        Metadata as JSON values.
-    """
-
+    # Numeric columns; two-dimensional uint8 arrays are fixed-width bytes
     columns: Mapping[str, NDArray[Any]]
+    # String columns of length n
     texts: Mapping[str, Texts]
+    # Metadata as JSON values
     facts: Mapping[str, Any]
 
 
 def write_part(directory: Path, label: str, part: Part) -> Path:
-    """Write a part under its name and sync it; return its path.
-
-    Parameters
-    ----------
-    directory : Path
-        Directory of the parts.
-    label : str
-        Distinguishes the part from others: lowercase letters, digits, hyphens.
-    part : Part
-        The contents.
-    """
+    """Write a part under its name and sync it; return its path."""
     import pyarrow as pa
 
     arrays = {name: _array(values) for name, values in part.columns.items()}

@@ -17,26 +17,7 @@ _TSV_ESCAPES = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r", "\\": "\\\\
 
 
 class RowWriter:
-    """Writes rows as they arrive, as a context; :meth:`finish` renames the file into place.
-
-    Parameters
-    ----------
-    name : str
-        A file whose extension determines the format, or ``-``.
-    what : str
-        Name of the rows, for errors.
-    schema : pyarrow.Schema
-        Columns: strings, integers, floats.
-    stdout : binary file, optional
-        The stream for ``-``; receives TSV.
-    tsv_columns : sequence of str, optional
-        Columns to write to TSV; all if None.
-
-    Raises
-    ------
-    InvalidInput
-        If the name has another extension.
-    """
+    """Writes rows as they arrive, as a context; :meth:`finish` renames the file into place."""
 
     def __init__(
         self,

@@ -23,18 +23,7 @@ _YOUNG_S = 3600
 
 @contextlib.contextmanager
 def scratch_directory() -> Iterator[Path]:
-    """Yield a temporary directory, as a context; directories left by killed runs are deleted first.
-
-    Yields
-    ------
-    Path
-        A directory inside TMPDIR.
-
-    Raises
-    ------
-    OSError
-        The error names the full directory rather than an internal file.
-    """
+    """Yield a temporary directory, as a context; directories left by killed runs are deleted first."""
     root = Path(tempfile.gettempdir())
     with (
         locked_directory(root, PREFIX) as place,
@@ -54,13 +43,7 @@ def scratch_for(sources: Iterable[Source]) -> contextlib.AbstractContextManager[
 
 @contextlib.contextmanager
 def locked_directory(root: Path, prefix: str) -> Iterator[Path]:
-    """Yield a new directory in `root`, as a context; those of the same prefix left by killed runs are deleted first.
-
-    Yields
-    ------
-    Path
-        An empty directory.
-    """
+    """Yield a new directory in `root`, as a context; those of the same prefix left by killed runs are deleted first."""
     _delete_left(root, prefix)
     with tempfile.TemporaryDirectory(prefix=prefix, dir=root, ignore_cleanup_errors=True) as name, _locked(Path(name)):
         # A subdirectory, since the lock is not a file of the run.

@@ -61,13 +61,7 @@ _OTHER_COMMANDS = {
 
 
 def read_summary(run: Path) -> dict[str, Any]:
-    """Return the summary of a finished run.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no summary, or it is damaged; the error names the field.
-    """
+    """Return the summary of a finished run."""
     try:
         summary = json.loads((run / SUMMARY).read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError) as error:

@@ -26,16 +26,6 @@ class WholeFile:
 
     The temporary file is `.NAME.PID-NUMBER.unfinished` and is locked while its writer lives. Writers of the same
     target, processes or threads, never share a file, and the next writer deletes files of killed ones.
-
-    Parameters
-    ----------
-    path : Path
-        The final name; for a link, the file that it points to, which need not exist.
-
-    Raises
-    ------
-    InvalidInput
-        If the directory is missing, or the path is not a regular file.
     """
 
     def __init__(self, path: Path) -> None:

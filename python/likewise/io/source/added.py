@@ -23,17 +23,11 @@ _FORMATS = "JSON Lines, CSV, TSV, Parquet and Arrow files"
 
 @dataclass(frozen=True)
 class AddedFields:
-    """Names and types of added fields.
+    """Names and types of added fields."""
 
-    Parameters
-    ----------
-    prefix : str
-        Prefix of the names.
-    kinds : mapping of str to str
-        Name without prefix -> type in tables, in order.
-    """
-
+    # Prefix of the names
     prefix: str
+    # Name without prefix -> type in tables, in order
     kinds: Mapping[str, str] = field(default_factory=lambda: FIELDS)
 
     def __post_init__(self) -> None:
@@ -61,18 +55,12 @@ class AddedFields:
 
 @dataclass(frozen=True, eq=False)
 class Added:
-    """Fields that are appended to each row.
+    """Fields that are appended to each row."""
 
-    Parameters
-    ----------
-    fields : AddedFields
-        Names and types of the fields.
-    columns : callable
-        Takes a slice of the written rows. Returns whether each is a document (bad rows are not), and the values as
-        Arrow arrays, null for bad rows.
-    """
-
+    # Names and types of the fields
     fields: AddedFields
+    # Takes a slice of the written rows. Returns whether each is a document (bad rows are not), and the values as
+    # Arrow arrays, null for bad rows.
     columns: Callable[[slice], tuple[NDArray[np.bool_], list[Any]]]
 
     @property

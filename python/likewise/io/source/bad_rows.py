@@ -19,17 +19,11 @@ _MOST_DIGITS = 18
 
 @dataclass(frozen=True)
 class BadRowLimit:
-    """The maximum number of bad rows of an input.
+    """The maximum number of bad rows of an input."""
 
-    Parameters
-    ----------
-    share : float, optional
-        Maximum share of all rows.
-    count : int, optional
-        Maximum number of rows.
-    """
-
+    # Maximum share of all rows
     share: float | None = None
+    # Maximum number of rows
     count: int | None = None
 
     def __str__(self) -> str:
@@ -41,18 +35,7 @@ NO_LIMIT = BadRowLimit(share=1.0)
 
 
 def bad_row_limit(given: float | str) -> BadRowLimit:
-    """Return the limit that a user gave.
-
-    Parameters
-    ----------
-    given : int, float or str
-        A count as an integer or as text such as ``"100"``, a share as a float or as text such as ``"1%"``.
-
-    Raises
-    ------
-    InvalidParameter
-        If it is neither.
-    """
+    """Return the limit that a user gave."""
     if isinstance(given, str):
         if found := re.fullmatch(rf"\s*(\d{{1,3}}(?:\.\d{{1,{_MOST_DIGITS}}})?)\s*%\s*", given, re.ASCII):
             given = float(found[1]) / 100
@@ -67,11 +50,6 @@ def bad_row_limit(given: float | str) -> BadRowLimit:
 
 class BadRowTally:
     """Counts the rows of inputs while they are read, and compares the bad ones with a limit.
-
-    Parameters
-    ----------
-    limit : BadRowLimit
-        Maximum number of bad rows.
 
     Notes
     -----
@@ -92,13 +70,7 @@ class BadRowTally:
         self.add_rows(name, len(piece.offsets), sum(bad.num_lines for bad in piece.bad_rows), first)
 
     def add_rows(self, name: str | None, num_good: int, num_bad: int, first: BadRow | None) -> None:
-        """Count rows, and check the limit if it is a count.
-
-        Raises
-        ------
-        InvalidInput
-            If more rows are bad than the limit allows.
-        """
+        """Count rows, and check the limit if it is a count."""
         with self._lock:
             self._num_rows += num_good + num_bad
             self._num_bad += num_bad
@@ -108,13 +80,7 @@ class BadRowTally:
             raise self._error()
 
     def finish(self) -> str | None:
-        """Return a message about the bad rows if there are many, otherwise None.
-
-        Raises
-        ------
-        InvalidInput
-            If more rows are bad than the limit allows.
-        """
+        """Return a message about the bad rows if there are many, otherwise None."""
         if not self._num_bad:
             return None
         if self._limit.share is not None and self._num_bad > self._limit.share * self._num_rows:

@@ -16,24 +16,16 @@ _ROWS_AT_ONCE = 1 << 20
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """Parts to remove from the texts of some rows.
+    """Parts to remove from the texts of some rows."""
 
-    Parameters
-    ----------
-    rows : ndarray of shape (k,), int64
-        The changed rows, ascending, counted from the first row that the cut covers.
-    counts : ndarray of shape (k,), uint32
-        Number of parts of each changed row.
-    starts, ends : ndarray of shape (m,), uint32
-        Byte ranges of all parts in the UTF-8 of their texts, ordered by row and start. They may overlap.
-    keeps_words_apart : bool
-        Whether to write a space where two words would be joined.
-    """
-
+    # The changed rows, ascending, counted from the first row that the cut covers
     rows: NDArray[np.int64]
+    # Number of parts of each changed row
     counts: NDArray[np.uint32]
+    # Byte ranges of all parts in the UTF-8 of their texts, ordered by row and start. They may overlap.
     starts: NDArray[np.uint32]
     ends: NDArray[np.uint32]
+    # Whether to write a space where two words would be joined
     keeps_words_apart: bool
 
     @staticmethod

@@ -24,45 +24,24 @@ _DOCUMENT_BYTES = 1000
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """The part of an input that is written back.
+    """The part of an input that is written back."""
 
-    Parameters
-    ----------
-    offsets, lengths : ndarray of shape (n,)
-        The kept lines (bytes, without newline), records or rows, in ascending order.
-    threads : int
-        Number of threads for writing.
-    texts : callable, optional
-        Returns the texts of a slice of them if the run spooled them, to avoid decoding them again.
-    added : Added, optional
-        Fields to append to each row.
-    cut : Cut, optional
-        Parts of texts to remove, by position among the written rows. No written text becomes blank.
-    """
-
+    # The kept lines (bytes, without newline), records or rows, in ascending order
     offsets: NDArray[np.uint64]
     lengths: NDArray[np.uint32]
+    # Number of threads for writing
     threads: int
+    # Returns the texts of a slice of them if the run spooled them, to avoid decoding them again
     texts: KeptTexts | None = None
+    # Fields to append to each row
     added: Added | None = None
+    # Parts of texts to remove, by position among the written rows. No written text becomes blank.
     cut: Cut | None = None
 
 
 @dataclass(eq=False)
 class InputFile(BaseSource, ABC):
-    """A file that a run reads, and whose kept documents it writes back in the same format.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    name : str
-        Path relative to the common parent of the inputs, with slashes; the id of a text file's document.
-    num_bytes : int
-        Size of the file.
-    rules : ReadRules
-        What to read from the file.
-    """
+    """A file that a run reads, and whose kept documents it writes back in the same format."""
 
     # Whether the file is one document, which is not written if it is removed.
     is_document: ClassVar[bool] = False
@@ -73,9 +52,13 @@ class InputFile(BaseSource, ABC):
     # Whether a field may contain a list of tokens.
     takes_tokens: ClassVar[bool] = False
 
+    # The file
     path: Path
+    # Path relative to the common parent of the inputs, with slashes; the id of a text file's document
     name: str
+    # Size of the file
     num_bytes: int
+    # What to read from the file
     rules: ReadRules = field(default_factory=ReadRules)
 
     @abstractmethod
@@ -84,15 +67,7 @@ class InputFile(BaseSource, ABC):
 
     @abstractmethod
     def write_kept(self, target: Path, kept: Kept) -> None:
-        """Write kept documents to a new file of the same format and compression.
-
-        Parameters
-        ----------
-        target : Path
-            The new file.
-        kept : Kept
-            The documents to write.
-        """
+        """Write kept documents to a new file of the same format and compression."""
 
     def check_cut(self) -> None:
         """Raise InvalidInput if parts of texts in this file cannot be removed."""
@@ -100,22 +75,7 @@ class InputFile(BaseSource, ABC):
     def texts_again(
         self, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32], work: Path
     ) -> Iterator[tuple[slice, Texts]]:
-        """Yield the texts of documents again, in parts; if single texts are expensive, the whole file is read again.
-
-        Parameters
-        ----------
-        offsets, lengths : ndarray of shape (n,)
-            The documents, in ascending order.
-        work : Path
-            A directory for temporary files.
-
-        Yields
-        ------
-        part : slice
-            The documents of the part.
-        texts : Texts
-            Their texts.
-        """
+        """Yield the texts of documents again, in parts; if single texts are expensive, the whole file is read again."""
         if self.can_read_again:
             batch = np.cumsum(lengths, dtype=np.int64) // _BYTES_AGAIN
             bounds = [0, *(1 + np.flatnonzero(np.diff(batch))).tolist(), len(offsets)]

@@ -21,52 +21,35 @@ NO_ID_FIELD = "none"
 
 @dataclass(frozen=True)
 class ReadRules:
-    """What to read from a file.
+    """What to read from a file."""
 
-    Parameters
-    ----------
-    text_fields : tuple of str
-        Dotted names; several texts are joined with a newline.
-    id_field : str, optional
-        Field of the id. If None, ``id`` if a row has it; if ``""`` or ``"none"``, rows have no ids.
-    fields : tuple of str
-        Further fields that `keep` needs.
-    max_document_bytes : int
-        Longer documents are bad rows.
-    max_unpacked_bytes : int
-        Gzip and zstd files that decompress to more bytes are rejected.
-    max_unpack_ratio : int
-        Files that decompress to more bytes per compressed byte are rejected, beyond the first 64 MB.
-    keeps_markup : bool
-        Whether pages of web archives are read as HTML, since the recipe processes it.
-    threads : int
-        Number of threads for decompressing a file whose parts are independent.
-    quote : {"none", "double"}, optional
-        Whether a quote at the start of a CSV field opens a quoted field. If None, CSV has quoted fields, and
-        TSV has them if they are detected.
-    passes_damage : bool
-        Whether to read the undamaged part of a damaged gzip or zstd file and report the damage as a bad row; otherwise
-        it is an error.
-    tokens : TokenRules, optional
-        How to read the lists of tokens in the only text field; None if it contains texts.
-    only_within : str, optional
-        Name of the first text field if it contains the value within which documents are compared.
-    text_without_tokens : tuple of str
-        With `tokens`, fields of the text that stands for a document whose list of tokens is empty, if a row has them.
-    """
-
+    # Dotted names; several texts are joined with a newline
     text_fields: tuple[str, ...] = ("text",)
+    # Field of the id. If None, ``id`` if a row has it; if ``""`` or ``"none"``, rows have no ids.
     id_field: str | None = None
+    # Further fields that `keep` needs
     fields: tuple[str, ...] = ()
+    # Longer documents are bad rows
     max_document_bytes: int = 64_000_000
+    # Gzip and zstd files that decompress to more bytes are rejected
     max_unpacked_bytes: int = 1_000_000_000_000
+    # Files that decompress to more bytes per compressed byte are rejected, beyond the first 64 MB
     max_unpack_ratio: int = 250
+    # Whether pages of web archives are read as HTML, since the recipe processes it
     keeps_markup: bool = False
+    # Number of threads for decompressing a file whose parts are independent
     threads: int = 1
+    # Whether a quote at the start of a CSV field opens a quoted field. If None, CSV has quoted fields, and TSV has
+    # them if they are detected.
     quote: str | None = None
+    # Whether to read the undamaged part of a damaged gzip or zstd file and report the damage as a bad row; otherwise
+    # it is an error.
     passes_damage: bool = False
+    # How to read the lists of tokens in the only text field; None if it contains texts
     tokens: TokenRules | None = None
+    # Name of the first text field if it contains the value within which documents are compared
     only_within: str | None = None
+    # With `tokens`, fields of the text that stands for a document whose list of tokens is empty, if a row has them
     text_without_tokens: tuple[str, ...] = ("text",)
 
     def __post_init__(self) -> None:
@@ -93,78 +76,51 @@ class ReadRules:
 
 @dataclass(frozen=True)
 class BadRow:
-    """A row that is not a document.
+    """A row that is not a document."""
 
-    Parameters
-    ----------
-    line : int
-        Line of the file, or row of a table, from 0; relative to the piece while it is read.
-    offset, length : int
-        Bytes of the line in its file, without the newline; for tables the row and 1.
-    reason : str
-        Why the row is bad.
-    num_lines : int
-        Number of lines of the row; CSV records may have several.
-    """
-
+    # Line of the file, or row of a table, from 0; relative to the piece while it is read
     line: int
+    # Bytes of the line in its file, without the newline; for tables the row and 1
     offset: int
     length: int
+    # Why the row is bad
     reason: str
+    # Number of lines of the row; CSV records may have several
     num_lines: int = 1
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Consecutive documents of one input.
+    """Consecutive documents of one input."""
 
-    Parameters
-    ----------
-    texts : Texts
-        The texts of n documents.
-    ids : Texts
-        Ids of the documents; empty if `has_id` is 0.
-    has_id : ndarray of shape (n,), uint8
-        Whether each document has an id.
-    offsets : ndarray of shape (n,), uint64
-        Start of each document: byte of the file, or row of the table.
-    lengths : ndarray of shape (n,), uint32
-        Bytes of the line without its newline; 1 for tables.
-    lines : ndarray of shape (n,), uint32
-        Line or row within the piece, from 0.
-    num_lines, num_blank : int
-        Number of lines in the piece, including blank and bad ones; number of blank lines.
-    fields : list of Texts
-        Further fields as JSON, ``""`` where absent.
-    bad_rows : list of BadRow
-        Rows that are not documents.
-    """
-
+    # The texts of n documents
     texts: Texts
+    # Ids of the documents; empty if `has_id` is 0
     ids: Texts
+    # Whether each document has an id
     has_id: NDArray[np.uint8]
+    # Start of each document: byte of the file, or row of the table
     offsets: NDArray[np.uint64]
+    # Bytes of the line without its newline; 1 for tables
     lengths: NDArray[np.uint32]
+    # Line or row within the piece, from 0
     lines: NDArray[np.uint32]
+    # Number of lines in the piece, including blank and bad ones; number of blank lines
     num_lines: int
     num_blank: int
+    # Further fields as JSON, ``""`` where absent
     fields: list[Texts]
+    # Rows that are not documents
     bad_rows: list[BadRow]
 
 
 @dataclass(frozen=True)
 class Job:
-    """A part of an input that one thread reads.
+    """A part of an input that one thread reads."""
 
-    Parameters
-    ----------
-    num_bytes : int
-        Share of the input's size, for progress.
-    read : callable
-        Returns the documents in one or more pieces. Called once, on any thread.
-    """
-
+    # Share of the input's size, for progress
     num_bytes: int
+    # Returns the documents in one or more pieces. Called once, on any thread.
     read: Callable[[], Iterator[Piece]]
 
 

@@ -13,17 +13,7 @@ from likewise.errors import LikewiseError
 
 
 class Spool:
-    """A file of texts that are appended in any order and then memory-mapped: it uses disk, not anonymous memory.
-
-    Parameters
-    ----------
-    path : Path
-        The file; :meth:`close` deletes it.
-    is_kept : bool
-        Whether to keep the file for a run that continues this one and recognizes texts by their checksums.
-    has_tokens : bool
-        Whether encoded tokens are appended instead of texts.
-    """
+    """A file of texts that are appended in any order and then memory-mapped: it uses disk, not anonymous memory."""
 
     def __init__(self, path: Path, *, is_kept: bool = False, has_tokens: bool = False) -> None:
         self._has_tokens = has_tokens

@@ -16,17 +16,11 @@ from likewise.recipe.rules import MAX_OWN_WEIGHT, OWN_WEIGHTS
 
 @dataclass(frozen=True)
 class TokenRules:
-    """How lists of tokens are read.
+    """How lists of tokens are read."""
 
-    Parameters
-    ----------
-    is_weighted : bool
-        Whether each entry is a pair of a token and its weight.
-    scale : float, optional
-        Factor for real weights before rounding; if None, weights must be integers.
-    """
-
+    # Whether each entry is a pair of a token and its weight
     is_weighted: bool
+    # Factor for real weights before rounding; if None, weights must be integers
     scale: float | None
 
     @classmethod
@@ -36,13 +30,7 @@ class TokenRules:
 
 
 def own_weight(token: str, weight: object, scale: float | None, row: int) -> int:
-    """Return the weight of a token as an integer, using the scale of the recipe.
-
-    Raises
-    ------
-    InvalidInput
-        If it is not a number of at least 0, or too large; without a scale, if it is not an integer.
-    """
+    """Return the weight of a token as an integer, using the scale of the recipe."""
     if scale is None:
         number = as_index(weight)
         if number is not None and 0 <= number <= MAX_OWN_WEIGHT:
@@ -64,14 +52,9 @@ def own_weight(token: str, weight: object, scale: float | None, row: int) -> int
 
 
 class CutText(str):
-    """The displayed form of a document of tokens: the tokens separated by spaces.
+    """The displayed form of a document of tokens: the tokens separated by spaces."""
 
-    Parameters
-    ----------
-    document : Texts
-        The document as a batch of one, which the recipe compares.
-    """
-
+    # The document as a batch of one, which the recipe compares
     document: Texts
 
     def __new__(cls, document: Texts) -> "CutText":

@@ -153,17 +153,11 @@ class ArrowFile(InputFile):
 
 @dataclass(frozen=True, eq=False)
 class BatchStream(Unnamed):
-    """A stream of record batches in memory, read once; texts that verification needs again are spooled to disk.
+    """A stream of record batches in memory, read once; texts that verification needs again are spooled to disk."""
 
-    Parameters
-    ----------
-    reader : pyarrow.RecordBatchReader
-        The batches.
-    rules : ReadRules
-        Columns to read.
-    """
-
+    # The batches
     reader: Any
+    # Columns to read
     rules: ReadRules = field(default_factory=ReadRules)
 
     @property
@@ -200,20 +194,13 @@ class BatchStream(Unnamed):
 
 @dataclass(frozen=True, eq=False)
 class StreamCopy(Unnamed):
-    """A stream of record batches spooled whole to disk: single texts are expensive to read again, the whole is not.
+    """A stream of record batches spooled whole to disk: single texts are expensive to read again, the whole is not."""
 
-    Parameters
-    ----------
-    path : Path
-        The file; the creator of its directory deletes it.
-    rules : ReadRules
-        Columns to read.
-    id_type : str, optional
-        That of the stream.
-    """
-
+    # The file; the creator of its directory deletes it
     path: Path
+    # Columns to read
     rules: ReadRules = field(default_factory=ReadRules)
+    # That of the stream
     id_type: str | None = None
 
     @property

@@ -17,20 +17,7 @@ OTHER_TYPES = "Convert its columns to types that Arrow has, for example 128-bit 
 
 
 def number_column(values: NDArray[Any], is_null: NDArray[np.bool_] | None = None) -> Any:  # noqa: ANN401 - PyArrow has no types
-    """Return an Arrow array of the same numbers or booleans, without a copy if possible.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n,)
-        Integers, floats, or bool.
-    is_null : ndarray of shape (n,), bool, optional
-        Which integers or floats become null.
-
-    Returns
-    -------
-    pyarrow.Array
-        An array of the corresponding type.
-    """
+    """Return an Arrow array of the same numbers or booleans, without a copy if possible."""
     import pyarrow as pa
 
     if values.dtype == np.bool_:
@@ -49,26 +36,7 @@ def _validity(is_null: NDArray[np.bool_] | None) -> Any:  # noqa: ANN401
 
 
 def numbers_of(column: Any, dtype: Any, absent: float) -> NDArray[Any]:  # noqa: ANN401
-    """Return the numbers or booleans of an Arrow column.
-
-    Parameters
-    ----------
-    column : pyarrow.Array or pyarrow.ChunkedArray
-        Integers, floats or booleans.
-    dtype : dtype
-        Type of the result, integers or floats.
-    absent : float
-        In place of null.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-
-    Raises
-    ------
-    pyarrow.ArrowException
-        If a value does not fit the type.
-    """
+    """Return the numbers or booleans of an Arrow column."""
     import pyarrow as pa
 
     cast = column.cast(pa.from_numpy_dtype(dtype))
@@ -85,18 +53,7 @@ def numbers_of(column: Any, dtype: Any, absent: float) -> NDArray[Any]:  # noqa:
 
 
 def text_column(texts: Texts | Sequence[str]) -> Any:  # noqa: ANN401
-    """Return an Arrow array of string without nulls; of large_string for more than 2 GB.
-
-    Parameters
-    ----------
-    texts : Texts or sequence of str
-        The strings.
-
-    Returns
-    -------
-    pyarrow.Array
-        An array of n strings.
-    """
+    """Return an Arrow array of string without nulls; of large_string for more than 2 GB."""
     import pyarrow as pa
 
     batch = texts if isinstance(texts, Texts) else Texts.from_list(list(texts))
@@ -167,20 +124,7 @@ def constant_column(text: str, num_rows: int) -> Any:  # noqa: ANN401
 
 
 def taken_rows(data: Any, rows: NDArray[np.int64]) -> Any:  # noqa: ANN401
-    """Return rows of an Arrow array or record batch.
-
-    Parameters
-    ----------
-    data : pyarrow.Array or pyarrow.RecordBatch
-        Data of any type.
-    rows : ndarray of shape (n,)
-        Row numbers, ascending.
-
-    Returns
-    -------
-    pyarrow.Array or pyarrow.RecordBatch
-        Data of the same type.
-    """
+    """Return rows of an Arrow array or record batch."""
     import pyarrow as pa
 
     is_batch = isinstance(data, pa.RecordBatch)

@@ -17,17 +17,11 @@ COMPANIONS = (STATE, INFO, SPLITS)
 
 @dataclass(frozen=True)
 class Dataset:
-    """A directory written by ``save_to_disk``.
+    """A directory written by ``save_to_disk``."""
 
-    Parameters
-    ----------
-    path : Path
-        The directory.
-    state : dict
-        Content of ``state.json``.
-    """
-
+    # The directory
     path: Path
+    # Content of ``state.json``
     state: dict[str, Any]
 
     @property
@@ -37,20 +31,7 @@ class Dataset:
 
 
 def open_dataset(path: Path, *, whole: bool = True) -> Dataset | None:
-    """Return the dataset in a directory; None if there is none, or if data files are missing and `whole` is false.
-
-    Parameters
-    ----------
-    path : Path
-        The directory.
-    whole : bool
-        Whether all data files must exist; False for matches of a glob.
-
-    Raises
-    ------
-    InvalidInput
-        If its state cannot be used.
-    """
+    """Return the dataset in a directory; None if there is none, or if data files are missing and `whole` is false."""
     if not (path / STATE).is_file():
         return None
     try:
@@ -72,21 +53,7 @@ def open_dataset(path: Path, *, whole: bool = True) -> Dataset | None:
 def write_companions(
     dataset: Dataset, target: Path, *, num_kept: int, num_bytes: int, answer: str, added: Added | None = None
 ) -> None:
-    """Write the files that turn the kept streams of a dataset into a dataset.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        The input.
-    target : Path
-        The directory of its kept streams.
-    num_kept, num_bytes : int
-        Rows and bytes of the kept streams.
-    answer : str
-        Distinguishes this result from others; part of the fingerprint, which identifies caches.
-    added : Added, optional
-        Fields that were added to each row.
-    """
+    """Write the files that turn the kept streams of a dataset into a dataset."""
     names = "" if added is None else " ".join(added.names)
     old = f"{dataset.state.get('_fingerprint')} {answer} {num_kept}{names}"
     fingerprint = hashlib.blake2b(old.encode(), digest_size=8).hexdigest()

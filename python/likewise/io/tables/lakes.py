@@ -17,22 +17,7 @@ _MARKS = {
 
 
 def check_no_table(folder: str, find: Callable[[str, str], Iterable[object]], *, above: bool = False) -> None:
-    """Raise InvalidInput if a folder is the folder of a table.
-
-    Parameters
-    ----------
-    folder : str
-        The folder.
-    find : callable
-        Takes a folder and a pattern, and returns the matching paths in the folder.
-    above : bool
-        Whether to check also that no folder above contains it as a part of a table.
-
-    Raises
-    ------
-    InvalidInput
-        Names the folder of the table and a way to read its rows.
-    """
+    """Raise InvalidInput if a folder is the folder of a table."""
     path = PurePosixPath(folder)
     for place in (path, *(path.parents if above else ())):
         for mark, (kind, way) in _MARKS.items():

@@ -15,32 +15,21 @@ from likewise.io.source.source import NULL_TEXT, BadRow, Job, Piece, Unnamed
 
 @dataclass(frozen=True)
 class MemorySource(Unnamed):
-    """Texts in memory.
+    """Texts in memory."""
 
-    Parameters
-    ----------
-    texts : Texts
-        The texts.
-    ids : Texts, optional
-        Ids of the texts; row numbers if None.
-    fields : dict of str to Texts
-        Further fields as JSON.
-    rows : ndarray of shape (n,), int64, optional
-        Row of each text in the input, ascending, if the input has null rows, which are bad rows.
-    num_rows : int
-        In that case, number of rows of the input.
-    all_ids : Texts, optional
-        In that case, ids of all rows of the input.
-    given_type : pyarrow.DataType, optional
-        Type of the given ids, if they are integers.
-    """
-
+    # The texts
     texts: Texts
+    # Ids of the texts; row numbers if None
     ids: Texts | None = None
+    # Further fields as JSON
     fields: dict[str, Texts] = field(default_factory=dict)
+    # Row of each text in the input, ascending, if the input has null rows, which are bad rows
     rows: NDArray[np.int64] | None = None
+    # In that case, number of rows of the input
     num_rows: int = 0
+    # In that case, ids of all rows of the input
     all_ids: Texts | None = None
+    # Type of the given ids, if they are integers
     given_type: Any = None
 
     @property

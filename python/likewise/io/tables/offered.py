@@ -19,28 +19,7 @@ _ROWS_AT_ONCE = 1000
 
 
 def as_arrow(data: Any, needed: Sequence[str] = (), optional: Sequence[str] = ()) -> Any:  # noqa: ANN401
-    """Return data of supported libraries as Arrow data, other data unchanged.
-
-    Parameters
-    ----------
-    data : object
-        A Dataset of the ``datasets`` library or a column of it, an IterableDataset, or a mapping of splits to either; a
-        DataFrame of pandas or Polars. Anything else is returned unchanged.
-    needed, optional : sequence of str
-        Columns to read. Others are dropped, unless a needed one is missing, so that the error can list all.
-
-    Returns
-    -------
-    object
-        For a DataFrame, a DataFrame of the columns to read. For a Dataset, a pyarrow.Table that shares its memory, or a
-        ``pyarrow.RecordBatchReader`` if it has an indices mapping (after ``select`` or ``shuffle``); the latter
-        also for an IterableDataset. The rows of splits are concatenated in the order of the mapping.
-
-    Raises
-    ------
-    InvalidInput
-        If the rows of an IterableDataset or the splits of a mapping differ in type.
-    """
+    """Return data of supported libraries as Arrow data, other data unchanged."""
     if hasattr(data, "columns") and (hasattr(data, "loc") or hasattr(data, "get_columns")):
         return _of_frame(data, needed, optional)
     if hasattr(data, "column_name") and _is_dataset(getattr(data, "source", None)) and hasattr(data, "__len__"):
@@ -53,13 +32,7 @@ def as_arrow(data: Any, needed: Sequence[str] = (), optional: Sequence[str] = ()
 
 
 def as_table(data: Any) -> Any:  # noqa: ANN401 - PyArrow has no types
-    """Return a table of any library as a pyarrow.Table.
-
-    Raises
-    ------
-    InvalidInput
-        If Arrow has no type for one of its columns.
-    """
+    """Return a table of any library as a pyarrow.Table."""
     import pyarrow as pa
 
     if isinstance(data, pa.Table):

@@ -34,54 +34,35 @@ _DICTIONARY_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Batches:
-    """Access to the rows of the file that is copied.
+    """Access to the rows of the file that is copied."""
 
-    Parameters
-    ----------
-    name : str
-        Name of the file, for messages.
-    metadata : pyarrow.parquet.FileMetaData
-        Parsed footer.
-    schema : pyarrow.Schema
-        Schema of the file.
-    footer : bytes
-        Footer as stored in the file.
-    read : callable
-        Takes row group, columns (None: all) and rows per batch; yields record batches. Thread-safe.
-    """
-
+    # Name of the file, for messages
     name: str
+    # Parsed footer
     metadata: Any
+    # Schema of the file
     schema: Any
+    # Footer as stored in the file
     footer: bytes
+    # Takes row group, columns (None: all) and rows per batch; yields record batches. Thread-safe.
     read: Callable[[int, list[str] | None, int], Iterator[Any]]
 
 
 @dataclass(frozen=True)
 class KeptRows:
-    """The kept rows of a file, as tables.
+    """The kept rows of a file, as tables."""
 
-    Parameters
-    ----------
-    source : Batches
-        The file.
-    rows : ndarray of shape (n,), int64
-        The kept rows, ascending.
-    text_name : str, optional
-        The column that `texts` provides, so that it need not be decoded again.
-    texts : callable, optional
-        Returns the values of this column for a slice of the kept rows.
-    added : Added, optional
-        Columns to append to those of the file.
-    change : callable, optional
-        Takes a record batch of kept rows with all columns, and their slice; returns the batch to write.
-    """
-
+    # The file
     source: Batches
+    # The kept rows, ascending
     rows: NDArray[np.int64]
+    # The column that `texts` provides, so that it need not be decoded again
     text_name: str | None = None
+    # Returns the values of this column for a slice of the kept rows
     texts: KeptTexts | None = None
+    # Columns to append to those of the file
     added: Added | None = None
+    # Takes a record batch of kept rows with all columns, and their slice; returns the batch to write
     change: Callable[[Any, slice], Any] | None = None
 
     @property
@@ -178,17 +159,7 @@ class KeptRows:
 
 
 def write_parquet(target: Path, kept: KeptRows, *, threads: int) -> None:
-    """Write kept rows to a new file with the same schema, metadata and codecs.
-
-    Parameters
-    ----------
-    target : Path
-        The new file.
-    kept : KeptRows
-        The rows to write.
-    threads : int
-        Number of row groups encoded concurrently; fewer if they are large.
-    """
+    """Write kept rows to a new file with the same schema, metadata and codecs."""
     metadata, schema = kept.source.metadata, kept.schema
     looks = _looks(metadata, () if kept.added is None else kept.added.names) | _layout(metadata, schema)
     groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]

@@ -23,17 +23,11 @@ _MOST_WHOLE = 2.0**53
 
 @dataclass(frozen=True)
 class TableRows:
-    """Extracts documents from record batches.
+    """Extracts documents from record batches."""
 
-    Parameters
-    ----------
-    name : str or None
-        Name of the file, for messages.
-    rules : ReadRules
-        What to read.
-    """
-
+    # Name of the file, for messages
     name: str | None
+    # What to read
     rules: ReadRules
 
     def columns(self, schema: Any) -> list[str]:  # noqa: ANN401 - PyArrow has no types
@@ -322,13 +316,7 @@ def _iso_date(value: Any) -> str:  # noqa: ANN401
 
 
 def integer_type(ids: Any) -> Any:  # noqa: ANN401
-    """Return the Arrow type of ids if they are integers, otherwise None.
-
-    Parameters
-    ----------
-    ids : pyarrow.Field, Arrow array, ndarray or list
-        The ids, or their field. For a list, int64 if all values fit.
-    """
+    """Return the Arrow type of ids if they are integers, otherwise None."""
     import pyarrow as pa
 
     if hasattr(ids, "__arrow_c_stream__") or hasattr(ids, "__arrow_c_array__"):

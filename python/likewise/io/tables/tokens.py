@@ -15,42 +15,18 @@ from likewise.recipe.rules import MAX_OWN_WEIGHT
 
 @dataclass(frozen=True)
 class TokenLists:
-    """The documents of a column of lists.
+    """The documents of a column of lists."""
 
-    Parameters
-    ----------
-    documents : Texts
-        One encoded document per row; those of rejected rows are meaningless.
-    sizes : ndarray of shape (n,), int64
-        Bytes of the tokens of each row, or of its text if it has none.
-    refused : dict of int to str
-        Rejected rows, which are not lists of tokens, with reasons. Null rows are not included, and have no tokens.
-    """
-
+    # One encoded document per row; those of rejected rows are meaningless
     documents: Texts
+    # Bytes of the tokens of each row, or of its text if it has none
     sizes: NDArray[np.int64]
+    # Rejected rows, which are not lists of tokens, with reasons. Null rows are not included, and have no tokens.
     refused: dict[int, str]
 
 
 def token_lists(column: Any, rules: TokenRules, name: str, texts: Any = None) -> TokenLists:  # noqa: ANN401 - PyArrow has no types
-    """Return the documents of an Arrow array of lists.
-
-    Parameters
-    ----------
-    column : pyarrow.Array
-        Lists of strings; with weights, lists of structs whose first two fields are a string and a number.
-    rules : TokenRules
-        Reading rules, including whether there are weights.
-    name : str
-        Name of the column, for errors.
-    texts : pyarrow.Array of large_string, optional
-        Texts that stand for documents whose list is empty.
-
-    Raises
-    ------
-    InvalidInput
-        If the column has another type.
-    """
+    """Return the documents of an Arrow array of lists."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -64,15 +64,7 @@ def _seal(fields: dict[str, Any]) -> str:
 
 
 def check_target(path: Path) -> None:
-    """Raise an error before the work begins if a certificate cannot be written to this path.
-
-    Raises
-    ------
-    InvalidInput
-        If the file is not a certificate.
-    OSError
-        If the directory is missing or cannot be written to.
-    """
+    """Raise an error before the work begins if a certificate cannot be written to this path."""
     if path.exists():
         # Do not read devices: some never end.
         WholeFile(path)

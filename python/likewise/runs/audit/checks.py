@@ -67,20 +67,13 @@ class Check:
 
 @dataclass(frozen=True, eq=False)
 class TextSimilarity:
-    """Similarity of removed texts to the kept ones, for a run that compared only fingerprints.
+    """Similarity of removed texts to the kept ones, for a run that compared only fingerprints."""
 
-    Parameters
-    ----------
-    features : str
-        The features that are compared, each counted once.
-    jaccard : ndarray of shape (m,), float64
-        Jaccard similarity of each removal.
-    least : list of dict
-        The least similar removals as JSON values: doc_id, kept_id, jaccard, distance.
-    """
-
+    # The features that are compared, each counted once
     features: str
+    # Jaccard similarity of each removal
     jaccard: NDArray[np.float64]
+    # The least similar removals as JSON values: doc_id, kept_id, jaccard, distance
     least: list[dict[str, Any]]
 
     @property
@@ -104,39 +97,18 @@ class TextSimilarity:
 
 @dataclass(frozen=True, eq=False)
 class CheckedRemovals:
-    """Results of the checks.
+    """Results of the checks."""
 
-    Parameters
-    ----------
-    checks : tuple of Check
-        In order of display.
-    is_right : ndarray of shape (m,), bool
-        For each removal, whether a kept document of higher priority matches it, measured again.
-    texts : TextSimilarity, optional
-        Similarity of the texts of the removals, if the run did not compare texts.
-    """
-
+    # In order of display
     checks: tuple[Check, ...]
+    # For each removal, whether a kept document of higher priority matches it, measured again
     is_right: NDArray[np.bool_]
+    # Similarity of the texts of the removals, if the run did not compare texts
     texts: TextSimilarity | None
 
 
 def check_run(run: OpenRun, progress: Progress) -> CheckedRemovals:
-    """Check a run's output.
-
-    Parameters
-    ----------
-    run : OpenRun
-        The run and its documents.
-    progress : callable
-        Receives events.
-
-    Returns
-    -------
-    CheckedRemovals
-        Nothing is sampled. Cost: all removed documents and the kept ones that they refer to are read and measured once
-        more; if copies were written, all documents are read and compared with them.
-    """
+    """Check a run's output."""
     evidence, num_documents = run.evidence, len(run.documents)
     exists = (evidence.rows >= 0) & (evidence.rows < num_documents)
     exists &= (evidence.kept_rows >= 0) & (evidence.kept_rows < num_documents)

@@ -35,11 +35,6 @@ class _AnotherError(Exception):
 def differing_copies(run: OpenRun) -> Iterator[str]:
     """Yield a description of each kept file that differs from its input's kept documents or has no input.
 
-    Parameters
-    ----------
-    run : OpenRun
-        A run that wrote copies.
-
     Notes
     -----
     Lines and records (JSON Lines, CSV) and text files are compared byte for byte, tables column by column, and
@@ -106,15 +101,7 @@ def _opened(run: OpenRun, path: Path) -> InputFile:
 
 
 class _Beside:
-    """Writable file that compares all bytes with those of another file.
-
-    Parameters
-    ----------
-    other : binary file
-        The file to compare with.
-    may_lack_newline : bool
-        Whether the other file may lack the final newline.
-    """
+    """Writable file that compares all bytes with those of another file."""
 
     def __init__(self, other: BinaryIO, *, may_lack_newline: bool) -> None:
         self._other = other

@@ -47,20 +47,13 @@ class Share:
 
 @dataclass(frozen=True, eq=False)
 class StratumTotals:
-    """Totals of a random sample of a stratum.
+    """Totals of a random sample of a stratum."""
 
-    Parameters
-    ----------
-    num_documents : int
-        Number of documents in the stratum, including the sampled ones.
-    totals : ndarray of shape (n,), float64
-        Total count of each sampled document.
-    parts : ndarray of shape (n,), float64
-        How much of the total is of the kind whose share is estimated.
-    """
-
+    # Number of documents in the stratum, including the sampled ones
     num_documents: int
+    # Total count of each sampled document
     totals: NDArray[np.float64]
+    # How much of the total is of the kind whose share is estimated
     parts: NDArray[np.float64]
 
     @property
@@ -76,22 +69,6 @@ class StratumTotals:
 
 def share(strata: Sequence[StratumTotals], *, least_part: float, least_other: float, known_total: float = 0.0) -> Share:
     """Return the share of the parts in the totals of all documents.
-
-    Parameters
-    ----------
-    strata : sequence of StratumTotals
-        Each sampled independently, at random and without replacement.
-    least_part : float
-        Minimum part of a document that has any.
-    least_other : float
-        Minimum of another kind in a document that has any; 0 if everything of another kind is known.
-    known_total : float
-        Added to the totals: documents outside the strata, which have no part.
-
-    Returns
-    -------
-    Share
-        The value is the combined ratio estimate. It is exact if all documents of all strata are sampled.
 
     Notes
     -----

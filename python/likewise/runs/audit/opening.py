@@ -47,70 +47,46 @@ _COLUMNS = (
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Recorded removals of a run.
+    """Recorded removals of a run."""
 
-    Parameters
-    ----------
-    table : pyarrow.Table
-        The columns of ``removed.parquet``.
-    rows, kept_rows : ndarray of shape (m,), int64
-        Removed documents, and the document that removed each, as rows of all documents, reference documents first.
-    similarity : ndarray of shape (m,), float64
-        Recorded similarity.
-    distance : ndarray of shape (m,), int64
-        Recorded distance; -1 if none.
-    below : ndarray of shape (m,), bool
-        Whether the row is marked as below the threshold (groups by components).
-    """
-
+    # The columns of ``removed.parquet``
     table: Any
+    # Removed documents, and the document that removed each, as rows of all documents, reference documents first
     rows: NDArray[np.int64]
     kept_rows: NDArray[np.int64]
+    # Recorded similarity
     similarity: NDArray[np.float64]
+    # Recorded distance; -1 if none
     distance: NDArray[np.int64]
+    # Whether the row is marked as below the threshold (groups by components)
     below: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
 class OpenRun:
-    """A finished run and the documents that it processed.
+    """A finished run and the documents that it processed."""
 
-    Parameters
-    ----------
-    path : Path, optional
-        The output directory; None for a result in memory.
-    summary : dict
-        The run's summary.
-    recipe : Recipe
-        Resolved, with its weights.
-    run : FileRun
-        How files are read.
-    inputs : Inputs
-        The files; empty for a result in memory.
-    references : Inputs
-        The files of reference documents, if any.
-    documents : Documents
-        Read and sketched again, reference documents first.
-    collapsed : Collapsed
-        Positions in order of priority.
-    evidence : Evidence
-        Evidence of all removals.
-    threads : int
-        Number of threads of each call.
-    held : HeldDocuments, optional
-        Features of the documents, as far as they are in memory.
-    """
-
+    # The output directory; None for a result in memory
     path: Path | None
+    # The run's summary
     summary: dict[str, Any]
+    # Resolved, with its weights
     recipe: Recipe
+    # How files are read
     run: FileRun
+    # The files; empty for a result in memory
     inputs: Inputs
+    # The files of reference documents, if any
     references: Inputs
+    # Read and sketched again, reference documents first
     documents: Documents
+    # Positions in order of priority
     collapsed: Collapsed
+    # Evidence of all removals
     evidence: Evidence
+    # Number of threads of each call
     threads: int
+    # Features of the documents, as far as they are in memory
     held: HeldDocuments | None = None
 
     @property
@@ -140,28 +116,15 @@ class OpenRun:
 
 @dataclass(frozen=True)
 class GivenFiles:
-    """Files other than inputs that a run used, which its summary identifies only by hash.
+    """Files other than inputs that a run used, which its summary identifies only by hash."""
 
-    Parameters
-    ----------
-    weights, stop_words, dictionary : Path, optional
-        Weight table or lexicon, and word lists, if any.
-    """
-
+    # Weight table or lexicon, and word lists, if any
     weights: Path | None
     stop_words: Path | None
     dictionary: Path | None
 
     def recipe(self, path: Path) -> Recipe:
-        """Return the recipe of a run, completed with what it stored and with these files.
-
-        Raises
-        ------
-        InvalidParameter
-            If a word list is missing, or one is given that the run did not use.
-        RecipeMismatch
-            If a table or list differs from the run's.
-        """
+        """Return the recipe of a run, completed with what it stored and with these files."""
         recipe = Recipe.from_file(path / SUMMARY).resolve()
         readers = {"stop_words": WordList.read_stop_words, "dictionary": WordList.read_dictionary}
         for name, read in readers.items():
@@ -190,32 +153,7 @@ def open_run(
     memory: float | str | None,
     progress: Progress,
 ) -> Iterator[OpenRun]:
-    """Open a finished run and read its inputs again, as a context.
-
-    Parameters
-    ----------
-    path : Path
-        The output directory.
-    given : GivenFiles
-        Other files that the run used.
-    inputs : Path, optional
-        Current directory of the inputs, if they were moved.
-    threads : int, optional
-        Number of threads; all processors if None.
-    memory : float or str, optional
-        Memory limit, as for a run.
-    progress : callable
-        Receives events.
-
-    Raises
-    ------
-    InvalidInput
-        If the run cannot be audited, or its inputs are missing.
-    InvalidParameter
-        If a word list of the run is not given, or one is given that the run did not use.
-    RecipeMismatch
-        If the weights counted again or the word lists differ from those of the run.
-    """
+    """Open a finished run and read its inputs again, as a context."""
     summary = read_summary(path)
     check_kind(path, summary)
     recipe = given.recipe(path)
@@ -282,21 +220,7 @@ def open_run(
 def open_result(
     result: Deduplication, source: Source, recipe: GivenRecipe | None, *, threads: int | None, progress: Progress
 ) -> Iterator[OpenRun]:
-    """Open a result in memory with its documents, as a context; raises the errors of :func:`open_run`.
-
-    Parameters
-    ----------
-    result : Deduplication
-        As :func:`likewise.dedup` returned it.
-    source : Source
-        The documents, given again.
-    recipe : Recipe or str, optional
-        Recipe of the result, if it has a weight table or word lists.
-    threads : int, optional
-        Number of threads of each call.
-    progress : callable
-        Receives events.
-    """
+    """Open a result in memory with its documents, as a context; raises the errors of :func:`open_run`."""
     stated = Recipe.from_dict(result.summary["recipe"]).resolve()
     known = stated
     if recipe is not None:
@@ -424,13 +348,7 @@ def named_inputs(found: Inputs, names: list[str]) -> Inputs:
 
 
 def read_evidence(path: Path) -> Evidence:
-    """Read the evidence of a run.
-
-    Raises
-    ------
-    InvalidInput
-        If it is missing or damaged.
-    """
+    """Read the evidence of a run."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -44,26 +44,7 @@ class Recall:
 def estimate(
     run: OpenRun, strata: list[Stratum], matches: Matches, stages: NDArray[np.uint8], *, num_right: int | None
 ) -> Recall:
-    """Return the estimated recall of a run.
-
-    Parameters
-    ----------
-    run : OpenRun
-        The run and its documents.
-    strata : list of Stratum
-        The sample.
-    matches : Matches
-        All matches of the positions of sampled documents.
-    stages : ndarray of shape (m,), uint8
-        Stage of the search that loses each match.
-    num_right : int, optional
-        Number of correct removals among all documents; if None, it is estimated from the sample too.
-
-    Returns
-    -------
-    Recall
-        Intervals use the sampled document as the unit: a pair counts half for each of its two documents.
-    """
+    """Return the estimated recall of a run."""
     counts = Counts(run, matches, stages)
     of_pairs, of_removals = [], []
     num_overlooked = 0.0
@@ -194,35 +175,17 @@ class Counts:
 
 @dataclass(frozen=True)
 class Missed:
-    """Missed pairs.
+    """Missed pairs."""
 
-    Parameters
-    ----------
-    num_seen : int
-        Number of missed pairs of the sampled documents; identical documents count as one.
-    rows : list of dict
-        The first missed pairs as JSON values: doc_id_a, doc_id_b, row_a, row_b, similarity, stage, and whether both
-        documents were kept. Copies are named by the first copy; a reference document has no row.
-    """
-
+    # Number of missed pairs of the sampled documents; identical documents count as one
     num_seen: int
+    # The first missed pairs as JSON values: doc_id_a, doc_id_b, row_a, row_b, similarity, stage, and whether both
+    # documents were kept. Copies are named by the first copy; a reference document has no row.
     rows: list[dict[str, Any]]
 
 
 def missed_pairs(run: OpenRun, matches: Matches, stages: NDArray[np.uint8], most: int) -> Missed:
-    """Return the missed pairs of the sample: pairs of kept documents first, then by descending similarity.
-
-    Parameters
-    ----------
-    run : OpenRun
-        The run and its documents.
-    matches : Matches
-        All matches of the sample.
-    stages : ndarray of shape (m,), uint8
-        Stage that lost each match.
-    most : int
-        Maximum number of rows to return.
-    """
+    """Return the missed pairs of the sample: pairs of kept documents first, then by descending similarity."""
     lost = np.flatnonzero(stages != FOUND)
     later, earlier = matches.later[lost].astype(np.int64), matches.earlier[lost].astype(np.int64)
     # A pair of two sampled documents occurs twice, once from each side.

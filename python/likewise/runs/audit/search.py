@@ -39,26 +39,7 @@ def stages_of(
     threads: int,
     progress: Progress,
 ) -> NDArray[np.uint8]:
-    """Return for each match whether the run's search finds it (0), or the number of the stage that loses it.
-
-    Parameters
-    ----------
-    matches : Matches
-        Of positions.
-    documents, collapsed : Documents, Collapsed
-        All documents of the run, since buckets fill in order of priority.
-    recipe : Recipe
-        Recipe of the run.
-    threads : int
-        Number of threads of each call.
-    progress : callable
-        Receives events.
-
-    Returns
-    -------
-    ndarray of shape (m,), uint8
-        Numbers of :data:`STAGES`. The search depends only on sketches, recipe and order, and is repeated here.
-    """
+    """Return for each match whether the run's search finds it (0), or the number of the stage that loses it."""
     stages = np.zeros(len(matches), np.uint8)
     if not len(matches):
         return stages

@@ -24,20 +24,13 @@ _ROWS_AT_ONCE = 1 << 14
 
 @dataclass(frozen=True, eq=False)
 class Stratum:
-    """A subset of the documents, and a sample of it.
+    """A subset of the documents, and a sample of it."""
 
-    Parameters
-    ----------
-    name : str
-        What the documents have in common.
-    num_documents : int
-        Number of documents in the stratum.
-    rows : ndarray of shape (n,), int64
-        Sampled rows, ascending: all, or drawn at random without replacement.
-    """
-
+    # What the documents have in common
     name: str
+    # Number of documents in the stratum
     num_documents: int
+    # Sampled rows, ascending: all, or drawn at random without replacement
     rows: NDArray[np.int64]
 
     def __len__(self) -> int:
@@ -52,22 +45,7 @@ class Stratum:
 def strata_of(
     documents: Documents, collapsed: Collapsed, recipe: Recipe, kept: NDArray[np.bool_]
 ) -> dict[str, NDArray[np.int64]]:
-    """Return the rows of each stratum of a run.
-
-    Parameters
-    ----------
-    documents, collapsed : Documents, Collapsed
-        All documents of the run.
-    recipe : Recipe
-        Recipe of the run.
-    kept : ndarray of shape (n,), bool
-        Whether each document was kept.
-
-    Returns
-    -------
-    dict of str to ndarray
-        Rows, ascending. Their separation affects the width of the intervals, not their validity.
-    """
+    """Return the rows of each stratum of a run."""
     is_near = np.zeros(len(documents), bool)
     is_near[collapsed.order[_seem_near(documents, collapsed, recipe)]] = True
     # Reference documents are compared with, but the run decides nothing about them.
@@ -80,22 +58,7 @@ def strata_of(
 
 
 def draw_strata(groups: dict[str, NDArray[np.int64]], *, num_sampled: int, seed: int) -> list[Stratum]:
-    """Return a random sample of each stratum.
-
-    Parameters
-    ----------
-    groups : dict of str to ndarray
-        Rows of each stratum.
-    num_sampled : int
-        Total number of sampled documents, at least 2 of each stratum (all if there are fewer).
-    seed : int
-        Seed of the draw. The strata do not depend on it.
-
-    Returns
-    -------
-    list of Stratum
-        Without empty strata.
-    """
+    """Return a random sample of each stratum."""
     sizes = _sizes({name: len(rows) for name, rows in groups.items()}, num_sampled)
     random = np.random.default_rng(seed)
     return [

@@ -38,23 +38,7 @@ def histogram(
     mark_text: str = "",
     address: Callable[[float, float], Html] | None = None,
 ) -> Html:
-    """Return a histogram.
-
-    Parameters
-    ----------
-    edges : sequence of float
-        Bounds of the intervals, one more than `counts`.
-    counts : sequence of int
-        Count of each interval.
-    label : str
-        Description of the counts, shown below the axis and read by screen readers.
-    mark : float, optional
-        Value to mark with a line.
-    mark_text : str
-        Label of the mark.
-    address : callable, optional
-        Returns the link target of an interval's bar.
-    """
+    """Return a histogram."""
     frame = _Frame(edges[0], edges[-1], float(max([*counts, 1])))
     parts = [*_y_axis(frame, [f"{value:,.0f}" for value in _ticks(int(frame.top))], _ticks(int(frame.top)))]
     for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True):
@@ -110,19 +94,7 @@ def curve(
 def density(
     points: Sequence[tuple[float, float]], *, label: str, mark: float | None = None, mark_text: str = ""
 ) -> Html:
-    """Return a line chart of counts over similarities, on a log scale so that valleys show next to peaks.
-
-    Parameters
-    ----------
-    points : sequence of (float, float)
-        Ascending values, and the count around each.
-    label : str
-        Description of the counts, shown below the axis and read by screen readers.
-    mark : float, optional
-        Value to mark with a line.
-    mark_text : str
-        Label of the mark.
-    """
+    """Return a line chart of counts over similarities, on a log scale so that valleys show next to peaks."""
     # Add one, so that zero is at the axis.
     heights = [(value, math.log10(1.0 + count)) for value, count in points]
     frame = _Frame(points[0][0], points[-1][0], max(math.log10(2.0), *(height for _, height in heights)))

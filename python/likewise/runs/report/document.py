@@ -29,29 +29,7 @@ _SAMPLE_CHARACTERS = 20_000
 
 
 def report(run: Path, *, samples: bool = True, inputs: Path | None = None, progress: Progress | None = None) -> str:
-    """Return a self-contained HTML page about a finished run.
-
-    Parameters
-    ----------
-    run : Path
-        The output directory.
-    samples : bool
-        Whether to show twenty removals with their texts. If False, the page contains no text of any document.
-    inputs : Path, optional
-        Directory of the inputs, if they were moved after the run.
-    progress : callable, optional
-        Receives events.
-
-    Returns
-    -------
-    str
-        HTML.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no finished run, or its evidence is missing or damaged.
-    """
+    """Return a self-contained HTML page about a finished run."""
     summary = read_summary(run)
     if is_over_parts(summary):
         num_samples = NUM_SAMPLES if samples else 0

@@ -21,36 +21,22 @@ _COLUMNS = ("row", "doc_id", "file", "offset", "length", "span_start", "span_end
 
 
 class _Removed(NamedTuple):
-    """The parts that were removed from one document.
+    """The parts that were removed from one document."""
 
-    Parameters
-    ----------
-    doc_id : str
-        Its id.
-    place : Place
-        Its place.
-    spans : list of (int, int)
-        Ranges of bytes in its text, in order.
-    kept : tuple of str
-        Documents with the first occurrences of the parts, each listed once.
-    """
-
+    # Its id
     doc_id: str
+    # Its place
     place: Place
+    # Ranges of bytes in its text, in order
     spans: list[tuple[int, int]]
+    # Documents with the first occurrences of the parts, each listed once
     kept: tuple[str, ...]
 
 
 def parts_sections(
     run: Path, summary: dict[str, Any], *, num_samples: int, inputs: Path | None
 ) -> tuple[str, list[Html], list[Html]]:
-    """Return the headline of a run over parts, the cards shown side by side, and the cards shown below.
-
-    Raises
-    ------
-    InvalidInput
-        If the evidence is missing or damaged.
-    """
+    """Return the headline of a run over parts, the cards shown side by side, and the cards shown below."""
     recipe, options = Recipe.from_dict(summary["recipe"]), summary["options"]
     unit = options["unit"]
     removed = figures(

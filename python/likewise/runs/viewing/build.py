@@ -31,24 +31,6 @@ def build_from_evidence(
 ) -> None:
     """Write the catalog of a run's evidence.
 
-    Parameters
-    ----------
-    evidence : Path
-        ``removed.parquet``.
-    target : Path
-        The catalog.
-    texts : TextReader
-        Reads kept documents, to make groups searchable by their words.
-    facts : dict of str to str
-        Stored in the catalog.
-    progress : callable
-        Receives events.
-
-    Raises
-    ------
-    InvalidInput
-        If the evidence is missing or damaged.
-
     Notes
     -----
     About 30,000 groups per second if texts are read from plain files.
@@ -150,15 +132,6 @@ def _beginning(text: str | bytes | Missing, doc_id: str) -> str:
 
 def build_from_index(index: "Index", target: Path, facts: dict[str, str]) -> None:
     """Write the catalog of an index in its current state: its groups, and texts if it stores them.
-
-    Parameters
-    ----------
-    index : Index
-        Any index with an `export` method.
-    target : Path
-        The catalog.
-    facts : dict of str to str
-        Stored in the catalog.
 
     Notes
     -----

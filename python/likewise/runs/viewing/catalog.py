@@ -46,37 +46,25 @@ _EXPORTED = 1000
 
 @dataclass(frozen=True)
 class GroupRow:
-    """A group in a list.
+    """A group in a list."""
 
-    Parameters
-    ----------
-    number : int
-        Number of the group, from 1, in input order of the kept documents.
-    row : int or None
-        Row of the kept document in the run; None if it is in an index.
-    doc_id : str
-        Id of the kept document.
-    source : {"input", "against"}
-        Origin of the kept document.
-    place : Place
-        Place of the kept document.
-    size : int
-        Number of documents, including the kept one.
-    lowest, highest : float
-        Range of similarities to the kept document.
-    value : str or None
-        Value of the field that the run counts by in the kept document, as JSON; None for reference documents, and if
-        the run counts by no field.
-    """
-
+    # Number of the group, from 1, in input order of the kept documents
     number: int
+    # Row of the kept document in the run; None if it is in an index
     row: int | None
+    # Id of the kept document
     doc_id: str
+    # Origin of the kept document
     source: str
+    # Place of the kept document
     place: Place
+    # Number of documents, including the kept one
     size: int
+    # Range of similarities to the kept document
     lowest: float
     highest: float
+    # Value of the field that the run counts by in the kept document, as JSON; None for reference documents, and if
+    # the run counts by no field.
     value: str | None = None
 
 
@@ -96,33 +84,23 @@ class Member:
 
 @dataclass(frozen=True)
 class GroupFilter:
-    """Filter and order of a list of groups.
+    """Filter and order of a list of groups."""
 
-    Parameters
-    ----------
-    words : str
-        Words at the start of the kept document, or an id; all words must occur.
-    file : str
-        File that contains a document of the group; all files if empty.
-    least, most : float, optional
-        Range (inclusive) that contains the similarity of a removed document of the group.
-    value, kept_value : str
-        Value, as JSON, of the field that the run counts by, for a removed document and for the kept one; no condition
-        if empty. One removed document must satisfy both `value` and the similarities.
-    smallest, largest : int, optional
-        Range (inclusive) of the number of documents of a group.
-    sort : {"size", "similarity", "input"}
-        Largest first; least similar first; input order.
-    """
-
+    # Words at the start of the kept document, or an id; all words must occur
     words: str = ""
+    # File that contains a document of the group; all files if empty
     file: str = ""
+    # Range (inclusive) that contains the similarity of a removed document of the group
     least: float | None = None
     most: float | None = None
+    # Range (inclusive) of the number of documents of a group
     smallest: int | None = None
     largest: int | None = None
+    # Value, as JSON, of the field that the run counts by, for a removed document and for the kept one; no condition
+    # if empty. One removed document must satisfy both `value` and the similarities.
     value: str = ""
     kept_value: str = ""
+    # Largest first; least similar first; input order
     sort: str = "size"
 
     @property
@@ -133,24 +111,16 @@ class GroupFilter:
 
 @dataclass(frozen=True)
 class Listing:
-    """A page of groups.
+    """A page of groups."""
 
-    Parameters
-    ----------
-    groups : list of GroupRow
-        At most as many as requested.
-    before, after : str or None
-        Cursors of the previous and next page.
-    num_found : int
-        Total number of groups, counted up to 10,000 if a filter applies.
-    num_before : int
-        Number of groups on earlier pages.
-    """
-
+    # At most as many as requested
     groups: list[GroupRow]
+    # Cursors of the previous and next page
     before: str | None
     after: str | None
+    # Total number of groups, counted up to 10,000 if a filter applies
     num_found: int
+    # Number of groups on earlier pages
     num_before: int
 
 
@@ -190,17 +160,7 @@ class Catalog:
         return counts
 
     def list_groups(self, wanted: GroupFilter = _ALL, *, cursor: str = "", limit: int = 50) -> Listing:
-        """Return a page of groups.
-
-        Parameters
-        ----------
-        wanted : GroupFilter
-            Filter and order.
-        cursor : str
-            Cursor of another page; one that starts with ``<`` returns the page before it. Invalid cursors are ignored.
-        limit : int
-            Maximum number of groups on a page.
-        """
+        """Return a page of groups."""
         column = SORTS.get(wanted.sort, SORTS["size"])[0]
         is_back, after = _cursor(cursor)
         rows = self._beyond(wanted, after, limit + 1, is_back=is_back)
@@ -396,13 +356,7 @@ def _bounds(wanted: GroupFilter) -> list[Any]:
 
 
 class CatalogWriter:
-    """Writer of a catalog, as a context; the file gets its final name only when complete.
-
-    Parameters
-    ----------
-    path : Path
-        The new file; an existing one is replaced.
-    """
+    """Writer of a catalog, as a context; the file gets its final name only when complete."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -34,28 +34,6 @@ def first_look(
 ) -> list[str]:
     """Return a few lines about a run, to read first.
 
-    Parameters
-    ----------
-    run : Path
-        The output directory of a finished run.
-    num_nearest : int
-        Maximum number of removals to list.
-    is_kept : bool
-        Whether the directory is permanent, so that lines may refer to it.
-    shows_texts : bool
-        Whether to read documents, for their differences and the hint about markup.
-
-    Returns
-    -------
-    list of str
-        The removals nearest to the threshold with their differences, the kept document with the most removals if there
-        are many, and a hint if documents are HTML. Empty if no near-duplicate was removed.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no finished run, or its evidence is damaged.
-
     Notes
     -----
     Cost: reads three columns of the evidence, and the removed and kept document of at most `num_nearest` + 20 rows.
@@ -83,17 +61,7 @@ def first_look(
 
 
 class _Near:
-    """Removals of near-duplicates in the evidence.
-
-    Attributes
-    ----------
-    rows : list of dict
-        Nearest to the threshold: least similar first, then earliest first.
-    samples : list of dict
-        A sample spread over all rows.
-    family : tuple of int and str, or None
-        Number of removals and id of the kept document with the most removals, if there are many.
-    """
+    """Removals of near-duplicates in the evidence."""
 
     def __init__(self, path: Path, num_nearest: int, *, by_distance: bool) -> None:
         import pyarrow.parquet as pq

@@ -79,18 +79,7 @@ class _Said(ABC, Generic[Key, Value]):
 
 
 class Marks(_Said[tuple[str, str], bool]):
-    """Labels of pairs, regardless of the order in a pair.
-
-    Parameters
-    ----------
-    path : Path, optional
-        The file, created with the first label; if None, labels are kept in memory only.
-
-    Raises
-    ------
-    InvalidInput
-        If the file exists but is not a file of labels.
-    """
+    """Labels of pairs, regardless of the order in a pair."""
 
     def __init__(self, path: Path | None) -> None:
         super().__init__(path, _read(path) if path is not None and path.exists() else {})
@@ -104,13 +93,7 @@ class Marks(_Said[tuple[str, str], bool]):
         return [(a, b, label) for (a, b), label in self._latest()]
 
     def mark(self, a: str, b: str, label: bool | None) -> None:  # noqa: FBT001 - the label itself
-        """Label a pair as duplicates or not, or remove its label; the file is written before this returns.
-
-        Raises
-        ------
-        InvalidInput
-            If the ids are equal or not usable, or there are too many labels.
-        """
+        """Label a pair as duplicates or not, or remove its label; the file is written before this returns."""
         if a == b or not a or not b or max(len(a), len(b)) > _MOST_ID_CHARACTERS:
             raise InvalidInput("a label requires the ids of two different documents")
         self._say(_pair(a, b), label)
@@ -121,18 +104,7 @@ class Marks(_Said[tuple[str, str], bool]):
 
 
 class KeptAfterAll(_Said[str, str]):
-    """Documents that the next run must keep regardless of matches.
-
-    Parameters
-    ----------
-    path : Path
-        The file, created with the first document.
-
-    Raises
-    ------
-    InvalidInput
-        If the file exists but is not a file of decisions.
-    """
+    """Documents that the next run must keep regardless of matches."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, dict.fromkeys(read_decisions(path), KEEP) if path.exists() else {})
@@ -145,13 +117,7 @@ class KeptAfterAll(_Said[str, str]):
         return [doc_id for doc_id, _ in self._latest()]
 
     def mark(self, doc_id: str, *, stays: bool) -> None:
-        """Add a document to the list or remove it; the file is written before this returns.
-
-        Raises
-        ------
-        InvalidInput
-            If the id is empty or too long, or there are too many.
-        """
+        """Add a document to the list or remove it; the file is written before this returns."""
         if not doc_id or len(doc_id) > _MOST_ID_CHARACTERS:
             raise InvalidInput("a decision requires the id of a document")
         self._say(doc_id, KEEP if stays else None)

@@ -31,26 +31,17 @@ _MEASURED = 50
 
 @dataclass(frozen=True)
 class FoundNear:
-    """A document similar to a text.
+    """A document similar to a text."""
 
-    Parameters
-    ----------
-    doc_id : str
-        Its id.
-    similarity : float
-        Exact, by the recipe's measure.
-    distance : int or None
-        Distance of the fingerprints, if the recipe has any.
-    matches : bool
-        Whether it matches according to the recipe.
-    text : str or None
-        Its text, if known.
-    """
-
+    # Its id
     doc_id: str
+    # Exact, by the recipe's measure
     similarity: float
+    # Distance of the fingerprints, if the recipe has any
     distance: int | None
+    # Whether it matches according to the recipe
     matches: bool
+    # Its text, if known
     text: str | None
 
 
@@ -70,13 +61,7 @@ class RunNeighbors:
         self._stack.close()
 
     def find(self, text: str, limit: int) -> list[FoundNear]:
-        """Return the documents most similar to a text, nearest first.
-
-        Raises
-        ------
-        InvalidInput
-            If the inputs are missing, have changed, or are too large.
-        """
+        """Return the documents most similar to a text, nearest first."""
         with self._lock:
             if self._documents is None:
                 self._documents = self._sketched()

@@ -24,20 +24,13 @@ _PIECE_BYTES = 4 << 20
 
 
 class Place(NamedTuple):
-    """Place of a document.
+    """Place of a document."""
 
-    Parameters
-    ----------
-    file : str or None
-        Path relative to the directory of the inputs; None if the evidence has none.
-    offset : int
-        Byte in the file, or row in the table.
-    length : int or None
-        Bytes of the line; None if the evidence does not record it, as for kept documents.
-    """
-
+    # Path relative to the directory of the inputs; None if the evidence has none
     file: str | None
+    # Byte in the file, or row in the table
     offset: int
+    # Bytes of the line; None if the evidence does not record it, as for kept documents
     length: int | None
 
 
@@ -53,19 +46,6 @@ Shown = str | bytes | Missing
 
 class TextReader:
     """Reader of the documents of a run, as a context.
-
-    Parameters
-    ----------
-    directory : Path, optional
-        Directory of the inputs; None if unknown.
-    names : sequence of str
-        Paths of the inputs, relative to `directory`.
-    sizes : sequence of int
-        Sizes in bytes when the run read them; another size means that the file changed.
-    run : FileRun
-        How the inputs are read.
-    recipe : Recipe
-        Recipe of the run.
 
     Notes
     -----

@@ -26,52 +26,27 @@ BINS = 60
 
 @dataclass(frozen=True)
 class StoredPair:
-    """A stored pair of a run: document a would be removed, document b kept.
+    """A stored pair of a run: document a would be removed, document b kept."""
 
-    Parameters
-    ----------
-    number : int
-        Number in the file, from 0.
-    row_a, row_b : int
-        Rows in the run.
-    doc_id_a, doc_id_b : str
-        Ids.
-    place_a, place_b : Place
-        Places of the documents.
-    similarity : float
-        By the run's measure.
-    distance : int or None
-        Distance of the fingerprints.
-    """
-
+    # Number in the file, from 0
     number: int
+    # Rows in the run
     row_a: int
     row_b: int
+    # Ids
     doc_id_a: str
     doc_id_b: str
+    # Places of the documents
     place_a: Place
     place_b: Place
+    # By the run's measure
     similarity: float
+    # Distance of the fingerprints
     distance: int | None
 
 
 class Thresholds:
-    """The stored pairs of a run, held as 32 bytes each.
-
-    Parameters
-    ----------
-    path : Path
-        ``pairs.parquet``.
-    recipe : Recipe
-        Recipe of the run.
-    num_kept : int
-        Number of documents that the run kept.
-
-    Raises
-    ------
-    InvalidInput
-        If the file is damaged, or contains more than 30 million pairs.
-    """
+    """The stored pairs of a run, held as 32 bytes each."""
 
     def __init__(self, path: Path, recipe: Recipe, num_kept: int) -> None:
         import pyarrow as pa

@@ -35,17 +35,11 @@ _CATALOG = "groups.sqlite"
 
 
 class View(Protocol):
-    """A run or an index to look at.
+    """A run or an index to look at."""
 
-    Attributes
-    ----------
-    title : str
-        Name.
-    kind : {"run", "index"}
-        Kind of view.
-    """
-
+    # Name
     title: str
+    # Kind of view
     kind: str
 
     @property
@@ -84,13 +78,7 @@ class View(Protocol):
         """Return documents by (row, place), as text, bytes, or the reason why they cannot be shown."""
 
     def neighbors(self, text: str, limit: int) -> list[FoundNear]:
-        """Return the documents similar to a text, nearest first.
-
-        Raises
-        ------
-        InvalidInput
-            If the view cannot search; the error states why.
-        """
+        """Return the documents similar to a text, nearest first."""
 
 
 def is_run(path: Path) -> bool:
@@ -99,23 +87,7 @@ def is_run(path: Path) -> bool:
 
 
 class RunView:
-    """The output of a finished run, as a context.
-
-    Parameters
-    ----------
-    path : Path
-        The output directory. Sorted groups are stored in its ``.view`` directory, and labels in ``review.csv``. If it
-        is not writable, groups are stored in a scratch directory and writing labels fails.
-    inputs : Path, optional
-        Directory of the inputs, if they were moved after the run.
-    progress : callable, optional
-        Receives events.
-
-    Raises
-    ------
-    InvalidInput
-        If the directory contains no finished run, or its evidence is damaged.
-    """
+    """The output of a finished run, as a context."""
 
     kind = "run"
 
@@ -267,17 +239,7 @@ def _current(path: Path, stamp: str) -> Catalog | None:
 
 
 class IndexView:
-    """An index, as a context; shows the groups as of the last sort.
-
-    Parameters
-    ----------
-    index : Index
-        An open index; its owner closes it.
-    title : str
-        Name of the index.
-    marks : Path, optional
-        File for labels; if None, they are kept in memory only.
-    """
+    """An index, as a context; shows the groups as of the last sort."""
 
     kind = "index"
     thresholds = None

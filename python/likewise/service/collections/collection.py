@@ -20,21 +20,7 @@ _NUM_READERS = 2
 
 
 class Collection:
-    """An index that many requests query and update.
-
-    Parameters
-    ----------
-    name : str
-        Name of the collection.
-    index : Index or SharedIndex
-        Holds the documents; closed with the collection.
-    ttl_s : float, optional
-        Seconds after which documents expire.
-    settings : Settings
-        Limits.
-    metrics : Metrics
-        Counts batches.
-    """
+    """An index that many requests query and update."""
 
     def __init__(
         self, name: str, index: Index | SharedIndex, ttl_s: float | None, settings: Settings, metrics: Metrics

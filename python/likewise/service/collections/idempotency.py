@@ -20,17 +20,11 @@ _KEPT_S = 600.0
 
 @dataclass(frozen=True)
 class Repeatable:
-    """Identifies a request that a client may send more than once.
+    """Identifies a request that a client may send more than once."""
 
-    Parameters
-    ----------
-    key : tuple of str
-        The name of the API key, the route, and the idempotency key.
-    content : int
-        Hash of the body. A different body with the same key is an error.
-    """
-
+    # The name of the API key, the route, and the idempotency key
     key: tuple[str, str, str]
+    # Hash of the body. A different body with the same key is an error.
     content: int
 
 
@@ -39,15 +33,6 @@ class Answers:
 
     A repeated request that arrives while the first one is in progress waits for the same thread, and so finds its
     answer.
-
-    Parameters
-    ----------
-    most_entries : int
-        Maximum number of documents in all kept answers. The latest answer is kept regardless of its size.
-    kept_s : float
-        Seconds for which an answer is kept.
-    clock : callable
-        Returns the time in seconds.
     """
 
     def __init__(
@@ -65,13 +50,7 @@ class Answers:
         self._kept: OrderedDict[tuple[str, str, str], tuple[int, list[Any], int, float]] = OrderedDict()
 
     def find(self, request: Repeatable | None) -> list[Any] | None:
-        """Return the kept answer to a request, or None.
-
-        Raises
-        ------
-        Problem
-            ``invalid`` if the key was used with a different body.
-        """
+        """Return the kept answer to a request, or None."""
         if request is None:
             return None
         content, answer, _, since = self._kept.get(request.key, (0, None, 0, 0.0))
@@ -112,13 +91,7 @@ def check_same(content: int, other: int) -> None:
 
 
 def repeatable_of(scope: Scope, path: str, body: bytes) -> Repeatable | None:
-    """Return the identity of a request to the route of a path, or None if it has no idempotency key.
-
-    Raises
-    ------
-    Problem
-        ``invalid`` if the key does not have 1 to 128 visible ASCII characters.
-    """
+    """Return the identity of a request to the route of a path, or None if it has no idempotency key."""
     for name, value in scope["headers"]:
         if name == b"idempotency-key":
             if not _KEY.fullmatch(value):

@@ -13,23 +13,15 @@ from likewise.service.problems import Problem
 
 @dataclass(eq=False)
 class Asked:
-    """One request to an index.
+    """One request to an index."""
 
-    Parameters
-    ----------
-    ids : sequence of str
-        Ids of the documents; empty if texts are only checked.
-    texts : sequence of str, or of lists of tokens
-        The documents.
-    answer : Future
-        Receives the verdicts, or the error.
-    request : Repeatable, optional
-        Identifies a request that the client may repeat.
-    """
-
+    # Ids of the documents; empty if texts are only checked
     ids: Sequence[str]
+    # The documents
     texts: Sequence[Any]
+    # Receives the verdicts, or the error
     answer: "asyncio.Future[Any]"
+    # Identifies a request that the client may repeat
     request: Repeatable | None = None
 
 
@@ -38,17 +30,6 @@ class Lane:
 
     A single request starts immediately. Under load, requests share one transaction and its sync, so the cost per
     request falls as more requests arrive.
-
-    Parameters
-    ----------
-    name : str
-        Name of the threads.
-    work : callable
-        Takes a list of `Asked` on a thread; returns the result or the error of each.
-    num_threads : int
-        Number of batches processed concurrently; 1 if they write.
-    max_documents : int
-        Maximum number of documents in a batch of several requests.
     """
 
     def __init__(
@@ -131,17 +112,7 @@ def _gone() -> Problem:
 
 
 class Budget:
-    """An amount that all requests share, with a maximum share per key.
-
-    Parameters
-    ----------
-    most : int
-        The whole amount.
-    unit : str
-        Name of the unit, for errors.
-    most_of_key : int, optional
-        Maximum amount that one key may hold; all of it if None.
-    """
+    """An amount that all requests share, with a maximum share per key."""
 
     def __init__(self, most: int, unit: str, *, most_of_key: int | None = None) -> None:
         self.most = most
@@ -151,14 +122,7 @@ class Budget:
         self._of_keys: dict[str, int] = {}
 
     def take(self, key: str, amount: int) -> None:
-        """Reserve an amount for a key.
-
-        Raises
-        ------
-        Problem
-            ``too-many-requests`` if the key would exceed its share, ``overloaded`` if all keys together would exceed
-            the whole amount.
-        """
+        """Reserve an amount for a key."""
         if self.taken + amount > self.most:
             raise Problem("overloaded", f"the service is at its limit of {self.most:,} {self._unit}")
         of_key = self._of_keys.get(key, 0) + amount

@@ -37,37 +37,7 @@ _NUM_COMPUTING = 2
 
 
 class Service:
-    """The open collections of a directory, and the state that all requests share.
-
-    Parameters
-    ----------
-    place : Path or SharedPlace
-        A directory whose subdirectories are indexes; one index; an index on servers; or the output of a finished run,
-        which only the pages show. A missing directory is created.
-    settings : Settings
-        Limits and rights.
-
-    Attributes
-    ----------
-    path : Path or None
-        The directory; None for an index on servers.
-    settings : Settings
-        As given.
-    run_path : Path or None
-        The finished run, if `path` is one.
-    collections : dict of str to Collection
-        Collections by name, sorted by name.
-    broken : dict of str to str
-        Collections that could not be opened, with the reasons.
-    metrics : Metrics
-        Counters of this service.
-    is_draining : bool
-        Whether the service is shutting down.
-    routes : dict of (str, str) to route
-        Operations on one collection, by method and the part of the path after its name.
-    body_memory, streams, at_work : Budget
-        Bytes of bodies in memory; open streams of lines; requests in progress.
-    """
+    """The open collections of a directory, and the state that all requests share."""
 
     def __init__(self, place: Path | SharedPlace, settings: Settings) -> None:
         self._place = place
@@ -90,15 +60,7 @@ class Service:
         self._changing = threading.Lock()
 
     def open(self) -> None:
-        """Open the index, run or collections at the place.
-
-        Raises
-        ------
-        InvalidInput
-            If the path is a file, or contains other files but neither an index nor a run.
-        LikewiseError
-            If an index on servers cannot be opened.
-        """
+        """Open the index, run or collections at the place."""
         if isinstance(self._place, SharedPlace):
             self._open_shared(self._place)
             return

@@ -31,15 +31,7 @@ class SharedPlace(NamedTuple):
     prefix: str
 
     def open(self, settings: Settings) -> "SharedIndex":
-        """Open the index.
-
-        Raises
-        ------
-        InvalidParameter
-            If a setting does not apply to an index on servers.
-        LikewiseError
-            If there is no index, or a server cannot be reached.
-        """
+        """Open the index."""
         # Needs an extra of its own.
         from likewise.index.redis import RedisIndex
         from likewise.index.redis.index import MAX_BATCH
@@ -74,20 +66,6 @@ class SharedIndex:
 
     A failover may lose writes that were acknowledged. The client of the servers reports that once, to whichever call
     comes next. Here, a read is repeated instead, and each write raises the loss until a request was answered with it.
-
-    Parameters
-    ----------
-    index : RedisIndex
-        Closed with this object.
-    name : str
-        For the log.
-
-    Attributes
-    ----------
-    index, name
-        As given.
-    is_reachable : bool
-        Whether the last call reached the servers and was accepted.
     """
 
     def __init__(self, index: "RedisIndex", name: str) -> None:

@@ -32,14 +32,7 @@ def media_type(scope: Scope) -> str:
 
 @asynccontextmanager
 async def whole_body(scope: Scope, receive: Receive, settings: Settings, memory: Budget) -> AsyncIterator[bytes]:
-    """Yield the whole decompressed body; its memory counts against the budget of the key until the context exits.
-
-    Raises
-    ------
-    Problem
-        ``too-large``, ``too-slow``, ``unsupported-media-type``, ``bad-request`` for invalid gzip data, or a problem of
-        the budget.
-    """
+    """Yield the whole decompressed body; its memory counts against the budget of the key until the context exits."""
     most = settings.max_body_bytes
     length = _length(scope)
     if length > most:
@@ -60,19 +53,7 @@ async def whole_body(scope: Scope, receive: Receive, settings: Settings, memory:
 async def pieces(
     scope: Scope, receive: Receive, settings: Settings, most: int, *, idle_s: float | None = None
 ) -> AsyncIterator[bytes]:
-    """Yield the decompressed body piece by piece.
-
-    Parameters
-    ----------
-    scope, receive
-        Those of the request.
-    settings : Settings
-        Limits.
-    most : int
-        Maximum number of bytes received, before decompression.
-    idle_s : float, optional
-        Time limit for each piece, in seconds; if None, `receive_s` and `min_bytes_per_second` limit the whole body.
-    """
+    """Yield the decompressed body piece by piece."""
     unpacked = _unpacking(scope, settings, most)
     began = time.monotonic()
     num_bytes = 0

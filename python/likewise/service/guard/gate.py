@@ -44,13 +44,6 @@ class Gate:
 
     Sets ``state["key"]`` of the request to its key. Routes under ``/v1/`` check the right themselves; for all other
     paths, GET, HEAD and OPTIONS require the right to read, and other methods the right to write.
-
-    Parameters
-    ----------
-    app : ASGI application
-        The application behind the gate.
-    service : Service
-        Provides settings and counters.
     """
 
     def __init__(self, app: ASGIApp, service: "Service") -> None:
@@ -222,13 +215,7 @@ class _Passage:
 
 
 class Rates:
-    """Rate limits: a token bucket for each caller.
-
-    Parameters
-    ----------
-    per_second : float, optional
-        Tokens added per second; a bucket holds twice as many. No limit if None.
-    """
+    """Rate limits: a token bucket for each caller."""
 
     def __init__(self, per_second: float | None) -> None:
         self._per_second = per_second

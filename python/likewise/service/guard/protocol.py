@@ -26,17 +26,11 @@ def protocol_class(settings: Settings) -> type[HttpToolsProtocol]:
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """A connection with time limits for receiving each request head and for sending responses.
+    """A connection with time limits for receiving each request head and for sending responses."""
 
-    Attributes
-    ----------
-    limits : Settings
-        Settings of the service.
-    waiting : dict of BoundedProtocol to None
-        All connections without a request in progress, longest idle first.
-    """
-
+    # Settings of the service
     limits: Settings
+    # All connections without a request in progress, longest idle first
     waiting: "dict[BoundedProtocol, None]"
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]

@@ -86,17 +86,7 @@ def input_arguments(summary: Mapping[str, Any]) -> str | None:
 
 
 def dedup_command(summary: Mapping[str, Any], output: str, recipe: str, *more: str) -> str:
-    """Return the command that processes the inputs of a run again with the same reading options.
-
-    Parameters
-    ----------
-    summary : mapping
-        Summary of the run.
-    output, recipe
-        Output directory and recipe file of the new run, quoted for a shell.
-    *more : str
-        Further options.
-    """
+    """Return the command that processes the inputs of a run again with the same reading options."""
     options = summary.get("options", {})
     parts = [f"likewise dedup {input_arguments(summary) or 'INPUT'} -o {output} --recipe {recipe}"]
     parts += [f"--text-field {shlex.quote(name)}" for name in options.get("text_field", []) if name != "text"]
@@ -112,21 +102,7 @@ def dedup_command(summary: Mapping[str, Any], output: str, recipe: str, *more: s
 
 
 class Place:
-    """The location of a page: its view, the name of the view, and addresses within it.
-
-    Parameters
-    ----------
-    shelf : Shelf
-        All views.
-    name : str
-        Name of the view in addresses.
-    view : View
-        The view.
-    root : str
-        Prefix of the addresses of the service behind a proxy.
-    here : str
-        The requested address, relative to the root.
-    """
+    """The location of a page: its view, the name of the view, and addresses within it."""
 
     def __init__(self, shelf: Shelf, name: str, view: View, root: str, here: str) -> None:
         self.shelf, self.name, self.view, self.root, self.here = shelf, name, view, root, root + here

@@ -13,13 +13,7 @@ _MOST_FIELDS = 32
 
 
 async def fields_of(request: Request, service: Service) -> dict[str, str]:
-    """Return the fields of a form; empty if the request is not a POST.
-
-    Raises
-    ------
-    Problem
-        If the body is not a form, too large or too slow.
-    """
+    """Return the fields of a form; empty if the request is not a POST."""
     if request.method != "POST":
         return {}
     is_empty = request.headers.get("content-length") == "0"

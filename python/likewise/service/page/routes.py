@@ -52,15 +52,7 @@ _PAGES: dict[str, tuple[Shows, tuple[str, ...]]] = {
 
 
 def add_page(app: FastAPI, service: Service) -> Shelf:
-    """Add the pages to an application. The caller must close the returned shelf with the service.
-
-    Parameters
-    ----------
-    app : FastAPI
-        The application of the service. Its gate checks hosts, keys and the sites that requests come from.
-    service : Service
-        Holds the run or the collections to show.
-    """
+    """Add the pages to an application. The caller must close the returned shelf with the service."""
     shelf = Shelf(service)
 
     async def home(request: Request) -> Response:

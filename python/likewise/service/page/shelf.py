@@ -39,13 +39,7 @@ class Prepared:
             self.share = event.done / self._total
 
     def wait(self, seconds: float) -> bool:
-        """Wait up to some seconds for the groups to be sorted, and return whether they are.
-
-        Raises
-        ------
-        LikewiseError, OSError
-            The error that the sorting raised; the next call tries again.
-        """
+        """Wait up to some seconds for the groups to be sorted, and return whether they are."""
         with self._lock:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._sort, name="likewise-page", daemon=True)
@@ -79,13 +73,7 @@ class Prepared:
 
 
 class Shelf:
-    """The views of a service.
-
-    Parameters
-    ----------
-    service : Service
-        Holds the run or the collections.
-    """
+    """The views of a service."""
 
     def __init__(self, service: Service) -> None:
         self._service = service

@@ -19,21 +19,7 @@ from likewise.io.tables.columns import number_column, text_column
 
 
 class FileInput:
-    """Files that all workers see under the same paths as the driver.
-
-    Parameters
-    ----------
-    spark : SparkSession
-        Session that reads them.
-    sources : sequence of Source
-        The files, in the order of their documents.
-    stamps : sequence of dict
-        Values that change if a file changes, one for each source.
-    fields : tuple of str
-        Further fields that the sources read, since `keep` needs them.
-    has_bytes : bool
-        Whether documents are bytes instead of texts.
-    """
+    """Files that all workers see under the same paths as the driver."""
 
     def __init__(
         self,

@@ -43,20 +43,6 @@ _NO_PLACE = -1
 def write_kept_files(rows: DataFrame, sources: Sequence[InputFile], target: Path) -> list[int]:
     """Write the kept documents of each input, and return the number of rows of each.
 
-    Parameters
-    ----------
-    rows : DataFrame
-        Columns part (number of the input), offset, length of kept rows.
-    sources : sequence of InputFile
-        The inputs.
-    target : Path
-        Directory of the kept files, which must not exist.
-
-    Raises
-    ------
-    InvalidInput
-        If the workers do not write to the directory that this process sees.
-
     Notes
     -----
     Shuffles 20 bytes for each kept document. A worker holds 12 bytes for each kept document of one file.
@@ -72,17 +58,7 @@ def write_kept_files(rows: DataFrame, sources: Sequence[InputFile], target: Path
 
 
 def write_kept_lines(rows: DataFrame, sources: Sequence[LineFile], url: str) -> None:
-    """Let Spark write the kept lines of each input, unpacked, to its own directory ``file=NAME``.
-
-    Parameters
-    ----------
-    rows : DataFrame
-        As for :func:`write_kept_files`.
-    sources : sequence of LineFile
-        The inputs.
-    url : str
-        A directory of any file system that Spark can write to.
-    """
+    """Let Spark write the kept lines of each input, unpacked, to its own directory ``file=NAME``."""
     lines = _by_file(rows, len(sources)).mapInArrow(
         partial(_kept_lines, sources=list(sources)), "file string not null, number long, line binary"
     )
@@ -111,17 +87,6 @@ def write_evidence_file(
 ) -> dict[int, int]:
     """Write the evidence in row order, and return the number of removed documents of each input.
 
-    Parameters
-    ----------
-    evidence : DataFrame
-        One row for each removed document.
-    empty : pyarrow.Table
-        Empty evidence of a local run.
-    path : Path
-        Path of the file.
-    starts : sequence of (int, int)
-        Number and first row of each input.
-
     Notes
     -----
     One task sorts and writes all rows. It spills to disk what does not fit in memory.
@@ -139,11 +104,6 @@ def write_evidence_file(
 
 def content_digests(documents: DataFrame) -> dict[int, str]:
     """Return the content digest of each input that has documents.
-
-    Parameters
-    ----------
-    documents : DataFrame
-        Columns row, part (number of the input), offset, length, doc_id, digest (of the features) of all documents.
 
     Notes
     -----

@@ -30,17 +30,11 @@ _MOST_BITS = 256
 
 @dataclass(frozen=True)
 class Side:
-    """Fingerprints with their ids.
+    """Fingerprints with their ids."""
 
-    Parameters
-    ----------
-    frame : DataFrame
-        Columns doc_id (string or bigint) and fingerprint.
-    id_type : str
-        ``string`` or ``bigint``.
-    """
-
+    # Columns doc_id (string or bigint) and fingerprint
     frame: DataFrame
+    # ``string`` or ``bigint``
     id_type: str
 
 
@@ -51,26 +45,7 @@ def check_width(bits: int, within: int) -> tuple[int, int]:
 
 
 def take_side(name: str, frame: Any, bits: int, fingerprint_field: str, id_field: str) -> Side:  # noqa: ANN401
-    """Return the ids and fingerprints of a DataFrame.
-
-    Parameters
-    ----------
-    name : str
-        Name of the parameter, for errors.
-    frame : DataFrame
-        One row per fingerprint.
-    bits : int
-        Width of a fingerprint.
-    fingerprint_field, id_field : str
-        The columns of the fingerprint and of the id.
-
-    Raises
-    ------
-    InvalidInput
-        If `frame` is not a Spark DataFrame.
-    InvalidParameter
-        If a column is missing, occurs more than once, or its type is not supported.
-    """
+    """Return the ids and fingerprints of a DataFrame."""
     if not hasattr(frame, "sparkSession"):
         raise InvalidInput(
             f"{name}: {type(frame).__name__} given; expected a Spark DataFrame. For arrays and files use "
@@ -110,20 +85,7 @@ def _check_kind(field: str, kind: DataType, bits: int) -> None:
 
 
 def words_of(column: Any, bits: int) -> NDArray[np.uint64]:  # noqa: ANN401 - PyArrow has no types
-    """Return the fingerprints of an Arrow array as words, shape (n, words); word 0 of each is the lowest.
-
-    Parameters
-    ----------
-    column : pyarrow.Array
-        int64 with the same bits, lists of them, or binary, lowest byte first.
-    bits : int
-        Width of a fingerprint.
-
-    Raises
-    ------
-    InvalidInput
-        If a value is null, has another width, or has bits beyond the width.
-    """
+    """Return the fingerprints of an Arrow array as words, shape (n, words); word 0 of each is the lowest."""
     import pyarrow as pa
 
     num_words, kind = -(-bits // 64), column.type
@@ -164,13 +126,7 @@ def _words_of_bytes(column: Any, bits: int) -> NDArray[np.uint64]:  # noqa: ANN4
 
 
 def rows_at_once(batches: Iterator[Any], bits: int, most: int) -> Iterator[tuple[Any, NDArray[np.uint64]]]:
-    """Yield ids and words of about `most` rows at once, since calls on few rows cost more per row.
-
-    Raises
-    ------
-    InvalidInput
-        If an id or a fingerprint is null, or a fingerprint has another width.
-    """
+    """Yield ids and words of about `most` rows at once, since calls on few rows cost more per row."""
     import pyarrow as pa
 
     ids: list[Any] = []

@@ -53,21 +53,7 @@ _EDGES = "later long, earlier long, distance int, similarity double"
 
 
 class SlabSearch:
-    """The distinct documents of a SimHash run in slabs on the cluster.
-
-    Parameters
-    ----------
-    stages : Stages
-        Stores slabs and verdicts.
-    recipe : Recipe
-        The resolved recipe: SimHash that compares all fingerprints within its radius.
-    first_rank, end_rank : int
-        Range of the ranks.
-    num_positions : int
-        Number of distinct documents.
-    progress : Progress
-        Receives the plan.
-    """
+    """The distinct documents of a SimHash run in slabs on the cluster."""
 
     def __init__(
         self,
@@ -85,17 +71,7 @@ class SlabSearch:
         self._slabs: list[tuple[str, int]] | None = None
 
     def store(self, positions: DataFrame, texts: DataFrame, *, decides: bool) -> None:
-        """Write the slabs, and report the plan.
-
-        Parameters
-        ----------
-        positions : DataFrame
-            Columns rank, sketch, num_features of distinct documents that are not empty.
-        texts : DataFrame
-            Columns rank, payload.
-        decides : bool
-            Whether documents are decided slab by slab. Otherwise, pairs are listed, for which slabs can be larger.
-        """
+        """Write the slabs, and report the plan."""
         if self._slabs is not None:
             return
         stages, method = self._stages, self._recipe.method_as(SimHash)
@@ -119,13 +95,7 @@ class SlabSearch:
         self._slabs = [(row["name"], row["num_rows"]) for row in sorted(frame.collect(), key=lambda row: row["slab"])]
 
     def decide(self, take: Callable[[DataFrame], None]) -> dict[str, int]:
-        """Decide all documents, pass the verdicts of each slab to `take`, and return counts.
-
-        Parameters
-        ----------
-        take : callable
-            Called with frames of removed documents: columns rank, kept_rank, similarity, distance, below_threshold.
-        """
+        """Decide all documents, pass the verdicts of each slab to `take`, and return counts."""
         assert self._slabs is not None
         kept: list[tuple[str, int]] = []
         num_measured = 0
@@ -165,16 +135,6 @@ class SlabSearch:
         """Return all pairs that match by fingerprint, for Hamming-only recipes also by the texts of short documents.
 
         With `joins`, only enough pairs to connect the same documents: in each task, fewer pairs than documents.
-
-        Returns
-        -------
-        DataFrame
-            Columns later, earlier (ranks), distance, similarity; the last two are null with `joins`.
-
-        Raises
-        ------
-        InvalidInput
-            When its rows are computed, if one task lists more than 1e9 pairs, or 100 per document if that is more.
         """
         assert self._slabs is not None
         spark = self._stages.spark
@@ -400,22 +360,7 @@ def _edges(
 
 
 def compared(pairs: DataFrame, rows: DataFrame, recipe: Recipe) -> DataFrame:
-    """Return pairs with their distances, and whether they match.
-
-    Parameters
-    ----------
-    pairs : DataFrame
-        Columns later and earlier (ranks).
-    rows : DataFrame
-        The result of :func:`~likewise.batch.spark.hamming.run_slabs.with_short_texts`.
-    recipe : Recipe
-        The resolved recipe.
-
-    Returns
-    -------
-    DataFrame
-        Columns later, earlier, distance, similarity (of fingerprints), matches.
-    """
+    """Return pairs with their distances, and whether they match."""
     joined = pairs.select("later", "earlier")
     for side in ("later", "earlier"):
         own = rows.select(F.col("rank").alias(side), *(F.col(name).alias(f"{name}_{side}") for name in _COMPARED))

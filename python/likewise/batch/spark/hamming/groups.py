@@ -23,20 +23,13 @@ STORED = "name string, num_rows long, num_distinct long"
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Distinct fingerprints, and the ids of the rows that have each.
+    """Distinct fingerprints, and the ids of the rows that have each."""
 
-    Parameters
-    ----------
-    words : ndarray of shape (n, words), uint64
-        Distinct fingerprints, sorted.
-    starts : ndarray of shape (n + 1,), int64
-        The ids of fingerprint i are ``ids[starts[i]:starts[i + 1]]``.
-    ids : pyarrow.Array
-        Ids of all rows.
-    """
-
+    # Distinct fingerprints, sorted
     words: NDArray[np.uint64]
+    # The ids of fingerprint i are ``ids[starts[i]:starts[i + 1]]``
     starts: NDArray[np.int64]
+    # Ids of all rows
     ids: Any
 
     def spread(

@@ -32,23 +32,15 @@ STORED = "slab int, name string, num_rows long"
 
 @dataclass(frozen=True, eq=False)
 class RunSlab:
-    """Documents of a slab, or its kept documents.
+    """Documents of a slab, or its kept documents."""
 
-    Parameters
-    ----------
-    ranks : ndarray of shape (n,), int64
-        Ranks, ascending.
-    words : ndarray of shape (n, words), uint64
-        Fingerprints.
-    num_features : ndarray of shape (n,), int64
-        Numbers of distinct features.
-    texts : pyarrow.Array
-        Texts; null for documents that no short document can match.
-    """
-
+    # Ranks, ascending
     ranks: NDArray[np.int64]
+    # Fingerprints
     words: NDArray[np.uint64]
+    # Numbers of distinct features
     num_features: NDArray[np.int64]
+    # Texts; null for documents that no short document can match
     texts: Any
 
     def take(self, rows: NDArray[np.int64]) -> RunSlab:

@@ -23,18 +23,12 @@ from likewise.io.tables.columns import number_column
 
 @dataclass(frozen=True)
 class Cells:
-    """The cells that fingerprints are sent to.
+    """The cells that fingerprints are sent to."""
 
-    Parameters
-    ----------
-    bits, within : int
-        Width and radius.
-    prefix_bits : int
-        Bits of a block that determine its cell, at most ``bits // (within + 1)``.
-    """
-
+    # Width and radius
     bits: int
     within: int
+    # Bits of a block that determine its cell, at most ``bits // (within + 1)``
     prefix_bits: int
 
     @property

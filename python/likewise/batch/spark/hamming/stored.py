@@ -16,17 +16,7 @@ _TEMPORARY = ".tmp-"
 
 
 def write_table(directory: str, name: str, table: Any) -> None:  # noqa: ANN401 - PyArrow has no types
-    """Write an Arrow table to a file, which is complete under its name or absent.
-
-    Parameters
-    ----------
-    directory : str
-        A path or URL that all workers see.
-    name : str
-        Name of the file. A repeated task replaces the file with one of the same rows.
-    table : pyarrow.Table
-        The rows.
-    """
+    """Write an Arrow table to a file, which is complete under its name or absent."""
     import pyarrow as pa
 
     if is_remote(directory):
@@ -52,13 +42,7 @@ def write_table(directory: str, name: str, table: Any) -> None:  # noqa: ANN401 
 
 
 def read_table(directory: str, name: str) -> Any:  # noqa: ANN401 - a pyarrow.Table
-    """Return the table of a file, memory-mapped if the directory is a path, so that processes share its pages.
-
-    Raises
-    ------
-    InvalidInput
-        If the file does not exist.
-    """
+    """Return the table of a file, memory-mapped if the directory is a path, so that processes share its pages."""
     import pyarrow as pa
 
     try:

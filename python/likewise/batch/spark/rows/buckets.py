@@ -29,23 +29,6 @@ MEMBERS = 64
 def looked_at(positions: DataFrame, overflow: DataFrame | None, recipe: Recipe, level: int) -> DataFrame:
     """Return the pairs of documents in the buckets of a level, and the documents that continue to the next level.
 
-    Parameters
-    ----------
-    positions : DataFrame
-        Columns rank, sketch of the distinct documents.
-    overflow : DataFrame, optional
-        Columns rank, band of documents that continue from the previous level. If None, all documents in all bands.
-    recipe : Recipe
-        The resolved recipe, of method minhash.
-    level : int
-        0, 1 or 2.
-
-    Returns
-    -------
-    DataFrame
-        Rows with `later` and `earlier` (ranks), once for each bucket that the pair shares; and rows with `rank` and
-        `band` for documents that reached a full bucket.
-
     Notes
     -----
     Shuffles 20 bytes for each document and band on level 0. A worker holds one batch and the 64 members of one bucket

@@ -23,17 +23,11 @@ from likewise.recipe.recipe import Recipe
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """Some pairs, and the data of their documents to compare.
+    """Some pairs, and the data of their documents to compare."""
 
-    Parameters
-    ----------
-    payloads : list of pyarrow.Array
-        Data to compare, of the documents of the cell in sequence.
-    later, earlier : ndarray of shape (m,), int64
-        Places of the documents of each pair in `payloads`.
-    """
-
+    # Data to compare, of the documents of the cell in sequence
     payloads: list[Any]
+    # Places of the documents of each pair in `payloads`
     later: NDArray[np.int64]
     earlier: NDArray[np.int64]
 
@@ -43,26 +37,7 @@ Measure: TypeAlias = Callable[[Cell, Recipe], NDArray[np.float64]]
 
 
 def measured(pairs: DataFrame, payloads: DataFrame, recipe: Recipe, measure: Measure, *, num_cells: int) -> DataFrame:
-    """Return pairs with the results of `measure`, without pairs whose result is NaN.
-
-    Parameters
-    ----------
-    pairs : DataFrame
-        Columns later, earlier (ranks) and distance.
-    payloads : DataFrame
-        Columns rank, payload (binary or string).
-    recipe : Recipe
-        Passed to `measure`.
-    measure : callable
-        A function of a module, since it is sent to the workers by its name.
-    num_cells : int
-        Number of cells that the pairs are divided into, by the later document. A worker holds one cell at a time.
-
-    Returns
-    -------
-    DataFrame
-        Columns later, earlier, distance, similarity.
-    """
+    """Return pairs with the results of `measure`, without pairs whose result is NaN."""
     cell = F.pmod(F.xxhash64("later"), F.lit(num_cells)).cast("int")
     in_cell = pairs.select(cell.alias("cell"), "later", "earlier", "distance")
     wanted = in_cell.select("cell", F.col("later").alias("rank"))

@@ -17,21 +17,7 @@ ROWS_AT_ONCE = 1 << 22
 def sorted_slices(
     frame: DataFrame, key: str, num_values: int, *then: str, most: int = ROWS_AT_ONCE
 ) -> Iterator[tuple[int, int, Any]]:
-    """Yield rows as Arrow tables in sorted order: (low, high, table), keys in ``low..high``.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        The rows, read from files, since it is read for each slice.
-    key : str
-        A column of numbers from 0 up to, but not including, `num_values`.
-    num_values : int
-        End of the slices, which cover 0 to here without gaps.
-    then : str
-        Columns that order ties.
-    most : int
-        Approximate number of rows in a slice: rows of up to some thousands of consecutive keys are kept together.
-    """
+    """Yield rows as Arrow tables in sorted order: (low, high, table), keys in ``low..high``."""
     width = max(1, -(-num_values // _MOST_BUCKETS))
     counted = frame.groupBy(F.floor(F.col(key) / width).alias("bucket")).count().collect()
     counts = {int(row["bucket"]): int(row["count"]) for row in counted}

@@ -9,22 +9,7 @@ from likewise.errors import InvalidParameter
 
 
 def column_named(frame: DataFrame, parameter: str, name: str) -> Column:
-    """Return the column with exactly this name, which may contain dots and backticks.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        Has this column.
-    parameter : str
-        Parameter that gives the name, for errors.
-    name : str
-        Name of the column.
-
-    Raises
-    ------
-    InvalidParameter
-        If Spark cannot tell several columns apart by this name.
-    """
+    """Return the column with exactly this name, which may contain dots and backticks."""
     # Spark ignores case in names, unless it is set to distinguish it.
     has_case = (frame.sparkSession.conf.get("spark.sql.caseSensitive", "false") or "").lower() == "true"
     same = [other for other in frame.columns if other == name or (not has_case and other.lower() == name.lower())]

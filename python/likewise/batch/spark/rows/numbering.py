@@ -19,22 +19,7 @@ FIRST_NUMBER = 0
 
 
 def in_parts(frame: DataFrame, keys: Sequence[Column], as_json: Sequence[str] = ()) -> DataFrame:
-    """Return rows in sorted parts: column `part` increases with the keys, `number` counts within a part.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        The rows. They are computed twice, once to choose the bounds of the parts.
-    keys : sequence of Column
-        The order, without ties.
-    as_json : sequence of str
-        Columns to convert to JSON, as the readers of files do.
-
-    Returns
-    -------
-    DataFrame
-        Must be written once and read from there, since another computation may choose other parts.
-    """
+    """Return rows in sorted parts: column `part` increases with the keys, `number` counts within a part."""
     num_parts = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions"))
     sorted_parts = frame.repartitionByRange(num_parts, *keys).sortWithinPartitions(*keys)
     texts = StructType(

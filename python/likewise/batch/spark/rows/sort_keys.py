@@ -12,20 +12,7 @@ _INFINITE = (1 << 63) - 1
 
 
 def sort_key(value: Decimal | Date | None, *, largest_first: bool) -> bytes | None:
-    """Return bytes whose ascending order is the order of the values; None for None.
-
-    Parameters
-    ----------
-    value : Decimal, Date or None
-        A number exactly as it was written, or a moment.
-    largest_first : bool
-        Whether larger values sort first.
-
-    Returns
-    -------
-    bytes or None
-        The first byte distinguishes numbers from dates. Equal values, such as 1 and 1.0, have equal keys.
-    """
+    """Return bytes whose ascending order is the order of the values; None for None."""
     if value is None:
         return None
     kind, key = (_NUMBER, _of_number(value)) if isinstance(value, Decimal) else (_DATE, _of_date(value))

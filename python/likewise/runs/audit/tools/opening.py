@@ -35,86 +35,47 @@ _KEPT_OF_CLUSTER = 8
 
 @dataclass(frozen=True)
 class ToolFiles:
-    """Files that another tool read and wrote.
+    """Files that another tool read and wrote."""
 
-    Parameters
-    ----------
-    inputs, kept : sequence of path
-        The documents that the tool read, and those that it kept.
-    removed : Path, optional
-        Table of the removed documents: column id, and optionally kept_id.
-    clusters : Path, optional
-        Table with the columns id and cluster.
-    """
-
+    # The documents that the tool read, and those that it kept
     inputs: Sequence[str | Path]
     kept: Sequence[str | Path]
+    # Table of the removed documents: column id, and optionally kept_id
     removed: Path | None = None
+    # Table with the columns id and cluster
     clusters: Path | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Claims:
-    """The kept documents for which documents were removed, according to the tool.
+    """The kept documents for which documents were removed, according to the tool."""
 
-    Parameters
-    ----------
-    rows, kept_rows : ndarray of shape (m,), int64
-        Removed documents, and a kept document recorded for each; a removed document may have several.
-    what : str
-        Description of the recorded documents, for messages.
-    """
-
+    # Removed documents, and a kept document recorded for each; a removed document may have several
     rows: NDArray[np.int64]
     kept_rows: NDArray[np.int64]
+    # Description of the recorded documents, for messages
     what: str
 
 
 @dataclass(frozen=True, eq=False)
 class OpenOutput:
-    """The output of another tool.
+    """The output of another tool."""
 
-    Parameters
-    ----------
-    run : OpenRun
-        The inputs and removals; kept documents come first in order of priority.
-    kept : Inputs
-        The kept files.
-    checks : tuple of Check
-        Whether the tool's tables agree with what it kept.
-    claims : Claims, optional
-        Recorded reasons, if the tool gives them.
-    by : {"id", "text"}
-        How kept documents were found among the inputs.
-    """
-
+    # The inputs and removals; kept documents come first in order of priority
     run: OpenRun
+    # The kept files
     kept: Inputs
+    # Whether the tool's tables agree with what it kept
     checks: tuple[Check, ...]
+    # Recorded reasons, if the tool gives them
     claims: Claims | None
+    # How kept documents were found among the inputs
     by: str
 
 
 @contextmanager
 def open_output(given: ToolFiles, recipe: Recipe, run: FileRun, progress: Progress) -> Iterator[OpenOutput]:
-    """Open the output of another tool, as a context.
-
-    Parameters
-    ----------
-    given : ToolFiles
-        Files that the tool read and wrote.
-    recipe : Recipe
-        Defines a match; resolved.
-    run : FileRun
-        How the files are read.
-    progress : callable
-        Receives events.
-
-    Raises
-    ------
-    InvalidInput
-        If the kept documents cannot be found among the inputs, or a table names documents that do not exist.
-    """
+    """Open the output of another tool, as a context."""
     if [*map(str, given.inputs), *map(str, given.kept)].count("-") > 1:
         raise InvalidInput("standard input (-) is given twice; give it once")
     run = dataclasses.replace(run, duplicate_ids="allow")
@@ -306,13 +267,7 @@ class _Names:
             inputs.check_ids("inputs")
 
     def rows(self, names: Sequence[str], path: Path) -> NDArray[np.int64]:
-        """Return the rows of the named documents.
-
-        Raises
-        ------
-        InvalidInput
-            If a document does not exist; the error names the row in the table.
-        """
+        """Return the rows of the named documents."""
         inputs = self._inputs
         if self._has_ids:
             wanted = np.asarray(Texts.from_list(list(names)).hashes())

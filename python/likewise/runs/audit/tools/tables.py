@@ -12,27 +12,7 @@ _ID_NAMES = ("id", "doc_id")
 
 
 def read_columns(path: Path, wanted: Sequence[str], *, optional: Sequence[str] = ()) -> dict[str, list[str]]:
-    """Return columns of ids as strings, in file order.
-
-    Parameters
-    ----------
-    path : Path
-        A ``.csv``, ``.tsv``, ``.jsonl`` or ``.parquet`` file; CSV and TSV have a header.
-    wanted : sequence of str
-        Required columns; the column of ``id`` may also be named ``doc_id``.
-    optional : sequence of str
-        Columns that may be missing.
-
-    Returns
-    -------
-    dict of str to list of str
-        All columns have the same length.
-
-    Raises
-    ------
-    InvalidInput
-        If a column is missing, a value is missing, or the file cannot be read.
-    """
+    """Return columns of ids as strings, in file order."""
     rows, names = _rows(path)
     found = {}
     for name in (*wanted, *optional):

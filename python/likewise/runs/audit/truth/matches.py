@@ -47,18 +47,12 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, eq=False)
 class Matches:
-    """Matches of sampled documents.
+    """Matches of sampled documents."""
 
-    Parameters
-    ----------
-    sampled, others : ndarray of shape (m,), uint32
-        Positions, sorted by `sampled`, then by `others`. A pair of two sampled documents occurs twice.
-    similarity : ndarray of shape (m,), float64
-        By the recipe's measure; containment is that of the later in the earlier.
-    """
-
+    # Positions, sorted by `sampled`, then by `others`. A pair of two sampled documents occurs twice.
     sampled: NDArray[np.uint32]
     others: NDArray[np.uint32]
+    # By the recipe's measure; containment is that of the later in the earlier
     similarity: NDArray[np.float64]
 
     def __len__(self) -> int:
@@ -86,33 +80,6 @@ def exact_matches(
     progress: Progress,
 ) -> Matches:
     """Return all matches of sampled positions among all positions, by the recipe's measure and threshold.
-
-    Parameters
-    ----------
-    documents : Documents
-        All documents.
-    collapsed : Collapsed
-        Positions in order of priority.
-    recipe : Recipe
-        Defines a match; resolved. For a Hamming-only recipe: within the radius, and by the short check.
-    sampled : ndarray of shape (s,), uint32
-        Positions, ascending.
-    held : HeldDocuments, optional
-        Features of the documents, as far as they are in memory.
-    threads : int
-        Number of threads of each call.
-    progress : callable
-        Receives events.
-
-    Returns
-    -------
-    Matches
-        Exactly all matches.
-
-    Raises
-    ------
-    InvalidParameter
-        If there are more than 50 million matches.
 
     Notes
     -----
@@ -150,26 +117,7 @@ def nearest_kept(
     threads: int,
     progress: Progress,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the most similar position with a kept document, and the similarity, for each sampled position.
-
-    Parameters
-    ----------
-    documents, collapsed : Documents, Collapsed
-        All documents of the run.
-    recipe : Recipe
-        Its threshold is the lowest similarity to report; with a set measure.
-    kept : ndarray of shape (positions,), bool
-        Whether each position has a kept document.
-    sampled : ndarray of shape (s,), uint32
-        Positions, ascending.
-    threads, progress
-        As for :func:`exact_matches`.
-
-    Returns
-    -------
-    positions, similarities : ndarray of shape (s,)
-        -1 and 0 if no kept document is similar enough; the first of equally similar ones.
-    """
+    """Return the most similar position with a kept document, and the similarity, for each sampled position."""
     nearest, best = np.full(len(sampled), -1, np.int64), np.zeros(len(sampled))
     if not len(sampled):
         return nearest, best
@@ -202,27 +150,6 @@ def num_affordable(
     threads: int,
 ) -> int:
     """Return how many documents to sample, at most `num_sampled`, so that comparing them takes less time than a run.
-
-    Parameters
-    ----------
-    documents, collapsed : Documents, Collapsed
-        All documents of the run.
-    recipe : Recipe
-        Recipe of the run.
-    pilot : ndarray of shape (p,), uint32
-        Positions drawn like the sample, but independently of it.
-    num_sampled : int
-        Number of documents requested.
-    seed : int
-        Seed for drawing the other documents.
-    threads : int
-        Number of threads of each call.
-
-    Returns
-    -------
-    int
-        As many as need 100 exact measurements for each document of the run, or ten million in total (450 million if all
-        documents are requested).
 
     Notes
     -----

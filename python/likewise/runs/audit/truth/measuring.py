@@ -24,28 +24,7 @@ def similarities(
     threads: int,
     agreeing: bool = False,
 ) -> NDArray[np.float64]:
-    """Return the exact similarity of each pair of rows; containment is that of `a` in `b`.
-
-    Parameters
-    ----------
-    documents : Documents
-        Documents whose texts are read again.
-    a, b : ndarray of shape (m,), int64
-        Rows.
-    rules : FeatureRules
-        Rules that make the features.
-    measure : str
-        A set measure.
-    threads : int
-        Number of threads of each call.
-    agreeing : bool
-        Whether pairs whose identifiers disagree, or that share nothing, get NaN.
-
-    Returns
-    -------
-    ndarray of shape (m,), float64
-        0 to 1. About 64 MB of feature sets are in memory at once, or those of one pair.
-    """
+    """Return the exact similarity of each pair of rows; containment is that of `a` in `b`."""
     found = np.zeros(len(a))
     # The core applies the rule on identifiers only to pairs that must reach a similarity.
     threshold = float(np.nextafter(0.0, 1.0)) if agreeing else 0.0
