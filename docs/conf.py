@@ -21,7 +21,7 @@ nitpicky = False
 smartquotes = False
 
 
-def _examples_as_they_are(_app: Any, _context: Any, lines: list[str]) -> None:  # noqa: ANN401
+def _examples_as_they_are(_app: Any, _context: Any, lines: list[str]) -> None:
     """Show the lines of a command's help that click is told not to wrap as code; in all others no star is markup."""
     shown, is_code = [], False
     for line in lines:
@@ -37,12 +37,12 @@ def _examples_as_they_are(_app: Any, _context: Any, lines: list[str]) -> None:  
     lines[:] = shown
 
 
-def _stars_as_they_are(_app: Any, _context: Any, lines: list[str]) -> None:  # noqa: ANN401
+def _stars_as_they_are(_app: Any, _context: Any, lines: list[str]) -> None:
     """Show a star in the help of an option as it is: it is no markup."""
     lines[:] = [line if line.startswith("..") else line.replace("*", r"\*") for line in lines]
 
 
-def setup(app: Any) -> None:  # noqa: ANN401
+def setup(app: Any) -> None:
     """Connect what is done to the help of commands."""
     app.connect("sphinx-click-process-options", _stars_as_they_are)
     app.connect("sphinx-click-process-description", _examples_as_they_are)

@@ -55,7 +55,7 @@ def coder() -> Coder | None:
     return None if program is None else functools.partial(by_program, program)
 
 
-def by_module(zstd: Any, data: bytes, base: bytes | None) -> int:  # noqa: ANN401 - a module
+def by_module(zstd: Any, data: bytes, base: bytes | None) -> int:
     """Return the size by Python's zstd, the base as a prefix, which is what --patch-from makes of it."""
     if base is None:
         return len(zstd.compress(data, level=LEVEL))

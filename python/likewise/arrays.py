@@ -7,7 +7,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,16 @@ from likewise import _native
 from likewise._native import Texts
 from likewise.errors import InvalidParameter
 
+# PyArrow has no types: these names say what an argument holds. Any library's objects with the Arrow interface will do.
+ArrowTable: TypeAlias = Any
+ArrowColumn: TypeAlias = Any
+ArrowBatch: TypeAlias = Any
+ArrowSchema: TypeAlias = Any
+# Strings, tokens or bytes: a sequence, or an Arrow column.
+TextData: TypeAlias = Any
+# What NumPy makes an array of, or an Arrow column.
+ColumnData: TypeAlias = Any
+
 # Arrays grow by 1/16 at a time: enough to keep appending linear if growing moves memory.
 _SPARE = 16
 
@@ -23,7 +33,7 @@ _SPARE = 16
 class GrowingArray:
     """Append-only flat array; :meth:`take` hands it over."""
 
-    def __init__(self, dtype: Any, folder: Path | None = None) -> None:  # noqa: ANN401
+    def __init__(self, dtype: Any, folder: Path | None = None) -> None:
         self._array: NDArray[Any] = np.empty(0, dtype)
         self._folder = folder
         self._file: BinaryIO | None = None
@@ -77,11 +87,11 @@ class ArraySpace:
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder
 
-    def growing(self, dtype: Any) -> GrowingArray:  # noqa: ANN401
+    def growing(self, dtype: Any) -> GrowingArray:
         """Return an empty growing array."""
         return GrowingArray(dtype, self.folder)
 
-    def zeros(self, length: int, dtype: Any) -> NDArray[Any]:  # noqa: ANN401
+    def zeros(self, length: int, dtype: Any) -> NDArray[Any]:
         """Return a writable array of zeros."""
         num_bytes = length * np.dtype(dtype).itemsize
         if self.folder is None or not num_bytes:
@@ -235,7 +245,7 @@ def double_id(
     return double
 
 
-def places_of(values: Any, keys: NDArray[Any]) -> NDArray[np.intp]:  # noqa: ANN401 - a number or several
+def places_of(values: ArrowColumn, keys: NDArray[Any]) -> NDArray[np.intp]:
     """Return the insertion points of values in ascending keys, each before equal keys."""
     return np.searchsorted(keys, np.asarray(values, keys.dtype))
 
@@ -283,7 +293,7 @@ def _spread(keys: NDArray[Any], cuts: NDArray[Any], starts: NDArray[np.int64], s
     return spread
 
 
-def as_row_pairs(pairs: Any, num_rows: int) -> NDArray[np.int64]:  # noqa: ANN401 - anything that NumPy makes an array of
+def as_row_pairs(pairs: Any, num_rows: int) -> NDArray[np.int64]:
     """Return pairs of rows as int64 of shape (m, 2)."""
     try:
         found = np.asarray(pairs)

@@ -162,7 +162,7 @@ class _Drawn:
                 self._bars.update(self._task, total=1, completed=1)
 
     @staticmethod
-    def _open() -> Any:  # noqa: ANN401 - rich is imported when used
+    def _open() -> Any:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 

@@ -170,7 +170,7 @@ class _Asked:
         )
 
 
-def check_outputs(recipe: Recipe, run: FileRun, write: str, **options: Any) -> None:  # noqa: ANN401
+def check_outputs(recipe: Recipe, run: FileRun, write: str, **options: Any) -> None:
     """Raise the errors of :func:`dedup_files` about options that cannot be combined."""
     _asked(run, write, **options).recipe_beside(recipe)
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise._native import Texts
+from likewise.arrays import ArrowColumn, ColumnData, TextData
 from likewise.batch.read.documents import Documents
 from likewise.batch.read.fields import refusal
 from likewise.batch.read.priority import keep_needs
@@ -34,8 +35,8 @@ _MAX_TEXT_BYTES = 2**32 - 1
 
 
 def document_source(
-    documents: Any,  # noqa: ANN401 - list of str, Arrow data, iterables
-    ids: Any,  # noqa: ANN401
+    documents: TextData,
+    ids: ColumnData,
     recipe: Recipe,
     *,
     text_field: TextField = "text",
@@ -110,7 +111,7 @@ def document_source(
 
 
 def _stream_source(
-    texts: Any,  # noqa: ANN401
+    texts: TextData,
     id_field: str | None,
     text_field: TextField,
     fields: tuple[str, ...],
@@ -130,7 +131,7 @@ def _stream_source(
     return BatchStream(reader, rules)
 
 
-def _without_nulls(documents: Any) -> tuple[Any, NDArray[np.int64] | None, int]:  # noqa: ANN401
+def _without_nulls(documents: TextData) -> tuple[Any, NDArray[np.int64] | None, int]:
     """Return the non-null documents, their rows (None if there are no nulls), and the number of given rows."""
     if is_arrow(documents):
         import pyarrow as pa
@@ -177,7 +178,7 @@ def mask_of_rows(documents: Documents, kept: NDArray[np.bool_], *, nulls_are_kep
     return mask
 
 
-def _with_row_numbers(column: Any) -> Any:  # noqa: ANN401 - PyArrow has no types
+def _with_row_numbers(column: ArrowColumn) -> Any:
     """Return ids with row numbers in place of nulls."""
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.arrays import slices
+from likewise.arrays import ArrowTable, slices
 from likewise.batch.budget.timing import Timing
 from likewise.batch.decide.decision import Decision, decide
 from likewise.batch.decide.differences import named
@@ -152,7 +152,7 @@ def decided(documents: Documents, recipe: Recipe, context: RunContext) -> Decisi
     return decide(documents, collapsed, recipe, threads=context.threads, timing=timing, progress=progress)
 
 
-def evidence(documents: Documents, recipe: Recipe, decision: Decision, kept_ids: Sequence[str] = ()) -> Any:  # noqa: ANN401 - PyArrow has no types
+def evidence(documents: Documents, recipe: Recipe, decision: Decision, kept_ids: Sequence[str] = ()) -> ArrowTable:
     """Return the evidence table of verdicts; for kept rows of -1, ids come from `kept_ids`, of an index, in order."""
     return _evidence_of(documents, recipe, decision, slice(0, len(decision.removed_rows)), kept_ids)
 
@@ -170,7 +170,9 @@ def evidence_tables(
         yield _evidence_of(documents, recipe, decision, slice(0, 0), ())
 
 
-def _evidence_of(documents: Documents, recipe: Recipe, decision: Decision, part: slice, kept_ids: Sequence[str]) -> Any:  # noqa: ANN401
+def _evidence_of(
+    documents: Documents, recipe: Recipe, decision: Decision, part: slice, kept_ids: Sequence[str]
+) -> ArrowTable:
     kept_rows, below = decision.kept_rows[part], decision.below_threshold
     return evidence_table(
         documents.places(decision.removed_rows[part]),
@@ -186,7 +188,7 @@ def _evidence_of(documents: Documents, recipe: Recipe, decision: Decision, part:
     )
 
 
-def evidence_of_overruled(documents: Documents, recipe: Recipe, decision: Decision) -> Any:  # noqa: ANN401
+def evidence_of_overruled(documents: Documents, recipe: Recipe, decision: Decision) -> ArrowTable:
     """Return the evidence table of documents kept by a user's decision although they match a kept document."""
     found = decision.overruled
     assert found is not None

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise._native import Texts
+from likewise.arrays import ArrowColumn, ArrowTable, ColumnData, TextData
 from likewise.batch.budget.timing import Timing
 from likewise.batch.decide.group_warning import group_warning
 from likewise.batch.decide.labels import Groups, Labels
@@ -98,7 +99,7 @@ class Deduplication:
         return self._make_removed()
 
     @cached_property
-    def ids(self) -> Any:  # noqa: ANN401 - PyArrow has no types
+    def ids(self) -> ArrowColumn:
         """pyarrow.Array of shape (n,): ids of all documents.
 
         Integers stay integers; row numbers (int64) if no document has an id.
@@ -109,7 +110,7 @@ class Deduplication:
         return {name: getattr(self, name) for name in ("kept", "summary", "overruled", "removed", "ids")}
 
     @cached_property
-    def groups(self) -> Any:  # noqa: ANN401 - PyArrow has no types
+    def groups(self) -> Any:
         """pyarrow.Array of shape (n,): the group of each document, which is the id of the kept document in it.
 
         Two documents of different groups may still match each other: both match their own kept document, or the pair
@@ -123,16 +124,16 @@ class Deduplication:
         return taken_rows(self.ids, leaders)
 
     @cached_property
-    def duplicate_of(self) -> Any:  # noqa: ANN401
+    def duplicate_of(self) -> Any:
         """pyarrow.Array of shape (n,): id of the kept document that each removed one matches, null for kept ones."""
         return null_where(taken_rows(self.ids, self._labels.leaders), self._labels.is_kept)
 
     @cached_property
-    def similarity(self) -> Any:  # noqa: ANN401
+    def similarity(self) -> Any:
         """pyarrow.DoubleArray of shape (n,): similarity to the kept document, null for kept ones."""
         return number_column(self._labels.similarity, self._labels.is_kept)
 
-    def table(self) -> Any:  # noqa: ANN401
+    def table(self) -> ArrowTable:
         """Label all documents.
 
         Returns
@@ -184,10 +185,10 @@ class Deduplication:
 
 @shows_progress
 def dedup(
-    texts: Any,  # noqa: ANN401 - list of str, Arrow data, iterables
+    texts: TextData,
     recipe: GivenRecipe | None = None,
     *,
-    ids: Any = None,  # noqa: ANN401 - list of str or int, Arrow data, or a column's name
+    ids: ColumnData = None,
     text_field: TextField = "text",
     nulls: Nulls = "fail",
     duplicate_ids: DuplicateIds = "fail",
@@ -303,16 +304,16 @@ def dedup(
 
 @shows_progress
 def pairs(
-    texts: Any,  # noqa: ANN401
+    texts: TextData,
     recipe: GivenRecipe | None = None,
     *,
-    ids: Any = None,  # noqa: ANN401
+    ids: ColumnData = None,
     text_field: TextField = "text",
     nulls: Nulls = "fail",
     duplicate_ids: DuplicateIds = "fail",
     tokenizer: Tokenizer | None = None,
-    against: Any = None,  # noqa: ANN401
-    against_ids: Any = None,  # noqa: ANN401
+    against: Any = None,
+    against_ids: Any = None,
     max_pairs: int = MAX_PAIRS,
     threads: int | None = None,
     progress: Progress | bool | None = None,
@@ -402,7 +403,7 @@ def pairs(
         )
 
 
-def _ids(all_ids: Texts | None, documents: Documents, num_rows: int) -> Any:  # noqa: ANN401 - PyArrow has no types
+def _ids(all_ids: Texts | None, documents: Documents, num_rows: int) -> ArrowColumn:
     """Return the ids of all rows in the type in which they were given; null for a null text of a stream."""
     kind = documents.id_type()
     if not documents.has_id.any():

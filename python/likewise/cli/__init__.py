@@ -63,7 +63,7 @@ class _Commands(LazyGroup):
     listed: ClassVar = {name: (f"likewise.cli.{_MODULES.get(name, name)}", about) for name, about in _COMMANDS.items()}
 
 
-def _print_version(ctx: click.Context, option: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's call
+def _print_version(ctx: click.Context, option: click.Parameter, value: bool) -> None:
     if value:
         from importlib.metadata import version
 

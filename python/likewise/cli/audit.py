@@ -118,7 +118,7 @@ def command(
     out: Path | None,
     least_recall: float | None,
     output: Path | None,
-    **options: Any,  # noqa: ANN401
+    **options: Any,
 ) -> int:
     """Run the command."""
     from likewise.errors import InvalidParameter
@@ -362,7 +362,7 @@ def _output_lines(found: "OutputAudit") -> list[str]:
     return lines
 
 
-def _share(share: Any) -> str:  # noqa: ANN401
+def _share(share: Any) -> str:
     if share.value != share.value:
         return "nothing to find" if share.is_exact else "unknown: the sample contains none"
     if share.is_exact:

@@ -53,8 +53,8 @@ def command(
     id_field: str | None,
     inputs: Path | None,
     max_diff: int | None,
-    as_json: bool,  # noqa: FBT001 - click's call
-    **options: Any,  # noqa: ANN401
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Run the command."""
     from likewise.batch.options import FileRun

@@ -177,7 +177,7 @@ Examples:
 def command(
     inputs: tuple[str, ...],
     out: str | None,
-    dry_run: bool,  # noqa: FBT001 - click's call
+    dry_run: bool,
     write: str,
     write_prefix: str,
     date_field: str | None,
@@ -186,18 +186,18 @@ def command(
     decisions: Path | None,
     index: Path | None,
     against: tuple[Path, ...],
-    add: bool,  # noqa: FBT001
-    keep_sketches: bool,  # noqa: FBT001
+    add: bool,
+    keep_sketches: bool,
     store_pairs: float | None,
-    overwrite: bool,  # noqa: FBT001
-    fresh: bool,  # noqa: FBT001
+    overwrite: bool,
+    fresh: bool,
     engine: str,
     master: str | None,
     checkpoint_dir: str | None,
     driver_memory: str | None,
-    quiet: bool,  # noqa: FBT001
-    as_json: bool,  # noqa: FBT001
-    **options: Any,  # noqa: ANN401
+    quiet: bool,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Run the command."""
     from likewise.batch.against.index import IndexUse

@@ -28,7 +28,7 @@ Examples:
 @click.argument("second", type=click.Path(file_okay=False, path_type=Path), metavar="RUN2")
 @click.option("--json", "as_json", is_flag=True, help="Print counts and differing rows as JSON.")
 @click.option("--quiet", "-q", is_flag=True, help="Print nothing; only set the exit status.")
-def command(first: Path, second: Path, as_json: bool, quiet: bool) -> int:  # noqa: FBT001 - click's call
+def command(first: Path, second: Path, as_json: bool, quiet: bool) -> int:
     """Run the command."""
     from likewise.errors import InvalidParameter
     from likewise.runs.diff import compare_runs, run_differences

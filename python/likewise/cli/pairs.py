@@ -73,9 +73,9 @@ def command(
     out: str,
     against: tuple[Path, ...],
     max_pairs: int,
-    quiet: bool,  # noqa: FBT001 - click's call
-    as_json: bool,  # noqa: FBT001
-    **options: Any,  # noqa: ANN401
+    quiet: bool,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Run the command."""
     from likewise.batch.pair_files import pair_files

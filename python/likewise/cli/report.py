@@ -38,9 +38,9 @@ Examples:
 def command(
     out: Path,
     output: Path | None,
-    no_samples: bool,  # noqa: FBT001 - click's call
+    no_samples: bool,
     inputs: Path | None,
-    quiet: bool,  # noqa: FBT001
+    quiet: bool,
 ) -> None:
     """Run the command."""
     from likewise.io.output.directory import REPORT

@@ -29,7 +29,7 @@ Examples:
 @sketch_options
 @input_options
 @QUIET
-def command(inputs: tuple[str, ...], out: str, quiet: bool, **options: Any) -> None:  # noqa: FBT001, ANN401
+def command(inputs: tuple[str, ...], out: str, quiet: bool, **options: Any) -> None:
     """Run the command."""
     from likewise.batch.pair_files import sketch_files
     from likewise.errors import InvalidInput

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from likewise.arrays import ColumnData
 from likewise.checks import counted
 from likewise.cli.options.help import LongCommand
 from likewise.cli.options.recipe import INPUTS, QUIET, READING, input_options, take_run
@@ -98,16 +99,16 @@ _MOST_SHOWN = 3
 def command(
     inputs: tuple[str, ...],
     labels: Path | None,
-    ask: bool,  # noqa: FBT001 - click's call
+    ask: bool,
     questions: int,
     out: Path,
     method: str | None,
     tokens: str | None,
     sample: int,
     seed: int,
-    quiet: bool,  # noqa: FBT001
-    as_json: bool,  # noqa: FBT001
-    **options: Any,  # noqa: ANN401
+    quiet: bool,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Run the command."""
     from likewise.errors import InvalidInput, InvalidParameter
@@ -261,7 +262,7 @@ def _answer() -> str:
         click.echo("answer y, n, s, u or q")
 
 
-def _side_by_side(a: Any, b: Any) -> list[str]:  # noqa: ANN401 - text or bytes
+def _side_by_side(a: ColumnData, b: ColumnData) -> list[str]:
     """Return two texts merged with their differences marked, truncated to a readable length."""
     from likewise.cli.compare import diff_lines
     from likewise.measures.comparison import compare

@@ -48,9 +48,9 @@ def command(
     inputs: tuple[str, ...],
     out: Path,
     memory: str,
-    quiet: bool,  # noqa: FBT001 - click's call
-    as_json: bool,  # noqa: FBT001
-    **options: Any,  # noqa: ANN401
+    quiet: bool,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Run the command."""
     from likewise.batch.read.weighing import doubts_of

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
+from likewise.arrays import ArrowSchema, ColumnData
 from likewise.batch.budget.timing import Timing
 from likewise.batch.opening import found_inputs
 from likewise.batch.options import FileRun
@@ -485,7 +486,7 @@ class _Search:
         return rows
 
 
-def _hashed(ids: Any) -> NDArray[np.uint64]:  # noqa: ANN401 - an Arrow array
+def _hashed(ids: ColumnData) -> NDArray[np.uint64]:
     import pyarrow as pa
 
     return np.asarray(_native.Texts.from_arrow(ids.cast(pa.large_string())).hashes())
@@ -588,7 +589,7 @@ def _once(rows: list[_Row]) -> list[_Row]:
     return sorted(chosen, key=lambda row: (row.place, row.given, order[row.copy.kind], row.order, row.span or (0, 0)))
 
 
-def copy_schema() -> Any:  # noqa: ANN401 - PyArrow has no types
+def copy_schema() -> ArrowSchema:
     """Return the columns of the copies."""
     import pyarrow as pa
 
@@ -603,7 +604,7 @@ def copy_schema() -> Any:  # noqa: ANN401 - PyArrow has no types
     )
 
 
-def given_schema() -> Any:  # noqa: ANN401
+def given_schema() -> ArrowSchema:
     """Return the columns of the given documents."""
     import pyarrow as pa
 

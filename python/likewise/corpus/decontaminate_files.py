@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
+from likewise.arrays import ArrowTable
 from likewise.batch.about_inputs import told_if_left
 from likewise.batch.budget.timing import Timing
 from likewise.batch.opening import found_inputs
@@ -442,7 +443,7 @@ def _write_evidence(scanned: _Scanned, items: Items, work: Path) -> _Result:
     return _Result(np.unique(rows), (rows, starts, ends), columns)
 
 
-def _best_of(table: Any) -> Any:  # noqa: ANN401
+def _best_of(table: ArrowTable) -> Any:
     """Return set, item, field and similarity of each document's most similar item, the first if several are equal."""
     rows, similarity = (table.column(name).to_numpy() for name in ("row", "similarity"))
     order = np.lexsort((-similarity, rows))
@@ -450,7 +451,7 @@ def _best_of(table: Any) -> Any:  # noqa: ANN401
     return table.take(number_column(order[firsts])).select(["set", "item_id", "field", "similarity"])
 
 
-def _evidence_of(files: Sequence[InputFile], group: _Group, found: Found, items: Items, first_row: int) -> Any:  # noqa: ANN401
+def _evidence_of(files: Sequence[InputFile], group: _Group, found: Found, items: Items, first_row: int) -> ArrowTable:
     import pyarrow as pa
 
     rows = found.rows - first_row

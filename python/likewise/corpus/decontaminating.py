@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.arrays import ColumnData, TextData
 from likewise.batch.budget.timing import Timing
 from likewise.batch.in_memory import Nulls, document_source, null_option_named
 from likewise.batch.read.weighing import doubts_of
@@ -82,7 +83,7 @@ class Decontamination:
 
 @shows_progress
 def decontaminate(
-    documents: Any,  # noqa: ANN401 - list of str, Arrow data, iterables
+    documents: TextData,
     items: Mapping[str, Any],
     *,
     threshold: float = DEFAULT_THRESHOLD,
@@ -92,7 +93,7 @@ def decontaminate(
     weights: Weights | None = None,
     item_fields: Sequence[str] | None = None,
     item_id_field: str | None = None,
-    ids: Any = None,  # noqa: ANN401
+    ids: ColumnData = None,
     text_field: TextField = "text",
     nulls: Nulls = "fail",
     threads: int | None = None,

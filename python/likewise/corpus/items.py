@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
+from likewise.arrays import ArrowSchema, ArrowTable, TextData
 from likewise.batch.opening import found_inputs
 from likewise.batch.options import FileRun
 from likewise.batch.read.fields import is_without_text, refusal
@@ -217,7 +218,7 @@ class Items:
         names = [[self.sets[one.set], one.item_id, one.field] for one in picked]
         return [text_column(list(column)) for column in zip(*names, strict=True)] or [text_column([])] * 3
 
-    def item_table(self) -> Any:  # noqa: ANN401 - PyArrow has no types
+    def item_table(self) -> ArrowTable:
         """Return a table with a row for each text of an item and its result."""
         import pyarrow as pa
 
@@ -271,7 +272,7 @@ class Items:
         return shown
 
 
-def evidence_schema(*, has_files: bool) -> Any:  # noqa: ANN401
+def evidence_schema(*, has_files: bool) -> ArrowSchema:
     """Return the schema of the evidence."""
     import pyarrow as pa
 
@@ -286,7 +287,7 @@ def evidence_schema(*, has_files: bool) -> Any:  # noqa: ANN401
     )
 
 
-def item_schema() -> Any:  # noqa: ANN401
+def item_schema() -> ArrowSchema:
     """Return the schema of the table of items."""
     import pyarrow as pa
 
@@ -295,7 +296,7 @@ def item_schema() -> Any:  # noqa: ANN401
     return pa.schema({**kinds, **counts, "status": pa.string(), "num_documents": pa.int64()})
 
 
-def evidence(items: Items, found: Found, places: Mapping[str, Any]) -> Any:  # noqa: ANN401
+def evidence(items: Items, found: Found, places: Mapping[str, Any]) -> ArrowTable:
     """Return a row for each window and item text in it."""
     import pyarrow as pa
 
@@ -347,7 +348,7 @@ def items_in_memory(
     return Items(list(sets), about, _native.Texts.from_list(texts), rules)
 
 
-def _columns_of(name: str, given: Any) -> dict[str, Sequence[object]]:  # noqa: ANN401
+def _columns_of(name: str, given: TextData) -> dict[str, Sequence[object]]:
     """Return the columns of a set in memory as lists."""
     from likewise.io.tables.offered import as_arrow, as_reader, as_table
     from likewise.stages.text import is_arrow, is_stream, is_table

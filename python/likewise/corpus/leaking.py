@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.arrays import ArraySpace
+from likewise.arrays import ArraySpace, ArrowSchema, ArrowTable
 from likewise.batch.budget.timing import Timing
 from likewise.batch.decide.pairing import MAX_PAIRS, PairBatch, PairCounts, verified_pairs
 from likewise.batch.in_memory import Nulls, document_source, null_option_named
@@ -202,7 +202,7 @@ class LeakedRows:
         self.kept[:] = True
 
     @property
-    def schema(self) -> Any:  # noqa: ANN401 - PyArrow has no types
+    def schema(self) -> ArrowSchema:
         """The schema of the pairs."""
         import pyarrow as pa
 
@@ -237,7 +237,7 @@ class LeakedRows:
             self.kept[batch.row_a] = False
             yield self._table(batch, here, there)
 
-    def _table(self, batch: PairBatch, here: NDArray[np.int64], there: NDArray[np.int64]) -> Any:  # noqa: ANN401
+    def _table(self, batch: PairBatch, here: NDArray[np.int64], there: NDArray[np.int64]) -> ArrowTable:
         import pyarrow as pa
 
         names = text_column(list(self._names))
@@ -302,7 +302,7 @@ def leak_table(summary: Mapping[str, Any]) -> list[list[str]]:
     return rows
 
 
-def _sorted(table: Any, names: Sequence[str]) -> Any:  # noqa: ANN401
+def _sorted(table: ArrowTable, names: Sequence[str]) -> Any:
     """Return the pairs, sorted by split and row."""
     keys = []
     for prefix in ("other_", ""):

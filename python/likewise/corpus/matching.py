@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
+from likewise.arrays import ArrowSchema, ArrowTable, ColumnData
 from likewise.batch.budget.timing import Timing
 from likewise.batch.in_memory import document_source
 from likewise.batch.opening import found_inputs
@@ -63,14 +64,14 @@ def default_recipe() -> Recipe:
 
 @shows_progress
 def match(
-    queries: Any,  # noqa: ANN401 - list of str, Arrow data, iterables
-    references: Any,  # noqa: ANN401
+    queries: ColumnData,
+    references: Any,
     recipe: GivenRecipe | None = None,
     *,
     top: int = DEFAULT_TOP,
     min_score: float = DEFAULT_MIN_SCORE,
-    ids: Any = None,  # noqa: ANN401
-    reference_ids: Any = None,  # noqa: ANN401
+    ids: ColumnData = None,
+    reference_ids: Any = None,
     text_field: TextField = "text",
     tokenizer: Tokenizer | None = None,
     threads: int | None = None,
@@ -315,7 +316,7 @@ class Asking:
         offsets, references, shared, scores, sizes = map(np.asarray, found)
         return _Best(offsets.astype(np.int64), references.astype(np.int64), shared, scores, sizes)
 
-    def _table(self, part: Part[_Best]) -> Any:  # noqa: ANN401
+    def _table(self, part: Part[_Best]) -> ArrowTable:
         import pyarrow as pa
 
         best = part.made
@@ -334,7 +335,7 @@ class Asking:
         with np.errstate(divide="ignore", invalid="ignore"):
             shares = [shared / sizes for sizes in (self._sizes[reference], best.sizes[query])]
 
-        def spread(values: NDArray[Any]) -> Any:  # noqa: ANN401
+        def spread(values: NDArray[Any]) -> Any:
             return number_column(values, is_null)
 
         rows, taken = number_column(query), spread(reference)
@@ -364,7 +365,7 @@ def _checked(recipe: GivenRecipe | None) -> Recipe:
     return recipe
 
 
-def _check_ids(parts: Sequence[Part[Any]], ids: Any) -> None:  # noqa: ANN401
+def _check_ids(parts: Sequence[Part[Any]], ids: ColumnData) -> None:
     double = first_double(ids, id_keys(ids))
     if double is None:
         return
@@ -392,7 +393,7 @@ def _place_name(source: Source) -> str | None:
     return source.name if path is None else path.as_posix()
 
 
-def _schema() -> Any:  # noqa: ANN401
+def _schema() -> ArrowSchema:
     import pyarrow as pa
 
     kinds = {

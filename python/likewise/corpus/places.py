@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.arrays import ArrowTable
 from likewise.batch.against.references import is_finished_run, kept_files
 from likewise.batch.opening import found_inputs
 from likewise.batch.options import FileRun
@@ -87,7 +88,7 @@ class RunPlace:
     kind = RUN
 
     @cached_property
-    def _evidence(self) -> Any:  # noqa: ANN401 - PyArrow has no types
+    def _evidence(self) -> ArrowTable:
         import pyarrow.parquet as pq
 
         path = Path(self.name) / EVIDENCE

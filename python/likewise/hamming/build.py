@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
+from likewise.arrays import ColumnData
 from likewise.checks import check_integer, num_threads, take_bytes
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.hamming.file import ids_beside, text_beside, write_hamming_file
@@ -40,15 +41,15 @@ class BuiltOutOfCore(ABC):
     @classmethod
     def build(
         cls,
-        source: Any,  # noqa: ANN401 - a path, or as for take_fingerprints
+        source: Any,
         path: str | Path,
         within: int = 3,
         *,
-        ids: Any = None,  # noqa: ANN401 - sequences, Arrow data, False
+        ids: ColumnData = None,
         memory: float | str = "1GB",
         table_memory: float | str | None = None,
         bits: int | None = None,
-        plan: Any = None,  # noqa: ANN401 - a planned search or keys
+        plan: Any = None,
         threads: int | None = None,
         progress: Progress = no_progress,
     ) -> Self:
@@ -167,7 +168,7 @@ def _write_tables(
     within: int,
     keys: list[tuple[list[int], int]],
     with_rows: bool,
-    ids: Any,  # noqa: ANN401 - an Arrow array or None
+    ids: ColumnData,
     memory_bytes: int,
     check: Callable[[int, int], None],
     threads: int,
@@ -199,7 +200,7 @@ def _write_scanned(
     bits: int,
     path: Path,
     within: int,
-    ids: Any,  # noqa: ANN401 - an Arrow array or None
+    ids: ColumnData,
     memory_bytes: int,
     *,
     with_rows: bool,
@@ -258,7 +259,7 @@ def _telling(progress: Progress) -> Callable[[int, int], None]:
     return tell
 
 
-def _file_of(source: Any, bits: int | None, folder: Path) -> FlatFile:  # noqa: ANN401 - a path, or fingerprints
+def _file_of(source: Any, bits: int | None, folder: Path) -> FlatFile:
     """Return the fingerprints as a flat file. Parquet data is copied to a new one."""
     if not isinstance(source, str | Path):
         return take_file("source", source, folder)

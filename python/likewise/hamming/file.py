@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
+from likewise.arrays import ArrowColumn, ColumnData
 from likewise.errors import InvalidInput
 from likewise.recipe.recipe import Recipe
 
@@ -23,7 +24,7 @@ def write_hamming_file(
     empty_rows: NDArray[np.int64],
     num_rows: int,
     with_rows: bool,
-    ids: Any,  # noqa: ANN401 - an Arrow array or None
+    ids: ColumnData,
 ) -> None:
     """Write an index to one file. The file is renamed into place only when it is complete."""
     native.save(str(path), text_beside(recipe, empty_rows, num_rows, with_rows=with_rows), ids_beside(ids))
@@ -59,7 +60,7 @@ def read_hamming_file(
         raise InvalidInput(f"cannot read the description of the index: {error}", str(path)) from error
 
 
-def ids_beside(ids: Any) -> bytes | None:  # noqa: ANN401 - an Arrow array or None
+def ids_beside(ids: ColumnData) -> bytes | None:
     """Return ids as stored in the file."""
     if ids is None:
         return None
@@ -73,7 +74,7 @@ def ids_beside(ids: Any) -> bytes | None:  # noqa: ANN401 - an Arrow array or No
     return content
 
 
-def _ids_of(content: bytes | None) -> Any:  # noqa: ANN401 - an Arrow array or None
+def _ids_of(content: bytes | None) -> ArrowColumn:
     if content is None:
         return None
     import pyarrow as pa

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.arrays import ArrowColumn, TextData
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.fingerprints.arrays import read_array
 from likewise.io.fingerprints.flat import FlatFile, flat_from_parquet, how_to_store, read_recipe_beside
@@ -30,7 +31,7 @@ def shown(value: object) -> str:
     return text if len(text) <= _MAX_DIGITS else f"{text[: _MAX_DIGITS - 3]}..."
 
 
-def as_words(name: str, given: Any) -> NDArray[np.uint64]:  # noqa: ANN401 - lists and arrays
+def as_words(name: str, given: TextData) -> NDArray[np.uint64]:
     """Return an array of any shape, or a list, as words of fingerprints, bit by bit."""
     if isinstance(given, list | tuple):
         return words_of_list(name, given)
@@ -120,7 +121,7 @@ class Fingerprints:
         return FlatFile(path, 0, len(self), self.bits, self.empty_rows, self.recipe)
 
 
-def take_fingerprints(name: str, given: Any) -> Fingerprints:  # noqa: ANN401 - one of several kinds
+def take_fingerprints(name: str, given: TextData) -> Fingerprints:
     """Return the value of parameter `name` as fingerprints."""
     if isinstance(given, str | Path):
         return _read(Path(given))
@@ -157,7 +158,7 @@ def _from_bytes(name: str, given: NDArray[np.uint8]) -> Fingerprints:
     return Fingerprints(padded.view("<u8").reshape(-1), 8 * num_bytes, is_of_bytes=True)
 
 
-def take_file(name: str, given: Any, folder: Path) -> FlatFile:  # noqa: ANN401 - one of several kinds
+def take_file(name: str, given: TextData, folder: Path) -> FlatFile:
     """Return the value of parameter `name` as a flat file. Other layouts are written to a new file in `folder`."""
     if isinstance(given, str | Path):
         path = Path(given)
@@ -218,7 +219,7 @@ def _npy_file(path: Path) -> FlatFile:
     )
 
 
-def mapped_file(array: Any) -> FlatFile | None:  # noqa: ANN401
+def mapped_file(array: ArrowColumn) -> FlatFile | None:
     """Return the location of an array, or of a slice of its rows, in the mapped file of little-endian uint64."""
     whole = array.base if isinstance(getattr(array, "base", None), np.memmap) else array
     if not isinstance(array, np.memmap) or not isinstance(whole.base, mmap.mmap) or whole.filename is None:
@@ -235,7 +236,7 @@ def mapped_file(array: Any) -> FlatFile | None:  # noqa: ANN401
     return FlatFile(Path(whole.filename), offset, len(array), 64 * num_words, np.zeros(0, np.uint32), None)
 
 
-def _from_arrow(name: str, given: Any) -> NDArray[Any]:  # noqa: ANN401
+def _from_arrow(name: str, given: TextData) -> NDArray[Any]:
     import pyarrow as pa
 
     try:
@@ -262,7 +263,7 @@ def _from_arrow(name: str, given: Any) -> NDArray[Any]:  # noqa: ANN401
     raise InvalidParameter(name, f"a column of type {kind} is not supported; use (u)int64, lists or fixed-size binary")
 
 
-def _arrow_column(name: str, given: Any) -> Any:  # noqa: ANN401 - PyArrow has no types
+def _arrow_column(name: str, given: TextData) -> ArrowColumn:
     """Return the column of Arrow data: in a table, the sketch column or the only column."""
     import pyarrow as pa
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise._native import Texts
+from likewise.arrays import ArrowColumn, ArrowTable, ColumnData, TextData
 from likewise.checks import counted
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.tables.columns import decoded
@@ -20,7 +21,7 @@ from likewise.stages.text import is_table
 IsHeld = Callable[[NDArray[np.int64]], NDArray[np.bool_]]
 
 
-def id_keys(column: Any) -> NDArray[np.uint64]:  # noqa: ANN401 - an Arrow array
+def id_keys(column: ArrowColumn) -> NDArray[np.uint64]:
     """Return a 64-bit key for each id: the bits of a number, or the hash of a text."""
     import pyarrow as pa
 
@@ -30,7 +31,7 @@ def id_keys(column: Any) -> NDArray[np.uint64]:  # noqa: ANN401 - an Arrow array
     return np.asarray(Texts.from_arrow(column).hashes())
 
 
-def first_double(column: Any, keys: NDArray[np.uint64]) -> tuple[int, int] | None:  # noqa: ANN401 - an Arrow array
+def first_double(column: ArrowColumn, keys: NDArray[np.uint64]) -> tuple[int, int] | None:
     """Return the positions of the first repeated id and of its earlier occurrence, or None if all ids differ.
 
     Takes about 0.1 us per id.
@@ -107,7 +108,7 @@ _WANTED = "ids must be str or signed 64-bit integers"
 class RowIds:
     """Ids of rows, which are only appended. Without ids, rows represent themselves."""
 
-    def __init__(self, ids: Any, num_rows: int, is_held: IsHeld, *, is_checked: bool = False) -> None:  # noqa: ANN401
+    def __init__(self, ids: ColumnData, num_rows: int, is_held: IsHeld, *, is_checked: bool = False) -> None:
         self._lock = RLock()
         self._num_rows = num_rows
         is_method = isinstance(is_held, MethodType)
@@ -139,7 +140,7 @@ class RowIds:
             yield
 
     @contextmanager
-    def adding(self, ids: Any, num_rows: int) -> Iterator[int]:  # noqa: ANN401 - sequences or Arrow data
+    def adding(self, ids: ColumnData, num_rows: int) -> Iterator[int]:
         """Append rows if the block succeeds, and yield the first of them. Other changes wait."""
         with self._lock:
             before = self._parts
@@ -175,7 +176,7 @@ class RowIds:
             lookup.add(keys, first)
             self._num_rows = first + num_rows
 
-    def column(self) -> Any:  # noqa: ANN401 - an Arrow array
+    def column(self) -> ArrowColumn:
         """Return all ids as one Arrow array, or None."""
         import pyarrow as pa
 
@@ -200,7 +201,7 @@ class RowIds:
             found[is_here] = parts[number].take(_arrow_rows(rows[is_here] - first)).to_numpy(zero_copy_only=False)
         return found
 
-    def rows_of(self, ids: Any) -> NDArray[np.uint32]:  # noqa: ANN401 - rows or ids
+    def rows_of(self, ids: ColumnData) -> NDArray[np.uint32]:
         """Return the rows of these ids (the rows themselves if there are no ids), ascending, each once.
 
         Unknown ids and rows are ignored.
@@ -230,7 +231,7 @@ class RowIds:
 
     def _are_equal(
         self,
-        column: Any,  # noqa: ANN401
+        column: ArrowColumn,
         positions: NDArray[np.int64],
         rows: NDArray[np.int64],
     ) -> NDArray[np.bool_]:
@@ -240,7 +241,7 @@ class RowIds:
         wanted = column.take(_arrow_rows(positions)).to_numpy(zero_copy_only=False)
         return np.asarray(wanted == self.of_rows(rows), bool)
 
-    def _refuse_known(self, part: Any, keys: NDArray[np.uint64], lookup: IdLookup) -> None:  # noqa: ANN401
+    def _refuse_known(self, part: Any, keys: NDArray[np.uint64], lookup: IdLookup) -> None:
         positions, rows = lookup.candidates(keys)
         if not len(rows):
             return
@@ -258,7 +259,7 @@ class RowIds:
             )
 
 
-def _refuse_doubles(column: Any, keys: NDArray[np.uint64]) -> None:  # noqa: ANN401 - an Arrow array
+def _refuse_doubles(column: ArrowColumn, keys: NDArray[np.uint64]) -> None:
     found = first_double(column, keys)
     if found is not None:
         second, first = found
@@ -276,13 +277,13 @@ def _joined(parts: list[Any]) -> list[Any]:
     return parts
 
 
-def _arrow_rows(rows: NDArray[Any]) -> Any:  # noqa: ANN401 - an Arrow array
+def _arrow_rows(rows: NDArray[Any]) -> ArrowTable:
     import pyarrow as pa
 
     return pa.array(rows)
 
 
-def _taken(ids: Any, num_rows: int) -> Any:  # noqa: ANN401 - an Arrow array
+def _taken(ids: ColumnData, num_rows: int) -> Any:
     """Return ids as an Arrow array of int64 or large_string, one for each of the rows."""
     column = id_column("ids", ids)
     if len(column) != num_rows:
@@ -290,13 +291,13 @@ def _taken(ids: Any, num_rows: int) -> Any:  # noqa: ANN401 - an Arrow array
     return column
 
 
-def _is_integer(column: Any) -> bool:  # noqa: ANN401 - an Arrow array
+def _is_integer(column: ArrowColumn) -> bool:
     import pyarrow as pa
 
     return bool(pa.types.is_integer(column.type))
 
 
-def id_column(name: str, given: Any) -> Any:  # noqa: ANN401 - sequences or Arrow data
+def id_column(name: str, given: TextData) -> ArrowColumn:
     """Return ids or rows as an Arrow array of int64 or large_string. An empty array may have either type."""
     import pyarrow as pa
 
@@ -321,7 +322,7 @@ def id_column(name: str, given: Any) -> Any:  # noqa: ANN401 - sequences or Arro
     raise InvalidParameter(name, f"{kind} given; {_WANTED}")
 
 
-def _arrow_column(name: str, given: Any) -> Any:  # noqa: ANN401 - sequences or Arrow data
+def _arrow_column(name: str, given: TextData) -> ArrowColumn:
     import pyarrow as pa
 
     if hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__"):

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
+from likewise.arrays import ColumnData
 from likewise.checks import check_integer, num_threads, take_bytes
 from likewise.errors import InvalidParameter
 from likewise.hamming.build import BuiltOutOfCore
@@ -68,13 +69,13 @@ class HammingIndex(BuiltOutOfCore):
 
     def __init__(
         self,
-        fingerprints: Any = None,  # noqa: ANN401 - Sketches, Arrow data or array-like
-        ids: Any = None,  # noqa: ANN401 - sequences, Arrow data, False
+        fingerprints: ColumnData = None,
+        ids: ColumnData = None,
         within: int = 3,
         memory: float | str | None = None,
         *,
         bits: int | None = None,
-        plan: Any = None,  # noqa: ANN401 - a planned search or keys
+        plan: Any = None,
         threads: int | None = None,
     ) -> None:
         taken = take_rows(np.zeros(0, np.uint64) if fingerprints is None else fingerprints, bits, may_stay=True)
@@ -154,7 +155,7 @@ class HammingIndex(BuiltOutOfCore):
 
     def query(
         self,
-        fingerprint: Any,  # noqa: ANN401 - an integer or words
+        fingerprint: Any,
         within: int | None = None,
     ) -> tuple[NDArray[Any], NDArray[np.uint16]]:
         """Return the rows (or ids) within a radius of one fingerprint, and their distances.
@@ -183,7 +184,7 @@ class HammingIndex(BuiltOutOfCore):
 
     def query_batch(
         self,
-        fingerprints: Any,  # noqa: ANN401 - Sketches, Arrow data or array-like
+        fingerprints: ColumnData,
         within: int | None = None,
     ) -> Matches:
         """Return the rows (or ids) within a radius of each fingerprint.
@@ -213,7 +214,7 @@ class HammingIndex(BuiltOutOfCore):
 
     def nearest(
         self,
-        fingerprint: Any,  # noqa: ANN401 - an integer or words
+        fingerprint: Any,
         k: int = 10,
     ) -> tuple[NDArray[Any], NDArray[np.uint16]]:
         """Return the `k` nearest rows (or ids) in ascending order of distance, then row.
@@ -243,7 +244,7 @@ class HammingIndex(BuiltOutOfCore):
 
     def nearest_batch(
         self,
-        fingerprints: Any,  # noqa: ANN401 - Sketches, Arrow data or array-like
+        fingerprints: ColumnData,
         k: int = 10,
     ) -> Matches:
         """Return the `k` nearest rows (or ids) of each fingerprint, in ascending order of distance, then row.
@@ -270,7 +271,7 @@ class HammingIndex(BuiltOutOfCore):
 
     def join(
         self,
-        fingerprints: Any,  # noqa: ANN401 - Sketches, Arrow data or array-like
+        fingerprints: ColumnData,
         within: int | None = None,
     ) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np.uint16]]:
         """Return all pairs of a given fingerprint and a fingerprint of the index within a radius.
@@ -296,8 +297,8 @@ class HammingIndex(BuiltOutOfCore):
 
     def add(
         self,
-        fingerprints: Any,  # noqa: ANN401 - an integer, Sketches, Arrow data or array-like
-        ids: Any = None,  # noqa: ANN401 - sequences or Arrow data
+        fingerprints: ColumnData,
+        ids: ColumnData = None,
     ) -> NDArray[np.int64]:
         """Insert fingerprints and return their rows.
 
@@ -341,7 +342,7 @@ class HammingIndex(BuiltOutOfCore):
                 self._recipe = self._recipe or taken.recipe
         return rows
 
-    def remove(self, rows: Any) -> int:  # noqa: ANN401 - rows or ids
+    def remove(self, rows: Any) -> int:
         """Remove rows (or ids) and return how many were removed.
 
         Parameters
@@ -429,7 +430,7 @@ class HammingIndex(BuiltOutOfCore):
         """Return which rows exist."""
         return np.asarray(self._native.holds(rows.astype(np.uint32))).view(bool) | np.isin(rows, self._empty_rows)
 
-    def _taken(self, fingerprints: Any) -> FingerprintRows:  # noqa: ANN401
+    def _taken(self, fingerprints: ColumnData) -> FingerprintRows:
         return take_rows(fingerprints, self._bits, recipe=self._recipe)
 
     def _search(self, words: NDArray[np.uint64], within: int | None, threads: int) -> Matches:

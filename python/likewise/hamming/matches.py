@@ -54,7 +54,7 @@ def native_set(
     within: int,
     *,
     with_rows: bool,
-    plan: Any,  # noqa: ANN401 - a planned search or keys, or None
+    plan: Any,
     memory_bytes: int | None,
     threads: int,
 ) -> _native.HammingSet:
@@ -89,7 +89,7 @@ def native_set(
         raise InvalidParameter(names.get(error.name, error.name), error.message) from None
 
 
-def keys_of(plan: Any) -> list[tuple[list[int], int]]:  # noqa: ANN401 - a planned search or keys
+def keys_of(plan: Any) -> list[tuple[list[int], int]]:
     """Return (mask, radius) of each key, the mask as four words."""
     keys = getattr(plan, "keys", plan)
     if isinstance(keys, str | bytes) or not isinstance(keys, Iterable):
@@ -97,7 +97,7 @@ def keys_of(plan: Any) -> list[tuple[list[int], int]]:  # noqa: ANN401 - a plann
     return [_key(key) for key in keys]
 
 
-def _key(key: Any) -> tuple[list[int], int]:  # noqa: ANN401 - a key of a plan, or mask and radius
+def _key(key: Any) -> tuple[list[int], int]:
     pair = (key.mask, key.radius) if hasattr(key, "mask") else key
     if not isinstance(pair, tuple | list) or len(pair) != 2:
         raise InvalidParameter("plan", f"the key {shown(pair)} is not a (mask, radius) pair")

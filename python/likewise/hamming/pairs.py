@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
+from likewise.arrays import ArrowTable, ColumnData, TextData
 from likewise.checks import check_fraction, check_integer, num_threads, take_bytes
 from likewise.errors import InvalidParameter, RecipeMismatch
 from likewise.hamming.fingerprints import (
@@ -61,7 +62,7 @@ class WrittenPairs:
     num_right: int
 
 
-def hamming_distance(a: Any, b: Any) -> NDArray[np.int64]:  # noqa: ANN401 - of several kinds
+def hamming_distance(a: ColumnData, b: ColumnData) -> NDArray[np.int64]:
     """Return the number of differing bits of fingerprints, element by element.
 
     Parameters
@@ -101,7 +102,7 @@ def hamming_distance(a: Any, b: Any) -> NDArray[np.int64]:  # noqa: ANN401 - of 
     return ones if ones.ndim < 2 else np.asarray(ones.sum(axis=-1), np.int64)
 
 
-def _codes(name: str, given: Any) -> NDArray[np.uint64]:  # noqa: ANN401
+def _codes(name: str, given: TextData) -> NDArray[np.uint64]:
     """Return fingerprints in their given shape."""
     if isinstance(given, str | Path | bool):
         raise InvalidParameter(name, f"{given!r} is not an array of fingerprints")
@@ -117,7 +118,7 @@ def _codes(name: str, given: Any) -> NDArray[np.uint64]:  # noqa: ANN401
 
 
 def hamming_pairs(
-    fingerprints: Any,  # noqa: ANN401 - of one of several kinds
+    fingerprints: ColumnData,
     within: int,
     *,
     recall: float | None = None,
@@ -125,7 +126,7 @@ def hamming_pairs(
     out: str | Path | None = None,
     memory: float | str | None = None,
     threads: int | None = None,
-) -> Any:  # noqa: ANN401 - pairs, or what was written
+) -> ArrowTable:
     """Find all pairs of fingerprints at distance `within` or less. With `recall`, find each with a minimum probability.
 
     Parameters
@@ -190,14 +191,14 @@ def hamming_pairs(
 
 
 def hamming_join(
-    left: Any,  # noqa: ANN401 - of one of several kinds
-    right: Any,  # noqa: ANN401
+    left: ColumnData,
+    right: ColumnData,
     within: int,
     *,
     out: str | Path | None = None,
     memory: float | str | None = None,
     threads: int | None = None,
-) -> Any:  # noqa: ANN401 - pairs, or what was written
+) -> Any:
     """Find all pairs of a left and a right fingerprint at distance `within` or less. The search is exact.
 
     Parameters
@@ -259,7 +260,7 @@ def _banded(taken: Fingerprints, within: int, recall: float, seed: int, threads:
 
 def _joined(
     given: list[tuple[str, Any]], within: int, out: str | Path | None, memory: float | str | None, threads: int | None
-) -> Any:  # noqa: ANN401
+) -> Any:
     if memory is not None:
         memory = take_bytes("memory", memory, _MIN_MEMORY)
     threads = num_threads(threads)
@@ -277,7 +278,7 @@ def _joined(
     return _joined_on_disk(given, within, out, memory, threads, check)
 
 
-def _is_held(side: Any) -> bool:  # noqa: ANN401
+def _is_held(side: Any) -> bool:
     """Return whether fingerprints are already in memory."""
     return not isinstance(side, str | Path | np.memmap)
 
@@ -288,7 +289,7 @@ def _bytes_needed(sides: list[Fingerprints]) -> int:
 
 def _joined_in_memory(
     sides: list[Fingerprints], within: int, out: str | Path | None, memory: int | None, threads: int
-) -> Any:  # noqa: ANN401
+) -> Any:
     bits = _same_width(sides)
     within = check_integer("within", within, 0, bits)
     native = [(side.words, side.is_empty) for side in sides]
@@ -315,7 +316,7 @@ def _joined_on_disk(
     memory: int,
     threads: int,
     check: Callable[[], None],
-) -> Any:  # noqa: ANN401
+) -> Any:
     beside = None if out is None else Path(out).parent
     with tempfile.TemporaryDirectory(prefix=".likewise-join-", dir=beside) as folder:
         files = [take_file(name, side, Path(folder)) for name, side in given]
@@ -369,7 +370,7 @@ class _Gathered:
         self._batches: list[tuple[NDArray[np.uint32], ...]] = []
         self._left = max_pairs
 
-    def take(self, left: Any, right: Any, distance: Any) -> None:  # noqa: ANN401 - buffers
+    def take(self, left: ColumnData, right: ColumnData, distance: Any) -> None:
         self._left -= len(left)
         if self._left < 0:
             raise InvalidParameter("memory", "too many pairs to return; write them to a file with out=")

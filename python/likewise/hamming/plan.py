@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
+from likewise.arrays import TextData
 from likewise.checks import check_integer, take_bytes
 from likewise.errors import InvalidParameter
 from likewise.hamming.costs import Costs
@@ -226,7 +226,7 @@ def _check_costs(costs: Costs | None) -> Costs:
     return Costs.default() if costs is None else costs
 
 
-def _check_frequencies(given: Any) -> list[float] | None:  # noqa: ANN401 - array-like
+def _check_frequencies(given: TextData) -> list[float] | None:
     if given is None:
         return None
     try:

@@ -1,11 +1,11 @@
 """Fingerprints of one width and recipe as input of an index, with empty texts separated."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.arrays import TextData
 from likewise.checks import check_integer
 from likewise.errors import InvalidParameter, RecipeMismatch
 from likewise.hamming.fingerprints import mapped_file, shown, take_fingerprints, words_of_list
@@ -40,7 +40,7 @@ class FingerprintRows:
 
 
 def take_rows(
-    given: Any,  # noqa: ANN401 - one of several kinds
+    given: TextData,
     bits: int | None = None,
     *,
     name: str = "fingerprints",
@@ -88,7 +88,7 @@ def take_rows(
 
 
 def take_one(
-    given: Any,  # noqa: ANN401 - an integer or words
+    given: TextData,
     bits: int,
     recipe: Recipe | None,
 ) -> NDArray[np.uint64]:

@@ -1,17 +1,16 @@
 """Bit statistics of a set of fingerprints, as input of a search plan."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
+from likewise.arrays import ColumnData
 from likewise.checks import check_integer
 from likewise.errors import InvalidParameter
 from likewise.hamming.fingerprints import take_fingerprints
 
 
-def bit_statistics(fingerprints: Any, *, bits: int | None = None) -> tuple[NDArray[np.float64], float]:  # noqa: ANN401 - array-like
+def bit_statistics(fingerprints: ColumnData, *, bits: int | None = None) -> tuple[NDArray[np.float64], float]:
     """Return the share of ones at each bit, and how strongly differences at two bits are correlated.
 
     Parameters
@@ -51,7 +50,7 @@ def bit_statistics(fingerprints: Any, *, bits: int | None = None) -> tuple[NDArr
     return np.asarray(frequencies), dependence
 
 
-def bit_frequencies(fingerprints: Any, *, bits: int | None = None) -> NDArray[np.float64]:  # noqa: ANN401 - array-like
+def bit_frequencies(fingerprints: ColumnData, *, bits: int | None = None) -> NDArray[np.float64]:
     """Return the share of fingerprints with a one at each bit, as :func:`bit_statistics` does.
 
     Parameters

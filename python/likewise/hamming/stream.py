@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
+from likewise.arrays import ArrowSchema, ArrowTable, ColumnData
 from likewise.checks import check_integer, num_threads
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
 from likewise.hamming.fingerprints import take_fingerprints
@@ -36,7 +37,7 @@ Matches = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint16]]
 
 @overload
 def hamming_stream(
-    queries: Any,  # noqa: ANN401
+    queries: ColumnData,
     path: str | Path,
     within: int,
     *,
@@ -48,7 +49,7 @@ def hamming_stream(
 ) -> Matches: ...
 @overload
 def hamming_stream(
-    queries: Any,  # noqa: ANN401
+    queries: ColumnData,
     path: str | Path,
     within: int,
     *,
@@ -167,7 +168,7 @@ def hamming_stream(
 
 
 def _queries(
-    queries: Any,  # noqa: ANN401
+    queries: ColumnData,
     bits: int | None,
     query_ids: Sequence[str] | None,
 ) -> tuple[NDArray[np.uint64], int, NDArray[np.bool_], Sequence[str] | None]:
@@ -195,7 +196,7 @@ def _queries(
     return taken.words, bits, is_empty, query_ids
 
 
-def _check_recipe(queries: Any, bits: int, source: FlatFile | ParquetFile) -> None:  # noqa: ANN401
+def _check_recipe(queries: ColumnData, bits: int, source: FlatFile | ParquetFile) -> None:
     if source.recipe is None:
         return
     if isinstance(queries, Sketches):
@@ -276,7 +277,7 @@ def _collect(found: Iterator[tuple[int, Found]], num_queries: int) -> Matches:
     return offsets, np.concatenate(rows)[order], np.concatenate(distances)[order]
 
 
-def _schema(query_ids: Sequence[str] | None) -> Any:  # noqa: ANN401 - PyArrow has no types
+def _schema(query_ids: Sequence[str] | None) -> ArrowSchema:
     import pyarrow as pa
 
     fields = {"query_row": pa.int64(), "row": pa.int64(), "distance": pa.int32()}
@@ -289,14 +290,14 @@ def _write(
     found: Iterator[tuple[int, Found]],
     output: ResumableParquet,
     query_ids: Sequence[str] | None,
-    check: Any,  # noqa: ANN401 - a callable
+    check: Any,
 ) -> int:
     import pyarrow as pa
 
     schema = _schema(query_ids)
     ids = None if query_ids is None else pa.array(query_ids, pa.string())
 
-    def table(held: list[Found]) -> Any:  # noqa: ANN401
+    def table(held: list[Found]) -> ArrowTable:
         rows = np.concatenate([part[0] for part in held] or [np.zeros(0, np.int64)])
         queries = np.concatenate([part[1] for part in held] or [np.zeros(0, np.int64)])
         distances = np.concatenate([part[2] for part in held] or [np.zeros(0, np.uint32)]).astype(np.int32)

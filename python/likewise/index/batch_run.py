@@ -1,11 +1,10 @@
 """A batch run that adds documents to an index: a rerun distinguishes its own documents from others."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
+from likewise.arrays import ColumnData
 from likewise.errors import InvalidParameter
 from likewise.index.ids import all_ids, too_long
 from likewise.index.online import Index
@@ -29,15 +28,15 @@ class BatchRun:
         columns = self._native.check(texts, end=self._first_row, threads=self._threads)
         return Verdicts.of_columns(columns, self._index.recipe.measure, None)
 
-    def known(self, ids: Any) -> NDArray[np.bool_]:  # noqa: ANN401 - lists, Arrow data
+    def known(self, ids: ColumnData) -> NDArray[np.bool_]:
         """Return, for each id, whether the index has a document with this id."""
         return np.asarray(self._native.are_known(all_ids(ids)), bool)
 
-    def first_of_other_text(self, ids: Any, texts: _native.Texts) -> int | None:  # noqa: ANN401
+    def first_of_other_text(self, ids: ColumnData, texts: _native.Texts) -> int | None:
         """Return the position of the first text whose id belongs to a different text in the index, or None."""
         return self._native.first_of_other_text(all_ids(ids), texts, threads=self._threads)
 
-    def add_batch(self, ids: Any, texts: _native.Texts) -> None:  # noqa: ANN401
+    def add_batch(self, ids: ColumnData, texts: _native.Texts) -> None:
         """Add documents in one transaction. Documents that already exist do not change."""
         names, run = all_ids(ids), (self._identity, self._first_row)
         try:

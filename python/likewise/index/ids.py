@@ -3,11 +3,12 @@
 import contextlib
 from collections.abc import Iterable, Iterator, Sized
 from itertools import islice
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from likewise import _native
+from likewise.arrays import ColumnData
 from likewise.checks import counted
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.tables.columns import decoded
@@ -17,7 +18,7 @@ _MAX_BYTES = 65_535
 Batch = TypeVar("Batch", bound=Sized)
 
 
-def paired(ids: Any, batches: Iterable[Batch]) -> Iterator[tuple[_native.Texts, Batch]]:  # noqa: ANN401
+def paired(ids: ColumnData, batches: Iterable[Batch]) -> Iterator[tuple[_native.Texts, Batch]]:
     """Yield each batch of documents with its ids."""
     ids = as_arrow(ids)
     is_column = hasattr(ids, "__len__") or hasattr(ids, "__arrow_c_stream__") or hasattr(ids, "__arrow_c_array__")
@@ -52,7 +53,7 @@ def paired(ids: Any, batches: Iterable[Batch]) -> Iterator[tuple[_native.Texts, 
         raise InvalidInput(f"{counted(len(whole), 'id')} for {counted(row, 'document')}")
 
 
-def all_ids(ids: Any) -> _native.Texts:  # noqa: ANN401 - lists, Arrow data
+def all_ids(ids: ColumnData) -> _native.Texts:
     """Return ids as a native column, with whole numbers in decimal."""
     if isinstance(ids, _native.Texts):
         return ids

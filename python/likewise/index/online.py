@@ -16,6 +16,7 @@ from typing import Any, Self, Unpack
 import numpy as np
 
 from likewise import _native
+from likewise.arrays import ColumnData, TextData
 from likewise.checks import num_threads
 from likewise.errors import InvalidInput, InvalidParameter, StoreError
 from likewise.index.erasing import Erasure, erase, num_unfinished, unfinished_warning
@@ -219,9 +220,9 @@ class Index:
     @classmethod
     def from_signatures(
         cls,
-        signatures: Any,  # noqa: ANN401 - arrays and lists
+        signatures: ColumnData,
         recipe: GivenRecipe,
-        ids: Any,  # noqa: ANN401
+        ids: ColumnData,
         *,
         path: str | os.PathLike[str] | None = None,
     ) -> Self:
@@ -316,7 +317,7 @@ class Index:
         """The directory of the index."""
         return self._path
 
-    def check(self, text: Any) -> Verdict:  # noqa: ANN401 - str, what the recipe's tokens take, or Sketches of one
+    def check(self, text: TextData) -> Verdict:
         """Return the verdict that a document would get now, without adding it.
 
         Parameters
@@ -340,7 +341,7 @@ class Index:
             return self.check_batch(batch_of_one(text))[0]
         return self._verdict(None, self._native.check_text(text), None, added=False)
 
-    def check_batch(self, texts: Any) -> Verdicts:  # noqa: ANN401 - texts or Sketches
+    def check_batch(self, texts: TextData) -> Verdicts:
         """Return the verdict that each document would get now, without adding any of them.
 
         Parameters
@@ -370,15 +371,15 @@ class Index:
         ]
         return parts[0] if len(parts) == 1 else Verdicts.concatenate(parts)
 
-    def add(self, doc_id: str, text: Any) -> Verdict:  # noqa: ANN401
+    def add(self, doc_id: str, text: TextData) -> Verdict:
         """Add a document. Same as :meth:`check_and_add`."""
         return self.check_and_add(doc_id, text)
 
-    def add_batch(self, ids: Any, texts: Any) -> Verdicts:  # noqa: ANN401
+    def add_batch(self, ids: ColumnData, texts: TextData) -> Verdicts:
         """Add documents. Same as :meth:`check_and_add_batch`."""
         return self.check_and_add_batch(ids, texts)
 
-    def check_and_add(self, doc_id: str, text: Any) -> Verdict:  # noqa: ANN401
+    def check_and_add(self, doc_id: str, text: TextData) -> Verdict:
         """Check a document and add it, atomically. If two threads add the same text, only one verdict is new.
 
         Parameters
@@ -406,7 +407,7 @@ class Index:
         found, row, added = self._native.add_text(doc_id, text)
         return self._verdict(doc_id, found, row + 1, added=added)
 
-    def check_and_add_batch(self, ids: Any, texts: Any) -> Verdicts:  # noqa: ANN401
+    def check_and_add_batch(self, ids: ColumnData, texts: TextData) -> Verdicts:
         """Check documents one after the other and add them.
 
         Parameters
@@ -479,7 +480,7 @@ class Index:
 
     def neighbors(
         self,
-        text: Any,  # noqa: ANN401 - a text, tokens, or Sketches of one document
+        text: TextData,
         k: int = 10,
         min_similarity: float = 0.0,
         *,
@@ -527,7 +528,7 @@ class Index:
 
     def neighbors_batch(
         self,
-        texts: Any,  # noqa: ANN401 - texts or Sketches
+        texts: TextData,
         k: int = 10,
         min_similarity: float = 0.0,
         *,
@@ -628,7 +629,7 @@ class Index:
 
     def erase(
         self,
-        ids: Any,  # noqa: ANN401 - lists, Arrow data
+        ids: ColumnData,
         *,
         on_erased: Callable[[Erasure], object] | None = None,
     ) -> Erasure:

@@ -148,7 +148,7 @@ class Verdicts:
         return (self[i] for i in range(len(self)))
 
 
-def _joined(parts: list[Any]) -> Any:  # noqa: ANN401 - arrays of one type, or no part has one
+def _joined(parts: list[Any]) -> Any:
     found = [part for part in parts if part is not None]
     return np.concatenate(found) if found else None
 

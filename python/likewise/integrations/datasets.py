@@ -19,12 +19,12 @@ except ImportError as error:
 
 
 def dedup(
-    dataset: Any,  # noqa: ANN401 - the module is typed without its library
-    recipe: Any = None,  # noqa: ANN401
+    dataset: Any,
+    recipe: Any = None,
     *,
     splits: list[str] | None = None,
-    **options: Any,  # noqa: ANN401 - those of likewise.dedup
-) -> Any:  # noqa: ANN401
+    **options: Any,
+) -> Any:
     """Return a dataset without its near-duplicates.
 
     Parameters
@@ -82,7 +82,7 @@ def dedup(
     return _selected(dataset, likewise.dedup(dataset, recipe, **options).kept)
 
 
-def _selected(dataset: Any, kept: NDArray[np.bool_]) -> Any:  # noqa: ANN401
+def _selected(dataset: Any, kept: NDArray[np.bool_]) -> Any:
     if isinstance(dataset, Dataset):
         return dataset.select(np.flatnonzero(kept))
     return dataset.filter(lambda _, row: bool(kept[row]), with_indices=True)

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 import likewise
+from likewise.arrays import ArrowColumn, ArrowTable, TextData
 from likewise.errors import InvalidParameter, MissingExtra
 
 try:
@@ -18,7 +19,7 @@ except ImportError as error:
     raise MissingExtra("duckdb", "likewise.integrations.duckdb") from error
 
 
-def dedup(relation: Any, text: Any = "text", recipe: Any = None, **options: Any) -> Any:  # noqa: ANN401 - untyped library
+def dedup(relation: ArrowTable, text: TextData = "text", recipe: Any = None, **options: Any) -> Any:
     """Return a relation without its near-duplicates.
 
     Parameters
@@ -49,7 +50,7 @@ def dedup(relation: Any, text: Any = "text", recipe: Any = None, **options: Any)
     return _relation(relation, table.filter(pa.array(likewise.dedup(table, recipe, text_field=text, **options).kept)))
 
 
-def labels(relation: Any, text: Any = "text", recipe: Any = None, **options: Any) -> Any:  # noqa: ANN401
+def labels(relation: ArrowTable, text: TextData = "text", recipe: Any = None, **options: Any) -> Any:
     """Return ``Deduplication.table()`` as a relation: one row per row of `relation`, to be joined on the id.
 
     Parameters
@@ -65,7 +66,7 @@ def labels(relation: Any, text: Any = "text", recipe: Any = None, **options: Any
     return _relation(relation, likewise.dedup(relation, recipe, text_field=text, **options).table())
 
 
-def register(connection: Any, recipe: Any = None, **fields: Any) -> None:  # noqa: ANN401
+def register(connection: Any, recipe: Any = None, **fields: Any) -> None:
     """Create SQL functions on a connection, or replace those of an earlier call.
 
     - ``likewise_groups(list(text))``: for each text of a list, the position (from 1) of the kept text of its group.
@@ -106,10 +107,10 @@ def register(connection: Any, recipe: Any = None, **fields: Any) -> None:  # noq
         raise InvalidParameter("connection", f"{type(connection).__name__} is not a DuckDB connection")
     simhash = likewise.Recipe.simhash(bits=64)
 
-    def simhashes(texts: Any) -> Any:  # noqa: ANN401
+    def simhashes(texts: TextData) -> Any:
         return pa.array(likewise.sketch(texts, simhash).array.view(np.int64))
 
-    def groups(lists: Any) -> Any:  # noqa: ANN401
+    def groups(lists: Any) -> Any:
         found = [_positions(texts, recipe, fields) for texts in _lists(lists)]
         offsets = np.cumsum([0, *map(len, found)], dtype=np.int32)
         return pa.ListArray.from_arrays(pa.array(offsets), pa.array(np.concatenate([np.zeros(0, np.int64), *found])))
@@ -135,16 +136,16 @@ def register(connection: Any, recipe: Any = None, **fields: Any) -> None:  # noq
     )
 
 
-def _lists(column: Any) -> Any:  # noqa: ANN401
+def _lists(column: ArrowColumn) -> Any:
     for chunk in column.chunks:
         for row in range(len(chunk)):
             yield chunk[row].values
 
 
-def _positions(texts: Any, recipe: Any, fields: dict[str, Any]) -> Any:  # noqa: ANN401
+def _positions(texts: TextData, recipe: Any, fields: dict[str, Any]) -> Any:
     return likewise.dedup(texts, recipe, nulls="keep", **fields).groups.to_numpy(zero_copy_only=False) + 1
 
 
-def _relation(like: Any, found: Any) -> Any:  # noqa: ANN401
+def _relation(like: Any, found: Any) -> Any:
     """Return an Arrow table as a relation on the connection of `like`; DuckDB finds it by its local variable name."""
     return like.query("likewise_input", "SELECT * FROM found")

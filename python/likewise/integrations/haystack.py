@@ -32,7 +32,7 @@ class LikewiseDeduplicator:
         If an argument is unknown or does not apply.
     """
 
-    def __init__(self, **rules: Any) -> None:  # noqa: ANN401 - those of ChunkRules
+    def __init__(self, **rules: Any) -> None:
         self._given = rules
         self._rules = ChunkRules(**rules)
 

@@ -40,10 +40,10 @@ class LikewiseTransformer(BaseDocumentTransformer):
     ['0', '1']
     """
 
-    def __init__(self, **rules: Any) -> None:  # noqa: ANN401 - those of ChunkRules
+    def __init__(self, **rules: Any) -> None:
         self._rules = ChunkRules(**rules)
 
-    def transform_documents(self, documents: Sequence[Document], **kwargs: Any) -> list[Document]:  # noqa: ANN401
+    def transform_documents(self, documents: Sequence[Document], **kwargs: Any) -> list[Document]:
         """Return the kept documents, in their order. The given documents are not changed.
 
         With `action` ``tag``, return all documents with ``likewise_is_new`` in their metadata; near-duplicates also
@@ -63,11 +63,11 @@ class LikewiseCompressor(BaseDocumentCompressor):
 
     _rules: ChunkRules = PrivateAttr()
 
-    def __init__(self, **rules: Any) -> None:  # noqa: ANN401
+    def __init__(self, **rules: Any) -> None:
         super().__init__()
         self._rules = ChunkRules(**rules)
 
-    def compress_documents(self, documents: Sequence[Document], query: str, callbacks: Any = None) -> list[Document]:  # noqa: ANN401
+    def compress_documents(self, documents: Sequence[Document], query: str, callbacks: Any = None) -> list[Document]:
         """Return the kept documents, in their order."""
         return _transformed(self._rules, documents)
 

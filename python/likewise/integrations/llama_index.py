@@ -39,11 +39,11 @@ class LikewiseTransform(TransformComponent):
 
     _rules: ChunkRules = PrivateAttr()
 
-    def __init__(self, **rules: Any) -> None:  # noqa: ANN401 - those of ChunkRules
+    def __init__(self, **rules: Any) -> None:
         super().__init__()
         self._rules = ChunkRules(**rules)
 
-    def __call__(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[BaseNode]:  # noqa: ANN401
+    def __call__(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[BaseNode]:
         """Return the kept nodes, in their order.
 
         With `action` ``tag``, return all nodes with ``likewise_is_new`` in their metadata; near-duplicates also have

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 import likewise
+from likewise.arrays import ArrowTable, TextData
 from likewise.errors import MissingExtra
 
 try:
@@ -45,10 +46,10 @@ class FrameMethods:
     {'x': 0, 'y': 0, 'z': 2}
     """
 
-    def __init__(self, frame: Any) -> None:  # noqa: ANN401 - pandas has no types
+    def __init__(self, frame: ArrowTable) -> None:
         self._frame = frame
 
-    def dedup(self, text: Any = "text", recipe: Any = None, **options: Any) -> Any:  # noqa: ANN401
+    def dedup(self, text: TextData = "text", recipe: Any = None, **options: Any) -> Any:
         """Return the kept rows, with their index.
 
         Parameters
@@ -63,7 +64,7 @@ class FrameMethods:
         """
         return self._frame[self._deduplication(text, recipe, options).kept]
 
-    def groups(self, text: Any = "text", recipe: Any = None, **options: Any) -> Any:  # noqa: ANN401
+    def groups(self, text: TextData = "text", recipe: Any = None, **options: Any) -> Any:
         """Return the group of each row: the id of the kept row, or its number if the frame has no ids.
 
         Parameters
@@ -78,7 +79,7 @@ class FrameMethods:
         """
         return self.labels(text, recipe, **options)["group"]
 
-    def labels(self, text: Any = "text", recipe: Any = None, **options: Any) -> Any:  # noqa: ANN401
+    def labels(self, text: TextData = "text", recipe: Any = None, **options: Any) -> Any:
         """Return the columns of ``Deduplication.table()`` with the index of the frame.
 
         Parameters
@@ -98,5 +99,5 @@ class FrameMethods:
             labels["duplicate_of"] = table.column("duplicate_of").to_pandas(types_mapper=_NULLABLE.get).array
         return labels
 
-    def _deduplication(self, text: Any, recipe: Any, options: dict[str, Any]) -> "likewise.Deduplication":  # noqa: ANN401
+    def _deduplication(self, text: TextData, recipe: Any, options: dict[str, Any]) -> "likewise.Deduplication":
         return likewise.dedup(self._frame, recipe, text_field=text, **options)

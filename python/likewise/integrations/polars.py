@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import likewise
+from likewise.arrays import ArrowColumn, ArrowTable, TextData
 from likewise.errors import MissingExtra
 from likewise.stages.features import tokens
 
@@ -42,10 +43,10 @@ class FrameMethods:
     [0, 0, 2]
     """
 
-    def __init__(self, frame: Any) -> None:  # noqa: ANN401 - the module is typed without its library
+    def __init__(self, frame: ArrowTable) -> None:
         self._frame = frame
 
-    def dedup(self, text: Any = "text", recipe: Any = None, **options: Any) -> Any:  # noqa: ANN401
+    def dedup(self, text: TextData = "text", recipe: Any = None, **options: Any) -> Any:
         """Return the kept rows as a polars.DataFrame.
 
         Parameters
@@ -56,7 +57,7 @@ class FrameMethods:
         result = likewise.dedup(self._frame, recipe, text_field=text, **options)
         return self._frame.filter(pl.Series(result.kept))
 
-    def groups(self, text: Any = "text", recipe: Any = None, **options: Any) -> Any:  # noqa: ANN401
+    def groups(self, text: TextData = "text", recipe: Any = None, **options: Any) -> Any:
         """Return the group of each row as a polars.Series: the id of the kept row, or its number if there are no ids.
 
         Parameters
@@ -66,7 +67,7 @@ class FrameMethods:
         """
         return self.labels(text, recipe, **options)["group"]
 
-    def labels(self, text: Any = "text", recipe: Any = None, **options: Any) -> Any:  # noqa: ANN401
+    def labels(self, text: TextData = "text", recipe: Any = None, **options: Any) -> Any:
         """Return ``Deduplication.table()`` as a polars.DataFrame: one row per row of the frame.
 
         Parameters
@@ -87,10 +88,10 @@ class LazyFrameMethods:
         One document per row.
     """
 
-    def __init__(self, frame: Any) -> None:  # noqa: ANN401
+    def __init__(self, frame: ArrowTable) -> None:
         self._frame = frame
 
-    def dedup(self, text: Any = "text", recipe: Any = None, **options: Any) -> Any:  # noqa: ANN401
+    def dedup(self, text: TextData = "text", recipe: Any = None, **options: Any) -> Any:
         """Return the kept rows as a polars.LazyFrame.
 
         When the result is collected, all rows up to this step are in memory at once; later filters apply to the kept
@@ -119,23 +120,23 @@ class SeriesMethods:
         The texts.
     """
 
-    def __init__(self, series: Any) -> None:  # noqa: ANN401
+    def __init__(self, series: Any) -> None:
         self._series = series
 
-    def dedup(self, recipe: Any = None, **options: Any) -> Any:  # noqa: ANN401
+    def dedup(self, recipe: Any = None, **options: Any) -> Any:
         """Return the kept texts as a polars.Series; arguments as for :func:`likewise.dedup`."""
         return self._series.filter(self.is_kept(recipe, **options))
 
-    def is_kept(self, recipe: Any = None, **options: Any) -> Any:  # noqa: ANN401
+    def is_kept(self, recipe: Any = None, **options: Any) -> Any:
         """Return whether each text is kept, as a polars.Series; arguments as for :func:`likewise.dedup`."""
         return pl.Series(self._series.name, likewise.dedup(self._series, recipe, **options).kept)
 
-    def groups(self, recipe: Any = None, **options: Any) -> Any:  # noqa: ANN401
+    def groups(self, recipe: Any = None, **options: Any) -> Any:
         """Return for each text the row of the kept text of its group; arguments as for :func:`likewise.dedup`."""
         groups = likewise.dedup(self._series, recipe, **options).groups
         return pl.Series(self._series.name, groups)
 
-    def sketch(self, recipe: Any = None, **fields: Any) -> Any:  # noqa: ANN401
+    def sketch(self, recipe: Any = None, **fields: Any) -> Any:
         """Return the sketch of each text; arguments as for :func:`likewise.sketch`. A null remains null.
 
         The type is Int64 for SimHash of up to 64 bits, and otherwise an Array. Words of 64 bits are signed integers
@@ -150,11 +151,11 @@ class SeriesMethods:
             else values.gather(pl.select(pl.when(is_text).then(is_text.cum_sum() - 1)).to_series())
         )
 
-    def hamming(self, other: Any) -> Any:  # noqa: ANN401
+    def hamming(self, other: Any) -> Any:
         """Return the number of bits in which fingerprints differ from those of `other`, of types Int64 or UInt64."""
         return (_bits(self._series) ^ _bits(other)).bitwise_count_ones()
 
-    def tokens(self, recipe: Any = None) -> Any:  # noqa: ANN401
+    def tokens(self, recipe: Any = None) -> Any:
         """Return the normalized tokens of each text under a recipe, as a List of String. A null remains null."""
         lists = [None if text is None else tokens(text, recipe) for text in self._series]
         return pl.Series(self._series.name, lists, dtype=pl.List(pl.String))
@@ -180,46 +181,46 @@ class ExpressionMethods:
     2
     """
 
-    def __init__(self, expression: Any) -> None:  # noqa: ANN401
+    def __init__(self, expression: Any) -> None:
         self._expression = expression
 
-    def is_kept(self, recipe: Any = None, **options: Any) -> Any:  # noqa: ANN401
+    def is_kept(self, recipe: Any = None, **options: Any) -> Any:
         """Return whether each text is kept, as a Boolean; arguments as for :func:`likewise.dedup`."""
         return self._mapped("is_kept", pl.Boolean, recipe, options)
 
-    def groups(self, recipe: Any = None, **options: Any) -> Any:  # noqa: ANN401
+    def groups(self, recipe: Any = None, **options: Any) -> Any:
         """Return for each text the row of the kept text of its group; arguments as for :func:`likewise.dedup`."""
         return self._mapped("groups", pl.Int64, recipe, options)
 
-    def sketch(self, recipe: Any = None, **fields: Any) -> Any:  # noqa: ANN401
+    def sketch(self, recipe: Any = None, **fields: Any) -> Any:
         """Return the sketch of each text, as ``Series.likewise.sketch``."""
         return self._mapped("sketch", _sketch_type(likewise.sketch([], recipe, **fields)), recipe, fields)
 
-    def hamming(self, other: Any) -> Any:  # noqa: ANN401
+    def hamming(self, other: Any) -> Any:
         """Return the number of bits in which fingerprints differ from those of `other`, of types Int64 or UInt64."""
         return (_bits(self._expression) ^ _bits(other)).bitwise_count_ones()
 
-    def tokens(self, recipe: Any = None) -> Any:  # noqa: ANN401
+    def tokens(self, recipe: Any = None) -> Any:
         """Return the normalized tokens of each text under a recipe, as a List of String."""
         return self._mapped("tokens", pl.List(pl.String), recipe, {})
 
-    def _mapped(self, name: str, kind: Any, recipe: Any, options: dict[str, Any]) -> Any:  # noqa: ANN401
+    def _mapped(self, name: str, kind: Any, recipe: Any, options: dict[str, Any]) -> Any:
         return self._expression.map_batches(
             lambda series: getattr(SeriesMethods(series), name)(recipe, **options), return_dtype=kind
         )
 
 
-def _bits(column: Any) -> Any:  # noqa: ANN401
+def _bits(column: ArrowColumn) -> Any:
     """Return a series or expression of fingerprints as signed integers of the same bits."""
     return column.reinterpret(signed=True)
 
 
-def _signed(sketches: "likewise.Sketches") -> Any:  # noqa: ANN401
+def _signed(sketches: "likewise.Sketches") -> Any:
     array = sketches.array
     return array.view(np.int64) if array.dtype == np.uint64 else array
 
 
-def _sketch_type(sketches: "likewise.Sketches") -> Any:  # noqa: ANN401
+def _sketch_type(sketches: "likewise.Sketches") -> Any:
     array = _signed(sketches)
     kind = pl.Series(array.ravel()[:0]).dtype
     return kind if array.ndim == 1 else pl.Array(kind, array.shape[1])

@@ -71,7 +71,7 @@ class LikewisePipeline:
     not have exported it. An id with another text is an error, and Scrapy logs it.
     """
 
-    def __init__(self, crawler: Any) -> None:  # noqa: ANN401 - Scrapy is an extra
+    def __init__(self, crawler: Any) -> None:
         self._stats = crawler.stats
         settings = crawler.settings
         self._place = str(settings.get("LIKEWISE_INDEX") or "")
@@ -87,7 +87,7 @@ class LikewisePipeline:
         self._index: Any = None
 
     @classmethod
-    def from_crawler(cls, crawler: Any) -> Self:  # noqa: ANN401
+    def from_crawler(cls, crawler: Any) -> Self:
         """Return the pipeline of a crawler; Scrapy calls it."""
         return cls(crawler)
 
@@ -100,7 +100,7 @@ class LikewisePipeline:
         if self._index is not None:
             self._index.close()
 
-    async def process_item(self, item: Any) -> Any:  # noqa: ANN401 - any type of item
+    async def process_item(self, item: Any) -> Any:
         """Return an item with its mark, or raise `NearDuplicate`."""
         fields = ItemAdapter(item)
         text = fields.get(self._text_field)
@@ -125,7 +125,7 @@ class LikewisePipeline:
             raise InvalidInput(f"{kind} has no field {self._tag_field!r}; add it, or set LIKEWISE_TAG_FIELD") from error
         return item
 
-    def _without_text(self, item: Any, fields: ItemAdapter) -> Any:  # noqa: ANN401
+    def _without_text(self, item: Any, fields: ItemAdapter) -> Any:
         self._stats.inc_value("likewise/no_text")
         if self._nulls == "fail":
             raise InvalidInput(f"no field {self._text_field!r} in the item {_found(fields)}; set LIKEWISE_FIELD")
@@ -138,7 +138,7 @@ def _found(fields: ItemAdapter) -> str:
     return f"(found: {', '.join(name for name, value in fields.items() if value is not None)})"
 
 
-def _choice(settings: Any, name: str, allowed: tuple[str, ...]) -> str:  # noqa: ANN401
+def _choice(settings: Any, name: str, allowed: tuple[str, ...]) -> str:
     value: str = settings.get(name, allowed[0])
     if value not in allowed:
         raise InvalidParameter(name, f"must be one of {', '.join(allowed)}, not {value!r}")

@@ -226,7 +226,7 @@ def _holds_run(folder: str, paths: set[str]) -> bool:
     return f"{folder}/{SUMMARY}" in paths and any(f"{folder}/{name}" in paths for name in _RESULTS)
 
 
-def _in_store(store: Any, folder: str, pattern: str) -> list[str]:  # noqa: ANN401 - fsspec has no types
+def _in_store(store: Any, folder: str, pattern: str) -> list[str]:
     """Return the matching paths in a folder of a store; none if the store does not list that folder."""
     with suppress(Exception):
         return list(store.glob(f"{folder}/{pattern}"))

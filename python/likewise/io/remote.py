@@ -211,7 +211,7 @@ class RemoteDirectory:
                         put_file(self._store, path, f"{self._path}/{path.relative_to(local).as_posix()}")
 
 
-def put_file(store: Any, path: Path, target: str) -> None:  # noqa: ANN401 - fsspec has no types
+def put_file(store: Any, path: Path, target: str) -> None:
     """Copy a local file to a store; it is complete there or absent, if the store supports that."""
     store.makedirs(target.rpartition("/")[0], exist_ok=True)
     with path.open("rb") as source, store.open(target, "wb") as out:

@@ -6,11 +6,12 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 
 from likewise import _native
+from likewise.arrays import ColumnData
 from likewise.io.html import element, facts
 from likewise.measures import Measures, measure
 from likewise.measures.diffs import side_by_side
@@ -91,8 +92,8 @@ class Comparison:
 
 
 def compare(
-    a: Any,  # noqa: ANN401 - texts, bytes, lists of tokens
-    b: Any,  # noqa: ANN401
+    a: ColumnData,
+    b: ColumnData,
     recipe: GivenRecipe | None = None,
     *,
     tokenizer: Tokenizer | None = None,

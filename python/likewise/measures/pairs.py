@@ -3,13 +3,12 @@
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise._native import Texts
-from likewise.arrays import slices
+from likewise.arrays import ColumnData, slices
 from likewise.checks import check_choice
 from likewise.errors import InvalidParameter
 from likewise.hamming.pairs import hamming_distance
@@ -29,7 +28,7 @@ _MOST_IN_FLOAT = 2**1000
 _PAIRS_AT_ONCE = 8192
 
 
-def similarity(a: Any, b: Any, measure: MeasureName, *, recipe: GivenRecipe | None = None) -> float:  # noqa: ANN401 - four kinds
+def similarity(a: ColumnData, b: ColumnData, measure: MeasureName, *, recipe: GivenRecipe | None = None) -> float:
     """Return the similarity of two texts, sets, weighted sets or sequences by one measure.
 
     Parameters
@@ -83,8 +82,8 @@ def similarity(a: Any, b: Any, measure: MeasureName, *, recipe: GivenRecipe | No
 
 
 def similarities(
-    a: Any,  # noqa: ANN401 - lists, Arrow data
-    b: Any,  # noqa: ANN401
+    a: ColumnData,
+    b: ColumnData,
     measure: MeasureName,
     *,
     recipe: GivenRecipe | None = None,

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from likewise import _native
+from likewise.arrays import ColumnData
 from likewise.hamming.pairs import hamming_distance
 from likewise.measures.alignment import Alignment
 from likewise.recipe.given import GivenRecipe, as_recipe
@@ -93,8 +94,8 @@ class Measures:
 
 
 def measure(
-    a: Any,  # noqa: ANN401 - texts, bytes, lists of tokens
-    b: Any,  # noqa: ANN401
+    a: ColumnData,
+    b: ColumnData,
     recipe: GivenRecipe | None = None,
     *,
     tokenizer: Tokenizer | None = None,

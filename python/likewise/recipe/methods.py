@@ -189,7 +189,7 @@ class SimHash(_Method):
         """Number of 64-bit words of a fingerprint."""
         return -(-self.bits // 64)
 
-    def similarity(self, distance: Any) -> Any:  # noqa: ANN401 - a number or an array
+    def similarity(self, distance: Any) -> Any:
         """Return the share of equal bits at a distance."""
         return 1.0 - distance / self.bits
 
@@ -252,11 +252,11 @@ class SimHashDistance(SimHash, _Banded):
     def compares_all(self) -> bool:  # noqa: D102
         return self.bands is None
 
-    def is_short(self, num_features: Any) -> Any:  # noqa: ANN401 - a number, an array, or a column of Spark
+    def is_short(self, num_features: Any) -> Any:
         """Return whether a pair is also compared by plain features, given the feature count of its smaller document."""
         return num_features < _native.SHORT_FEATURES
 
-    def may_meet_short(self, num_features: Any) -> Any:  # noqa: ANN401 - as above
+    def may_meet_short(self, num_features: Any) -> Any:
         """Return whether a document with this many features can reach ``short_threshold`` with a short one."""
         return num_features * self.short_threshold < _native.SHORT_FEATURES
 

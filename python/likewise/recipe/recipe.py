@@ -345,7 +345,7 @@ class Recipe:
     stop_words: WordList | None = field(default=None, repr=False, compare=False)
     dictionary: WordList | None = field(default=None, repr=False, compare=False)
 
-    def __init__(self, *, method: str, **fields: Any) -> None:  # noqa: ANN401 - values are checked one by one
+    def __init__(self, *, method: str, **fields: Any) -> None:
         for name in fields:
             if name not in _FIELDS:
                 raise InvalidParameter(name, "not a recipe option")
@@ -387,7 +387,7 @@ class Recipe:
         *,
         weighted: bool = False,
         method: Literal["minhash", "simhash", "bloom", "shingles"] = "simhash",
-        **fields: Any,  # noqa: ANN401 - those of the method's constructor
+        **fields: Any,
     ) -> Self:
         """Make a recipe for documents that are lists of tokens, or of pairs of token and weight.
 
@@ -661,7 +661,7 @@ class Recipe:
         return cls._of_sets("bloom", threshold, options, **own)
 
     @classmethod
-    def _of_sets(cls, method: str, threshold: object, options: RecipeOptions, **own: Any) -> Self:  # noqa: ANN401
+    def _of_sets(cls, method: str, threshold: object, options: RecipeOptions, **own: Any) -> Self:
         """Make a recipe of a method that measures feature sets; these share features and thresholds."""
         measure = options.get("measure", "jaccard")
         features, fields = feature_fields(method, {**options, "measure": measure}, lambda _: "auto")
@@ -710,7 +710,7 @@ class Recipe:
         )
 
     @classmethod
-    def from_options(cls, method: str, **options: Any) -> Self:  # noqa: ANN401 - values are checked one by one
+    def from_options(cls, method: str, **options: Any) -> Self:
         """Make a recipe for a method from the given options; other fields get their defaults.
 
         Parameters
@@ -743,7 +743,7 @@ class Recipe:
         return recipe
 
     @classmethod
-    def preset(cls, name: Preset, **options: Any) -> Self:  # noqa: ANN401
+    def preset(cls, name: Preset, **options: Any) -> Self:
         """Make the recipe of a preset, with individual fields replaced by the given options.
 
         Parameters
@@ -1071,7 +1071,7 @@ class Recipe:
         opened = self.sketch.open_search(self.asked)
         return self.replace(**opened) if opened else self
 
-    def replace(self, **changes: Any) -> Self:  # noqa: ANN401 - values are checked one by one
+    def replace(self, **changes: Any) -> Self:
         """Return the recipe with some fields changed and validated.
 
         Raises

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from likewise.arrays import ArrowTable
 from likewise.errors import InvalidInput
 from likewise.io.kept_copies import BATCH_ROWS, kept_copies, kept_documents, kinds_of
 from likewise.io.output.alignment import Beside, aligned
@@ -184,7 +185,7 @@ def _without_numbers(row: dict[str, Any]) -> str:
     return repr([value for name, value in row.items() if name not in ("row", "kept_row")])
 
 
-def _evidence(run: Path) -> Any:  # noqa: ANN401 - PyArrow has no types
+def _evidence(run: Path) -> ArrowTable:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -196,7 +197,7 @@ def _evidence(run: Path) -> Any:  # noqa: ANN401 - PyArrow has no types
         ) from error
 
 
-def _rows(table: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - PyArrow has no types
+def _rows(table: ArrowTable) -> Iterator[dict[str, Any]]:
     for batch in table.to_batches(BATCH_ROWS):
         yield from batch.to_pylist()
 
@@ -217,7 +218,7 @@ def _kept_line(beside: Beside[Any]) -> str:
     return f"kept: document {number}{other} is {_shown(beside.a)} and {_shown(beside.b)}"
 
 
-def _plain(value: object) -> Any:  # noqa: ANN401 - JSON values
+def _plain(value: object) -> Any:
     """Return JSON values; bytes are decoded, and values without a JSON type become text."""
     if isinstance(value, dict):
         return {str(name): _plain(part) for name, part in value.items()}

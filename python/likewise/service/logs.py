@@ -11,7 +11,7 @@ from typing import Any
 _MOST = 300
 
 
-def log(event: str, *, level: str = "info", **values: Any) -> None:  # noqa: ANN401 - JSON values
+def log(event: str, *, level: str = "info", **values: Any) -> None:
     """Write a line with time, level, event and values."""
     now = time.time()
     stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now % 1 * 1000):03d}Z"
@@ -19,7 +19,7 @@ def log(event: str, *, level: str = "info", **values: Any) -> None:  # noqa: ANN
     sys.stderr.write(json.dumps({"time": stamp, "level": level, "event": event, **shown}) + "\n")
 
 
-def log_failure(event: str, error: BaseException, **values: Any) -> None:  # noqa: ANN401
+def log_failure(event: str, error: BaseException, **values: Any) -> None:
     """Log an internal error by its type and location, without its message, which may contain a document."""
     frames = traceback.extract_tb(error.__traceback__)
     places = [f"{frame.filename.rsplit('/', 1)[-1]}:{frame.lineno} {frame.name}" for frame in frames[-12:]]

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from likewise import _native
+from likewise.arrays import ArrowColumn, TextData
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.source.source import NULL_TEXT
 from likewise.io.source.tokens import CutText, TokenRules, own_weight
@@ -27,12 +28,12 @@ _AT_ONCE = 8192
 
 
 def as_documents(
-    documents: Any,  # noqa: ANN401 - lists, Arrow data, iterables
+    documents: TextData,
     recipe: Recipe,
     *,
     tokenizer: Tokenizer | None = None,
     text_field: TextField = "text",
-    texts: Any = None,  # noqa: ANN401
+    texts: TextData = None,
 ) -> _native.Texts:
     """Return documents of any accepted kind as one native batch."""
     batches = document_batches(documents, recipe, tokenizer=tokenizer, text_field=text_field, texts=texts)
@@ -40,12 +41,12 @@ def as_documents(
 
 
 def document_batches(
-    documents: Any,  # noqa: ANN401
+    documents: TextData,
     recipe: Recipe,
     *,
     tokenizer: Tokenizer | None = None,
     text_field: TextField = "text",
-    texts: Any = None,  # noqa: ANN401
+    texts: TextData = None,
 ) -> Iterator[_native.Texts]:
     """Yield documents of any accepted kind as native batches, at least one; otherwise as :func:`as_documents`."""
     check_tokenizer(recipe, tokenizer)
@@ -67,7 +68,7 @@ def document_batches(
         yield from text_batches(documents, text_field)
 
 
-def with_values(documents: Any, recipe: Recipe, text_field: TextField) -> tuple[Any, TextField]:  # noqa: ANN401
+def with_values(documents: TextData, recipe: Recipe, text_field: TextField) -> tuple[Any, TextField]:
     """Return documents and their text columns so that each text begins with its value of `only_within`.
 
     Nothing changes for recipes without `only_within`. The core reads the first line of a text as its value.
@@ -121,7 +122,7 @@ def are_bytes(documents: object, recipe: Recipe) -> bool:
     return is_list and recipe.tokens in BYTE_TOKENS and isinstance(documents[0], bytes)  # type: ignore[index]
 
 
-def _batches(documents: Any, read: Callable[[list[Any], int], _native.Texts]) -> Iterator[_native.Texts]:  # noqa: ANN401
+def _batches(documents: TextData, read: Callable[[list[Any], int], _native.Texts]) -> Iterator[_native.Texts]:
     if isinstance(documents, str | bytes) or not isinstance(documents, Iterable):
         raise InvalidInput(f"documents have type {type(documents).__name__}; expected a list of token lists")
     source = iter(documents)
@@ -135,7 +136,7 @@ def _batches(documents: Any, read: Callable[[list[Any], int], _native.Texts]) ->
         row += len(part)
 
 
-def _of_lists(documents: Any, recipe: Recipe, text_field: TextField, texts: Any) -> Iterator[_native.Texts]:  # noqa: ANN401
+def _of_lists(documents: TextData, recipe: Recipe, text_field: TextField, texts: TextData) -> Iterator[_native.Texts]:
     """Yield the batches of an Arrow column of lists, or of such a column of a table or a stream."""
     import pyarrow as pa
 
@@ -166,7 +167,7 @@ def _of_lists(documents: Any, recipe: Recipe, text_field: TextField, texts: Any)
         yield _native.Texts.from_list([])
 
 
-def _with_texts(column: Any, texts: Any) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401
+def _with_texts(column: ArrowColumn, texts: TextData) -> Iterator[tuple[Any, Any]]:
     """Yield the chunks of a column, each with its part of the texts, if there are texts."""
     start = 0
     for chunk in column.chunks:
@@ -195,7 +196,7 @@ def _encoded(documents: list[Any], recipe: Recipe, texts: _native.Texts | None, 
     )
 
 
-def _pairs(document: Any, scale: float | None, row: int) -> list[tuple[str, int]]:  # noqa: ANN401
+def _pairs(document: Any, scale: float | None, row: int) -> list[tuple[str, int]]:
     if isinstance(document, str):
         raise InvalidInput("weights own requires documents as lists of (token, weight) pairs", row=row)
     try:
@@ -208,7 +209,7 @@ def _pairs(document: Any, scale: float | None, row: int) -> list[tuple[str, int]
     return [(token, own_weight(token, weight, scale, row)) for token, weight in pairs]
 
 
-def _plain(document: Any, row: int) -> list[tuple[str, int]]:  # noqa: ANN401
+def _plain(document: Any, row: int) -> list[tuple[str, int]]:
     if isinstance(document, str | bytes) or not isinstance(document, Iterable):
         raise InvalidInput(
             f"the document has type {type(document).__name__}; tokens user requires lists of str, or a tokenizer",

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
+from likewise.arrays import TextData
 from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.stages.documents import Tokenizer, as_documents
 from likewise.stages.weights import with_counted
@@ -23,7 +24,7 @@ class Features(NamedTuple):
 
 
 def features(
-    texts: Any,  # noqa: ANN401 - lists, Arrow data, iterables
+    texts: TextData,
     recipe: GivenRecipe | None = None,
     *,
     tokenizer: Tokenizer | None = None,
@@ -43,7 +44,7 @@ def features(
     return Features(np.asarray(offsets), np.asarray(values), np.asarray(weights))
 
 
-def tokens(document: Any, recipe: GivenRecipe | None = None, *, tokenizer: Tokenizer | None = None) -> list[Any]:  # noqa: ANN401
+def tokens(document: Any, recipe: GivenRecipe | None = None, *, tokenizer: Tokenizer | None = None) -> list[Any]:
     """Return the tokens of a document under a recipe, in order, including stop words.
 
     Parameters

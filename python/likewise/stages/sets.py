@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
+from likewise.arrays import TextData
 from likewise.checks import check_choice, check_integer, num_threads
 from likewise.errors import InvalidParameter, RecipeMismatch
 from likewise.recipe.given import GivenRecipe, as_recipe
@@ -310,7 +311,7 @@ class Samples:
 
 
 def sample(
-    texts: Any,  # noqa: ANN401 - list of str, Arrow data, iterables
+    texts: TextData,
     recipe: GivenRecipe | None = None,
     *,
     kind: str = "min-s",

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
-from likewise.arrays import GrowingArray
+from likewise.arrays import ArrowBatch, ColumnData, GrowingArray, TextData
 from likewise.checks import num_threads
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
 from likewise.io.html import facts
@@ -111,7 +111,7 @@ class Sketches:
         return Sketches(self.array[rows], self.recipe, self.is_empty[rows], self.num_features[rows], ids)
 
     @staticmethod
-    def from_signatures(signatures: Any, recipe: Recipe) -> "Sketches":  # noqa: ANN401 - arrays and lists
+    def from_signatures(signatures: ColumnData, recipe: Recipe) -> "Sketches":
         """Create sketches from the stored SimHash fingerprints or MinHash signatures of another program.
 
         Parameters
@@ -241,7 +241,7 @@ class Sketches:
 
 
 def sketch(
-    texts: Any,  # noqa: ANN401 - list of str, Arrow data, iterables
+    texts: TextData,
     recipe: GivenRecipe | None = None,
     *,
     text_field: TextField = "text",
@@ -311,7 +311,7 @@ def sketch(
     return Sketches(shaped(sketches, recipe), recipe, shapes == EMPTY, num_features)
 
 
-def batch_of_one(document: Any) -> Any:  # noqa: ANN401 - a text, bytes, tokens, or Sketches of one
+def batch_of_one(document: Any) -> ArrowBatch:
     """Return one document as a batch: sketches as they are, anything else in a list."""
     if not isinstance(document, Sketches):
         return [document]

@@ -5,6 +5,7 @@ from itertools import islice
 from typing import Any, TypeAlias
 
 from likewise import _native
+from likewise.arrays import ArrowColumn, ArrowTable, ColumnData, TextData
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.source.source import NULL_TEXT
 from likewise.io.tables.columns import as_large_text, check_unique, is_text
@@ -54,7 +55,7 @@ def tokens(text: str, rule: str = "auto") -> list[str]:
     return _native.tokens(text, rule)
 
 
-def as_texts(texts: Any, text_field: TextField = "text") -> _native.Texts:  # noqa: ANN401 - whatever speaks Arrow
+def as_texts(texts: TextData, text_field: TextField = "text") -> _native.Texts:
     """Return texts of any accepted kind as one native batch. Arrow data is not copied."""
     if isinstance(texts, _native.Texts):
         return texts
@@ -70,7 +71,7 @@ def as_texts(texts: Any, text_field: TextField = "text") -> _native.Texts:  # no
     return _native.Texts.concat(list(_of_strings(texts)))
 
 
-def text_batches(texts: Any, text_field: TextField = "text") -> Iterator[_native.Texts]:  # noqa: ANN401
+def text_batches(texts: TextData, text_field: TextField = "text") -> Iterator[_native.Texts]:
     """Yield texts of any accepted kind as native batches: streams and iterators batch by batch, the others as one."""
     texts = as_arrow(texts, field_names(text_field))
     if hasattr(texts, "__arrow_c_stream__") and is_stream(texts):
@@ -81,7 +82,7 @@ def text_batches(texts: Any, text_field: TextField = "text") -> Iterator[_native
         yield as_texts(texts, text_field)
 
 
-def _of_stream(stream: Any, text_field: TextField) -> Iterator[_native.Texts]:  # noqa: ANN401
+def _of_stream(stream: Any, text_field: TextField) -> Iterator[_native.Texts]:
     reader = as_reader(stream)
     first_row = 0
     # Check the column even if the stream has no batches.
@@ -92,7 +93,7 @@ def _of_stream(stream: Any, text_field: TextField) -> Iterator[_native.Texts]:  
         first_row += batch.num_rows
 
 
-def _of_strings(texts: Any) -> Iterator[_native.Texts]:  # noqa: ANN401
+def _of_strings(texts: TextData) -> Iterator[_native.Texts]:
     if not isinstance(texts, Iterable):
         raise InvalidInput(
             f"texts have type {type(texts).__name__}; expected a list of str, "
@@ -126,7 +127,7 @@ def is_null(value: object) -> bool:
     return value is None or (isinstance(value, float) and value != value) or type(value).__name__ == "NAType"
 
 
-def _counted_from(first_row: int, read: Callable[[Any], _native.Texts], data: Any) -> _native.Texts:  # noqa: ANN401
+def _counted_from(first_row: int, read: Callable[[Any], _native.Texts], data: ColumnData) -> _native.Texts:
     """Return what `read` returns for data; its errors name the row counted from `first_row`."""
     try:
         return read(data)
@@ -153,7 +154,7 @@ def is_stream(data: object) -> bool:
     )
 
 
-def table_column(table: Any, name: str) -> Any:  # noqa: ANN401 - PyArrow has no types
+def table_column(table: ArrowTable, name: str) -> ArrowTable:
     """Return one column of any Arrow table, or the struct field at a dotted path, as a PyArrow chunked array."""
     data = as_table(table)
     check_unique(data.column_names, [name])
@@ -173,7 +174,7 @@ def field_names(text_field: TextField) -> tuple[str, ...]:
     return names
 
 
-def text_column(table: Any, text_field: TextField) -> Any:  # noqa: ANN401
+def text_column(table: ArrowTable, text_field: TextField) -> ArrowColumn:
     """Return the text of any Arrow table as a PyArrow chunked array; several columns are joined with a newline.
 
     A row is null if one of its values is.

@@ -1,12 +1,10 @@
 """Verify: the exact similarity of two feature sets."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
-from likewise.arrays import as_row_pairs
+from likewise.arrays import TextData, as_row_pairs
 from likewise.checks import num_threads
 from likewise.errors import InvalidParameter
 from likewise.recipe.given import GivenRecipe, as_recipe
@@ -18,7 +16,7 @@ SET_MEASURES = ("jaccard", "containment", "cosine", "dice", "overlap")
 
 
 def verify_pairs(
-    texts: Any,  # noqa: ANN401 - list of str, Arrow data, iterables
+    texts: TextData,
     pairs: NDArray[np.int64],
     recipe: GivenRecipe | None = None,
     *,
@@ -39,7 +37,7 @@ def verify_pairs(
 
 
 def matching_pairs(
-    texts: Any,  # noqa: ANN401 - list of str, Arrow data, iterables
+    texts: TextData,
     pairs: NDArray[np.int64],
     recipe: Recipe,
     *,
@@ -60,7 +58,7 @@ def matching_pairs(
 
 
 def _measured(
-    texts: Any,  # noqa: ANN401
+    texts: TextData,
     pairs: NDArray[np.int64],
     recipe: GivenRecipe | None,
     measure: str,

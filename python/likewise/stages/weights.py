@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from likewise import _native
+from likewise.arrays import TextData
 from likewise.checks import num_threads, take_bytes
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.lexicon import read_lexicon
@@ -61,7 +62,7 @@ class Counter:
 
 
 def count_weights(
-    texts: Any,  # noqa: ANN401 - list of str, Arrow data, iterables
+    texts: TextData,
     recipe: GivenRecipe | None = None,
     *,
     text_field: TextField = "text",

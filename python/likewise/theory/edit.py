@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from likewise import _native
+from likewise.arrays import ColumnData
 from likewise.checks import check_integer
 from likewise.errors import InvalidParameter
 from likewise.theory.family import Family, HashFunctions, drawn
@@ -114,7 +115,7 @@ class EditFamily(Family):
             total += chance if step == distance else 2 * chance
         return np.minimum(1.0, total)
 
-    def rows(self, data: Any) -> NDArray[Any]:  # noqa: ANN401 - texts, lists of numbers, or an array
+    def rows(self, data: ColumnData) -> NDArray[Any]:
         """Return :meth:`Family.rows`: int64 of shape (n, length), with -1 after the end.
 
         Parameters
@@ -162,7 +163,7 @@ class EditFamily(Family):
 
         return hashes
 
-    def embed(self, data: Any, seed: int = 0, *, num: int = 1) -> NDArray[np.int64]:  # noqa: ANN401 - as `rows`
+    def embed(self, data: ColumnData, seed: int = 0, *, num: int = 1) -> NDArray[np.int64]:
         """Return random embeddings of several sequences.
 
         Parameters

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from likewise.arrays import ColumnData
 from likewise.checks import check_choice, check_fraction, check_integer
 from likewise.errors import InvalidParameter
 
@@ -87,7 +88,7 @@ class Family(ABC):
         """
 
     @abstractmethod
-    def rows(self, data: Any) -> NDArray[Any]:  # noqa: ANN401 - each family has its own
+    def rows(self, data: ColumnData) -> NDArray[Any]:
         """Return data as the array that this family hashes, with one item per row.
 
         Raises
@@ -220,7 +221,7 @@ class Amplified(Family):
         """Return :meth:`Family.draw` of the leaf."""
         return self.leaf.draw(seed, num=self.num_functions if num is None else num)
 
-    def rows(self, data: Any) -> NDArray[Any]:  # noqa: ANN401 - each family has its own
+    def rows(self, data: ColumnData) -> NDArray[Any]:
         """Return :meth:`Family.rows` of the leaf."""
         return self.leaf.rows(data)
 

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.arrays import ColumnData
 from likewise.errors import InvalidParameter
 from likewise.theory.family import Amplified, Family
 
@@ -80,7 +81,7 @@ class LSHIndex:
         """Return P(found), or a lower bound, for rows at this distance or less from a query."""
         return self.family.least_probability(within)
 
-    def add(self, data: Any) -> NDArray[np.int64]:  # noqa: ANN401 - as the family takes
+    def add(self, data: ColumnData) -> NDArray[np.int64]:
         """Add rows and return their row numbers."""
         rows = self.family.rows(data)
         first, self._num_held = self._num_held, self._num_held + len(rows)
@@ -90,7 +91,7 @@ class LSHIndex:
                 table.setdefault(key, []).append(row)
         return np.arange(first, self._num_held, dtype=np.int64)
 
-    def query(self, data: Any, *, within: float) -> Neighbors:  # noqa: ANN401 - as the family takes
+    def query(self, data: ColumnData, *, within: float) -> Neighbors:
         """Find the rows within a distance of each query.
 
         Parameters

@@ -44,7 +44,7 @@ class SortedSetSearch:
     about half of them. Two clients that query and add at the same time can both miss the fingerprint of the other.
     """
 
-    def __init__(self, client: Any, *, prefix: bytes = b"fingerprints:", within: int = 3) -> None:  # noqa: ANN401 - redis.Redis
+    def __init__(self, client: Any, *, prefix: bytes = b"fingerprints:", within: int = 3) -> None:
         self._client, self._prefix = client, prefix
         self._within = check_integer("within", within, 0, _BLOCKS - 1)
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from likewise.arrays import ColumnData
 from likewise.checks import check_integer
 from likewise.errors import InvalidParameter
 from likewise.theory.family import Family, HashFunctions, as_number, drawn
@@ -31,7 +32,7 @@ class _VectorFamily(Family):
     def __post_init__(self) -> None:
         check_integer("dimension", self.dimension, 1, _MAX_DIMENSION)
 
-    def rows(self, data: Any) -> NDArray[Any]:  # noqa: ANN401 - anything that NumPy makes an array of
+    def rows(self, data: ColumnData) -> NDArray[Any]:
         """Return :meth:`Family.rows`: numbers of shape (n, dimension). A single row may be one-dimensional."""
         try:
             rows = np.atleast_2d(np.asarray(data))
@@ -75,7 +76,7 @@ class MinHashFamily(_VectorFamily):
         """Return 1 - distance."""
         return 1.0 - self.check_distance(distance)
 
-    def rows(self, data: Any) -> NDArray[Any]:  # noqa: ANN401 - anything that NumPy makes an array of
+    def rows(self, data: ColumnData) -> NDArray[Any]:
         """Return :meth:`Family.rows`: bool of shape (n, dimension)."""
         rows = super().rows(data)
         if not ((rows == 0) | (rows == 1)).all():
@@ -127,7 +128,7 @@ class HyperplaneFamily(_VectorFamily):
         """Return 1 - degrees / 180."""
         return 1.0 - self.check_distance(distance) / 180.0
 
-    def rows(self, data: Any) -> NDArray[Any]:  # noqa: ANN401 - anything that NumPy makes an array of
+    def rows(self, data: ColumnData) -> NDArray[Any]:
         """Return :meth:`Family.rows`: float64 of shape (n, dimension), without rows of zeros.
 
         Each row is scaled by a power of two so that its largest absolute value is from 1/2 to 1. This does not change
@@ -181,7 +182,7 @@ class BitSamplingFamily(_VectorFamily):
         """Return 1 - distance / dimension."""
         return 1.0 - self.check_distance(distance) / self.dimension
 
-    def rows(self, data: Any) -> NDArray[Any]:  # noqa: ANN401 - anything that NumPy makes an array of
+    def rows(self, data: ColumnData) -> NDArray[Any]:
         """Return :meth:`Family.rows`: int64 of shape (n, dimension)."""
         rows = super().rows(data)
         most = _MOST_IN_FLOAT if rows.dtype.kind == "f" else 2**63 - 1
@@ -266,7 +267,7 @@ class PStableFamily(_VectorFamily):
 
         return hashes
 
-    def rows(self, data: Any) -> NDArray[Any]:  # noqa: ANN401 - anything that NumPy makes an array of
+    def rows(self, data: ColumnData) -> NDArray[Any]:
         """Return :meth:`Family.rows`: float64 of shape (n, dimension)."""
         return super().rows(data).astype(np.float64)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from likewise.arrays import TextData
 from likewise.checks import counted
 from likewise.errors import InvalidInput
 from likewise.io.label_rows import id_of_cell, label_rows
@@ -144,7 +145,7 @@ def read_labels(path: str | Path) -> Labels:
     return found
 
 
-def as_labels(given: Any) -> Labels:  # noqa: ANN401 - a table, tuples, a path
+def as_labels(given: TextData) -> Labels:
     """Return labels from a file, a table, tuples, or labels.
 
     Parameters
@@ -172,7 +173,7 @@ def as_labels(given: Any) -> Labels:  # noqa: ANN401 - a table, tuples, a path
     return _checked([_given_label(row, number) for number, row in enumerate(rows)])
 
 
-def _given_label(row: Any, number: int) -> Label:  # noqa: ANN401
+def _given_label(row: Any, number: int) -> Label:
     cells = list(row) if isinstance(row, tuple | list) else []
     if len(cells) not in (3, 4) or cells[0] is None or cells[1] is None:
         raise InvalidInput("a label needs two ids and a value", row=number)

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.arrays import ColumnData, TextData
 from likewise.batch.in_memory import Nulls, document_source, null_option_named
 from likewise.batch.opening import found_inputs
 from likewise.batch.options import FileRun
@@ -378,10 +379,10 @@ def _opened(
 
 @shows_progress
 def tune(
-    texts: Any,  # noqa: ANN401 - list of str, Arrow data, iterables
-    labels: Any,  # noqa: ANN401 - a table, tuples, a path
+    texts: TextData,
+    labels: ColumnData,
     *,
-    ids: Any = None,  # noqa: ANN401
+    ids: ColumnData = None,
     text_field: TextField = "text",
     nulls: Nulls = "fail",
     method: Literal["minhash", "simhash"] | None = None,
@@ -441,7 +442,7 @@ def tune(
 def tune_files(
     inputs: Sequence[str | Path] | str | Path,
     labels: Labels,
-    **options: Any,  # noqa: ANN401 - those of open_tuner
+    **options: Any,
 ) -> Proposal:
     """Choose a recipe and threshold from labeled pairs of documents in files.
 

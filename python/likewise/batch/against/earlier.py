@@ -88,7 +88,7 @@ def _rows_of_run(part: Reference, first_source: int, documents: Documents) -> ND
     return np.concatenate(rows)
 
 
-def _groups(run: Path, date_field: str | None, count_by: str | None) -> Any:  # noqa: ANN401 - PyArrow has no types
+def _groups(run: Path, date_field: str | None, count_by: str | None) -> Any:
     """Return the groups of a run that have members in that run."""
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
@@ -159,7 +159,7 @@ def _tell_shared(documents: Documents, run_of: NDArray[np.int64], progress: Prog
         )
 
 
-def _joined(tables: list[Any]) -> Any:  # noqa: ANN401
+def _joined(tables: list[Any]) -> Any:
     import pyarrow as pa
 
     taken = [table.select([name for name in _TAKEN if name in table.schema.names]) for table in tables]

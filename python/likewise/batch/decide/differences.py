@@ -14,7 +14,7 @@ _UNSURE = NUMBERS | LEAD
 _ALL = sum(NAMES)
 
 
-def named(differs: NDArray[np.uint8]) -> Any:  # noqa: ANN401 - PyArrow has no types
+def named(differs: NDArray[np.uint8]) -> Any:
     """Return the names of differences as text, several separated by commas; empty for changed words elsewhere."""
     import pyarrow as pa
 

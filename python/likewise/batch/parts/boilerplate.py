@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
+from likewise.arrays import ArrowTable
 from likewise.batch.options import FileRun
 from likewise.batch.parts.collection import Collection
 from likewise.batch.parts.opening import check_rewriting, finish_parts, opened_parts
@@ -236,7 +237,7 @@ def _found(parts: _Parts, rules: BoilerplateRules) -> _Removed:
     return _Removed(places[goes], num_documents, is_checked)
 
 
-def _evidence(collection: Collection, parts: _Parts, removed: _Removed, rules: BoilerplateRules) -> Any:  # noqa: ANN401 - PyArrow has no types
+def _evidence(collection: Collection, parts: _Parts, removed: _Removed, rules: BoilerplateRules) -> ArrowTable:
     """Return the evidence, one row for each removed part."""
     import pyarrow as pa
 
@@ -257,7 +258,7 @@ def _evidence(collection: Collection, parts: _Parts, removed: _Removed, rules: B
     return pa.table(columns)
 
 
-def _site_table(parts: _Parts, removed: _Removed) -> Any:  # noqa: ANN401
+def _site_table(parts: _Parts, removed: _Removed) -> ArrowTable:
     """Return a table with one row for each site, ordered by descending number of documents."""
     import pyarrow as pa
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise._native import Rarity, Texts
-from likewise.arrays import GrowingTexts, distinct, double_id, slices
+from likewise.arrays import ArrowColumn, GrowingTexts, distinct, double_id, slices
 from likewise.batch.budget.room import Room
 from likewise.errors import InvalidInput
 from likewise.io.output.evidence import Places
@@ -194,7 +194,7 @@ class Documents:
             local = rows[start:stop] - piece.first_row
             yield slice(start, stop), self._spool_reader(piece.handle, local)
 
-    def _spool_reader(self, handle: int, local: NDArray[np.int64]) -> Any:  # noqa: ANN401
+    def _spool_reader(self, handle: int, local: NDArray[np.int64]) -> Any:
         assert self.spool is not None
         spool = self.spool
         return lambda: spool.texts(handle).take(local)
@@ -208,7 +208,7 @@ class Documents:
         source = self.sources[int(self.sources_of(np.array([row]))[0])]
         return source.name, int(self.lines[row]) + (source.name is not None)
 
-    def doc_ids(self, rows: NDArray[np.int64]) -> Any:  # noqa: ANN401 - PyArrow has no types
+    def doc_ids(self, rows: NDArray[np.int64]) -> ArrowColumn:
         """Return ids as an Arrow array of string; ``file:line`` or the row number for documents without one."""
         if self.has_id[rows].all():
             return text_column(self.ids.take(rows))
@@ -218,7 +218,7 @@ class Documents:
             ids[i] = made
         return text_column(ids)
 
-    def id_type(self, sources: slice = slice(None)) -> Any:  # noqa: ANN401
+    def id_type(self, sources: slice = slice(None)) -> Any:
         """Return the Arrow type of the ids of these sources in results in memory, if it is an integer type."""
         import pyarrow as pa
 
@@ -228,7 +228,7 @@ class Documents:
         # Row numbers take the place of missing ids.
         return kind if len(self) <= np.iinfo(kind.to_pandas_dtype()).max else pa.int64()
 
-    def ids_as_given(self, rows: NDArray[np.int64], sources: slice = slice(None)) -> Any:  # noqa: ANN401
+    def ids_as_given(self, rows: NDArray[np.int64], sources: slice = slice(None)) -> ArrowColumn:
         """Return ids as in :meth:`doc_ids`, in the type of the ids of these sources, which contain the rows."""
         kind = self.id_type(sources)
         if kind is None:
@@ -237,7 +237,7 @@ class Documents:
             return number_column(self.lines[rows].astype(np.int64)).cast(kind)
         return self.doc_ids(rows).cast(kind)
 
-    def place_ids(self, rows: NDArray[np.int64]) -> Any:  # noqa: ANN401 - PyArrow has no types
+    def place_ids(self, rows: NDArray[np.int64]) -> ArrowColumn:
         """Return ``file:line`` of each row, or the row number in memory, as an Arrow array of string."""
         return text_column(self._made_ids(rows))
 
@@ -326,5 +326,5 @@ def id_used_twice(doc_id: str | bytes, first: tuple[str | None, int], second: tu
     )
 
 
-def _reader(source: Source, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> Any:  # noqa: ANN401
+def _reader(source: Source, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> Any:
     return lambda: source.read_texts(offsets, lengths)

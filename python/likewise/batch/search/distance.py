@@ -164,7 +164,7 @@ class SlabSearch(Search):
             self._before.append(found)
         self._own = self._tables(self._order[self._begin : self._end])
 
-    def _pieces_before(self, states: NDArray[np.uint8] | None) -> Any:  # noqa: ANN401 - an iterator of arrays
+    def _pieces_before(self, states: NDArray[np.uint8] | None) -> Any:
         """Yield the positions before the slab that were not removed, ascending, in pieces of the size of a slab."""
         held: list[NDArray[np.uint32]] = []
         num_held = 0

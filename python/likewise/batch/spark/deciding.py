@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from likewise import _native
+from likewise.arrays import ArrowTable
 from likewise.batch.spark.rows.arrow_columns import numbers_of
 from likewise.batch.spark.rows.gathering import sorted_slices
 from likewise.batch.spark.stages import Stages
@@ -155,7 +156,7 @@ def _compact(
     return ranks, np.searchsorted(ranks, later).astype(np.uint32), np.searchsorted(ranks, earlier).astype(np.uint32)
 
 
-def _rank_table(ranks: NDArray[np.int64]) -> Any:  # noqa: ANN401 - PyArrow has no types
+def _rank_table(ranks: NDArray[np.int64]) -> ArrowTable:
     import pyarrow as pa
 
     return pa.table({"rank": number_column(ranks)})
@@ -181,7 +182,7 @@ def verdict_table(
     similarity: NDArray[np.float64],
     distance: NDArray[np.int32] | None,
     below: NDArray[np.bool_] | None,
-) -> Any:  # noqa: ANN401 - PyArrow has no types
+) -> ArrowTable:
     """Return verdicts of removed documents as an Arrow table."""
     import pyarrow as pa
 
@@ -196,6 +197,6 @@ def verdict_table(
     )
 
 
-def no_verdicts() -> Any:  # noqa: ANN401
+def no_verdicts() -> Any:
     """Return an empty table of verdicts."""
     return verdict_table(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), None, None)

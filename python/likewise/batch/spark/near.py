@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from likewise._native import Texts
+from likewise.arrays import ArrowTable
 from likewise.batch.budget.cluster_costs import run_bytes
 from likewise.batch.budget.timing import Timing
 from likewise.batch.decide.decision import Decision, decide
@@ -192,7 +193,7 @@ def matches_by_distance(
 
 def _pairs(
     later: NDArray[np.int64], earlier: NDArray[np.int64], distance: NDArray[Any], similarity: NDArray[np.float64] | None
-) -> Any:  # noqa: ANN401 - PyArrow has no types
+) -> ArrowTable:
     import pyarrow as pa
 
     columns = {

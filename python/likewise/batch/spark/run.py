@@ -43,7 +43,7 @@ _PAIRS_A_CELL = 1 << 20
 _TEXT_BYTES_A_CELL = 64 << 20
 
 
-def required_similarity(recipe: Recipe, one: str, other: str) -> Any:  # noqa: ANN401 - a column
+def required_similarity(recipe: Recipe, one: str, other: str) -> Any:
     """Return the similarity that pairs must reach, given the columns with the number of features of each side."""
     fewest = F.greatest(F.least(one, other), F.lit(1)).cast("double")
     return F.least(F.lit(recipe.threshold) + F.lit(recipe.short_margin) / F.sqrt(fewest), F.lit(1.0))
@@ -147,7 +147,7 @@ class Run:
         """The number after that of the last document, and an upper bound of ranks."""
         return numbering.FIRST_NUMBER + self.num_documents
 
-    def _stage(self, stage: str, wall: str, work: Callable[[], Any]) -> Any:  # noqa: ANN401
+    def _stage(self, stage: str, wall: str, work: Callable[[], Any]) -> Any:
         began = Timing.now()
         self._progress(StageStarted(stage, 0, "rows"))
         with self._timing.wall(wall):
@@ -384,7 +384,7 @@ class Run:
         frame, _ = self.stages.written("edges", write, pa.schema(list(columns.items())).empty_table())
         return frame
 
-    def _measured(self, pairs: DataFrame, measure: Any) -> DataFrame:  # noqa: ANN401
+    def _measured(self, pairs: DataFrame, measure: Any) -> DataFrame:
         """Return pairs with the result of `measure` on their texts, in cells that fit in a worker's memory."""
         num_pairs = self.candidate_facts["num_pairs"]
         mean_bytes = self.documents.agg(F.avg(F.octet_length("text"))).collect()[0][0] or 0.0

@@ -37,7 +37,7 @@ _LOCAL_OPTIONS = {
 }
 
 
-def open_session(master: str) -> Any:  # noqa: ANN401 - PySpark is an extra
+def open_session(master: str) -> Any:
     """Return the running session, or a new one on `master`: ``local[2]``, ``spark://...``, ``sc://...``."""
     check_version()
     builder = SparkSession.builder.appName("likewise")

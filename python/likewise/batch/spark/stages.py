@@ -21,6 +21,7 @@ from pyspark.errors import AnalysisException, PySparkException, PythonException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BooleanType, DoubleType, IntegerType, LongType, StructField, StructType
 
+from likewise.arrays import ArrowTable, ColumnData
 from likewise.errors import EngineFailed, InvalidInput, InvalidParameter, RecipeMismatch
 
 _IDENTITY = "identity"
@@ -149,7 +150,7 @@ class Stages:
         self,
         name: str,
         write: Callable[[Callable[[Any], None]], Mapping[str, Any]],
-        empty: Any,  # noqa: ANN401
+        empty: ColumnData,
     ) -> tuple[DataFrame, dict[str, Any]]:
         """Return the rows and the facts of a stage that the driver writes table by table."""
         import pyarrow
@@ -163,7 +164,7 @@ class Stages:
                 held.clear()
                 self.of_table(table).write.mode(mode).parquet(self._path(name))
 
-            def take(table: Any) -> None:  # noqa: ANN401
+            def take(table: ArrowTable) -> None:
                 held.append(table)
                 if sum(part.num_rows for part in held) >= _ROWS_A_FILE:
                     flush("append")
@@ -176,7 +177,7 @@ class Stages:
             self.num_made += 1
         return self.spark.read.parquet(self._path(name)), facts
 
-    def of_table(self, table: Any) -> DataFrame:  # noqa: ANN401 - PyArrow has no types
+    def of_table(self, table: ArrowTable) -> DataFrame:
         """Return an Arrow table of numbers and booleans, which may be empty, as a DataFrame."""
         # Explicit types, since Connect infers none without rows.
         fields = [StructField(field.name, _TYPES[str(field.type)]) for field in table.schema]

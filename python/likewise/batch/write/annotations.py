@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.arrays import slices
+from likewise.arrays import ArrowColumn, slices
 from likewise.batch.decide.decision import Decision
 from likewise.batch.decide.labels import Groups, Labels
 from likewise.batch.read.documents import Documents
@@ -75,7 +75,7 @@ class DocumentGroups:
             number_column(self._sizes(labels)),
         ]
 
-    def _ids(self, labels: Labels, names_of: Callable[[NDArray[np.int64]], Any]) -> Any:  # noqa: ANN401 - PyArrow has no types
+    def _ids(self, labels: Labels, names_of: Callable[[NDArray[np.int64]], Any]) -> ArrowColumn:
         of_index = labels.leaders < 0
         if not of_index.any():
             return names_of(labels.leaders)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.arrays import slices
+from likewise.arrays import ArrowTable, ColumnData, slices
 from likewise.batch.decide.decision import Decision
 from likewise.batch.read.documents import Documents
 from likewise.batch.read.priority import Date, Value, field_ranks, field_value
@@ -202,7 +202,7 @@ class _Rows:
         if self._kept_ids:
             yield self._of_index()
 
-    def _table(self, leaders: NDArray[np.int64], source: str) -> Any:  # noqa: ANN401 - PyArrow has no types
+    def _table(self, leaders: NDArray[np.int64], source: str) -> ArrowTable:
         """Return the groups of these documents, which must be ascending."""
         lows, highs = np.searchsorted(self._leaders, leaders), np.searchsorted(self._leaders, leaders, "right")
         num_own = int(source == INPUT)
@@ -218,7 +218,7 @@ class _Rows:
         members[is_removed] = self._decision.removed_rows[self._order[own]]
         return self._rows(self._documents.doc_ids(leaders), source, members, starts, leaders)
 
-    def _of_index(self) -> Any:  # noqa: ANN401
+    def _of_index(self) -> Any:
         rows = np.flatnonzero(self._decision.kept_rows < 0)
         groups: dict[str, list[int]] = {}
         for row, name in zip(self._decision.removed_rows[rows].tolist(), self._kept_ids, strict=True):
@@ -229,12 +229,12 @@ class _Rows:
 
     def _rows(
         self,
-        ids: Any,  # noqa: ANN401
+        ids: ColumnData,
         source: str,
         members: NDArray[np.int64],
         starts: NDArray[np.int64],
         leaders: NDArray[np.int64] | None,
-    ) -> Any:  # noqa: ANN401
+    ) -> ArrowTable:
         import pyarrow as pa
 
         offsets = np.append(starts, len(members)).astype(np.int32)

@@ -82,10 +82,10 @@ def command(
     threshold: float,
     min_share: float,
     min_ngrams: int,
-    overwrite: bool,  # noqa: FBT001 - click's call
-    quiet: bool,  # noqa: FBT001
-    as_json: bool,  # noqa: FBT001
-    **options: Any,  # noqa: ANN401
+    overwrite: bool,
+    quiet: bool,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Run the command."""
     from likewise.cli.index.documents import ids_in
@@ -141,7 +141,7 @@ def _is_there(name: str) -> bool:
         return False
 
 
-def _show(found: Any, out: str | None) -> None:  # noqa: ANN401 - imported when used
+def _show(found: Any, out: str | None) -> None:
     from likewise.corpus.copying import copies_line, list_name
 
     summary = found.summary

@@ -134,11 +134,11 @@ def command(
     weights: str | None,
     item_field: tuple[str, ...],
     item_id_field: str | None,
-    overwrite: bool,  # noqa: FBT001 - click's call
-    fresh: bool,  # noqa: FBT001
-    quiet: bool,  # noqa: FBT001
-    as_json: bool,  # noqa: FBT001
-    **options: Any,  # noqa: ANN401
+    overwrite: bool,
+    fresh: bool,
+    quiet: bool,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Run the command."""
     from likewise.corpus import ContainmentRules, decontaminate_files, splits_named

@@ -75,11 +75,11 @@ def command(
     out: str | None,
     write: str,
     max_pairs: int,
-    overwrite: bool,  # noqa: FBT001 - click's call
-    fresh: bool,  # noqa: FBT001
-    quiet: bool,  # noqa: FBT001
-    as_json: bool,  # noqa: FBT001
-    **options: Any,  # noqa: ANN401
+    overwrite: bool,
+    fresh: bool,
+    quiet: bool,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Run the command."""
     from likewise.corpus import leak_files, splits_named

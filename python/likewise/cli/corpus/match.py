@@ -66,9 +66,9 @@ def command(
     out: str,
     top: int,
     min_score: float,
-    quiet: bool,  # noqa: FBT001 - click's call
-    as_json: bool,  # noqa: FBT001
-    **options: Any,  # noqa: ANN401
+    quiet: bool,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Run the command."""
     from likewise.corpus import match_files

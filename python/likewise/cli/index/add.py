@@ -37,8 +37,8 @@ def command(
     durability: str | None,
     url: str | None,
     prefix: str | None,
-    quiet: bool,  # noqa: FBT001 - click's call
-    **options: Any,  # noqa: ANN401
+    quiet: bool,
+    **options: Any,
 ) -> int:
     """Run the command."""
     from likewise.errors import InvalidParameter
@@ -62,7 +62,7 @@ def command(
     return 0
 
 
-def _add(index: Any, documents: GivenDocuments, tally: Tally, *, skips: bool) -> None:  # noqa: ANN401
+def _add(index: Any, documents: GivenDocuments, tally: Tally, *, skips: bool) -> None:
     """Add documents and write their verdicts. Documents before a rejected one are added and written."""
     from likewise.errors import InvalidInput
 

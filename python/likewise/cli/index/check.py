@@ -30,8 +30,8 @@ def command(
     places: tuple[str, ...],
     url: str | None,
     prefix: str | None,
-    quiet: bool,  # noqa: FBT001 - click's call
-    **options: Any,  # noqa: ANN401
+    quiet: bool,
+    **options: Any,
 ) -> None:
     """Run the command."""
     path, inputs = split_target(places, url, "INPUT")

@@ -88,8 +88,8 @@ def command(
     durability: str | None,
     url: str | None,
     prefix: str | None,
-    quiet: bool,  # noqa: FBT001 - click's call
-    **options: Any,  # noqa: ANN401
+    quiet: bool,
+    **options: Any,
 ) -> None:
     """Run the command."""
     from likewise.errors import InvalidInput, InvalidParameter

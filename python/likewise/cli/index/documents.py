@@ -216,7 +216,7 @@ def write_lines(rows: Iterable[dict[str, Any]]) -> None:
         sys.stdout.buffer.flush()
 
 
-def write_verdicts(verdicts: Any, ids: list[str | None], tally: Tally) -> None:  # noqa: ANN401 - of either back end
+def write_verdicts(verdicts: Any, ids: list[str | None], tally: Tally) -> None:
     """Write verdicts, each with the id of its document (null if it has none), and count them.
 
     Parameters

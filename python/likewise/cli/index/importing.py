@@ -33,7 +33,7 @@ def command(
     expected: int | None,
     partitions: int | None,
     durability: str | None,
-    quiet: bool,  # noqa: FBT001 - click's call
+    quiet: bool,
 ) -> None:
     """Run the command."""
     from likewise.errors import InvalidInput, InvalidParameter

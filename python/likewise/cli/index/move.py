@@ -25,7 +25,7 @@ Examples:
 """
 
 
-def servers_options(command: Any) -> Any:  # noqa: ANN401 - click's decorators
+def servers_options(command: Any) -> Any:
     """Add the options of a new index on a server."""
     expected = click.option(
         "--expected",
@@ -70,14 +70,14 @@ def command(
     expected: int | None,
     partitions: int | None,
     durability: str | None,
-    quiet: bool,  # noqa: FBT001 - click's call
+    quiet: bool,
 ) -> None:
     """Run the command."""
     options = {"expected": expected, "partitions": partitions, "durability": durability}
     run(source, destination, quiet=quiet, prefix=prefix, to_prefix=to_prefix, **options)
 
 
-def run(source: str, destination: str, *, quiet: bool, **options: Any) -> None:  # noqa: ANN401 - those of `move`
+def run(source: str, destination: str, *, quiet: bool, **options: Any) -> None:
     """Move an index, and print the number of documents."""
     from likewise.index import move
 

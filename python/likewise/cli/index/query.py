@@ -52,7 +52,7 @@ def command(
     among: str | None,
     url: str | None,
     prefix: str | None,
-    **options: Any,  # noqa: ANN401
+    **options: Any,
 ) -> None:
     """Run the command."""
     path, inputs = split_target(places, url, "" if doc_ids else "INPUT")
@@ -70,11 +70,11 @@ def command(
             )
 
 
-def _neighbor(other: Any) -> dict[str, Any]:  # noqa: ANN401
+def _neighbor(other: Any) -> dict[str, Any]:
     return {name: getattr(other, name) for name in ("doc_id", "similarity", "distance", "matches")}
 
 
-def _known(index: Any, doc_id: str) -> dict[str, Any]:  # noqa: ANN401 - of either back end
+def _known(index: Any, doc_id: str) -> dict[str, Any]:
     from likewise.errors import InvalidInput
 
     document = index.get(doc_id)

@@ -39,7 +39,7 @@ def command(
     on_error: str,
     url: str | None,
     prefix: str | None,
-    quiet: bool,  # noqa: FBT001 - click's call
+    quiet: bool,
 ) -> None:
     """Run the command."""
     path, ids = split_target(places, url, "ID")

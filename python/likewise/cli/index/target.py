@@ -57,8 +57,8 @@ def open_index(
     url: str | None,
     prefix: str | None,
     recipe: "Recipe | None" = None,
-    **options: Any,  # noqa: ANN401 - those of the index
-) -> Any:  # noqa: ANN401 - one of two classes with the same methods
+    **options: Any,
+) -> Any:
     """Open the index that a command works on.
 
     Parameters

@@ -114,7 +114,7 @@ class LongCommand(click.Command):
     come first.
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - those of click.Command
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._short_help_option = click.Option(
             ["-h", "short_help"],
@@ -167,7 +167,7 @@ class LongCommand(click.Command):
         formatter.write(f"All {num_options} options and examples: {ctx.command_path} --help\n")
         return formatter.getvalue()
 
-    def _show_short(self, ctx: click.Context, _option: click.Parameter, value: Any) -> None:  # noqa: ANN401
+    def _show_short(self, ctx: click.Context, _option: click.Parameter, value: Any) -> None:
         if value and not ctx.resilient_parsing:
             click.echo(self.short_help_text(ctx), nl=False)
             ctx.exit()

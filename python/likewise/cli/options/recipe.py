@@ -357,7 +357,7 @@ _PLAN = (
 THREADS = _OPTIONS["threads"]
 
 
-def directory_name(ctx: click.Context, option: click.Parameter, value: Any) -> Any:  # noqa: ANN401 - click's call
+def directory_name(ctx: click.Context, option: click.Parameter, value: Any) -> Any:
     """Return the name of an output directory; reject that of a file, which would become a directory."""
     from likewise.io.formats import format_by_name
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from likewise.recipe.word_lists import WordList
 
 
-def facts(**given: Any) -> dict[str, Any]:  # noqa: ANN401 - what click takes
+def facts(**given: Any) -> dict[str, Any]:
     """Return the arguments of an option for click."""
     return given
 

@@ -84,12 +84,12 @@ def command(
     unit: str,
     min_documents: int,
     min_tokens: int,
-    dry_run: bool,  # noqa: FBT001 - click's call
-    overwrite: bool,  # noqa: FBT001
-    fresh: bool,  # noqa: FBT001
-    quiet: bool,  # noqa: FBT001
-    as_json: bool,  # noqa: FBT001
-    **options: Any,  # noqa: ANN401
+    dry_run: bool,
+    overwrite: bool,
+    fresh: bool,
+    quiet: bool,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Run the command."""
     from likewise.batch.parts import BoilerplateRules, remove_boilerplate

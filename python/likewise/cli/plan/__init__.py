@@ -74,7 +74,7 @@ Examples:
     "--document-bytes", metavar="SIZE", help="With --engine spark: text per document, such as 2kB.  [default: 1173]"
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
-def command(as_json: bool, **options: Any) -> None:  # noqa: FBT001, ANN401
+def command(as_json: bool, **options: Any) -> None:
     """Run the command."""
     run = {name: options.pop(name) for name in _RUN_OPTIONS}
     search = {name: options.pop(name) for name in _SEARCH_OPTIONS}

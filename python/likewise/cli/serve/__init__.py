@@ -82,14 +82,14 @@ def command(
     path: Path | None,
     url: str | None,
     prefix: str | None,
-    create: bool,  # noqa: FBT001 - click's call
+    create: bool,
     host: str,
     port: int,
     keys_file: Path | None,
     new_key: str | None,
     allowed_hosts: tuple[str, ...],
     inputs: Path | None,
-    read_only: bool,  # noqa: FBT001
+    read_only: bool,
     durability: str,
     threads: int | None,
     max_body: str | None,
@@ -97,7 +97,7 @@ def command(
     max_concurrency: int | None,
     max_rate: float | None,
     deadline: float | None,
-    quiet: bool,  # noqa: FBT001
+    quiet: bool,
 ) -> None:
     """Run the command."""
     from likewise.errors import InvalidParameter

@@ -24,7 +24,7 @@ Examples:
 @click.argument("path")
 @click.option("--write", is_flag=True, help="Let clients add texts. An index allows one writer; a service allows many.")
 @click.option("--collection", metavar="NAME", help="Collection of a service.  [default: the only one]")
-def command(path: str, write: bool, collection: str | None) -> None:  # noqa: FBT001 - click's call
+def command(path: str, write: bool, collection: str | None) -> None:
     """Run the command."""
     from likewise.errors import InvalidInput
     from likewise.integrations.mcp import serve

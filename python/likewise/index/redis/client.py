@@ -147,7 +147,7 @@ class Client:
 
     # Operations.
 
-    def operate(self, kind: int, payload: bytes, second: int = 0) -> Any:  # noqa: ANN401 - the rule's answer
+    def operate(self, kind: int, payload: bytes, second: int = 0) -> Any:
         """Add or restore documents, or remove one, and return the answer of the rule.
 
         No operation arrives before `second`, the last arrival time of documents to restore, or before an earlier one.
@@ -195,7 +195,7 @@ class Client:
             self._answered, self._is_sweep_due = answered, False
         return num
 
-    def _operate(self, kind: int, payload: bytes, given: int = 0) -> Any:  # noqa: ANN401
+    def _operate(self, kind: int, payload: bytes, given: int = 0) -> Any:
         self._counter += 1
         if kind == REMOVE:
             # Only a recent end of the log shows that the request is new.
@@ -261,15 +261,15 @@ class Client:
             "does not contain its answer any more. Look up the id before you repeat the call"
         )
 
-    def ask(self, payload: bytes) -> Any:  # noqa: ANN401 - the rule's answer
+    def ask(self, payload: bytes) -> Any:
         """Return the answer to a read-only operation at the end of the log."""
         with self._turn():
             return self._ask(payload)
 
-    def _ask(self, payload: bytes) -> Any:  # noqa: ANN401
+    def _ask(self, payload: bytes) -> Any:
         return self._surely(lambda: self._look(payload))
 
-    def _look(self, payload: bytes) -> Any:  # noqa: ANN401
+    def _look(self, payload: bytes) -> Any:
         while True:
             status, log, _ = self._log.ask("begin", *self._last)
             if status == GONE_BACK:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NoReturn, Self, Unpack
 import numpy as np
 
 from likewise import _native
+from likewise.arrays import ColumnData, TextData
 from likewise.checks import check_seconds, num_threads
 from likewise.errors import InvalidInput, InvalidParameter, StoreError
 from likewise.index.erasing import NOT_ON_A_SERVER
@@ -186,7 +187,7 @@ class RedisIndex:
         """Return whether a document has this id and is neither removed nor expired."""
         return self.get(as_stored(doc_id)) is not None
 
-    def check(self, text: Any) -> Verdict:  # noqa: ANN401 - str, what the recipe's tokens take, or Sketches of one
+    def check(self, text: TextData) -> Verdict:
         """Return the verdict that a document would get now, without adding it.
 
         Parameters
@@ -208,7 +209,7 @@ class RedisIndex:
         """
         return self.check_batch(batch_of_one(text))[0]
 
-    def check_batch(self, texts: Any) -> Verdicts:  # noqa: ANN401 - lists, Arrow data, iterables, Sketches
+    def check_batch(self, texts: TextData) -> Verdicts:
         """Return the verdict that each document would get now, without adding any of them.
 
         Parameters
@@ -235,7 +236,7 @@ class RedisIndex:
         ]
         return Verdicts.concatenate(parts) if parts else Verdicts.none(self._measure)
 
-    def check_and_add(self, doc_id: str, text: Any) -> Verdict:  # noqa: ANN401
+    def check_and_add(self, doc_id: str, text: TextData) -> Verdict:
         """Check a document and add it, atomically. If two clients add the same text, only one verdict is new.
 
         Parameters
@@ -262,7 +263,7 @@ class RedisIndex:
 
     add = check_and_add
 
-    def check_and_add_batch(self, ids: Any, texts: Any) -> Verdicts:  # noqa: ANN401
+    def check_and_add_batch(self, ids: ColumnData, texts: TextData) -> Verdicts:
         """Check documents one after the other and add them, in transactions of 2,000 documents.
 
         Parameters
@@ -341,7 +342,7 @@ class RedisIndex:
 
     def neighbors(
         self,
-        text: Any,  # noqa: ANN401 - a text, tokens, or Sketches of one document
+        text: TextData,
         k: int = 10,
         min_similarity: float = 0.0,
         *,
@@ -370,7 +371,7 @@ class RedisIndex:
 
     def neighbors_batch(
         self,
-        texts: Any,  # noqa: ANN401 - lists, Arrow data, iterables, Sketches
+        texts: TextData,
         k: int = 10,
         min_similarity: float = 0.0,
         *,
@@ -456,7 +457,7 @@ class RedisIndex:
         was_kept, promoted, moved = _known(self._client.operate(REMOVE, self._rule.remove(doc_id)), doc_id)
         return Removal(doc_id, was_kept, tuple(promoted), tuple(tuple(pair) for pair in moved))
 
-    def erase(self, ids: Any) -> NoReturn:  # noqa: ANN401 - as for an index in a directory
+    def erase(self, ids: ColumnData) -> NoReturn:
         """Raise StoreError, because a client cannot erase documents from the files of a server."""
         raise StoreError(NOT_ON_A_SERVER)
 
@@ -572,7 +573,7 @@ class RedisIndex:
             raise StoreError("the index was opened read-only")
         self._nodes.check_now_and_then()
 
-    def _batches(self, texts: Any) -> Iterable[_native.Texts | Sketches]:  # noqa: ANN401
+    def _batches(self, texts: TextData) -> Iterable[_native.Texts | Sketches]:
         return [texts] if isinstance(texts, Sketches) else document_batches(texts, self._recipe)
 
     def _columns(self, sketches: Sketches) -> tuple[Any, Any, Any]:
@@ -616,7 +617,7 @@ def _parts(batch: _native.Texts | Sketches) -> Iterator[tuple[int, _native.Texts
             yield start, batch.take(np.arange(start, stop, dtype=np.int64))
 
 
-def _known(found: Any, doc_id: str) -> Any:  # noqa: ANN401 - an answer of the rule
+def _known(found: Any, doc_id: str) -> Any:
     if found is None:
         raise InvalidInput(f"no document with id {json.dumps(doc_id, ensure_ascii=False)}")
     return found

@@ -182,7 +182,7 @@ class LogServer:
         self._known: Log | None = None
         self._is_doubted = False
 
-    def _call(self, verb: str, *arguments: Any, writes: bool = False) -> list[Any]:  # noqa: ANN401 - bytes, integers
+    def _call(self, verb: str, *arguments: Any, writes: bool = False) -> list[Any]:
         script = verb.encode() + (b" " + self.identity if self.identity else b"")
         request = Request(self._script, self._keys, (script, *arguments), writes)
         reply: list[Any] = self._nodes.call([request])[0]
@@ -221,7 +221,7 @@ class LogServer:
         """The end of the log and its chain value, as far as this client knows it."""
         return (0, START) if self._known is None else (self._known.end, self._known.chains[-1])
 
-    def ask(self, verb: str, *arguments: Any, writes: bool = False) -> Reply:  # noqa: ANN401
+    def ask(self, verb: str, *arguments: Any, writes: bool = False) -> Reply:
         """Call a script and return its status with the log after the call."""
         known = self._known
         asked, pending = self._asked(known)

@@ -139,7 +139,7 @@ class Nodes:
 
     # Connections.
 
-    def _take(self, address: Address) -> Any:  # noqa: ANN401 - a connection of the package
+    def _take(self, address: Address) -> Any:
         with self._lock:
             if self._idle.get(address):
                 return self._idle[address].pop()
@@ -147,7 +147,7 @@ class Nodes:
             return UnixDomainSocketConnection(path=address, **self._options)  # type: ignore[abstract,no-untyped-call]
         return self._class(host=address[0], port=address[1], **self._options)
 
-    def _give(self, address: Address, connection: Any) -> None:  # noqa: ANN401
+    def _give(self, address: Address, connection: Any) -> None:
         with self._lock:
             self._idle.setdefault(address, []).append(connection)
 
@@ -160,7 +160,7 @@ class Nodes:
                 with contextlib.suppress(Exception):
                     connection.disconnect()
 
-    def command(self, address: Address, *arguments: Any) -> Any:  # noqa: ANN401 - what a server replies
+    def command(self, address: Address, *arguments: Any) -> Any:
         """Return the reply of one node to one command. Errors of the package redis are raised unchanged."""
         self.check_process()
         connection = self._take(address)
@@ -426,7 +426,7 @@ class Nodes:
         requests: Sequence[Request],
         replies: list[Any],
         address: Address,
-        connection: Any,  # noqa: ANN401
+        connection: Any,
         numbers: list[int],
         *,
         waits: bool,
@@ -493,7 +493,7 @@ class Nodes:
         return server_error(self.name, error)
 
 
-def _reply(connection: Any, gets: tuple[bytes, int] | None) -> Any:  # noqa: ANN401 - what a server replies
+def _reply(connection: Any, gets: tuple[bytes, int] | None) -> Any:
     """Return the reply to one request. In a transaction, the strings follow what the script replied."""
     if gets is None:
         return connection.read_response()

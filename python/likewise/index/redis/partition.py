@@ -65,7 +65,7 @@ class Partitions:
             Reply(status, mark, fold, chain, more) for status, mark, fold, chain, *more in self._nodes.call(requests)
         ]
 
-    def _request(self, part: int, *arguments: Any, writes: bool = False) -> Request:  # noqa: ANN401
+    def _request(self, part: int, *arguments: Any, writes: bool = False) -> Request:
         return Request(self._script, self._keys[part], (self._tags[part], *arguments), writes)
 
     def read(self, part: int, mark: bytes, tables: bytes, records: bytes) -> Request:

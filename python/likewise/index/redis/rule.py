@@ -44,7 +44,7 @@ class Rule(Protocol):
     def effects(self, payload: bytes, row: int, second: int, nonce: bytes, verdict: bytes) -> list[Effects]:
         """Return the effects of a decided operation, by partition."""
 
-    def answer(self, payload: bytes, row: int, verdict: bytes) -> Any:  # noqa: ANN401 - depends on the operation
+    def answer(self, payload: bytes, row: int, verdict: bytes) -> Any:
         """Return the answer to the caller."""
 
     def rejected(self, reason: str) -> bytes:

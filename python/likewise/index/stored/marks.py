@@ -12,7 +12,7 @@ class Occupied(InvalidInput):
     """The destination of a move has an index. If it is the copy, the move was stopped after its work."""
 
 
-def mark_fields(source: Source, **more: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+def mark_fields(source: Source, **more: Any) -> dict[str, Any]:
     """Return the mark of a move from a source, as JSON values."""
     return {
         "version": _VERSION,

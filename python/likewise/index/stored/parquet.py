@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from likewise import _native
+from likewise.arrays import ArrowSchema
 from likewise.errors import InvalidInput, LikewiseError, RecipeMismatch, StoreError
 from likewise.index.opening import STORES, check_recipe, check_ttl, recipe_parts
 from likewise.index.stored.sources import About, Source, are_next, checked_batches, checksum_of
@@ -72,7 +73,7 @@ def _parts(about: About) -> dict[str, Any]:
     return recipe_parts(about.recipe, about.store, {})
 
 
-def _schema(about: About) -> Any:  # noqa: ANN401 - PyArrow has no types
+def _schema(about: About) -> ArrowSchema:
     import pyarrow as pa
 
     return pa.record_batch(_native.MovedDocuments.none(_parts(about))).schema

@@ -137,7 +137,7 @@ class ServerSource:
         """Return documents as the servers store them."""
         return self._rule.without_texts(documents)
 
-    def _settled(self) -> Any:  # noqa: ANN401 - the log
+    def _settled(self) -> Any:
         """Return the log when all operations have verdicts. A pending one has no rows yet."""
         while True:
             # An answer first finishes the pending operations.
@@ -167,7 +167,7 @@ class ServerSource:
         """Return JSON values that change whenever the documents or verdicts do."""
         return self._standing_of(self._log())
 
-    def _standing_of(self, log: Any) -> list[Any]:  # noqa: ANN401
+    def _standing_of(self, log: Any) -> list[Any]:
         return ["server", self._identity.decode(), log.end, log.chains[-1].decode()]
 
     def batches(self) -> Iterator[_native.MovedDocuments]:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +11,7 @@ from datatrove.pipeline.base import PipelineStep
 from datatrove.utils.batching import batched
 
 import likewise
+from likewise.arrays import ColumnData
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.recipe.given import GivenRecipe
 
@@ -36,7 +36,7 @@ class LikewiseDedupTexts(PipelineStep):
         super().__init__()
         self.folder = get_datafolder(folder)
 
-    def run(self, data: Any, rank: int = 0, world_size: int = 1) -> None:  # noqa: ANN401 - documents
+    def run(self, data: ColumnData, rank: int = 0, world_size: int = 1) -> None:
         """Save the documents of a task."""
         path = f"texts/{part_name(rank, world_size)}"
         with self.folder.open(path, "wb") as file, pq.ParquetWriter(file, _TEXTS, compression="zstd") as writer:
@@ -73,7 +73,7 @@ class LikewiseDedupDecision(PipelineStep):
         super().__init__()
         self.folder, self.recipe, self.threads = get_datafolder(folder), recipe, threads
 
-    def run(self, data: Any = None, rank: int = 0, world_size: int = 1) -> None:  # noqa: ANN401
+    def run(self, data: ColumnData = None, rank: int = 0, world_size: int = 1) -> None:
         """Decide which documents to keep."""
         if world_size != 1:
             raise InvalidParameter("tasks", f"{world_size} given; the decision must run as one task")

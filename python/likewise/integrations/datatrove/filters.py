@@ -14,6 +14,7 @@ from datatrove.pipeline.base import PipelineStep
 from datatrove.pipeline.filters.base_filter import BaseFilter
 from datatrove.pipeline.writers.disk_base import DiskWriter
 
+from likewise.arrays import ColumnData
 from likewise.errors import InvalidInput
 from likewise.integrations.datatrove.collection import EVIDENCE, part_name
 from likewise.integrations.opening import open_index
@@ -40,7 +41,7 @@ class LikewiseDedupFilter(BaseFilter):
         super().__init__(exclusion_writer)
         self.folder = get_datafolder(folder)
 
-    def run(self, data: Any, rank: int = 0, world_size: int = 1) -> Iterator[Document]:  # noqa: ANN401
+    def run(self, data: ColumnData, rank: int = 0, world_size: int = 1) -> Iterator[Document]:
         """Yield the kept documents of a task."""
         path = f"verdicts/{part_name(rank, world_size)}"
         if not self.folder.isfile(path):
@@ -104,7 +105,7 @@ class LikewiseFilter(BaseFilter):
         self.index, self.recipe, self.add = index, recipe, add
         self.service = {"collection": collection, "key": key}
 
-    def run(self, data: Any, rank: int = 0, world_size: int = 1) -> Iterator[Document]:  # noqa: ANN401
+    def run(self, data: ColumnData, rank: int = 0, world_size: int = 1) -> Iterator[Document]:
         """Yield the new documents of a task."""
         with open_index(self.index, self.recipe, read_only=not self.add, **self.service) as self._open:
             yield from super().run(data, rank, world_size)

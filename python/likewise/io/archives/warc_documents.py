@@ -145,7 +145,7 @@ def _iso_date(date: bytes) -> bytes:
     return b"%b-%b-%bT%b:%b:%bZ" % (date[:4], date[4:6], date[6:8], date[8:10], date[10:12], date[12:])
 
 
-def opened_record(data: bytes) -> Any:  # noqa: ANN401 - fastwarc's record
+def opened_record(data: bytes) -> Any:
     """Return a record in WARC format, with the headers of a response parsed."""
     from fastwarc.warc import ArchiveIterator, WarcRecordType
 
@@ -155,7 +155,7 @@ def opened_record(data: bytes) -> Any:  # noqa: ANN401 - fastwarc's record
     return record
 
 
-def body_of(record: Any, most: int) -> bytes:  # noqa: ANN401
+def body_of(record: Any, most: int) -> bytes:
     """Return at most this many bytes of a record's block; of a response, its body without encodings."""
     headers = record.http_headers if record.is_http_parsed else None
     if headers is None:
@@ -165,7 +165,7 @@ def body_of(record: Any, most: int) -> bytes:  # noqa: ANN401
     return decoded_body(record.reader.read(), encodings, most)
 
 
-def _content(record: Any, kind: str) -> tuple[str, str, bool]:  # noqa: ANN401 - fastwarc's record
+def _content(record: Any, kind: str) -> tuple[str, str, bool]:
     """Return the content type of a record, its HTTP status, and whether such records are documents."""
     if kind == "response" and record.is_http:
         status = str(record.http_headers.status_code or "") if record.http_headers is not None else ""
@@ -175,7 +175,7 @@ def _content(record: Any, kind: str) -> tuple[str, str, bool]:  # noqa: ANN401 -
     return (record.headers.get("Content-Type") or "").lower().strip(), "", is_wanted
 
 
-def _referred(record: Any) -> tuple[int, ...]:  # noqa: ANN401
+def _referred(record: Any) -> tuple[int, ...]:
     headers = record.headers
     if name := headers.get("WARC-Refers-To"):
         return (hash(name),)
@@ -183,12 +183,12 @@ def _referred(record: Any) -> tuple[int, ...]:  # noqa: ANN401
     return (hash((url.strip("<>"), date)),) if url and date else ()
 
 
-def _url(record: Any) -> str:  # noqa: ANN401
+def _url(record: Any) -> str:
     """Return the URL of a record; old archives of wget have it in angle brackets."""
     return (record.headers.get("WARC-Target-URI") or "").strip("<>")
 
 
-def _decoded(body: bytes, record: Any) -> str:  # noqa: ANN401
+def _decoded(body: bytes, record: Any) -> str:
     from resiliparse.parse.encoding import bytes_to_str, detect_encoding, map_encoding_to_html5
 
     charset = record.http_charset if record.is_http else None

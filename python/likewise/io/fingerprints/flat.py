@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.arrays import ArrowColumn
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.fingerprints.sketch_columns import check_columns, check_no_nulls
 from likewise.recipe.methods import SimHash
@@ -70,13 +71,13 @@ def flat_from_parquet(path: Path, target: Path) -> FlatFile:
     return FlatFile(target, 0, num_rows, recipe.sketch.bits, empty, recipe)
 
 
-def _words(column: Any) -> NDArray[np.int64]:  # noqa: ANN401 - PyArrow has no types
+def _words(column: ArrowColumn) -> NDArray[np.int64]:
     flat = column.flatten() if hasattr(column, "flatten") else column
     words: NDArray[np.int64] = flat.to_numpy(zero_copy_only=False)
     return np.ascontiguousarray(words)
 
 
-def how_to_store(kind: Any, *, fortran_order: bool) -> str | None:  # noqa: ANN401 - a dtype of NumPy
+def how_to_store(kind: Any, *, fortran_order: bool) -> str | None:
     """Return how to store 64-bit words whose order differs from that of fingerprints; None if the order is the same."""
     if kind.kind not in "iu" or kind.itemsize != 8:
         return None

@@ -6,8 +6,8 @@ import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
+from likewise.arrays import ArrowSchema, ArrowTable
 from likewise.errors import InvalidInput, RecipeMismatch
 
 _VERSION = 1
@@ -21,7 +21,7 @@ class ResumableParquet:
     the parts and the rows done. A part counts only when the progress lists it.
     """
 
-    def __init__(self, path: Path, schema: Any, identity: Mapping[str, object]) -> None:  # noqa: ANN401
+    def __init__(self, path: Path, schema: ArrowSchema, identity: Mapping[str, object]) -> None:
         self._path, self._schema = path, schema
         self._work = path.with_name(f".{path.name}.unfinished")
         self._identity = json.loads(json.dumps(identity))
@@ -69,7 +69,7 @@ class ResumableParquet:
         if missing:
             raise InvalidInput(f"{missing[0]} is missing; delete the directory to start over", str(self._work))
 
-    def step(self, table: Any, num_done: int) -> None:  # noqa: ANN401 - PyArrow has no types
+    def step(self, table: ArrowTable, num_done: int) -> None:
         """Add a table and sync it; `num_done` is the number of source rows done."""
         import pyarrow.parquet as pq
 

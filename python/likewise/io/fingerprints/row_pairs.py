@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.arrays import ArrowSchema, ColumnData
 from likewise.errors import InvalidInput
 from likewise.io.output.whole import WholeFile
 from likewise.io.tables.columns import number_column
@@ -45,7 +46,7 @@ class RowPairWriter:
             self._file.close()
         self._whole.discard()
 
-    def write(self, left: Any, right: Any, distance: Any) -> None:  # noqa: ANN401 - buffers
+    def write(self, left: ColumnData, right: ColumnData, distance: Any) -> None:
         """Append pairs: rows of the left and the right side, and distances."""
         self._waiting.append((np.asarray(left), np.asarray(right), np.asarray(distance)))
         self._num_waiting += len(left)
@@ -72,7 +73,7 @@ class RowPairWriter:
         columns.append(number_column(distance.astype(np.int32)))
         self._file.write_table(pa.table(columns, schema=self._schema()), row_group_size=_ROW_GROUP)
 
-    def _schema(self) -> Any:  # noqa: ANN401
+    def _schema(self) -> ArrowSchema:
         import pyarrow as pa
 
         ids = {} if self._ids is None else {"doc_id_a": pa.string(), "doc_id_b": pa.string()}

@@ -2,21 +2,21 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from likewise.arrays import ArrowColumn, ArrowSchema
 from likewise.errors import InvalidInput
 
 
-def check_columns(schema: Any, names: Sequence[str], path: Path) -> None:  # noqa: ANN401 - PyArrow has no types
+def check_columns(schema: ArrowSchema, names: Sequence[str], path: Path) -> None:
     """Raise InvalidInput if one of the columns is missing."""
     for name in names:
         if name not in schema.names:
             raise InvalidInput(f"no column {name} in the file; write it with Sketches.write", str(path))
 
 
-def check_no_nulls(column: Any, name: str, path: Path, first_row: int = 0) -> None:  # noqa: ANN401
+def check_no_nulls(column: ArrowColumn, name: str, path: Path, first_row: int = 0) -> None:
     """Raise InvalidInput if a column contains a null or a list with a null word, which would become wrong numbers."""
     import pyarrow as pa
 

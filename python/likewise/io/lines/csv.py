@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
+from likewise.arrays import ArrowColumn
 from likewise.errors import InvalidInput
 from likewise.io.lines.csv_records import csv_records
 from likewise.io.lines.lines import LineFile, piece_of
@@ -180,7 +181,7 @@ class CsvFile(LineFile):
         )
         return lines, ends
 
-    def _values(self, column: Any) -> list[str]:  # noqa: ANN401 - an Arrow array
+    def _values(self, column: ArrowColumn) -> list[str]:
         """Return the values of a column of bool, int64, float64 or string as CSV fields."""
         import pyarrow.types as are
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
+from likewise.arrays import ArrowColumn
 from likewise.io.lines.lines import LineFile, piece_of
 from likewise.io.source.added import Added
 from likewise.io.source.cut import Cut
@@ -118,7 +119,7 @@ def _names(row: dict[str, Any]) -> list[str]:
     return names
 
 
-def _json_values(column: Any) -> list[str]:  # noqa: ANN401 - an Arrow array
+def _json_values(column: ArrowColumn) -> list[str]:
     """Return the values of a column of bool, int64, float64 or string as JSON."""
     import pyarrow.types as are
 

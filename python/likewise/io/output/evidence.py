@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.arrays import ArrowTable
 from likewise.io.tables.columns import constant_column, nullable_text_column, number_column, text_column
 
 INPUT = "input"
@@ -62,9 +63,9 @@ def evidence_table(
     method: str,
     recipe_id: str,
     required: NDArray[np.float64] | None = None,
-    differs_in: Any = None,  # noqa: ANN401 - PyArrow has no types
+    differs_in: Any = None,
     below_threshold: NDArray[np.bool_] | None = None,
-) -> Any:  # noqa: ANN401 - PyArrow has no types
+) -> ArrowTable:
     """Return the evidence as an Arrow table."""
     import pyarrow as pa
 

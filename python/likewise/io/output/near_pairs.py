@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.arrays import ArrowSchema, ArrowTable
 from likewise.errors import InvalidInput
 from likewise.io.output.evidence import Places
 from likewise.io.tables.columns import number_column
@@ -33,7 +34,7 @@ class NearPairFacts:
     recipe_id: str
 
 
-def pair_schema(facts: NearPairFacts, *, with_sizes: bool = False) -> Any:  # noqa: ANN401 - PyArrow has no types
+def pair_schema(facts: NearPairFacts, *, with_sizes: bool = False) -> ArrowSchema:
     """Return the schema of a file of stored pairs, with its facts as metadata.
 
     With sizes, it includes the number of distinct features of the smaller document, on which the required similarity
@@ -58,13 +59,13 @@ def pair_schema(facts: NearPairFacts, *, with_sizes: bool = False) -> Any:  # no
 
 
 def pair_table(
-    schema: Any,  # noqa: ANN401
+    schema: ArrowSchema,
     ranks: tuple[NDArray[np.int64], NDArray[np.int64]],
     places: tuple[Places, Places],
     similarity: NDArray[np.float64],
     distance: NDArray[np.int32] | None,
     sizes: NDArray[np.int64] | None = None,
-) -> Any:  # noqa: ANN401
+) -> ArrowTable:
     """Return stored pairs as an Arrow table: first the document that would be removed, then the one that is kept."""
     import pyarrow as pa
 

@@ -5,6 +5,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.arrays import ArrowSchema
 from likewise.io.output.row_files import RowWriter
 from likewise.io.tables.columns import number_column
 
@@ -17,8 +18,8 @@ class PairWriter(RowWriter):
 
     def write(
         self,
-        doc_ids_a: Any,  # noqa: ANN401
-        doc_ids_b: Any,  # noqa: ANN401
+        doc_ids_a: Any,
+        doc_ids_b: Any,
         similarity: NDArray[np.float64],
         distance: NDArray[np.int32] | None,
     ) -> None:
@@ -29,7 +30,7 @@ class PairWriter(RowWriter):
         self.write_table(pa.table([doc_ids_a, doc_ids_b, number_column(similarity), distances], schema=_schema()))
 
 
-def _schema() -> Any:  # noqa: ANN401
+def _schema() -> ArrowSchema:
     import pyarrow as pa
 
     return pa.schema(

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise._native import Texts, range_checksum
+from likewise.arrays import ArrowColumn
 from likewise.errors import LikewiseError
 from likewise.io.tables.columns import number_column, taken_rows
 
@@ -110,7 +111,7 @@ def read_facts(path: Path) -> dict[str, Any]:
         return dict(json.loads(reader.schema.metadata[_FACTS_KEY]))
 
 
-def _array(values: NDArray[Any]) -> Any:  # noqa: ANN401 - PyArrow has no types
+def _array(values: NDArray[Any]) -> ArrowColumn:
     import pyarrow as pa
 
     if values.ndim == 1:
@@ -119,7 +120,7 @@ def _array(values: NDArray[Any]) -> Any:  # noqa: ANN401 - PyArrow has no types
     return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])
 
 
-def _values(column: Any) -> NDArray[Any]:  # noqa: ANN401
+def _values(column: ArrowColumn) -> NDArray[Any]:
     import pyarrow as pa
 
     if not pa.types.is_fixed_size_binary(column.type):

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
 
+from likewise.arrays import ArrowSchema, ArrowTable
 from likewise.errors import InvalidInput
 from likewise.io.output.whole import WholeFile
 from likewise.io.refusals import place_named
@@ -23,7 +24,7 @@ class RowWriter:
         self,
         name: str,
         what: str,
-        schema: Any,  # noqa: ANN401 - PyArrow has no types
+        schema: ArrowSchema,
         stdout: BinaryIO | None = None,
         *,
         tsv_columns: Sequence[str] | None = None,
@@ -61,7 +62,7 @@ class RowWriter:
                 self._file.close()
             self._whole.discard()
 
-    def write_table(self, table: Any) -> None:  # noqa: ANN401
+    def write_table(self, table: ArrowTable) -> None:
         """Append the rows of an Arrow table with the schema."""
         with self._named_errors():
             if self._format == ".parquet":

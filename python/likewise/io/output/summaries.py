@@ -107,7 +107,7 @@ def _wrong(summary: dict[str, Any]) -> str | None:
     return wrong
 
 
-def _wrong_of_choice(choice: Any) -> str | None:  # noqa: ANN401 - of JSON
+def _wrong_of_choice(choice: Any) -> str | None:
     where = " in chosen_threshold"
     wrong = _wrong_of(choice, _CHOICE, where)
     if wrong is not None:

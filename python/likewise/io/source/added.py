@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.arrays import ArrowSchema
 from likewise.errors import InvalidParameter
 
 #: The fields of a run that decides duplicates, and their types in tables.
@@ -68,7 +69,7 @@ class Added:
         """The names, in order."""
         return self.fields.names
 
-    def schema(self, schema: Any) -> Any:  # noqa: ANN401 - PyArrow has no types
+    def schema(self, schema: ArrowSchema) -> ArrowSchema:
         """Return the schema of a table with these fields appended."""
         import pyarrow as pa
 

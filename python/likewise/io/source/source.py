@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise._native import Texts
+from likewise.arrays import ColumnData
 from likewise.io.source.tokens import TokenRules
 
 # Returns the texts of a slice of the kept documents of an input, in order, in parts.
@@ -199,6 +200,6 @@ class Unnamed(BaseSource):
         return
 
 
-def as_array(data: Any, dtype: Any) -> NDArray[Any]:  # noqa: ANN401 - anything with the buffer protocol
+def as_array(data: ColumnData, dtype: Any) -> NDArray[Any]:
     """Return native data as an array of this type, without a copy if possible."""
     return np.asarray(data).astype(dtype, copy=False)

@@ -64,6 +64,6 @@ class CutText(str):
         return made
 
 
-def shown_document(documents: Texts, row: int) -> Any:  # noqa: ANN401 - str, CutText, or bytes
+def shown_document(documents: Texts, row: int) -> Any:
     """Return a document of a batch in its displayed form, from which the recipe can also compare it."""
     return CutText(documents.take(np.array([row], np.int64))) if documents.kind == "tokens" else documents[row]

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from likewise.arrays import ArrowBatch, ArrowSchema
 from likewise.errors import InvalidInput
 from likewise.io.source.files import InputFile, Kept
 from likewise.io.source.source import Job, Piece, ReadRules, Unnamed
@@ -94,7 +95,7 @@ class ArrowFile(InputFile):
                 reader = self._checked(lambda: pa.ipc.open_file(source) if is_file else pa.ipc.open_stream(source))
                 yield reader.schema, self._each(reader, is_file), is_file
 
-    def _each(self, reader: Any, is_file: bool) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401, FBT001
+    def _each(self, reader: Any, is_file: bool) -> Iterator[tuple[Any, Any]]:  # noqa: FBT001
         numbers = iter(range(reader.num_record_batches)) if is_file else None
         row = 0
         while True:
@@ -110,7 +111,7 @@ class ArrowFile(InputFile):
             yield found.batch, found.custom_metadata
             row += found.batch.num_rows
 
-    def _checked(self, read: Callable[[], Any], row: int | None = None) -> Any:  # noqa: ANN401
+    def _checked(self, read: Callable[[], Any], row: int | None = None) -> Any:
         """Return the result of `read`, validated except for the UTF-8 of texts; errors of PyArrow name the file."""
         import pyarrow as pa
 
@@ -219,7 +220,7 @@ class StreamCopy(Unnamed):
 
 def batch_jobs(
     rows: TableRows,
-    schema: Any,  # noqa: ANN401
+    schema: ArrowSchema,
     batches: Iterator[Any],
     piece_bytes: int,
     share: Callable[[int, int], int],
@@ -240,11 +241,11 @@ def batch_jobs(
         first_row += batch.num_rows
 
 
-def _reader(rows: TableRows, part: Any, first_row: int) -> Callable[[], Iterator[Piece]]:  # noqa: ANN401
+def _reader(rows: TableRows, part: Any, first_row: int) -> Callable[[], Iterator[Piece]]:
     return lambda: iter([rows.piece(part, first_row)])
 
 
-def _check_batch(batch: Any) -> None:  # noqa: ANN401
+def _check_batch(batch: ArrowBatch) -> None:
     """Raise ArrowInvalid if a batch cannot be used safely; texts with invalid UTF-8 are allowed."""
     import pyarrow as pa
 
@@ -259,7 +260,7 @@ def _check_batch(batch: Any) -> None:  # noqa: ANN401
             column.view(as_bytes[column.type]).validate(full=True)
 
 
-def _next_batch(reader: Any) -> Any:  # noqa: ANN401
+def _next_batch(reader: Any) -> ArrowBatch:
     try:
         return reader.read_next_batch_with_custom_metadata()
     except StopIteration:

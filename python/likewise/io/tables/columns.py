@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise._native import Texts
+from likewise.arrays import ArrowColumn, ArrowTable, ColumnData
 from likewise.errors import InvalidInput
 
 # What to do with columns of types that PyArrow does not have.
 OTHER_TYPES = "Convert its columns to types that Arrow has, for example 128-bit integers to text"
 
 
-def number_column(values: NDArray[Any], is_null: NDArray[np.bool_] | None = None) -> Any:  # noqa: ANN401 - PyArrow has no types
+def number_column(values: NDArray[Any], is_null: NDArray[np.bool_] | None = None) -> ArrowColumn:
     """Return an Arrow array of the same numbers or booleans, without a copy if possible."""
     import pyarrow as pa
 
@@ -29,13 +30,13 @@ def number_column(values: NDArray[Any], is_null: NDArray[np.bool_] | None = None
     )
 
 
-def _validity(is_null: NDArray[np.bool_] | None) -> Any:  # noqa: ANN401
+def _validity(is_null: NDArray[np.bool_] | None) -> Any:
     import pyarrow as pa
 
     return None if is_null is None else pa.py_buffer(np.packbits(~is_null, bitorder="little"))
 
 
-def numbers_of(column: Any, dtype: Any, absent: float) -> NDArray[Any]:  # noqa: ANN401
+def numbers_of(column: ArrowColumn, dtype: Any, absent: float) -> NDArray[Any]:
     """Return the numbers or booleans of an Arrow column."""
     import pyarrow as pa
 
@@ -52,7 +53,7 @@ def numbers_of(column: Any, dtype: Any, absent: float) -> NDArray[Any]:  # noqa:
     return np.concatenate(parts)
 
 
-def text_column(texts: Texts | Sequence[str]) -> Any:  # noqa: ANN401
+def text_column(texts: Texts | Sequence[str]) -> ArrowColumn:
     """Return an Arrow array of string without nulls; of large_string for more than 2 GB."""
     import pyarrow as pa
 
@@ -71,7 +72,7 @@ def text_column(texts: Texts | Sequence[str]) -> Any:  # noqa: ANN401
     )
 
 
-def nullable_text_column(texts: Sequence[str | None]) -> Any:  # noqa: ANN401
+def nullable_text_column(texts: Sequence[str | None]) -> ArrowColumn:
     """Return an Arrow array of string in which None is null."""
     import pyarrow as pa
 
@@ -80,7 +81,7 @@ def nullable_text_column(texts: Sequence[str | None]) -> Any:  # noqa: ANN401
     return pa.Array.from_buffers(full.type, len(full), [_validity(is_null), *full.buffers()[1:]], offset=full.offset)
 
 
-def as_large_text(column: Any) -> Any:  # noqa: ANN401
+def as_large_text(column: ArrowColumn) -> Any:
     """Return an Arrow column of text in any layout as large_string; rows without text are null."""
     import pyarrow as pa
 
@@ -92,7 +93,7 @@ def as_large_text(column: Any) -> Any:  # noqa: ANN401
     return column.cast(pa.large_string())
 
 
-def is_text(kind: Any) -> bool:  # noqa: ANN401
+def is_text(kind: Any) -> bool:
     """Return whether an Arrow type is text in any layout, also in a dictionary."""
     import pyarrow.types as are
 
@@ -100,7 +101,7 @@ def is_text(kind: Any) -> bool:  # noqa: ANN401
     return bool(are.is_string(kind) or are.is_large_string(kind) or are.is_string_view(kind))
 
 
-def decoded(column: Any) -> Any:  # noqa: ANN401
+def decoded(column: ArrowColumn) -> Any:
     """Return an Arrow column without its dictionary, if it has one; texts then have the type large_string."""
     import pyarrow as pa
 
@@ -118,12 +119,12 @@ def check_unique(names: Sequence[str], wanted: Sequence[str], file: str | None =
             raise InvalidInput(f"{num} columns are named {column!r}; rename all but one", file)
 
 
-def constant_column(text: str, num_rows: int) -> Any:  # noqa: ANN401
+def constant_column(text: str, num_rows: int) -> ArrowColumn:
     """Return an Arrow array that repeats one string."""
     return text_column(Texts.from_list([text]).take(np.zeros(num_rows, np.int64)))
 
 
-def taken_rows(data: Any, rows: NDArray[np.int64]) -> Any:  # noqa: ANN401
+def taken_rows(data: ColumnData, rows: NDArray[np.int64]) -> ArrowTable:
     """Return rows of an Arrow array or record batch."""
     import pyarrow as pa
 
@@ -140,7 +141,7 @@ def taken_rows(data: Any, rows: NDArray[np.int64]) -> Any:  # noqa: ANN401
     return pa.RecordBatch.from_arrays([_compacted(column) for column in joined.columns], schema=data.schema)
 
 
-def _shares_buffers(kind: Any) -> bool:  # noqa: ANN401
+def _shares_buffers(kind: Any) -> bool:
     """Return whether rows of this type that are taken keep the bytes of other rows, or cannot be taken."""
     import pyarrow as pa
 
@@ -151,13 +152,13 @@ def _shares_buffers(kind: Any) -> bool:  # noqa: ANN401
     )
 
 
-def _compacted(column: Any) -> Any:  # noqa: ANN401
+def _compacted(column: ArrowColumn) -> Any:
     """Return the same values with views into buffers that hold nothing else."""
     plain = _without_views(column.type)
     return column if plain == column.type else column.cast(plain).cast(column.type)
 
 
-def _without_views(kind: Any) -> Any:  # noqa: ANN401
+def _without_views(kind: Any) -> Any:
     """Return the type with offsets in place of views of strings."""
     import pyarrow as pa
 
@@ -181,7 +182,7 @@ def _without_views(kind: Any) -> Any:  # noqa: ANN401
     return kind
 
 
-def null_where(column: Any, is_null: NDArray[np.bool_]) -> Any:  # noqa: ANN401
+def null_where(column: ArrowColumn, is_null: NDArray[np.bool_]) -> Any:
     """Return an Arrow array with the same values, null in some rows."""
     import pyarrow as pa
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.arrays import ArrowSchema, ArrowTable, ColumnData
 from likewise.errors import InvalidInput
 from likewise.io.tables.columns import OTHER_TYPES, check_unique, number_column
 
@@ -18,7 +19,7 @@ from likewise.io.tables.columns import OTHER_TYPES, check_unique, number_column
 _ROWS_AT_ONCE = 1000
 
 
-def as_arrow(data: Any, needed: Sequence[str] = (), optional: Sequence[str] = ()) -> Any:  # noqa: ANN401
+def as_arrow(data: ColumnData, needed: Sequence[str] = (), optional: Sequence[str] = ()) -> Any:
     """Return data of supported libraries as Arrow data, other data unchanged."""
     if hasattr(data, "columns") and (hasattr(data, "loc") or hasattr(data, "get_columns")):
         return _of_frame(data, needed, optional)
@@ -31,7 +32,7 @@ def as_arrow(data: Any, needed: Sequence[str] = (), optional: Sequence[str] = ()
     return data
 
 
-def as_table(data: Any) -> Any:  # noqa: ANN401 - PyArrow has no types
+def as_table(data: ColumnData) -> ArrowTable:
     """Return a table of any library as a pyarrow.Table."""
     import pyarrow as pa
 
@@ -43,7 +44,7 @@ def as_table(data: Any) -> Any:  # noqa: ANN401 - PyArrow has no types
         raise InvalidInput(f"cannot convert the table to Arrow data: {error}. {OTHER_TYPES}") from error
 
 
-def as_reader(stream: Any) -> Any:  # noqa: ANN401 - PyArrow has no types
+def as_reader(stream: Any) -> Any:
     """Return a stream of Arrow batches as a ``pyarrow.RecordBatchReader``; a reader is returned unchanged.
 
     Through the C interface of Arrow, Python exceptions would lose their types.
@@ -53,7 +54,7 @@ def as_reader(stream: Any) -> Any:  # noqa: ANN401 - PyArrow has no types
     return stream if isinstance(stream, pa.RecordBatchReader) else pa.RecordBatchReader.from_stream(stream)
 
 
-def _of_frame(frame: Any, needed: Sequence[str], optional: Sequence[str]) -> Any:  # noqa: ANN401
+def _of_frame(frame: ArrowTable, needed: Sequence[str], optional: Sequence[str]) -> Any:
     columns, index = list(frame.columns), getattr(getattr(frame, "index", None), "names", ())
     check_unique(columns, (*needed, *optional))
     wanted = _wanted(columns, needed, optional)
@@ -67,7 +68,7 @@ def _is_dataset(data: object) -> bool:
     return all(hasattr(data, name) for name in ("with_format", "select_columns", "column_names", "iter"))
 
 
-def _is_table(dataset: Any) -> bool:  # noqa: ANN401
+def _is_table(dataset: Any) -> bool:
     """Return whether the rows of a dataset are those of its table, in the same order."""
     return hasattr(dataset, "__len__") and getattr(dataset, "_indices", None) is None
 
@@ -81,7 +82,7 @@ def _wanted(names: Sequence[str] | None, needed: Sequence[str], optional: Sequen
     return [name for name in names if name in required | others] if required <= set(names) else None
 
 
-def _of_splits(splits: list[Any], needed: Sequence[str], optional: Sequence[str]) -> Any:  # noqa: ANN401
+def _of_splits(splits: list[Any], needed: Sequence[str], optional: Sequence[str]) -> Any:
     import pyarrow as pa
 
     # A column that one split lacks is ignored in all.
@@ -102,7 +103,7 @@ def _of_splits(splits: list[Any], needed: Sequence[str], optional: Sequence[str]
     return pa.RecordBatchReader.from_batches(schema, _batches(schema, rest))
 
 
-def _tables(dataset: Any) -> Iterator[Any]:  # noqa: ANN401
+def _tables(dataset: Any) -> Iterator[Any]:
     import pyarrow as pa
 
     if hasattr(dataset, "__len__"):
@@ -122,7 +123,7 @@ def _tables(dataset: Any) -> Iterator[Any]:  # noqa: ANN401
         yield table.replace_schema_metadata(None)
 
 
-def _gathered(table: Any, rows: NDArray[np.uint64]) -> Iterator[Any]:  # noqa: ANN401
+def _gathered(table: ArrowTable, rows: NDArray[np.uint64]) -> Iterator[Any]:
     """Yield rows of a table in parts. ``Table.take`` would join all chunks of the table for each part."""
     import pyarrow as pa
 
@@ -140,7 +141,7 @@ def _gathered(table: Any, rows: NDArray[np.uint64]) -> Iterator[Any]:  # noqa: A
         yield pa.Table.from_batches(found).combine_chunks().take(number_column(np.argsort(order)))
 
 
-def _batches(schema: Any, tables: Any) -> Iterator[Any]:  # noqa: ANN401
+def _batches(schema: ArrowSchema, tables: ArrowTable) -> Iterator[Any]:
     for table in tables:
         with _types_agree():
             batches = table.select(schema.names).cast(schema).to_batches()

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from likewise.arrays import ArrowBatch, ArrowColumn
 from likewise.errors import InvalidInput
 from likewise.io.source.cut import Cut
 from likewise.io.source.files import InputFile, Kept
@@ -114,7 +115,7 @@ class ParquetFile(InputFile):
             rows = KeptRows(source, kept.offsets.astype(np.int64), name, kept.texts, kept.added, change)
             write_parquet(target, rows, threads=kept.threads)
 
-    def _without(self, cut: Cut, batch: Any, rows: slice) -> Any:  # noqa: ANN401
+    def _without(self, cut: Cut, batch: ArrowBatch, rows: slice) -> Any:
         """Return a batch of written rows with parts of their texts removed."""
         return TableRows(self.name, self.rules).without(batch, cut.within(rows.start, rows.stop))
 
@@ -143,7 +144,7 @@ class ParquetFile(InputFile):
                         return "us"
         return "ns"
 
-    def _open(self, unit: str | None = None) -> Any:  # noqa: ANN401 - PyArrow has no types
+    def _open(self, unit: str | None = None) -> Any:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -172,7 +173,7 @@ class ParquetFile(InputFile):
             return InvalidInput(f"cannot read the file: {reason}. {OTHER_TYPES}", self.name)
         return InvalidInput(f"{what}: {reason}", self.name)
 
-    def _batches(self, file: Any, group: int, columns: list[str] | None, rows: int) -> Iterator[Any]:  # noqa: ANN401
+    def _batches(self, file: Any, group: int, columns: list[str] | None, rows: int) -> Iterator[Any]:
         import pyarrow as pa
 
         try:
@@ -181,7 +182,7 @@ class ParquetFile(InputFile):
             raise self._refused(f"cannot read row group {group}", error) from error
 
 
-def _fits_nanoseconds(column: Any) -> bool:  # noqa: ANN401 - an Arrow array
+def _fits_nanoseconds(column: ArrowColumn) -> bool:
     """Return whether all microsecond timestamps in an array fit in 64 bits as nanoseconds."""
     import pyarrow as pa
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise._native import ParquetJoin
+from likewise.arrays import ArrowColumn, ArrowSchema, ArrowTable
 from likewise.errors import InvalidInput
 from likewise.io.source.added import Added
 from likewise.io.source.source import KeptTexts
@@ -66,7 +67,7 @@ class KeptRows:
     change: Callable[[Any, slice], Any] | None = None
 
     @property
-    def schema(self) -> Any:  # noqa: ANN401 - PyArrow has no types
+    def schema(self) -> ArrowSchema:
         """Schema of the written file."""
         return self.source.schema if self.added is None else self.added.schema(self.source.schema)
 
@@ -130,7 +131,7 @@ class KeptRows:
         description = self.source.metadata.row_group(group)
         return 0 if self._others is None else description.total_byte_size // max(1, description.num_rows)
 
-    def _table(self, gathered: list[tuple[Any, slice]]) -> Any:  # noqa: ANN401
+    def _table(self, gathered: list[tuple[Any, slice]]) -> ArrowTable:
         import pyarrow as pa
 
         table = self._own_columns(gathered)
@@ -139,7 +140,7 @@ class KeptRows:
         columns = self.added.columns(slice(gathered[0][1].start, gathered[-1][1].stop))[1]
         return pa.Table.from_arrays([*table.columns, *columns], schema=self.schema)
 
-    def _own_columns(self, gathered: list[tuple[Any, slice]]) -> Any:  # noqa: ANN401
+    def _own_columns(self, gathered: list[tuple[Any, slice]]) -> ArrowColumn:
         import pyarrow as pa
 
         schema = self.source.schema
@@ -205,7 +206,7 @@ class _JoinedFile:
         self._join = ParquetJoin(footer)
         file.write(b"PAR1")
 
-    def append(self, part: Any) -> None:  # noqa: ANN401
+    def append(self, part: Any) -> None:
         start, stop = self._join.add(np.frombuffer(part, np.uint8))
         self._file.write(memoryview(part)[start:stop])
 
@@ -213,11 +214,11 @@ class _JoinedFile:
         self._file.write(self._join.finish())
 
 
-def _all_encoded(schema: Any, looks: dict[str, Any], tables: Iterator[Any]) -> list[Any]:  # noqa: ANN401
+def _all_encoded(schema: ArrowSchema, looks: dict[str, Any], tables: Iterator[Any]) -> list[Any]:
     return [_encoded(schema, looks, table) for table in tables]
 
 
-def _encoded(schema: Any, looks: dict[str, Any], table: Any) -> Any:  # noqa: ANN401
+def _encoded(schema: ArrowSchema, looks: dict[str, Any], table: ArrowTable) -> Any:
     """Return a table as a Parquet file in memory; without rows for None."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -229,7 +230,7 @@ def _encoded(schema: Any, looks: dict[str, Any], table: Any) -> Any:  # noqa: AN
     return sink.getvalue()
 
 
-def _layout(metadata: Any, schema: Any) -> dict[str, Any]:  # noqa: ANN401
+def _layout(metadata: ArrowSchema, schema: ArrowSchema) -> dict[str, Any]:
     """Return the writer options under which most columns have the same layout as in the file that is copied."""
     wanted = _columns(metadata.schema)
     best: dict[str, Any] = {}
@@ -248,20 +249,20 @@ def _layout(metadata: Any, schema: Any) -> dict[str, Any]:  # noqa: ANN401
     return best
 
 
-def _columns(schema: Any) -> set[tuple[str, str, int]]:  # noqa: ANN401
+def _columns(schema: ArrowSchema) -> set[tuple[str, str, int]]:
     """Return the path, physical type and width of each column of a Parquet schema."""
     columns = (schema.column(i) for i in range(len(schema)))
     return {(column.path, column.physical_type, column.length) for column in columns}
 
 
-def _metadata(file: Any) -> Any:  # noqa: ANN401 - a buffer
+def _metadata(file: Any) -> Any:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     return pq.read_metadata(pa.BufferReader(file))
 
 
-def _looks(metadata: Any, added: Sequence[str]) -> dict[str, Any]:  # noqa: ANN401
+def _looks(metadata: ArrowSchema, added: Sequence[str]) -> dict[str, Any]:
     """Return the writer options that reproduce the codecs and dictionaries of the source file.
 
     Added columns get the codec of the first column.

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise._native import Texts
+from likewise.arrays import ArrowBatch, ArrowColumn, ArrowSchema, ArrowTable, ColumnData, TextData
 from likewise.errors import InvalidInput
 from likewise.io.source.cut import Cut
 from likewise.io.source.source import NULL_TEXT, BadRow, Piece, ReadRules
@@ -30,7 +31,7 @@ class TableRows:
     # What to read
     rules: ReadRules
 
-    def columns(self, schema: Any) -> list[str]:  # noqa: ANN401 - PyArrow has no types
+    def columns(self, schema: ArrowSchema) -> list[str]:
         """Return text fields, id field or "", and further fields, as names of existing columns ("" if missing)."""
         rules = self.rules
         id_field = rules.id_name(schema.names) or ""
@@ -45,12 +46,12 @@ class TableRows:
         fields = [name if has_column(schema, name) else "" for name in rules.fields]
         return [*rules.text_fields, id_field, *fields]
 
-    def needed(self, schema: Any) -> list[str]:  # noqa: ANN401
+    def needed(self, schema: ArrowSchema) -> list[str]:
         """Return the names of all columns that are read, each once."""
         texts = () if self.rules.tokens is None else text_columns(schema, self.rules.text_without_tokens)
         return [name for name in dict.fromkeys((*self.columns(schema), *texts)) if name]
 
-    def piece(self, batch: Any, first_row: int) -> Piece:  # noqa: ANN401
+    def piece(self, batch: ArrowBatch, first_row: int) -> Piece:
         """Return the documents of a record batch whose first row is row `first_row` of its file."""
         rules, num_rows = self.rules, batch.num_rows
         id_field, *fields = self.columns(batch.schema)[len(rules.text_fields) :]
@@ -75,7 +76,7 @@ class TableRows:
         kept = np.flatnonzero(good)
         everything = len(kept) == num_rows
 
-        def pick(column: Any) -> Any:  # noqa: ANN401
+        def pick(column: ArrowColumn) -> Any:
             return column if everything else taken_rows(column, kept)
 
         # Ids outlive the batch, so they must be copied: sharing a column would keep the whole batch in memory.
@@ -96,7 +97,7 @@ class TableRows:
             bad_rows=[BadRow(row, first_row + row, 1, reasons[row]) for row in np.flatnonzero(~good).tolist()],
         )
 
-    def check_cut(self, schema: Any) -> None:  # noqa: ANN401
+    def check_cut(self, schema: ArrowSchema) -> None:
         """Raise InvalidInput if parts of texts cannot be removed because their column is dictionary-encoded."""
         import pyarrow as pa
 
@@ -108,7 +109,7 @@ class TableRows:
                 self.name,
             )
 
-    def without(self, batch: Any, cut: Cut) -> Any:  # noqa: ANN401
+    def without(self, batch: ArrowBatch, cut: Cut) -> Any:
         """Return a record batch with parts of its texts removed; rows of the cut count from the start of the batch."""
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -127,7 +128,7 @@ class TableRows:
         columns[place] = _with_field(columns[place], rest, texts)
         return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
-    def _documents(self, batch: Any, tokens: TokenRules) -> tuple[Texts, NDArray[np.bool_], dict[int, str]]:  # noqa: ANN401
+    def _documents(self, batch: ArrowBatch, tokens: TokenRules) -> tuple[Texts, NDArray[np.bool_], dict[int, str]]:
         """Return the documents of a column of lists, a mask of valid ones, and the reasons why others are invalid."""
         (name,) = self.rules.text_fields
         column = column_of(batch, name)
@@ -147,7 +148,7 @@ class TableRows:
     def _too_long(self, num_bytes: int) -> str:
         return f"the document has {num_bytes} bytes; the --max-document limit is {self.rules.max_document_bytes}"
 
-    def _texts(self, batch: Any) -> Any:  # noqa: ANN401
+    def _texts(self, batch: ArrowBatch) -> Any:
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -167,7 +168,7 @@ class TableRows:
         large = [as_large_text(column) for column in columns]
         return pc.binary_join_element_wise(*large, pa.scalar("\n", pa.large_string()), null_handling="emit_null")
 
-    def _good_rows(self, texts: Any, first_row: int) -> tuple[NDArray[np.bool_], dict[int, str]]:  # noqa: ANN401
+    def _good_rows(self, texts: TextData, first_row: int) -> tuple[NDArray[np.bool_], dict[int, str]]:
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -197,7 +198,7 @@ class TableRows:
             good &= ~long
         return good, reasons
 
-    def _ids(self, batch: Any, name: str) -> tuple[Any, dict[int, str]]:  # noqa: ANN401
+    def _ids(self, batch: ArrowBatch, name: str) -> tuple[Any, dict[int, str]]:
         """Return ids as an Arrow array, null in rows without one, and the values that are not valid ids by row."""
         import pyarrow as pa
 
@@ -213,7 +214,7 @@ class TableRows:
         )
 
 
-def _ids_of_numbers(column: Any, *, required: bool) -> tuple[Any, dict[int, str]]:  # noqa: ANN401
+def _ids_of_numbers(column: ArrowColumn, *, required: bool) -> tuple[Any, dict[int, str]]:
     """Return floats as ids: pandas converts integers to floats if one is missing, and represents that one as NaN."""
     import pyarrow as pa
 
@@ -231,18 +232,18 @@ def _ids_of_numbers(column: Any, *, required: bool) -> tuple[Any, dict[int, str]
     return whole.cast(pa.large_string()), why_not
 
 
-def has_column(schema: Any, name: str) -> bool:  # noqa: ANN401
+def has_column(schema: ArrowSchema, name: str) -> bool:
     """Return whether there is a column with this name, or a struct field at this dotted path."""
     return _type_of(schema, name) is not None
 
 
-def text_columns(schema: Any, names: Sequence[str]) -> Sequence[str]:  # noqa: ANN401
+def text_columns(schema: ArrowSchema, names: Sequence[str]) -> Sequence[str]:
     """Return these names if they are all columns of text, otherwise none."""
     are_there = all(has_column(schema, name) and is_text(_type_of(schema, name)) for name in names)
     return names if are_there else ()
 
 
-def texts_of(batch: Any, names: Sequence[str]) -> Any:  # noqa: ANN401
+def texts_of(batch: ArrowBatch, names: Sequence[str]) -> Any:
     """Return the text of each row in these columns as an Arrow array, "" for nulls; None if they are not text."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -255,7 +256,7 @@ def texts_of(batch: Any, names: Sequence[str]) -> Any:  # noqa: ANN401
     return texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
 
 
-def column_of(data: Any, name: str) -> Any:  # noqa: ANN401
+def column_of(data: ColumnData, name: str) -> ArrowColumn:
     """Return the column of a table or record batch with this name, or the struct field at this dotted path."""
     import pyarrow.compute as pc
 
@@ -266,7 +267,7 @@ def column_of(data: Any, name: str) -> Any:  # noqa: ANN401
     return column
 
 
-def such_fields(name: str, kind: Any) -> str:  # noqa: ANN401
+def such_fields(name: str, kind: Any) -> str:
     """Return the rest of an error about a column that is not text: the path of a text in it, if it has structs."""
     import pyarrow as pa
 
@@ -274,7 +275,7 @@ def such_fields(name: str, kind: Any) -> str:  # noqa: ANN401
     return f", such as {f'{name}.{texts[0]}'!r}" if texts else ""
 
 
-def _type_of(schema: Any, name: str) -> Any:  # noqa: ANN401
+def _type_of(schema: ArrowSchema, name: str) -> Any:
     """Return the type of a column, or of the struct field at a dotted path; None if it does not exist."""
     import pyarrow as pa
 
@@ -289,7 +290,7 @@ def _type_of(schema: Any, name: str) -> Any:  # noqa: ANN401
     return kind
 
 
-def _with_field(column: Any, path: Sequence[str], values: Any) -> Any:  # noqa: ANN401
+def _with_field(column: ArrowColumn, path: Sequence[str], values: ArrowColumn) -> Any:
     """Return a column, or a struct column, with new values in the field at this path."""
     import pyarrow as pa
 
@@ -301,21 +302,21 @@ def _with_field(column: Any, path: Sequence[str], values: Any) -> Any:  # noqa: 
     return pa.StructArray.from_arrays(parts, fields=list(column.type), mask=column.is_null())
 
 
-def column_as_json(column: Any) -> Texts:  # noqa: ANN401
+def column_as_json(column: ArrowColumn) -> Texts:
     """Return the values of an Arrow column as JSON; dates as ISO 8601, decimals as numbers."""
     return Texts.from_list([_as_json(value) for value in column.to_pylist()])
 
 
-def _as_json(value: Any) -> str:  # noqa: ANN401
+def _as_json(value: Any) -> str:
     # The text of a decimal is a JSON number.
     return str(value) if isinstance(value, Decimal) else json.dumps(value, default=_iso_date)
 
 
-def _iso_date(value: Any) -> str:  # noqa: ANN401
+def _iso_date(value: Any) -> str:
     return str(value.isoformat()) if hasattr(value, "isoformat") else str(value)
 
 
-def integer_type(ids: Any) -> Any:  # noqa: ANN401
+def integer_type(ids: ColumnData) -> Any:
     """Return the Arrow type of ids if they are integers, otherwise None."""
     import pyarrow as pa
 
@@ -333,7 +334,7 @@ def integer_type(ids: Any) -> Any:  # noqa: ANN401
     return pa.int64() if is_whole else None
 
 
-def id_type_of(sources: Iterable[object]) -> Any:  # noqa: ANN401
+def id_type_of(sources: Iterable[object]) -> Any:
     """Return the Arrow type of ids in results: an integer type if all sources in memory have integers, else None."""
     import pyarrow as pa
 
@@ -347,7 +348,7 @@ def id_type_of(sources: Iterable[object]) -> Any:  # noqa: ANN401
     return None if "uint64" in types else pa.int64()
 
 
-def with_id_types(table: Any, **columns: Iterable[object]) -> Any:  # noqa: ANN401
+def with_id_types(table: ArrowTable, **columns: Iterable[object]) -> Any:
     """Return a table in memory whose columns of ids have the type of ids of the sources given for each."""
     for name, sources in columns.items():
         if (kind := id_type_of(sources)) is not None:

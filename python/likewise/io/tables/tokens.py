@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise._native import Texts
+from likewise.arrays import ArrowColumn, ColumnData, TextData
 from likewise.errors import InvalidInput
 from likewise.io.source.tokens import TokenRules, own_weight
 from likewise.io.tables.columns import as_large_text
@@ -25,7 +26,7 @@ class TokenLists:
     refused: dict[int, str]
 
 
-def token_lists(column: Any, rules: TokenRules, name: str, texts: Any = None) -> TokenLists:  # noqa: ANN401 - PyArrow has no types
+def token_lists(column: ArrowColumn, rules: TokenRules, name: str, texts: TextData = None) -> TokenLists:
     """Return the documents of an Arrow array of lists."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -68,7 +69,7 @@ def token_lists(column: Any, rules: TokenRules, name: str, texts: Any = None) ->
     return TokenLists(documents, sizes, refused)
 
 
-def _check_type(kind: Any, rules: TokenRules, name: str) -> None:  # noqa: ANN401
+def _check_type(kind: Any, rules: TokenRules, name: str) -> None:
     import pyarrow as pa
 
     are = pa.types
@@ -89,7 +90,7 @@ def _check_type(kind: Any, rules: TokenRules, name: str) -> None:  # noqa: ANN40
         raise InvalidInput(f"column {name!r} has type {kind}, not {wanted}{how if not rules.is_weighted else ''}")
 
 
-def _scaled(numbers: Any, scale: float | None) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:  # noqa: ANN401
+def _scaled(numbers: ColumnData, scale: float | None) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
     """Return weights as integers, and which of them are valid, by the rules of `own_weight`."""
     import pyarrow as pa
 
@@ -104,7 +105,7 @@ def _scaled(numbers: Any, scale: float | None) -> tuple[NDArray[np.uint8], NDArr
     return np.where(good, scaled, 0).astype(np.uint8), good
 
 
-def _are_utf8(entries: Any) -> NDArray[np.bool_]:  # noqa: ANN401
+def _are_utf8(entries: Any) -> NDArray[np.bool_]:
     import pyarrow as pa
 
     good = np.ones(len(entries), bool)
@@ -119,7 +120,7 @@ def _are_utf8(entries: Any) -> NDArray[np.bool_]:  # noqa: ANN401
     return good
 
 
-def _reason(entries: Any, numbers: Any, entry: int, scale: float | None, *, is_utf8: bool) -> str:  # noqa: ANN401
+def _reason(entries: Any, numbers: ColumnData, entry: int, scale: float | None, *, is_utf8: bool) -> str:
     if not is_utf8:
         return "a token is not valid UTF-8"
     token = entries[entry].as_py()

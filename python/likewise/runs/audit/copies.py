@@ -169,7 +169,7 @@ def _compare_tables(file: ParquetFile | ArrowFile, path: Path, offsets: NDArray[
         raise _AnotherError(str(error)) from error
 
 
-def _compare_rows(mine: Any, theirs: list[Any], first: int) -> None:  # noqa: ANN401 - PyArrow has no types
+def _compare_rows(mine: Any, theirs: list[Any], first: int) -> None:
     for part in theirs:
         some, mine = mine.slice(0, part.num_rows), mine.slice(part.num_rows)
         _compare(some.schema.names == part.schema.names, "its columns differ")

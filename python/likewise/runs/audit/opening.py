@@ -11,6 +11,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.arrays import ArrowTable
 from likewise.batch.against.references import find_references, is_finished_run
 from likewise.batch.budget.timing import Timing
 from likewise.batch.opening import OpenedRun, bounded_run, opened_run
@@ -363,7 +364,7 @@ def read_evidence(path: Path) -> Evidence:
         raise damaged from error
 
 
-def evidence_of(table: Any) -> Evidence:  # noqa: ANN401 - PyArrow has no types
+def evidence_of(table: ArrowTable) -> Evidence:
     """Return evidence as arrays; raise KeyError or ArrowException if it is damaged."""
     if missing := {*_COLUMNS} - {*table.column_names}:
         raise KeyError(min(missing))

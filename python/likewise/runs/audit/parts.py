@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
+from likewise.arrays import ArrowTable
 from likewise.batch.against.references import reference_files
 from likewise.batch.parts import PartRules
 from likewise.batch.parts.collection import PIECE_BYTES, Collection
@@ -190,7 +191,7 @@ def audit_parts(
     return PartsAudit(tuple(checks), len(removed.rows), num_left, sealed(fields))
 
 
-def _evidence(path: Path) -> Any:  # noqa: ANN401 - PyArrow has no types
+def _evidence(path: Path) -> ArrowTable:
     import pyarrow.parquet as pq
 
     try:
@@ -200,7 +201,7 @@ def _evidence(path: Path) -> Any:  # noqa: ANN401 - PyArrow has no types
         raise InvalidInput(f"cannot read the evidence of the run: {reason}", str(path / EVIDENCE)) from error
 
 
-def _kept_rows(table: Any, collection: Collection) -> NDArray[np.int64]:  # noqa: ANN401
+def _kept_rows(table: ArrowTable, collection: Collection) -> NDArray[np.int64]:
     """Return the rows of the kept documents, found by file and place for --against; -1 if not found."""
     column = table.column("kept_row")
     rows: NDArray[np.int64] = column.fill_null(-1).to_numpy().astype(np.int64)

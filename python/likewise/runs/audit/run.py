@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.arrays import ColumnData, TextData
 from likewise.batch.in_memory import document_source
 from likewise.batch.read.collapse import Collapsed
 from likewise.batch.texts import Deduplication
@@ -79,10 +80,10 @@ class Audit:
 @shows_progress
 def audit(
     run: str | Path | Deduplication,
-    texts: Any = None,  # noqa: ANN401 - list of str, Arrow data, iterables
+    texts: TextData = None,
     recipe: GivenRecipe | None = None,
     *,
-    ids: Any = None,  # noqa: ANN401
+    ids: ColumnData = None,
     text_field: TextField = "text",
     tokenizer: Tokenizer | None = None,
     num_sampled: int = NUM_SAMPLED,

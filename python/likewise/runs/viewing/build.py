@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.arrays import ArrowTable
 from likewise.errors import InvalidInput
 from likewise.io.output.evidence import AGAINST, INPUT
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted
@@ -62,7 +63,7 @@ def build_from_evidence(
     progress(StageFinished("sorting groups", 0.0))
 
 
-def _group_keys(table: Any) -> NDArray[np.int64]:  # noqa: ANN401 - PyArrow has no types
+def _group_keys(table: ArrowTable) -> NDArray[np.int64]:
     """Return the group of each row of evidence: kept documents by row, then those of an index by id."""
     import pyarrow.compute as pc
 
@@ -79,7 +80,7 @@ def _group_keys(table: Any) -> NDArray[np.int64]:  # noqa: ANN401 - PyArrow has 
     return groups
 
 
-def _add_members(writer: CatalogWriter, table: Any, order: NDArray[np.int64], keys: NDArray[np.int64]) -> None:  # noqa: ANN401
+def _add_members(writer: CatalogWriter, table: ArrowTable, order: NDArray[np.int64], keys: NDArray[np.int64]) -> None:
     below = "below_threshold" if "below_threshold" in table.column_names else None
     for start in range(0, len(order), _ROWS_AT_ONCE):
         which = order[start : start + _ROWS_AT_ONCE]
@@ -90,7 +91,7 @@ def _add_members(writer: CatalogWriter, table: Any, order: NDArray[np.int64], ke
         writer.add_members(zip((keys[which] + 1).tolist(), *columns, map(int, flags), values, strict=True))
 
 
-def _values(table: Any, name: str) -> list[str | None]:  # noqa: ANN401
+def _values(table: ArrowTable, name: str) -> list[str | None]:
     """Return values of the field that a run counted by, as JSON; None for each row if it counted by none."""
     if name not in table.column_names:
         return [None] * len(table)
@@ -98,7 +99,7 @@ def _values(table: Any, name: str) -> list[str | None]:  # noqa: ANN401
 
 
 def _groups(
-    table: Any,  # noqa: ANN401
+    table: ArrowTable,
     order: NDArray[np.int64],
     bounds: NDArray[np.int64],
     first: int,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.arrays import ArrowBatch
 from likewise.checks import counted
 from likewise.io.output.directory import EVIDENCE
 from likewise.measures.comparison import align
@@ -92,7 +93,7 @@ class _Near:
         self.samples = _rows(file, list(range(0, num_before, step))[:_NUM_MARKUP_SAMPLES])
         self._find_family(file, leaders, num_near, by_distance=by_distance)
 
-    def _find_family(self, file: Any, leaders: "Counter[int]", num_near: int, *, by_distance: bool) -> None:  # noqa: ANN401
+    def _find_family(self, file: Any, leaders: "Counter[int]", num_near: int, *, by_distance: bool) -> None:
         """Count exactly for the candidates for most removals: the first count may be too low."""
         least = max(_FAMILY_DOCUMENTS, num_near // _FAMILY_PART)
         exact: Counter[int] = Counter()
@@ -113,7 +114,7 @@ class _Near:
                 self.family = num, row["kept_id"]
 
 
-def _likeness(batch: Any, *, by_distance: bool) -> NDArray[np.float64]:  # noqa: ANN401 - PyArrow has no types
+def _likeness(batch: ArrowBatch, *, by_distance: bool) -> NDArray[np.float64]:
     """Return similarities, or negated distances; missing values count as equal documents."""
     column = batch.column("distance" if by_distance else "similarity")
     filled = column.cast("float64").fill_null(0.0 if by_distance else 1.0)
@@ -134,7 +135,7 @@ def _count(leaders: "Counter[int]", kept: NDArray[np.int64]) -> None:
                 del leaders[number]
 
 
-def _rows(file: Any, places: list[int]) -> list[dict[str, Any]]:  # noqa: ANN401
+def _rows(file: Any, places: list[int]) -> list[dict[str, Any]]:
     """Return rows of the evidence at these places, in the given order."""
     names = [*_COLUMNS, "similarity", "distance"]
     found: dict[int, dict[str, Any]] = {}

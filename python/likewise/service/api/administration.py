@@ -32,7 +32,7 @@ class Administration:
         shown, broken = await self._service.in_thread(self._service.describe)
         return {"collections": shown, "broken": broken}
 
-    async def create(self, collection: str, body: Any) -> Json:  # noqa: ANN401 - bodies are made at the start
+    async def create(self, collection: str, body: Any) -> Json:
         """Create a collection, or raise Problem."""
         self._service.check_name(collection)
         recipe = recipe_given(body.recipe, keep="first")
@@ -60,7 +60,7 @@ class Administration:
         await self._service.in_thread(found.index.compact)
         return {"status": "ok"}
 
-    async def verify(self, collection: str, body: Any) -> Json:  # noqa: ANN401
+    async def verify(self, collection: str, body: Any) -> Json:
         """Return the problems found in a collection."""
         found = self._service.collection(collection)
         return {"problems": await self._service.in_thread(found.index.verify, full=body.full)}

@@ -269,7 +269,7 @@ def make_bodies(settings: Settings) -> Bodies:
     batch = Field(min_length=1, max_length=settings.max_batch)
     recipe = Annotated[dict[str, Any] | str, Field(max_length=64)]
 
-    def body(name: str, about: str, **fields: Any) -> type[BaseModel]:  # noqa: ANN401 - types and defaults
+    def body(name: str, about: str, **fields: Any) -> type[BaseModel]:
         made: type[BaseModel] = create_model(name, __base__=Body, __doc__=about, **fields)
         return made
 

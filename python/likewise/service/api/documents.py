@@ -40,11 +40,11 @@ class Documents:
         self.add_batch = self.check_and_add_batch
         self.add_lines = self.check_and_add_lines
 
-    async def check(self, collection: str, body: Any) -> Json:  # noqa: ANN401 - bodies are made at the start
+    async def check(self, collection: str, body: Any) -> Json:
         """Return the verdict on a text."""
         return (await self._checked(collection, [body.text], "text"))[0]
 
-    async def check_batch(self, collection: str, body: Any) -> Json:  # noqa: ANN401
+    async def check_batch(self, collection: str, body: Any) -> Json:
         """Return the verdicts on texts."""
         return {"verdicts": await self._checked(collection, body.texts, "texts.{}")}
 
@@ -52,14 +52,14 @@ class Documents:
         """Return the verdicts on lines of texts."""
         return await self._checked(collection, [line.text for line in lines], "text")
 
-    async def check_and_add(self, collection: str, body: Any, request: Repeatable | None) -> Json:  # noqa: ANN401
+    async def check_and_add(self, collection: str, body: Any, request: Repeatable | None) -> Json:
         """Add a document and return its verdict."""
         return (await self._added(collection, [body], "text", request))[0]
 
     async def check_and_add_batch(
         self,
         collection: str,
-        body: Any,  # noqa: ANN401
+        body: Any,
         request: Repeatable | None,
     ) -> Json:
         """Add documents and return their verdicts."""
@@ -69,11 +69,11 @@ class Documents:
         """Add lines of documents and return their verdicts."""
         return await self._added(collection, lines, "text")
 
-    async def get(self, collection: str, body: Any) -> Json:  # noqa: ANN401
+    async def get(self, collection: str, body: Any) -> Json:
         """Return a document, or raise Problem."""
         return _found((await self._got(collection, [body.doc_id]))[0], body)
 
-    async def get_batch(self, collection: str, body: Any) -> Json:  # noqa: ANN401
+    async def get_batch(self, collection: str, body: Any) -> Json:
         """Return documents."""
         return {"documents": await self._got(collection, body.doc_ids)}
 
@@ -81,12 +81,12 @@ class Documents:
         """Return the documents of lines of ids."""
         return await self._got(collection, [line.doc_id for line in lines])
 
-    async def group(self, collection: str, body: Any) -> Json:  # noqa: ANN401
+    async def group(self, collection: str, body: Any) -> Json:
         """Return a page of a group, or raise Problem."""
         found = (await self._grouped(collection, [body.doc_id], body.offset, body.limit))[0]
         return _found(found, body)
 
-    async def group_batch(self, collection: str, body: Any) -> Json:  # noqa: ANN401
+    async def group_batch(self, collection: str, body: Any) -> Json:
         """Return groups."""
         return {"groups": await self._grouped(collection, body.doc_ids, 0, self._most)}
 
@@ -94,11 +94,11 @@ class Documents:
         """Return the groups of lines of ids."""
         return [(await self._grouped(collection, [line.doc_id], line.offset, line.limit))[0] for line in lines]
 
-    async def neighbors(self, collection: str, body: Any) -> Json:  # noqa: ANN401
+    async def neighbors(self, collection: str, body: Any) -> Json:
         """Return the neighbors of a text."""
         return (await self._neighbors(collection, [body.text], [body], "text"))[0]
 
-    async def neighbors_batch(self, collection: str, body: Any) -> Json:  # noqa: ANN401
+    async def neighbors_batch(self, collection: str, body: Any) -> Json:
         """Return the neighbors of texts."""
         return {"results": await self._neighbors(collection, body.texts, [body] * len(body.texts), "texts.{}")}
 
@@ -106,12 +106,12 @@ class Documents:
         """Return the neighbors of lines of texts."""
         return await self._neighbors(collection, [line.text for line in lines], lines, "text")
 
-    async def remove(self, collection: str, body: Any, request: Repeatable | None) -> Json:  # noqa: ANN401
+    async def remove(self, collection: str, body: Any, request: Repeatable | None) -> Json:
         """Remove a document, or raise Problem."""
         removals, num_known = await self._removed(collection, [body.doc_id], request)
         return _found(removals[0], body, is_replayed=num_known > 0)
 
-    async def remove_batch(self, collection: str, body: Any, request: Repeatable | None) -> Json:  # noqa: ANN401
+    async def remove_batch(self, collection: str, body: Any, request: Repeatable | None) -> Json:
         """Remove documents."""
         return {"removals": (await self._removed(collection, body.doc_ids, request))[0]}
 
@@ -214,7 +214,7 @@ def _check_kind(recipe: Recipe, texts: Sequence[Text], field: str) -> None:
         raise Problem("invalid", f"not {wanted}", field.format(row))
 
 
-def _found(answer: Json | None, body: Any, *, is_replayed: bool = False) -> Json:  # noqa: ANN401
+def _found(answer: Json | None, body: Any, *, is_replayed: bool = False) -> Json:
     if answer is None:
         detail = f"no document has the id {str(body.doc_id)!r}"
         raise Problem("unknown-document", detail, "doc_id", is_replayed=is_replayed)

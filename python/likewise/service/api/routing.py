@@ -72,7 +72,7 @@ class Operation:
 class OperationRoute(APIRoute):
     """A route that checks the right, reads the body within its limits, and works within the deadline."""
 
-    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:  # noqa: ANN401
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         super().__init__(path, endpoint, **options)
         self._operation: Operation = endpoint.operation  # type: ignore[attr-defined]
         self._service: Service = endpoint.service  # type: ignore[attr-defined]
@@ -162,7 +162,7 @@ def add_operation(app: FastAPI, service: Service, operation: Operation) -> None:
         service.routes[operation.method, behind.removeprefix("/")] = route
 
 
-def _parameter(name: str, kind: Any) -> inspect.Parameter:  # noqa: ANN401 - a type
+def _parameter(name: str, kind: Any) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind)
 
 

@@ -26,14 +26,14 @@ class Texts:
     def __init__(self, service: Service) -> None:
         self._service = service
 
-    async def compare(self, body: Any) -> Json:  # noqa: ANN401 - bodies are made at the start
+    async def compare(self, body: Any) -> Json:
         """Return the comparison of two texts."""
         recipe = recipe_given(body.recipe)
         found = await self._service.compute(compare, body.a, body.b, recipe)
         shown: Json = found.to_dict()
         return shown
 
-    async def plan(self, body: Any) -> Json:  # noqa: ANN401
+    async def plan(self, body: Any) -> Json:
         """Return the plan of a recipe."""
         found = await self._service.compute(plan, recipe_given(body.recipe))
         shown: Json = found.to_dict()

@@ -195,7 +195,7 @@ def headers_of(key: str | None) -> dict[str, str]:
     return {"authorization": f"Bearer {key}"}
 
 
-def answered(status: int, content: bytes) -> Any:  # noqa: ANN401 - JSON
+def answered(status: int, content: bytes) -> Any:
     """Return the JSON of a response, or raise the error that it reports."""
     try:
         shape = json.loads(content)
@@ -218,7 +218,7 @@ def pause_s(attempt: int, retry_after: str | None) -> float:
     return max(min(_LONGEST_PAUSE_S, least), backoff)
 
 
-def chosen_collection(url: str, answer: Any) -> str:  # noqa: ANN401 - JSON
+def chosen_collection(url: str, answer: Any) -> str:
     """Return the only collection of a service, or raise InvalidParameter."""
     names = [collection["name"] for collection in answer["collections"]]
     if len(names) != 1:
@@ -421,7 +421,7 @@ def _num_characters(text: Text) -> int:
     return sum(4 + len(token if isinstance(token, str) else str(token)) for token in text)
 
 
-def _clean(text: Text) -> Any:  # noqa: ANN401 - as JSON
+def _clean(text: Text) -> Any:
     """Return a text or tokens as the index reads them: a lone surrogate, which JSON cannot hold, becomes U+FFFD."""
     if isinstance(text, list | tuple):
         return [_clean_token(token) for token in text]
@@ -434,7 +434,7 @@ def _clean(text: Text) -> Any:  # noqa: ANN401 - as JSON
     return text
 
 
-def _clean_token(token: Any) -> Any:  # noqa: ANN401
+def _clean_token(token: Any) -> Any:
     if isinstance(token, str):
         return _clean(token)
     try:

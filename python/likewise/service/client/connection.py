@@ -8,7 +8,7 @@ from typing import Any
 from likewise.errors import MissingExtra, StoreError
 
 
-def begin(kind: str, url: str, headers: dict[str, str], trusted: SSLContext) -> Any:  # noqa: ANN401
+def begin(kind: str, url: str, headers: dict[str, str], trusted: SSLContext) -> Any:
     """Return new connections to a service; `kind` is Client or AsyncClient."""
     import httpx2
 
@@ -49,7 +49,7 @@ class Connections:
         self._of_processes: dict[int, dict[asyncio.AbstractEventLoop | None, Any]] = {}
         self.is_closed = False
 
-    def own(self, loop: asyncio.AbstractEventLoop | None = None) -> Any:  # noqa: ANN401 - httpx2.Client
+    def own(self, loop: asyncio.AbstractEventLoop | None = None) -> Any:
         """Return the connections of this process; for AsyncClient, those of this event loop.
 
         Raises
@@ -68,7 +68,7 @@ class Connections:
             connection = of_loops.setdefault(loop, self._begun())
         return connection
 
-    def close(self, loop: asyncio.AbstractEventLoop | None = None) -> Any:  # noqa: ANN401 - httpx2.Client
+    def close(self, loop: asyncio.AbstractEventLoop | None = None) -> Any:
         """Reject all further calls, and return the connections to close here, or None.
 
         Only the event loop that opened connections can close them; those of other loops close with their loop.
@@ -76,7 +76,7 @@ class Connections:
         self.is_closed = True
         return self._of_processes.get(os.getpid(), {}).get(loop)
 
-    def _begun(self) -> Any:  # noqa: ANN401 - httpx2.Client
+    def _begun(self) -> Any:
         try:
             return self._unused.pop()
         except IndexError:

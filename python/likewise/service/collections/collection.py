@@ -49,11 +49,11 @@ class Collection:
         found: list[dict[str, Any]] = await self._telling(self._writing.ask(ids, texts, request))
         return found
 
-    async def ask(self, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:  # noqa: ANN401
+    async def ask(self, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         """Call a reading method of the index and return its result."""
         return await self._reading.run(self._noted, call, *arguments, **options)
 
-    async def change(self, call: Callable[..., Any], *arguments: Any) -> Any:  # noqa: ANN401
+    async def change(self, call: Callable[..., Any], *arguments: Any) -> Any:
         """Call a writing method of the index, in turn with the additions, and return its result."""
         return await self._telling(self._writing.run(self._timed, call, *arguments))
 
@@ -159,7 +159,7 @@ class Collection:
                 results[place] = problem
         return results, places, repeats
 
-    def _timed(self, call: Callable[..., Any], *arguments: Any) -> Any:  # noqa: ANN401
+    def _timed(self, call: Callable[..., Any], *arguments: Any) -> Any:
         began = time.perf_counter()
         try:
             return self._noted(call, *arguments)
@@ -169,7 +169,7 @@ class Collection:
         finally:
             self._metrics.commit.observe(time.perf_counter() - began)
 
-    def _noted(self, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:  # noqa: ANN401
+    def _noted(self, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         """Return the result of a call of the index; record when the index accepts no more writes."""
         try:
             return call(*arguments, **options)
@@ -195,7 +195,7 @@ class Collection:
                 self._forget(error)
                 raise
 
-    async def _telling(self, work: Awaitable[Any]) -> Any:  # noqa: ANN401
+    async def _telling(self, work: Awaitable[Any]) -> Any:
         """Return the result of work; note that a request was told of a loss, if its deadline has not passed."""
         try:
             return await work

@@ -42,7 +42,7 @@ class Lane:
         self._waiting: deque[Asked] = deque()
         self._threads = ThreadPoolExecutor(num_threads, thread_name_prefix=name)
 
-    async def ask(self, ids: Sequence[str], texts: Sequence[Any], request: Repeatable | None = None) -> Any:  # noqa: ANN401
+    async def ask(self, ids: Sequence[str], texts: Sequence[Any], request: Repeatable | None = None) -> Any:
         """Return the result of the work on these documents. A request canceled before its turn is not processed."""
         loop = asyncio.get_running_loop()
         asked = Asked(ids, texts, loop.create_future(), request)
@@ -51,7 +51,7 @@ class Lane:
             self._begin(loop)
         return await asked.answer
 
-    async def run(self, work: Callable[..., Any], *arguments: Any, **options: Any) -> Any:  # noqa: ANN401
+    async def run(self, work: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         """Return the result of another call, made on a thread of this lane."""
         try:
             future = asyncio.get_running_loop().run_in_executor(self._threads, lambda: work(*arguments, **options))

@@ -276,8 +276,8 @@ class Service:
         /,
         *,
         has_deadline: bool = True,
-        **given: Any,  # noqa: ANN401
-    ) -> Any:  # noqa: ANN401
+        **given: Any,
+    ) -> Any:
         """Return the result of the work on a request of a key, or raise Problem at a limit or the deadline.
 
         Work that has started on a thread continues after its deadline; waiting work is dropped.
@@ -308,11 +308,11 @@ class Service:
                 "a name must have 1 to 64 characters of a-z, 0-9, _ and -, and start with a letter or digit",
             )
 
-    async def compute(self, work: Callable[..., Any], *arguments: Any) -> Any:  # noqa: ANN401
+    async def compute(self, work: Callable[..., Any], *arguments: Any) -> Any:
         """Return the result of a pure, possibly long call."""
         return await asyncio.get_running_loop().run_in_executor(self._computing, work, *arguments)
 
-    async def in_thread(self, work: Any, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401
+    async def in_thread(self, work: Any, *arguments: Any, **options: Any) -> Any:
         """Return the result of a blocking call without stopping other requests."""
         return await asyncio.get_running_loop().run_in_executor(None, lambda: work(*arguments, **options))
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from likewise.arrays import TextData
 from likewise.errors import InvalidParameter, LostWrites, StoreError
 from likewise.index import Document, Group, Neighbor, Removal, Verdicts
 from likewise.index.opening import Among
@@ -121,7 +122,7 @@ class SharedIndex:
 
     def neighbors(
         self,
-        text: Any,  # noqa: ANN401 - text or tokens
+        text: TextData,
         k: int,
         min_similarity: float,
         *,
@@ -165,14 +166,14 @@ class SharedIndex:
         """Close the connections."""
         self.index.close()
 
-    def _read(self, call: Callable[..., Any], *arguments: Any) -> Any:  # noqa: ANN401
+    def _read(self, call: Callable[..., Any], *arguments: Any) -> Any:
         while True:
             try:
                 return self._noted(call, *arguments)
             except LostWrites as lost:
                 self._keep(lost)
 
-    def _write(self, call: Callable[..., Any], *arguments: Any) -> Any:  # noqa: ANN401
+    def _write(self, call: Callable[..., Any], *arguments: Any) -> Any:
         if self._lost is None:
             try:
                 return self._noted(call, *arguments)
@@ -206,7 +207,7 @@ class SharedIndex:
                 known.is_complete and lost.is_complete,
             )
 
-    def _noted(self, call: Callable[..., Any], *arguments: Any) -> Any:  # noqa: ANN401
+    def _noted(self, call: Callable[..., Any], *arguments: Any) -> Any:
         """Return the result of a call; log when calls begin to fail, and when they succeed again."""
         try:
             found = call(*arguments)

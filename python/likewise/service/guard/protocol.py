@@ -130,7 +130,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def _abort_in(self, seconds: float) -> asyncio.TimerHandle:
         return self.loop.call_later(seconds, self._abort)
 
-    def _abort(self) -> Any:  # noqa: ANN401 - called by the loop
+    def _abort(self) -> Any:
         self.transport.abort()
 
 

@@ -44,7 +44,7 @@ def _environment() -> jinja2.Environment:
     return environment
 
 
-def _final(value: Any) -> Any:  # noqa: ANN401 - what a template shows
+def _final(value: Any) -> Any:
     """Return the displayed form of a value: hidden characters of a text are spelled out, markup is unchanged."""
     return escaped(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
@@ -61,7 +61,7 @@ def _version() -> str:
     return hashlib.blake2b((stylesheet() + script()).encode(), digest_size=6).hexdigest()
 
 
-def shown(template: str, status: int = 200, **values: Any) -> Response:  # noqa: ANN401 - what templates show
+def shown(template: str, status: int = 200, **values: Any) -> Response:
     """Return a page."""
     text = _environment().get_template(template).render(version=_version(), **values)
     return Response(text, status, _HEADERS, "text/html; charset=utf-8")
@@ -117,7 +117,7 @@ class Place:
         """Whether there are other views."""
         return len(self.shelf.names()) > 1
 
-    def address(self, path: str = "", **query: Any) -> Html:  # noqa: ANN401 - values of a query
+    def address(self, path: str = "", **query: Any) -> Html:
         """Return the address of a page of this view; None and empty query values are omitted."""
         given = {name: value for name, value in query.items() if value not in (None, "")}
         address = f"{self.root}/look/{quote(self.name, safe='')}/{path}"
@@ -125,11 +125,11 @@ class Place:
             address += f"?{urlencode(given)}"
         return Html(address.replace("&", "&amp;").replace("'", "%27"))
 
-    def plain(self, path: str = "", **query: Any) -> str:  # noqa: ANN401
+    def plain(self, path: str = "", **query: Any) -> str:
         """Return an address that is not escaped for markup, for redirects."""
         return self.address(path, **query).replace("&amp;", "&")
 
-    def show(self, template: str, current: str, title: str, status: int = 200, **values: Any) -> Response:  # noqa: ANN401
+    def show(self, template: str, current: str, title: str, status: int = 200, **values: Any) -> Response:
         """Return a page of this view."""
         return shown(
             template, status, place=self, view=self.view, current=current, title=title, root=self.root, **values

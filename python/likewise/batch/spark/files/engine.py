@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from likewise._native import Texts
+from likewise.arrays import ArrowTable
 from likewise.batch.about_inputs import ContentDigest, InputCounts
 from likewise.batch.decide.decision import Decision
 from likewise.batch.engine import EngineRun
@@ -256,7 +257,7 @@ class _InputFacts:
 class _FileRun(Run):
     """A run of files, with only counts on the driver."""
 
-    def __init__(self, *args: Any, sources: Sequence[Any], rules: RunRules, **options: Any) -> None:  # noqa: ANN401
+    def __init__(self, *args: Any, sources: Sequence[Any], rules: RunRules, **options: Any) -> None:
         self._sources = sources
         self._rules = rules
         super().__init__(*args, **options)
@@ -425,7 +426,7 @@ class _FileRun(Run):
         bad = self._frame.where((F.col("kind") == BAD) & (F.col("length") > 0))
         return kept.union(bad.select(*places))
 
-    def _no_evidence(self) -> Any:  # noqa: ANN401 - PyArrow has no types
+    def _no_evidence(self) -> ArrowTable:
         """Return the evidence of a local run in which all documents are kept."""
         import pyarrow as pa
 
@@ -483,7 +484,7 @@ class _FileRun(Run):
 class _GatheredRun(_FileRun):
     """A run of files whose documents are gathered on the driver, which writes the outputs."""
 
-    def __init__(self, *args: Any, **options: Any) -> None:  # noqa: ANN401
+    def __init__(self, *args: Any, **options: Any) -> None:
         self._gathered: Documents | None = None
         super().__init__(*args, **options)
 
@@ -591,11 +592,11 @@ def _placed(
     )
 
 
-def _bad(row: Any) -> BadRow:  # noqa: ANN401 - a row of Spark
+def _bad(row: Any) -> BadRow:
     return BadRow(row["line"], row["offset"], row["length"], row["reason"], row["number"])
 
 
-def _stamp(source: Any) -> dict[str, Any]:  # noqa: ANN401 - any file
+def _stamp(source: Any) -> dict[str, Any]:
     """Return values that change if a file, or the way it is read, changes."""
     stat = source.path.stat()
     return {

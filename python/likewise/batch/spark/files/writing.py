@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from likewise._native import Texts
+from likewise.arrays import ColumnData
 from likewise.batch.about_inputs import ContentDigest
 from likewise.batch.spark.rows.arrow_columns import bytes_of, numbers_of, texts_of
 from likewise.batch.spark.sketching import DIGEST_BYTES
@@ -81,7 +82,7 @@ def _by_file(rows: DataFrame, num_sources: int) -> DataFrame:
 
 def write_evidence_file(
     evidence: DataFrame,
-    empty: Any,  # noqa: ANN401 - PyArrow has no types
+    empty: ColumnData,
     path: Path,
     starts: Sequence[Sequence[int]],
 ) -> dict[int, int]:
@@ -122,7 +123,7 @@ def _digest_inputs(batches: Iterator[Any]) -> Iterator[Any]:
     number, content = -1, ContentDigest()
     held: Any = None
 
-    def answer() -> Any:  # noqa: ANN401
+    def answer() -> Any:
         for start in range(0, 0 if held is None else len(held), ContentDigest.ROWS_AT_ONCE):
             _add_documents(content, held.slice(start, ContentDigest.ROWS_AT_ONCE))
         schema = pa.schema({"part": pa.int32(), "content": pa.string()})
@@ -147,7 +148,7 @@ def _digest_inputs(batches: Iterator[Any]) -> Iterator[Any]:
         yield answer()
 
 
-def _add_documents(content: ContentDigest, rows: Any) -> None:  # noqa: ANN401 - a pyarrow.Table
+def _add_documents(content: ContentDigest, rows: Any) -> None:
     digests = bytes_of(rows.column("digest"), DIGEST_BYTES).view("<u8")
     offsets, lengths = (numbers_of(rows.column(name)) for name in ("offset", "length"))
     ids = Texts.concat([texts_of(chunk) for chunk in rows.column("doc_id").chunks])
@@ -231,7 +232,7 @@ def _kept_lines(batches: Iterator[Any], *, sources: list[LineFile]) -> Iterator[
 def _write_evidence(
     batches: Iterator[Any],
     *,
-    empty: Any,  # noqa: ANN401
+    empty: ColumnData,
     path: Path,
     starts: Sequence[Sequence[int]],
 ) -> Iterator[Any]:
@@ -266,7 +267,7 @@ def _write_evidence(
     yield _counts(parts[is_there].tolist(), counts[is_there].tolist())
 
 
-def _counts(parts: list[int], counts: list[int]) -> Any:  # noqa: ANN401
+def _counts(parts: list[int], counts: list[int]) -> Any:
     import pyarrow as pa
 
     return pa.RecordBatch.from_pydict(

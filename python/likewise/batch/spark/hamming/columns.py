@@ -19,6 +19,7 @@ from pyspark.sql.types import (
     StringType,
 )
 
+from likewise.arrays import ArrowColumn, ArrowTable
 from likewise.batch.spark.rows.arrow_columns import numbers_of
 from likewise.batch.spark.rows.names import column_named
 from likewise.checks import check_integer, counted
@@ -44,7 +45,7 @@ def check_width(bits: int, within: int) -> tuple[int, int]:
     return bits, check_integer("within", within, 0, bits)
 
 
-def take_side(name: str, frame: Any, bits: int, fingerprint_field: str, id_field: str) -> Side:  # noqa: ANN401
+def take_side(name: str, frame: ArrowTable, bits: int, fingerprint_field: str, id_field: str) -> Side:
     """Return the ids and fingerprints of a DataFrame."""
     if not hasattr(frame, "sparkSession"):
         raise InvalidInput(
@@ -84,7 +85,7 @@ def _check_kind(field: str, kind: DataType, bits: int) -> None:
         )
 
 
-def words_of(column: Any, bits: int) -> NDArray[np.uint64]:  # noqa: ANN401 - PyArrow has no types
+def words_of(column: ArrowColumn, bits: int) -> NDArray[np.uint64]:
     """Return the fingerprints of an Arrow array as words, shape (n, words); word 0 of each is the lowest."""
     import pyarrow as pa
 
@@ -112,7 +113,7 @@ def words_of(column: Any, bits: int) -> NDArray[np.uint64]:  # noqa: ANN401 - Py
     return np.ascontiguousarray(words)
 
 
-def _words_of_bytes(column: Any, bits: int) -> NDArray[np.uint64]:  # noqa: ANN401
+def _words_of_bytes(column: ArrowColumn, bits: int) -> NDArray[np.uint64]:
     import pyarrow.compute as pc
 
     lengths = pc.binary_length(column).to_numpy(zero_copy_only=False)

@@ -199,7 +199,7 @@ def _improve(
     return num_measured
 
 
-def _found(places: NDArray[np.int64], values: NDArray[np.int64]) -> Any:  # noqa: ANN401
+def _found(places: NDArray[np.int64], values: NDArray[np.int64]) -> Any:
     import pyarrow as pa
 
     return pa.RecordBatch.from_pydict({"place": number_column(places), "match": number_column(values)})
@@ -260,7 +260,7 @@ def _verdicts(ranks: NDArray[np.int64], kept_ranks: NDArray[np.int64], distances
         yield pa.RecordBatch.from_pydict(columns)
 
 
-def _summary(name: str, num_kept: int, num_measured: int) -> Any:  # noqa: ANN401
+def _summary(name: str, num_kept: int, num_measured: int) -> Any:
     import pyarrow as pa
 
     columns = {
@@ -347,7 +347,7 @@ def _edges(
     earlier: NDArray[np.int64],
     distance: NDArray[np.int32] | None,
     similarity: NDArray[np.float64] | None,
-) -> Any:  # noqa: ANN401
+) -> Any:
     import pyarrow as pa
 
     columns = {

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.arrays import ColumnData
 from likewise.batch.spark.hamming.columns import rows_at_once
 from likewise.batch.spark.hamming.stored import read_table, write_table
 from likewise.io.tables.columns import number_column
@@ -44,7 +45,7 @@ class Groups:
             yield rows[hit], first[hit] + places - bounds[hit], distances[hit]
 
 
-def grouped(words: NDArray[np.uint64], ids: Any) -> Groups:  # noqa: ANN401 - a pyarrow.Array
+def grouped(words: NDArray[np.uint64], ids: ColumnData) -> Groups:
     """Return fingerprints with equal ones in one group."""
     order = np.lexsort(words.T) if words.shape[1] > 1 else np.argsort(words[:, 0], kind="stable")
     in_order = words[order]

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from likewise.arrays import ArrowTable
 from likewise.batch.budget.cluster_costs import ROW_NS, best_keys, most_in_tables
 from likewise.batch.spark.hamming.columns import Side, check_width, content_of, rows_at_once, take_side
 from likewise.batch.spark.hamming.groups import STORED, Groups, read_groups, store_groups
@@ -209,7 +210,7 @@ def stream_past(
                 yield _pairs(groups.ids.take(number_column(member)), ids.take(number_column(row)), distance, is_left)
 
 
-def _pairs(stored: Any, streamed: Any, distance: NDArray[np.int32], is_left: bool) -> Any:  # noqa: ANN401, FBT001
+def _pairs(stored: Any, streamed: Any, distance: NDArray[np.int32], is_left: bool) -> ArrowTable:  # noqa: FBT001
     import pyarrow as pa
 
     a, b = (stored, streamed) if is_left else (streamed, stored)

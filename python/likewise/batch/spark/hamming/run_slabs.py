@@ -121,7 +121,7 @@ def store_slabs(batches: Iterator[Any], *, directory: str, num_words: int) -> It
         yield _stored(held, number, directory, num_words)
 
 
-def _stored(held: Sequence[Any], number: int, directory: str, num_words: int) -> Any:  # noqa: ANN401
+def _stored(held: Sequence[Any], number: int, directory: str, num_words: int) -> Any:
     import pyarrow as pa
 
     code = np.concatenate([bytes_of(part.column("sketch"), 8 * num_words) for part in held])

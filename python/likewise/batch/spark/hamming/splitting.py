@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.arrays import ArrowBatch
 from likewise.batch.spark.hamming.columns import words_of
 from likewise.batch.spark.hamming.tables import hits, lay_out
 from likewise.batch.spark.rows.arrow_columns import binary_column, bytes_of, numbers_of
@@ -111,7 +112,7 @@ def _joined(held: list[Any], cell: int, cells: Cells, max_pairs: int) -> Iterato
         yield _batch(first[found[owned]], first[streamed[owned]], distance[owned])
 
 
-def _batch(group_a: NDArray[np.int64], group_b: NDArray[np.int64], distance: NDArray[np.int32] | None) -> Any:  # noqa: ANN401
+def _batch(group_a: NDArray[np.int64], group_b: NDArray[np.int64], distance: NDArray[np.int32] | None) -> ArrowBatch:
     import pyarrow as pa
 
     return pa.RecordBatch.from_pydict(

@@ -7,15 +7,15 @@ directory that all machines share, directly if it is a path, and through fsspec 
 import os
 import uuid
 from pathlib import Path
-from typing import Any
 
+from likewise.arrays import ArrowTable
 from likewise.errors import InvalidInput
 from likewise.io.remote import is_remote, local_path, put_file, store_of
 
 _TEMPORARY = ".tmp-"
 
 
-def write_table(directory: str, name: str, table: Any) -> None:  # noqa: ANN401 - PyArrow has no types
+def write_table(directory: str, name: str, table: ArrowTable) -> None:
     """Write an Arrow table to a file, which is complete under its name or absent."""
     import pyarrow as pa
 
@@ -41,7 +41,7 @@ def write_table(directory: str, name: str, table: Any) -> None:  # noqa: ANN401 
         temporary.unlink(missing_ok=True)
 
 
-def read_table(directory: str, name: str) -> Any:  # noqa: ANN401 - a pyarrow.Table
+def read_table(directory: str, name: str) -> ArrowTable:
     """Return the table of a file, memory-mapped if the directory is a path, so that processes share its pages."""
     import pyarrow as pa
 

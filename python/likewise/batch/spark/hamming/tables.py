@@ -28,7 +28,7 @@ class Held:
         self._key: tuple[Any, ...] | None = None
         self._value: Any = None
 
-    def get(self, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:  # noqa: ANN401
+    def get(self, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
         """Return the value for a key, from the cache or from `make`."""
         if key != self._key:
             # Free the old value first, since both may not fit in memory.

@@ -6,9 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise._native import Texts
+from likewise.arrays import ArrowColumn
 
 
-def texts_of(column: Any) -> Texts:  # noqa: ANN401 - PyArrow has no types
+def texts_of(column: ArrowColumn) -> Texts:
     """Return a column of strings, or of binary for documents of bytes, as a native batch."""
     import pyarrow as pa
 
@@ -17,7 +18,7 @@ def texts_of(column: Any) -> Texts:  # noqa: ANN401 - PyArrow has no types
     return Texts.from_arrow(column)
 
 
-def binary_column(rows: NDArray[np.uint8]) -> Any:  # noqa: ANN401
+def binary_column(rows: NDArray[np.uint8]) -> ArrowColumn:
     """Return the rows of a matrix of bytes as an Arrow array of binary."""
     import pyarrow as pa
 
@@ -30,7 +31,7 @@ def binary_column(rows: NDArray[np.uint8]) -> Any:  # noqa: ANN401
     return pa.Array.from_buffers(pa.binary(), num_rows, buffers)
 
 
-def bytes_of(column: Any, width: int) -> NDArray[np.uint8]:  # noqa: ANN401
+def bytes_of(column: ArrowColumn, width: int) -> NDArray[np.uint8]:
     """Return a binary column without nulls, each value of `width` bytes, as a matrix."""
     import pyarrow as pa
 
@@ -46,7 +47,7 @@ def bytes_of(column: Any, width: int) -> NDArray[np.uint8]:  # noqa: ANN401
     return np.frombuffer(data, np.uint8, len(column) * width, first).reshape(-1, width)
 
 
-def numbers_of(column: Any) -> NDArray[Any]:  # noqa: ANN401
+def numbers_of(column: ArrowColumn) -> NDArray[Any]:
     """Return a column of numbers without nulls as an array."""
     import pyarrow as pa
 

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from likewise._native import Texts
+from likewise.arrays import ArrowBatch, ArrowTable
 from likewise.batch.spark.rows.arrow_columns import bytes_of, numbers_of
 from likewise.io.tables.columns import number_column
 from likewise.recipe.methods import MinHash
@@ -74,7 +75,7 @@ def band_keys(batches: Iterator[Any], *, recipe: Recipe, level: int) -> Iterator
             )
 
 
-def _members_of_bands(batch: Any, num_bands: int) -> list[NDArray[np.int64] | None]:  # noqa: ANN401
+def _members_of_bands(batch: ArrowBatch, num_bands: int) -> list[NDArray[np.int64] | None]:
     """Return the rows of a batch in each band; None for all."""
     if "bands" not in batch.schema.names:
         return [None] * num_bands
@@ -119,7 +120,7 @@ def look(batches: Iterator[Any]) -> Iterator[Any]:
         carried = int(bands[-1]), int(keys[-1]), members[first_member[last] :][:MEMBERS].copy(), end
 
 
-def _rows(pa: Any, **columns: NDArray[Any]) -> Any:  # noqa: ANN401 - PyArrow has no types
+def _rows(pa: Any, **columns: NDArray[Any]) -> ArrowTable:
     num_rows = len(next(iter(columns.values())))
     types = {"later": pa.int64(), "earlier": pa.int64(), "rank": pa.int64(), "band": pa.int32()}
     return pa.RecordBatch.from_pydict(

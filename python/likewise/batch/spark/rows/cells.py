@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from likewise.arrays import ArrowBatch
 from likewise.batch.spark.rows.arrow_columns import numbers_of
 from likewise.io.tables.columns import number_column
 from likewise.recipe.recipe import Recipe
@@ -84,7 +85,7 @@ class _Held:
         self._payloads: list[Any] = []
         self._pairs: list[tuple[NDArray[np.int64], NDArray[np.int64], Any]] = []
 
-    def add(self, batch: Any) -> None:  # noqa: ANN401 - PyArrow has no types
+    def add(self, batch: ArrowBatch) -> None:
         num_documents = int(np.count_nonzero(numbers_of(batch.column("kind")) == 0))
         if num_documents:
             part = batch.slice(0, num_documents)

@@ -51,7 +51,7 @@ def command(
     certificate: Path | None,
     url: str | None,
     prefix: str | None,
-    quiet: bool,  # noqa: FBT001 - click's call
+    quiet: bool,
 ) -> None:
     """Run the command."""
     from likewise.errors import InvalidInput, InvalidParameter, StoreError
@@ -102,7 +102,7 @@ def _check_target(certificate: Path, index: Path) -> None:
         raise InvalidInput("is inside the index; choose a file outside it for the certificate", str(certificate))
 
 
-def _write(whole: Any, target: Path, certificate: dict[str, Any]) -> None:  # noqa: ANN401 - imported when used
+def _write(whole: Any, target: Path, certificate: dict[str, Any]) -> None:
     text = json.dumps(certificate, indent=2, ensure_ascii=False) + "\n"
     try:
         target.write_text(text, encoding="utf-8", newline="\n")

@@ -36,9 +36,9 @@ documents are still missing.
 @target_options
 def command(
     places: tuple[str, ...],
-    full: bool,  # noqa: FBT001
-    accept_loss: bool,  # noqa: FBT001
-    accept_clock: bool,  # noqa: FBT001
+    full: bool,
+    accept_loss: bool,
+    accept_clock: bool,
     url: str | None,
     prefix: str | None,
 ) -> int:
