@@ -13,13 +13,13 @@ help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
 # The environment with every dependency group, and the package built into it in release mode.
-$(VENV)/.environment: pyproject.toml
+$(VENV)/.environment: pyproject.toml tools/constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Likewise needs Python 3.11 or later; \
 	$(PYTHON) is $$($(PYTHON) -V). Name another one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	@command -v cargo >/dev/null || { echo "Likewise needs a Rust toolchain (cargo) on the PATH."; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c tools/constraints.txt --group dev
 	@touch $@
 
 $(VENV)/.built: $(VENV)/.environment $(CORE_SOURCES)
@@ -28,6 +28,15 @@ $(VENV)/.built: $(VENV)/.environment $(CORE_SOURCES)
 
 .PHONY: build
 build: $(VENV)/.built ## Make .venv with the package and everything it needs
+
+.PHONY: lock
+lock: ## Write the versions of the development packages anew, the latest of each
+	$(BIN)/python -m pip install --quiet --upgrade --upgrade-strategy eager --group dev
+	$(BIN)/python tools/write_constraints.py
+
+.PHONY: check
+check: build ## Lint, and the tests of the packages that the working tree changes (about a minute)
+	$(BIN)/python tools/check_changed.py
 
 .PHONY: demo
 demo: build ## Find near-duplicates in the text that came with Python
