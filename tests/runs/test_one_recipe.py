@@ -18,6 +18,7 @@ from likewise.runs.report import report
 from likewise.runs.viewing import RunView
 from tests.command import jsonl, likewise_command
 from tests.golden.texts import made_up
+from tests.runs.viewing.runs import make_named_run
 
 
 def pages(num=150):
@@ -78,9 +79,7 @@ def test_every_view_shows_the_recipe_of_the_summary(run):
     for text in texts:
         for fact in expected_facts(summary):
             assert fact in shown(text)
-    assert (
-        f"{recipe['threshold']:g} + {recipe['short_margin']:g} / √" in shown(group) or "all features are equal" in group
-    )
+    assert f"({recipe['threshold']:g} + " in shown(group) or "all features are equal" in group
     audited = likewise_command("audit", run, "--json")
     assert audited.status == 0, audited.err
     assert json.loads(audited.out)["recipe"] == recipe
@@ -120,21 +119,45 @@ def test_a_run_explains_its_own_evidence(run):
         found, evidence = compare_in_run(run, (row["doc_id"], row["kept_id"]))
         assert getattr(found.measures, measure) == row["similarity"] == evidence["similarity"]
         assert found.matches
+        assert (found.required, found.penalty) == (evidence["required"], evidence["penalty"])
+        assert found.differs_in == evidence["differs_in"]
         assert compare_in_run(run, (row["kept_id"], row["doc_id"]))[1] == evidence
     row = rows[0]
     ran = likewise_command("compare", run, "--ids", row["doc_id"], row["kept_id"])
     assert ran.status == 0, ran.err
     told = ran.out.decode().splitlines()[-1]
-    assert told == (
+    assert told.startswith(
         f"evidence: {row['doc_id']} was removed for {row['kept_id']}: {measure} {row['similarity']:.4f}, "
-        f"required {row['required']:.4f}"
+        f"required {row['required']:.4f} ("
     )
+    assert told.endswith(f", differs in {row['differs_in'] or 'other words'}")
     ran = likewise_command("compare", run, "--ids", "d1", "d2")
     assert ran.out.decode().splitlines()[-1] == "evidence: the run removed neither document for the other"
     refused = likewise_command("compare", run, "--ids", "d1", "d2", "--threshold", "0.5")
     assert (refused.status, "--threshold" in refused.err) == (2, True)
     refused = likewise_command("compare", run, "--ids", "d1", "nobody")
     assert (refused.status, "no document with id 'nobody'" in refused.err) == (2, True)
+
+
+def test_documents_that_a_run_keeps_as_siblings_do_not_match_in_a_comparison(tmp_path):
+    run = make_named_run(tmp_path)
+    lines = (run.parent / "in.jsonl").read_text().splitlines()
+    texts = {row["id"]: row["text"] for row in map(json.loads, lines)}
+    kept = [doc_id for doc_id in texts if doc_id not in pq.read_table(run / "removed.parquet")["doc_id"].to_pylist()]
+    recipe = Recipe.from_file(run / "summary.json")
+    plain = recipe.replace(siblings=None)
+    pairs = [(a, b) for a in kept[:40] for b in kept[:40] if a < b]
+    siblings = [pair for pair in pairs if likewise.compare(*map(texts.get, pair), plain).matches]
+    assert siblings
+    for a, b in siblings[:10]:
+        found = likewise.compare(texts[a], texts[b], recipe)
+        assert not found.matches
+        assert found.penalty > 0
+        assert found.measures.jaccard < found.required
+        assert {"lead", "slots"} & set(found.differs_in.split(","))
+    ran = likewise_command("compare", run, "--ids", *siblings[0])
+    assert ran.out.decode().splitlines()[2].startswith("no match by jaccard >= ")
+    assert "for different names)" in ran.out.decode().splitlines()[2]
 
 
 def test_a_removal_against_another_run_is_explained(run, tmp_path):

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from likewise.arrays import ArrowTable, slices
 from likewise.batch.budget.timing import Timing
 from likewise.batch.decide.decision import Decision, decide
-from likewise.batch.decide.differences import named
 from likewise.batch.read.collapse import Collapsed, collapse
 from likewise.batch.read.columns import IngestRules
 from likewise.batch.read.documents import Documents
@@ -30,6 +29,7 @@ from likewise.io.source.bad_rows import NO_LIMIT, BadRowLimit
 from likewise.io.source.source import Source
 from likewise.progress import Progress
 from likewise.recipe.recipe import Recipe
+from likewise.stages.differences import named
 
 if TYPE_CHECKING:
     from likewise.batch.memory import BoundedRun
@@ -183,6 +183,7 @@ def _evidence_of(
         method=recipe.method,
         recipe_id=recipe.recipe_id,
         required=_required(documents, recipe, decision, part),
+        penalty=None if recipe.siblings is None or decision.penalty is None else decision.penalty[part],
         differs_in=None if decision.differs is None else named(decision.differs[part]),
         below_threshold=None if below is None else below[part],
     )

@@ -93,6 +93,7 @@ def command(
 
 def _show_of_run(run: Path, ids: tuple[str, str], inputs: Path | None, max_diff: int | None, *, as_json: bool) -> None:
     from likewise.runs.pair import compare_in_run
+    from likewise.stages.differences import needed
 
     found, evidence = compare_in_run(run, ids, inputs=inputs)
     if as_json:
@@ -101,9 +102,12 @@ def _show_of_run(run: Path, ids: tuple[str, str], inputs: Path | None, max_diff:
     _show(found, ids, max_diff, color=has_color(sys.stdout))
     told = "the run removed neither document for the other"
     if evidence is not None:
-        required = evidence.get("required")
+        required, differs = evidence.get("required"), evidence.get("differs_in")
         told = f"{evidence['doc_id']} was removed for {evidence['kept_id']}: {evidence['measure']} "
-        told += f"{evidence['similarity']:.4f}" + ("" if required is None else f", required {required:.4f}")
+        told += f"{evidence['similarity']:.4f}"
+        if required is not None:
+            told += f", required {needed(found.recipe, required, evidence.get('penalty'))}"
+        told += "" if differs is None else f", differs in {differs or 'other words'}"
     click.echo(f"evidence: {printable(told)}")
 
 
@@ -140,9 +144,9 @@ def _show(found: "Comparison", names: Sequence[str], max_diff: int | None, *, co
 
     asked = f"{recipe.measure} >= {recipe.threshold}"
     if recipe.short_margin is not None:
-        fewest = min(measures.num_features)
-        required = float(recipe.required_similarity(fewest))
-        asked = f"{recipe.measure} >= {required:.4f} ({recipe.threshold} + {recipe.short_margin} / sqrt({fewest}))"
+        sums = f"{recipe.threshold} + {recipe.short_margin} / sqrt({min(measures.num_features)})"
+        sums += f" + {found.penalty:.4f} for different names" if found.penalty else ""
+        asked = f"{recipe.measure} >= {found.required:.4f} ({sums})"
     if recipe.identifiers is not None:
         asked += " and agreeing numbers, model numbers, sizes and colors"
     if isinstance(recipe.sketch, SimHashDistance):
@@ -152,6 +156,8 @@ def _show(found: "Comparison", names: Sequence[str], max_diff: int | None, *, co
     say(f"A = {printable(names[0])}")
     say(f"B = {printable(names[1])}")
     say(f"{'match' if found.matches else 'no match'} by {asked}")
+    if found.differs_in is not None:
+        say(f"A differs from B in: {found.differs_in or 'other words'}")
     say()
     for name, value in (
         ("jaccard", measures.jaccard),

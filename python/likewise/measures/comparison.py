@@ -19,8 +19,9 @@ from likewise.recipe.given import GivenRecipe, RecipeFields, as_recipe
 from likewise.recipe.methods import Exact, SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.text import BYTE_TOKENS, USER_TOKENS
+from likewise.stages.differences import names_of
 from likewise.stages.documents import Tokenizer
-from likewise.stages.verify import matching_pairs
+from likewise.stages.verify import matching_pairs, pair_differences
 
 # Number of characters that a notebook shows.
 _MOST_SHOWN = 4000
@@ -59,6 +60,17 @@ class Comparison:
     recipe: Recipe
     # Both texts, word by word, in order; empty if the documents are not texts
     alignment: tuple[Stretch, ...]
+    # Additional similarity that the pair needs because the documents have different names
+    penalty: float = 0.0
+    # In what a differs from b, as in the evidence; None if the recipe does not compare names
+    differs_in: str | None = None
+
+    @property
+    def required(self) -> float | None:
+        """The similarity that the pair must reach; None if no similarity decides."""
+        if self.recipe.threshold is None:
+            return None
+        return float(self.recipe.required_similarity(min(self.measures.num_features), self.penalty))
 
     def _repr_html_(self) -> str:
         measures = self.measures
@@ -87,6 +99,9 @@ class Comparison:
             "matches": self.matches,
             "measures": measures,
             "differences": differing,
+            "required": self.required,
+            "penalty": self.penalty,
+            "differs_in": self.differs_in,
             "recipe": self.recipe.to_dict(),
         }
 
@@ -127,10 +142,15 @@ def compare(
     recipe = as_recipe(recipe, fields).resolve().across_values
     measures = measure(a, b, recipe, tokenizer=tokenizer)
     is_match = _are_equal(a, b, recipe) if isinstance(recipe.sketch, Exact) else matches(measures, recipe)
-    if is_match and recipe.identifiers is not None:
-        is_match = bool(np.isfinite(matching_pairs([a, b], np.array([[0, 1], [1, 0]]), recipe, threads=1)).any())
+    both_ways, penalty, differs_in = np.array([[0, 1], [1, 0]]), 0.0, None
+    if recipe.name_rules is not None:
+        (penalty, *_), (bits, *_) = pair_differences([a, b], both_ways, recipe, threads=1)
+        differs_in = names_of(int(bits))
+    if is_match and (recipe.identifiers is not None or recipe.name_rules is not None):
+        is_match = bool(np.isfinite(matching_pairs([a, b], both_ways, recipe, threads=1)).any())
     are_texts = isinstance(a, str) and isinstance(b, str)
-    return Comparison(measures, is_match, recipe, align(a, b, recipe) if are_texts else ())
+    alignment = align(a, b, recipe) if are_texts else ()
+    return Comparison(measures, is_match, recipe, alignment, float(penalty), differs_in)
 
 
 def _are_equal(a: str, b: str, recipe: Recipe) -> bool:

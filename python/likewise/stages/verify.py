@@ -57,6 +57,19 @@ def matching_pairs(
     )
 
 
+def pair_differences(
+    texts: TextData, pairs: NDArray[np.int64], recipe: Recipe, *, threads: int | None = None
+) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
+    """Return the penalty of each pair for different names, and in what its first document differs from the second."""
+    if recipe.name_rules is None:
+        return np.zeros(len(pairs)), np.zeros(len(pairs), np.uint8)
+    sets, later, earlier, workers = _sets(texts, pairs, recipe, threads)
+    places = np.arange(len(as_documents(texts, recipe)), dtype=np.uint32)
+    penalty, bits = sets.differences(later, earlier, places, threads=workers)
+    # Names may be read for other rules than this.
+    return np.asarray(penalty) * (recipe.siblings is not None), np.asarray(bits)
+
+
 def _measured(
     texts: TextData,
     pairs: NDArray[np.int64],
@@ -70,16 +83,7 @@ def _measured(
 ) -> NDArray[np.float64]:
     if measure not in SET_MEASURES:
         raise InvalidParameter("measure", f"{measure!r} is not one of {', '.join(SET_MEASURES)}")
-    recipe = as_recipe(recipe)
-    batch = as_documents(texts, recipe)
-    rows = as_row_pairs(pairs, len(batch))
-    workers = num_threads(threads)
-    recipe = with_counted(recipe, [batch], threads=workers)
-    sets = _native.FeatureSets(len(batch), recipe.feature_rules)
-    used = np.unique(rows).astype(np.uint32)
-    sets.add(used, batch.take(used), threads=workers)
-    # The core returns the containment of the later document in the earlier one.
-    later, earlier = (np.ascontiguousarray(rows[:, side], np.uint32) for side in (0, 1))
+    sets, later, earlier, workers = _sets(texts, pairs, as_recipe(recipe), threads)
     return np.asarray(
         sets.verify(
             later,
@@ -91,3 +95,19 @@ def _measured(
             threads=workers,
         )
     )
+
+
+def _sets(
+    texts: TextData, pairs: NDArray[np.int64], recipe: Recipe, threads: int | None
+) -> tuple[_native.FeatureSets, NDArray[np.uint32], NDArray[np.uint32], int]:
+    """Return the feature sets of the documents in pairs, both sides of the pairs, and the number of threads."""
+    batch = as_documents(texts, recipe)
+    rows = as_row_pairs(pairs, len(batch))
+    workers = num_threads(threads)
+    recipe = with_counted(recipe, [batch], threads=workers)
+    sets = _native.FeatureSets(len(batch), recipe.feature_rules)
+    used = np.unique(rows).astype(np.uint32)
+    sets.add(used, batch.take(used), threads=workers)
+    # The core returns the containment of the later document in the earlier one.
+    later, earlier = (np.ascontiguousarray(rows[:, side], np.uint32) for side in (0, 1))
+    return sets, later, earlier, workers

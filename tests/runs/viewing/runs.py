@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from likewise import Recipe, dedup_files
+from tests.unit.test_siblings import forms, recipe
 
 HOSTILE = (
     "<script>document.title = 'taken'</script><img src=x onerror=\"document.title='taken'\"> </textarea></title> "
@@ -68,4 +69,15 @@ def make_run(folder, form="jsonl", recipe=None, **options):
     """Finish a run over these rows; return the output directory."""
     path = write(folder, form, rows())
     dedup_files(path, folder / "out", recipe or Recipe.minhash(0.5), **options)
+    return folder / "out"
+
+
+def make_named_run(folder, **options):
+    """Finish a run that compares names, over forms with subjects, their copies and different numbers."""
+    texts = forms(1, 300)
+    texts += [text.replace("version", "Version!") for text in texts[:3]]
+    texts += [text.replace("version ", "version 1") for text in texts[10:40]]
+    path = folder / "in.jsonl"
+    path.write_text("".join(json.dumps({"id": f"d{row}", "text": text}) + "\n" for row, text in enumerate(texts)))
+    dedup_files(path, folder / "out", recipe(), **options)
     return folder / "out"

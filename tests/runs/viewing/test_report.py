@@ -3,12 +3,13 @@
 import json
 import re
 
+import pyarrow.parquet as pq
 import pytest
 
 from likewise import Recipe
 from likewise.runs.report import report
 from tests.command import likewise_command
-from tests.runs.viewing.runs import make_run, rows
+from tests.runs.viewing.runs import make_named_run, make_run, rows
 from tests.runs.viewing.test_drawing import Parsed
 
 
@@ -28,6 +29,23 @@ def test_it_stands_alone_and_shows_what_the_run_did(tmp_path, form):
     assert text.count('class="pair"') == min(20, summary["num_removed"])
     assert "<del>" in text
     assert "<ins>" in text
+
+
+def test_it_opens_with_the_least_certain_removals_of_each_kind(tmp_path):
+    out = make_named_run(tmp_path)
+    evidence = pq.read_table(out / "removed.parquet").to_pylist()
+    text = report(out)
+    assert text.count('class="pair"') == 20
+    assert text.index("Differ in first words: ") < text.index(">Inputs<")
+    first = min(
+        (row for row in evidence if "lead" in row["differs_in"].split(",")),
+        key=lambda row: row["similarity"] - row["required"],
+    )
+    sample = text[text.index("Differ in first words: ") :].split('class="pair"')[1]
+    assert f"<b>{first['doc_id']}</b>" in sample
+    assert f"{first['similarity']:.4f} is at least {first['required']:.4f}" in sample
+    # Of 20 removals, few are of equal texts.
+    assert text.count("only differences that the recipe ignores") <= 5
 
 
 def test_without_samples_it_holds_no_word_of_a_document(tmp_path):

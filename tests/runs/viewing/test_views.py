@@ -16,10 +16,21 @@ import likewise
 from likewise import InvalidInput, Recipe, dedup_files
 from likewise.runs.viewing import GroupFilter, IndexView, Marks, Missing, RunView
 from likewise.stages.groups import choose_leaders
-from tests.runs.viewing.runs import make_run, rows
+from tests.runs.viewing.runs import make_named_run, make_run, rows
 from tests.runs.viewing.test_near_pairs import RECIPES, corpus
 
+
+def headroom(row):
+    """Return by how much a removal of the evidence exceeds the similarity that it needed; 1 if nothing differs."""
+    return 1.0 if row["similarity"] == 1.0 else row["similarity"] - row.get("required", 0.55)
+
+
 TEXTS = {row["id"]: row["text"] for row in rows()}
+
+
+@pytest.fixture(scope="module")
+def named_run(tmp_path_factory):
+    return make_named_run(tmp_path_factory.mktemp("named"))
 
 
 @pytest.mark.parametrize("form", ["jsonl", "jsonl.gz", "csv", "parquet", "txt"])
@@ -47,7 +58,7 @@ def test_lists_go_on_where_they_ended_in_every_order(tmp_path):
         whole = view.catalog.list_groups(GroupFilter(sort="input"), limit=1000).groups
         keys = {
             "size": lambda group: (-group.size, group.number),
-            "similarity": lambda group: (group.lowest, group.number),
+            "certainty": lambda group: (group.headroom, group.number),
             "input": lambda group: group.number,
         }
         for sort, key in keys.items():
@@ -67,7 +78,7 @@ def test_lists_go_on_where_they_ended_in_every_order(tmp_path):
                 )
 
 
-@pytest.mark.parametrize("sort", ["size", "similarity", "input"])
+@pytest.mark.parametrize("sort", ["size", "certainty", "input"])
 def test_filters_list_what_the_evidence_says(tmp_path, sort):
     folder = tmp_path / "in"
     folder.mkdir()
@@ -82,7 +93,7 @@ def test_filters_list_what_the_evidence_says(tmp_path, sort):
         groups.setdefault(row["kept_id"], []).append(row)
     keys = {
         "size": lambda one: -len(groups[one.doc_id]),
-        "similarity": lambda one: min(row["similarity"] for row in groups[one.doc_id]),
+        "certainty": lambda one: min(map(headroom, groups[one.doc_id])),
         "input": lambda one: 0,
     }
     with RunView(out) as view:
@@ -134,6 +145,26 @@ def test_groups_are_found_by_words_and_ids_in_any_script(tmp_path):
             found(odd)
         assert view.catalog.find_id("mill-4") == view.catalog.find_id("mill")
         assert view.catalog.find_id("nobody") is None
+
+
+def test_removals_of_each_kind_are_listed_least_certain_first(named_run):
+    evidence = pq.read_table(named_run / "removed.parquet").to_pylist()
+    with RunView(named_run) as view:
+        catalog = view.catalog
+        kinds = {kind: num for kind, num, _ in catalog.least_certain(3)}
+        assert {"lead", "numbers", "slots", "words", "form"} >= set(kinds) > {"words", "form"}
+        for kind, num, found in catalog.least_certain(1000):
+            of_kind = [row for row in evidence if kind in (row["differs_in"] or "words").split(",")]
+            assert len(found) == len(of_kind) == num
+            by_id = {row["doc_id"]: row for row in of_kind}
+            rows = [by_id[member.doc_id] for _, member in found]
+            assert [headroom(row) for row in rows] == sorted(map(headroom, of_kind))
+            for row, (group, member) in zip(rows, found, strict=True):
+                assert group.doc_id == row["kept_id"]
+                shown = (member.required, member.penalty, member.differs)
+                assert shown == (row["required"], row["penalty"], row["differs_in"])
+            listed = [member.doc_id for _, member in catalog.rows_of(GroupFilter(differs=kind))]
+            assert sorted(listed) == sorted(by_id)
 
 
 def test_groups_are_sorted_once_and_again_when_the_run_is_another(tmp_path):
@@ -318,13 +349,17 @@ def test_a_million_groups_are_sorted_and_listed(tmp_path):
         count = 1_000_000
         sizes = [2 + (i * 7919) % 50 for i in range(count)]
         writer.add_groups(
-            (i + 1, i, f"d{i}", "input", "f", i, None, sizes[i], (i % 997) / 997, 1.0, None) for i in range(count)
+            (i + 1, i, f"d{i}", "input", "f", i, None, sizes[i], (i % 997) / 997, 1.0, None, i % 97)
+            for i in range(count)
         )
-        writer.add_members((i + 1, i, f"m{i}", "f", i, 1, (i % 997) / 997, None, 0, None) for i in range(count))
+        writer.add_members(
+            (i + 1, i, f"m{i}", "f", i, 1, (i % 997) / 997, None, 0, None, 0.1, 0.0, "lead" if i == 999 else "", i % 97)
+            for i in range(count)
+        )
         writer.add_words((i + 1, f"d{i} shared word{i % 1000}") for i in range(count))
         writer.finish({})
     catalog = Catalog(tmp_path / "groups.sqlite")
-    for sort in ("size", "similarity", "input"):
+    for sort in ("size", "certainty", "input"):
         page = catalog.list_groups(GroupFilter(sort=sort))
         for _ in range(5):
             began = time.process_time()
@@ -334,4 +369,5 @@ def test_a_million_groups_are_sorted_and_listed(tmp_path):
     began = time.process_time()
     assert catalog.list_groups(GroupFilter(words="word7 shared")).num_found == 1000
     assert catalog.find_id("m999999") == 1_000_000
+    assert [member.row for _, member in catalog.doubtful("lead")] == [999]
     assert time.process_time() - began < 5

@@ -22,7 +22,7 @@ from likewise.io.html import visible
 from likewise.io.label_rows import id_of_cell
 from likewise.runs.report import report
 from tests.command import likewise_command
-from tests.runs.viewing.runs import HOSTILE, make_run
+from tests.runs.viewing.runs import HOSTILE, make_named_run, make_run
 from tests.runs.viewing.test_drawing import Parsed
 from tests.waiting import LIMIT_S
 
@@ -218,7 +218,7 @@ def test_lists_are_filtered_exported_and_walked_in_their_order(client, out):
     evidence = pq.read_table(out / "removed.parquet").to_pylist()
     high = {row["doc_id"] for row in evidence if row["similarity"] >= 0.9}
     assert 0 < len(high) < len(evidence)
-    query = "sort=similarity&from=0.9&max=2"
+    query = "sort=certainty&from=0.9&max=2"
     rows = [json.loads(line) for line in client.get(f"/look/out/groups.jsonl?{query}").text.splitlines()]
     sizes = Counter(row["kept_id"] for row in evidence)
     expected = {row["doc_id"] for row in evidence if row["doc_id"] in high and sizes[row["kept_id"]] == 1}
@@ -243,6 +243,29 @@ def test_lists_are_filtered_exported_and_walked_in_their_order(client, out):
     assert "No group matches" in client.get("/look/out/groups?min=1000000").text
     for odd in ("from=x", "from=nan", "to=7", "min=-1", "max=1e9", "file=%00"):
         assert client.get(f"/look/out/groups?{odd}").status_code == 200
+
+
+def test_the_overview_opens_with_the_least_certain_removals_of_each_kind(tmp_path):
+    out = make_named_run(tmp_path)
+    evidence = {row["doc_id"]: row for row in pq.read_table(out / "removed.parquet").to_pylist()}
+    with client_of(out) as client:
+        text = client.get("/look/out/").text
+        assert text.index("Least certain removals") < text.index(">Recipe<")
+        unsure = json.loads((out / "summary.json").read_text())["num_unsure"]
+        assert f"<b>{unsure:,}</b>of these differ in first words or in numbers only" in text
+        for kind in ("lead", "numbers"):
+            (link,) = [one for one in links_of(client, "/look/out/") if f"differs={kind}" in one]
+            assert client.get(link).status_code == 200
+            rows = [json.loads(line) for line in client.get(link.replace("groups?", "groups.jsonl?")).text.splitlines()]
+            expected = {doc_id for doc_id, row in evidence.items() if kind in row["differs_in"].split(",")}
+            assert {row["doc_id"] for row in rows} == expected
+            assert all(row["required"] == evidence[row["doc_id"]]["required"] for row in rows)
+            assert f'value="{kind}" selected' in client.get(link).text
+        penalized = next(row for row in evidence.values() if row["penalty"] > 0 and row["required"] < 1)
+        group = client.get(f"/look/out/document?id={penalized['kept_id']}").text
+        assert f"{penalized['required']:.4f} (0.4 + " in group
+        assert f"{penalized['penalty']:.4f} for different names); differs in " in group
+        assert client.get("/look/out/groups?differs=other").status_code == 200
 
 
 def test_bars_of_the_overview_lead_to_their_groups(client, out):

@@ -14,7 +14,6 @@ from likewise import _native
 from likewise.arrays import frozen, slices
 from likewise.batch.budget.timing import Timing
 from likewise.batch.decide.crowd_warning import crowd_warning
-from likewise.batch.decide.differences import FORM
 from likewise.batch.decide.measured import measured
 from likewise.batch.decide.stays import Overruled, Stays
 from likewise.batch.decide.verdict_log import VerdictLog, Verdicts
@@ -27,6 +26,7 @@ from likewise.batch.search.search import Search
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, Warned
 from likewise.recipe.methods import MinHash, SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
+from likewise.stages.differences import FORM
 from likewise.stages.groups import KEPT, REMOVED
 
 _PAIRS_AT_ONCE = 65536

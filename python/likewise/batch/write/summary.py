@@ -10,13 +10,13 @@ import numpy as np
 
 from likewise.batch.budget.timing import Timing
 from likewise.batch.decide.decision import Decision
-from likewise.batch.decide.differences import num_of_each, num_unsure
 from likewise.batch.read.documents import Documents
 from likewise.io.inputs import Inputs
 from likewise.io.output.directory import SUMMARY
 from likewise.recipe.companions import RECIPE, write_companions
 from likewise.recipe.methods import Exact, SimHashDistance
 from likewise.recipe.recipe import Recipe
+from likewise.stages.differences import num_of_each, num_unsure
 
 # A weight table is stored if it is at most as large as either.
 _LARGEST_BYTES, _LARGEST_SHARE = 64e6, 0.1

@@ -63,6 +63,7 @@ def evidence_table(
     method: str,
     recipe_id: str,
     required: NDArray[np.float64] | None = None,
+    penalty: NDArray[np.float64] | None = None,
     differs_in: Any = None,
     below_threshold: NDArray[np.bool_] | None = None,
 ) -> ArrowTable:
@@ -97,6 +98,8 @@ def evidence_table(
     }
     if required is not None:
         columns["required"] = number_column(required, np.isnan(required))
+    if penalty is not None:
+        columns["penalty"] = number_column(penalty, np.isnan(penalty))
     if differs_in is not None:
         columns["differs_in"] = differs_in
     if below_threshold is not None:

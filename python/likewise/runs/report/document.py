@@ -1,8 +1,8 @@
 """Self-contained HTML document about a run: no external resources, no scripts, all texts escaped."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
+from likewise.checks import counted
 from likewise.io.output.summaries import is_over_parts, read_summary
 from likewise.measures.comparison import align
 from likewise.measures.diffs import MAX_CHARACTERS
@@ -20,8 +20,9 @@ from likewise.runs.report.sections import (
     size_chart,
     stage_chart,
     threshold_chart,
+    why,
 )
-from likewise.runs.viewing import GroupRow, Member, Missing, RunView
+from likewise.runs.viewing import KINDS, GroupRow, Member, Missing, RunView
 
 NUM_SAMPLES = 20
 # Characters of each document compared in a sample.
@@ -54,10 +55,10 @@ def _body(view: RunView, *, samples: bool) -> list[Html]:
     return [
         run_figures(summary, catalog.num_groups()),
         *([element("p", view.note, class_="notice")] if view.note else []),
+        *(_samples(view) if samples else []),
         element("div", cards, class_="columns"),
         *([_card(f"Duplicates by {summary['counts_by']['field']}", counts)] if counts is not None else []),
         _card("Inputs", inputs_table(summary)),
-        *([_samples(view)] if samples else []),
     ]
 
 
@@ -79,35 +80,29 @@ def _card(title: str, content: object) -> Html:
     return element("section", [element("h2", title), content], class_="card")
 
 
-def _samples(view: RunView) -> Html:
-    pairs = list(_spread(view))
-    if not pairs:
-        return element("p", "No document was removed.")
-    parts = []
-    for group, member in pairs:
-        texts = view.texts([(member.row, member.place), (group.row, group.place)])
-        parts.append(element("div", [_why(view, group, member), _difference(view, texts)], class_="pair"))
-    title = f"{len(pairs)} removals, least similar first" if len(pairs) > 1 else "The removal"
-    about = element(
-        "p", "Struck through: only in the removed document. Underlined: only in the kept document.", class_="quiet"
-    )
-    return _card(title, [about, *parts])
-
-
-def _spread(view: RunView) -> Iterator[tuple[GroupRow, Member]]:
-    """Yield removals at equal distances in order of similarity, least similar first."""
-    total = view.summary["num_removed"]
-    count = min(NUM_SAMPLES, total)
-    for number in range(count):
-        yield from view.catalog.doubtful(after=number * (total - 1) // max(1, count - 1), limit=1)
+def _samples(view: RunView) -> list[Html]:
+    kinds = view.catalog.least_certain(NUM_SAMPLES)
+    shown: set[tuple[int, int]] = set()
+    cards = []
+    for number, (kind, num, found) in enumerate(kinds):
+        # What one kind leaves, the next ones may show.
+        room = -(-(NUM_SAMPLES - len(shown)) // (len(kinds) - number))
+        new = [(group, member) for group, member in found if (group.number, member.row) not in shown][:room]
+        shown |= {(group.number, member.row) for group, member in new}
+        parts = []
+        for group, member in new:
+            texts = view.texts([(member.row, member.place), (group.row, group.place)])
+            parts.append(element("div", [_why(view, group, member), _difference(view, texts)], class_="pair"))
+        title = f"Differ in {KINDS[kind]}: " if kind else ""
+        title += f"{len(new)} of {counted(num, 'removal')}, least certain first"
+        cards.append(_card(title, parts))
+    about = "Struck through: only in the removed document. Underlined: only in the kept document."
+    return [element("p", about if cards else "No document was removed.", class_="quiet"), *cards]
 
 
 def _why(view: RunView, group: GroupRow, member: Member) -> Html:
-    measured = f"{view.stated.measure} {member.similarity:.4f}"
-    if member.distance is not None:
-        measured += f", distance {member.distance}"
     ids = [element("b", member.doc_id), " removed for ", element("b", group.doc_id), " "]
-    return element("div", [*ids, element("span", measured, class_="tag")])
+    return element("div", [*ids, element("span", why(view.stated, member), class_="tag")])
 
 
 def _difference(view: RunView, texts: list[str | bytes | Missing]) -> Html:

@@ -8,7 +8,8 @@ from likewise.recipe.methods import Exact, MinHash, SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.valley import choice_lines
 from likewise.runs.drawing import Html, bars, curve, density, element, histogram
-from likewise.runs.viewing import Catalog
+from likewise.runs.viewing import KINDS, Catalog, GroupRow, Member
+from likewise.stages.differences import needed
 
 _CURVE_POINTS = 100
 # Maximum number of field values in a table.
@@ -35,6 +36,7 @@ def run_figures(summary: Mapping[str, Any], num_groups: int) -> Html:
             ("documents", total),
             ("kept", summary["num_kept"]),
             (f"removed{share}", summary["num_removed"]),
+            ("of these differ in first words or in numbers only", summary.get("num_unsure") or None),
             ("groups", num_groups),
             ("empty", summary["num_empty"] or None),
             ("short", summary["num_short"] or None),
@@ -75,6 +77,8 @@ def recipe_facts(recipe: Recipe, recall: float | None) -> Html:
     asked = f"{recipe.measure} ≥ {recipe.threshold}"
     if recipe.short_margin is not None:
         asked += f" + {recipe.short_margin} / √(distinct features of the smaller document)"
+    if recipe.siblings is not None:
+        asked += " + a penalty for different names"
     if recipe.identifiers is not None:
         asked += ", identifiers agree"
     search: str | None = None
@@ -128,6 +132,57 @@ def similarity_chart(catalog: Catalog, recipe: Recipe, address: Callable[[float,
         mark_text="" if threshold is None else f"threshold {threshold:.4g}",
         address=address,
     )
+
+
+def why(recipe: Recipe, member: Member) -> str:
+    """Return the reason why a document was removed, in words."""
+    measure, near = recipe.measure, recipe.sketch
+    if isinstance(near, SimHashDistance):
+        return f"{member.distance} of {near.bits} bits differ (maximum {near.within})"
+    if measure == "equality":
+        return "the normalized texts are equal"
+    required = recipe.least_similarity if member.required is None else member.required
+    asked = needed(recipe, required, member.penalty)
+    if member.required is None and recipe.short_margin is not None:
+        asked = f"{required:g} + {recipe.short_margin:g} / √(distinct features of the smaller document)"
+    if member.is_below:
+        return f"{measure} {member.similarity:.4f} is below {asked}: joined through other documents"
+    told = f"{measure} {member.similarity:.4f} is at least {asked}"
+    if member.similarity == 1.0:
+        told = f"{measure} 1: all features are equal"
+    return told if member.differs is None else f"{told}; differs in {kind_names(member.differs)}"
+
+
+def kind_names(differs: str) -> str:
+    """Return kinds of differences in words."""
+    return ", ".join(KINDS[kind] for kind in (differs or "words").split(","))
+
+
+def certainty_table(
+    catalog: Catalog,
+    limit: int,
+    kind_address: Callable[[str], Html],
+    pair_address: Callable[[GroupRow, Member], Html],
+) -> Html:
+    """Return the least certain removals of each kind, with links to all of a kind and to each pair."""
+    rows = []
+    for kind, num, found in catalog.least_certain(limit):
+        name = element("a", KINDS[kind] if kind else "all", href=kind_address(kind))
+        links = [
+            element(
+                "li",
+                [
+                    element("a", [element("bdi", member.doc_id), " for ", element("bdi", group.doc_id)],
+                            href=pair_address(group, member)),
+                    f" {member.similarity:.4f}" + ("" if member.required is None else f" of {member.required:.4f}"),
+                ],
+            )
+            for group, member in found
+        ]  # fmt: skip
+        cells = [element("td", f"{num:,}", class_="number", data_name="Removals"), element("td", element("ul", links))]
+        rows.append(element("tr", [element("th", name, scope="row"), *cells]))
+    head = [element("th", text, scope="col") for text in ("Differs in", "Removals", "Similarity, of the required one")]
+    return element("table", [element("thead", element("tr", head)), element("tbody", rows)], class_="list")
 
 
 def size_chart(catalog: Catalog, address: Callable[[int, int | None], Html] | None = None) -> Html:

@@ -6,7 +6,7 @@ SQLite is enough, since no index opens that file. Words are cut by the feature r
 search works for Chinese as for English.
 """
 
-from likewise.runs.viewing.catalog import SORTS, Catalog, GroupFilter, GroupRow, Listing, Member
+from likewise.runs.viewing.catalog import KINDS, SORTS, Catalog, GroupFilter, GroupRow, Listing, Member
 from likewise.runs.viewing.first_look import first_look
 from likewise.runs.viewing.marks import KeptAfterAll, Marks
 from likewise.runs.viewing.neighbors import FoundNear
@@ -15,6 +15,7 @@ from likewise.runs.viewing.thresholds import StoredPair, Thresholds
 from likewise.runs.viewing.view import IndexView, RunView, View, is_run
 
 __all__ = [
+    "KINDS",
     "SORTS",
     "Catalog",
     "FoundNear",

@@ -28,9 +28,9 @@ _COLUMNS = [*_OF_MEMBERS, "kept_row", "kept_id", "kept_source", "kept_file", "ke
 
 
 def build_from_evidence(
-    evidence: Path, target: Path, texts: TextReader, facts: dict[str, str], progress: Progress
+    evidence: Path, target: Path, texts: TextReader, threshold: float, facts: dict[str, str], progress: Progress
 ) -> None:
-    """Write the catalog of a run's evidence.
+    """Write the catalog of a run's evidence; pairs needed `threshold` where the evidence does not say more.
 
     Notes
     -----
@@ -50,10 +50,13 @@ def build_from_evidence(
     bounds = np.flatnonzero(np.diff(keys[order], prepend=-1, append=-2))
     progress(StageStarted("sorting groups", len(bounds) - 1, "groups"))
     with CatalogWriter(target) as writer:
-        _add_members(writer, table, order, keys)
+        similarity = table["similarity"].to_numpy()
+        required = table["required"].fill_null(threshold).to_numpy() if "required" in table.column_names else threshold
+        headroom = np.where(similarity >= 1.0, 1.0, similarity - required)
+        _add_members(writer, table, order, keys, headroom)
         for start in range(0, len(bounds) - 1, _ROWS_AT_ONCE):
             stop = min(start + _ROWS_AT_ONCE, len(bounds) - 1)
-            groups = _groups(table, order, bounds[start : stop + 1], start)
+            groups = _groups(table, order, bounds[start : stop + 1], start, headroom)
             writer.add_groups(groups)
             places = [Place(row[4], row[5] or 0, None) for row in groups]
             found = zip(groups, texts.texts(places), strict=True)
@@ -80,7 +83,13 @@ def _group_keys(table: ArrowTable) -> NDArray[np.int64]:
     return groups
 
 
-def _add_members(writer: CatalogWriter, table: ArrowTable, order: NDArray[np.int64], keys: NDArray[np.int64]) -> None:
+def _add_members(
+    writer: CatalogWriter,
+    table: ArrowTable,
+    order: NDArray[np.int64],
+    keys: NDArray[np.int64],
+    headroom: NDArray[np.float64],
+) -> None:
     below = "below_threshold" if "below_threshold" in table.column_names else None
     for start in range(0, len(order), _ROWS_AT_ONCE):
         which = order[start : start + _ROWS_AT_ONCE]
@@ -88,7 +97,14 @@ def _add_members(writer: CatalogWriter, table: ArrowTable, order: NDArray[np.int
         columns = [part[name].to_pylist() for name in _OF_MEMBERS]
         flags = part[below].to_pylist() if below else [0] * len(which)
         values = _values(part, "value")
-        writer.add_members(zip((keys[which] + 1).tolist(), *columns, map(int, flags), values, strict=True))
+        more = [
+            part[name].to_pylist() if name in part.column_names else [None] * len(which)
+            for name in ("required", "penalty", "differs_in")
+        ]
+        numbers = (keys[which] + 1).tolist()
+        writer.add_members(
+            zip(numbers, *columns, map(int, flags), values, *more, headroom[which].tolist(), strict=True)
+        )
 
 
 def _values(table: ArrowTable, name: str) -> list[str | None]:
@@ -103,12 +119,14 @@ def _groups(
     order: NDArray[np.int64],
     bounds: NDArray[np.int64],
     first: int,
+    headroom: NDArray[np.float64],
 ) -> list[tuple[Any, ...]]:
     heads = table.take(order[bounds[:-1]])
     similarity = table["similarity"].take(order[bounds[0] : bounds[-1]]).to_numpy()
     starts = bounds[:-1] - bounds[0]
     lowest = np.minimum.reduceat(similarity, starts).tolist()
     highest = np.maximum.reduceat(similarity, starts).tolist()
+    least = np.minimum.reduceat(headroom[order[bounds[0] : bounds[-1]]], starts).tolist()
     sizes = (np.diff(bounds) + 1).tolist()
     rows, ids = heads["kept_row"].to_pylist(), heads["kept_id"].to_pylist()
     files, offsets = heads["kept_file"].to_pylist(), heads["kept_offset"].to_pylist()
@@ -119,7 +137,7 @@ def _groups(
     numbers = range(first + 1, first + len(sizes) + 1)
     lengths = [None] * len(sizes)
     return list(
-        zip(numbers, rows, ids, sources, files, offsets, lengths, sizes, lowest, highest, values, strict=True),
+        zip(numbers, rows, ids, sources, files, offsets, lengths, sizes, lowest, highest, values, least, strict=True),
     )
 
 
@@ -174,11 +192,12 @@ def _catalog_index(execute: Callable[..., Any], target: Path, facts: dict[str, s
         for number, (seq, doc_id, num_members, lowest, highest, text) in enumerate(groups, 1):
             row = None if seq is None else seq - 1
             source = AGAINST if seq is None else INPUT
-            writer.add_groups([(number, row, doc_id, source, None, None, None, num_members + 1, lowest, highest, None)])
+            about = (number, row, doc_id, source, None, None, None, num_members + 1, lowest, highest, None, lowest)
+            writer.add_groups([about])
             writer.add_words([(number, f"{doc_id}\n{text or ''}")])
             members = execute(
-                "SELECT ?, seq - 1, doc_id, NULL, NULL, NULL, similarity, distance, 0, NULL FROM documents "
-                "WHERE kept_id = ? ORDER BY seq",
+                "SELECT ?, seq - 1, doc_id, NULL, NULL, NULL, similarity, distance, 0, NULL, NULL, NULL, NULL, "
+                "similarity FROM documents WHERE kept_id = ? ORDER BY seq",
                 (number, doc_id),
             )
             writer.add_members(members.fetchall())

@@ -14,30 +14,43 @@ from likewise.stages.text import tokens
 
 # One row per group, by number; members by group and row. The words of a group are its ids and those at the start of its
 # kept document, cut as features are, so that scripts without spaces can be searched too. Values of the field that a run
-# counts by are JSON; reference documents have none.
+# counts by are JSON; reference documents have none. The headroom of a removal is its similarity minus the required one,
+# and 1 for similarity 1; that of a group is the least of its removals.
 _TABLES = """
 CREATE TABLE groups (
   number INTEGER PRIMARY KEY, row INTEGER, doc_id TEXT NOT NULL, source TEXT NOT NULL, file TEXT, offset INTEGER,
-  length INTEGER, size INTEGER NOT NULL, lowest REAL NOT NULL, highest REAL NOT NULL, value TEXT
+  length INTEGER, size INTEGER NOT NULL, lowest REAL NOT NULL, highest REAL NOT NULL, value TEXT,
+  headroom REAL NOT NULL
 );
 CREATE TABLE members (
   number INTEGER NOT NULL, row INTEGER NOT NULL, doc_id TEXT NOT NULL, file TEXT, offset INTEGER, length INTEGER,
-  similarity REAL NOT NULL, distance INTEGER, below INTEGER NOT NULL, value TEXT, PRIMARY KEY (number, row)
+  similarity REAL NOT NULL, distance INTEGER, below INTEGER NOT NULL, value TEXT, required REAL, penalty REAL,
+  differs TEXT, headroom REAL NOT NULL, PRIMARY KEY (number, row)
 ) WITHOUT ROWID;
 CREATE VIRTUAL TABLE words USING fts5(text, content='', detail='none', tokenize="ascii tokenchars '_'");
 CREATE TABLE sizes (size INTEGER PRIMARY KEY, num_groups INTEGER NOT NULL);
 CREATE TABLE similarities (bin INTEGER PRIMARY KEY, num_removed INTEGER NOT NULL);
+CREATE TABLE differences (differs TEXT PRIMARY KEY, num_removed INTEGER NOT NULL);
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 """
 _INDEXES = """
 CREATE INDEX by_size ON groups (size DESC, number);
-CREATE INDEX by_lowest ON groups (lowest, number);
+CREATE INDEX by_headroom ON groups (headroom, number);
 CREATE INDEX group_ids ON groups (doc_id);
 CREATE INDEX member_ids ON members (doc_id);
-CREATE INDEX member_similarities ON members (similarity, number, row);
+CREATE INDEX by_certainty ON members (headroom, number, row, differs);
 """
-SORTS = {"size": ("size", "DESC"), "similarity": ("lowest", "ASC"), "input": ("number", "ASC")}
+SORTS = {"size": ("size", "DESC"), "certainty": ("headroom", "ASC"), "input": ("number", "ASC")}
 BINS = 50
+# Kinds of removals by what differs, those first that may be wrong.
+KINDS = {
+    "lead": "first words",
+    "numbers": "numbers only",
+    "slots": "words in the blanks of a form",
+    "section": "a passage of its own",
+    "words": "other words",
+    "form": "only what features ignore",
+}
 _PLAIN = str.maketrans({character: "_" for character in map(chr, range(33, 127)) if not character.isalnum()})
 _MOST_WORDS = 16
 _COUNTED = 10_000
@@ -66,6 +79,8 @@ class GroupRow:
     # Value of the field that the run counts by in the kept document, as JSON; None for reference documents, and if
     # the run counts by no field.
     value: str | None = None
+    # Least similarity above the required one
+    headroom: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -80,6 +95,11 @@ class Member:
     distance: int | None
     is_below: bool
     value: str | None = None
+    # Similarity that the pair needed, and how much of it for different names; None if the threshold or an index decided
+    required: float | None = None
+    penalty: float | None = None
+    # In what the document differs; None if names were not compared
+    differs: str | None = None
 
 
 @dataclass(frozen=True)
@@ -97,16 +117,18 @@ class GroupFilter:
     smallest: int | None = None
     largest: int | None = None
     # Value, as JSON, of the field that the run counts by, for a removed document and for the kept one; no condition
-    # if empty. One removed document must satisfy both `value` and the similarities.
+    # if empty. One removed document must satisfy `value`, `differs` and the similarities.
     value: str = ""
     kept_value: str = ""
-    # Largest first; least similar first; input order
+    # A kind of difference of a removed document; no condition if empty
+    differs: str = ""
+    # Largest first; least certain first; input order
     sort: str = "size"
 
     @property
     def names_removed(self) -> bool:
         """Whether the filter selects some removed documents of a group and not others."""
-        return bool(self.value) or self.least is not None or self.most is not None
+        return bool(self.value or self.differs) or self.least is not None or self.most is not None
 
 
 @dataclass(frozen=True)
@@ -236,11 +258,26 @@ class Catalog:
                 return int(rows[0][0])
         return None
 
-    def doubtful(self, *, after: int = 0, limit: int = 50) -> list[tuple[GroupRow, Member]]:
-        """Return removed documents with their groups, least similar first, skipping the first `after`."""
+    def kinds(self) -> dict[str, int]:
+        """Return the number of removals of each kind of difference; empty if names were not compared."""
+        counts = dict(self._all("SELECT differs, num_removed FROM differences"))
+        found = {
+            kind: sum(num for differs, num in counts.items() if kind in (differs or "words").split(","))
+            for kind in KINDS
+        }
+        return {kind: num for kind, num in found.items() if num}
+
+    def least_certain(self, limit: int) -> list[tuple[str, int, list[tuple[GroupRow, Member]]]]:
+        """Return each kind with its number of removals and the least certain ones; without names one kind, ""."""
+        kinds = self.kinds() or {"": sum(self.similarities())}
+        return [(kind, num, self.doubtful(kind, limit=limit)) for kind, num in kinds.items() if num]
+
+    def doubtful(self, kind: str = "", *, after: int = 0, limit: int = 50) -> list[tuple[GroupRow, Member]]:
+        """Return removed documents of a kind with their groups, least certain first, skipping the first `after`."""
+        more, values = _member_conditions(GroupFilter(differs=kind))
         rows = self._all(
-            f"SELECT {_MEMBER_COLUMNS} FROM members ORDER BY similarity, number, row LIMIT ? OFFSET ?",
-            (limit, after),
+            f"SELECT {_MEMBER_COLUMNS} FROM members WHERE 1{more} ORDER BY headroom, number, row LIMIT ? OFFSET ?",
+            (*values, limit, after),
         )
         found = []
         for member in map(_member, rows):
@@ -301,8 +338,10 @@ class Catalog:
             return self._database.execute(query, values).fetchall()
 
 
-_GROUP_COLUMNS = "number, row, doc_id, source, file, offset, length, size, lowest, highest, value"
-_MEMBER_COLUMNS = "number, row, doc_id, file, offset, length, similarity, distance, below, value"
+_GROUP_COLUMNS = "number, row, doc_id, source, file, offset, length, size, lowest, highest, value, headroom"
+_MEMBER_COLUMNS = (
+    "number, row, doc_id, file, offset, length, similarity, distance, below, value, required, penalty, differs"
+)
 
 
 def _conditions(wanted: GroupFilter) -> tuple[list[str], list[Any]]:
@@ -348,6 +387,11 @@ def _member_conditions(wanted: GroupFilter) -> tuple[str, list[Any]]:
     if wanted.value:
         more += " AND members.value = ?"
         values.append(wanted.value)
+    if wanted.differs == "words":
+        more += " AND members.differs = ''"
+    elif wanted.differs:
+        more += " AND instr(',' || members.differs || ',', ?)"
+        values.append(f",{wanted.differs},")
     return more, values
 
 
@@ -386,11 +430,11 @@ class CatalogWriter:
 
     def add_groups(self, rows: Iterable[tuple[Any, ...]]) -> None:
         """Add groups: columns in the order of the table."""
-        self._database.executemany("INSERT INTO groups VALUES (?,?,?,?,?,?,?,?,?,?,?)", rows)
+        self._database.executemany("INSERT INTO groups VALUES (?,?,?,?,?,?,?,?,?,?,?,?)", rows)
 
     def add_members(self, rows: Iterable[tuple[Any, ...]]) -> None:
         """Add members: columns in the order of the table; those of a group together, ascending."""
-        self._database.executemany("INSERT INTO members VALUES (?,?,?,?,?,?,?,?,?,?)", rows)
+        self._database.executemany("INSERT INTO members VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)", rows)
 
     def add_words(self, rows: Iterable[tuple[int, str]]) -> None:
         """Add the searchable text of groups: number, and start of the text."""
@@ -412,6 +456,9 @@ class CatalogWriter:
             f"INSERT INTO similarities SELECT min({BINS - 1}, max(0, cast(similarity * {BINS} AS INTEGER))) AS bin, "
             "count(*) FROM members GROUP BY bin"
         )
+        database.execute(
+            "INSERT INTO differences SELECT differs, count(*) FROM members WHERE differs IS NOT NULL GROUP BY differs"
+        )
         database.executemany("INSERT INTO facts VALUES (?, ?)", facts.items())
         database.execute("COMMIT")
         database.executescript(_INDEXES)
@@ -420,13 +467,13 @@ class CatalogWriter:
 
 
 def _group(row: tuple[Any, ...]) -> GroupRow:
-    number, own, doc_id, source, file, offset, length, size, lowest, highest, value = row
-    return GroupRow(number, own, doc_id, source, Place(file, offset or 0, length), size, lowest, highest, value)
+    number, own, doc_id, source, file, offset, length, *rest = row
+    return GroupRow(number, own, doc_id, source, Place(file, offset or 0, length), *rest)
 
 
 def _member(row: tuple[Any, ...]) -> Member:
-    number, own, doc_id, file, offset, length, similarity, distance, below, value = row
-    return Member(number, own, doc_id, Place(file, offset or 0, length), similarity, distance, bool(below), value)
+    number, own, doc_id, file, offset, length, similarity, distance, below, *rest = row
+    return Member(number, own, doc_id, Place(file, offset or 0, length), similarity, distance, bool(below), *rest)
 
 
 def _query(words: str) -> str:
@@ -441,7 +488,7 @@ def _words(text: str) -> list[str]:
 
 def _place_of(row: GroupRow, column: str) -> tuple[float, int]:
     """Return the place of a group in a list sorted by a column."""
-    return {"size": float(row.size), "lowest": row.lowest, "number": float(row.number)}[column], row.number
+    return {"size": float(row.size), "headroom": row.headroom, "number": float(row.number)}[column], row.number
 
 
 def _key(row: GroupRow, column: str) -> str:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from likewise.index import Index
 
 # Version of the catalog; other versions are built again.
-_CATALOG_VERSION = "2"
+_CATALOG_VERSION = "3"
 _CATALOG = "groups.sqlite"
 
 
@@ -217,7 +217,8 @@ class RunView:
                 raise PermissionError
         except OSError:
             target = self._stack.enter_context(scratch_directory()) / _CATALOG
-        build_from_evidence(evidence, target, self._reader, {"stamp": stamp}, self._progress)
+        threshold = self.stated.least_similarity
+        build_from_evidence(evidence, target, self._reader, threshold, {"stamp": stamp}, self._progress)
         return Catalog(target)
 
 

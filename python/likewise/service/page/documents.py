@@ -13,7 +13,7 @@ from likewise.io.formats import format_by_name
 from likewise.measures import Measures
 from likewise.measures.comparison import align, compare
 from likewise.measures.diffs import MAX_CHARACTERS
-from likewise.recipe.methods import MinHash, SimHash, SimHashDistance
+from likewise.recipe.methods import MinHash, SimHash
 from likewise.recipe.recipe import Recipe
 from likewise.runs.drawing import Html, element, fingerprints, inline, side_by_side
 from likewise.runs.report import sections
@@ -76,11 +76,8 @@ def group(place: Place, request: Request, fields: dict[str, str]) -> Response:
         address = place.address(f"groups/{found.number}/pair/{member.row}/{KEPT}", **query)
         label = view.marks.label(member.doc_id, found.doc_id)
         stays = view.kept_after_all is not None and member.doc_id in view.kept_after_all
-        rows.append(
-            ListedMember(
-                member, _difference(texts[0], text, place.view.recipe), why(place, member), address, label, stays
-            )
-        )
+        shown, reason = _difference(texts[0], text, view.recipe), sections.why(view.stated, member)
+        rows.append(ListedMember(member, shown, reason, address, label, stays))
     is_whole = not wanted.names_removed and after < 0 and not has_more and len(members) < MATRIX
     matrix = _matrix(place, found, members, texts) if is_whole else None
     return place.show(
@@ -97,7 +94,7 @@ def _everything(place: Place, group: GroupRow, wanted: GroupFilter) -> Html | No
     """Return the address of a group without filters on its removed documents; None if there are none."""
     if not wanted.names_removed:
         return None
-    less = replace(wanted, value="", least=None, most=None)
+    less = replace(wanted, value="", differs="", least=None, most=None)
     return place.address(f"groups/{group.number}", **query_of(less))
 
 
@@ -118,7 +115,7 @@ def pair(place: Place, request: Request, fields: dict[str, str]) -> Response:
     query = query_of(wanted)
     reason, before, behind = None, None, None
     if first is not None and members[1] is None:
-        reason = why(place, first)
+        reason = sections.why(view.stated, first)
         before, behind = (
             None if row is None else place.address(f"groups/{found.number}/pair/{row}/{KEPT}", **query)
             for row in catalog.beside(found.number, first.row, wanted)
@@ -210,26 +207,6 @@ def compared(place: Place, a: Text, b: Text, names: tuple[str, str], roles: tupl
         curve,
         isinstance(recipe.sketch, SimHash),
     )
-
-
-def why(place: Place, member: Member) -> str:
-    """Return the reason why a document was removed, in words."""
-    recipe = place.view.stated
-    measure, near = recipe.measure, recipe.sketch
-    required = "" if recipe.threshold is None else f"{recipe.threshold:g}"
-    if recipe.short_margin is not None:
-        required += f" + {recipe.short_margin:g} / √(distinct features of the smaller document)"
-    if isinstance(near, SimHashDistance):
-        told = f"{member.distance} of {near.bits} bits differ (maximum {near.within})"
-    elif measure == "equality":
-        return "the normalized texts are equal"
-    elif member.similarity == 1.0 and not member.is_below:
-        told = f"{measure} 1: all features are equal"
-    elif member.is_below:
-        return f"{measure} {member.similarity:.4f} is below {required}: joined through other documents"
-    else:
-        told = f"{measure} {member.similarity:.4f} is at least {required}"
-    return told
 
 
 def _difference(kept: Text, removed: Text, recipe: Recipe) -> str | Html:

@@ -11,15 +11,19 @@ from likewise.errors import InvalidInput
 from likewise.io.label_rows import label_rows
 from likewise.runs.drawing import Html, similarity_bar
 from likewise.runs.report import sections
-from likewise.runs.viewing import SORTS, GroupFilter, GroupRow, IndexView, Member, Missing
+from likewise.runs.viewing import KINDS, SORTS, GroupFilter, GroupRow, IndexView, Member, Missing
 from likewise.service.page.answers import SAMPLE_CHARACTERS, Place
 
 _ON_A_PAGE = 50
-_SORT_NAMES = {"size": "largest first", "similarity": "least similar first", "input": "in input order"}
+_SORT_NAMES = {"size": "largest first", "certainty": "least certain first", "input": "in input order"}
 _MOST_SEARCHED = 500
 # Maximum number of files offered as a filter.
 _MOST_FILES = 500
-_EXPORTED = ("doc_id", "kept_id", "similarity", "distance", "file", "offset", "group_size")
+_EXPORTED = (
+    "doc_id", "kept_id", "similarity", "required", "differs_in", "distance", "file", "offset", "group_size"
+)  # fmt: skip
+# Removals of each kind on the overview.
+_LEAST_CERTAIN = 3
 # Rows of an export that are sent together.
 _A_PART = 2000
 
@@ -49,9 +53,17 @@ def overview(place: Place, request: Request, fields: dict[str, str]) -> Response
     view = place.view
     catalog, recipe, summary = view.catalog, view.stated, view.summary
     cards: list[tuple[str, Html]] = []
+    if catalog.num_groups():
+        certain = sections.certainty_table(
+            catalog,
+            _LEAST_CERTAIN,
+            lambda kind: place.address("groups", differs=kind, sort="certainty"),
+            lambda group, member: place.address(f"groups/{group.number}/pair/{member.row}/kept"),
+        )
+        cards = [("Least certain removals", certain)]
     if view.kind == "run":
         numbers = sections.run_figures(summary, catalog.num_groups())
-        cards = [
+        cards += [
             ("Recipe", sections.recipe_facts(recipe, summary["recall"])),
             ("Comparisons", sections.search_facts(summary)),
         ]
@@ -67,7 +79,7 @@ def overview(place: Place, request: Request, fields: dict[str, str]) -> Response
                 ("segments", len(summary["segment_rows"])),
             ]
         )
-        cards = [("Recipe", sections.recipe_facts(recipe, recipe.stated_recall))]
+        cards.append(("Recipe", sections.recipe_facts(recipe, recipe.stated_recall)))
     cards.append(("Similarities of duplicates", sections.similarity_chart(catalog, recipe, _range_address(place))))
     cards.append(("Group sizes", sections.size_chart(catalog, _size_address(place))))
     curve = sections.curve_chart(recipe)
@@ -83,7 +95,7 @@ def overview(place: Place, request: Request, fields: dict[str, str]) -> Response
 
 def _range_address(place: Place) -> Callable[[float, float], Html]:
     """Return a function from a range of similarities to the address of groups with a removed document in it."""
-    return lambda low, high: place.address("groups", **{"from": low, "to": high}, sort="similarity")
+    return lambda low, high: place.address("groups", **{"from": low, "to": high}, sort="certainty")
 
 
 def _values_address(place: Place) -> Callable[[str | None, str | None], Html]:
@@ -109,6 +121,7 @@ def filter_of(request: Request) -> GroupFilter:
         largest=_count(asked.get("max", "")),
         value=_json_value(asked.get("removed", "")),
         kept_value=_json_value(asked.get("kept", "")),
+        differs=kind if (kind := asked.get("differs", "")) in KINDS else "",
         sort=sort if sort in SORTS else "size",
     )
 
@@ -118,19 +131,19 @@ def query_of(wanted: GroupFilter) -> dict[str, object]:
     return {
         "sort": None if wanted.sort == "size" else wanted.sort, "q": wanted.words, "file": wanted.file,
         "from": wanted.least, "to": wanted.most, "min": wanted.smallest, "max": wanted.largest,
-        "removed": wanted.value, "kept": wanted.kept_value,
+        "removed": wanted.value, "kept": wanted.kept_value, "differs": wanted.differs,
     }  # fmt: skip
 
 
 def _value_choices(place: Place, wanted: GroupFilter) -> list[tuple[str, str, str, list[tuple[str, str]]]]:
     """Return the form fields that filter by value: name, label, current choice, and (value, text) of each choice.
 
-    Empty if the run did not count by a field.
+    They are those for kinds of differences, if names were compared, and for the field that the run counted by.
     """
-    counts = place.view.summary.get("counts_by")
+    kinds, counts = place.view.catalog.kinds(), place.view.summary.get("counts_by")
+    fields = [("differs", "Differs in", wanted.differs, [(kind, KINDS[kind]) for kind in kinds])] if kinds else []
     if counts is None:
-        return []
-    fields = []
+        return fields
     for name, chosen in (("removed", wanted.value), ("kept", wanted.kept_value)):
         values = [json.dumps(one["value"]) for one in counts["values"]]
         if chosen and chosen not in values:
@@ -201,7 +214,18 @@ def _parts(rows: Iterator[tuple[GroupRow, Member]]) -> Iterator[list[tuple[objec
         file, offset, _ = member.place
         values = (json.loads(value or "null") for value in (member.value, group.value))
         part.append(
-            (member.doc_id, group.doc_id, member.similarity, member.distance, file, offset, group.size, *values)
+            (
+                member.doc_id,
+                group.doc_id,
+                member.similarity,
+                member.required,
+                member.differs,
+                member.distance,
+                file,
+                offset,
+                group.size,
+                *values,
+            )
         )
         if len(part) == _A_PART:
             yield part

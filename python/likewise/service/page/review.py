@@ -12,9 +12,10 @@ from starlette.responses import RedirectResponse, Response
 
 from likewise.errors import InvalidInput
 from likewise.io.output.directory import SUMMARY
+from likewise.runs.report.sections import why
 from likewise.runs.viewing import KeptAfterAll
 from likewise.service.page.answers import Place, dedup_command, input_arguments
-from likewise.service.page.documents import Side, show_pair, why
+from likewise.service.page.documents import Side, show_pair
 
 _SHOWN = 200
 _LOOKED_AT = 2000
@@ -78,7 +79,7 @@ def next_pair(place: Place, request: Request, fields: dict[str, str]) -> Respons
     assert member is not None
     texts = place.view.texts([(member.row, member.place), (group.row, group.place)])
     sides = (Side(member.doc_id, "removed", "", texts[0]), Side(group.doc_id, "kept", "", texts[1]))
-    return show(sides, reason=why(place, member))
+    return show(sides, reason=why(place.view.stated, member))
 
 
 def mark(place: Place, request: Request, fields: dict[str, str]) -> Response:
