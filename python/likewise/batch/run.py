@@ -29,7 +29,7 @@ from likewise.io.source.bad_rows import NO_LIMIT, BadRowLimit
 from likewise.io.source.source import Source
 from likewise.progress import Progress
 from likewise.recipe.recipe import Recipe
-from likewise.stages.differences import named
+from likewise.stages.verify import named
 
 if TYPE_CHECKING:
     from likewise.batch.memory import BoundedRun

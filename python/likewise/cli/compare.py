@@ -93,7 +93,7 @@ def command(
 
 def _show_of_run(run: Path, ids: tuple[str, str], inputs: Path | None, max_diff: int | None, *, as_json: bool) -> None:
     from likewise.runs.pair import compare_in_run
-    from likewise.stages.differences import needed
+    from likewise.stages.verify import needed
 
     found, evidence = compare_in_run(run, ids, inputs=inputs)
     if as_json:

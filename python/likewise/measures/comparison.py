@@ -19,9 +19,8 @@ from likewise.recipe.given import GivenRecipe, RecipeFields, as_recipe
 from likewise.recipe.methods import Exact, SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.text import BYTE_TOKENS, USER_TOKENS
-from likewise.stages.differences import names_of
 from likewise.stages.documents import Tokenizer
-from likewise.stages.verify import matching_pairs, pair_differences
+from likewise.stages.verify import matching_pairs, names_of, pair_differences
 
 # Number of characters that a notebook shows.
 _MOST_SHOWN = 4000

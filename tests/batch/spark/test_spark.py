@@ -88,6 +88,24 @@ def test_minhash_goes_on_where_it_stopped(spark, frame, table, tmp_path, monkeyp
         dedup(frame, recipe, order="place", checkpoint_dir=str(tmp_path))
 
 
+@pytest.mark.parametrize("fields", [{}, {"unsure": "keep"}, {"keep_new": 6, "group": "components"}])
+def test_siblings_are_kept_as_in_a_local_run(spark, fields):
+    from likewise.spark import dedup
+    from likewise.stages.weights import count_weights
+    from tests.unit.test_siblings import forms, recipe
+
+    texts = forms(5, 150)
+    texts += [text.upper() for text in texts[:4]]
+    table = pa.table({"id": [f"{row:04d}" for row in range(len(texts))], "text": texts})
+    asked = recipe(weights=count_weights(texts, recipe()), **fields)
+    local = likewise.dedup(table, asked)
+    if fields != {"unsure": "keep"}:
+        assert local.summary["num_unsure"] > 0
+    found = dedup(spark.createDataFrame(table.to_pylist()), asked)
+    check_same(found, local)
+    assert found.summary["differences"] == local.summary["differences"]
+
+
 @pytest.mark.slow
 def test_only_within(spark, table):
     from likewise.spark import dedup

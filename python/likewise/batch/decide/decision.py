@@ -26,8 +26,8 @@ from likewise.batch.search.search import Search
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, Warned
 from likewise.recipe.methods import MinHash, SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
-from likewise.stages.differences import FORM
 from likewise.stages.groups import KEPT, REMOVED
+from likewise.stages.verify import FORM
 
 _PAIRS_AT_ONCE = 65536
 _ROWS_AT_ONCE = 1 << 18

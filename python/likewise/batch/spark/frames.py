@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from likewise.batch.budget.timing import Timing
 from likewise.batch.read.priority import keep_needs
 from likewise.batch.spark.frame_input import FrameInput
-from likewise.batch.spark.results import all_pairs, evidence, kept_documents, removed_rows
+from likewise.batch.spark.results import all_pairs, count_removed, evidence, kept_documents, removed_rows
 from likewise.batch.spark.run import Run, check_recipe
 from likewise.batch.spark.session import check_version
 from likewise.batch.spark.sketching import user_sketches
@@ -158,12 +158,7 @@ def dedup(
         df, recipe, fields, order, text_field, id_field, checkpoint_dir, driver_memory, threads, progress, timing
     )
     verdicts, facts = run.verdicts()
-    removed, _ = run.stages.frame(
-        "removed",
-        lambda: removed_rows(run, verdicts),
-        lambda frame: {"num_removed": frame.count(), "num_below": frame.where("below_threshold").count()},
-    )
-    counts = run.stages.facts("removed") or {}
+    removed, counts = run.stages.frame("removed", lambda: removed_rows(run, verdicts), count_removed)
     recipe = run.recipe
     summary = {
         "verification": statement(recipe),
@@ -177,6 +172,7 @@ def dedup(
         "num_crowded": facts["num_crowded"],
         "num_rounds": facts.get("num_rounds"),
         "num_below_threshold": counts["num_below"] if recipe.group == "components" else None,
+        **{name: counts[name] for name in ("num_unsure", "differences") if name in counts},
         "recall": recipe.recall_with(facts["num_crowded"], facts["num_capped"]),
         "recipe": recipe.to_dict(),
         "recipe_id": recipe.recipe_id,

@@ -10,7 +10,7 @@ from likewise.batch.spark.rows.cells import Cell
 from likewise.recipe.methods import MinHash
 from likewise.recipe.recipe import Recipe
 from likewise.stages.bands import min_equal_slots
-from likewise.stages.verify import matching_pairs, verify_pairs
+from likewise.stages.verify import matching_pairs, pair_differences, verify_pairs
 
 
 def estimates(cell: Cell, recipe: Recipe) -> NDArray[np.float64]:
@@ -38,6 +38,11 @@ def matches(cell: Cell, recipe: Recipe) -> NDArray[np.float64]:
 def similarities(cell: Cell, recipe: Recipe) -> NDArray[np.float64]:
     """Return exact similarities of texts, regardless of the threshold."""
     return np.array(verify_pairs(_texts(cell), _pairs(cell), recipe, measure=recipe.measure, threads=1))
+
+
+def differences(cell: Cell, recipe: Recipe) -> NDArray[np.float64]:
+    """Return the penalty of each pair, and in what the later document differs, as bits."""
+    return np.stack(pair_differences(_texts(cell), _pairs(cell), recipe, threads=1), axis=1)
 
 
 def _texts(cell: Cell) -> Texts:

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from likewise.batch.spark.run import Run, required_similarity
 from likewise.io.output.evidence import INPUT
 from likewise.recipe.methods import Exact, SimHash
+from likewise.stages.verify import ALL, FORM, names_of, num_of_each, num_unsure
 
 
 def removed_rows(run: Run, verdicts: DataFrame) -> DataFrame:
-    """Return row, kept_row, similarity, distance, below_threshold of every removed document."""
+    """Return row, kept_row, similarity, distance, below_threshold of every removed document.
+
+    If names are compared, also penalty, and differs as bits.
+    """
     first_verdict = verdicts.withColumnRenamed("rank", "first")
+    names = []
+    if run.recipe.name_rules is not None:
+        pairs = verdicts.select(F.col("rank").alias("later"), F.col("kept_rank").alias("earlier"))
+        differences = run.differences(pairs).withColumnRenamed("later", "first").drop("earlier")
+        first_verdict = first_verdict.join(differences, "first")
+        names = [F.coalesce(name, F.lit(value)).alias(name) for name, value in (("penalty", 0.0), ("differs", FORM))]
     is_first = F.col("rank") == F.col("first")
     # If the first document of a class is kept, the others are its duplicates. Otherwise, all are duplicates of the
     # document that the first is a duplicate of.
@@ -30,8 +43,19 @@ def removed_rows(run: Run, verdicts: DataFrame) -> DataFrame:
             F.coalesce(F.col("similarity"), F.lit(1.0)).alias("similarity"),
             distance.cast("int").alias("distance"),
             below.alias("below_threshold"),
+            *names,
         )
     )
+
+
+def count_removed(removed: DataFrame) -> dict[str, Any]:
+    """Return counts of the rows of :func:`removed_rows`."""
+    facts: dict[str, Any] = {"num_removed": removed.count(), "num_below": removed.where("below_threshold").count()}
+    if "differs" in removed.columns:
+        counts = np.array([(row["differs"], row["count"]) for row in removed.groupBy("differs").count().collect()])
+        bits = np.repeat(*counts.reshape(-1, 2).T).astype(np.uint8)
+        facts |= {"num_unsure": num_unsure(bits), "differences": num_of_each(bits)}
+    return facts
 
 
 def evidence(run: Run, removed: DataFrame) -> DataFrame:
@@ -61,12 +85,18 @@ def evidence(run: Run, removed: DataFrame) -> DataFrame:
         "method": F.lit(recipe.method),
         "recipe_id": F.lit(recipe.recipe_id),
     }
-    if recipe.short_margin is not None:
+    if recipe.short_margin is not None or recipe.siblings is not None:
         sizes = run.sketches.select("row", F.col("num_features").alias("features"))
         ids = ids.join(sizes, "row")
         kept_sizes = sizes.select(F.col("row").alias("kept_row"), F.col("features").alias("kept_features"))
         kept_ids = kept_ids.join(kept_sizes, "kept_row")
         columns["required"] = required_similarity(recipe, "features", "kept_features")
+    if recipe.siblings is not None:
+        columns["penalty"] = F.col("penalty")
+    if recipe.name_rules is not None:
+        columns["differs_in"] = F.element_at(
+            F.array(*(F.lit(names_of(bits)) for bits in range(ALL + 1))), F.col("differs") + 1
+        )
     if recipe.group == "components":
         columns["below_threshold"] = F.col("below_threshold")
     joined = removed.join(ids, "row").join(kept_ids, "kept_row")

@@ -21,7 +21,7 @@ from likewise.batch.spark.deciding import (
 )
 from likewise.batch.spark.hamming.deciding import SlabSearch, compared
 from likewise.batch.spark.hamming.run_slabs import with_short_texts
-from likewise.batch.spark.measures import estimates, matches, similarities
+from likewise.batch.spark.measures import differences, estimates, matches, similarities
 from likewise.batch.spark.rows import numbering
 from likewise.batch.spark.rows.buckets import looked_at
 from likewise.batch.spark.rows.cells import measured
@@ -44,9 +44,13 @@ _TEXT_BYTES_A_CELL = 64 << 20
 
 
 def required_similarity(recipe: Recipe, one: str, other: str) -> Any:
-    """Return the similarity that pairs must reach, given the columns with the number of features of each side."""
+    """Return the similarity that pairs must reach, given the columns with the number of features of each side.
+
+    If siblings are kept, pairs have a column of penalties.
+    """
     fewest = F.greatest(F.least(one, other), F.lit(1)).cast("double")
-    return F.least(F.lit(recipe.threshold) + F.lit(recipe.short_margin) / F.sqrt(fewest), F.lit(1.0))
+    required = F.least(F.lit(recipe.threshold) + F.lit(recipe.short_margin or 0.0) / F.sqrt(fewest), F.lit(1.0))
+    return required if recipe.siblings is None else F.least(required + F.col("penalty"), F.lit(1.0))
 
 
 class Input(Protocol):
@@ -80,9 +84,6 @@ def check_recipe(recipe: Recipe) -> None:
             "threshold",
             "auto requires the local engine. Run dedup --threshold auto on a sample, then give the number it chooses",
         )
-    if recipe.name_rules is not None:
-        name = next(name for name in ("siblings", "unsure", "keep_new") if recipe.fields[name] is not None)
-        raise InvalidParameter(name, f"{recipe.fields[name]} given; it requires the local engine")
     if recipe.needs_counting:
         raise InvalidParameter(
             "weights", f"{recipe.weights} requires a weight table with this engine; create one with likewise weights"
@@ -366,7 +367,9 @@ class Run:
         frame, _ = self._stage(
             "verifying",
             "verification",
-            lambda: self.stages.frame(name, lambda: self._measured(candidates, matches)),
+            lambda: self.stages.frame(
+                name, lambda: self._measured(candidates, matches, self.candidate_facts["num_pairs"])
+            ),
         )
         return frame
 
@@ -384,13 +387,23 @@ class Run:
         frame, _ = self.stages.written("edges", write, pa.schema(list(columns.items())).empty_table())
         return frame
 
-    def _measured(self, pairs: DataFrame, measure: Any) -> DataFrame:
-        """Return pairs with the result of `measure` on their texts, in cells that fit in a worker's memory."""
-        num_pairs = self.candidate_facts["num_pairs"]
+    def differences(self, pairs: DataFrame) -> DataFrame:
+        """Return later, earlier, penalty, differs of removed documents (later) and the kept ones."""
+        unmeasured = _unmeasured(pairs)
+        frame, _ = self.stages.frame(
+            "differences",
+            lambda: self._measured(unmeasured, differences, unmeasured.count(), names=("penalty", "differs")),
+        )
+        return frame.select("later", "earlier", "penalty", F.col("differs").cast("int").alias("differs"))
+
+    def _measured(
+        self, pairs: DataFrame, measure: Any, num_pairs: int, names: tuple[str, ...] = ("similarity",)
+    ) -> DataFrame:
+        """Return pairs with the results of `measure` on their texts, in cells that fit in a worker's memory."""
         mean_bytes = self.documents.agg(F.avg(F.octet_length("text"))).collect()[0][0] or 0.0
         pairs_a_cell = max(1, min(_PAIRS_A_CELL, int(_TEXT_BYTES_A_CELL / (2 * mean_bytes + 1))))
         num_cells = max(self._num_partitions(), -(-num_pairs // pairs_a_cell))
-        return measured(pairs, self.texts, self.recipe, measure, num_cells=num_cells)
+        return measured(pairs, self.texts, self.recipe, measure, num_cells=num_cells, names=names)
 
     def verdicts(self) -> tuple[DataFrame, dict[str, Any]]:
         """Return the removed documents among the distinct ones (rank, kept_rank, ...), and counts."""
@@ -446,9 +459,11 @@ class Run:
         pairs = self._joined(removed, first)
         if isinstance(self.recipe.sketch, SimHash):
             pairs = self._compared(pairs).select("later", "earlier", "distance")
-        joined, _ = self.stages.frame("joined", lambda: self._measured(pairs, similarities))
+        joined, _ = self.stages.frame("joined", lambda: self._measured(pairs, similarities, len(removed)))
         required: Any = F.lit(self.recipe.threshold)
-        if self.recipe.short_margin is not None:
+        if self.recipe.siblings is not None:
+            joined = joined.join(self.differences(pairs), ["later", "earlier"])
+        if self.recipe.short_margin is not None or self.recipe.siblings is not None:
             sizes = self.members.select("rank", "num_features")
             for side in ("later", "earlier"):
                 own = sizes.select(F.col("rank").alias(side), F.col("num_features").alias(f"features_{side}"))

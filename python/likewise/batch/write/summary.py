@@ -16,7 +16,7 @@ from likewise.io.output.directory import SUMMARY
 from likewise.recipe.companions import RECIPE, write_companions
 from likewise.recipe.methods import Exact, SimHashDistance
 from likewise.recipe.recipe import Recipe
-from likewise.stages.differences import num_of_each, num_unsure
+from likewise.stages.verify import num_of_each, num_unsure
 
 # A weight table is stored if it is at most as large as either.
 _LARGEST_BYTES, _LARGEST_SHARE = 64e6, 0.1

@@ -9,7 +9,7 @@ from likewise.recipe.recipe import Recipe
 from likewise.recipe.valley import choice_lines
 from likewise.runs.drawing import Html, bars, curve, density, element, histogram
 from likewise.runs.viewing import KINDS, Catalog, GroupRow, Member
-from likewise.stages.differences import needed
+from likewise.stages.verify import needed
 
 _CURVE_POINTS = 100
 # Maximum number of field values in a table.

@@ -35,7 +35,7 @@ from likewise.batch.spark.files.writing import (
     write_kept_files,
     write_kept_lines,
 )
-from likewise.batch.spark.results import evidence, removed_rows
+from likewise.batch.spark.results import count_removed, evidence, removed_rows
 from likewise.batch.spark.rows.arrow_columns import bytes_of, numbers_of, texts_of
 from likewise.batch.spark.rows.gathering import sorted_slices
 from likewise.batch.spark.run import BAD, DOCUMENT, TALLY, Run, check_recipe
@@ -56,6 +56,7 @@ from likewise.recipe.methods import SimHash
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.text import BYTE_TOKENS
 from likewise.stages.sketch import EMPTY, SHORT
+from likewise.stages.verify import named
 
 FileRunT = TypeVar("FileRunT", bound="_FileRun")
 # Marker of documents whose ids were checked.
@@ -325,11 +326,7 @@ class _FileRun(Run):
     def _removed(self) -> tuple[DataFrame, RunCounts]:
         """Return the removed documents, and the counts of the run."""
         verdicts, counts = self.verdicts()
-        removed, facts = self.stages.frame(
-            "removed",
-            lambda: removed_rows(self, verdicts),
-            lambda frame: {"num_removed": frame.count(), "num_below": frame.where("below_threshold").count()},
-        )
+        removed, facts = self.stages.frame("removed", lambda: removed_rows(self, verdicts), count_removed)
         return removed, self._counts_of_run(counts, facts)
 
     def _input_counts(self, num_removed: Mapping[int, int]) -> list[InputCounts]:
@@ -441,7 +438,9 @@ class _FileRun(Run):
             distance=np.zeros(0, np.int32),
             method=recipe.method,
             recipe_id=recipe.recipe_id,
-            required=None if recipe.short_margin is None else np.zeros(0),
+            required=None if recipe.short_margin is None and recipe.siblings is None else np.zeros(0),
+            penalty=None if recipe.siblings is None else np.zeros(0),
+            differs_in=None if recipe.name_rules is None else named(np.zeros(0, np.uint8)),
             below_threshold=np.zeros(0, bool) if recipe.group == "components" else None,
         )
 
@@ -464,6 +463,8 @@ class _FileRun(Run):
             num_capped=counts["num_capped"],
             num_crowded=counts["num_crowded"],
             num_below=removed["num_below"] if self.recipe.group == "components" else None,
+            differences=removed.get("differences"),
+            num_unsure=removed.get("num_unsure", 0),
         )
 
     def _documents_at(
@@ -506,7 +507,7 @@ class _GatheredRun(_FileRun):
     def decision(self) -> Decision:
         """Return the verdicts in the form of a local run."""
         verdicts, facts = self.verdicts()
-        removed, _ = self.stages.frame("removed", lambda: removed_rows(self, verdicts))
+        removed, _ = self.stages.frame("removed", lambda: removed_rows(self, verdicts), count_removed)
         shapes = self.gathered.shapes
         num_features = self.gathered.num_features
         digests = np.zeros((self.num_documents, 2), np.uint64)
@@ -521,15 +522,18 @@ class _GatheredRun(_FileRun):
         without = self.sketch_facts.get("num_without_field", {})
         self._gathered = replace(self.gathered, num_without_field=without, digests=digests.reshape(-1))
         parts: list[tuple[NDArray[Any], ...]] = []
-        names = ("row", "kept_row", "similarity", "below_threshold")
+        has_names = self.recipe.name_rules is not None
+        names = ("row", "kept_row", "similarity", "below_threshold", *(("penalty", "differs") if has_names else ()))
         is_near = isinstance(self.recipe.sketch, SimHash)
         for _, _, table in sorted_slices(removed, "row", self.num_documents):
             distance = numbers_of(table.column("distance")) if is_near else np.zeros(0, np.int32)
-            parts.append((*(numbers_of(table.column(name)) for name in names), distance))
-        rows, kept_rows, similarity, below, distance = (
-            np.concatenate([np.zeros(0, kind), *(part[place] for part in parts)])
-            for place, kind in enumerate((np.int64, np.int64, np.float64, np.bool_, np.int32))
-        )
+            parts.append((distance, *(numbers_of(table.column(name)) for name in names)))
+        kinds = (np.int32, np.int64, np.int64, np.float64, np.bool_, np.float64, np.uint8)
+        columns: list[NDArray[Any]] = [
+            np.concatenate([np.zeros(0, kind), *(part[place] for part in parts)]).astype(kind)
+            for place, kind in enumerate(kinds[: 1 + len(names)])
+        ]
+        distance, rows, kept_rows, similarity, below, *more = columns
         kept = np.ones(self.num_documents, bool)
         kept[rows] = False
         return Decision(
@@ -538,9 +542,9 @@ class _GatheredRun(_FileRun):
             kept_rows=kept_rows,
             similarity=similarity,
             distance=distance if is_near else None,
-            penalty=None,
-            differs=None,
-            below_threshold=below.astype(bool) if self.recipe.group == "components" else None,
+            penalty=more[0] if has_names else None,
+            differs=more[1] if has_names else None,
+            below_threshold=below if self.recipe.group == "components" else None,
             num_candidates=facts.get("num_candidates"),
             num_measured=facts["num_measured"],
             num_capped=facts["num_capped"],

@@ -33,12 +33,20 @@ class Cell:
     earlier: NDArray[np.int64]
 
 
-# Returns a number for each pair, NaN for pairs to drop.
+# Returns a number for each pair, NaN for pairs to drop; or several, of which the first decides.
 Measure: TypeAlias = Callable[[Cell, Recipe], NDArray[np.float64]]
 
 
-def measured(pairs: DataFrame, payloads: DataFrame, recipe: Recipe, measure: Measure, *, num_cells: int) -> DataFrame:
-    """Return pairs with the results of `measure`, without pairs whose result is NaN."""
+def measured(
+    pairs: DataFrame,
+    payloads: DataFrame,
+    recipe: Recipe,
+    measure: Measure,
+    *,
+    num_cells: int,
+    names: tuple[str, ...] = ("similarity",),
+) -> DataFrame:
+    """Return pairs with the results of `measure` in columns of these names, without pairs whose result is NaN."""
     cell = F.pmod(F.xxhash64("later"), F.lit(num_cells)).cast("int")
     in_cell = pairs.select(cell.alias("cell"), "later", "earlier", "distance")
     wanted = in_cell.select("cell", F.col("later").alias("rank"))
@@ -55,11 +63,15 @@ def measured(pairs: DataFrame, payloads: DataFrame, recipe: Recipe, measure: Mea
     nothing = F.lit(None).cast(payloads.schema["payload"].dataType)
     compared = in_cell.select("cell", F.lit(1).alias("kind"), "later", "earlier", "distance", nothing.alias("payload"))
     rows = documents.union(compared).repartition("cell").sortWithinPartitions("cell", "kind")
-    work = partial(measure_cells, recipe=recipe, measure=measure)
-    return rows.mapInArrow(work, "later long, earlier long, distance int, similarity double")
+    work = partial(measure_cells, recipe=recipe, measure=measure, names=names)
+    return rows.mapInArrow(
+        work, ", ".join(("later long, earlier long, distance int", *(f"{name} double" for name in names)))
+    )
 
 
-def measure_cells(batches: Iterator[Any], *, recipe: Recipe, measure: Measure) -> Iterator[Any]:
+def measure_cells(
+    batches: Iterator[Any], *, recipe: Recipe, measure: Measure, names: tuple[str, ...] = ("similarity",)
+) -> Iterator[Any]:
     """Yield the measured pairs of each cell. Runs on a worker, with rows sorted by cell and kind."""
     held = _Held()
     number = None
@@ -70,11 +82,11 @@ def measure_cells(batches: Iterator[Any], *, recipe: Recipe, measure: Measure) -
             if start == end:
                 continue
             if number is not None and cells[start] != number:
-                yield from held.finish(recipe, measure)
+                yield from held.finish(recipe, measure, names)
                 held = _Held()
             number = cells[start]
             held.add(batch.slice(start, end - start))
-    yield from held.finish(recipe, measure)
+    yield from held.finish(recipe, measure, names)
 
 
 class _Held:
@@ -96,7 +108,7 @@ class _Held:
             later, earlier = numbers_of(part.column("later")), numbers_of(part.column("earlier"))
             self._pairs.append((later, earlier, part.column("distance")))
 
-    def finish(self, recipe: Recipe, measure: Measure) -> Iterator[Any]:
+    def finish(self, recipe: Recipe, measure: Measure, names: tuple[str, ...]) -> Iterator[Any]:
         import pyarrow as pa
 
         if not self._pairs:
@@ -107,12 +119,13 @@ class _Held:
         distance = pa.concat_arrays([pair[2] for pair in self._pairs])
         places = [by_rank[np.searchsorted(ranks[by_rank], side)] for side in (later, earlier)]
         values = measure(Cell(self._payloads, *places), recipe)
-        hits = ~np.isnan(values)
+        columns = dict(zip(names, values.reshape(len(later), -1).T, strict=True))
+        hits = ~np.isnan(columns[names[0]])
         yield pa.RecordBatch.from_pydict(
             {
                 "later": number_column(later[hits]),
                 "earlier": number_column(earlier[hits]),
                 "distance": distance.filter(number_column(hits)),
-                "similarity": number_column(values[hits]),
+                **{name: number_column(column[hits]) for name, column in columns.items()},
             }
         )
