@@ -12,9 +12,9 @@ import pytest
 
 import likewise
 from likewise.batch.against.index import IndexUse
-from likewise.batch.options import FileRun
 from likewise.batch.read import ingest, resume
 from likewise.errors import InvalidInput, InvalidParameter
+from likewise.job.options import FileRun
 from tests.batch.labels import grouped_texts, labels_of
 from tests.io import files
 

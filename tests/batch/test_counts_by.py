@@ -8,10 +8,10 @@ import pytest
 
 import likewise
 from likewise.batch.against.index import IndexUse
-from likewise.batch.options import FileRun
 from likewise.batch.parts import BoilerplateRules, remove_boilerplate
 from likewise.cli.dedup import summary_lines
 from likewise.errors import InvalidInput, InvalidParameter
+from likewise.job.options import FileRun
 from likewise.runs.report import report
 from tests.batch.labels import grouped_texts
 from tests.io import files

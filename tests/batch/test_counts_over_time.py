@@ -12,8 +12,8 @@ import pytest
 
 import likewise
 from likewise import Recipe
-from likewise.batch.options import FileRun
 from likewise.errors import InvalidInput, InvalidParameter
+from likewise.job.options import FileRun
 from tests.command import likewise_command
 from tests.golden.texts import made_up
 

@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import likewise
-from likewise.batch.options import FileRun
 from likewise.errors import InvalidInput, InvalidParameter
+from likewise.job.options import FileRun
 from likewise.stages.features import features as text_features
 from likewise.stages.weights import count_weights
 from tests.batch.labels import grouped_texts

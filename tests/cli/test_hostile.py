@@ -17,8 +17,8 @@ import pytest
 
 import likewise
 from likewise.batch.files import stream_dedup
-from likewise.batch.options import FileRun
 from likewise.io.output import alignment, scratch
+from likewise.job.options import FileRun
 from tests.command import jsonl, likewise_command, started
 from tests.golden.texts import made_up
 from tests.waiting import wait_until

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import likewise
-from likewise.batch.options import FileRun
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
+from likewise.job.options import FileRun
 from likewise.recipe.word_lists import WordList
 from likewise.stages.features import features, tokens
 from likewise.stages.weights import count_weights

@@ -7,9 +7,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import likewise
-from likewise.batch.options import FileRun
 from likewise.batch.weights import weigh_files
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
+from likewise.job.options import FileRun
 from likewise.stages.weights import count_weights
 from tests import command
 from tests.command import likewise_command

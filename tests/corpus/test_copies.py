@@ -10,10 +10,10 @@ import pytest
 
 import likewise
 from likewise import Recipe
-from likewise.batch.options import FileRun
 from likewise.corpus import ContainmentRules, find_copies
 from likewise.errors import InvalidInput
 from likewise.index import Index
+from likewise.job.options import FileRun
 from tests.command import likewise_command
 from tests.golden.texts import made_up
 from tests.oracle.items import Items
@@ -118,7 +118,7 @@ def test_every_format_gives_the_same_copies(tmp_path):
 
 
 def test_a_run_tells_what_it_kept_and_what_it_removed(tmp_path, monkeypatch):
-    monkeypatch.setattr("likewise.corpus.reading._PIECE_BYTES", 1000)
+    monkeypatch.setattr("likewise.job.reading._PIECE_BYTES", 1000)
     given, documents = collection(1)
     # Without ids, rows of the run and of its kept files are distinguished by their order.
     for has_ids in (True, False):

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import likewise
-from likewise.batch.options import FileRun
 from likewise.corpus import ContainmentRules, decontaminate_files
 from likewise.errors import InvalidInput, InvalidParameter
+from likewise.job.options import FileRun
 from tests.batch.parts import naive
 from tests.command import likewise_command
 from tests.golden.texts import made_up

@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import likewise
-from likewise.batch.options import FileRun
 from likewise.corpus import leak_files, leak_table, splits_named
 from likewise.errors import InvalidInput, InvalidParameter
+from likewise.job.options import FileRun
 from tests.command import jsonl, likewise_command
 from tests.golden.texts import made_up
 from tests.io.files import write_dataset

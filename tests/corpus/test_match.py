@@ -8,9 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import likewise
-from likewise.batch.options import FileRun
 from likewise.corpus import match_files
 from likewise.errors import InvalidInput, InvalidParameter
+from likewise.job.options import FileRun
 from likewise.stages.weights import count_weights
 from tests import command
 from tests.command import likewise_command
@@ -112,7 +112,7 @@ def files(tmp_path):
 @pytest.mark.parametrize("threads", [1, 3])
 def test_files_give_what_memory_gives(files, threads, monkeypatch):
     folder, references, queries = files
-    monkeypatch.setattr("likewise.corpus.reading._PIECE_BYTES", 900)
+    monkeypatch.setattr("likewise.job.reading._PIECE_BYTES", 900)
     out = folder / "out.parquet"
     inputs = [folder / "a.jsonl", folder / "b.jsonl"]
     run = FileRun(threads=threads, duplicate_ids="allow")

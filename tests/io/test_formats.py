@@ -10,8 +10,8 @@ import pytest
 
 import likewise
 from likewise.batch.files import dedup_files
-from likewise.batch.options import FileRun
 from likewise.errors import InvalidInput
+from likewise.job.options import FileRun
 from likewise.runs.diff import run_differences
 from tests.command import likewise_command
 from tests.io.files import REMOVED, ROWS, WRITERS, arrow, csv_bytes, jsonl, unpacked, write_dataset, zstd

@@ -12,7 +12,6 @@ import pandas as pd
 import pytest
 
 from likewise import Recipe, dedup_files
-from likewise.batch.options import FileRun
 from likewise.batch.pair_files import pair_files
 from likewise.batch.parts import PartRules, dedup_parts
 from likewise.batch.read import ingest
@@ -21,6 +20,7 @@ from likewise.cli.dedup import summary_lines
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.lines.csv import shows_quotes
 from likewise.io.source.bad_rows import bad_row_limit
+from likewise.job.options import FileRun
 from tests.command import likewise_command
 from tests.io.files import jsonl, zstd
 

@@ -14,9 +14,9 @@ import pytest
 import likewise
 from likewise._native import ParquetJoin
 from likewise.batch.files import dedup_files
-from likewise.batch.options import FileRun
 from likewise.errors import InvalidInput
 from likewise.io.tables import parquet_kept
+from likewise.job.options import FileRun
 
 NUM_ROWS = 300
 TEXT_TYPES = [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())]

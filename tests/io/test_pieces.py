@@ -9,10 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from likewise.batch.files import dedup_files
-from likewise.batch.options import FileRun
 from likewise.batch.read import ingest
 from likewise.io.lines.csv import CsvFile
 from likewise.io.tables import parquet
+from likewise.job.options import FileRun
 from likewise.runs.diff import run_differences
 from tests.golden.texts import made_up
 from tests.recipes import RECIPES

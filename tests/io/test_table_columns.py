@@ -9,8 +9,8 @@ import pytest
 
 import likewise
 from likewise.batch.files import dedup_files
-from likewise.batch.options import FileRun
 from likewise.errors import InvalidInput
+from likewise.job.options import FileRun
 
 RECIPE = likewise.Recipe.minhash(0.8)
 TEXTS = [

@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import likewise
-from likewise.batch.options import FileRun
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.output.directory import EVIDENCE
+from likewise.job.options import FileRun
 from likewise.stages.features import features
 from tests.command import likewise_command
 from tests.index.classic import RECIPE, SCALE, documents, replayed

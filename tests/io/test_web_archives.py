@@ -13,8 +13,8 @@ import pytest
 
 import likewise
 from likewise.batch.files import dedup_files
-from likewise.batch.options import FileRun
 from likewise.errors import InvalidInput
+from likewise.job.options import FileRun
 from tests.command import likewise_command
 from tests.io.archives import by_member, http, members, page, record, record_id
 from tests.io.files import zstd as zstd_bytes

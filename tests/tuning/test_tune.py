@@ -12,9 +12,9 @@ import pytest
 
 import likewise
 from likewise._native import Texts
-from likewise.batch.options import FileRun
 from likewise.batch.read.weighing import count_sources
 from likewise.errors import InvalidInput, InvalidParameter
+from likewise.job.options import FileRun
 from likewise.recipe.recipe import Recipe
 from likewise.stages.verify import verify_pairs
 from likewise.stages.weights import Counter, with_counted

@@ -8,10 +8,10 @@ import pytest
 import likewise
 from likewise import _native
 from likewise.batch.budget.room import Room
-from likewise.batch.budget.timing import Timing
 from likewise.batch.decide import verification
 from likewise.batch.read import ingest
 from likewise.batch.search import search as candidates
+from likewise.job.context import Timing
 from tests.recipes import RECIPES
 
 

@@ -8,14 +8,14 @@ import pytest
 
 import likewise
 from likewise import Recipe
-from likewise.batch.budget.timing import Timing
 from likewise.batch.files import dedup_files
-from likewise.batch.options import FileRun
 from likewise.batch.pair_files import pair_files
 from likewise.batch.read import weighing as file_weights
 from likewise.batch.read.weighing import weighed_files
 from likewise.errors import InvalidParameter
 from likewise.io.inputs import find_inputs
+from likewise.job.context import Timing
+from likewise.job.options import FileRun
 from likewise.progress import no_progress
 from likewise.recipe.presets import with_base
 from tests.command import jsonl, likewise_command

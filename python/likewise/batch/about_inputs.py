@@ -1,8 +1,7 @@
 """The part of a summary about the inputs, and the message of a run that was interrupted."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,11 +10,9 @@ from numpy.typing import NDArray
 from likewise._native import Texts
 from likewise.arrays import slices
 from likewise.batch.decide.decision import Decision
-from likewise.batch.options import FileRun
 from likewise.batch.read.documents import Documents
 from likewise.io.inputs import Inputs
-from likewise.io.output.directory import OutputDirectory
-from likewise.progress import Progress, Warned
+from likewise.job.options import FileRun
 
 _CONTENT_BYTES = 16
 
@@ -103,15 +100,3 @@ def content_digest(documents: Documents, number: int) -> str | None:
         ids = documents.ids.take(np.arange(rows.start, rows.stop))
         content.add(digests[rows], documents.offsets[rows], documents.lengths[rows], ids)
     return content.hexdigest()
-
-
-@contextmanager
-def told_if_left(directory: OutputDirectory, progress: Progress) -> Iterator[OutputDirectory]:
-    """Enter a directory; if the run fails and its progress is kept, report this."""
-    try:
-        with directory:
-            yield directory
-    except BaseException:
-        if directory.is_left:
-            progress(Warned(f"progress is saved in {directory.path}; repeat the command to continue"))
-        raise

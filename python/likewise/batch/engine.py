@@ -10,11 +10,11 @@ from likewise.batch.about_inputs import InputCounts
 from likewise.batch.against.index import IndexUse
 from likewise.batch.decide.decision import Decision
 from likewise.batch.read.documents import Documents
-from likewise.batch.run import RunContext
 from likewise.batch.write.summary import RunCounts
 from likewise.errors import InvalidParameter
 from likewise.io.source.files import InputFile
 from likewise.io.source.source import Source
+from likewise.job.context import RunContext
 from likewise.recipe.recipe import Recipe
 
 

@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Unpack
 
 import numpy as np
 
-from likewise._native import __version__
-from likewise.batch.about_inputs import about_counted, about_inputs, told_if_left
+from likewise.batch.about_inputs import about_counted, about_inputs
 from likewise.batch.against.index import BesideIndex, IndexUse, recipe_beside
 from likewise.batch.against.references import (
     about_references,
@@ -18,26 +18,24 @@ from likewise.batch.against.references import (
     find_references,
     tell_direction,
 )
-from likewise.batch.budget.timing import Timing
 from likewise.batch.decide.decision import Decision
 from likewise.batch.decide.group_warning import group_warning
 from likewise.batch.decide.verdict_log import VerdictLog
 from likewise.batch.engine import Engine, EngineRun, check_engine
 from likewise.batch.memory import BoundedRun
-from likewise.batch.opening import bounded_run, found_inputs, opened_run, recipe_of_files
-from likewise.batch.options import FileRun
+from likewise.batch.opening import bounded_run, opened_run, recipe_of_files
 from likewise.batch.read.documents import Documents
 from likewise.batch.read.references import References
 from likewise.batch.read.resume import PARTS_VERSION
 from likewise.batch.read.weighing import weighed_files
-from likewise.batch.run import RunContext, evidence_of_overruled, evidence_tables
+from likewise.batch.run import evidence_of_overruled, evidence_tables
 from likewise.batch.write.groups import GroupColumns, weight_of_count, write_groups
-from likewise.batch.write.kept_rows import kept_places, kept_texts, write_bad_rows
-from likewise.batch.write.summary import store_recipe, summarize, summary_of, write_summary
+from likewise.batch.write.kept_rows import kept_places, kept_rows, write_bad_rows
+from likewise.batch.write.summary import store_recipe, summarize, summary_of
 from likewise.checks import check_choice
 from likewise.errors import InvalidParameter
 from likewise.io.inputs import Inputs
-from likewise.io.kept import KeptStream, check_annotated, stream_files, write_descriptions, write_kept
+from likewise.io.kept import KeptStream, check_annotated, stream_files, write_descriptions, write_files
 from likewise.io.output.directory import (
     ANNOTATED,
     ERRORS,
@@ -47,17 +45,16 @@ from likewise.io.output.directory import (
     OVERRULED,
     PAIRS,
     UNIQUE,
-    OutputDirectory,
-    check_free,
 )
 from likewise.io.output.evidence import write_evidence
-from likewise.io.output.scratch import scratch_directory
 from likewise.io.refusals import place_named
-from likewise.io.remote import is_remote, local_path
+from likewise.io.remote import is_remote
 from likewise.io.source.added import AddedFields
-from likewise.io.source.files import Kept
-from likewise.io.stamps import Watch, check_unchanged, stamps
-from likewise.progress import Progress, StageFinished, StageStarted, Warned, shows_progress, taken
+from likewise.io.source.files import InputFile, Kept
+from likewise.job.context import RunContext
+from likewise.job.options import FileRun
+from likewise.job.output import Job
+from likewise.progress import Progress, Warned, shows_progress, taken
 from likewise.recipe.given import GivenRecipe, RecipeFields
 from likewise.recipe.recipe import Recipe
 
@@ -134,40 +131,21 @@ class _Asked:
             check_floor(self.store_pairs, recipe, is_against=self.is_against)
         return recipe
 
-    def identity(self, recipe: Recipe, reading: "_Reading") -> dict[str, Any]:
-        """Return everything that must be the same for a run to be continued."""
+    def identity(self, recipe: Recipe, reading: "_Reading", job: Job) -> dict[str, Any]:
+        """Return everything else that must be the same for a run to be continued."""
         return {
             "recipe_id": recipe.recipe_id,
             "recipe": recipe.to_dict(),
-            "inputs": reading.stamps,
+            "inputs": job.stamp(reading.found),
             "write": self.write,
             **({"groups": asdict(self.columns)} if self.has_groups else {}),
-            "version": __version__,
             "parts": PARTS_VERSION,
-            **self.run.identity(),
             **reading.found.provenance(),
-            **({"against": reading.reference_stamps} if self.against else {}),
+            **({"against": job.stamp(Inputs(reading.references.files, ()))} if self.against else {}),
             **({"keep_sketches": True} if self.keep_sketches else {}),
             **({} if self.store_pairs is None else {"store_pairs": self.store_pairs}),
             **({} if self.stays is None else {"decisions": self.stays.digest()}),
         }
-
-    def bounded(self, recipe: Recipe, reading: "_Reading", context: RunContext, work: Path) -> BoundedRun | None:
-        """Return the memory limits of the run, None with an engine; raise if the run is not possible."""
-        if self.engine is not None:
-            self.engine.check(recipe)
-            return None
-        return bounded_run(
-            reading.all,
-            recipe,
-            self.run,
-            context.rules,
-            work,
-            context.progress,
-            writes_copies=self.write in _COPIES,
-            keeps_sketches=self.keep_sketches,
-            beside=self.index,
-        )
 
 
 def check_outputs(recipe: Recipe, run: FileRun, write: str, **options: Any) -> None:
@@ -225,20 +203,17 @@ def _written(write: object) -> tuple[str, bool]:
     return (copies[0] if copies else "groups"), "groups" in names
 
 
+@dataclass(frozen=True, eq=False)
 class _Reading:
     """The inputs and references of a run, as found at its start."""
 
-    def __init__(self, found: Inputs, references: References) -> None:
-        self.found = found
-        self.references = references
-        self.all = replace(found, files=(*references.files, *found.files))
-        self.stamps = stamps(found)
-        self.reference_stamps = stamps(Inputs(references.files, ()))
+    found: Inputs
+    references: References
 
-    def check_unchanged(self) -> None:
-        """Raise InvalidInput if a file has changed since it was read."""
-        check_unchanged(self.found, self.stamps)
-        check_unchanged(Inputs(self.references.files, ()), self.reference_stamps)
+    @property
+    def all(self) -> Inputs:
+        """All files, references first."""
+        return replace(self.found, files=(*self.references.files, *self.found.files))
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,18 +233,15 @@ class _Decided:
             return {}
         from likewise.batch.stored_pairs import write_near_pairs
 
-        rules, timing, progress = self.context.rules, self.context.timing, self.context.progress
-        return write_near_pairs(self.documents, self.recipe, floor, work / PAIRS, rules, timing, progress)
+        return write_near_pairs(self.documents, self.recipe, floor, work / PAIRS, self.context)
 
-    def write(self, asked: _Asked, reading: _Reading, work: Path) -> None:
+    def write(self, asked: _Asked, reading: _Reading, job: Job) -> None:
         """Write bad rows, evidence, and the requested outputs."""
         documents, recipe, decision = self.documents, self.recipe, self.decision
         if not asked.keep_sketches:
             # The output needs their disk space.
             documents.free_sketches()
-        self.context.progress(StageStarted("writing", 0, "bytes"))
-        began = Timing.now()
-        with self.context.timing.wall("writing"):
+        with job.writing() as work:
             write_bad_rows(documents, work / ERRORS)
             store_recipe(recipe, reading.found, work, whole=asked.keep_sketches)
             tables = evidence_tables(documents, recipe, decision, self.kept_ids)
@@ -294,29 +266,25 @@ class _Decided:
                 from likewise.batch.write.sketches import write_kept_sketches
 
                 write_kept_sketches(documents, decision, reading.found.files, recipe, work)
-        self.context.progress(StageFinished("writing", Timing.now() - began))
 
     def _write_copies(self, asked: _Asked, reading: _Reading, target: Path) -> None:
-        documents, found, on_error = self.documents, reading.found, asked.run.on_error
-        written, added = self.decision.kept, None
-        groups = None
+        documents, on_error = self.documents, asked.run.on_error
+        written, groups = self.decision.kept, None
         if asked.write != "kept":
             from likewise.batch.write.annotations import DocumentGroups
 
             may_share_ids = asked.run.duplicate_ids == "allow"
             groups = DocumentGroups(documents, self.decision, self.kept_ids, may_share_ids=may_share_ids)
             written = groups.unique() if asked.write == "unique" else np.broadcast_to(np.True_, len(documents))
-        num_written: list[int] = []
-        # Removed text files are not copied, so the directory may stay empty.
-        target.mkdir()
-        for number, file in enumerate(found.files, len(reading.references.files)):
-            offsets, lengths = kept_places(documents, written, number, on_error)
-            texts = kept_texts(documents, written, number, on_error)
+        first = len(reading.references.files)
+
+        def kept_of(number: int, _: InputFile) -> Kept:
+            added = None
             if groups is not None and asked.write == "annotated":
-                added = groups.added(number, offsets, asked.write_prefix)
-            write_kept(file, target / file.name, Kept(offsets, lengths, self.context.threads, texts, added))
-            num_written.append(len(offsets))
-        write_descriptions(found, target, num_written, self.recipe.recipe_id, added)
+                added = partial(groups.added, first + number, prefix=asked.write_prefix)
+            return kept_rows(documents, written, first + number, on_error, self.context.threads, added)
+
+        write_files(reading.found, target, kept_of, self.recipe.recipe_id)
 
     def summary(self, asked: _Asked, reading: _Reading) -> dict[str, Any]:
         """Return the summary of the run."""
@@ -332,23 +300,17 @@ class _Decided:
         return summary | about_references(asked.against, documents, decision) | self.facts
 
 
-def _written_by_engine(
-    asked: _Asked,
-    recipe: Recipe,
-    reading: _Reading,
-    context: RunContext,
-    directory: OutputDirectory,
-) -> dict[str, Any]:
+def _written_by_engine(asked: _Asked, recipe: Recipe, reading: _Reading, job: Job, engine: Engine) -> dict[str, Any]:
     """Let the engine decide and write; return the summary."""
-    assert asked.engine is not None
-    found, work = reading.found, directory.work
-    recipe = weighed_files(found.files, recipe, context.threads, context.timing, context.progress, directory.parts)
-    done = asked.engine.written(found.files, recipe, context, work=work, writes_kept=asked.write == "kept")
+    found, work = reading.found, job.work
+    recipe = weighed_files(found.files, recipe, job.context, job.parts)
+    done = engine.written(found.files, recipe, job.context, work=work, writes_kept=asked.write == "kept")
     store_recipe(recipe, found, work)
     if asked.write == "kept":
         write_descriptions(found, work / KEPT, done.num_written, recipe.recipe_id)
-    summary = summary_of(done.counts, recipe, context.timing)
-    return summary | about_counted(found, done.inputs, asked.run, asked.write)
+    job.check_own()
+    summary = summary_of(done.counts, recipe, job.context.timing)
+    return job.finish(summary | about_counted(found, done.inputs, asked.run, asked.write))
 
 
 def _stored_by_engine(
@@ -357,27 +319,26 @@ def _stored_by_engine(
     inputs: Sequence[str | Path] | str | Path,
     url: str,
     report: Progress,
+    engine: Engine,
     *,
     overwrite: bool,
 ) -> dict[str, Any]:
     """Let the engine decide and write below a URL; return the summary."""
-    engine = asked.engine
-    assert engine is not None
-    context = RunContext(asked.run.run_rules(), Timing(), report)
-    with found_inputs(inputs, recipe, asked.run, None, report) as found, scratch_directory() as work:
+    with Job(None, asked.run, report) as job:
+        found = job.find(inputs, recipe)
         engine.check(recipe)
-        before = stamps(found)
-        weighed = weighed_files(found.files, recipe, context.threads, context.timing, report, work)
+        job.stamp(found)
+        weighed = weighed_files(found.files, recipe, job.context, job.scratch)
 
         def summarize(done: EngineRun) -> dict[str, Any]:
-            check_unchanged(found, before)
-            summary = summary_of(done.counts, weighed, context.timing)
+            job.check_unchanged()
+            summary = summary_of(done.counts, weighed, job.context.timing)
             return summary | about_counted(found, done.inputs, asked.run, asked.write)
 
         return engine.stored(
             found.files,
             weighed,
-            context,
+            job.context,
             url=url,
             writes_kept=asked.write == "kept",
             overwrite=overwrite,
@@ -390,15 +351,14 @@ def _decided(
     asked: _Asked,
     recipe: Recipe,
     reading: _Reading,
-    context: RunContext,
-    directory: OutputDirectory,
+    job: Job,
     bounded: BoundedRun | None,
     beside: BesideIndex,
 ) -> Iterator[_Decided]:
     """Decide on this machine or by the engine; the documents exist until the context exits."""
-    work, timing, progress = directory.work, context.timing, context.progress
+    context, work, progress = job.context, job.work, job.context.progress
     if asked.engine is not None:
-        recipe = weighed_files(reading.all.files, recipe, context.threads, timing, progress, directory.parts)
+        recipe = weighed_files(reading.all.files, recipe, context, job.parts)
         decided = asked.engine.decided(reading.found.files, recipe, context, work=work)
         with decided as (documents, decision):
             _tell_of_group(documents, decision, progress)
@@ -410,7 +370,7 @@ def _decided(
         context,
         work=work,
         bounded=bounded,
-        parts=directory.parts,
+        parts=job.parts,
         references=reading.references,
     ) as opened:
         facts, log = opened.facts, None if opened.parts is None else VerdictLog(opened.parts.directory)
@@ -420,7 +380,7 @@ def _decided(
             documents, log = asked.stays.mark(documents, opened.recipe, progress), None
             # The marked documents hold them, and free them before the output is written.
             opened.documents.free_sketches()
-        decision, kept_ids = beside.decided(documents, opened.recipe, timing, progress, log)
+        decision, kept_ids = beside.decided(documents, opened.recipe, opened.context, log)
         _tell_of_group(documents, decision, progress)
         if opened.parts is not None:
             facts |= opened.parts.summary(0 if log is None else log.num_found)
@@ -532,9 +492,9 @@ def dedup_files(
     >>> summary = dedup_files("articles.jsonl", "out", Recipe.minhash(0.8))  # doctest: +SKIP
     """
     recipe = recipe_of_files(recipe, fields, index=index, against=against, engine=engine).resolve()
-    run, report = run or FileRun(), taken(progress)
+    report = taken(progress)
     asked = _asked(
-        run,
+        run or FileRun(),
         write,
         write_prefix=write_prefix,
         columns=GroupColumns(date_field, count_by, count_weight),
@@ -545,75 +505,44 @@ def dedup_files(
         store_pairs=store_pairs,
         engine=engine,
     )
-    run, copies = asked.run, asked.write
-    if is_remote(output) and asked.is_written_by_engine and engine is not None and not engine.is_on_this_machine:
-        return _stored_by_engine(asked, recipe, inputs, str(output), report, overwrite=overwrite)
-    if is_remote(output):
-        from likewise.batch.write.remote import run_to_store
-
-        return run_to_store(
-            str(output),
-            inputs,
-            lambda local: dedup_files(
-                inputs,
-                local,
-                recipe,
-                run=run,
-                write=write,
-                write_prefix=write_prefix,
-                date_field=date_field,
-                count_by=count_by,
-                count_weight=count_weight,
-                decisions=decisions,
-                index=index,
-                against=against,
-                keep_sketches=keep_sketches,
-                store_pairs=store_pairs,
-                engine=engine,
-                progress=progress,
-            ),
-            overwrite=overwrite,
-        )
-    target = Path(local_path(output))
-    context = RunContext(run.run_rules(), Timing(), report)
-    check_free(target, overwrite=overwrite)
-    recipe = asked.recipe_beside(recipe)
-    with (
-        BesideIndex(index, recipe, context.rules) as beside,
-        found_inputs(inputs, recipe, run, target, report) as found,
-    ):
+    if engine is not None and is_remote(output) and asked.is_written_by_engine and not engine.is_on_this_machine:
+        return _stored_by_engine(asked, recipe, inputs, str(output), report, engine, overwrite=overwrite)
+    with Job(output, asked.run, report, inputs=inputs, overwrite=overwrite, fresh=fresh) as job:
+        recipe = asked.recipe_beside(recipe)
+        beside = job.enter(BesideIndex(index, recipe, job.context.rules))
+        found = job.find(inputs, recipe)
         if asked.is_against:
             tell_direction(recipe, report)
-        references = find_references(against, recipe, run, target, report)
-        reading = _Reading(found, references)
-        if copies == "annotated":
+        reading = _Reading(found, find_references(against, recipe, asked.run, job.target, report))
+        if asked.write == "annotated":
             check_annotated(found.files, AddedFields(write_prefix))
-        identity = asked.identity(recipe, reading) | beside.identity()
-        unfinished = OutputDirectory(target, identity, overwrite=overwrite, fresh=fresh)
-        # Everything that may reject the command must precede entering the directory, which deletes unfinished files.
-        bounded = asked.bounded(recipe, reading, context, unfinished.work)
-        if asked.is_written_by_engine:
-            with told_if_left(unfinished, report) as directory:
-                summary = _written_by_engine(asked, recipe, reading, context, directory)
-                directory.check_own()
-                reading.check_unchanged()
-                write_summary(directory.work, summary)
-                directory.finish()
-            return summary
-        with (
-            told_if_left(unfinished, report) as directory,
-            _decided(asked, recipe, reading, context, directory, bounded, beside) as decided,
-        ):
-            stored = decided.store_pairs(store_pairs, directory.work)
-            directory.check_own()
-            decided.write(asked, reading, directory.work)
-            reading.check_unchanged()
-            summary = decided.summary(asked, reading) | beside.summary() | stored
-            beside.prepare(decided.documents, decided.recipe, decided.decision)
-            write_summary(directory.work, summary)
-            beside.add_kept(decided.documents, decided.decision)
-            directory.finish()
-            beside.finish()
+        identity = asked.identity(recipe, reading, job) | beside.identity()
+        # Everything that may reject the command must precede claiming the directory, which deletes unfinished files.
+        bounded = None
+        if engine is not None:
+            engine.check(recipe)
+        else:
+            bounded = bounded_run(
+                job,
+                reading.all,
+                recipe,
+                writes_copies=asked.write in _COPIES,
+                keeps_sketches=keep_sketches,
+                beside=index,
+            )
+        job.claim(**identity)
+        if engine is not None and asked.is_written_by_engine:
+            return _written_by_engine(asked, recipe, reading, job, engine)
+        decided = job.enter(_decided(asked, recipe, reading, job, bounded, beside))
+        stored = decided.store_pairs(store_pairs, job.work)
+        decided.write(asked, reading, job)
+        job.check_unchanged()
+        summary = decided.summary(asked, reading) | beside.summary() | stored
+        beside.prepare(decided.documents, decided.recipe, decided.decision)
+        job.write_summary(summary)
+        beside.add_kept(decided.documents, decided.decision)
+        job.publish()
+        beside.finish()
     return summary
 
 
@@ -629,39 +558,43 @@ def stream_dedup(
 ) -> dict[str, Any]:
     """Deduplicate JSON Lines or CSV files and write the kept lines to a stream."""
     recipe = recipe_of_files(recipe, {}, index=index, against=against).resolve()
-    run, report = run or FileRun(), taken(progress)
-    rules, timing = run.run_rules(), Timing()
     check_references(against, recipe, keep_sketches=False)
     check_alone(against, index)
     recipe = recipe_beside(recipe, index)
-    with (
-        BesideIndex(index, recipe, rules) as beside,
-        found_inputs(inputs, recipe, run, None, report) as found,
-        scratch_directory() as work,
-    ):
+    with Job(None, run or FileRun(), taken(progress)) as job:
+        options, report = job.options, job.context.progress
+        beside = job.enter(BesideIndex(index, recipe, job.context.rules))
+        found = job.find(inputs, recipe)
         lines = stream_files(found.files)
         if against or (index is not None and index.against is not None):
             tell_direction(recipe, report)
-        references = find_references(against, recipe, run, None, report)
-        reading = replace(found, files=(*references.files, *found.files))
-        watch = Watch(reading.files)
-        bounded = bounded_run(reading, recipe, run, rules, work, report, writes_copies=False, beside=index)
-        context = RunContext(rules, timing, report)
-        with opened_run(reading.files, recipe, context, work=work, bounded=bounded, references=references) as opened:
-            documents, recipe = opened.documents, opened.recipe
-            decision, _ = beside.decided(documents, recipe, timing, report)
-            _tell_of_group(documents, decision, report)
-            beside.prepare(documents, recipe, decision)
-            watch.check()
-            with timing.wall("writing"):
-                stream = KeptStream(out)
-                stream.check_headers(found.files)
-                with place_named("standard output"):
-                    for number, file in enumerate(lines, len(references.files)):
-                        stream.write(file, *kept_places(documents, decision.kept, number, run.on_error))
-                    out.flush()
-            beside.add_kept(documents, decision)
-            beside.finish()
-            summary = summarize(documents, recipe, decision, timing) | beside.summary() | opened.facts
-            summary |= about_references(against, documents, decision)
-            return summary | about_inputs(found, documents, decision, run, "kept")
+        reading = _Reading(found, find_references(against, recipe, options, None, report))
+        job.watch(reading.all.files)
+        bounded = bounded_run(job, reading.all, recipe, writes_copies=False, beside=index)
+        opened = job.enter(
+            opened_run(
+                reading.all.files,
+                recipe,
+                job.context,
+                work=job.work,
+                bounded=bounded,
+                references=reading.references,
+            )
+        )
+        documents, recipe = opened.documents, opened.recipe
+        decision, _ = beside.decided(documents, recipe, opened.context)
+        _tell_of_group(documents, decision, report)
+        beside.prepare(documents, recipe, decision)
+        job.check_unchanged()
+        with job.context.timing.wall("writing"):
+            stream = KeptStream(out)
+            stream.check_headers(found.files)
+            with place_named("standard output"):
+                for number, file in enumerate(lines, len(reading.references.files)):
+                    stream.write(file, *kept_places(documents, decision.kept, number, options.on_error))
+                out.flush()
+        beside.add_kept(documents, decision)
+        beside.finish()
+        summary = summarize(documents, recipe, decision, job.context.timing) | beside.summary() | opened.facts
+        summary |= about_references(against, documents, decision)
+        return summary | about_inputs(found, documents, decision, options, "kept")

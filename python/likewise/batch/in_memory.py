@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from likewise._native import Texts
 from likewise.arrays import ArrowColumn, ColumnData, TextData
 from likewise.batch.read.documents import Documents
-from likewise.batch.read.fields import refusal
-from likewise.batch.read.priority import keep_needs
 from likewise.checks import check_choice, counted
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.source.source import NULL_TEXT, ReadRules, Source
@@ -22,7 +20,9 @@ from likewise.io.tables.columns import as_large_text, check_unique, decoded, is_
 from likewise.io.tables.memory import MemorySource
 from likewise.io.tables.offered import as_arrow, as_reader, as_table
 from likewise.io.tables.tables import column_as_json, has_column, integer_type, texts_of
+from likewise.job.reading import refusal
 from likewise.recipe.recipe import Recipe
+from likewise.recipe.rules import keep_needs
 from likewise.stages.documents import Tokenizer, are_bytes, as_documents, check_tokenizer, tokenized, with_values
 from likewise.stages.text import TextField, as_texts, field_names, is_arrow, is_null, is_stream, is_table, table_column
 from likewise.stages.text import text_column as joined_column

@@ -8,15 +8,14 @@ from pathlib import Path
 from likewise.arrays import ArraySpace
 from likewise.batch.budget.estimated_documents import estimated_documents
 from likewise.batch.budget.room import Room
-from likewise.batch.read.priority import fields_read
 from likewise.batch.search.distance import slab_length, table_bytes
 from likewise.errors import InvalidParameter
 from likewise.io.source.files import InputFile
 from likewise.recipe.methods import Bloom, MinHash, Shingles, SimHash
 from likewise.recipe.recipe import Recipe
+from likewise.recipe.rules import fields_read
 from likewise.recipe.valley import lowest_threshold
 
-MIN_MEMORY_BYTES = 256_000_000
 # Bytes of the interpreter with NumPy, PyArrow and this package; and per thread that reads and sketches.
 _BASE_BYTES = 64_000_000
 _BYTES_A_THREAD = 24_000_000

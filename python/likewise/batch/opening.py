@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from likewise.batch.read.resume import RunParts, open_parts
 from likewise.batch.read.sketched import HeldDocuments
 from likewise.batch.read.weighing import known_counts, weighed_files
-from likewise.batch.run import RunContext, RunRules, open_documents
+from likewise.batch.run import open_documents
 from likewise.batch.search.bloom import with_bands_where_many
 from likewise.errors import InvalidParameter
-from likewise.io.output.scratch import scratch_directory
 from likewise.io.source.source import Source
-from likewise.progress import Planned, Progress, Warned
+from likewise.job.context import RunContext
+from likewise.progress import Planned, Warned
 from likewise.recipe.given import RecipeFields, as_recipe
 from likewise.recipe.recipe import Recipe
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from likewise.batch.against.index import IndexUse
     from likewise.batch.engine import Engine
     from likewise.batch.memory import BoundedRun
-    from likewise.batch.options import FileRun
     from likewise.batch.read.documents import Documents
     from likewise.batch.read.references import References
     from likewise.io.inputs import Inputs
+    from likewise.job.output import Job
 
 
 def recipe_of_files(
@@ -50,38 +50,10 @@ def recipe_of_files(
     return as_recipe(recipe, fields, base="default" if engine is None else "online")
 
 
-@contextmanager
-def found_inputs(
-    inputs: Sequence[str | Path] | str | Path, recipe: Recipe, run: FileRun, output: Path | None, progress: Progress
-) -> Iterator[Inputs]:
-    """Find the inputs of a run, as a context: the copy of standard input exists until it exits."""
-    from likewise.io.inputs import find_inputs
-    from likewise.io.stamps import Watch
-
-    names = [inputs] if isinstance(inputs, str | Path) else list(inputs)
-    with scratch_directory() as work:
-        found = find_inputs(
-            names,
-            run.read_rules(recipe),
-            file_format=run.format_for(recipe),
-            delimiter=run.delimiter,
-            output=output,
-            stdin=run.stdin,
-            spool_directory=work,
-            progress=progress,
-        )
-        watch = Watch(found.files)
-        yield found
-        watch.check()
-
-
 def bounded_run(
+    job: Job,
     found: Inputs,
     recipe: Recipe,
-    run: FileRun,
-    rules: RunRules,
-    work: Path,
-    progress: Progress,
     *,
     writes_copies: bool,
     keeps_sketches: bool = False,
@@ -90,21 +62,21 @@ def bounded_run(
     """Return the memory limits of the run, and report the plan."""
     from likewise.batch.memory import BoundedRun
 
-    memory_bytes = run.memory_bound()
+    memory_bytes = job.options.memory_bound()
     if memory_bytes is not None and beside is not None and (beside.create is not None or beside.against is not None):
         raise InvalidParameter("memory", "does not limit the memory of an index; remove --memory or the index")
     bounded = BoundedRun(
         found.files,
         recipe,
         memory_bytes,
-        rules.threads,
-        work,
-        run.fields,
+        job.context.threads,
+        job.work,
+        job.options.fields,
         writes_copies=writes_copies,
         keeps_sketches=keeps_sketches,
     )
     if bounded.plan is not None:
-        progress(Planned(bounded.plan.lines()))
+        job.context.progress(Planned(bounded.plan.lines()))
     return bounded
 
 
@@ -138,18 +110,16 @@ def opened_run(
     held: HeldDocuments | None = None,
 ) -> Iterator[OpenedRun]:
     """Count weights, read and sketch documents, and choose what the recipe leaves open."""
-    timing, progress = context.timing, context.progress
+    progress = context.progress
     known = None if parts is None else known_counts(parts, recipe)
     if known is not None:
         progress(Warned("continuing an unfinished run: its document counts are complete"))
     if bounded is None:
-        recipe = known or weighed_files(sources, recipe, context.threads, timing, progress, parts)
+        recipe = known or weighed_files(sources, recipe, context, parts)
     else:
         context = context.with_threads(bounded.threads(context.threads))
         room, held = bounded.room, held or HeldDocuments(bounded.room.held_bytes)
-        recipe = known or weighed_files(
-            sources, recipe, context.threads, timing, progress, parts, room.weighing_bytes, held
-        )
+        recipe = known or weighed_files(sources, recipe, context, parts, room.weighing_bytes, held)
     left = None if parts is None else open_parts(parts, recipe, sources, progress, has_counts=known is not None)
     with open_documents(
         sources,
@@ -166,14 +136,8 @@ def opened_run(
         if is_compared and recipe.needs_threshold:
             from likewise.batch.decide.auto_threshold import with_chosen_threshold
 
-            recipe, choice = with_chosen_threshold(
-                recipe,
-                documents,
-                threads=context.threads,
-                timing=timing,
-                progress=progress,
-                parts=None if left is None else left.directory,
-            )
+            directory = None if left is None else left.directory
+            recipe, choice = with_chosen_threshold(recipe, documents, context, directory)
             facts |= choice
         if is_compared:
             recipe = with_bands_where_many(recipe, documents, progress)

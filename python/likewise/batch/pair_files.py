@@ -1,7 +1,6 @@
 """Pairs and sketches of files, as written by `likewise pairs` and `likewise sketch`."""
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, Unpack
@@ -9,18 +8,16 @@ from typing import Any, BinaryIO, Unpack
 import numpy as np
 
 from likewise.batch.against.references import check_references, find_references
-from likewise.batch.budget.timing import Timing
 from likewise.batch.decide.pairing import MAX_PAIRS, PairCounts, verified_pairs
-from likewise.batch.opening import bounded_run, found_inputs, opened_run, recipe_of_files
-from likewise.batch.options import FileRun
+from likewise.batch.opening import bounded_run, opened_run, recipe_of_files
 from likewise.batch.read.documents import Documents
-from likewise.batch.run import RunContext, ordered
+from likewise.batch.run import ordered
 from likewise.batch.search.splits import Splits
 from likewise.checks import check_integer
 from likewise.io.output.pair_files import PairWriter
-from likewise.io.output.scratch import scratch_directory
 from likewise.io.remote import file_for
-from likewise.io.stamps import Watch
+from likewise.job.options import FileRun
+from likewise.job.output import Job
 from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.given import GivenRecipe, RecipeFields, as_recipe
 from likewise.stages.sketch import Sketches, check_has_sketch, shaped
@@ -41,56 +38,49 @@ def pair_files(
 ) -> dict[str, Any]:
     """Write all verified pairs of the documents in files."""
     recipe = recipe_of_files(recipe, fields, against=against).resolve()
-    run, report = run or FileRun(), taken(progress)
     check_references(against, recipe, keep_sketches=False)
-    rules, timing = run.run_rules(), Timing()
     counts = PairCounts(check_integer("max_pairs", max_pairs, 0, 2**63))
-    with ExitStack() as stack:
-        is_stream = output == "-" and stdout is not None
-        local = None if is_stream else stack.enter_context(file_for(output))
-        writer = stack.enter_context(PairWriter(str(local or output), stdout))
-        found = stack.enter_context(found_inputs(inputs, recipe, run, local, report))
-        work = stack.enter_context(scratch_directory())
-        references = find_references(against, recipe, run, local, report)
+    with Job(None, run or FileRun(), taken(progress)) as job:
+        job.target = None if output == "-" and stdout is not None else job.enter(file_for(output))
+        writer = job.enter(PairWriter(str(job.target or output), stdout))
+        found = job.find(inputs, recipe)
+        references = find_references(against, recipe, job.options, job.target, job.context.progress)
         found = replace(found, files=(*references.files, *found.files))
-        watch = Watch(found.files)
-        bounded = bounded_run(found, recipe, run, rules, work, report, writes_copies=False)
-        context = RunContext(rules, timing, report)
-        opened = stack.enter_context(
-            opened_run(found.files, recipe, context, work=work, bounded=bounded, references=references)
+        job.watch(found.files)
+        bounded = bounded_run(job, found, recipe, writes_copies=False)
+        opened = job.enter(
+            opened_run(found.files, recipe, job.context, work=job.work, bounded=bounded, references=references)
         )
         documents, recipe = opened.documents, opened.recipe
-        collapsed, threads = ordered(documents, recipe, timing), opened.context.threads
         for batch in verified_pairs(
             documents,
-            collapsed,
+            ordered(documents, recipe, job.context),
             recipe,
-            threads=threads,
-            timing=timing,
-            progress=report,
+            opened.context,
             counts=counts,
             splits=Splits((0, documents.num_references, len(documents))) if against else None,
         ):
-            with timing.wall("writing"):
+            with job.context.timing.wall("writing"):
                 ids = documents.doc_ids(batch.row_a), documents.doc_ids(batch.row_b)
                 writer.write(*ids, batch.similarity, batch.distance)
-        watch.check()
+        job.check_unchanged()
         writer.finish()
-        return {
-            "num_documents": len(documents) - documents.num_references,
-            **({"against": _about(against, documents)} if against else {}),
-            "num_pairs": counts.num_pairs,
-            "num_bad_rows": sum(map(len, documents.bad_rows[documents.num_reference_sources :])),
-            "num_blank_lines": documents.num_blank,
-            "num_crowded": counts.num_crowded,
-            "num_capped": counts.num_capped,
-            "recall": recipe.recall_with(counts.num_crowded, counts.num_capped),
-            "recipe": recipe.to_dict(),
-            "recipe_id": recipe.recipe_id,
-            "skipped_files": list(found.skipped),
-            **opened.facts,
-            "timings": timing.to_dict(),
-        }
+        return job.finish(
+            {
+                "num_documents": len(documents) - documents.num_references,
+                **({"against": _about(against, documents)} if against else {}),
+                "num_pairs": counts.num_pairs,
+                "num_bad_rows": sum(map(len, documents.bad_rows[documents.num_reference_sources :])),
+                "num_blank_lines": documents.num_blank,
+                "num_crowded": counts.num_crowded,
+                "num_capped": counts.num_capped,
+                "recall": recipe.recall_with(counts.num_crowded, counts.num_capped),
+                "recipe": recipe.to_dict(),
+                "recipe_id": recipe.recipe_id,
+                "skipped_files": list(found.skipped),
+                **opened.facts,
+            }
+        )
 
 
 def _about(against: Sequence[str | Path], documents: Documents) -> dict[str, object]:
@@ -106,13 +96,12 @@ def sketch_files(
     progress: Progress | bool | None = None,
 ) -> Sketches:
     """Return the sketches of the documents in files, with their ids."""
-    recipe, run, report = as_recipe(recipe), run or FileRun(), taken(progress)
+    recipe = as_recipe(recipe)
     check_has_sketch(recipe)
-    rules, timing = run.run_rules(), Timing()
-    with ExitStack() as stack:
-        found = stack.enter_context(found_inputs(inputs, recipe, run, output, report))
-        context, work = RunContext(rules, timing, report), stack.enter_context(scratch_directory())
-        opened = stack.enter_context(opened_run(found.files, recipe, context, work=work, is_compared=False))
+    with Job(None, run or FileRun(), taken(progress)) as job:
+        job.target = output
+        found = job.find(inputs, recipe)
+        opened = job.enter(opened_run(found.files, recipe, job.context, work=job.work, is_compared=False))
         documents = opened.documents
         return Sketches(
             shaped(documents.sketches, opened.recipe),

@@ -4,82 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise.arrays import ArrowTable, slices
-from likewise.batch.budget.timing import Timing
 from likewise.batch.decide.decision import Decision, decide
 from likewise.batch.read.collapse import Collapsed, collapse
 from likewise.batch.read.columns import IngestRules
 from likewise.batch.read.documents import Documents
 from likewise.batch.read.fields import num_without_field
-from likewise.batch.read.ingest import ON_ERROR, ingest
-from likewise.batch.read.priority import fields_read, keep_needs, with_references_first
+from likewise.batch.read.ingest import ingest
+from likewise.batch.read.priority import with_references_first
 from likewise.batch.read.references import References
 from likewise.batch.read.sketched import HeldDocuments
-from likewise.checks import check_choice
 from likewise.errors import InvalidParameter
 from likewise.io.output.evidence import Places, evidence_table
-from likewise.io.source.bad_rows import NO_LIMIT, BadRowLimit
 from likewise.io.source.source import Source
-from likewise.progress import Progress
+from likewise.job.context import RunContext
 from likewise.recipe.recipe import Recipe
+from likewise.recipe.rules import fields_read, keep_needs
 from likewise.stages.verify import named
 
 if TYPE_CHECKING:
     from likewise.batch.memory import BoundedRun
     from likewise.batch.read.resume import RunParts
 
-DuplicateIds = Literal["fail", "allow"]
-DUPLICATE_IDS: tuple[DuplicateIds, ...] = get_args(DuplicateIds)
-OnError = Literal["fail", "skip", "keep"]
 # Rows have 32 bits, and the highest two numbers are reserved.
 MOST_DOCUMENTS = 2**32 - 2
-
-
-@dataclass(frozen=True)
-class RunRules:
-    """The rules of a run in addition to its recipe."""
-
-    # Number of threads
-    threads: int
-    # What to do with bad rows
-    on_error: str = "fail"
-    # Whether two documents may have the same id
-    duplicate_ids: str = "fail"
-    # Maximum number of bad rows among the documents, and among the reference documents
-    max_bad_rows: BadRowLimit = NO_LIMIT
-    # Fields to read from each row, in addition to those of `keep`
-    fields: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        check_choice("on_error", self.on_error, ON_ERROR)
-        check_choice("duplicate_ids", self.duplicate_ids, DUPLICATE_IDS)
-
-
-@dataclass(frozen=True, eq=False)
-class RunContext:
-    """The shared context of all steps of a run."""
-
-    # Rules in addition to the recipe
-    rules: RunRules
-    # Receive seconds and events
-    timing: Timing
-    progress: Progress
-
-    @property
-    def threads(self) -> int:
-        """Number of threads."""
-        return self.rules.threads
-
-    def with_threads(self, threads: int) -> RunContext:
-        """Return the same context with another number of threads."""
-        return replace(self, rules=replace(self.rules, threads=threads))
 
 
 @contextmanager
@@ -99,14 +54,11 @@ def open_documents(
     needs_lengths, of_keep = keep_needs(recipe.keep)
     rules = context.rules
     fields = fields_read(recipe.keep, rules.fields)
-    wanted = IngestRules(needs_lengths, fields, rules.on_error, needs_texts, rules.max_bad_rows)
     documents = ingest(
         sources,
         recipe,
-        wanted,
-        threads=rules.threads,
-        progress=context.progress,
-        timing=context.timing,
+        IngestRules(needs_lengths, fields, rules.on_error, needs_texts, rules.max_bad_rows),
+        context,
         work=work if parts is None else parts.directory,
         parts=parts,
         references=references,
@@ -139,17 +91,15 @@ def open_documents(
             documents.spool.close()
 
 
-def ordered(documents: Documents, recipe: Recipe, timing: Timing) -> Collapsed:
+def ordered(documents: Documents, recipe: Recipe, context: RunContext) -> Collapsed:
     """Order documents by priority and collapse indistinguishable ones."""
-    with timing.wall("ordering"):
+    with context.timing.wall("ordering"):
         return collapse(documents, recipe, with_references_first(documents, recipe.keep))
 
 
 def decided(documents: Documents, recipe: Recipe, context: RunContext) -> Decision:
     """Return the verdicts on documents, by a resolved recipe."""
-    timing, progress = context.timing, context.progress
-    collapsed = ordered(documents, recipe, timing)
-    return decide(documents, collapsed, recipe, threads=context.threads, timing=timing, progress=progress)
+    return decide(documents, ordered(documents, recipe, context), recipe, context)
 
 
 def evidence(documents: Documents, recipe: Recipe, decision: Decision, kept_ids: Sequence[str] = ()) -> ArrowTable:

@@ -12,17 +12,17 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.batch.budget.timing import Timing
 from likewise.batch.decide.measured import measured
 from likewise.batch.decide.verification import Verifier
 from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
-from likewise.batch.run import RunRules, ordered
+from likewise.batch.run import ordered
 from likewise.batch.search.opening import open_search
 from likewise.batch.search.search import Candidates
 from likewise.errors import InvalidParameter
 from likewise.io.output.near_pairs import NearPairFacts, pair_schema, pair_table
-from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted
+from likewise.job.context import RunContext, Timing
+from likewise.progress import StageAdvanced, StageFinished, StageStarted
 from likewise.recipe.methods import Exact, SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.valley import lowest_threshold
@@ -51,17 +51,14 @@ def check_floor(floor: float | None, recipe: Recipe, *, is_against: bool = False
         raise InvalidParameter("store_pairs", f"{floor} given; it must be above 0 and at most {what}, {threshold:g}")
 
 
-def store_pairs(
+def write_near_pairs(
     documents: Documents,
     recipe: Recipe,
     floor: float,
     path: Path,
-    *,
-    threads: int,
-    timing: Timing,
-    progress: Progress,
-) -> int:
-    """Write every verified pair with at least this similarity, and return the number of pairs.
+    context: RunContext,
+) -> dict[str, object]:
+    """Write every verified pair with at least this similarity, and return the summary fields about them.
 
     Notes
     -----
@@ -71,7 +68,7 @@ def store_pairs(
     """
     import pyarrow.parquet as pq
 
-    collapsed = ordered(documents, recipe, timing)
+    collapsed = ordered(documents, recipe, context)
     num_distinct = len(collapsed.order) + int(documents.num_empty > 0)
     schema = pair_schema(
         NearPairFacts(floor, recipe.measure, recipe.group, len(documents), num_distinct, recipe.recipe_id),
@@ -79,10 +76,10 @@ def store_pairs(
     )
     lowered = _lowered(recipe, floor)
     num_pairs = 0
-    progress(StageStarted("storing pairs", len(collapsed.order), "documents"))
+    context.progress(StageStarted("storing pairs", len(collapsed.order), "documents"))
     began = Timing.now()
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-        for pairs, similarity in _found(documents, collapsed, recipe, lowered, threads, timing, progress):
+        for pairs, similarity in _found(documents, collapsed, recipe, lowered, context):
             sides = [side.astype(np.int64) for side in (pairs.later, pairs.earlier)]
             places = [documents.places(collapsed.order[side].astype(np.int64)) for side in sides]
             distance = None if pairs.distance is None else pairs.distance.astype(np.int32)
@@ -93,8 +90,8 @@ def store_pairs(
                 pair_table(schema, (sides[0], sides[1]), (places[0], places[1]), similarity, distance, sizes)
             )
             num_pairs += len(similarity)
-    progress(StageFinished("storing pairs", Timing.now() - began))
-    return num_pairs
+    context.progress(StageFinished("storing pairs", Timing.now() - began))
+    return {"stored_pairs": {"floor": floor, "num_pairs": num_pairs}}
 
 
 def _lowered(recipe: Recipe, floor: float) -> Recipe:
@@ -110,18 +107,17 @@ def _found(
     collapsed: Collapsed,
     recipe: Recipe,
     lowered: Recipe,
-    threads: int,
-    timing: Timing,
-    progress: Progress,
+    context: RunContext,
 ) -> Iterator[tuple[Candidates, NDArray[np.float64]]]:
     """Yield matching pairs of positions in order of the later one, with their similarities."""
+    timing = context.timing
     with timing.wall("storing_pairs"):
         # Below the threshold of the run, nearly all pairs of documents with full buckets may match.
         exact_from = None if recipe.threshold is None else recipe.similarity_threshold
-        search = open_search(documents, collapsed, lowered, threads, progress, exact_from=exact_from)
+        search = open_search(documents, collapsed, lowered, context, exact_from=exact_from)
         crowd = np.zeros(len(collapsed.order), bool)
         crowd[search.joined] = True
-    with Verifier(documents, collapsed, lowered, threads, timing) as verifier:
+    with Verifier(documents, collapsed, lowered, context) as verifier:
         num_positions, max_pairs = len(collapsed.order), documents.room.max_pairs
         for found in measured(search, verifier, num_positions, timing, max_pairs, stage="storing_pairs"):
             for block in found.blocks:
@@ -131,7 +127,7 @@ def _found(
                     compared |= crowd[pairs.later] & crowd[pairs.earlier]
                 if compared.any():
                     yield pairs.select(compared), similarity[compared]
-            progress(StageAdvanced("storing pairs", found.high))
+            context.progress(StageAdvanced("storing pairs", found.high))
 
 
 def _were_compared(
@@ -156,17 +152,3 @@ def _were_compared(
         equal = slots[order[pairs.later[part]]] == slots[order[pairs.earlier[part]]]
         compared[part] = equal.sum(axis=1) >= min_equal
     return compared
-
-
-def write_near_pairs(
-    documents: Documents,
-    recipe: Recipe,
-    floor: float,
-    path: Path,
-    rules: RunRules,
-    timing: Timing,
-    progress: Progress,
-) -> dict[str, object]:
-    """Write the pairs that a run stores, and return the summary fields about them."""
-    num_pairs = store_pairs(documents, recipe, floor, path, threads=rules.threads, timing=timing, progress=progress)
-    return {"stored_pairs": {"floor": floor, "num_pairs": num_pairs}}

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from likewise._native import Texts
 from likewise.arrays import ArrowColumn, ArrowTable, ColumnData, TextData
-from likewise.batch.budget.timing import Timing
 from likewise.batch.decide.group_warning import group_warning
 from likewise.batch.decide.labels import Groups, Labels
 from likewise.batch.decide.pairing import MAX_PAIRS, PairCounts, verified_pairs
@@ -23,7 +22,7 @@ from likewise.batch.read.documents import Documents
 from likewise.batch.read.references import Reference, References
 from likewise.batch.read.sketched import HeldDocuments
 from likewise.batch.read.weighing import weighed
-from likewise.batch.run import DuplicateIds, RunContext, RunRules, decided, evidence, evidence_of_overruled, ordered
+from likewise.batch.run import decided, evidence, evidence_of_overruled, ordered
 from likewise.batch.search.splits import Splits
 from likewise.batch.write.summary import summarize
 from likewise.checks import check_integer, num_threads
@@ -32,6 +31,8 @@ from likewise.io.output.scratch import scratch_for
 from likewise.io.source.source import Source
 from likewise.io.tables.columns import null_where, number_column, taken_rows, text_column
 from likewise.io.tables.memory import MemorySource
+from likewise.job.context import RunContext
+from likewise.job.options import DuplicateIds, RunRules
 from likewise.progress import Progress, Warned, no_progress, shows_progress, taken
 from likewise.recipe.given import GivenRecipe, RecipeFields, as_recipe
 from likewise.recipe.methods import SimHash
@@ -269,24 +270,23 @@ def dedup(
     [0]
     """
     recipe = as_recipe(recipe, fields, base="default").resolve()
-    timing, report = Timing(), taken(progress)
-    rules = RunRules(num_threads(threads), "fail" if nulls == "fail" else "skip", duplicate_ids)
+    context = _context(threads, nulls, duplicate_ids, progress)
     with null_option_named():
         source = document_source(texts, ids, recipe, text_field=text_field, nulls=nulls, tokenizer=tokenizer)
-    with null_option_named(), opened_texts([source], recipe, rules, timing, report) as (documents, recipe, choice):
+    with null_option_named(), opened_texts([source], recipe, context) as (documents, recipe, choice):
         stays = None
         if decisions is not None:
             from likewise.batch.decide.stays import StayingIds
 
             stays = StayingIds(decisions)
-            documents = stays.mark(documents, recipe, report)
-        decision = decided(documents, recipe, RunContext(rules, timing, report))
+            documents = stays.mark(documents, recipe, context.progress)
+        decision = decided(documents, recipe, context)
         if (warning := group_warning(documents, decision)) is not None:
-            report(Warned(warning))
-            if report is no_progress:
+            context.progress(Warned(warning))
+            if context.progress is no_progress:
                 warnings.warn(warning, RuntimeWarning, stacklevel=3)
         kept = mask_of_rows(documents, decision.kept, nulls_are_kept=nulls == "keep")
-        summary = summarize(documents, recipe, decision, timing) | choice
+        summary = summarize(documents, recipe, decision, context.timing) | choice
         overruled = None
         if stays is not None:
             summary |= stays.summary(documents, decision.overruled)
@@ -355,8 +355,7 @@ def pairs(
     import pyarrow as pa
 
     recipe = as_recipe(recipe, fields, base="default").resolve()
-    timing, report = Timing(), taken(progress)
-    rules = RunRules(num_threads(threads), "fail" if nulls == "fail" else "skip", duplicate_ids)
+    context = _context(threads, nulls, duplicate_ids, progress)
     given = [(texts, ids)] if against is None else [(against, against_ids), (texts, ids)]
     with null_option_named():
         sources = [
@@ -365,18 +364,15 @@ def pairs(
         ]
     with (
         null_option_named(),
-        opened_texts(sources, recipe, rules, timing, report, has_references=against is not None) as opened,
+        opened_texts(sources, recipe, context, has_references=against is not None) as opened,
     ):
         documents, recipe, choice = opened
-        collapsed = ordered(documents, recipe, timing)
         batches = list(
             verified_pairs(
                 documents,
-                collapsed,
+                ordered(documents, recipe, context),
                 recipe,
-                threads=rules.threads,
-                timing=timing,
-                progress=report,
+                context,
                 counts=PairCounts(check_integer("max_pairs", max_pairs, 0, 2**63)),
                 splits=None if against is None else Splits((0, documents.num_references, len(documents))),
             )
@@ -403,6 +399,16 @@ def pairs(
         )
 
 
+def _context(
+    threads: int | None,
+    nulls: Nulls,
+    duplicate_ids: DuplicateIds,
+    progress: Progress | bool | None,  # noqa: FBT001
+) -> RunContext:
+    rules = RunRules(num_threads(threads), "fail" if nulls == "fail" else "skip", duplicate_ids)
+    return RunContext(rules, progress=taken(progress))
+
+
 def _ids(all_ids: Texts | None, documents: Documents, num_rows: int) -> ArrowColumn:
     """Return the ids of all rows in the type in which they were given; null for a null text of a stream."""
     kind = documents.id_type()
@@ -421,9 +427,7 @@ def _ids(all_ids: Texts | None, documents: Documents, num_rows: int) -> ArrowCol
 def opened_texts(
     sources: Sequence[Source],
     recipe: Recipe,
-    rules: RunRules,
-    timing: Timing,
-    progress: Progress,
+    context: RunContext,
     *,
     has_references: bool = False,
 ) -> Iterator[tuple[Documents, Recipe, dict[str, Any]]]:
@@ -433,14 +437,11 @@ def opened_texts(
     """
     with scratch_for(sources) as work:
         held = HeldDocuments()
-        sources, recipe = weighed(
-            sources, recipe, threads=rules.threads, timing=timing, progress=progress, work=work, held=held
-        )
+        sources, recipe = weighed(sources, recipe, context, work, held)
         # Only the number of these files is used.
         references = (
             References((Reference(cast("tuple[InputFile, ...]", tuple(sources[:1]))),)) if has_references else None
         )
-        context = RunContext(rules, timing, progress)
         with opened_run(sources, recipe, context, work=work, references=references, held=held) as opened:
             check_only_nulls(opened.documents)
             yield opened.documents, opened.recipe, opened.facts

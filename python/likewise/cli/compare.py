@@ -57,8 +57,8 @@ def command(
     **options: Any,
 ) -> None:
     """Run the command."""
-    from likewise.batch.options import FileRun
     from likewise.errors import InvalidParameter
+    from likewise.job.options import FileRun
     from likewise.measures.comparison import compare
     from likewise.recipe.text import BYTE_TOKENS
 

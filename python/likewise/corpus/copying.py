@@ -3,7 +3,6 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -13,26 +12,20 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.arrays import ArrowSchema, ColumnData
-from likewise.batch.budget.timing import Timing
-from likewise.batch.opening import found_inputs
-from likewise.batch.options import FileRun
-from likewise.batch.write.remote import run_to_store
-from likewise.batch.write.summary import write_summary
 from likewise.checks import counted
 from likewise.corpus.items import NUMBERS, Candidates, ContainmentRules, Items, ItemText
 from likewise.corpus.places import Copy, CorpusPlace, IndexPlace, Place, RunPlace, opened_places
-from likewise.corpus.reading import Counts, Part, each_part
 from likewise.errors import InvalidInput
-from likewise.io.output.directory import COPIES, ERRORS, GIVEN, LISTS, OutputDirectory, check_free
-from likewise.io.output.row_files import RowWriter
-from likewise.io.output.scratch import scratch_directory
-from likewise.io.remote import is_remote, local_path
+from likewise.io.output.directory import COPIES, ERRORS, GIVEN, LISTS
 from likewise.io.source.bad_rows import BadRowTally, write_errors
 from likewise.io.source.files import InputFile
 from likewise.io.source.source import BadRow
-from likewise.io.stamps import Watch
 from likewise.io.tables.columns import number_column
-from likewise.progress import Progress, Warned, shows_progress, taken
+from likewise.job.context import RunContext, Timing
+from likewise.job.options import FileRun
+from likewise.job.output import Job
+from likewise.job.reading import Counts, Part, each_part, found_inputs, listed
+from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.recipe import Recipe
 from likewise.stages.sketch import EMPTY
 
@@ -144,26 +137,14 @@ def find_copies(
     Memory is about 60 bytes for each word of the given documents, plus the copies found. An index is searched with its
     own recipe, which does not find documents that contain a given one.
     """
-    rules, run, report, timing = rules or ContainmentRules(), run or FileRun(), taken(progress), Timing()
-    if output is not None and is_remote(output):
-        return _into_store(
-            str(output),
-            places,
-            lambda local: find_copies(
-                places, texts=texts, files=files, ids=ids, output=local, rules=rules, run=run, progress=report
-            ),
-            overwrite=overwrite,
-        )
-    target = None if output is None else Path(local_path(output))
-    if target is not None:
-        check_free(target, overwrite=overwrite)
-    with ExitStack() as stack:
-        work = stack.enter_context(scratch_directory())
-        opened = opened_places(listed(places), run, target, report, stack)
-        watch = Watch([file for place in opened if not isinstance(place, IndexPlace) for file in place.files])
+    rules, run, report = rules or ContainmentRules(), run or FileRun(), taken(progress)
+    with Job(output, run, report, inputs=places, overwrite=overwrite, fresh=True) as job:
+        timing = job.context.timing
+        opened = opened_places(listed(places), job)
+        job.watch([file for place in opened if not isinstance(place, IndexPlace) for file in place.files])
         given = _Given(texts)
-        given.add_files(listed(files), run, work, report)
-        search = _Search(opened, run, work, report)
+        given.add_files(listed(files), job)
+        search = _Search(opened, job.context, job.scratch)
         with timing.wall("looking_up_ids"):
             rows = list(given.add_ids(list(dict.fromkeys(ids)), search))
         if not given.names:
@@ -174,36 +155,13 @@ def find_copies(
         with timing.wall("asking_indexes"):
             rows += search.in_indexes(given)
         result = _result(rows, given, items, search, timing)
-        watch.check()
-        if target is not None:
-            identity = {"command": "copies", "version": _native.__version__}
-            with OutputDirectory(target, identity, overwrite=overwrite, fresh=True) as directory:
-                _write(result, opened, directory.work)
-                write_errors(search.bad_rows, directory.work / ERRORS)
-                directory.finish()
+        job.check_unchanged()
+        job.claim(command="copies")
+        if job.is_written:
+            _write(result, opened, job)
+            write_errors(search.bad_rows, job.work / ERRORS)
+        job.finish(result.summary)
     return result
-
-
-def _into_store(
-    output: str,
-    places: Sequence[str | Path] | str | Path,
-    search: Callable[[Path], Copies],
-    *,
-    overwrite: bool,
-) -> Copies:
-    found: list[Copies] = []
-
-    def run(local: Path) -> dict[str, Any]:
-        found.append(search(local))
-        return found[0].summary
-
-    run_to_store(output, places, run, overwrite=overwrite)
-    return found[0]
-
-
-def listed(paths: Sequence[str | Path] | str | Path) -> list[str | Path]:
-    """Return one or several paths as a list."""
-    return [paths] if isinstance(paths, str | Path) else list(paths)
 
 
 class _Row(NamedTuple):
@@ -242,13 +200,14 @@ class _Given:
         self.texts.append(text)
         return len(self.names) - 1
 
-    def add_files(self, files: Sequence[str | Path], run: FileRun, work: Path, progress: Progress) -> None:
+    def add_files(self, files: Sequence[str | Path], job: Job) -> None:
         """Add the documents in files."""
         if not files:
             return
-        with found_inputs(files, _EXACT, run, None, progress) as found:
+        with found_inputs(files, _EXACT, job.options, None, job.context.progress) as found:
+            tally = BadRowTally(job.context.rules.max_bad_rows)
             parts = each_part(
-                found.files, _texts, Counts(), **_reading(run), stage="reading", work=work, progress=progress
+                found.files, _texts, Counts(), job.context, stage="reading", work=job.scratch, tally=tally
             )
             for part in parts:
                 for doc_id, text in zip(part.doc_ids.to_pylist(), part.made.to_list(), strict=True):
@@ -286,12 +245,6 @@ def _texts(texts: _native.Texts, _threads: int) -> _native.Texts:
     return texts
 
 
-def _reading(run: FileRun) -> dict[str, Any]:
-    rules = run.run_rules()
-    on_error = "fail" if run.on_error == "fail" else "skip"
-    return {"threads": rules.threads, "on_error": on_error, "tally": BadRowTally(rules.max_bad_rows)}
-
-
 class _Scanned(NamedTuple):
     """Results for some documents: windows, rows of equal texts and the given text that each equals, sizes."""
 
@@ -315,8 +268,8 @@ class _Hits(NamedTuple):
 class _Search:
     """Search for documents in all places."""
 
-    def __init__(self, places: Sequence[Place], run: FileRun, work: Path, progress: Progress) -> None:
-        self.places, self._run, self._work, self._progress = places, run, work, progress
+    def __init__(self, places: Sequence[Place], context: RunContext, work: Path) -> None:
+        self.places, self._context, self._work = places, context, work
         self._sources: list[InputFile] = []
         self._place_of: list[int] = []
         for number, place in enumerate(places):
@@ -332,12 +285,7 @@ class _Search:
     def _parts(
         self, make: Callable[[_native.Texts, int], _Made], counts: Counts, stage: str
     ) -> "Iterator[Part[_Made]]":
-        reading = _reading(self._run)
-        yield from each_part(
-            self._sources, make, counts, **reading, stage=stage, work=self._work, progress=self._progress
-        )
-        if (note := reading["tally"].finish()) is not None:
-            self._progress(Warned(note))
+        yield from each_part(self._sources, make, counts, self._context, stage=stage, work=self._work)
 
     def documents_of(self, ids: Sequence[str]) -> Iterator[tuple[str, str]]:
         """Yield id and text of the documents in files with these ids."""
@@ -400,7 +348,7 @@ class _Search:
         if not first_hit:
             return []
         rows_found = self._found(items, known, hits, Candidates.joined(candidates), exact)
-        if self._run.duplicate_ids == "fail":
+        if self._context.rules.duplicate_ids == "fail":
             self._check_ids(rows_found)
         return rows_found + list(self._removed_with(rows_found))
 
@@ -612,11 +560,10 @@ def given_schema() -> ArrowSchema:
     return pa.schema({"given": pa.string(), **counts, "status": pa.string(), "num_copies": pa.int64()})
 
 
-def _write(result: Copies, places: Sequence[Place], work: Path) -> None:
+def _write(result: Copies, places: Sequence[Place], job: Job) -> None:
     for name, table in ((COPIES, result.copies), (GIVEN, result.given)):
-        with RowWriter(str(work / name), name.removesuffix(".parquet"), table.schema) as writer:
-            writer.write_table(table)
-            writer.finish()
+        job.table(name, name.removesuffix(".parquet"), [table], table.schema)
+    work = job.work
     (work / LISTS).mkdir()
     lists: dict[str, dict[str, list[str]]] = {
         place.name: {"": [], ".containing": [], ".numbers": []} for place in places
@@ -633,7 +580,6 @@ def _write(result: Copies, places: Sequence[Place], work: Path) -> None:
                 text = "".join(f"{line}\n" for line in lines)
                 path = work / LISTS / f"{list_name(number, place.name)}{suffix}.txt"
                 path.write_text(text, encoding="utf-8", newline="\n")
-    write_summary(work, result.summary)
 
 
 def _is_listed(doc_id: str) -> bool:

@@ -3,7 +3,6 @@
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import islice
@@ -15,36 +14,29 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.arrays import ArrowTable
-from likewise.batch.about_inputs import told_if_left
-from likewise.batch.budget.timing import Timing
-from likewise.batch.opening import found_inputs
-from likewise.batch.options import FileRun
 from likewise.batch.parts.collection import Collection
 from likewise.batch.parts.opening import check_rewriting
 from likewise.batch.parts.writing import emptied, num_kept, write_documents
 from likewise.batch.read.weighing import doubts_of
-from likewise.batch.write.remote import run_to_store
-from likewise.batch.write.summary import write_summary
 from likewise.checks import check_choice
 from likewise.corpus.items import Candidates, ContainmentRules, Found, Items, evidence, evidence_schema, item_schema
 from likewise.corpus.items import items_in_files as read_items
 from likewise.corpus.rarity import check_fits
-from likewise.corpus.reading import Counts, each_part
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.inputs import Inputs
-from likewise.io.kept import check_annotated, write_descriptions, write_kept
-from likewise.io.output.directory import ANNOTATED, CONTAMINATED, ERRORS, ITEMS, KEPT, OutputDirectory, check_free
-from likewise.io.output.row_files import RowWriter
-from likewise.io.output.scratch import scratch_directory
-from likewise.io.remote import is_remote, local_path
+from likewise.io.kept import check_annotated, write_files
+from likewise.io.output.directory import ANNOTATED, CONTAMINATED, ERRORS, ITEMS, KEPT
 from likewise.io.source.added import Added, AddedFields
 from likewise.io.source.bad_rows import BadRowTally, write_errors
 from likewise.io.source.cut import Cut
 from likewise.io.source.files import InputFile, Kept
 from likewise.io.source.source import BadRow, as_array
-from likewise.io.stamps import Watch, check_unchanged, stamps
+from likewise.io.stamps import Watch
 from likewise.io.tables.columns import constant_column, number_column
-from likewise.progress import Progress, StageFinished, StageStarted, Warned, shows_progress, taken
+from likewise.job.options import FileRun
+from likewise.job.output import Job, about_files
+from likewise.job.reading import Counts, each_part, listed
+from likewise.progress import Progress, Warned, shows_progress, taken
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.weights import Weights
 
@@ -142,109 +134,68 @@ def decontaminate_files(
     added = AddedFields(write_prefix, _FIELDS)
     if write_prefix and write != "annotated":
         raise InvalidParameter("write_prefix", "requires --write annotated")
-    if is_remote(output):
-        return run_to_store(
-            str(output),
-            inputs,
-            lambda local: decontaminate_files(
-                inputs,
-                items,
-                local,
-                rules,
-                run=run,
-                weights=weights,
-                item_fields=item_fields,
-                item_id_field=item_id_field,
-                write=write,
-                write_prefix=write_prefix,
-                progress=progress,
-            ),
-            overwrite=overwrite,
-        )
-    target, timing, context = Path(local_path(output)), Timing(), run.run_rules()
-    check_free(target, overwrite=overwrite)
-    with ExitStack() as stack:
-        found = stack.enter_context(found_inputs(_listed(inputs), Recipe.exact(), run, target, report))
+    with Job(output, run, report, inputs=inputs, overwrite=overwrite, fresh=fresh) as job:
+        timing = job.context.timing
+        found = job.find(inputs, Recipe.exact())
         if write == "cut":
             for file in found.files:
                 file.check_cut()
         elif write == "annotated":
             check_annotated(found.files, added)
-        before = stamps(found)
-        scratch = stack.enter_context(scratch_directory())
         item_run = FileRun(
             id_field=item_id_field,
             on_error="fail" if run.on_error == "fail" else "skip",
             max_bad_rows=run.max_bad_rows,
             max_document_bytes=run.max_document_bytes,
         )
-        sets = {name: _listed(paths) for name, paths in items.items()}
+        sets = {name: listed(paths) for name, paths in items.items()}
         with timing.wall("reading_items"):
             own, item_files, bad_items, skipped = read_items(
-                sets, item_fields, item_run, rules, report, scratch, watch := Watch()
+                sets, item_fields, item_run, rules, report, job.scratch, watch := Watch()
             )
         if not own.about:
             raise InvalidInput("the evaluation sets are empty; give files that contain items")
-        identity = {
-            "command": "decontaminate",
-            "inputs": before,
-            "items": f"{_digest(own)}",
-            "rules": asdict(rules),
-            "write": write,
-            "write_prefix": write_prefix,
-            "version": _native.__version__,
+        answer = _digest(own)
+        job.claim(
+            command="decontaminate",
+            inputs=job.stamp(found),
+            items=answer,
+            rules=asdict(rules),
+            write=write,
+            write_prefix=write_prefix,
             **({} if table is None else {"weights_id": table.weights_id}),
-            **run.identity(),
-        }
-        directory = OutputDirectory(target, identity, overwrite=overwrite, fresh=fresh)
-        stack.enter_context(told_if_left(directory, report))
-        directory.parts.mkdir(exist_ok=True)
-        scanned = _Scanned(found, own, directory.parts)
+        )
+        scanned = _Scanned(found, own, job)
         with timing.wall("scanning"):
-            scanned.scan(run, context.threads, scratch, report)
+            scanned.scan()
             if table is not None:
                 own.weigh(table)
                 for doubt in doubts_of(table):
                     report(Warned(doubt))
-        with timing.wall("writing"):
-            began = Timing.now()
-            report(StageStarted("writing", 0, "bytes"))
-            result = _write_evidence(scanned, own, directory.work)
-            write_errors((*bad_items, *_bad_rows(scanned)), directory.work / ERRORS)
-            place = directory.work / (ANNOTATED if write == "annotated" else KEPT)
-            num_written = None
+        with job.writing() as work:
+            result = _write_evidence(scanned, own, job)
+            write_errors((*bad_items, *_bad_rows(scanned)), work / ERRORS)
+            num_written = []
             if write == "cut":
-                num_written = _write_cut(found, scanned, result, run, context.threads, place, scratch, _digest(own))
+                num_written = _write_cut(scanned, result, work / KEPT, answer)
             elif write != "evidence":
                 fields = added if write == "annotated" else None
-                _write_rows(found, scanned, result, run, context.threads, place, fields, _digest(own))
-            report(StageFinished("writing", Timing.now() - began))
-        check_unchanged(found, before)
+                _write_rows(scanned, result, work / (KEPT if fields is None else ANNOTATED), fields, answer)
         watch.check()
         summary = own.facts(scanned.counts.num_documents, len(result.rows), result.num_windows)
         if write == "cut":
-            summary["num_emptied"] = scanned.counts.num_documents - sum(num_written or [])
+            summary["num_emptied"] = scanned.counts.num_documents - sum(num_written)
         summary |= {
             "num_bad_rows": scanned.counts.num_bad_rows,
             "num_bad_item_rows": len(bad_items),
             "num_blank_lines": scanned.counts.num_blank_lines,
-            "inputs": [
-                {"path": file.name, "num_bytes": file.num_bytes, "num_documents": size, **file.facts()}
-                for file, size in zip(found.files, scanned.sizes(), strict=True)
-            ],
+            "inputs": about_files(found.files, num_documents=scanned.sizes()),
             "item_files": [{"path": name, "num_bytes": size} for name, size in item_files],
             "skipped_files": [*found.skipped, *skipped],
             "options": {**run.identity(), "write": write},
             **found.provenance(),
-            "timings": timing.to_dict(),
         }
-        write_summary(directory.work, summary)
-        directory.finish()
-    return summary
-
-
-def _listed(paths: Sequence[str | Path] | str | Path) -> list[str | Path]:
-    return [paths] if isinstance(paths, str | Path) else list(paths)
+        return job.finish(summary)
 
 
 def _digest(items: Items) -> str:
@@ -276,8 +227,11 @@ class _Group:
 class _Scanned:
     """All documents, scanned in groups of files. Each group is saved, so that a later run can continue."""
 
-    def __init__(self, found: Inputs, items: Items, parts: Path) -> None:
-        self._files, self._items, self._parts = found.files, items, parts
+    def __init__(self, found: Inputs, items: Items, job: Job) -> None:
+        assert job.parts is not None
+        self.found, self.job = found, job
+        self._files, self._items, self._parts = found.files, items, job.parts
+        self._parts.mkdir(exist_ok=True)
         self.counts = Counts()
         self._groups: list[tuple[int, int]] = []
         first, num_bytes = 0, 0
@@ -287,7 +241,7 @@ class _Scanned:
                 self._groups.append((first, number))
                 first, num_bytes = number, 0
 
-    def scan(self, run: FileRun, threads: int, work: Path, progress: Progress) -> None:
+    def scan(self) -> None:
         """Scan the groups that no earlier run scanned."""
         num_done = 0
         while num_done < len(self._groups) and self._done(num_done).exists():
@@ -297,18 +251,16 @@ class _Scanned:
             self.counts = Counts(*about["counts"])
             with np.load(self._parts / f"{num_done - 1}.counts.npz") as held:
                 self._items.restore((held["grams"], held["words"], *about["num_counted"]))
-        tally = BadRowTally(run.run_rules().max_bad_rows)
+        tally = BadRowTally(self.job.context.rules.max_bad_rows)
         for files, group in islice(self.groups(), num_done):
             for file, size, bad in zip(files, group.sizes.tolist(), group.bad_rows, strict=True):
                 tally.add_rows(file.name, size, sum(row.num_lines for row in bad), bad[0] if bad else None)
         for number in range(num_done, len(self._groups)):
-            self._scan_group(number, run, threads, tally, work, progress)
+            self._scan_group(number, tally)
         if (note := tally.finish()) is not None:
-            progress(Warned(note))
+            self.job.context.progress(Warned(note))
 
-    def _scan_group(
-        self, number: int, run: FileRun, threads: int, tally: BadRowTally, work: Path, progress: Progress
-    ) -> None:
+    def _scan_group(self, number: int, tally: BadRowTally) -> None:
         import pyarrow as pa
         import pyarrow.feather
 
@@ -323,12 +275,10 @@ class _Scanned:
             files,
             self._items.scan,
             self.counts,
+            self.job.context,
             stage="scanning",
-            threads=threads,
-            on_error="fail" if run.on_error == "fail" else "skip",
+            work=self.job.scratch,
             tally=tally,
-            work=work,
-            progress=progress,
         ):
             place = places[id(part.source)]
             sizes[place] += len(part)
@@ -416,25 +366,26 @@ class _Result:
         return self.rows[np.searchsorted(self.rows, first) : np.searchsorted(self.rows, end)]
 
 
-def _write_evidence(scanned: _Scanned, items: Items, work: Path) -> _Result:
+def _write_evidence(scanned: _Scanned, items: Items, job: Job) -> _Result:
     import pyarrow as pa
 
-    first_row, windows = 0, []
+    windows: list[list[NDArray[np.int64]]] = []
     best: list[Any] = []
-    with RowWriter(str(work / CONTAMINATED), "evidence", evidence_schema(has_files=True)) as writer:
+
+    def tables() -> Iterator[Any]:
+        first_row = 0
         for files, group in scanned.groups():
             found = items.found(group.candidates)
             found = found._replace(rows=found.rows + first_row)
             table = _evidence_of(files, group, found, items, first_row)
-            writer.write_table(table)
+            yield table
             counts = found.counts
             best.append(_best_of(table.filter(counts[items.expanded(found.texts)[0]])))
             windows.append([column[counts].astype(np.int64) for column in (found.rows, found.starts, found.ends)])
             first_row += int(group.sizes.sum())
-        writer.finish()
-    with RowWriter(str(work / ITEMS), "items", item_schema()) as writer:
-        writer.write_table(items.item_table())
-        writer.finish()
+
+    job.table(CONTAMINATED, "evidence", tables(), evidence_schema(has_files=True))
+    job.table(ITEMS, "items", [items.item_table()], item_schema())
     joined = [np.concatenate(column) for column in zip(*windows, strict=True)]
     # Sort by place for cutting: two items may match in one place.
     order = np.lexsort((joined[2], joined[1], joined[0]))
@@ -487,50 +438,33 @@ def _files(scanned: _Scanned) -> Iterator[tuple[InputFile, int, NDArray[np.int64
             first, first_row = first + size, first_row + size
 
 
-def _write_rows(
-    found: Inputs,
-    scanned: _Scanned,
-    result: _Result,
-    run: FileRun,
-    threads: int,
-    target: Path,
-    fields: AddedFields | None,
-    answer: str,
-) -> None:
+def _write_rows(scanned: _Scanned, result: _Result, target: Path, fields: AddedFields | None, answer: str) -> None:
     """Write the documents that contain no item, or all documents with added fields."""
-    target.mkdir()
-    num_written, added = [], None
-    for file, first_row, offsets, lengths, bad_rows in _files(scanned):
+    places, context = _files(scanned), scanned.job.context
+
+    def kept_of(_number: int, _file: InputFile) -> Kept:
+        _, first_row, offsets, lengths, bad_rows = next(places)
         rows = np.arange(first_row, first_row + len(offsets))
         if fields is None:
             stays = np.ones(len(offsets), bool)
             stays[result.in_rows(first_row, first_row + len(offsets)) - first_row] = False
             rows, offsets, lengths = rows[stays], offsets[stays], lengths[stays]
-        if run.on_error == "keep" and (bad := [row for row in bad_rows if row.length]):
+        if context.rules.on_error == "keep" and (bad := [row for row in bad_rows if row.length]):
             offsets = np.concatenate([offsets, [row.offset for row in bad]])
             lengths = np.concatenate([lengths, [row.length for row in bad]])
             order = np.argsort(offsets, kind="stable")
             rows = np.concatenate([rows, np.full(len(bad), -1)])[order]
             offsets, lengths = offsets[order], lengths[order]
         added = None if fields is None else Added(fields, partial(result.columns, rows))
-        kept = Kept(offsets.astype(np.uint64), lengths.astype(np.uint32), threads, None, added)
-        write_kept(file, target / file.name, kept)
-        num_written.append(len(offsets))
-    write_descriptions(found, target, num_written, answer, added)
+        return Kept(offsets.astype(np.uint64), lengths.astype(np.uint32), context.threads, None, added)
+
+    write_files(scanned.found, target, kept_of, answer)
 
 
-def _write_cut(
-    found: Inputs,
-    scanned: _Scanned,
-    result: _Result,
-    run: FileRun,
-    threads: int,
-    target: Path,
-    work: Path,
-    answer: str,
-) -> list[int]:
+def _write_cut(scanned: _Scanned, result: _Result, target: Path, answer: str) -> list[int]:
     """Write all documents without the windows that contain an item."""
-    collection = Collection(found.files, work)
+    found, context = scanned.found, scanned.job.context
+    collection = Collection(found.files, scanned.job.scratch)
     places = list(_files(scanned))
     collection.starts[1:] = np.cumsum([len(offsets) for _, _, offsets, _, _ in places])
     collection.offsets = np.concatenate([offsets for _, _, offsets, _, _ in places]).astype(np.uint64)
@@ -538,8 +472,10 @@ def _write_cut(
     collection.bad_rows = [bad_rows for *_, bad_rows in places]
     cut = Cut.of_parts(*_with_marks(collection, result), keeps_words_apart=True)
     dropped = emptied(collection, cut)
-    keeps_bad = run.on_error == "keep"
-    write_documents(collection, found, cut, dropped, target, keeps_bad=keeps_bad, threads=threads, answer=answer)
+    keeps_bad = context.rules.on_error == "keep"
+    write_documents(
+        collection, found, cut, dropped, target, keeps_bad=keeps_bad, threads=context.threads, answer=answer
+    )
     return num_kept(collection, dropped)
 
 

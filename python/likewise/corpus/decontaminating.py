@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.arrays import ColumnData, TextData
-from likewise.batch.budget.timing import Timing
 from likewise.batch.in_memory import Nulls, document_source, null_option_named
 from likewise.batch.read.weighing import doubts_of
 from likewise.checks import counted, num_threads
@@ -22,12 +21,14 @@ from likewise.corpus.items import (
     items_in_memory,
 )
 from likewise.corpus.rarity import check_fits
-from likewise.corpus.reading import Counts, each_part
 from likewise.io.html import element, joined, listing
 from likewise.io.output.scratch import scratch_for
 from likewise.io.source.bad_rows import NO_LIMIT, BadRowTally
 from likewise.io.tables.columns import number_column
 from likewise.io.tables.tables import with_id_types
+from likewise.job.context import RunContext
+from likewise.job.options import RunRules
+from likewise.job.reading import Counts, each_part
 from likewise.progress import Progress, Warned, shows_progress, taken
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.weights import Weights
@@ -167,7 +168,9 @@ def decontaminate(
     """
     import pyarrow as pa
 
-    rules, timing, report = ContainmentRules(threshold, min_share, min_ngrams, unsure), Timing(), taken(progress)
+    rules = ContainmentRules(threshold, min_share, min_ngrams, unsure)
+    of_run = RunRules(num_threads(threads), "fail" if nulls == "fail" else "skip")
+    context = RunContext(of_run, progress=taken(progress))
     table = None if weights is None else check_fits(weights)
     own, counts = items_in_memory(items, item_fields, item_id_field, rules), Counts()
     lines, doc_ids, candidates = [], [], []
@@ -178,12 +181,10 @@ def decontaminate(
             [source],
             own.scan,
             counts,
+            context,
             stage="scanning",
-            threads=num_threads(threads),
-            on_error="fail" if nulls == "fail" else "skip",
-            tally=BadRowTally(NO_LIMIT),
             work=work,
-            progress=report,
+            tally=BadRowTally(NO_LIMIT),
         ):
             lines.append(part.lines)
             doc_ids.append(part.doc_ids.take(number_column(part.made.rows)))
@@ -191,7 +192,7 @@ def decontaminate(
     if table is not None:
         own.weigh(table)
         for doubt in doubts_of(table):
-            report(Warned(doubt))
+            context.progress(Warned(doubt))
     found = own.found(Candidates.joined(candidates))
     ids_of_all = pa.chunked_array([column.cast(pa.string()) for column in doc_ids], pa.string())
     kept = np.full(counts.num_documents + counts.num_bad_rows, nulls == "keep")
@@ -202,7 +203,7 @@ def decontaminate(
         with_id_types(evidence(own, found, {"doc_id": ids_of_all.take(number_column(found.places))}), doc_id=[source]),
         own.item_table(),
         kept,
-        {**own.facts(counts.num_documents, len(np.unique(rows)), len(rows)), "timings": timing.to_dict()},
+        {**own.facts(counts.num_documents, len(np.unique(rows)), len(rows)), "timings": context.timing.to_dict()},
     )
 
 

@@ -13,18 +13,17 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.arrays import ArrowSchema, ArrowTable, TextData
-from likewise.batch.opening import found_inputs
-from likewise.batch.options import FileRun
-from likewise.batch.read.fields import is_without_text, refusal
 from likewise.checks import check_choice, check_integer, counted
 from likewise.corpus.rarity import document_counts
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.formats import format_by_name
 from likewise.io.source.bad_rows import BadRowTally
 from likewise.io.source.files import InputFile
-from likewise.io.source.source import BadRow, Piece
+from likewise.io.source.source import BadRow, Piece, each_piece
 from likewise.io.stamps import Watch
 from likewise.io.tables.columns import number_column, text_column
+from likewise.job.options import FileRun
+from likewise.job.reading import found_inputs, is_without_text, refusal
 from likewise.progress import Progress, Warned
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.weights import Weights
@@ -570,10 +569,7 @@ def _pieces(
         if skipped is not None:
             skipped += passed
         for file in files:
-            first_line = 0
-            for job in file.jobs(_PIECE_BYTES, work):
-                for piece in job.read():
-                    bad = [replace(one, line=one.line + first_line) for one in piece.bad_rows]
-                    first_line += piece.num_lines
-                    yield file, replace(piece, bad_rows=bad)
+            for first_line, piece in each_piece(file, _PIECE_BYTES, work):
+                bad = [replace(one, line=one.line + first_line) for one in piece.bad_rows]
+                yield file, replace(piece, bad_rows=bad)
             yield file, None

@@ -3,38 +3,32 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, chain
 from pathlib import Path, PurePosixPath
 from typing import Any, Unpack
 
 import numpy as np
 
 from likewise._native import __version__
-from likewise.batch.about_inputs import told_if_left
-from likewise.batch.budget.timing import Timing
 from likewise.batch.decide.pairing import MAX_PAIRS, PairCounts
-from likewise.batch.opening import OpenedRun, bounded_run, found_inputs, opened_run
-from likewise.batch.options import FileRun
+from likewise.batch.opening import OpenedRun, bounded_run, opened_run
+from likewise.batch.read.documents import Documents
 from likewise.batch.read.resume import PARTS_VERSION
-from likewise.batch.run import RunContext
-from likewise.batch.write.kept_rows import kept_places, kept_texts, write_bad_rows
-from likewise.batch.write.remote import run_to_store
-from likewise.batch.write.summary import store_recipe, write_summary
+from likewise.batch.write.kept_rows import kept_rows, write_bad_rows
+from likewise.batch.write.summary import store_recipe
 from likewise.checks import check_choice, check_integer
 from likewise.corpus.leaking import LeakedRows, checked_names, tell_containment
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.inputs import Inputs
-from likewise.io.kept import write_descriptions, write_kept
-from likewise.io.output.directory import ERRORS, KEPT, LEAKS, OutputDirectory, check_free
-from likewise.io.output.row_files import RowWriter
-from likewise.io.output.scratch import scratch_directory
-from likewise.io.remote import is_remote, local_path
-from likewise.io.source.files import Kept
-from likewise.io.stamps import check_unchanged, stamps
+from likewise.io.kept import write_files
+from likewise.io.output.directory import ERRORS, KEPT, LEAKS
+from likewise.io.source.files import InputFile, Kept
 from likewise.io.tables.datasets import SPLITS
-from likewise.progress import Progress, StageFinished, StageStarted, shows_progress, taken
+from likewise.job.options import FileRun
+from likewise.job.output import Job, about_files
+from likewise.job.reading import listed
+from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.given import GivenRecipe, RecipeFields, as_recipe
 from likewise.recipe.recipe import Recipe
 
@@ -129,6 +123,27 @@ class _Splits:
                         f"this file is in the splits {seen[path]} and {name}; give it to one of them", str(path)
                     )
 
+    def identity(self, job: Job, recipe: Recipe) -> dict[str, Any]:
+        """Return everything about the recipe and the files that must be the same for a run to be continued."""
+        # Files of two splits may have the same name.
+        inputs = [{**stamp, "path": str(number)} for number, stamp in enumerate(job.stamp(self.all))]
+        return {
+            "command": "leaks",
+            "recipe_id": recipe.recipe_id,
+            "recipe": recipe.to_dict(),
+            "splits": dict(zip(self.names, np.diff(self.first_files()).tolist(), strict=True)),
+            "inputs": inputs,
+            "parts": PARTS_VERSION,
+            **self.all.provenance(),
+        }
+
+    def about(self, documents: Documents) -> list[dict[str, object]]:
+        """Return the summary's entries about the files."""
+        sizes, num_bad = np.diff(documents.starts).tolist(), [len(bad) for bad in documents.bad_rows]
+        entries = about_files(self.all.files, num_documents=sizes, num_bad_rows=num_bad)
+        splits = [name for name, one in zip(self.names, self.inputs, strict=True) for _ in one.files]
+        return [{"split": split, **entry} for split, entry in zip(splits, entries, strict=True)]
+
     def first_files(self) -> list[int]:
         """Return the number of the first file of each split, and the total number of files."""
         return list(accumulate((len(one.files) for one in self.inputs), initial=0))
@@ -185,133 +200,56 @@ def leak_files(
         raise InvalidParameter("write", "requires an output directory; give one with -o")
     if write != "kept" and run.on_error == "keep":
         raise InvalidParameter("on_error", "keep copies bad rows to the output; it requires --write kept")
-    if output is not None and is_remote(output):
-        return run_to_store(
-            str(output),
-            [path for given in splits.values() for path in ([given] if isinstance(given, str | Path) else given)],
-            lambda local: leak_files(
-                splits, local, recipe, run=run, write=write, max_pairs=max_pairs, progress=progress
-            ),
-            overwrite=overwrite,
-        )
-    target = None if output is None else Path(local_path(output))
     names = checked_names(splits)
     if write == "kept" and any(name in (".", "..") or "\0" in name for name in names):
         raise InvalidParameter("splits", "names of splits become names of directories; choose others with NAME=PATH")
-    if target is not None:
-        check_free(target, overwrite=overwrite)
-    tell_containment(recipe, report)
-    rules = replace(run.run_rules(), duplicate_ids="allow")
-    context = RunContext(rules, Timing(), report)
-    with ExitStack() as stack:
-        lists = [[given] if isinstance(given, str | Path) else list(given) for given in splits.values()]
-        if sum(name == "-" for given in lists for name in given) > 1:
-            raise InvalidInput("standard input (-) is given twice; give it once")
-        inputs = [stack.enter_context(found_inputs(given, recipe, run, target, report)) for given in lists]
-        found = _Splits(names, inputs)
+    lists = [listed(given) for given in splits.values()]
+    if sum(name == "-" for given in lists for name in given) > 1:
+        raise InvalidInput("standard input (-) is given twice; give it once")
+    with Job(output, run, report, inputs=[*chain(*lists)], overwrite=overwrite, fresh=fresh) as job:
+        job.context = replace(job.context, rules=replace(job.context.rules, duplicate_ids="allow"))
+        tell_containment(recipe, report)
+        found = _Splits(names, [job.find(given, recipe) for given in lists])
         found.check()
-        before = stamps(found.all)
-        directory = None
-        if target is not None:
-            identity = _identity(recipe, run, found, before, write)
-            directory = OutputDirectory(target, identity, overwrite=overwrite, fresh=fresh)
-        work = stack.enter_context(scratch_directory()) if directory is None else directory.work
-        # Make all checks before entering the directory, which deletes existing content.
-        bounded = bounded_run(found.all, recipe, run, rules, work, report, writes_copies=write == "kept")
-        if directory is not None:
-            stack.enter_context(told_if_left(directory, report))
-        parts = None if directory is None else directory.parts
-        opened = stack.enter_context(
-            opened_run(found.all.files, recipe, context, work=work, bounded=bounded, parts=parts)
+        bounded = bounded_run(job, found.all, recipe, writes_copies=write == "kept")
+        job.claim(**found.identity(job, recipe), write=write)
+        opened = job.enter(
+            opened_run(found.all.files, recipe, job.context, work=job.work, bounded=bounded, parts=job.parts)
         )
         documents, first_files = opened.documents, found.first_files()
         leaked = LeakedRows(documents, names, documents.starts[first_files].tolist(), documents.room.space)
         if run.duplicate_ids == "fail":
             leaked.check_ids()
         counts = PairCounts(check_integer("max_pairs", max_pairs, 0, 2**63))
-        tables = leaked.tables(opened.recipe, opened.context, counts)
-        if directory is None:
-            for _ in tables:
-                pass
-        else:
-            with RowWriter(str(work / LEAKS), "leaks", leaked.schema) as writer:
-                for table in tables:
-                    writer.write_table(table)
-                writer.finish()
-            directory.check_own()
-            report(StageStarted("writing", 0, "bytes"))
-            began = Timing.now()
-            with context.timing.wall("writing"):
+        job.table(LEAKS, "leaks", leaked.tables(opened.recipe, opened.context, counts), leaked.schema)
+        if job.is_written:
+            with job.writing() as work:
                 write_bad_rows(documents, work / ERRORS)
                 store_recipe(opened.recipe, found.all, work)
                 if write == "kept":
                     _write_kept(found, opened, leaked, run, work / KEPT)
-            report(StageFinished("writing", Timing.now() - began))
-        check_unchanged(found.all, before)
-        summary = leaked.summary(opened.recipe, counts) | _about(found, opened, run, write) | opened.facts
+        summary = leaked.summary(opened.recipe, counts)
+        summary |= {
+            "inputs": found.about(documents),
+            "skipped_files": list(found.all.skipped),
+            "options": {**run.identity(), "write": write},
+            "version": __version__,
+            **found.all.provenance(),
+            **opened.facts,
+        }
         if opened.parts is not None:
             summary |= opened.parts.summary(0)
-        summary["timings"] = context.timing.to_dict()
-        if directory is not None:
-            write_summary(work, summary)
-            directory.finish()
-    return summary
-
-
-def _identity(
-    recipe: Recipe, run: FileRun, found: _Splits, stamps_now: list[dict[str, object]], write: str
-) -> dict[str, Any]:
-    return {
-        "command": "leaks",
-        "recipe_id": recipe.recipe_id,
-        "recipe": recipe.to_dict(),
-        "splits": dict(zip(found.names, np.diff(found.first_files()).tolist(), strict=True)),
-        # Files of two splits may have the same name.
-        "inputs": [{**stamp, "path": str(number)} for number, stamp in enumerate(stamps_now)],
-        "write": write,
-        "version": __version__,
-        "parts": PARTS_VERSION,
-        **run.identity(),
-        **found.all.provenance(),
-    }
-
-
-def _about(found: _Splits, opened: OpenedRun, run: FileRun, write: str) -> dict[str, Any]:
-    """Return the summary's entries about the files."""
-    documents, inputs, number = opened.documents, [], 0
-    for name, one in zip(found.names, found.inputs, strict=True):
-        for file in one.files:
-            inputs.append(
-                {
-                    "split": name,
-                    "path": file.name,
-                    "num_bytes": file.num_bytes,
-                    "num_documents": int(documents.starts[number + 1] - documents.starts[number]),
-                    "num_bad_rows": len(documents.bad_rows[number]),
-                    **file.facts(),
-                }
-            )
-            number += 1
-    return {
-        "inputs": inputs,
-        "skipped_files": list(found.all.skipped),
-        "options": {**run.identity(), "write": write},
-        "version": __version__,
-        **found.all.provenance(),
-    }
+        return job.finish(summary)
 
 
 def _write_kept(found: _Splits, opened: OpenedRun, leaked: LeakedRows, run: FileRun, target: Path) -> None:
     """Write the splits after the first without their leaking documents, each to its own directory."""
-    documents, recipe = opened.documents, opened.recipe
+    documents = opened.documents
     first_files = found.first_files()
     target.mkdir()
     for name, one, first in list(zip(found.names, found.inputs, first_files[:-1], strict=True))[1:]:
-        place, num_written = target / name, []
-        place.mkdir()
-        for number, file in enumerate(one.files, first):
-            offsets, lengths = kept_places(documents, leaked.kept, number, run.on_error)
-            texts = kept_texts(documents, leaked.kept, number, run.on_error)
-            write_kept(file, place / file.name, Kept(offsets, lengths, opened.context.threads, texts, None))
-            num_written.append(len(offsets))
-        write_descriptions(one, place, num_written, recipe.recipe_id)
+
+        def kept_of(number: int, _: InputFile, *, first: int = first) -> Kept:
+            return kept_rows(documents, leaked.kept, first + number, run.on_error, opened.context.threads)
+
+        write_files(one, target / name, kept_of, opened.recipe.recipe_id)

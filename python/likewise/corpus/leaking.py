@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.arrays import ArraySpace, ArrowSchema, ArrowTable
-from likewise.batch.budget.timing import Timing
 from likewise.batch.decide.pairing import MAX_PAIRS, PairBatch, PairCounts, verified_pairs
 from likewise.batch.in_memory import Nulls, document_source, null_option_named
 from likewise.batch.read.documents import Documents
-from likewise.batch.run import DuplicateIds, RunContext, RunRules, ordered
+from likewise.batch.run import ordered
 from likewise.batch.search.splits import Splits
 from likewise.batch.texts import opened_texts
 from likewise.batch.write.summary import check_of
@@ -25,6 +24,8 @@ from likewise.checks import check_integer, num_threads
 from likewise.errors import InvalidParameter
 from likewise.io.html import element, joined, listing
 from likewise.io.tables.columns import number_column, text_column
+from likewise.job.context import RunContext
+from likewise.job.options import DuplicateIds, RunRules
 from likewise.progress import Progress, Warned, shows_progress, taken
 from likewise.recipe.given import GivenRecipe, RecipeFields, as_recipe
 from likewise.recipe.recipe import Recipe
@@ -133,14 +134,14 @@ def leaks(
     import pyarrow as pa
 
     recipe = as_recipe(recipe, fields, base="default").resolve()
-    timing, report = Timing(), taken(progress)
     rules = RunRules(num_threads(threads), "fail" if nulls == "fail" else "skip", "allow")
+    context = RunContext(rules, progress=taken(progress))
     names = checked_names(splits)
     given = dict.fromkeys(names, ids) if ids is None or isinstance(ids, str) else dict(ids)
     strangers = [name for name in given if name not in names]
     if strangers:
         raise InvalidParameter("ids", f"{strangers[0]!r} is not a split; the splits are {', '.join(names)}")
-    tell_containment(recipe, report)
+    tell_containment(recipe, context.progress)
     with null_option_named():
         sources = [
             document_source(
@@ -148,13 +149,12 @@ def leaks(
             )
             for name in names
         ]
-    with null_option_named(), opened_texts(sources, recipe, rules, timing, report) as (documents, recipe, choice):
+    with null_option_named(), opened_texts(sources, recipe, context) as (documents, recipe, choice):
         starts = documents.starts
         found = LeakedRows(documents, names, starts.tolist(), ArraySpace())
         if duplicate_ids == "fail":
             found.check_ids()
         counts = PairCounts(check_integer("max_pairs", max_pairs, 0, 2**63))
-        context = RunContext(rules, timing, report)
         tables = list(found.tables(recipe, context, counts))
         table = _sorted(pa.concat_tables([found.schema.empty_table(), *tables]), names)
         kept = {}
@@ -163,7 +163,7 @@ def leaks(
             mask = np.full(rows.stop - rows.start + len(documents.bad_rows[number]), nulls == "keep")
             mask[documents.lines[rows]] = found.kept[rows]
             kept[name] = mask
-        summary = {**found.summary(recipe, counts), **choice, "timings": timing.to_dict()}
+        summary = {**found.summary(recipe, counts), **choice, "timings": context.timing.to_dict()}
         return Leaks(table, kept, summary)
 
 
@@ -221,11 +221,9 @@ class LeakedRows:
         documents = self._documents
         for batch in verified_pairs(
             documents,
-            ordered(documents, recipe, context.timing),
+            ordered(documents, recipe, context),
             recipe,
-            threads=context.threads,
-            timing=context.timing,
-            progress=context.progress,
+            context,
             counts=counts,
             splits=self._splits,
         ):

@@ -5,8 +5,7 @@ query, not on other queries.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeVar
@@ -16,23 +15,21 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.arrays import ArrowSchema, ArrowTable, ColumnData
-from likewise.batch.budget.timing import Timing
 from likewise.batch.in_memory import document_source
-from likewise.batch.opening import found_inputs
-from likewise.batch.options import FileRun
 from likewise.checks import check_integer, num_threads
-from likewise.corpus.reading import Counts, Part, each_part
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.hamming.ids import first_double, id_keys
 from likewise.io.output.row_files import RowWriter
-from likewise.io.output.scratch import scratch_directory, scratch_for
+from likewise.io.output.scratch import scratch_for
 from likewise.io.remote import file_for
-from likewise.io.source.bad_rows import NO_LIMIT, BadRowLimit, BadRowTally
 from likewise.io.source.source import Source
-from likewise.io.stamps import Watch
 from likewise.io.tables.columns import number_column
 from likewise.io.tables.tables import with_id_types
-from likewise.progress import Progress, Warned, shows_progress, taken
+from likewise.job.context import RunContext
+from likewise.job.options import FileRun, RunRules
+from likewise.job.output import Job
+from likewise.job.reading import Counts, Part, each_part
+from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.recipe.methods import Exact
 from likewise.recipe.recipe import Recipe
@@ -128,15 +125,15 @@ def match(
     """
     import pyarrow as pa
 
-    asked = _Asked(_checked(recipe), top, min_score, num_threads(threads))
-    report = taken(progress)
+    asked = _Asked(_checked(recipe), top, min_score)
+    context = RunContext(RunRules(num_threads(threads)), progress=taken(progress))
     sources = [
         document_source(side, given, asked.recipe, text_field=text_field, tokenizer=tokenizer)
         for side, given in ((references, reference_ids), (queries, ids))
     ]
     with scratch_for(sources) as work:
-        asking = Asking(asked, sources[:1], work, report)
-        tables = list(asking.answers(sources[1:], work, report))
+        asking = Asking(asked, sources[:1], context, work)
+        tables = list(asking.answers(sources[1:], work))
         schema = pa.schema([_schema().field(name) for name in _MEMORY_COLUMNS])
         found = pa.concat_tables([schema.empty_table(), *(table.select(_MEMORY_COLUMNS) for table in tables)])
         return with_id_types(found, reference_id=sources[:1], doc_id=sources[1:])
@@ -184,30 +181,18 @@ def match_files(
     InvalidInput, InvalidParameter
         As for :func:`likewise.match`, and for bad rows as for :func:`likewise.dedup_files`.
     """
-    run, report = run or FileRun(), taken(progress)
-    rules, timing = run.run_rules(), Timing()
-    asked = _Asked(_checked(recipe), top, min_score, rules.threads, rules.on_error, rules.max_bad_rows)
-    with ExitStack() as stack:
-        local = None if output == "-" and stdout is not None else stack.enter_context(file_for(output))
-        writer = stack.enter_context(
-            RowWriter(str(local or output), "matches", _schema(), stdout, tsv_columns=_TSV_COLUMNS)
-        )
-        work = stack.enter_context(scratch_directory())
-        found = [
-            stack.enter_context(found_inputs(names, asked.recipe, run, local, report))
-            for names in (references, queries)
-        ]
-        watch = Watch([file for inputs in found for file in inputs.files])
-        asking = Asking(asked, found[0].files, work, report)
-        for table in asking.answers(found[1].files, work, report):
+    asked = _Asked(_checked(recipe), top, min_score)
+    with Job(None, run or FileRun(), taken(progress)) as job:
+        job.target = None if output == "-" and stdout is not None else job.enter(file_for(output))
+        writer = job.enter(RowWriter(str(job.target or output), "matches", _schema(), stdout, tsv_columns=_TSV_COLUMNS))
+        found = [job.find(names, asked.recipe) for names in (references, queries)]
+        job.watch([file for inputs in found for file in inputs.files])
+        asking = Asking(asked, found[0].files, job.context, job.scratch)
+        for table in asking.answers(found[1].files, job.scratch):
             writer.write_table(table)
-        watch.check()
+        job.check_unchanged()
         writer.finish()
-    return {
-        **asking.summary(),
-        "skipped_files": [name for inputs in found for name in inputs.skipped],
-        "timings": timing.to_dict(),
-    }
+        return job.finish({**asking.summary(), "skipped_files": [name for inputs in found for name in inputs.skipped]})
 
 
 @dataclass(frozen=True)
@@ -217,9 +202,6 @@ class _Asked:
     recipe: Recipe
     top: int
     min_score: float
-    threads: int
-    on_error: str = "fail"
-    max_bad_rows: BadRowLimit = NO_LIMIT
 
     def __post_init__(self) -> None:
         check_integer("top", self.top, 1, 2**32 - 1)
@@ -242,12 +224,12 @@ class _Best(NamedTuple):
 class Asking:
     """References in memory, which answer streamed queries."""
 
-    def __init__(self, asked: _Asked, sources: Sequence[Source], work: Path, progress: Progress) -> None:
+    def __init__(self, asked: _Asked, sources: Sequence[Source], context: RunContext, work: Path) -> None:
         import pyarrow as pa
 
-        self._asked = asked
-        counts = Counts()
-        parts = list(self._parts(sources, lambda texts, _: texts, counts, "reading references", work, progress))
+        self._asked, self._context = asked, context
+        counts, stage = Counts(), "reading references"
+        parts = list(each_part(sources, lambda texts, _: texts, counts, context, stage=stage, work=work))
         if not counts.num_documents:
             raise InvalidInput("no reference documents; give files that contain some")
         self._ids = pa.concat_arrays([part.doc_ids.cast(pa.string()) for part in parts])
@@ -258,41 +240,16 @@ class Asking:
         self._offsets = np.concatenate([part.offsets for part in parts])
         self._lengths = np.concatenate([part.lengths for part in parts])
         texts = _native.Texts.concat([part.made for part in parts])
-        recipe = with_counted(asked.recipe, [texts], threads=asked.threads)
+        recipe = with_counted(asked.recipe, [texts], threads=context.threads)
         self._recipe = recipe
-        self._sets = _native.ReferenceSets(texts, recipe.feature_rules, threads=asked.threads)
+        self._sets = _native.ReferenceSets(texts, recipe.feature_rules, threads=context.threads)
         self._sizes = np.asarray(self._sets.sizes)
         self._reference_counts, self._counts = counts, Counts()
         self._num_matched = 0
 
-    def _parts(
-        self,
-        sources: Sequence[Source],
-        make: Callable[[_native.Texts, int], _Made],
-        counts: Counts,
-        stage: str,
-        work: Path,
-        progress: Progress,
-    ) -> Iterator[Part[_Made]]:
-        asked = self._asked
-        tally = BadRowTally(asked.max_bad_rows)
-        yield from each_part(
-            sources,
-            make,
-            counts,
-            stage=stage,
-            threads=asked.threads,
-            on_error=asked.on_error,
-            tally=tally,
-            work=work,
-            progress=progress,
-        )
-        if (note := tally.finish()) is not None:
-            progress(Warned(note))
-
-    def answers(self, sources: Sequence[Source], work: Path, progress: Progress) -> Iterator[Any]:
+    def answers(self, sources: Sequence[Source], work: Path) -> Iterator[Any]:
         """Yield the answers for all queries, in order, as Arrow tables."""
-        for part in self._parts(sources, self._best, self._counts, "matching", work, progress):
+        for part in each_part(sources, self._best, self._counts, self._context, stage="matching", work=work):
             if len(part):
                 yield self._table(part)
 

@@ -1,7 +1,6 @@
 """Places searched for copies: corpora, outputs of finished runs, and indexes."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,14 +11,12 @@ from numpy.typing import NDArray
 
 from likewise.arrays import ArrowTable
 from likewise.batch.against.references import is_finished_run, kept_files
-from likewise.batch.opening import found_inputs
-from likewise.batch.options import FileRun
 from likewise.errors import InvalidInput, LikewiseError
 from likewise.io.output.directory import EVIDENCE
 from likewise.io.output.evidence import INPUT
 from likewise.io.output.summaries import is_over_parts, read_summary
 from likewise.io.source.files import InputFile
-from likewise.progress import Progress
+from likewise.job.output import Job
 from likewise.recipe.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -207,10 +204,8 @@ class IndexPlace:
 Place = CorpusPlace | RunPlace | IndexPlace
 
 
-def opened_places(
-    names: Sequence[str | Path], run: FileRun, output: Path | None, progress: Progress, stack: ExitStack
-) -> list[Place]:
-    """Open each place according to its kind; `stack` closes what needs closing."""
+def opened_places(names: Sequence[str | Path], job: Job) -> list[Place]:
+    """Open each place according to its kind, until the job ends."""
     if not names:
         raise InvalidInput("no place to search; give corpora, runs or indexes")
     places: list[Place] = []
@@ -218,22 +213,22 @@ def opened_places(
         name = str(given)
         if any(place.name == name for place in places):
             raise InvalidInput("this place is given twice", name)
-        places.append(_opened(name, run, output, progress, stack))
+        places.append(_opened(name, job))
     return places
 
 
-def _opened(name: str, run: FileRun, output: Path | None, progress: Progress, stack: ExitStack) -> Place:
+def _opened(name: str, job: Job) -> Place:
     if name.startswith(_SERVERS):
         import importlib
 
         server = importlib.import_module("likewise.redis")
-        return IndexPlace(name, stack.enter_context(server.RedisIndex(name, read_only=True)))
+        return IndexPlace(name, job.enter(server.RedisIndex(name, read_only=True)))
     if "://" not in name and Path(name).is_dir():
         from likewise.index import Index
         from likewise.index.opening import exists
 
         if exists(Path(name)):
-            return IndexPlace(name, stack.enter_context(Index(name, read_only=True)))
+            return IndexPlace(name, job.enter(Index(name, read_only=True)))
         if is_finished_run(Path(name)):
             if is_over_parts(read_summary(Path(name))):
                 raise InvalidInput(
@@ -241,7 +236,7 @@ def _opened(name: str, run: FileRun, output: Path | None, progress: Progress, st
                     "or the files in its kept/ directory",
                     name,
                 )
-            files, summary = kept_files(Path(name), Recipe.exact(), run, output)
+            files, summary = kept_files(Path(name), Recipe.exact(), job.options, job.target)
             return RunPlace(name, files, summary)
-    found = stack.enter_context(found_inputs([name], Recipe.exact(), run, output, progress))
+    found = job.find([name], Recipe.exact())
     return CorpusPlace(name, found.files, found.skipped)

@@ -1,7 +1,7 @@
 """Kept documents written back: one file per input, with the same name and format."""
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -49,6 +49,21 @@ def write_descriptions(
     for name, path in inputs.companions:
         (kept / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, kept / name)
+
+
+def write_files(inputs: Inputs, target: Path, kept_of: Callable[[int, InputFile], Kept], answer: str) -> list[int]:
+    """Write what `kept_of` (number of the file, file) returns for each file to a new directory; return the counts."""
+    num_written: list[int] = []
+    added = None
+    # Removed text files are not copied, so the directory may stay empty.
+    target.mkdir()
+    for number, file in enumerate(inputs.files):
+        kept = kept_of(number, file)
+        write_kept(file, target / file.name, kept)
+        num_written.append(len(kept.offsets))
+        added = kept.added
+    write_descriptions(inputs, target, num_written, answer, added)
+    return num_written
 
 
 def stream_files(files: Sequence[InputFile]) -> list[LineFile]:

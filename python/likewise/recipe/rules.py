@@ -1,7 +1,7 @@
 """Validation of a recipe's fields: values in range, and fields that apply to the method."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from numbers import Real
 from typing import Any, Literal, get_args
 
@@ -119,6 +119,18 @@ def keep_criteria(keep: str) -> list[tuple[str, str]]:
             )
         criteria.append((rule, field))
     return criteria
+
+
+def fields_read(keep: str, others: Iterable[str]) -> tuple[str, ...]:
+    """Return the fields that a run reads from each row: those that `keep` needs, and others."""
+    return tuple(dict.fromkeys((*keep_needs(keep)[1], *others)))
+
+
+def keep_needs(keep: str) -> tuple[bool, tuple[str, ...]]:
+    """Return whether `keep` needs text lengths, and which fields it needs."""
+    criteria = keep_criteria(keep)
+    fields = tuple(dict.fromkeys(field for _, field in criteria if field))
+    return any(rule in ("longest", "shortest") for rule, _ in criteria), fields
 
 
 def check_fields(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,11 +12,11 @@ from likewise.batch.decide.stays import Decisions
 from likewise.batch.engine import Engine
 from likewise.batch.files import check_outputs, dedup_files
 from likewise.batch.opening import recipe_of_files
-from likewise.batch.options import FileRun
 from likewise.batch.write.groups import GroupColumns
 from likewise.errors import LikewiseError
 from likewise.io.output.directory import EVIDENCE
 from likewise.io.output.scratch import scratch_directory
+from likewise.job.options import FileRun
 from likewise.progress import Progress
 from likewise.recipe.given import GivenRecipe
 from likewise.runs.viewing import first_look

@@ -9,15 +9,16 @@ from numpy.typing import NDArray
 
 from likewise._native import Texts
 from likewise.arrays import slices
-from likewise.batch.budget.timing import Timing
 from likewise.batch.read.weighing import count_sources
-from likewise.batch.run import RunContext, RunRules, open_documents
+from likewise.batch.run import open_documents
 from likewise.checks import counted
 from likewise.errors import InvalidInput
 from likewise.hamming.pairs import hamming_distance
 from likewise.io.output.scratch import scratch_for
 from likewise.io.source.source import Source
-from likewise.progress import Progress, no_progress
+from likewise.job.context import RunContext
+from likewise.job.options import RunRules
+from likewise.progress import Progress
 from likewise.recipe.methods import SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.weights import Weights, table_rules
@@ -104,9 +105,7 @@ class Collection:
             self._tables[rules] = count_sources(
                 self.sources,
                 recipe,
-                threads=self.rules.threads,
-                timing=Timing(),
-                progress=no_progress,
+                RunContext(RunRules(self.rules.threads, "skip")),
                 among=self.texts,
             )
         return self._tables[rules]
@@ -125,7 +124,7 @@ def open_collection(
 ) -> Iterator[Collection]:
     """Read the sources once, and yield the texts of a sample and of the labeled documents, as a context."""
     with scratch_for(sources) as work:
-        with open_documents(sources, fold, RunContext(rules, Timing(), progress), work=work) as documents:
+        with open_documents(sources, fold, RunContext(rules, progress=progress), work=work) as documents:
             num_documents = len(documents)
             if num_documents < 2:
                 raise InvalidInput(f"{counted(num_documents, 'document')} in the inputs; tuning needs at least two")

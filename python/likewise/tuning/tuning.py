@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 
 from likewise.arrays import ColumnData, TextData
 from likewise.batch.in_memory import Nulls, document_source, null_option_named
-from likewise.batch.opening import found_inputs
-from likewise.batch.options import FileRun
-from likewise.batch.run import RunRules
 from likewise.checks import counted, num_threads
 from likewise.errors import InvalidInput
 from likewise.io.output.whole import WholeFile
 from likewise.io.source.source import Source
+from likewise.job.options import FileRun, RunRules
+from likewise.job.reading import found_inputs
 from likewise.progress import (
     Progress,
     StageAdvanced,

@@ -9,9 +9,9 @@ import pytest
 import likewise
 from likewise import InvalidInput, Recipe
 from likewise.batch.files import dedup_files
-from likewise.batch.options import FileRun
 from likewise.batch.read import ingest
 from likewise.batch.read.sketched import HeldDocuments
+from likewise.job.options import FileRun
 
 RECIPE = Recipe.minhash("auto", weights="idf", keep="longest")
 

@@ -11,8 +11,8 @@ import pytest
 
 import likewise
 from likewise.batch.files import dedup_files
-from likewise.batch.options import FileRun
 from likewise.errors import InvalidInput, InvalidParameter
+from likewise.job.options import FileRun
 from likewise.stages.features import features
 from tests.command import likewise_command
 

@@ -17,8 +17,8 @@ from likewise.batch import memory as plan_memory
 from likewise.batch.budget.room import Room
 from likewise.batch.decide import verification
 from likewise.batch.files import dedup_files
-from likewise.batch.options import FileRun
 from likewise.batch.pair_files import pair_files
+from likewise.job.options import FileRun
 from likewise.progress import Planned, StageStarted
 from tests.batch.memory.sampling import peak_of
 from tests.command import jsonl, likewise_command

@@ -8,9 +8,9 @@ from collections import Counter
 import pyarrow.parquet as pq
 import pytest
 
-from likewise.batch.options import FileRun
 from likewise.batch.parts import BoilerplateRules, remove_boilerplate
 from likewise.errors import InvalidInput, InvalidParameter
+from likewise.job.options import FileRun
 from tests.batch.parts.naive import lines, paragraphs
 from tests.command import likewise_command
 from tests.oracle.normalize import normalize

@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from likewise import _native
-from likewise.batch.options import FileRun
 from likewise.batch.parts import BoilerplateRules, PartRules, dedup_parts, remove_boilerplate
 from likewise.corpus import decontaminate_files
 from likewise.errors import InvalidInput
+from likewise.job.options import FileRun
 from likewise.runs.audit.parts import audit_parts
 from tests.batch.parts.naive import lines, without_units
 from tests.batch.parts.test_parts import mixed

@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import likewise
-from likewise.batch.options import FileRun
 from likewise.batch.parts import PartRules, dedup_parts
 from likewise.batch.read import resume
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
+from likewise.job.options import FileRun
 from likewise.progress import Warned
 from likewise.runs.audit.parts import audit_parts
 from tests.batch.parts.naive import lines, paragraphs, without_units

@@ -18,11 +18,12 @@ from likewise.batch import files
 from likewise.batch.against import index as indexed
 from likewise.batch.against.index import IndexUse
 from likewise.batch.decide import verdict_log
-from likewise.batch.options import FileRun
 from likewise.batch.read import ingest, resume
 from likewise.batch.search import search as candidates
 from likewise.index.batch_run import BatchRun
+from likewise.io import kept
 from likewise.io.output.directory import OutputDirectory
+from likewise.job.options import FileRun
 from tests.recipes import RECIPES
 
 NAMED = {"keep": likewise.Recipe.minhash(0.6, shingle=2, keep="max:date,longest")}
@@ -53,7 +54,7 @@ MOMENTS = {
     "part": (resume, "write_part"),
     "verdicts": (verdict_log, "write_part"),
     "decided": (files, "write_evidence"),
-    "written": (files, "write_kept"),
+    "written": (kept, "write_kept"),
     "summed": (files, "summarize"),
     "added": (BatchRun, "add_batch"),
     "all added": (indexed.BesideIndex, "add_kept"),

@@ -7,9 +7,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import likewise
-from likewise.batch.options import FileRun
 from likewise.batch.read import ingest
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
+from likewise.job.options import FileRun
 from tests.batch.resume.test_resume import write_inputs
 from tests.command import jsonl, likewise_command
 from tests.quality.test_promises import planted

@@ -10,8 +10,8 @@ import pytest
 
 import likewise
 from likewise import Recipe
-from likewise.batch.options import FileRun
 from likewise.errors import InvalidInput, InvalidParameter
+from likewise.job.options import FileRun
 from likewise.runs.diff import run_differences
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.filterwarnings("ignore")]
@@ -99,10 +99,12 @@ def test_evidence_alone_and_groups(spark, inputs, tmp_path):
 def test_spark_writes_to_a_url(spark, inputs, tmp_path, monkeypatch):
     """On a cluster, Spark writes outputs at URLs as directories: text for lines, Parquet for evidence."""
     from likewise.batch import files
+    from likewise.job import output
     from likewise.spark import SparkEngine
 
     engine = SparkEngine("local[2]", checkpoint_dir=str(tmp_path / "stages"))
-    monkeypatch.setattr(files, "is_remote", lambda name: str(name).startswith("file:"))
+    for module in (files, output):
+        monkeypatch.setattr(module, "is_remote", lambda name: str(name).startswith("file:"))
     monkeypatch.setattr(SparkEngine, "is_on_this_machine", False)
     out, url = tmp_path / "spark", (tmp_path / "spark").as_uri()
     run = FileRun(on_error="keep")
@@ -135,9 +137,11 @@ def test_spark_writes_to_a_url(spark, inputs, tmp_path, monkeypatch):
 def test_a_run_at_a_url_that_is_replaced_leaves_nothing(spark, tmp_path, monkeypatch):
     from likewise.batch import files
     from likewise.batch.spark.files import engine as engines
+    from likewise.job import output
     from likewise.spark import SparkEngine
 
-    monkeypatch.setattr(files, "is_remote", lambda name: str(name).startswith("file:"))
+    for module in (files, output):
+        monkeypatch.setattr(module, "is_remote", lambda name: str(name).startswith("file:"))
     monkeypatch.setattr(SparkEngine, "is_on_this_machine", False)
     source, out = tmp_path / "a.jsonl", tmp_path / "out"
 

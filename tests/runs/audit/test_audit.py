@@ -13,9 +13,9 @@ from click.testing import CliRunner
 import likewise
 from likewise import InvalidInput, Recipe, dedup_files
 from likewise._native import RarestFeatures, Texts
-from likewise.batch.options import FileRun
 from likewise.batch.read.sketched import HeldDocuments
 from likewise.cli import group
+from likewise.job.options import FileRun
 from likewise.recipe.word_lists import WordList
 from likewise.runs.audit import audit
 from likewise.runs.audit.certificate import read_certificate

@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from likewise import Recipe
-from likewise.batch.options import FileRun
 from likewise.batch.parts import PartRules, dedup_parts
 from likewise.errors import InvalidInput
+from likewise.job.options import FileRun
 from likewise.runs.audit import audit_parts
 from tests.batch.parts.naive import lines
 from tests.command import likewise_command

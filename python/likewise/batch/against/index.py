@@ -19,16 +19,16 @@ from numpy.typing import NDArray
 
 from likewise.arrays import slices
 from likewise.batch.about_inputs import content_digest
-from likewise.batch.budget.timing import Timing
 from likewise.batch.decide.decision import Decision, decide
 from likewise.batch.decide.verdict_log import VerdictLog
 from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
-from likewise.batch.run import RunRules, ordered
+from likewise.batch.run import ordered
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.output.locks import try_lock
 from likewise.io.places import check_place
-from likewise.progress import Progress
+from likewise.job.context import RunContext
+from likewise.job.options import RunRules
 from likewise.recipe.identity import canonical_json
 from likewise.recipe.recipe import Recipe
 
@@ -250,25 +250,23 @@ class BesideIndex:
         self,
         documents: Documents,
         recipe: Recipe,
-        timing: Timing,
-        progress: Progress,
+        context: RunContext,
         log: VerdictLog | None = None,
     ) -> tuple[Decision, list[str]]:
         """Return the verdicts on documents, and the ids in the index for the kept rows that are -1."""
-        collapsed = ordered(documents, recipe, timing)
+        collapsed = ordered(documents, recipe, context)
         seen = None
         if self._index is not None:
             if self._use.add:
                 from likewise.index.batch_run import BatchRun
 
                 self._run = BatchRun(self._index, adding_identity(documents, recipe))
-            with timing.wall("asking_the_index"):
+            with context.timing.wall("asking_the_index"):
                 seen = ask_index(self._run or self._index, documents)
             collapsed = seen.without(collapsed)
             # The index may have grown since verdicts were logged.
             log = None
-        threads = self._rules.threads
-        decision = decide(documents, collapsed, recipe, threads=threads, timing=timing, progress=progress, log=log)
+        decision = decide(documents, collapsed, recipe, context, log)
         if seen is None:
             return decision, []
         self._num_seen = len(seen.rows)

@@ -13,19 +13,19 @@ import numpy as np
 
 from likewise.batch.against.index import IndexUse
 from likewise.batch.decide.decision import Decision
-from likewise.batch.options import FileRun
 from likewise.batch.read.documents import Documents
 from likewise.batch.read.kept_sketches import open_kept_sketches, recipe_of_run
-from likewise.batch.read.priority import keep_needs
 from likewise.batch.read.references import Reference, References
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.inputs import find_inputs
 from likewise.io.output.directory import KEPT, SUMMARY
 from likewise.io.output.summaries import read_summary
 from likewise.io.source.files import InputFile
+from likewise.job.options import FileRun
 from likewise.progress import Progress, Warned
 from likewise.recipe.methods import Shingles
 from likewise.recipe.recipe import Recipe
+from likewise.recipe.rules import keep_needs
 
 
 def is_finished_run(path: Path) -> bool:

@@ -22,12 +22,13 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.arrays import distinct, slices
-from likewise.batch.budget.timing import Timing
 from likewise.batch.decide.verification import Verifier
 from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
 from likewise.batch.read.read_again import each_part
-from likewise.progress import Progress, StageFinished, StageStarted
+from likewise.job.context import RunContext, Timing
+from likewise.job.options import RunRules
+from likewise.progress import StageFinished, StageStarted
 from likewise.recipe.methods import MinHash
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.rules import PACKAGE_HASHES
@@ -88,10 +89,7 @@ class ChosenThreshold:
 def with_chosen_threshold(
     recipe: Recipe,
     documents: Documents,
-    *,
-    threads: int,
-    timing: Timing,
-    progress: Progress,
+    context: RunContext,
     parts: Path | None = None,
 ) -> tuple[Recipe, dict[str, Any]]:
     """Return the resolved recipe with a numeric threshold, and the summary fields about the choice."""
@@ -99,11 +97,11 @@ def with_chosen_threshold(
         return recipe, {}
     facts = None if parts is None else _known(parts)
     if facts is None:
-        progress(StageStarted("choosing the threshold", 0, "documents"))
+        context.progress(StageStarted("choosing the threshold", 0, "documents"))
         began = Timing.now()
-        with timing.wall("choosing_the_threshold"):
-            facts = choose_threshold(documents, recipe, threads=threads).to_dict()
-        progress(StageFinished("choosing the threshold", Timing.now() - began))
+        with context.timing.wall("choosing_the_threshold"):
+            facts = choose_threshold(documents, recipe, threads=context.threads).to_dict()
+        context.progress(StageFinished("choosing the threshold", Timing.now() - began))
         if parts is not None and parts.is_dir():
             _keep(parts, facts)
     return recipe.replace(threshold=facts["threshold"]).resolve(), {"chosen_threshold": facts}
@@ -403,7 +401,7 @@ def _measured(
     sides = places.astype(np.uint32)
     nothing = np.zeros(0, np.int64)
     collapsed = Collapsed(nothing, order.astype(np.uint32), nothing)
-    with Verifier(documents, collapsed, recipe, threads, Timing()) as verifier:
+    with Verifier(documents, collapsed, recipe, RunContext(RunRules(threads))) as verifier:
         found, penalties = [np.zeros(0)], [np.zeros(0)]
         for part in slices(len(a), _PAIRS_AT_ONCE):
             later, earlier = sides[: len(a)][part], sides[len(a) :][part]

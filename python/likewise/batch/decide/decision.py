@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.arrays import frozen, slices
-from likewise.batch.budget.timing import Timing
 from likewise.batch.decide.crowd_warning import crowd_warning
 from likewise.batch.decide.measured import measured
 from likewise.batch.decide.stays import Overruled, Stays
@@ -23,6 +22,7 @@ from likewise.batch.read.documents import Documents
 from likewise.batch.search.opening import open_search
 from likewise.batch.search.references import beyond_references
 from likewise.batch.search.search import Search
+from likewise.job.context import RunContext, Timing
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, Warned
 from likewise.recipe.methods import MinHash, SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
@@ -88,26 +88,23 @@ def decide(
     documents: Documents,
     collapsed: Collapsed,
     recipe: Recipe,
-    *,
-    threads: int,
-    timing: Timing,
-    progress: Progress,
+    context: RunContext,
     log: VerdictLog | None = None,
 ) -> Decision:
     """Find candidates, measure them, and decide which documents are kept."""
-    with timing.wall("candidates"):
-        search = beyond_references(open_search(documents, collapsed, recipe, threads, progress), documents, collapsed)
+    with context.timing.wall("candidates"):
+        search = beyond_references(open_search(documents, collapsed, recipe, context), documents, collapsed)
     stays = Stays(documents, collapsed)
-    with Verifier(documents, collapsed, recipe, threads, timing) as verifier:
+    with Verifier(documents, collapsed, recipe, context) as verifier:
         num_positions = len(collapsed.order)
         if recipe.group == "components":
-            verdicts = _by_components(search, verifier, num_positions, documents, collapsed, recipe, timing, progress)
+            verdicts = _by_components(search, verifier, documents, collapsed, recipe, context)
         else:
-            verdicts = _by_leaders(search, verifier, num_positions, documents, stays, timing, progress, log)
+            verdicts = _by_leaders(search, verifier, num_positions, documents, stays, context, log)
         num_measured = verifier.num_measured
     warning = crowd_warning(recipe, search.num_crowded, search.num_capped)
     if warning is not None:
-        progress(Warned(warning))
+        context.progress(Warned(warning))
     decision = _spread(documents, collapsed, recipe, verdicts, num_measured, search)
     decision = replace(decision, overruled=stays.overruled(verdicts))
     return decision.with_references_kept(documents.num_references)
@@ -119,11 +116,10 @@ def _by_leaders(
     num_positions: int,
     documents: Documents,
     stays: Stays,
-    timing: Timing,
-    progress: Progress,
+    context: RunContext,
     log: VerdictLog | None,
 ) -> Verdicts:
-    space = documents.room.space
+    space, timing, progress = documents.room.space, context.timing, context.progress
     verdicts = Verdicts(
         states=space.zeros(num_positions, np.uint8),
         best=space.zeros(num_positions, np.uint32),
@@ -172,13 +168,12 @@ def _by_leaders(
 def _by_components(
     search: Search,
     verifier: Verifier,
-    num_positions: int,
     documents: Documents,
     collapsed: Collapsed,
     recipe: Recipe,
-    timing: Timing,
-    progress: Progress,
+    context: RunContext,
 ) -> Verdicts:
+    num_positions, timing, progress = len(collapsed.order), context.timing, context.progress
     joined, space = _native.Components(num_positions), documents.room.space
     near = recipe.sketch
     num_considered = 0

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.batch.budget.timing import Timing
 from likewise.batch.decide.verification import Verifier
 from likewise.batch.search.search import Candidates, Search, ranges_of_candidates
+from likewise.job.context import Timing
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from likewise import _native
 from likewise.arrays import slices, stable_order
 from likewise.batch.budget.room import Room
-from likewise.batch.budget.timing import Timing
 from likewise.batch.decide.crowd_warning import crowd_warning
 from likewise.batch.decide.measured import Block, measured
 from likewise.batch.decide.verification import Verifier
@@ -20,6 +19,7 @@ from likewise.batch.search.opening import open_search
 from likewise.batch.search.search import Search
 from likewise.batch.search.splits import Across, Splits, first_split_first
 from likewise.errors import InvalidParameter
+from likewise.job.context import RunContext, Timing
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, Warned
 from likewise.recipe.methods import MinHash, SimHash
 from likewise.recipe.recipe import Recipe
@@ -92,15 +92,13 @@ def verified_pairs(
     documents: Documents,
     collapsed: Collapsed,
     recipe: Recipe,
+    context: RunContext,
     *,
-    threads: int,
-    timing: Timing,
-    progress: Progress,
     counts: PairCounts | None = None,
     splits: Splits | None = None,
 ) -> Iterator[PairBatch]:
     """Yield every verified pair once (containment: each direction that reaches the threshold)."""
-    counts = PairCounts() if counts is None else counts
+    counts, timing, progress = PairCounts() if counts is None else counts, context.timing, context.progress
     if splits is not None:
         collapsed = first_split_first(collapsed, splits)
     members = _Members(collapsed, documents.room, splits)
@@ -108,7 +106,7 @@ def verified_pairs(
     progress(StageStarted("pairing", num_positions, "documents"))
     began = Timing.now()
     with timing.wall("candidates"):
-        search = open_search(documents, collapsed, recipe, threads, progress)
+        search = open_search(documents, collapsed, recipe, context)
         if splits is not None:
             search = Across(search, collapsed, splits)
         counts.num_crowded = search.num_crowded
@@ -116,7 +114,7 @@ def verified_pairs(
     for batch in members.empty_pairs(recipe):
         counts.add(len(batch.row_a))
         yield batch
-    with Verifier(documents, collapsed, recipe, threads, timing) as verifier:
+    with Verifier(documents, collapsed, recipe, context) as verifier:
         max_pairs, both_ways = documents.room.max_pairs, recipe.measure == "containment"
         for found in measured(search, verifier, num_positions, timing, max_pairs, both_ways=both_ways):
             for block in found.blocks:

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.arrays import distinct, frozen
-from likewise.batch.budget.timing import Timing
 from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
 from likewise.batch.search.search import Candidates
+from likewise.job.context import RunContext
 from likewise.recipe.methods import SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.stages.groups import REMOVED
@@ -41,8 +41,7 @@ class Verifier:
         documents: Documents,
         collapsed: Collapsed,
         recipe: Recipe,
-        threads: int,
-        timing: Timing,
+        context: RunContext,
     ) -> None:
         num_positions = len(collapsed.order)
         self._documents = documents
@@ -51,8 +50,7 @@ class Verifier:
         # The method that decides in Hamming-only recipes.
         self._near = recipe.sketch if isinstance(recipe.sketch, SimHashDistance) else None
         self._margin = recipe.short_margin or 0.0
-        self._threads = threads
-        self._timing = timing
+        self._threads, self._timing = context.threads, context.timing
         self._budget = documents.room.sets_bytes
         # The short check counts each feature once.
         rules = recipe.unweighted_rules if recipe.is_distance_only else recipe.feature_rules
@@ -68,7 +66,7 @@ class Verifier:
         self._free = np.arange(num_slots - 1, 0, -1, dtype=np.uint32)
         self._num_free = num_slots - 1
         self._tick = 0
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="likewise-verify")
+        self._pool = ThreadPoolExecutor(context.threads, thread_name_prefix="likewise-verify")
         self.num_measured = 0
 
     def __enter__(self) -> "Verifier":

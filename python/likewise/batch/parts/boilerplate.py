@@ -11,22 +11,20 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.arrays import ArrowTable
-from likewise.batch.options import FileRun
 from likewise.batch.parts.collection import Collection
-from likewise.batch.parts.opening import check_rewriting, finish_parts, opened_parts
+from likewise.batch.parts.opening import PartsJob, check_rewriting
 from likewise.batch.parts.units import UNITS, PartRules, cut_parts
 from likewise.batch.parts.writing import beginnings, places_of
 from likewise.batch.read.fields import NO_VALUE
-from likewise.batch.run import RunRules
 from likewise.batch.write.counts import value_name
-from likewise.batch.write.remote import run_to_store
 from likewise.checks import check_choice, check_integer, fraction_check
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.output.directory import EVIDENCE, SITES
-from likewise.io.remote import is_remote
 from likewise.io.source.cut import Cut
 from likewise.io.source.source import Piece
 from likewise.io.tables.columns import constant_column, number_column, text_column
+from likewise.job.context import RunContext
+from likewise.job.options import FileRun
 from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.recipe import Recipe
 from likewise.stages.sketch import EMPTY
@@ -89,41 +87,22 @@ def remove_boilerplate(
     if run.memory_bytes is not None:
         raise InvalidParameter("memory", "is not supported here; memory is about 60 bytes for each part")
     check_rewriting(run)
-    if is_remote(output) and not dry_run:
-        return run_to_store(
-            str(output),
-            inputs,
-            lambda local: remove_boilerplate(inputs, local, rules, run=run, progress=progress),
-            overwrite=overwrite,
-        )
-    reading = replace(run, fields=(rules.site,))
-    options = asdict(rules)
-    with opened_parts(
-        inputs,
-        output,
-        _EXACT,
-        reading,
-        {"command": "boilerplate", "write": "kept", **options},
-        answer=f"boilerplate:{sorted(options.items())}",
-        needs_texts=False,
-        dry_run=dry_run,
-        overwrite=overwrite,
-        fresh=fresh,
-        progress=report,
-    ) as opened:
-        collection = opened.collection
-        with opened.timing.wall("reading"):
-            parts = _read(collection, rules, reading.run_rules(), opened.work, report)
+    reading, options = replace(run, fields=(rules.site,)), asdict(rules)
+    with PartsJob(output, reading, report, inputs=inputs, overwrite=overwrite, fresh=fresh, dry_run=dry_run) as job:
+        identity = {"command": "boilerplate", "write": "kept", **options}
+        answer = f"boilerplate:{sorted(options.items())}"
+        collection = job.open_parts(inputs, _EXACT, identity, answer, needs_texts=False)
+        with job.context.timing.wall("reading"):
+            parts = _read(collection, rules, job.context, job.work)
         if len(collection) and not parts.sites:
             raise InvalidInput(f"no document has a value in the field {rules.site!r}; choose another --site")
-        with opened.timing.wall("counting"):
+        with job.context.timing.wall("counting"):
             removed = _found(parts, rules)
         rows, starts, ends = (column[removed.places] for column in (parts.rows, parts.starts, parts.ends))
         cut = Cut.of_parts(rows, starts, ends, keeps_words_apart=False)
         tables = {EVIDENCE: [_evidence(collection, parts, removed, rules)], SITES: [_site_table(parts, removed)]}
-        summary = opened.write(cut, tables)
-        summary |= _about_sites(collection, parts, removed, rules)
-        return finish_parts(opened, summary, options)
+        summary = job.write_parts(cut, tables) | _about_sites(collection, parts, removed, rules)
+        return job.finish_parts(summary, options)
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +139,7 @@ def site_of_value(text: str) -> str | None:
         return name
 
 
-def _read(collection: Collection, rules: BoilerplateRules, context: RunRules, work: Path, progress: Progress) -> _Parts:
+def _read(collection: Collection, rules: BoilerplateRules, context: RunContext, work: Path) -> _Parts:
     """Read all documents, and number their parts."""
     part_rules = PartRules(rules.unit, rules.min_tokens)
 
@@ -174,7 +153,7 @@ def _read(collection: Collection, rules: BoilerplateRules, context: RunRules, wo
     sites: dict[str, int] = {}
     of_text: dict[str, int] = {}
     site_of: list[int] = []
-    for _, _, pieces in collection.read(take, context, work, "reading", progress):
+    for _, _, pieces in collection.read(take, context, work, "reading"):
         for cut, values in pieces:
             columns.append(cut)
             for text in values:

@@ -1,8 +1,7 @@
 """The documents whose parts are compared: all their data except their texts."""
 
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -13,17 +12,19 @@ from numpy.typing import NDArray
 
 from likewise._native import Texts
 from likewise.arrays import ArraySpace, GrowingTexts, double_id
-from likewise.batch.run import RunRules
 from likewise.errors import InvalidInput
 from likewise.io.source.bad_rows import BadRowTally
 from likewise.io.source.files import InputFile
-from likewise.io.source.source import BadRow, Job, Piece
+from likewise.io.source.source import BadRow, Piece, ReadTask
 from likewise.io.source.spool import Spool
-from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, Warned
+from likewise.job.context import RunContext
+from likewise.job.reading import in_order, jobs_of, total_bytes
+from likewise.progress import Warned
 
 PIECE_BYTES = 1 << 20
-_JOBS_A_THREAD = 3
+_NO_TEXTS = Texts.from_list([])
 _T = TypeVar("_T")
+_Of = TypeVar("_Of")
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,11 +91,11 @@ class Collection:
         return int(self.starts[self.num_reference_files])
 
     def read(
-        self, take: Callable[[Piece], _T], rules: RunRules, work: Path, stage: str, progress: Progress
+        self, take: Callable[[Piece], _T], context: RunContext, work: Path, stage: str
     ) -> Iterator[tuple[int, int, list[_T]]]:
         """Read all documents; yield file, job number and results of `take` for the pieces of a job, in input order."""
 
-        def of_job(file: int, number: int, job: Job) -> tuple[int, int, list[tuple[Piece, int, _T]]]:
+        def of_job(file: int, number: int, job: ReadTask) -> tuple[int, int, list[tuple[Piece, int, _T]]]:
             found = []
             for piece in job.read():
                 handle = -1
@@ -105,14 +106,19 @@ class Collection:
             return file, number, found
 
         lines = [0] * len(self.files)
-        for file, number, found in read_in_order(
-            self.files, work, stage, of_job, threads=rules.threads, progress=progress
-        ):
-            for piece, handle, _ in found:
-                self._add(file, lines[file], piece, handle, rules.on_error)
-                lines[file] += piece.num_lines
-            yield file, number, [made for _, _, made in found]
-        self._finish(rules, progress)
+        with closing(self.each_job(stage, of_job, context, work)) as jobs:
+            for file, number, found in jobs:
+                for piece, handle, _ in found:
+                    self._add(file, lines[file], piece, handle, context.rules.on_error)
+                    lines[file] += piece.num_lines
+                yield file, number, [made for _, _, made in found]
+        self._finish(context)
+
+    def each_job(
+        self, stage: str, take: Callable[[int, int, ReadTask], _Of], context: RunContext, work: Path
+    ) -> Generator[_Of]:
+        """Yield the results of `take` (file, job number, job) for each job, in input order."""
+        return in_order(stage, jobs_of(self.files, PIECE_BYTES, work, take), total_bytes(self.files), context)
 
     def _add(self, number: int, first_line: int, piece: Piece, handle: int, on_error: str) -> None:
         if piece.bad_rows and on_error == "fail":
@@ -138,7 +144,8 @@ class Collection:
         # Counts until everything is read, then starts.
         self.starts[number + 1] += len(piece.offsets)
 
-    def _finish(self, rules: RunRules, progress: Progress) -> None:
+    def _finish(self, context: RunContext) -> None:
+        rules = context.rules
         self.starts = np.cumsum(self.starts)
         self.offsets, self.lengths, self._lines, self._has_id = (growing.take() for growing in self._growing)
         self._ids = self._growing_ids.take()
@@ -152,7 +159,7 @@ class Collection:
             tally.add_rows(file.name, num_good, sum(row.num_lines for row in bad), bad[0] if bad else None)
         for tally in tallies:
             if (told := tally.finish()) is not None:
-                progress(Warned(told))
+                context.progress(Warned(told))
 
     def file_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the file number of each row."""
@@ -224,40 +231,3 @@ class Collection:
                 file,
                 int(self._lines[second]) + 1,
             )
-
-
-_NO_TEXTS = Texts.from_list([])
-
-
-def read_in_order(
-    files: Sequence[Any],
-    work: Path,
-    stage: str,
-    take: Callable[[int, int, Job], _T],
-    *,
-    threads: int,
-    progress: Progress,
-) -> Iterator[_T]:
-    """Yield the results of `take` (file, job number, job) for each job, in input order."""
-    import time
-
-    began, done = time.perf_counter(), 0
-    progress(StageStarted(stage, sum(file.num_bytes for file in files), "bytes"))
-    waiting: deque[tuple[int, Future[_T]]] = deque()
-    pool = ThreadPoolExecutor(threads, thread_name_prefix="likewise-parts")
-    try:
-        for number, file in enumerate(files):
-            for job_number, job in enumerate(file.jobs(PIECE_BYTES, work)):
-                waiting.append((job.num_bytes, pool.submit(take, number, job_number, job)))
-                while len(waiting) > _JOBS_A_THREAD * threads or (waiting and waiting[0][1].done()):
-                    num_bytes, future = waiting.popleft()
-                    yield future.result()
-                    done += num_bytes
-                    progress(StageAdvanced(stage, done))
-        while waiting:
-            yield waiting.popleft()[1].result()
-    except BaseException:
-        pool.shutdown(cancel_futures=True)
-        raise
-    pool.shutdown()
-    progress(StageFinished(stage, time.perf_counter() - began))

@@ -8,19 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.arrays import ArraySpace, slices, stable_order
-from likewise.batch.options import FileRun
 from likewise.batch.parts.collection import Collection, Repeats
-from likewise.batch.parts.opening import check_rewriting, finish_parts, opened_parts
+from likewise.batch.parts.opening import PartsJob, check_rewriting
 from likewise.batch.parts.spans import repeated_spans
 from likewise.batch.parts.units import PartRules, repeated_units
 from likewise.batch.parts.writing import beginnings, evidence_of
-from likewise.batch.run import RunContext
-from likewise.batch.write.remote import run_to_store
 from likewise.batch.write.summary import check_of
 from likewise.errors import InvalidParameter
 from likewise.io.output.directory import EVIDENCE
-from likewise.io.remote import is_remote
 from likewise.io.source.cut import Cut
+from likewise.job.options import FileRun
 from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.recipe.methods import Exact
@@ -54,45 +51,18 @@ def dedup_parts(
     check_rewriting(run)
     parts = parts.resolved()
     _check(recipe, parts)
-    if is_remote(output) and not dry_run:
-        return run_to_store(
-            str(output),
-            inputs,
-            lambda local: dedup_parts(inputs, local, parts, recipe, run=run, against=against, progress=progress),
-            overwrite=overwrite,
-        )
     is_span = parts.unit == "span"
     options = {"unit": parts.unit, "min_tokens": parts.min_tokens}
-    with opened_parts(
-        inputs,
-        output,
-        recipe,
-        run,
-        {"recipe_id": recipe.recipe_id, "recipe": recipe.to_dict(), "write": "kept", **options},
-        answer=recipe.recipe_id,
-        needs_texts=is_span,
-        against=against,
-        dry_run=dry_run,
-        overwrite=overwrite,
-        fresh=fresh,
-        progress=report,
-    ) as opened:
-        collection, context = opened.collection, RunContext(run.run_rules(), opened.timing, report)
+    identity = {"recipe_id": recipe.recipe_id, "recipe": recipe.to_dict(), "write": "kept", **options}
+    with PartsJob(output, run, report, inputs=inputs, overwrite=overwrite, fresh=fresh, dry_run=dry_run) as job:
+        collection = job.open_parts(inputs, recipe, identity, recipe.recipe_id, needs_texts=is_span, against=against)
         num_parts: NDArray[np.uint32] | None = None
         if is_span:
             repeats, about = repeated_spans(
-                collection, parts, context, work=opened.work, memory_bytes=run.memory_bound()
+                collection, parts, job.context, work=job.work, memory_bytes=run.memory_bound()
             )
         else:
-            repeats, about, num_parts = repeated_units(
-                collection,
-                recipe,
-                parts,
-                context,
-                work=opened.work,
-                memory_bytes=run.memory_bound(),
-                saved=opened.saved,
-            )
+            repeats, about, num_parts = repeated_units(collection, recipe, parts, job)
         evidence = evidence_of(
             collection,
             repeats,
@@ -104,12 +74,12 @@ def dedup_parts(
         cut = Cut.of_parts(repeats.rows, repeats.starts, repeats.ends, keeps_words_apart=is_span)
         # A document that keeps a part is not empty.
         may_be_empty = None if num_parts is None else cut.counts == num_parts[cut.rows]
-        summary = _verification(recipe, parts) | opened.write(cut, {EVIDENCE: evidence}, may_be_empty)
+        summary = _verification(recipe, parts) | job.write_parts(cut, {EVIDENCE: evidence}, may_be_empty)
         summary["num_removed"] = summary["num_emptied"]
         summary |= {"recipe": recipe.to_dict(), "recipe_id": recipe.recipe_id}
         summary |= {"most_removed": _most_removed(collection, repeats), **about}
         summary |= _about_references(against, collection, repeats)
-        return finish_parts(opened, summary, options)
+        return job.finish_parts(summary, options)
 
 
 def _check(recipe: Recipe, parts: PartRules) -> None:

@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
-from likewise.batch.parts.collection import Collection, Repeats, read_in_order
+from likewise.batch.parts.collection import Collection, Repeats
 from likewise.batch.parts.units import PartRules
-from likewise.batch.run import RunContext, RunRules
-from likewise.io.source.source import Job, as_array
-from likewise.progress import Progress
+from likewise.io.source.source import ReadTask, as_array
+from likewise.job.context import RunContext
 
 _BYTES_A_WORD = 6
 # Maximum bytes of the counts of one hash.
@@ -58,24 +57,24 @@ def repeated_spans(
     """
     assert parts.min_tokens is not None
     num_words = parts.min_tokens
-    rules, timing, progress = context.rules, context.timing, context.progress
+    timing = context.timing
     with timing.wall("reading_and_sketching"):
-        counts, seen = _first_pass(collection, num_words, rules, work, progress, memory_bytes)
+        counts, seen = _first_pass(collection, num_words, context, work, memory_bytes)
     of_documents = np.concatenate([np.zeros(1, np.uint32), *(of_piece for _, of_job in counts for of_piece in of_job)])
     doc_starts = np.cumsum(of_documents, dtype=np.int64)
     with timing.wall("candidates"):
         window_bytes = _WINDOW_BYTES if memory_bytes is None else min(_WINDOW_BYTES, memory_bytes // 4)
         windows = _native.RepeatedWindows(work, num_words, int(doc_starts[-1]), memory_bytes=window_bytes)
-        _second_pass(collection, seen, counts, windows, rules, work, progress)
+        _second_pass(collection, seen, counts, windows, context, work)
         del seen
-        stretches = windows.stretches(doc_starts, threads=rules.threads)
+        stretches = windows.stretches(doc_starts, threads=context.threads)
         del windows
     with timing.wall("verification"):
         places, firsts, num_windows = (as_array(column, np.int64) for column in stretches)
         # Reference documents come first, and nothing is removed from them.
         own = int(np.searchsorted(places, doc_starts[collection.num_references]))
         lengths = num_windows[own:] + (num_words - 1)
-        repeats = _measured(collection, places[own:], firsts[own:], lengths, doc_starts, rules.threads)
+        repeats = _measured(collection, places[own:], firsts[own:], lengths, doc_starts, context.threads)
     num_own = int(doc_starts[-1] - doc_starts[collection.num_references])
     return repeats, {"num_words": num_own, "recall": 1.0, "num_capped": 0, "num_crowded": 0}
 
@@ -83,9 +82,8 @@ def repeated_spans(
 def _first_pass(
     collection: Collection,
     num_words: int,
-    rules: RunRules,
+    context: RunContext,
     work: Path,
-    progress: Progress,
     memory_bytes: int | None,
 ) -> tuple[_JobCounts, _native.SeenTwice]:
     """Read the documents; return their numbers of words by job, and which short windows occur twice."""
@@ -100,7 +98,7 @@ def _first_pass(
 
     found: _JobCounts = []
     for file, number, counts in collection.read(
-        lambda piece: as_array(seen.count(piece.texts), np.uint32), rules, work, "windows", progress
+        lambda piece: as_array(seen.count(piece.texts), np.uint32), context, work, "windows"
     ):
         found.append(((file, number), counts))
     return found, seen
@@ -111,9 +109,8 @@ def _second_pass(
     seen: _native.SeenTwice,
     counts: _JobCounts,
     windows: _native.RepeatedWindows,
-    rules: RunRules,
+    context: RunContext,
     work: Path,
-    progress: Progress,
 ) -> None:
     """Add the windows that may be repeated."""
     starts: dict[tuple[int, int], list[int]] = {}
@@ -124,11 +121,11 @@ def _second_pass(
             starts[key].append(start)
             start += int(of_piece.sum(dtype=np.int64))
 
-    def second(file: int, number: int, job: Job) -> None:
+    def second(file: int, number: int, job: ReadTask) -> None:
         for piece, first in zip(job.read(), starts[file, number], strict=True):
             windows.add(piece.texts, seen, first)
 
-    for _ in read_in_order(collection.files, work, "matching", second, threads=rules.threads, progress=progress):
+    for _ in collection.each_job("matching", second, context, work):
         pass
 
 

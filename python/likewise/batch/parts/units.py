@@ -18,12 +18,15 @@ from likewise.batch.opening import opened_run
 from likewise.batch.parts.collection import PIECE_BYTES, Collection, Repeats
 from likewise.batch.read.references import Reference, References
 from likewise.batch.read.sketched import HeldDocuments, SketchedPiece, sketched_piece
-from likewise.batch.run import RunContext, RunRules, ordered
+from likewise.batch.run import ordered
 from likewise.checks import check_choice, check_integer
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.source.files import InputFile, Kept
-from likewise.io.source.source import Job, Piece, as_array
+from likewise.io.source.source import Piece, ReadTask, as_array, each_piece
+from likewise.job.context import RunContext
+from likewise.job.options import RunRules
+from likewise.job.output import Job
 from likewise.progress import Planned
 from likewise.recipe.methods import Exact
 from likewise.recipe.recipe import Recipe
@@ -87,23 +90,22 @@ class UnitFile(InputFile):
     def estimated_documents(self) -> float:
         """Return the approximate number of parts, estimated from the first megabyte."""
         with scratch_directory() as work:
-            for job in self._file.jobs(PIECE_BYTES, work):
-                for piece in job.read():
-                    if piece.texts.num_bytes:
-                        num_parts = len(cut_parts(piece.texts, self._parts)[0])
-                        return self._file.text_bytes() * num_parts / piece.texts.num_bytes
+            for _, piece in each_piece(self._file, PIECE_BYTES, work):
+                if piece.texts.num_bytes:
+                    num_parts = len(cut_parts(piece.texts, self._parts)[0])
+                    return self._file.text_bytes() * num_parts / piece.texts.num_bytes
         return 0.0
 
     def write_kept(self, target: Path, kept: Kept) -> None:
         """Raise AssertionError: the file itself is written, without the removed parts."""
         raise AssertionError(f"parts of {self.name} are not documents")
 
-    def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
+    def jobs(self, piece_bytes: int, work: Path) -> Iterator[ReadTask]:
         """Split the file in the same way as the underlying file."""
         for job in self._file.jobs(piece_bytes, work):
-            yield Job(job.num_bytes, partial(self._read, job))
+            yield ReadTask(job.num_bytes, partial(self._read, job))
 
-    def _read(self, job: Job) -> Iterator[Piece]:
+    def _read(self, job: ReadTask) -> Iterator[Piece]:
         for piece in job.read():
             parts, counts, _, _ = cut_parts(piece.texts, self._parts)
             yield _piece_of_parts(piece, parts, counts)
@@ -142,11 +144,7 @@ def repeated_units(
     collection: Collection,
     recipe: Recipe,
     parts: PartRules,
-    context: RunContext,
-    *,
-    work: Path,
-    memory_bytes: int | None = None,
-    saved: Path | None = None,
+    job: Job,
 ) -> tuple[Repeats, dict[str, Any], NDArray[np.uint32]]:
     """Return the parts that match an earlier one, the summary fields about them, and the number of parts per document.
 
@@ -158,6 +156,7 @@ def repeated_units(
     """
     if recipe.group != "leaders":
         raise InvalidParameter("group", f"{recipe.group} does not apply to parts; use leaders")
+    context, work, saved, memory_bytes = job.context, job.work, job.parts, job.options.memory_bound()
     rules = context.rules
     is_measured = not isinstance(recipe.sketch, Exact)
     files = [UnitFile(file, parts, is_spooled=is_measured) for file in collection.files]
@@ -188,15 +187,13 @@ def repeated_units(
         documents, log = opened.documents, None if opened.parts is None else VerdictLog(opened.parts.directory)
         if len(documents) != len(places.starts):
             raise InvalidInput("the inputs changed during the run; repeat it")
-        collapsed = ordered(documents, opened.recipe, context.timing)
+        collapsed = ordered(documents, opened.recipe, context)
         decision = decide(
             documents,
             collapsed,
             opened.recipe,
-            threads=opened.context.threads,
-            timing=context.timing,
-            progress=context.progress,
-            log=log,
+            opened.context,
+            log,
         )
         about = {
             "num_parts": len(documents) - documents.num_references,
@@ -235,7 +232,7 @@ class _Places:
             batch = sketch_texts(parts, recipe, sets=True, threads=1)
             return tuple(places), sketched_piece(_piece_of_parts(piece, parts, places[0]), batch, None, None)
 
-        for file, number, pieces in collection.read(take, context.rules, work, "reading", context.progress):
+        for file, number, pieces in collection.read(take, context, work, "reading"):
             sketched = [piece for _, piece in pieces if piece is not None]
             if len(sketched) == len(pieces):
                 held.add(file, number, sketched)

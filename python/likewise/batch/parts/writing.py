@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from likewise.arrays import slices
 from likewise.batch.parts.collection import Collection, Repeats
 from likewise.io.inputs import Inputs
-from likewise.io.kept import write_descriptions, write_kept
+from likewise.io.kept import write_files
 from likewise.io.source.cut import Cut
-from likewise.io.source.files import Kept
+from likewise.io.source.files import InputFile, Kept
 from likewise.io.source.source import BadRow
 from likewise.io.tables.columns import constant_column, number_column, text_column
 
@@ -87,9 +87,9 @@ def write_documents(
     answer: str,
 ) -> None:
     """Write each file without the removed parts."""
-    kept.mkdir()
-    num_written = []
-    for number, file in enumerate(found.files, collection.num_reference_files):
+
+    def kept_of(number: int, _: InputFile) -> Kept:
+        number += collection.num_reference_files
         low, high = collection.starts[number : number + 2].tolist()
         gone = dropped[np.searchsorted(dropped, low) : np.searchsorted(dropped, high)] - low
         own = cut.within(low, high).without(gone)
@@ -101,9 +101,9 @@ def write_documents(
             own = replace(own, rows=own.rows + np.searchsorted(places, own.rows, side="right"))
             offsets = np.insert(offsets, places, [row.offset for row in bad])
             lengths = np.insert(lengths, places, [row.length for row in bad])
-        write_kept(file, kept / file.name, Kept(offsets, lengths, threads, cut=own))
-        num_written.append(len(offsets))
-    write_descriptions(found, kept, num_written, answer)
+        return Kept(offsets, lengths, threads, cut=own)
+
+    write_files(found, kept, kept_of, answer)
 
 
 def num_kept(collection: Collection, dropped: NDArray[np.int64]) -> list[int]:

@@ -9,12 +9,12 @@ from likewise._native import Rarity, Texts
 from likewise.arrays import GrowingTexts
 from likewise.batch.budget.room import Room
 from likewise.batch.read.documents import Documents, SpooledPiece
-from likewise.batch.read.fields import refusal
 from likewise.batch.read.sketched import SketchedPiece
 from likewise.errors import InvalidInput
 from likewise.io.source.bad_rows import NO_LIMIT, BadRowLimit, BadRowTally
 from likewise.io.source.source import BadRow, Source
 from likewise.io.source.spool import Spool
+from likewise.job.reading import refusal
 from likewise.recipe.methods import Bloom, SimHash
 from likewise.recipe.recipe import Recipe
 

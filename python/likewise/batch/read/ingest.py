@@ -3,17 +3,18 @@
 import contextlib
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from itertools import islice
+from functools import partial
+from itertools import chain, islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from likewise._native import Rarity
 from likewise.batch.budget.room import Room
-from likewise.batch.budget.timing import Timing
 from likewise.batch.read.columns import Columns, IngestRules
 from likewise.batch.read.documents import Documents
 from likewise.batch.read.fields import check_documents
@@ -22,19 +23,18 @@ from likewise.batch.read.references import References
 from likewise.batch.read.resume import SPOOL_NAME, FoundPart, Position, RunParts
 from likewise.batch.read.sketched import HeldDocuments, HeldPiece, SketchedPiece, sketched_piece
 from likewise.errors import LikewiseError
-from likewise.io.source.source import Job, Piece, Source
+from likewise.io.source.source import Piece, ReadTask, Source
 from likewise.io.source.spool import Spool
-from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, Warned
+from likewise.job.context import RunContext, Timing
+from likewise.job.reading import in_order, total_bytes
+from likewise.progress import Warned
 from likewise.recipe.methods import Shingles
 from likewise.recipe.recipe import Recipe
 from likewise.stages.sketch import sketch_held, sketch_texts
 
 # Small, since the sketches of tiny documents are several times larger than the documents.
 PIECE_BYTES = 1 << 20
-# Jobs that wait per thread; their data, such as a batch of a stream, is in memory.
-JOBS_A_THREAD = 3
 _STREAM_BYTES = 64 << 20
-ON_ERROR = ("fail", "skip", "keep")
 
 
 # A piece, and the number of its source.
@@ -58,19 +58,49 @@ class _Worker:
         rules: IngestRules,
         spool: Spool | None,
         rarity: Rarity | None,
-        timing: Timing,
-        threads: int,
+        context: RunContext,
         held: HeldDocuments,
+        parts: RunParts | None,
     ) -> None:
         self._held = held
         self._recipe = recipe
         self._rarity = rarity
         self._rules = rules
         self._spool = spool
-        self._timing = timing
-        self._threads = threads
+        self._parts = parts
+        self._timing = context.timing
+        self._all_threads = self._threads = context.threads
 
-    def work(self, source: Source, number: int, job_number: int, job: Job) -> list[_Numbered]:
+    def tasks(
+        self, sources: Sequence[Source], tasks: Iterator["_Task"]
+    ) -> Iterator[tuple[int, Callable[[], tuple["_Task", Sequence[Any]]]]]:
+        """Yield the size and the work of each task; its result is the task and its pieces."""
+        first: list[_Task] = []
+        failure: Exception | None = None
+        try:
+            first.extend(islice(tasks, self._all_threads))
+        except (LikewiseError, OSError) as error:
+            failure = error
+        # If there are fewer jobs than threads, jobs use several threads each.
+        self._threads = max(1, self._all_threads // max(1, len(first)))
+        for task in chain(first, tasks):
+            yield task.num_bytes, partial(self._done, sources, task)
+        if failure is not None:
+            raise failure
+
+    def _done(self, sources: Sequence[Source], task: "_Task") -> tuple["_Task", Sequence[Any]]:
+        if task.kept is not None:
+            sketches, path = task.kept
+            return task, sketches.pieces(path, task.source, self._recipe, num_fields=len(self._rules.fields))
+        if task.found is not None:
+            assert self._parts is not None
+            return task, self._parts.load(task.found)
+        assert task.job is not None
+        if task.is_texts_alone:
+            return task, self.put_aside(task.job)
+        return task, self.work(sources[task.source], task.source, task.number, task.job)
+
+    def work(self, source: Source, number: int, job_number: int, job: ReadTask) -> list[_Numbered]:
         held = self._held.take(number, job_number)
         if held is not None:
             return [(number, self._held_part(one)) for one in held]
@@ -84,7 +114,7 @@ class _Worker:
                 return done if piece is None else [*done, (number, self._refused(piece))]
             done.append((number, self._part(source, piece)))
 
-    def put_aside(self, job: Job) -> list[_Spooled]:
+    def put_aside(self, job: ReadTask) -> list[_Spooled]:
         """Only spool the texts of a job."""
         spooled = []
         for piece in job.read():
@@ -124,10 +154,8 @@ def ingest(
     sources: Sequence[Source],
     recipe: Recipe,
     rules: IngestRules,
+    context: RunContext,
     *,
-    threads: int,
-    progress: Progress,
-    timing: Timing,
     work: Path,
     parts: RunParts | None = None,
     references: References | None = None,
@@ -135,42 +163,21 @@ def ingest(
     held: HeldDocuments | None = None,
 ) -> Documents:
     """Read and sketch all documents."""
-    began = time.perf_counter()
-    stage = "sketching"
-    progress(StageStarted(stage, sum(source.num_bytes for source in sources), "bytes"))
+    began = Timing.now()
     spool = _open_spool(sources, recipe, rules, work, parts)
     # The size of a stream is not known beforehand.
     num_bytes = sum(source.num_bytes or _STREAM_BYTES for source in sources)
     rarity = Rarity(num_bytes) if isinstance(recipe.sketch, Shingles) else None
-    references, held = references or References(), held or HeldDocuments()
+    references = references or References()
     columns = Columns(sources, recipe, spool, rules, rarity, room or Room(), len(references.files))
-    pool = ThreadPoolExecutor(threads, thread_name_prefix="likewise-read")
+    worker = _Worker(recipe, rules, spool, rarity, context, held or HeldDocuments(), parts)
     try:
-        found = [] if parts is None else parts.take_up(threads)
-        tasks = _tasks(sources, work, found, references)
-        failure, first = _taken(tasks, threads)
-        # If there are fewer jobs than threads, jobs use several threads each.
-        worker = _Worker(recipe, rules, spool, rarity, timing, max(1, threads // max(1, len(first))), held)
-        waiting: deque[tuple[_Task, Future[list[_Numbered] | list[_Spooled]]]] = deque()
-        done = 0
-
-        def submitted(task: _Task) -> Future[list[_Numbered] | list[_Spooled]]:
-            if task.kept is not None:
-                return pool.submit(_loaded, task, recipe, len(rules.fields))
-            if task.found is not None:
-                assert parts is not None
-                return pool.submit(parts.load, task.found)
-            assert task.job is not None
-            if task.is_texts_alone:
-                return pool.submit(worker.put_aside, task.job)
-            return pool.submit(worker.work, sources[task.source], task.source, task.number, task.job)
-
-        def gather(most_waiting: int) -> None:
-            nonlocal done
-            while waiting and (len(waiting) > most_waiting or waiting[0][1].done()):
-                task, future = waiting.popleft()
+        found = [] if parts is None else parts.take_up(context.threads)
+        tasks = worker.tasks(sources, _tasks(sources, work, found, references))
+        with closing(in_order("sketching", tasks, total_bytes(sources), context)) as done:
+            for task, items in done:
                 pieces: list[_Numbered] = []
-                for item in future.result():
+                for item in items:
                     if isinstance(item, _Spooled):
                         columns.add_texts(task.source, item.num_documents, item.handle)
                     else:
@@ -178,38 +185,18 @@ def ingest(
                         pieces.append(item)
                 if parts is not None:
                     _put_aside(parts, task, pieces)
-                done += task.num_bytes
-                progress(StageAdvanced(stage, done))
-
-        coming = iter(first)
-        while True:
-            for task in coming:
-                waiting.append((task, submitted(task)))
-                gather(JOBS_A_THREAD * threads)
-            if failure is not None:
-                # Errors before the unreadable position are reported first, for any number of threads.
-                gather(0)
-                raise failure
-            failure, first = _taken(tasks, 1)
-            coming = iter(first)
-            if not first and failure is None:
-                break
-        gather(0)
         documents = columns.documents()
         check_documents(documents)
         for told in columns.check_bad_rows():
-            progress(Warned(told))
+            context.progress(Warned(told))
     except BaseException:
-        pool.shutdown(cancel_futures=True)
         if parts is not None:
             with contextlib.suppress(OSError):
                 parts.close()
         if spool is not None:
             spool.close()
         raise
-    pool.shutdown()
-    timing.add_wall("reading_and_sketching", time.perf_counter() - began)
-    progress(StageFinished(stage, time.perf_counter() - began))
+    context.timing.add_wall("reading_and_sketching", Timing.now() - began)
     return documents
 
 
@@ -220,7 +207,7 @@ class _Task:
     source: int
     number: int
     num_bytes: int
-    job: Job | None = None
+    job: ReadTask | None = None
     found: FoundPart | None = None
     kept: tuple[KeptSketches, Path] | None = None
     is_texts_alone: bool = False
@@ -256,16 +243,10 @@ def _tasks(
 def _texts_alone(number: int, source: Source, work: Path) -> Iterator[_Task]:
     """Yield tasks that only spool the texts of a source with sketched documents, if they cannot be read by offset."""
     for num_packed in source.unpacking(PIECE_BYTES, work):
-        yield _Task(number, -1, num_packed, Job(num_packed, lambda: iter(())), is_texts_alone=True)
+        yield _Task(number, -1, num_packed, ReadTask(num_packed, lambda: iter(())), is_texts_alone=True)
     if not source.can_read_again:
         for job in source.jobs(PIECE_BYTES, work):
             yield _Task(number, -1, job.num_bytes, job, is_texts_alone=True)
-
-
-def _loaded(task: _Task, recipe: Recipe, num_fields: int) -> list[_Numbered]:
-    assert task.kept is not None
-    sketches, path = task.kept
-    return sketches.pieces(path, task.source, recipe, num_fields=num_fields)
 
 
 def _put_aside(parts: RunParts, task: _Task, pieces: list[_Numbered]) -> None:
@@ -284,13 +265,3 @@ def _open_spool(
     if not rules.needs_texts or all(source.can_read_again for source in sources):
         return None
     return Spool(work / SPOOL_NAME, has_tokens=recipe.takes_tokens) if parts is None else parts.open_spool()
-
-
-def _taken(tasks: Iterator[_Task], count: int) -> tuple[Exception | None, list[_Task]]:
-    """Return the next tasks, and the error that prevented more."""
-    taken: list[_Task] = []
-    try:
-        taken.extend(islice(tasks, count))
-    except (LikewiseError, OSError) as error:
-        return error, taken
-    return None, taken

@@ -3,7 +3,6 @@
 import functools
 import json
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
@@ -21,18 +20,6 @@ from likewise.recipe.rules import keep_criteria
 _AT_ONCE = 1 << 18
 # Digits of a second after the sixth, which Python's dates drop.
 _FINE_FRACTION = re.compile(r"[.,]\d{6}(\d+)")
-
-
-def fields_read(keep: str, others: Iterable[str]) -> tuple[str, ...]:
-    """Return the fields that a run reads from each row: those that `keep` needs, and others."""
-    return tuple(dict.fromkeys((*keep_needs(keep)[1], *others)))
-
-
-def keep_needs(keep: str) -> tuple[bool, tuple[str, ...]]:
-    """Return whether `keep` needs text lengths, and which fields it needs."""
-    criteria = keep_criteria(keep)
-    fields = tuple(dict.fromkeys(field for _, field in criteria if field))
-    return any(rule in ("longest", "shortest") for rule, _ in criteria), fields
 
 
 def priority_order(documents: Documents, keep: str) -> NDArray[np.int64]:

@@ -8,7 +8,8 @@ from likewise.batch.search.bloom import BloomSearch
 from likewise.batch.search.distance import open_distance_search
 from likewise.batch.search.prefix import PrefixSearch
 from likewise.batch.search.search import NoSearch, Search
-from likewise.progress import Progress, Warned
+from likewise.job.context import RunContext
+from likewise.progress import Warned
 from likewise.recipe.methods import Bloom, Exact, MinHash, Shingles, SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.rules import EXCERPT_MEASURES
@@ -21,8 +22,7 @@ def open_search(
     documents: Documents,
     collapsed: Collapsed,
     recipe: Recipe,
-    threads: int,
-    progress: Progress,
+    context: RunContext,
     *,
     exact_from: float | None = None,
 ) -> Search:
@@ -33,39 +33,37 @@ def open_search(
     if isinstance(recipe.sketch, SimHashDistance):
         warning = background_warning(documents, collapsed, recipe.sketch)
         if warning is not None:
-            progress(Warned(warning))
+            context.progress(Warned(warning))
     match recipe.sketch:
         case Exact():
             return NoSearch()
         case Shingles():
-            return PrefixSearch(documents, collapsed, recipe, threads)
+            return PrefixSearch(documents, collapsed, recipe, context.threads)
         case Bloom() as filters:
-            return BloomSearch(documents, collapsed, recipe, filters, threads)
+            return BloomSearch(documents, collapsed, recipe, filters, context.threads)
         case MinHash() as signature:
             if recipe.measure in EXCERPT_MEASURES:
-                progress(
+                context.progress(
                     Warned(
                         f"MinHash bands rarely bring texts of different sizes together, so most pairs by "
                         f"{recipe.measure} are missed; method shingles finds all of them"
                     )
                 )
-            return BandSearch(documents, collapsed, recipe, signature, threads, exact_from)
+            return BandSearch(documents, collapsed, recipe, signature, context.threads, exact_from)
         case SimHashDistance(bands=int()) as near:
-            return BitBandSearch(documents, collapsed, near, recipe.seed, threads)
+            return BitBandSearch(documents, collapsed, near, recipe.seed, context.threads)
         case SimHash() as near:
-            return _distance_search(documents, collapsed, near, threads, progress)
+            return _distance_search(documents, collapsed, near, context)
 
 
-def _distance_search(
-    documents: Documents, collapsed: Collapsed, near: SimHash, threads: int, progress: Progress
-) -> Search:
-    search = open_distance_search(documents, collapsed, near, threads)
+def _distance_search(documents: Documents, collapsed: Collapsed, near: SimHash, context: RunContext) -> Search:
+    search = open_distance_search(documents, collapsed, near, context.threads)
     if search.predicted_seconds > _LONG_SECONDS:
         advice = "; --recall 0.95 compares far fewer pairs" if isinstance(near, SimHashDistance) else ""
-        progress(
+        context.progress(
             Warned(
                 f"comparing all fingerprints within {near.within} of {near.bits} bits takes about "
-                f"{search.predicted_seconds:,.0f} s on {threads} threads{advice}"
+                f"{search.predicted_seconds:,.0f} s on {context.threads} threads{advice}"
             )
         )
     return search

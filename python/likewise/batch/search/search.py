@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.batch.budget.timing import Timing
+from likewise.job.context import Timing
 
 _FIRST_RANGE = 256
 _RANGE = 16384

@@ -8,8 +8,6 @@ from typing import Any, Unpack
 
 from pyspark.sql import DataFrame
 
-from likewise.batch.budget.timing import Timing
-from likewise.batch.read.priority import keep_needs
 from likewise.batch.spark.frame_input import FrameInput
 from likewise.batch.spark.results import all_pairs, count_removed, evidence, kept_documents, removed_rows
 from likewise.batch.spark.run import Run, check_recipe
@@ -18,9 +16,11 @@ from likewise.batch.spark.sketching import user_sketches
 from likewise.batch.spark.stages import Stages, temporary_directory
 from likewise.batch.write.summary import statement
 from likewise.checks import num_threads, parse_size
+from likewise.job.context import Timing
 from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.given import GivenRecipe, RecipeFields, as_recipe
 from likewise.recipe.methods import SimHash
+from likewise.recipe.rules import keep_needs
 from likewise.stages.sketch import check_has_sketch
 
 DRIVER_MEMORY = "4GB"

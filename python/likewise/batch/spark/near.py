@@ -18,7 +18,6 @@ from pyspark.sql import functions as F
 from likewise._native import Texts
 from likewise.arrays import ArrowTable
 from likewise.batch.budget.cluster_costs import run_bytes
-from likewise.batch.budget.timing import Timing
 from likewise.batch.decide.decision import Decision, decide
 from likewise.batch.decide.pairing import PairCounts, verified_pairs
 from likewise.batch.read.collapse import Collapsed
@@ -29,6 +28,8 @@ from likewise.batch.spark.rows.gathering import sorted_slices
 from likewise.errors import InvalidParameter
 from likewise.io.tables.columns import number_column
 from likewise.io.tables.memory import MemorySource
+from likewise.job.context import RunContext
+from likewise.job.options import RunRules
 from likewise.progress import Progress
 from likewise.recipe.methods import SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
@@ -169,7 +170,7 @@ def documents_of(
 
 def decided_by_distance(held: Fingerprints, recipe: Recipe, threads: int, progress: Progress) -> Decision:
     """Return the verdicts of a Hamming-only run on the driver's fingerprints; rows are places in `held`."""
-    return decide(held.documents, held.collapsed, recipe, threads=threads, timing=Timing(), progress=progress)
+    return decide(held.documents, held.collapsed, recipe, RunContext(RunRules(threads), progress=progress))
 
 
 def matches_by_distance(
@@ -180,9 +181,7 @@ def matches_by_distance(
         held.documents,
         held.collapsed,
         recipe,
-        threads=threads,
-        timing=Timing(),
-        progress=progress,
+        RunContext(RunRules(threads), progress=progress),
         counts=PairCounts(max_pairs=2**63),
     )
     for batch in batches:

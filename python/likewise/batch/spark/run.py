@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from likewise.batch.budget.timing import Timing
 from likewise.batch.spark import near
 from likewise.batch.spark.deciding import (
     joined_components,
@@ -29,6 +28,7 @@ from likewise.batch.spark.rows.numbering import counted_parts, in_parts, with_nu
 from likewise.batch.spark.sketching import check_kinds, criteria_of, priority, sketched
 from likewise.batch.spark.stages import Stages
 from likewise.errors import InvalidParameter
+from likewise.job.context import Timing
 from likewise.progress import Progress, StageFinished, StageStarted
 from likewise.recipe.methods import NUM_LEVELS, Bloom, Exact, MinHash, Shingles, SimHash
 from likewise.recipe.recipe import Recipe

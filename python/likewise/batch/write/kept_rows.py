@@ -1,5 +1,6 @@
 """The part of each input to write: locations and texts of kept documents, and bad rows."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +8,9 @@ from numpy.typing import NDArray
 
 from likewise.arrays import slices
 from likewise.batch.read.documents import Documents
+from likewise.io.source.added import Added
 from likewise.io.source.bad_rows import write_errors
+from likewise.io.source.files import Kept
 from likewise.io.source.source import KeptTexts
 
 _AT_ONCE = 1 << 18
@@ -52,6 +55,20 @@ def kept_texts(documents: Documents, kept: NDArray[np.bool_], number: int, on_er
     first, end = int(documents.starts[number]), int(documents.starts[number + 1])
     rows = first + np.flatnonzero(kept[first:end])
     return lambda part: [read() for _, read in documents.texts(rows[part], 1)]
+
+
+def kept_rows(
+    documents: Documents,
+    kept: NDArray[np.bool_],
+    number: int,
+    on_error: str,
+    threads: int,
+    added_to: Callable[[NDArray[np.uint64]], Added] | None = None,
+) -> Kept:
+    """Return the rows of one source to write; `added_to` (offsets) returns the fields to add to them."""
+    offsets, lengths = kept_places(documents, kept, number, on_error)
+    texts = kept_texts(documents, kept, number, on_error)
+    return Kept(offsets, lengths, threads, texts, None if added_to is None else added_to(offsets))
 
 
 def write_bad_rows(documents: Documents, path: Path) -> None:

@@ -1,6 +1,5 @@
 """The summary of a run: how matches were verified, counts, recipe, and times."""
 
-import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from likewise.batch.budget.timing import Timing
 from likewise.batch.decide.decision import Decision
 from likewise.batch.read.documents import Documents
 from likewise.io.inputs import Inputs
-from likewise.io.output.directory import SUMMARY
+from likewise.job.context import Timing
 from likewise.recipe.companions import RECIPE, write_companions
 from likewise.recipe.methods import Exact, SimHashDistance
 from likewise.recipe.recipe import Recipe
@@ -148,13 +146,6 @@ def summary_of(counts: RunCounts, recipe: Recipe, timing: Timing) -> dict[str, A
         "version": __version__,
         "timings": timing.to_dict(),
     }
-
-
-def write_summary(work: Path, summary: dict[str, Any]) -> None:
-    """Write a summary to the directory of a run."""
-    (work / SUMMARY).write_text(
-        json.dumps(summary, indent=2, ensure_ascii=False) + "\n", encoding="utf-8", newline="\n"
-    )
 
 
 def store_recipe(recipe: Recipe, inputs: Inputs, work: Path, *, whole: bool = False) -> None:

@@ -15,9 +15,9 @@ from likewise.cli.options.terminal import skipped_line
 
 if TYPE_CHECKING:
     from likewise._native import Texts
-    from likewise.batch.options import FileRun
     from likewise.io.source.bad_rows import BadRowTally
     from likewise.io.source.source import Piece
+    from likewise.job.options import FileRun
     from likewise.recipe.recipe import Recipe
 
 # Maximum number of documents per transaction.
@@ -113,6 +113,7 @@ def given_documents(
     from likewise.io.lines.jsonl_stream import JsonlStream
     from likewise.io.output.scratch import scratch_directory
     from likewise.io.source.bad_rows import BadRowTally
+    from likewise.io.source.source import each_piece
     from likewise.io.stamps import Watch
 
     run = take_run(options | {"duplicate_ids": "allow"})
@@ -136,11 +137,8 @@ def given_documents(
         watch = Watch(found.files)
         tally.skipped = found.skipped
         for file in found.files:
-            first_line = 0
-            for job in file.jobs(_PIECE_BYTES, work):
-                for piece in job.read():
-                    yield from _checked(piece, file.name, first_line, run, tally, most_at_once, needs_ids=needs_ids)
-                    first_line += piece.num_lines
+            for first_line, piece in each_piece(file, _PIECE_BYTES, work):
+                yield from _checked(piece, file.name, first_line, run, tally, most_at_once, needs_ids=needs_ids)
         watch.check()
         tally.note = tally.bad_rows.finish()
 

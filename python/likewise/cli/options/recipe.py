@@ -14,7 +14,7 @@ from likewise.cli.options.text_options import TEXT_OPTIONS, facts, named_options
 from likewise.cli.options.weight_option import take_weights
 
 if TYPE_CHECKING:
-    from likewise.batch.options import FileRun
+    from likewise.job.options import FileRun
     from likewise.recipe.recipe import Recipe
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -540,7 +540,7 @@ def fields_line(recipe: "Recipe") -> str:
 
 def take_run(options: dict[str, Any]) -> "FileRun":
     """Build the reading rules from a command's options and remove these from `options`."""
-    from likewise.batch.options import FileRun
+    from likewise.job.options import FileRun
 
     return FileRun(
         text_fields=tuple(options.pop("text_field")) or ("text",),

@@ -29,7 +29,7 @@ from likewise.io.archives.warc_records import (
     plain_places,
 )
 from likewise.io.source.files import InputFile, Kept
-from likewise.io.source.source import BadRow, Job, Piece
+from likewise.io.source.source import BadRow, Piece, ReadTask
 
 _WORK_BYTES = 100_000_000
 _GZIP_LEVEL = 6
@@ -75,7 +75,7 @@ class WarcFile(InputFile):
         self._unread: dict[int, list[RecordPlace]] = {}
         self._num_jobs = 0
 
-    def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
+    def jobs(self, piece_bytes: int, work: Path) -> Iterator[ReadTask]:
         """Split the archive between records."""
         check_rules(self.rules, self.name)
         self._begin()
@@ -95,11 +95,11 @@ class WarcFile(InputFile):
         """Return the fields of a record."""
         return list(FIELDS)
 
-    def _job(self, places: list[RecordPlace], num_bytes: int) -> Job:
+    def _job(self, places: list[RecordPlace], num_bytes: int) -> ReadTask:
         number, self._num_jobs = self._num_jobs, self._num_jobs + 1
         self._unread[number] = places
         # Bytes of a decompressed copy do not count as progress in the file.
-        return Job(num_bytes if self._read_path == self.path else 0, partial(self._read, number))
+        return ReadTask(num_bytes if self._read_path == self.path else 0, partial(self._read, number))
 
     def work_bytes(self) -> int:
         """Return the memory in bytes that a thread needs to extract texts from pages."""

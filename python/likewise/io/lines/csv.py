@@ -17,7 +17,7 @@ from likewise.io.lines.csv_records import csv_records
 from likewise.io.lines.lines import LineFile, piece_of
 from likewise.io.source.added import Added
 from likewise.io.source.cut import Cut
-from likewise.io.source.source import Job, Piece
+from likewise.io.source.source import Piece, ReadTask
 
 # Bytes of TSV that are examined for quoted fields.
 _SHOWING_BYTES = 1 << 20
@@ -78,7 +78,7 @@ class CsvFile(LineFile):
             path.write_bytes(head)
             return sum(1 for _ in csv_records(path, self.delimiter, has_quotes=self.has_quotes))
 
-    def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
+    def jobs(self, piece_bytes: int, work: Path) -> Iterator[ReadTask]:
         """Split the file at record ends, while a compressed file is decompressed."""
         splitter: _native.CsvSplitter | None = None
         done, num_before, num_packed = 0, 0, 0
@@ -100,18 +100,18 @@ class CsvFile(LineFile):
                 splitter = self._splitter(done)
             while (piece := splitter.next_piece(end, piece_bytes, is_end)) is not None:
                 offset, length, stray_lines = piece
-                yield Job(
+                yield ReadTask(
                     length if self.codec is None else num_packed,
                     self._read_job(offset, length, stray_lines, num_before),
                 )
                 done, num_before, num_packed = offset + length, 0, 0
             if is_last and not is_end and (rest := self._whole_records(done, end)) is not None:
                 offset, length, stray_lines = rest
-                yield Job(num_packed, self._read_job(offset, length, stray_lines, num_before))
+                yield ReadTask(num_packed, self._read_job(offset, length, stray_lines, num_before))
                 done, num_before, num_packed = offset + length, 0, 0
         if num_before and splitter is not None:
             # A file with only a header: its line is counted anyway.
-            yield Job(num_packed, self._read_job(done, 0, [], num_before))
+            yield ReadTask(num_packed, self._read_job(done, 0, [], num_before))
         yield from self.damage_jobs(done)
 
     def _splitter(self, start: int) -> _native.CsvSplitter:

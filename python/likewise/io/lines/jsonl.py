@@ -17,7 +17,7 @@ from likewise.arrays import ArrowColumn
 from likewise.io.lines.lines import LineFile, piece_of
 from likewise.io.source.added import Added
 from likewise.io.source.cut import Cut
-from likewise.io.source.source import Job, Piece
+from likewise.io.source.source import Piece, ReadTask
 
 # Escapes of ASCII letters, digits, _ and -, which names may contain although they need none.
 _ESCAPED = re.compile(rb"\\u00[2-7]")
@@ -49,11 +49,11 @@ class JsonlFile(LineFile):
         """Return the state without the native rules, which the other process creates again."""
         return {name: value for name, value in vars(self).items() if name != "native_rules"}
 
-    def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
+    def jobs(self, piece_bytes: int, work: Path) -> Iterator[ReadTask]:
         """Split the file at newlines, decompressing it if needed."""
         end = 0
         for offset, length, num_bytes in self.plain_pieces(piece_bytes, work):
-            yield Job(num_bytes, partial(self._read, offset, length))
+            yield ReadTask(num_bytes, partial(self._read, offset, length))
             end = offset + length
         yield from self.damage_jobs(end)
 

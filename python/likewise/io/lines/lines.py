@@ -18,7 +18,7 @@ from likewise.io.refusals import FULL
 from likewise.io.source.added import Added
 from likewise.io.source.cut import Cut
 from likewise.io.source.files import InputFile, Kept
-from likewise.io.source.source import BadRow, Job, Piece, as_array
+from likewise.io.source.source import BadRow, Piece, ReadTask, as_array
 from likewise.io.source.unpacked import tell_unpacked, unpacked_path, unpacked_pieces
 
 _COPY_BYTES = 4 << 20
@@ -166,7 +166,7 @@ class LineFile(InputFile):
         elif self._keeps_unpacked:
             tell_unpacked(self._plain_path, piece_bytes, pieces)
 
-    def damage_jobs(self, position: int) -> Iterator[Job]:
+    def damage_jobs(self, position: int) -> Iterator[ReadTask]:
         """Yield a job with the damage of the file as a bad row, if any; nothing was read after byte `position`."""
         damage = self._damage
         if damage is None:
@@ -177,7 +177,7 @@ class LineFile(InputFile):
             num_lines = max(1, sum(data.count(b"\n") for data in iter(lambda: file.read(_COPY_BYTES), b"")))
         reason = f"{damage.reason}; nothing after this position was read"
         piece = no_rows([BadRow(0, position, length, reason, num_lines)], len(self.rules.fields))
-        yield Job(0, lambda: iter([piece]))
+        yield ReadTask(0, lambda: iter([piece]))
 
     def _unpacked(self, packed: _native.PackedFile, piece_bytes: int) -> tuple[int, int, int] | None:
         try:

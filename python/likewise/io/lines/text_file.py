@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from likewise._native import Texts
 from likewise.errors import InvalidInput
 from likewise.io.source.files import InputFile, Kept
-from likewise.io.source.source import BadRow, Job, Piece
+from likewise.io.source.source import BadRow, Piece, ReadTask
 
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _COPY_BYTES = 4 << 20
@@ -33,9 +33,9 @@ class TextFile(InputFile):
         """True: the file is cheap to read again."""
         return True
 
-    def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
+    def jobs(self, piece_bytes: int, work: Path) -> Iterator[ReadTask]:
         """Read the file as a whole."""
-        yield Job(self.num_bytes, self._read)
+        yield ReadTask(self.num_bytes, self._read)
 
     def _read(self) -> Iterator[Piece]:
         document, reason = self._nothing(), None

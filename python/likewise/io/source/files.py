@@ -14,7 +14,7 @@ from likewise._native import Texts
 from likewise.errors import InvalidInput
 from likewise.io.source.added import Added
 from likewise.io.source.cut import Cut
-from likewise.io.source.source import BaseSource, Job, KeptTexts, ReadRules
+from likewise.io.source.source import BaseSource, KeptTexts, ReadRules, ReadTask, each_piece
 
 # Bytes of texts that are read again at once.
 _BYTES_AGAIN = 8 << 20
@@ -62,7 +62,7 @@ class InputFile(BaseSource, ABC):
     rules: ReadRules = field(default_factory=ReadRules)
 
     @abstractmethod
-    def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
+    def jobs(self, piece_bytes: int, work: Path) -> Iterator[ReadTask]:
         """Split the file into parts of about this size, in order."""
 
     @abstractmethod
@@ -83,15 +83,14 @@ class InputFile(BaseSource, ABC):
                 yield slice(low, high), self.read_texts(offsets[low:high], lengths[low:high])
             return
         done = 0
-        for job in self.jobs(_BYTES_AGAIN, work) if len(offsets) else ():
-            for piece in job.read():
-                high = int(np.searchsorted(offsets, piece.offsets[-1:], side="right").max(initial=done))
-                if high > done:
-                    rows = np.searchsorted(piece.offsets, offsets[done:high])
-                    if not np.array_equal(piece.offsets[rows], offsets[done:high]):
-                        raise InvalidInput("the file changed during the run", self.name)
-                    yield slice(done, high), piece.texts.take(rows)
-                    done = high
+        for _, piece in each_piece(self, _BYTES_AGAIN, work) if len(offsets) else ():
+            high = int(np.searchsorted(offsets, piece.offsets[-1:], side="right").max(initial=done))
+            if high > done:
+                rows = np.searchsorted(piece.offsets, offsets[done:high])
+                if not np.array_equal(piece.offsets[rows], offsets[done:high]):
+                    raise InvalidInput("the file changed during the run", self.name)
+                yield slice(done, high), piece.texts.take(rows)
+                done = high
         if done < len(offsets):
             raise InvalidInput("the file changed during the run", self.name)
 

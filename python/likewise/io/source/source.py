@@ -116,7 +116,7 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Job:
+class ReadTask:
     """A part of an input that one thread reads."""
 
     # Share of the input's size, for progress
@@ -136,7 +136,7 @@ class Source(Protocol):
     def num_bytes(self) -> int:
         """Size, for progress."""
 
-    def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
+    def jobs(self, piece_bytes: int, work: Path) -> Iterator[ReadTask]:
         """Split the input into parts of about this size, in order.
 
         Sequential work, such as decompression, happens while the iterator advances; the rest happens in the jobs.
@@ -189,6 +189,15 @@ class BaseSource:
     def field_names(self, offset: int, length: int) -> list[str]:
         """Return an empty list: missing columns of a stream are reported before it is read."""
         return []
+
+
+def each_piece(source: Source, piece_bytes: int, work: Path) -> Iterator[tuple[int, Piece]]:
+    """Yield the pieces of a source in order, each with the number of its first line, from 0."""
+    first_line = 0
+    for job in source.jobs(piece_bytes, work):
+        for piece in job.read():
+            yield first_line, piece
+            first_line += piece.num_lines
 
 
 class Unnamed(BaseSource):

@@ -13,7 +13,7 @@ import numpy as np
 from likewise.arrays import ArrowBatch, ArrowSchema
 from likewise.errors import InvalidInput
 from likewise.io.source.files import InputFile, Kept
-from likewise.io.source.source import Job, Piece, ReadRules, Unnamed
+from likewise.io.source.source import Piece, ReadRules, ReadTask, Unnamed
 from likewise.io.tables.columns import OTHER_TYPES, taken_rows
 from likewise.io.tables.tables import TableRows, column_of, integer_type
 
@@ -30,7 +30,7 @@ class ArrowFile(InputFile):
     takes_fields: ClassVar[bool] = True
     takes_tokens: ClassVar[bool] = True
 
-    def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
+    def jobs(self, piece_bytes: int, work: Path) -> Iterator[ReadTask]:
         """Read the batches; the jobs extract documents from parts of them."""
         with self._batches() as (schema, batches, _):
             yield from batch_jobs(
@@ -174,7 +174,7 @@ class BatchStream(Unnamed):
         kind = "int64" if name is None else integer_type(column_of(empty, name))
         return None if kind is None else str(kind)
 
-    def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
+    def jobs(self, piece_bytes: int, work: Path) -> Iterator[ReadTask]:
         """Take the batches; the jobs extract documents from parts of them."""
         yield from batch_jobs(
             TableRows(None, self.rules), self.reader.schema, iter(self.reader), piece_bytes, lambda *_: 0
@@ -209,7 +209,7 @@ class StreamCopy(Unnamed):
         """Size of the file in bytes."""
         return self.path.stat().st_size
 
-    def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
+    def jobs(self, piece_bytes: int, work: Path) -> Iterator[ReadTask]:
         """Read the memory-mapped batches; the jobs extract documents from parts of them."""
         import pyarrow as pa
 
@@ -224,7 +224,7 @@ def batch_jobs(
     batches: Iterator[Any],
     piece_bytes: int,
     share: Callable[[int, int], int],
-) -> Iterator[Job]:
+) -> Iterator[ReadTask]:
     """Yield a job for each part of each batch, of about `piece_bytes`."""
     wanted = [name.split(".")[0] if name not in schema.names else name for name in rows.needed(schema)]
     columns = list(dict.fromkeys(wanted))
@@ -237,7 +237,7 @@ def batch_jobs(
         for start in range(0, batch.num_rows, step):
             part = needed.slice(start, step)
             num_bytes = share(batch.nbytes * part.num_rows // batch.num_rows, batch.nbytes)
-            yield Job(num_bytes, _reader(rows, part, first_row + start))
+            yield ReadTask(num_bytes, _reader(rows, part, first_row + start))
         first_row += batch.num_rows
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise._native import Texts
-from likewise.io.source.source import NULL_TEXT, BadRow, Job, Piece, Unnamed
+from likewise.io.source.source import NULL_TEXT, BadRow, Piece, ReadTask, Unnamed
 
 
 @dataclass(frozen=True)
@@ -42,15 +42,15 @@ class MemorySource(Unnamed):
         """Bytes of all texts."""
         return self.texts.num_bytes
 
-    def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
+    def jobs(self, piece_bytes: int, work: Path) -> Iterator[ReadTask]:
         """Split the texts into parts of about this size."""
         num_texts = len(self.texts)
         rows = max(1, num_texts * piece_bytes // max(1, self.num_bytes)) if num_texts else 1
         for start in range(0, num_texts, rows):
             count = min(rows, num_texts - start)
-            yield Job(self.num_bytes * count // num_texts, partial(self._read, start, count))
+            yield ReadTask(self.num_bytes * count // num_texts, partial(self._read, start, count))
         if not num_texts and self.num_rows:
-            yield Job(0, partial(self._read, 0, 0))
+            yield ReadTask(0, partial(self._read, 0, 0))
 
     @property
     def can_read_again(self) -> bool:

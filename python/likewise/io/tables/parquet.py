@@ -13,7 +13,7 @@ from likewise.arrays import ArrowBatch, ArrowColumn
 from likewise.errors import InvalidInput
 from likewise.io.source.cut import Cut
 from likewise.io.source.files import InputFile, Kept
-from likewise.io.source.source import Job, Piece
+from likewise.io.source.source import Piece, ReadTask
 from likewise.io.tables.columns import OTHER_TYPES
 from likewise.io.tables.parquet_kept import Batches, KeptRows, write_parquet
 from likewise.io.tables.tables import TableRows
@@ -38,7 +38,7 @@ class ParquetFile(InputFile):
     takes_fields: ClassVar[bool] = True
     takes_tokens: ClassVar[bool] = True
 
-    def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
+    def jobs(self, piece_bytes: int, work: Path) -> Iterator[ReadTask]:
         """Yield jobs for the row groups."""
         with self._open() as file:
             metadata = file.metadata
@@ -51,7 +51,7 @@ class ParquetFile(InputFile):
                 yield from self._jobs_inside(group, first_row, num_rows, self.num_bytes * num_rows // sum(rows))
             elif num_rows:
                 num_bytes = self.num_bytes * num_rows // sum(rows)
-                yield Job(num_bytes, partial(self._read, group, first_row, num_rows))
+                yield ReadTask(num_bytes, partial(self._read, group, first_row, num_rows))
             first_row += num_rows
 
     def field_names(self, offset: int, length: int) -> list[str]:
@@ -59,10 +59,10 @@ class ParquetFile(InputFile):
         with self._open() as file:
             return list(file.schema_arrow.names)
 
-    def _jobs_inside(self, group: int, first_row: int, num_rows: int, num_bytes: int) -> Iterator[Job]:
+    def _jobs_inside(self, group: int, first_row: int, num_rows: int, num_bytes: int) -> Iterator[ReadTask]:
         """Decode a row group while its jobs are yielded; as a single job, it would keep other threads waiting."""
         for piece in self._read(group, first_row, num_rows):
-            yield Job(num_bytes * piece.num_lines // num_rows, partial(iter, [piece]))
+            yield ReadTask(num_bytes * piece.num_lines // num_rows, partial(iter, [piece]))
 
     def _read(self, group: int, first_row: int, num_rows: int) -> Iterator[Piece]:
         """Read a row group, some megabytes at a time."""

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from likewise import _native
 from likewise.arrays import slices
 from likewise.batch.about_inputs import content_digest
-from likewise.batch.budget.timing import Timing
 from likewise.batch.read.documents import Documents
 from likewise.batch.write.summary import statement
 from likewise.io.output.evidence import AGAINST, INPUT
 from likewise.io.tables.columns import numbers_of
+from likewise.job.context import Timing
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted
 from likewise.recipe.methods import Exact, SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe

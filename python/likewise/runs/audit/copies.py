@@ -18,6 +18,7 @@ from likewise.io.lines.text_file import TextFile
 from likewise.io.output.directory import KEPT
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.source.files import InputFile
+from likewise.io.source.source import each_piece
 from likewise.io.tables.arrow import ArrowFile
 from likewise.io.tables.columns import taken_rows
 from likewise.io.tables.datasets import COMPANIONS
@@ -221,9 +222,8 @@ def _compare_texts(run: OpenRun, number: int, file: InputFile, path: Path, work:
 
 def _hashes(file: InputFile, work: Path) -> Iterator[NDArray[np.uint64]]:
     """Yield hashes of the texts and ids of a file, piece by piece: shape (n, 2)."""
-    for job in file.jobs(_PIECE_BYTES, work):
-        for piece in job.read():
-            yield np.stack([np.asarray(texts.hashes()) for texts in (piece.texts, piece.ids)], axis=1)
+    for _, piece in each_piece(file, _PIECE_BYTES, work):
+        yield np.stack([np.asarray(texts.hashes()) for texts in (piece.texts, piece.ids)], axis=1)
 
 
 class _Hashes:

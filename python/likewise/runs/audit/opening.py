@@ -3,7 +3,7 @@
 import dataclasses
 import glob
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -13,25 +13,26 @@ from numpy.typing import NDArray
 
 from likewise.arrays import ArrowTable
 from likewise.batch.against.references import find_references, is_finished_run
-from likewise.batch.budget.timing import Timing
 from likewise.batch.opening import OpenedRun, bounded_run, opened_run
-from likewise.batch.options import FileRun
 from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
 from likewise.batch.read.kept_sketches import recipe_of_run
 from likewise.batch.read.references import References
 from likewise.batch.read.sketched import HeldDocuments
-from likewise.batch.run import RunContext, RunRules, ordered
+from likewise.batch.run import ordered
 from likewise.batch.texts import Deduplication
 from likewise.checks import num_threads
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
-from likewise.io.inputs import Inputs, find_inputs
+from likewise.io.inputs import Inputs
 from likewise.io.output.directory import EVIDENCE, SUMMARY
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.output.summaries import is_over_parts, read_summary
 from likewise.io.source.files import InputFile
 from likewise.io.source.source import Source
 from likewise.io.tables.columns import numbers_of
+from likewise.job.context import RunContext
+from likewise.job.options import FileRun, RunRules
+from likewise.job.output import Job
 from likewise.progress import Progress, no_progress
 from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.recipe.recipe import Recipe
@@ -159,26 +160,22 @@ def open_run(
     check_kind(path, summary)
     recipe = given.recipe(path)
     run = dataclasses.replace(file_run(summary), threads=threads, memory_bytes=memory)
-    rules, timing = run.run_rules(), Timing()
-    with scratch_directory() as work, ExitStack() as stack:
-        found = find_inputs(
-            paths_of_inputs(path, summary, inputs),
-            run.read_rules(recipe),
-            file_format=run.format_for(recipe),
-            delimiter=run.delimiter,
-        )
+    with Job(None, run, progress) as job:
+        context = job.context
+        found = job.find(paths_of_inputs(path, summary, inputs), recipe)
         found = named_inputs(found, [file["path"] for file in summary["inputs"]])
         against = summary.get("against", {}).get("paths", [])
         references = _references(against, recipe, run, progress)
         recipe = _with_counted_before(recipe, against)
         every = dataclasses.replace(found, files=(*references.files, *found.files))
-        bounded = bounded_run(every, recipe, run, rules, work, progress, writes_copies=False)
-        context = RunContext(rules, timing, progress)
+        bounded = bounded_run(job, every, recipe, writes_copies=False)
         held = HeldDocuments(bounded.room.held_bytes, keeps=True)
 
         def entered(recipe: Recipe) -> OpenedRun:
-            return stack.enter_context(
-                opened_run(every.files, recipe, context, work=work, bounded=bounded, references=references, held=held)
+            return job.enter(
+                opened_run(
+                    every.files, recipe, context, work=job.work, bounded=bounded, references=references, held=held
+                )
             )
 
         is_stored = given.weights is None and recipe.weights in COUNTED_WEIGHTS and recipe.table is not None
@@ -195,7 +192,7 @@ def open_run(
             held.clear()
             opened = entered(recipe)
         documents, recipe = opened.documents, opened.recipe
-        collapsed = ordered(documents, recipe, timing)
+        collapsed = ordered(documents, recipe, context)
         evidence = _with_references(read_evidence(path), documents)
         if len(evidence.rows) and len(documents) == documents.num_references:
             raise InvalidInput(
@@ -229,10 +226,10 @@ def open_result(
         fields = {name: value for name in COMPANIONS if (value := getattr(known, name)) is not None}
         known = stated.replace(**fields)
     rules = RunRules(num_threads(threads), "skip", "allow")
-    context = RunContext(rules, Timing(), progress)
+    context = RunContext(rules, progress=progress)
     with scratch_directory() as work, opened_run([source], known, context, work=work) as opened:
         documents = opened.documents
-        collapsed = ordered(documents, opened.recipe, context.timing)
+        collapsed = ordered(documents, opened.recipe, context)
         evidence = evidence_of(result.removed)
         # Convert input rows to document numbers: null rows are not documents.
         rows = [_places(documents.lines, side) for side in (evidence.rows, evidence.kept_rows)]

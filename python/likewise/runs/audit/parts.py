@@ -19,7 +19,6 @@ from likewise.batch.parts import PartRules
 from likewise.batch.parts.collection import PIECE_BYTES, Collection
 from likewise.batch.parts.units import cut_parts
 from likewise.batch.parts.writing import emptied
-from likewise.batch.run import RunRules
 from likewise.checks import counted
 from likewise.errors import InvalidInput
 from likewise.io.inputs import Inputs, find_inputs
@@ -29,9 +28,10 @@ from likewise.io.output.scratch import scratch_directory
 from likewise.io.output.summaries import read_summary
 from likewise.io.source.cut import Cut
 from likewise.io.source.files import InputFile
-from likewise.io.source.source import Piece, as_array
+from likewise.io.source.source import Piece, as_array, each_piece
 from likewise.io.stamps import check_unchanged, stamps
 from likewise.io.tables.datasets import COMPANIONS
+from likewise.job.context import RunContext
 from likewise.measures.pairs import similarities
 from likewise.measures.table import MeasureName
 from likewise.progress import Progress, shows_progress, taken
@@ -156,13 +156,13 @@ def audit_parts(
         )
         stack.callback(collection.close)
         has_left = unit != "span" and isinstance(recipe.sketch, Exact)
-        run_rules = replace(reading.run_rules(), on_error="skip")
-        repeated = _read(collection, rules, recipe if has_left else None, run_rules, work, report)
+        context = RunContext(replace(reading.run_rules(), on_error="skip"), progress=report)
+        repeated = _read(collection, rules, recipe if has_left else None, context, work)
         removed = _Removed(collection, path)
         checks = [
             _check_counts(path, summary, collection, removed),
             _check_places(removed),
-            _check_matches(removed, recipe, rules, run_rules.threads),
+            _check_matches(removed, recipe, rules, context.threads),
             _check_kept(path, found, summary, collection, removed, work),
         ]
         num_left = None
@@ -295,7 +295,7 @@ def _cut(text: bytes, start: int, end: int) -> bytes | None:
 
 
 def _read(
-    collection: Collection, rules: PartRules, recipe: Recipe | None, run: RunRules, work: Path, progress: Progress
+    collection: Collection, rules: PartRules, recipe: Recipe | None, context: RunContext, work: Path
 ) -> set[tuple[int, int]] | None:
     """Read the inputs; given a recipe, return row and start of each part that equals an earlier one."""
 
@@ -306,7 +306,7 @@ def _read(
         batch = _native.digest_texts(parts, recipe.text_rules)
         return counts, starts, np.array(batch.digests).reshape(-1, 2), np.asarray(batch.shapes) != EMPTY
 
-    found = [of_one for *_, pieces in collection.read(take, run, work, "reading", progress) for of_one in pieces]
+    found = [of_one for *_, pieces in collection.read(take, context, work, "reading") for of_one in pieces]
     if recipe is None:
         return None
     nothing = (*np.zeros((2, 0), np.uint32), np.zeros((0, 2), np.uint64), np.zeros(0, bool))
@@ -456,10 +456,9 @@ def _check_kept(
 
 
 def _texts_of(file: InputFile, work: Path) -> Iterator[bytes]:
-    for job in file.jobs(PIECE_BYTES, work):
-        for piece in job.read():
-            for text in piece.texts.to_list():
-                yield text.encode()
+    for _, piece in each_piece(file, PIECE_BYTES, work):
+        for text in piece.texts.to_list():
+            yield text.encode()
 
 
 def _without(text: bytes, spans: Sequence[tuple[int, int]], *, has_spaces: bool) -> re.Pattern[bytes] | None:

@@ -16,6 +16,8 @@ from likewise.batch.texts import Deduplication
 from likewise.checks import check_integer
 from likewise.errors import InvalidParameter
 from likewise.io.stamps import check_unchanged, stamps
+from likewise.job.context import RunContext
+from likewise.job.options import RunRules
 from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.given import GivenRecipe
 from likewise.recipe.recipe import Recipe
@@ -182,7 +184,9 @@ def audit(
         documents, collapsed, recipe = opened.documents, opened.collapsed, opened.recipe
         checked = check_run(opened, report)
         strata, matches = sampled_matches(opened, num_sampled, seed, report)
-        searched = stages_of(matches, documents, collapsed, recipe, threads=opened.threads, progress=report)
+        searched = stages_of(
+            matches, documents, collapsed, recipe, RunContext(RunRules(opened.threads), progress=report)
+        )
         num_right = int(checked.is_right.sum())
         recall = estimate(opened, strata, matches, searched, num_right=num_right)
         missed = missed_pairs(opened, matches, recall.stages, _MOST_LISTED)

@@ -10,7 +10,7 @@ from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
 from likewise.batch.search.opening import open_search
 from likewise.batch.search.search import Search
-from likewise.progress import Progress
+from likewise.job.context import RunContext
 from likewise.recipe.methods import Exact, MinHash, Shingles, SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.runs.audit.truth.matches import Matches
@@ -35,9 +35,7 @@ def stages_of(
     documents: Documents,
     collapsed: Collapsed,
     recipe: Recipe,
-    *,
-    threads: int,
-    progress: Progress,
+    context: RunContext,
 ) -> NDArray[np.uint8]:
     """Return for each match whether the run's search finds it (0), or the number of the stage that loses it."""
     stages = np.zeros(len(matches), np.uint8)
@@ -55,7 +53,7 @@ def stages_of(
     keys = later * len(collapsed.order) + earlier
     wanted = np.unique(keys)
     is_found = np.zeros(len(wanted), bool)
-    search = open_search(documents, collapsed, recipe, threads, progress)
+    search = open_search(documents, collapsed, recipe, context)
     if len(search.joined):
         # The exact join finds all pairs among these.
         is_joined = np.zeros(len(collapsed.order), bool)

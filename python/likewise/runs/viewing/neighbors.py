@@ -7,17 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.batch.budget.timing import Timing
-from likewise.batch.options import FileRun
 from likewise.batch.read.documents import Documents
-from likewise.batch.run import RunContext, open_documents
+from likewise.batch.run import open_documents
 from likewise.errors import InvalidInput
 from likewise.hamming.pairs import hamming_distance
 from likewise.io.inputs import find_inputs
 from likewise.io.output.scratch import scratch_directory
+from likewise.job.context import RunContext
+from likewise.job.options import FileRun
 from likewise.measures import measure
 from likewise.measures.comparison import matches
-from likewise.progress import no_progress
 from likewise.recipe.methods import Exact, MinHash, SimHash
 from likewise.recipe.recipe import Recipe
 from likewise.runs.viewing.texts import TextReader
@@ -121,7 +120,7 @@ class RunNeighbors:
             file_format=self._run.format_for(self._sketching),
             delimiter=self._run.delimiter,
         )
-        context = RunContext(self._run.run_rules(), Timing(), no_progress)
+        context = RunContext(self._run.run_rules())
         opened = open_documents(found.files, self._sketching.replace(keep="first"), context, work=work)
         return self._stack.enter_context(opened)
 

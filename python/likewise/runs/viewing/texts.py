@@ -11,13 +11,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.batch.options import FileRun
 from likewise.errors import LikewiseError
 from likewise.io.inputs import find_inputs
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.source.files import InputFile
+from likewise.io.source.source import each_piece
 from likewise.io.source.spool import Spool
 from likewise.io.source.tokens import shown_document
+from likewise.job.options import FileRun
 from likewise.recipe.recipe import Recipe
 
 _PIECE_BYTES = 4 << 20
@@ -191,12 +192,11 @@ class _Table(_File):
         self._firsts: list[int] = []
         self._rows: list[NDArray[np.uint64]] = []
         self._handles: list[int] = []
-        for job in file.jobs(_PIECE_BYTES, work):
-            for piece in job.read():
-                if len(piece.offsets):
-                    self._firsts.append(int(piece.offsets[0]))
-                    self._rows.append(piece.offsets)
-                    self._handles.append(self._spool.append(piece.texts))
+        for _, piece in each_piece(file, _PIECE_BYTES, work):
+            if len(piece.offsets):
+                self._firsts.append(int(piece.offsets[0]))
+                self._rows.append(piece.offsets)
+                self._handles.append(self._spool.append(piece.texts))
 
     def __enter__(self) -> "_Table":
         return self

@@ -9,14 +9,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from likewise.batch.budget.timing import Timing
-from likewise.batch.options import FileRun
 from likewise.batch.read.weighing import weighed_files
 from likewise.errors import InvalidInput, LikewiseError
 from likewise.io.inputs import find_inputs
 from likewise.io.output.directory import DECISIONS, EVIDENCE, PAIRS, REVIEW, SUMMARY, VIEW
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.output.summaries import is_over_parts, read_summary
+from likewise.job.context import RunContext
+from likewise.job.options import FileRun
 from likewise.progress import Progress, no_progress
 from likewise.recipe.recipe import Recipe
 from likewise.runs.viewing.build import build_from_evidence, build_from_index
@@ -196,7 +196,7 @@ class RunView:
                 file_format=self._run.format_for(asked),
                 delimiter=self._run.delimiter,
             )
-            self._recipe = weighed_files(found.files, asked, self._run.run_rules().threads, Timing(), self._progress)
+            self._recipe = weighed_files(found.files, asked, RunContext(self._run.run_rules(), progress=self._progress))
         except (LikewiseError, OSError):
             # The run was given a table of another collection, or the inputs changed.
             return

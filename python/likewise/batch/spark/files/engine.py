@@ -24,9 +24,7 @@ from likewise.batch.about_inputs import ContentDigest, InputCounts
 from likewise.batch.decide.decision import Decision
 from likewise.batch.engine import EngineRun
 from likewise.batch.read.documents import Documents, id_used_twice
-from likewise.batch.read.fields import check_documents, check_has_field, refusal
-from likewise.batch.read.priority import keep_needs
-from likewise.batch.run import RunContext, RunRules
+from likewise.batch.read.fields import check_documents, check_has_field
 from likewise.batch.spark.files.file_input import FileInput
 from likewise.batch.spark.files.writing import (
     PIECE_BYTES,
@@ -51,9 +49,13 @@ from likewise.io.output.evidence import Places, evidence_table
 from likewise.io.source.bad_rows import BadRowTally, write_errors
 from likewise.io.source.files import InputFile
 from likewise.io.source.source import BadRow, Source
+from likewise.job.context import RunContext
+from likewise.job.options import RunRules
+from likewise.job.reading import refusal
 from likewise.progress import Planned, Warned
 from likewise.recipe.methods import SimHash
 from likewise.recipe.recipe import Recipe
+from likewise.recipe.rules import keep_needs
 from likewise.recipe.text import BYTE_TOKENS
 from likewise.stages.sketch import EMPTY, SHORT
 from likewise.stages.verify import named

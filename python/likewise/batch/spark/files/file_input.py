@@ -14,7 +14,7 @@ from likewise.batch.spark.files.writing import PIECE_BYTES
 from likewise.batch.spark.rows.numbering import starts_of
 from likewise.batch.spark.run import BAD, DOCUMENT, TALLY
 from likewise.io.output.scratch import scratch_directory
-from likewise.io.source.source import Piece, Source
+from likewise.io.source.source import Piece, Source, each_piece
 from likewise.io.tables.columns import number_column, text_column
 
 
@@ -65,13 +65,11 @@ def _read(batches: Iterator[Any], *, sources: list[Source], fields: list[str], h
     """Yield the pieces of numbered files. Runs on a worker."""
     for batch in batches:
         for number in batch.column("source").to_pylist():
-            num_documents = num_lines = 0
+            num_documents = 0
             with scratch_directory() as work:
-                for job in sources[number].jobs(PIECE_BYTES, work):
-                    for piece in job.read():
-                        yield from _rows(piece, number, num_documents, num_lines, fields, has_bytes=has_bytes)
-                        num_documents += len(piece.texts)
-                        num_lines += piece.num_lines
+                for first_line, piece in each_piece(sources[number], PIECE_BYTES, work):
+                    yield from _rows(piece, number, num_documents, first_line, fields, has_bytes=has_bytes)
+                    num_documents += len(piece.texts)
 
 
 def _rows(

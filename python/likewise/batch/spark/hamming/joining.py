@@ -167,7 +167,7 @@ def _advice(spark: SparkSession) -> tuple[str, ...]:
 
 def _stored(stages: Stages, side: Side, bits: int, progress: Progress) -> dict[str, Any]:
     """Return the facts of the stored side, after writing it if needed."""
-    from likewise.batch.budget.timing import Timing
+    from likewise.job.context import Timing
 
     identity = {"search": "hamming_join", "bits": bits, "id_type": side.id_type}
     stages.check_identity(identity)

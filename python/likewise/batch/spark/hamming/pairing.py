@@ -19,7 +19,6 @@ from pyspark.sql import functions as F
 
 from likewise.batch.budget.cluster_costs import LEAST_PIECE, TASKS_A_CORE
 from likewise.batch.budget.cluster_plans import HammingPairsPlan, plan_pairs
-from likewise.batch.budget.timing import Timing
 from likewise.batch.spark.hamming.columns import Side, check_ids, check_width, content_of, take_side
 from likewise.batch.spark.hamming.groups import STORED, Groups, read_groups, store_groups
 from likewise.batch.spark.hamming.splitting import Cells, cells_of, pairs_in_cells
@@ -29,6 +28,7 @@ from likewise.batch.spark.stages import Stages, temporary_directory
 from likewise.checks import check_integer, parse_size
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.tables.columns import number_column
+from likewise.job.context import Timing
 from likewise.progress import Planned, Progress, StageFinished, StageStarted, Warned, shows_progress, taken
 
 # A group's number has the slab above these bits, and the place in the slab in them.

@@ -17,13 +17,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from likewise._native import Texts
-from likewise.batch.budget.timing import Timing
 from likewise.batch.decide.verification import Verifier
 from likewise.batch.spark.hamming.stored import read_table, write_table
 from likewise.batch.spark.hamming.tables import HELD, lay_out
 from likewise.batch.spark.near import Fingerprints, documents_of
 from likewise.batch.spark.rows.arrow_columns import bytes_of, numbers_of, texts_of
 from likewise.io.tables.columns import number_column
+from likewise.job.context import RunContext
+from likewise.job.options import RunRules
 from likewise.recipe.methods import SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
 
@@ -170,7 +171,7 @@ def matching(
         np.concatenate([side.num_features for side in both]),
         pa.concat_arrays([side.texts for side in both]),
     ).fingerprints()
-    with Verifier(joined.documents, joined.collapsed, recipe, 1, Timing()) as verifier:
+    with Verifier(joined.documents, joined.collapsed, recipe, RunContext(RunRules(1))) as verifier:
         later, earlier = (b_places + len(a)).astype(np.uint32), a_places.astype(np.uint32)
         values = verifier.without_unlike_short(later, earlier, np.ones(len(few)))
         num_measured = verifier.num_measured

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,15 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise._native import Texts
-from likewise.batch.budget.timing import Timing
-from likewise.batch.opening import bounded_run, found_inputs, opened_run
-from likewise.batch.options import FileRun
+from likewise.batch.opening import bounded_run, opened_run
 from likewise.batch.read.collapse import collapse
 from likewise.batch.read.priority import priority_order
-from likewise.batch.run import RunContext
 from likewise.errors import InvalidInput
 from likewise.io.inputs import Inputs
-from likewise.io.output.scratch import scratch_directory
+from likewise.io.source.source import each_piece
+from likewise.job.options import FileRun
+from likewise.job.output import Job
 from likewise.progress import Progress
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.text import BYTE_TOKENS
@@ -79,11 +78,8 @@ def open_output(given: ToolFiles, recipe: Recipe, run: FileRun, progress: Progre
     if [*map(str, given.inputs), *map(str, given.kept)].count("-") > 1:
         raise InvalidInput("standard input (-) is given twice; give it once")
     run = dataclasses.replace(run, duplicate_ids="allow")
-    rules, timing = run.run_rules(), Timing()
-    with ExitStack() as stack:
-        work = stack.enter_context(scratch_directory())
-        found = stack.enter_context(found_inputs(given.inputs, recipe, run, None, progress))
-        kept_files = stack.enter_context(found_inputs(given.kept, recipe, run, None, progress))
+    with Job(None, run, progress) as job:
+        found, kept_files, work = job.find(given.inputs, recipe), job.find(given.kept, recipe), job.scratch
         inputs, kept = _Identities.read(found, recipe, run, work), _Identities.read(kept_files, recipe, run, work)
         if not len(inputs):
             raise InvalidInput("the inputs contain no documents", found.files[0].name)
@@ -91,9 +87,8 @@ def open_output(given: ToolFiles, recipe: Recipe, run: FileRun, progress: Progre
             raise InvalidInput("the kept files contain no documents", kept_files.files[0].name)
         by_id = _are_by_id(inputs, kept)
         is_kept = inputs.kept_by_id(kept) if by_id else inputs.kept_by_text(kept)
-        bounded = bounded_run(found, recipe, run, rules, work, progress, writes_copies=False)
-        context = RunContext(rules, timing, progress)
-        opened = stack.enter_context(opened_run(found.files, recipe, context, work=work, bounded=bounded))
+        bounded = bounded_run(job, found, recipe, writes_copies=False)
+        opened = job.enter(opened_run(found.files, recipe, job.context, work=work, bounded=bounded))
         documents, recipe = opened.documents, opened.recipe
         if len(documents) != len(is_kept):
             raise InvalidInput("the inputs changed during reading; run again once they no longer change")
@@ -139,18 +134,15 @@ class _Identities:
         ids, has_id, texts, lines, starts = [], [], [], [], [0]
         num = 0
         for file in inputs.files:
-            first_line = 0
-            for job in file.jobs(_PIECE_BYTES, work):
-                for piece in job.read():
-                    if piece.bad_rows and run.on_error == "fail":
-                        bad = piece.bad_rows[0]
-                        raise InvalidInput(bad.reason, file.name, first_line + bad.line + 1)
-                    ids.append(np.asarray(piece.ids.hashes()))
-                    has_id.append(piece.has_id.astype(bool))
-                    texts.append(hashed(piece.texts))
-                    lines.append(piece.lines.astype(np.int64) + first_line)
-                    first_line += piece.num_lines
-                    num += len(piece.lines)
+            for first_line, piece in each_piece(file, _PIECE_BYTES, work):
+                if piece.bad_rows and run.on_error == "fail":
+                    bad = piece.bad_rows[0]
+                    raise InvalidInput(bad.reason, file.name, first_line + bad.line + 1)
+                ids.append(np.asarray(piece.ids.hashes()))
+                has_id.append(piece.has_id.astype(bool))
+                texts.append(hashed(piece.texts))
+                lines.append(piece.lines.astype(np.int64) + first_line)
+                num += len(piece.lines)
             starts.append(num)
         return cls(
             inputs,

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.batch.options import FileRun
 from likewise.batch.write.summary import check_of
 from likewise.checks import check_integer
 from likewise.errors import InvalidParameter
 from likewise.io.stamps import check_unchanged, stamps
+from likewise.job.options import FileRun
 from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.recipe.methods import Exact

@@ -3,21 +3,44 @@
 from dataclasses import dataclass
 from typing import BinaryIO, Literal, get_args
 
-from likewise.batch.memory import MIN_MEMORY_BYTES
-from likewise.batch.read.priority import fields_read
-from likewise.batch.run import DuplicateIds, OnError, RunRules
 from likewise.checks import check_choice, check_integer, num_threads, take_bytes
 from likewise.errors import InvalidParameter
-from likewise.io.source.bad_rows import DEFAULT_MAX_BAD_ROWS, bad_row_limit
+from likewise.io.source.bad_rows import DEFAULT_MAX_BAD_ROWS, NO_LIMIT, BadRowLimit, bad_row_limit
 from likewise.io.source.source import ReadRules
 from likewise.io.source.tokens import TokenRules
 from likewise.recipe.recipe import Recipe
+from likewise.recipe.rules import fields_read
 from likewise.recipe.text import BYTE_TOKENS, USER_TOKENS
 
+DuplicateIds = Literal["fail", "allow"]
+DUPLICATE_IDS: tuple[DuplicateIds, ...] = get_args(DuplicateIds)
+OnError = Literal["fail", "skip", "keep"]
+ON_ERROR: tuple[OnError, ...] = get_args(OnError)
+MIN_MEMORY_BYTES = 256_000_000
 # Memory limit per thread that decompresses: it holds a compressed frame and up to 8 MB of decompressed bytes.
 _MEMORY_AN_UNPACKER = 128_000_000
 Quote = Literal["none", "double"]
 QUOTES: tuple[Quote, ...] = get_args(Quote)
+
+
+@dataclass(frozen=True)
+class RunRules:
+    """The rules of a run in addition to its recipe."""
+
+    # Number of threads
+    threads: int
+    # What to do with bad rows
+    on_error: str = "fail"
+    # Whether two documents may have the same id
+    duplicate_ids: str = "fail"
+    # Maximum number of bad rows among the documents, and among the reference documents
+    max_bad_rows: BadRowLimit = NO_LIMIT
+    # Fields to read from each row, in addition to those of `keep`
+    fields: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_choice("on_error", self.on_error, ON_ERROR)
+        check_choice("duplicate_ids", self.duplicate_ids, DUPLICATE_IDS)
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,14 @@
-"""Times of a run: wall clock time of stages, and thread time of overlapping stages."""
+"""What all steps of a run share: its rules, the times of its stages, and the receiver of its events."""
 
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+from likewise.job.options import RunRules
+from likewise.progress import Progress, no_progress
 
 WALL_STAGES = (
     *("starting_spark", "reading_items", "scanning", "weighing", "sizing", "reading_and_sketching"),
@@ -53,3 +58,23 @@ class Timing:
             "wall_s": {stage: round(self._wall[stage], 4) for stage in WALL_STAGES if stage in self._wall},
             "thread_s": {stage: round(self._thread[stage], 4) for stage in THREAD_STAGES if stage in self._thread},
         }
+
+
+@dataclass(frozen=True, eq=False)
+class RunContext:
+    """The shared context of all steps of a run."""
+
+    # Rules in addition to the recipe
+    rules: RunRules
+    # Receive seconds and events
+    timing: Timing = field(default_factory=Timing)
+    progress: Progress = no_progress
+
+    @property
+    def threads(self) -> int:
+        """Number of threads."""
+        return self.rules.threads
+
+    def with_threads(self, threads: int) -> Self:
+        """Return the same context with another number of threads."""
+        return replace(self, rules=replace(self.rules, threads=threads))
