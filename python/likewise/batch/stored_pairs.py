@@ -71,23 +71,20 @@ def write_near_pairs(
     collapsed = ordered(documents, recipe, context)
     num_distinct = len(collapsed.order) + int(documents.num_empty > 0)
     schema = pair_schema(
-        NearPairFacts(floor, recipe.measure, recipe.group, len(documents), num_distinct, recipe.recipe_id),
-        with_sizes=recipe.short_margin is not None,
+        NearPairFacts(floor, recipe.measure, recipe.group, len(documents), num_distinct, recipe.recipe_id)
     )
     lowered = _lowered(recipe, floor)
     num_pairs = 0
     context.progress(StageStarted("storing pairs", len(collapsed.order), "documents"))
     began = Timing.now()
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-        for pairs, similarity in _found(documents, collapsed, recipe, lowered, context):
+        for pairs, similarity, penalty in _found(documents, collapsed, recipe, lowered, context):
             sides = [side.astype(np.int64) for side in (pairs.later, pairs.earlier)]
             places = [documents.places(collapsed.order[side].astype(np.int64)) for side in sides]
             distance = None if pairs.distance is None else pairs.distance.astype(np.int32)
-            sizes = None
-            if recipe.short_margin is not None:
-                sizes = np.minimum(*(documents.num_features[collapsed.order[side]] for side in sides)).astype(np.int64)
+            sizes = np.minimum(*(documents.num_features[collapsed.order[side]] for side in sides)).astype(np.int64)
             writer.write_table(
-                pair_table(schema, (sides[0], sides[1]), (places[0], places[1]), similarity, distance, sizes)
+                pair_table(schema, (sides[0], sides[1]), (places[0], places[1]), similarity, distance, sizes, penalty)
             )
             num_pairs += len(similarity)
     context.progress(StageFinished("storing pairs", Timing.now() - began))
@@ -108,8 +105,8 @@ def _found(
     recipe: Recipe,
     lowered: Recipe,
     context: RunContext,
-) -> Iterator[tuple[Candidates, NDArray[np.float64]]]:
-    """Yield matching pairs of positions in order of the later one, with their similarities."""
+) -> Iterator[tuple[Candidates, NDArray[np.float64], NDArray[np.float64]]]:
+    """Yield matching pairs of positions in order of the later one, with their similarities and penalties."""
     timing = context.timing
     with timing.wall("storing_pairs"):
         # Below the threshold of the run, nearly all pairs of documents with full buckets may match.
@@ -126,7 +123,9 @@ def _found(
                     compared = _were_compared(documents, collapsed, recipe, pairs, similarity)
                     compared |= crowd[pairs.later] & crowd[pairs.earlier]
                 if compared.any():
-                    yield pairs.select(compared), similarity[compared]
+                    pairs = pairs.select(compared)
+                    penalty, _ = verifier.differences(pairs.later, pairs.earlier, penalties_only=True)
+                    yield pairs, similarity[compared], penalty
             context.progress(StageAdvanced("storing pairs", found.high))
 
 

@@ -15,6 +15,8 @@ from likewise.measures import measure
 from likewise.runs.viewing.thresholds import Thresholds
 from likewise.stages.groups import choose_leaders
 from tests.command import jsonl, likewise_command
+from tests.unit.test_siblings import forms
+from tests.unit.test_siblings import recipe as named_recipe
 
 TALE = "the quick brown fox jumps over a lazy dog while seven gray ravens watch from that old stone bridge"
 WORDS = TALE.split()
@@ -46,6 +48,7 @@ RECIPES = {
     "distance": (Recipe.simhash(within=8), 0.7),
     "margin": (Recipe.minhash(0.5, short_margin=0.9), 0.3),
     "margin, components": (Recipe.shingles(0.5, short_margin=0.9, group="components"), 0.3),
+    "siblings": (named_recipe(), 0.2),
     "bit bands": (Recipe.simhash(within=20, bits=128, recall=0.9), 0.7),
 }
 
@@ -53,7 +56,7 @@ RECIPES = {
 @pytest.mark.parametrize("name", RECIPES)
 def test_decided_again_at_the_threshold_they_give_the_answer_of_the_run(tmp_path, name):
     recipe, floor = RECIPES[name]
-    (tmp_path / "in.jsonl").write_bytes(jsonl(corpus(7)))
+    (tmp_path / "in.jsonl").write_bytes(jsonl(corpus(7) if name != "siblings" else forms(7, 140)))
     plain = dedup_files(tmp_path / "in.jsonl", tmp_path / "plain", recipe)
     stored = dedup_files(tmp_path / "in.jsonl", tmp_path / "out", recipe, store_pairs=floor)
     assert pq.read_table(tmp_path / "out/removed.parquet").equals(pq.read_table(tmp_path / "plain/removed.parquet"))
@@ -66,10 +69,10 @@ def test_decided_again_at_the_threshold_they_give_the_answer_of_the_run(tmp_path
     similarity = pairs["similarity"].to_numpy()
     assert similarity.min() >= floor
     threshold = recipe.threshold or 1 - recipe.sketch.within / recipe.sketch.bits
-    assert (similarity < threshold).any()
-    required = threshold
-    if recipe.short_margin is not None:
-        required = np.minimum(threshold + recipe.short_margin / np.sqrt(pairs["num_features"].to_numpy()), 1.0)
+    required = np.minimum(threshold + (recipe.short_margin or 0) / np.sqrt(pairs["num_features"].to_numpy()), 1.0)
+    required = np.minimum(required + pairs["penalty"].to_numpy(), 1.0)
+    assert (similarity < required).any()
+    assert pairs["penalty"].to_numpy().any() == (recipe.siblings is not None)
     assert Thresholds(path, recipe.resolve(), stored["num_kept"]).kept_at(threshold) == stored["num_kept"]
     if recipe.group == "leaders":
         ranks = np.stack([pairs["rank_a"].to_numpy(), pairs["rank_b"].to_numpy()], 1)[similarity >= required]

@@ -34,11 +34,10 @@ class NearPairFacts:
     recipe_id: str
 
 
-def pair_schema(facts: NearPairFacts, *, with_sizes: bool = False) -> ArrowSchema:
+def pair_schema(facts: NearPairFacts) -> ArrowSchema:
     """Return the schema of a file of stored pairs, with its facts as metadata.
 
-    With sizes, it includes the number of distinct features of the smaller document, on which the required similarity
-    depends.
+    The required similarity depends on the number of distinct features of the smaller document, and on the penalty.
     """
     import pyarrow as pa
 
@@ -53,8 +52,7 @@ def pair_schema(facts: NearPairFacts, *, with_sizes: bool = False) -> ArrowSchem
             (f"length_{side}", pa.int64()),
         ]
     fields += [("similarity", pa.float64()), ("distance", pa.int32())]
-    if with_sizes:
-        fields.append(("num_features", pa.int64()))
+    fields += [("num_features", pa.int64()), ("penalty", pa.float64())]
     return pa.schema(fields, metadata={_FACTS: json.dumps(vars(facts), sort_keys=True).encode()})
 
 
@@ -64,7 +62,8 @@ def pair_table(
     places: tuple[Places, Places],
     similarity: NDArray[np.float64],
     distance: NDArray[np.int32] | None,
-    sizes: NDArray[np.int64] | None = None,
+    sizes: NDArray[np.int64],
+    penalty: NDArray[np.float64],
 ) -> ArrowTable:
     """Return stored pairs as an Arrow table: first the document that would be removed, then the one that is kept."""
     import pyarrow as pa
@@ -74,8 +73,8 @@ def pair_table(
         columns += [number_column(rank), number_column(place.rows), place.doc_ids, place.files]
         columns += [number_column(place.offsets), number_column(place.lengths)]
     distances = pa.nulls(len(similarity), pa.int32()) if distance is None else number_column(distance)
-    columns += [number_column(similarity), distances]
-    return pa.table(columns if sizes is None else [*columns, number_column(sizes)], schema=schema)
+    columns += [number_column(similarity), distances, number_column(sizes), number_column(penalty)]
+    return pa.table(columns, schema=schema)
 
 
 def read_facts(path: Path) -> NearPairFacts:

@@ -46,7 +46,7 @@ class StoredPair:
 
 
 class Thresholds:
-    """The stored pairs of a run, held as 32 bytes each."""
+    """The stored pairs of a run, held as 48 bytes each."""
 
     def __init__(self, path: Path, recipe: Recipe, num_kept: int) -> None:
         import pyarrow as pa
@@ -63,9 +63,9 @@ class Thresholds:
                     "the run with a higher --store-pairs",
                     str(path),
                 )
-            has_margin = recipe.short_margin is not None
-            columns = file.read(["rank_a", "rank_b", "similarity", *(["num_features"] if has_margin else [])])
-        except (OSError, pa.ArrowException) as error:
+            columns = file.read(["rank_a", "rank_b", "similarity", "num_features", "penalty"])
+            self._sizes, self._penalty = columns["num_features"].to_numpy(), columns["penalty"].to_numpy()
+        except (OSError, pa.ArrowException, KeyError) as error:
             raise InvalidInput("the stored pairs are damaged; repeat the run", str(path)) from error
         ranks = np.stack([columns["rank_a"].to_numpy(), columns["rank_b"].to_numpy()], axis=1)
         # Documents without a pair are kept at any threshold.
@@ -73,9 +73,8 @@ class Thresholds:
         self._num_paired = len(known)
         self._pairs = places.reshape(ranks.shape).astype(np.int64)
         self.similarity: NDArray[np.float64] = columns["similarity"].to_numpy()
-        self._sizes = columns["num_features"].to_numpy() if has_margin else np.ones(len(self.similarity), np.int64)
-        # Short documents need a higher similarity: cuts use the equivalent similarity of a long document.
-        self._reached = recipe.without_margin(self.similarity, self._sizes)
+        # Short documents and different names need a higher similarity: cuts use the equivalent one without these.
+        self._reached = recipe.without_margin(self.similarity, self._sizes, self._penalty)
         self._by_similarity = np.argsort(self._reached, kind="stable")
         self._lock = threading.Lock()
 
@@ -86,9 +85,7 @@ class Thresholds:
 
     def required(self, number: int) -> float:
         """Return the similarity that the run required of a pair."""
-        if self._recipe.short_margin is None:
-            return self.own
-        return float(self._recipe.required_similarity(self._sizes[number : number + 1])[0])
+        return float(self._required(self.own)[number])
 
     @cached_property
     def cuts(self) -> list[float]:
@@ -114,9 +111,7 @@ class Thresholds:
 
     def kept_at(self, cut: float) -> int:
         """Return how many documents the run would keep with the threshold `cut`."""
-        which = self.similarity >= cut
-        if self._recipe.short_margin is not None:
-            which = self.similarity >= self._recipe.replace(threshold=max(cut, 1e-6)).required_similarity(self._sizes)
+        which = self.similarity >= self._required(cut)
         pairs, similarity = self._pairs[which], self.similarity[which]
         if self.facts.group == "components":
             first = components(self._num_paired, pairs)
@@ -125,9 +120,17 @@ class Thresholds:
             removed = int((~choose_leaders(self._num_paired, pairs, similarity).kept).sum())
         return self.facts.num_distinct - removed
 
+    def _required(self, cut: float) -> NDArray[np.float64]:
+        """Return the similarity that each pair needs with a threshold."""
+        if self._recipe.threshold is None:
+            return np.full(len(self.similarity), cut)
+        return self._recipe.replace(threshold=max(cut, 1e-6)).required_similarity(self._sizes, self._penalty)
+
     def histogram(self) -> tuple[list[float], list[int]]:
         """Return the bounds of equal intervals from the floor to 1, and the number of pairs in each."""
-        counts, edges = np.histogram(self.similarity, bins=BINS, range=(self.facts.floor, 1.0))
+        counts, edges = np.histogram(
+            np.maximum(self._reached, self.facts.floor), bins=BINS, range=(self.facts.floor, 1.0)
+        )
         return edges.tolist(), counts.tolist()
 
     def around(self, cut: float, limit: int = 5) -> tuple[list[StoredPair], list[StoredPair]]:

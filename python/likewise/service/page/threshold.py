@@ -45,7 +45,7 @@ def threshold(place: Place, request: Request, fields: dict[str, str]) -> Respons
         "threshold.html", "threshold", "Threshold", stored=stored, cut=cut, kept=kept,
         total=stored.facts.num_documents, position=[point for point, _ in points].index(cut), data=json.dumps(data),
         found=stored.found(cut),
-        chart=histogram(edges, counts, label="similarity of stored pairs", mark=cut, mark_text="cut"),
+        chart=histogram(edges, counts, label="similarity minus margin and penalty", mark=cut, mark_text="cut"),
         curve=steps(points, label="threshold (x), documents kept (y)", mark=cut, mark_text="cut"),
         command=command(place, cut), recipe_name=_recipe_name(cut),
         recipe_address=place.address("threshold/recipe.json", cut=cut), above=above, below=below,
