@@ -46,7 +46,15 @@ def test_times_to_wait(open_index, name, time_s):
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("expected", 0), ("partitions", 0), ("partitions", 1025), ("durability", "commit"), ("ttl", 0), ("ttl", "5")],
+    [
+        ("expected", 0),
+        ("partitions", 0),
+        ("partitions", 1025),
+        ("durability", "commit"),
+        ("ttl", 0),
+        ("ttl", "5"),
+        ("ttl_from", "last_seen"),
+    ],
 )
 def test_other_parameters(open_index, name, value):
     with pytest.raises(InvalidParameter, match=f"^{name}: "):
