@@ -61,6 +61,13 @@ def test_other_parameters(open_index, name, value):
         open_index(RECIPE, **{name: value})
 
 
+def test_neighbors_are_searched_among_candidates(open_index):
+    index = open_index(RECIPE)
+    for among, message in (("all", "searches only candidates, not 'all'"), ("kept", "candidates"), ("some", "among: ")):
+        with pytest.raises(InvalidParameter, match=message):
+            index.neighbors("a text", among=among)
+
+
 def test_what_is_no_recipe(open_index):
     for recipe in ("simhash", {"method": "simhash"}, likewise.Recipe.simhash):
         with pytest.raises(InvalidParameter, match=r"recipe: .* is not a recipe such as"):
