@@ -141,9 +141,9 @@ def test_fingerprints_whose_bits_are_1_where_a_sum_is_0_differ():
     for sizes in ((2, 4, 6, 8, 10), (200,)):
         lists = [[f"word{n}" for n in chance.sample(range(100_000), chance.choice(sizes))] for _ in range(500)]
         num_zero = []
-        for tokens, fingerprint in zip(lists, likewise.sketch(lists, recipe).array.tolist(), strict=True):
-            hashes = [int.from_bytes(hashlib.md5(token.encode()).digest()[-8:], "big") for token in tokens]
-            sums = [sum(1 if one >> bit & 1 else -1 for one in hashes) for bit in range(64)]
+        for words, fingerprint in zip(lists, likewise.sketch(lists, recipe).array.tolist(), strict=True):
+            bits = [int.from_bytes(hashlib.md5(word.encode()).digest()[-8:], "big") for word in words]
+            sums = [sum(1 if one >> bit & 1 else -1 for one in bits) for bit in range(64)]
             assert fingerprint == sum(1 << bit for bit in range(64) if sums[bit] > 0)
             num_zero.append(sums.count(0))
         told += [sum(num > 0 for num in num_zero), sum(num > 3 for num in num_zero)]
