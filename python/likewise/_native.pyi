@@ -1202,6 +1202,7 @@ class OnlineIndex:
         *,
         sync_seconds: float | None = None,
         ttl_seconds: int | None = None,
+        is_renewed: bool = False,
         flush_rows: int | None = None,
         accept_loss: bool = False,
         accept_clock: bool = False,

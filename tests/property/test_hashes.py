@@ -1,5 +1,8 @@
 """Named hashes and the sketches of packages, against the oracle."""
 
+import hashlib
+import random
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,7 +13,7 @@ from likewise import _native
 from likewise.errors import InvalidParameter
 from likewise.stages.features import features
 from likewise.stages.text import tokens
-from tests.conftest import instruction_sets
+from tests.conftest import ROOT, instruction_sets
 from tests.oracle import hashes
 from tests.oracle.features import mix, polynomial
 from tests.strategies import texts, word_texts
@@ -128,3 +131,23 @@ def test_default_hash_stays_out_of_ids_and_tables():
     with pytest.raises(likewise.RecipeMismatch):
         likewise.Recipe.minhash(weights=other)
     likewise.Recipe.minhash(weights=other, hash="md5")
+
+
+def test_fingerprints_whose_bits_are_1_where_a_sum_is_0_differ():
+    """As on the page for users of simhash; the sums are those of plain Python."""
+    chance = random.Random(1)
+    recipe = likewise.Recipe.simhash(hash="md5", bits=64, tokens="user", tokenizer="mine 1", weights="count", shingle=1)
+    told = []
+    for sizes in ((2, 4, 6, 8, 10), (200,)):
+        lists = [[f"word{n}" for n in chance.sample(range(100_000), chance.choice(sizes))] for _ in range(500)]
+        num_zero = []
+        for words, fingerprint in zip(lists, likewise.sketch(lists, recipe).array.tolist(), strict=True):
+            bits = [int.from_bytes(hashlib.md5(word.encode()).digest()[-8:], "big") for word in words]
+            sums = [sum(1 if one >> bit & 1 else -1 for one in bits) for bit in range(64)]
+            assert fingerprint == sum(1 << bit for bit in range(64) if sums[bit] > 0)
+            num_zero.append(sums.count(0))
+        told += [sum(num > 0 for num in num_zero), sum(num > 3 for num in num_zero)]
+    assert told == [500, 500, 489, 257]
+    page = (ROOT / "docs" / "howto" / "from-simhash.md").read_text(encoding="utf-8")
+    assert "all of 500 lists of 2 to 10 distinct tokens, each by more than 3 bits, and 489 of 500" in page
+    assert "257 of them by more than 3 bits" in page

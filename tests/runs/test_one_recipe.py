@@ -11,7 +11,6 @@ import pytest
 import likewise
 from likewise import Recipe
 from likewise.batch.weights import weigh_files
-from likewise.batch.write import summary as summaries
 from likewise.runs.diff import compare_runs
 from likewise.runs.pair import compare_in_run
 from likewise.runs.report import report
@@ -192,20 +191,6 @@ def test_word_lists_and_lexicons_are_stored_too(name, tmp_path):
     audited = likewise_command("audit", tmp_path / "out")
     assert audited.status == 0, audited.err
     assert likewise_command("compare", tmp_path / "out", "--ids", "d0", "d0-copy").status == 0
-
-
-def test_a_table_larger_than_its_share_is_not_stored(run, tmp_path, monkeypatch):
-    monkeypatch.setattr(summaries, "_LARGEST_BYTES", 100.0)
-    monkeypatch.setattr(summaries, "_LARGEST_SHARE", 1e-6)
-    source = run.parent / "in.jsonl"
-    summary = likewise.dedup_files(source, tmp_path / "out")
-    assert summary["recipe"] == summary_of(run)["recipe"]
-    assert not (tmp_path / "out" / "recipe").exists()
-    row = pq.read_table(tmp_path / "out" / "removed.parquet").to_pylist()[0]
-    # Its weights are counted again.
-    assert compare_in_run(tmp_path / "out", (row["doc_id"], row["kept_id"]))[0].measures.jaccard == row["similarity"]
-    likewise.dedup_files(source, tmp_path / "sketched", keep_sketches=True)
-    assert (tmp_path / "sketched" / "recipe" / "weights.lww").exists()
 
 
 def test_an_audit_uses_approximate_counts_that_a_run_stored(tmp_path):

@@ -148,7 +148,7 @@ fn a_failed_commit_poisons_until_it_is_opened_again() {
         }));
         assert!(failed.is_err());
         // The fault is over, but what is on disk is unknown.
-        match store.expire(3) {
+        match store.expire(3, &[]) {
             Err(error @ Error::Poisoned { .. }) => {
                 assert!(error.to_string().contains("open it again"), "{error}");
             }

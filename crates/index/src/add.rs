@@ -63,7 +63,7 @@ impl Index {
         let mut writer = lock(&shared.writer);
         let store = writer.as_mut().ok_or(Error::ReadOnly)?;
         let now_s = shared.arrival_time(store, now_s)?;
-        shared.expire(store, now_s)?;
+        shared.expire(store, now_s, cancel)?;
         let state = shared.state();
         let staged = decide(shared, &state, store, documents, ids, threads, cancel)?;
         let first_row = state.num_rows();

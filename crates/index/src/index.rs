@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex, RwLock, RwLockWriteGuard};
 use std::time::Duration;
 
 use likewise_disk::environment::{Environment, Task, process_id};
@@ -10,6 +10,7 @@ use likewise_disk::segments::delete_orphans;
 use likewise_disk::store::{Description, Durability, Event, NewRows, Position, Store};
 
 use crate::clock::{IndexClock, Known, Moment};
+use crate::decide::holder::Holder;
 use crate::documents::Sketching;
 use crate::error::Error;
 use crate::keys::Keys;
@@ -50,6 +51,8 @@ pub struct Opening {
     pub durability: Durability,
     /// Seconds after which a document is gone.
     pub ttl_s: Option<u64>,
+    /// Whether the duplicates of a document that is gone take its place.
+    pub is_renewed: bool,
     /// Rows in memory at which a segment is built; a usual number where `None`.
     pub flush_rows: Option<u32>,
     /// Whether to open an index to write from which acknowledged documents were lost.
@@ -241,6 +244,7 @@ impl Shared {
             readers: Mutex::default(),
             recent: RecentSets::default(),
             ttl_s: opening.ttl_s,
+            is_renewed: opening.is_renewed,
             process: process_id(),
             stop: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
@@ -369,24 +373,52 @@ impl Shared {
     }
 
     /// Forgets what is too old at a time.
-    pub(crate) fn expire(&self, store: &mut Store, now_s: u64) -> Result<(), Error> {
+    pub(crate) fn expire(
+        &self,
+        store: &mut Store,
+        now_s: u64,
+        cancel: &AtomicBool,
+    ) -> Result<(), Error> {
         let Some(ttl_s) = self.ttl_s else {
             return Ok(());
         };
         let below = store.first_row_since(now_s.saturating_sub(ttl_s))?;
-        if below > store.position().expired_below {
-            store.expire(below)?;
-            self.state_mut().expired_below = below;
+        let before = store.position();
+        if below <= before.expired_below {
+            return Ok(());
         }
-        Ok(())
+        let events = match self.is_renewed {
+            true => {
+                let state = self.state();
+                let mut lookup = self.lookup(&state, store);
+                lookup.expiry(before.expired_below..below, self, cancel)?
+            }
+            false => Vec::new(),
+        };
+        store.expire(below, &events)?;
+        let mut state = self.state_mut();
+        state.expired_below = below;
+        self.applied(store, state, before.last_event, &events)
     }
 
     /// Commits events without rows and lets the state know of them.
     pub(crate) fn commit_events(&self, store: &mut Store, events: &[Event]) -> Result<(), Error> {
         let before = store.last_event();
         store.append(&NewRows::default(), events)?;
+        self.applied(store, self.state_mut(), before, events)
+    }
+
+    /// Lets the state know of events that were committed after one.
+    fn applied(
+        &self,
+        store: &mut Store,
+        mut state: RwLockWriteGuard<'_, State>,
+        before: u64,
+        events: &[Event],
+    ) -> Result<(), Error> {
         let numbered: Vec<(u64, Event)> = (before + 1..).zip(events.iter().cloned()).collect();
-        let applied = apply_events(self, store, &mut self.state_mut(), &numbered);
+        let applied = apply_events(self, store, &mut state, &numbered);
+        drop(state);
         self.changed(store, applied, &AtomicBool::new(false))
     }
 

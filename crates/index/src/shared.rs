@@ -65,6 +65,8 @@ pub struct Shared {
     pub recent: RecentSets,
     /// Seconds after which a document is gone.
     pub ttl_s: Option<u64>,
+    /// Whether the duplicates of a document that is gone take its place.
+    pub is_renewed: bool,
     /// The process that opened it.
     pub process: u32,
     /// Ends what goes on in the background.

@@ -301,6 +301,7 @@ fn index_in(folder: &Path, sketching: Sketching) -> Index {
         sketching,
         durability: Durability::Interval(std::time::Duration::from_secs(3600)),
         ttl_s: None,
+        is_renewed: false,
         flush_rows: Some(50),
         accept_loss: false,
         accept_clock: false,

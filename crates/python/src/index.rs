@@ -43,7 +43,7 @@ pub struct OnlineIndex {
 impl OnlineIndex {
     /// Opens the index in a directory; `mode` is create, write or read. `recipe` determines the verdicts.
     #[new]
-    #[pyo3(signature = (path, mode, recipe, rules, *, sync_seconds=None, ttl_seconds=None, flush_rows=None, accept_loss=false, accept_clock=false, clock=None, isa=None))]
+    #[pyo3(signature = (path, mode, recipe, rules, *, sync_seconds=None, ttl_seconds=None, is_renewed=false, flush_rows=None, accept_loss=false, accept_clock=false, clock=None, isa=None))]
     #[expect(clippy::too_many_arguments, reason = "one call of Python, by keyword")]
     fn new(
         py: Python<'_>,
@@ -53,6 +53,7 @@ impl OnlineIndex {
         rules: Py<FeatureRules>,
         sync_seconds: Option<f64>,
         ttl_seconds: Option<u64>,
+        is_renewed: bool,
         flush_rows: Option<u32>,
         accept_loss: bool,
         accept_clock: bool,
@@ -87,6 +88,7 @@ impl OnlineIndex {
                 Some(seconds) => Durability::Interval(Duration::from_secs_f64(seconds)),
             },
             ttl_s: ttl_seconds,
+            is_renewed,
             flush_rows,
             accept_loss,
             accept_clock,

@@ -31,7 +31,7 @@ from likewise.batch.read.weighing import weighed_files
 from likewise.batch.run import evidence_of_overruled, evidence_tables
 from likewise.batch.write.groups import GroupColumns, weight_of_count, write_groups
 from likewise.batch.write.kept_rows import kept_places, kept_rows, write_bad_rows
-from likewise.batch.write.summary import store_recipe, summarize, summary_of
+from likewise.batch.write.summary import summarize, summary_of
 from likewise.checks import check_choice
 from likewise.errors import InvalidParameter
 from likewise.io.inputs import Inputs
@@ -55,6 +55,7 @@ from likewise.job.context import RunContext
 from likewise.job.options import FileRun
 from likewise.job.output import Job
 from likewise.progress import Progress, Warned, shows_progress, taken
+from likewise.recipe.companions import RECIPE, write_companions
 from likewise.recipe.given import GivenRecipe, RecipeFields
 from likewise.recipe.recipe import Recipe
 
@@ -243,7 +244,7 @@ class _Decided:
             documents.free_sketches()
         with job.writing() as work:
             write_bad_rows(documents, work / ERRORS)
-            store_recipe(recipe, reading.found, work, whole=asked.keep_sketches)
+            write_companions(recipe, work / RECIPE)
             tables = evidence_tables(documents, recipe, decision, self.kept_ids)
             if asked.count_by is not None:
                 from likewise.batch.write.counts import with_values
@@ -305,7 +306,7 @@ def _written_by_engine(asked: _Asked, recipe: Recipe, reading: _Reading, job: Jo
     found, work = reading.found, job.work
     recipe = weighed_files(found.files, recipe, job.context, job.parts)
     done = engine.written(found.files, recipe, job.context, work=work, writes_kept=asked.write == "kept")
-    store_recipe(recipe, found, work)
+    write_companions(recipe, work / RECIPE)
     if asked.write == "kept":
         write_descriptions(found, work / KEPT, done.num_written, recipe.recipe_id)
     job.check_own()

@@ -16,7 +16,6 @@ from likewise.batch.opening import OpenedRun, bounded_run, opened_run
 from likewise.batch.read.documents import Documents
 from likewise.batch.read.resume import PARTS_VERSION
 from likewise.batch.write.kept_rows import kept_rows, write_bad_rows
-from likewise.batch.write.summary import store_recipe
 from likewise.checks import check_choice, check_integer
 from likewise.corpus.leaking import LeakedRows, checked_names, tell_containment
 from likewise.errors import InvalidInput, InvalidParameter
@@ -29,6 +28,7 @@ from likewise.job.options import FileRun
 from likewise.job.output import Job, about_files
 from likewise.job.reading import listed
 from likewise.progress import Progress, shows_progress, taken
+from likewise.recipe.companions import RECIPE, write_companions
 from likewise.recipe.given import GivenRecipe, RecipeFields, as_recipe
 from likewise.recipe.recipe import Recipe
 
@@ -225,7 +225,7 @@ def leak_files(
         if job.is_written:
             with job.writing() as work:
                 write_bad_rows(documents, work / ERRORS)
-                store_recipe(opened.recipe, found.all, work)
+                write_companions(opened.recipe, work / RECIPE)
                 if write == "kept":
                     _write_kept(found, opened, leaked, run, work / KEPT)
         summary = leaked.summary(opened.recipe, counts)

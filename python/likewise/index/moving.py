@@ -127,8 +127,10 @@ def _is_copy(source: Source, destination: str | os.PathLike[str], prefix: str) -
     """Return whether a destination has the documents of a source: an earlier move was stopped after its work."""
     try:
         with _opened(destination, prefix, getattr(source, "as_of_s", None)) as there:
-            about, other = source.about, there.about
-            if (about.recipe.recipe_id, about.ttl_s, len(source)) != (other.recipe.recipe_id, other.ttl_s, len(there)):
+            one, other = (
+                (about.recipe.recipe_id, about.ttl_s, about.ttl_from) for about in (source.about, there.about)
+            )
+            if (*one, len(source)) != (*other, len(there)):
                 return False
             # Servers store no texts.
             kept = there.kept if isinstance(there, ServerSource) else _same
@@ -261,9 +263,9 @@ class _DirectoryDestination:
         else:
             check_mark(mark, source, str(directory), f"delete {directory}")
         exists = is_there(directory)
-        self.about = About(about.recipe, about.store, about.ttl_s, str(directory))
+        self.about = About(about.recipe, about.store, about.ttl_s, str(directory), ttl_from=about.ttl_from)
         # Levels of buckets may have gaps, where the source had documents that did not move.
-        attached = attached_parts(about.recipe, about.ttl_s) | {"moved": b"1"}
+        attached = attached_parts(about.recipe, about.ttl_s, about.ttl_from) | {"moved": b"1"}
         self._native = _native.OnlineIndex(
             directory,
             "write" if exists else "create",

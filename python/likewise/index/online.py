@@ -25,6 +25,7 @@ from likewise.index.opening import (
     DOCUMENTS_FORMAT,
     Among,
     Store,
+    TtlFrom,
     attached_parts,
     check_among,
     check_complete,
@@ -32,6 +33,7 @@ from likewise.index.opening import (
     check_recipe,
     check_store,
     check_ttl,
+    check_ttl_from,
     directory_of,
     is_there,
     named_recipe,
@@ -77,8 +79,12 @@ class Index:
         long after the call. If the process is killed, nothing is lost in either case. With an interval, a power loss
         can lose the most recent batches, each as a whole.
     ttl : float, optional
-        Whole number of seconds after which a document expires. Duplicates of an expired document are not promoted. By
-        default, documents do not expire. An existing index keeps its `ttl` and rejects a different one.
+        Whole number of seconds after which a document expires. By default, documents do not expire. An existing index
+        keeps its `ttl` and rejects a different one.
+    ttl_from : {"first_seen", "last_seen"}, optional
+        From when the age of a document counts: from its own arrival (``first_seen``, the default), or from that of the
+        newest document of its group (``last_seen``). With ``last_seen``, the newest duplicate of an expired document
+        is kept in its place, and the others are compared with it.
     read_only : bool
         Whether to open the index for reading only, even while another process writes to it. Each call sees the
         documents committed before it.
@@ -126,6 +132,7 @@ class Index:
         store: Store | None = None,
         durability: str = "commit",
         ttl: float | None = None,
+        ttl_from: TtlFrom | None = None,
         read_only: bool = False,
         threads: int | None = None,
         accept_loss: bool = False,
@@ -143,28 +150,30 @@ class Index:
             resolved, kept = recipe_of(directory, given)
             if store is not None and check_store(store, resolved) != kept:
                 raise InvalidParameter("store", f"{path} stores {kept}, not {store}")
-            ttl_s = ttl_of(directory, ttl_s)
+            ttl_s, counts_from = ttl_of(directory, ttl_s, ttl_from)
         elif read_only:
             raise FileNotFoundError(errno.ENOENT, "no index to read", str(path))
         else:
             mode = "create"
             resolved = check_recipe(as_recipe() if given is None else given)
             kept = check_store(store, resolved)
+            counts_from = check_ttl_from(ttl_from or "first_seen", ttl_s)
         self._recipe = resolved
         self._takes_str = not resolved.takes_tokens and resolved.only_within is None
         self._path = directory
         self._store = kept
-        self._ttl_s = ttl_s
+        self._ttl_s, self._ttl_from = ttl_s, counts_from
         self._is_reader = mode == "read"
         self._erasing = threading.Lock()
         self._delete: weakref.finalize[[str, int], Self] | None = None
         self._native = _native.OnlineIndex(
             directory,
             mode,
-            recipe_parts(resolved, kept, attached_parts(resolved, ttl_s) if mode == "create" else {}),
+            recipe_parts(resolved, kept, attached_parts(resolved, ttl_s, counts_from) if mode == "create" else {}),
             resolved.feature_rules,
             sync_seconds=seconds,
             ttl_seconds=ttl_s,
+            is_renewed=counts_from == "last_seen",
             accept_loss=accept_loss,
             accept_clock=accept_clock,
         )
@@ -178,6 +187,7 @@ class Index:
         *,
         store: Store | None = None,
         ttl: float | None = None,
+        ttl_from: TtlFrom | None = None,
         threads: int | None = None,
         **fields: Unpack[RecipeFields],
     ) -> Self:
@@ -185,7 +195,7 @@ class Index:
 
         Parameters
         ----------
-        recipe, store, ttl, threads, **fields
+        recipe, store, ttl, ttl_from, threads, **fields
             As for :class:`Index`.
 
         Returns
@@ -209,7 +219,14 @@ class Index:
         parent = tempfile.mkdtemp(prefix="likewise-")
         try:
             made = cls(
-                Path(parent) / "index", recipe, store=store, durability=_NO_SYNC, ttl=ttl, threads=threads, **fields
+                Path(parent) / "index",
+                recipe,
+                store=store,
+                durability=_NO_SYNC,
+                ttl=ttl,
+                ttl_from=ttl_from,
+                threads=threads,
+                **fields,
             )
         except BaseException:
             shutil.rmtree(parent, ignore_errors=True)
@@ -699,6 +716,7 @@ class Index:
         facts: dict[str, Any] = dict(self._native.facts())
         facts["store"] = self._store
         facts["ttl_s"] = self._ttl_s
+        facts["ttl_from"] = None if self._ttl_s is None else self._ttl_from
         facts["unfinished_erasure"] = num_unfinished(self._path)
         facts["recipe_id"] = self._recipe.recipe_id
         facts["recipe"] = self._recipe.to_dict()
@@ -829,7 +847,9 @@ class Index:
 
     def stored(self) -> DirectorySource:
         """Return the documents with their verdicts, for a move."""
-        return DirectorySource(self._native, About(self._recipe, self._store, self._ttl_s, str(self._path)))
+        return DirectorySource(
+            self._native, About(self._recipe, self._store, self._ttl_s, str(self._path), ttl_from=self._ttl_from)
+        )
 
     def close(self) -> None:
         """Close the index. An index in memory is deleted. Further calls have no effect."""

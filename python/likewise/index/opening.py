@@ -31,7 +31,9 @@ _UNFINISHED = {"writer.lock", "documents.mark", DATABASE, f"{DATABASE}-journal",
 FILLING = "moving.json"
 # Entries that a file system or a desktop creates in a directory.
 OF_THE_SYSTEM = {"lost+found", ".DS_Store"}
-_TTL = "ttl_s"
+_TTL, _TTL_FROM = "ttl_s", "ttl_from"
+# From when the age of a document counts: its own arrival, or that of the newest duplicate of its group.
+TtlFrom = Literal["first_seen", "last_seen"]
 _LONGEST_TTL_S = 2**31
 _MOST_NEIGHBORS = 2**31 - 1
 _INTERVAL = re.compile(r"interval:(\d+(?:\.\d+)?)(ms|s)")
@@ -102,19 +104,33 @@ def check_ttl(ttl: object) -> int | None:
     return check_integer("ttl", ttl, 1, _LONGEST_TTL_S)
 
 
-def ttl_of(path: Path, given: int | None) -> int | None:
-    """Return the age limit of an existing index."""
-    kept = _native.index_attached(path, _TTL)
+def check_ttl_from(ttl_from: str, ttl_s: int | None) -> TtlFrom:
+    """Return from when the age of documents counts, or raise InvalidParameter."""
+    check_choice("ttl_from", ttl_from, get_args(TtlFrom))
+    if ttl_s is None and ttl_from != "first_seen":
+        raise InvalidParameter("ttl_from", "requires ttl")
+    return cast("TtlFrom", ttl_from)
+
+
+def ttl_of(path: Path, given: int | None, ttl_from: str | None) -> tuple[int | None, TtlFrom]:
+    """Return the age limit of an existing index, and from when the age counts."""
+    kept, kept_from = (_native.index_attached(path, name) for name in (_TTL, _TTL_FROM))
     ttl_s = None if kept is None else int(kept)
-    if given is not None and given != ttl_s:
-        has = "none" if ttl_s is None else f"{ttl_s} seconds"
-        raise InvalidParameter("ttl", f"{given} does not match {path}, which was created with {has}")
-    return ttl_s
+    counts_from: TtlFrom = "first_seen" if kept_from is None else "last_seen"
+    has = "none" if ttl_s is None else f"{ttl_s} seconds"
+    for name, value, stored, shown in (
+        ("ttl", given, ttl_s, has),
+        ("ttl_from", ttl_from, counts_from, f"{counts_from!r}"),
+    ):
+        if value is not None and value != stored:
+            raise InvalidParameter(name, f"{value} does not match {path}, which was created with {shown}")
+    return ttl_s, counts_from
 
 
-def attached_parts(recipe: Recipe, ttl_s: int | None) -> dict[str, bytes]:
+def attached_parts(recipe: Recipe, ttl_s: int | None, ttl_from: TtlFrom) -> dict[str, bytes]:
     """Return the data that a new index stores in addition to the fields of its recipe, by name."""
-    return companions_of(recipe) | ({} if ttl_s is None else {_TTL: str(ttl_s).encode()})
+    parts = companions_of(recipe) | ({} if ttl_s is None else {_TTL: str(ttl_s).encode()})
+    return parts | ({} if ttl_from == "first_seen" else {_TTL_FROM: ttl_from.encode()})
 
 
 def check_recipe(recipe: Recipe) -> Recipe:

@@ -61,12 +61,11 @@ def fields_of_companions(kept: Mapping[str, bytes]) -> dict[str, Any]:
     return fields
 
 
-def write_companions(recipe: Completed, directory: Path, most_bytes: float) -> None:
-    """Write what a recipe needs in addition to its fields to a directory, except a table of more than `most_bytes`."""
+def write_companions(recipe: Completed, directory: Path) -> None:
+    """Write what a recipe needs in addition to its fields to a directory: it explains the run, and repeats it."""
     for name, content in companions_of(recipe).items():
-        if name != "weights" or len(content) <= most_bytes:
-            directory.mkdir(exist_ok=True)
-            (directory / _FILES[name]).write_bytes(content)
+        directory.mkdir(exist_ok=True)
+        (directory / _FILES[name]).write_bytes(content)
 
 
 def read_companions(directory: Path) -> dict[str, Any]:

@@ -154,12 +154,12 @@ class Sketches:
             raise InvalidParameter("signatures", f"not an array of {dtype}: {error}") from error
         if array is not given and not np.array_equal(array, given):
             raise InvalidParameter("signatures", f"a value does not fit in {dtype}")
-        if given.dtype in (np.uint64, np.int64) and recipe.fields["scheme"] == "affine32":
-            # Before version 2, datasketch permuted in another way, so no slot would agree.
+        if given.dtype.itemsize == 8 and recipe.fields["scheme"] == "affine32":
+            # Before version 2, datasketch permuted in another way, so no slot would agree. A list does not show it.
             raise InvalidParameter(
                 "signatures",
-                f'slots of {given.dtype} are those of datasketch before version 2: set scheme="legacy" in the recipe. '
-                "If version 2 wrote them, convert them with astype(numpy.uint32)",
+                'slots of 64 bits or in a list may be those of datasketch before version 2: set scheme="legacy" in the '
+                "recipe. If version 2 wrote them, convert them with astype(numpy.uint32)",
             )
         num_rows = len(array) if array.ndim else 0
         return Sketches(array, recipe, np.zeros(num_rows, bool), np.full(num_rows, _LONG, np.uint32))

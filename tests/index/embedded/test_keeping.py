@@ -9,6 +9,7 @@ import pytest
 import likewise
 from likewise import _native
 from likewise.errors import InvalidInput, InvalidParameter, StoreError
+from likewise.index import move
 from likewise.stages.weights import count_weights
 from tests.index.store.clocks import clocked
 
@@ -62,6 +63,12 @@ def test_the_age_limit_is_kept(tmp_path):
             assert index.stats["ttl_s"] == 100
     with pytest.raises(InvalidParameter, match="ttl"):
         likewise.Index(tmp_path / "index", ttl=5)
+    with pytest.raises(InvalidParameter, match="created with 'first_seen'"):
+        likewise.Index(tmp_path / "index", ttl_from="last_seen")
+    with pytest.raises(InvalidParameter, match=r"ttl_from.*requires ttl"):
+        likewise.Index(tmp_path / "new", ttl_from="last_seen")
+    with pytest.raises(InvalidParameter, match="ttl_from"):
+        likewise.Index(tmp_path / "new", ttl=5, ttl_from="now")
     for ttl in (0, -1, float("inf"), float("nan"), "5", True):
         with pytest.raises(InvalidParameter, match="ttl"):
             likewise.Index(tmp_path / "new", ttl=ttl)
@@ -195,3 +202,48 @@ def test_an_index_on_a_read_only_file_system_is_read(tmp_path):
         subprocess.run(["umount", shown], check=True)
     with likewise.Index(tmp_path / "copy") as index:
         assert index.get("a") is not None
+
+
+@pytest.mark.parametrize(
+    ("ttl_from", "kept_ids"),
+    [
+        ("first_seen", [None, "0", "0", None, "3", "3", None]),
+        ("last_seen", [None, "0", "0", "2", "2", "4", "4"]),
+    ],
+)
+def test_a_text_that_is_seen_every_second(tmp_path, ttl_from, kept_ids):
+    text, moved = "one fine day in spring we walked along the river", tmp_path / "moved.lw"
+    with clocked(_native.ManualClock(1_000_000)) as clock:
+        with likewise.Index(tmp_path / "seen.lw", "online", ttl=2, ttl_from=ttl_from) as index:
+            found = []
+            for number in range(4):
+                found.append(index.check_and_add(str(number), text).kept_id)
+                clock.pass_time(1)
+        # It is so after a move, and wherever the index is opened again.
+        move(tmp_path / "seen.lw", tmp_path / "index.parquet")
+        move(tmp_path / "index.parquet", moved)
+        with likewise.Index(moved) as index:
+            assert (index.stats["ttl_s"], index.stats["ttl_from"]) == (2, ttl_from)
+            for number in range(4, 7):
+                found.append(index.check_and_add(str(number), text).kept_id)
+                clock.pass_time(1)
+            assert index.verify(full=True) == []
+            clock.pass_time(3)
+            assert index.check_and_add("7", text).is_new
+    assert found == kept_ids
+
+
+def test_a_group_of_which_the_first_expires(tmp_path):
+    words = [f"word{number}" for number in range(30)]
+    first, second, third = (" ".join([*words[:24], *last]) for last in (words[24:], words[24:29], words[24:28]))
+    with clocked(_native.ManualClock(1_000_000)) as clock:
+        options = {"ttl": 10, "ttl_from": "last_seen", "threshold": 0.8}
+        with likewise.Index(tmp_path / "seen.lw", **options) as index:
+            for doc_id, text in (("a", first), ("b", second), ("c", third)):
+                index.add(doc_id, text)
+                clock.pass_time(5)
+            index.add("d", "nothing of it here at all")
+            assert ("a" in index, index.get("b").kept_id, index.get("c").is_new) == (False, "c", True)
+        # What happened is stored.
+        with likewise.Index(tmp_path / "seen.lw", read_only=True) as reader:
+            assert (reader.get("b").kept_id, reader.group("c").member_ids) == ("c", ("b",))

@@ -46,11 +46,26 @@ def test_times_to_wait(open_index, name, time_s):
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("expected", 0), ("partitions", 0), ("partitions", 1025), ("durability", "commit"), ("ttl", 0), ("ttl", "5")],
+    [
+        ("expected", 0),
+        ("partitions", 0),
+        ("partitions", 1025),
+        ("durability", "commit"),
+        ("ttl", 0),
+        ("ttl", "5"),
+        ("ttl_from", "last_seen"),
+    ],
 )
 def test_other_parameters(open_index, name, value):
     with pytest.raises(InvalidParameter, match=f"^{name}: "):
         open_index(RECIPE, **{name: value})
+
+
+def test_neighbors_are_searched_among_candidates(open_index):
+    index = open_index(RECIPE)
+    for among, message in (("all", "searches only candidates, not 'all'"), ("kept", "candidates"), ("some", "among: ")):
+        with pytest.raises(InvalidParameter, match=message):
+            index.neighbors("a text", among=among)
 
 
 def test_what_is_no_recipe(open_index):

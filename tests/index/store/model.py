@@ -66,9 +66,9 @@ def sketched(recipe, text):
 class ModelIndex:
     """An index of documents by an oracle's recipe (`tests.recipes.oracle_recipe`)."""
 
-    def __init__(self, recipe, ttl_s=None):
+    def __init__(self, recipe, ttl_s=None, ttl_from="first_seen"):
         assert recipe.method in ("simhash", "minhash")
-        self.recipe, self.ttl_s = recipe, ttl_s
+        self.recipe, self.ttl_s, self.ttl_from = recipe, ttl_s, ttl_from
         self.rows = []
         self.row_of = {}  # ids of present documents
         self.class_of = {}  # key -> rows that represent the class, ascending; several only after removals
@@ -216,10 +216,11 @@ class ModelIndex:
         leader.gone = True
         return Removal(doc_id, was_kept, *(self._reassign(row) if was_kept else ((), ())))
 
-    def _reassign(self, row):
+    def _reassign(self, row, newest_first=False):
         """Decide the duplicates of a gone row again. Return ids of promoted ones, and (id, kept id) of moved ones."""
         promoted, moved = [], []
-        for member in self._members(row):
+        members = self._members(row)
+        for member in reversed(members) if newest_first else members:
             # Documents of one class are compared even without a common bucket, or if their texts are empty.
             others = {*self._seen(member.document)}
             others |= {*self.class_of.get(member.document.key, [])}
@@ -242,13 +243,15 @@ class ModelIndex:
         return {doc_id: kept_id for doc_id, kept_id in kept_ids.items() if doc_id not in doc_ids}
 
     def expire(self, now_s):
-        """Drop documents older than `ttl_s`, without promoting any."""
+        """Drop documents older than `ttl_s`. From the last sighting, duplicates take their place, the newest first."""
         if self.ttl_s is None:
             return
-        for row in self.rows:
-            if not row.gone and row.arrival_s < now_s - self.ttl_s:
-                row.gone = True
-                del self.row_of[row.doc_id]
+        expired = [row for row in self.rows if not row.gone and row.arrival_s < now_s - self.ttl_s]
+        for row in expired:
+            row.gone = True
+            del self.row_of[row.doc_id]
+        for row in expired if self.ttl_from == "last_seen" else ():
+            self._reassign(row.row, newest_first=True)
 
     def neighbors(self, text, k=10, min_similarity=0.0):
         """Return (id, similarity, distance, whether they match) of the kept documents found, most similar first."""

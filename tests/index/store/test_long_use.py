@@ -50,11 +50,13 @@ class Use:
         self.folder, self.recipe = folder, RECIPES[name].replace(keep="first")
         self.clock, self.number = _native.ManualClock(1000), 0
         self.ttl = chosen.get("ttl", chance.choice([None, 50, 300]))
+        self.ttl_from = "first_seen" if self.ttl is None else chance.choice(["first_seen", "last_seen"])
         self.flush_rows = chosen.get("flush_rows", chance.choice([3, 20, 100, None]))
         self.num_bases = chosen.get("num_bases", chance.choice([1, 2, 6, 25]))
         self.store = chance.choice([None, "shingles", "text"])
-        self.model = ModelIndex(oracle_recipe(self.recipe), ttl_s=self.ttl)
-        self.index, self.reader = self._open(folder / "index", ttl=self.ttl, store=self.store), None
+        self.model = ModelIndex(oracle_recipe(self.recipe), ttl_s=self.ttl, ttl_from=self.ttl_from)
+        self.index = self._open(folder / "index", ttl=self.ttl, ttl_from=self.ttl_from, store=self.store)
+        self.reader = None
 
     def _open(self, path, **options):
         made = functools.partial(_native.OnlineIndex, flush_rows=self.flush_rows, clock=self.clock)

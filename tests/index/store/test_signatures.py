@@ -50,7 +50,7 @@ def test_verdicts_are_those_of_distances(tmp_path, form):
 def test_signatures_of_minhash_are_sketches_and_no_index():
     recipe = likewise.Recipe.minhash(0.8, hash="datasketch", tokens="user", tokenizer="mine 1", shingle=1)
     made = likewise.sketch([["a", "b"], ["a", "c"]], recipe)
-    old = likewise.Sketches.from_signatures(made.array.tolist(), recipe)
+    old = likewise.Sketches.from_signatures(made.array, recipe)
     assert (old.array == made.array).all()
     assert old.array.dtype == made.array.dtype
     with pytest.raises(InvalidParameter, match="measures similarity on features"):
@@ -66,7 +66,7 @@ def test_slots_of_64_bits_need_the_scheme_that_made_them():
     made = likewise.sketch([["a", "b", "c"]], legacy)
     assert made.array.tolist() == [slots]
     newer = legacy.replace(scheme="affine32")
-    for kind in (np.uint64, np.int64):
+    for kind in (np.uint64, np.int64, object):
         both = likewise.Sketches.concatenate([likewise.Sketches.from_signatures(np.array([slots], kind), legacy), made])
         assert sketch_similarities(both, np.array([[0, 1]]), measure="jaccard").tolist() == [1.0]
         with pytest.raises(InvalidParameter, match=r'before version 2: set scheme="legacy"'):

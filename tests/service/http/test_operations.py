@@ -141,6 +141,10 @@ def test_collections_are_made_described_and_deleted(begin, tmp_path):
     assert client.get(PAGES).status_code == 200
     problem(client.post("/v1/collections/other/check", json={"text": "x"}), "unknown-collection")
     assert client.put("/v1/collections/other", json={}).json()["ttl_s"] is None
+    problem(client.put("/v1/collections/renewed", json={"ttl_from": "last_seen"}), "invalid", "ttl_from")
+    made = client.put("/v1/collections/renewed", json={"ttl_s": 5, "ttl_from": "last_seen"})
+    assert made.json()["stats"]["ttl_from"] == "last_seen"
+    client.delete("/v1/collections/renewed")
     assert sorted(entry.name for entry in (tmp_path / "served").iterdir()) == ["lives.json", "other", "pages"]
 
 

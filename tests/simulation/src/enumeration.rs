@@ -70,6 +70,7 @@ impl Machine {
             sketching: sketching(KEEPS),
             durability: Durability::Commit,
             ttl_s: None,
+            is_renewed: false,
             flush_rows: Some(6),
             accept_loss: false,
             accept_clock: false,

@@ -75,6 +75,13 @@ struct Settings {
     flush_rows: u32,
 }
 
+impl Settings {
+    /// Whether the duplicates of an expired document take its place.
+    fn is_renewed(&self) -> bool {
+        self.ttl_s.is_some_and(|ttl_s| ttl_s % 2 == 0)
+    }
+}
+
 /// A state in which an index may be found.
 type Possible = Rc<Model>;
 
@@ -198,6 +205,7 @@ pub(crate) fn prepared(keeps: Keeps) -> &'static Image {
             sketching: sketching(keeps),
             durability: Durability::Commit,
             ttl_s: None,
+            is_renewed: false,
             flush_rows: Some(64),
             accept_loss: false,
             accept_clock: false,
@@ -353,6 +361,7 @@ impl History {
             sketching: sketching(self.settings.keeps),
             durability: self.settings.durability,
             ttl_s: self.settings.ttl_s,
+            is_renewed: self.settings.is_renewed(),
             flush_rows: Some(self.settings.flush_rows),
             accept_loss: false,
             // While a process runs, the clock jumps; when one starts, the clock is correct.
@@ -731,7 +740,7 @@ impl History {
         let (clock_s, now_s) = (self.clock.unix_s(), self.clock.true_s());
         let mut expired = Model::clone(&self.model);
         let is_news = match self.settings.ttl_s {
-            Some(ttl_s) => expired.expire(now_s.saturating_sub(ttl_s)),
+            Some(ttl_s) => expired.expire(now_s.saturating_sub(ttl_s), self.settings.is_renewed()),
             None => false,
         };
         let mut after = expired.clone();

@@ -100,16 +100,22 @@ impl Model {
         (self.best(fingerprint, None), false)
     }
 
-    /// Expires everything that arrived before a moment; returns whether that changes anything.
-    pub fn expire(&mut self, before_s: u64) -> bool {
+    /// Expires everything that arrived before a moment; returns whether that changes anything. If `is_renewed`, the
+    /// duplicates of expired documents are decided again, the newest first.
+    pub fn expire(&mut self, before_s: u64, is_renewed: bool) -> bool {
         let below = self
             .documents
             .partition_point(|document| document.arrival_s < before_s);
         let is_news = below > self.expired_below;
         if is_news {
-            self.expired_below = below;
+            let before = std::mem::replace(&mut self.expired_below, below);
             for document in &mut self.documents[..below] {
                 document.is_gone = true;
+            }
+            for row in before..if is_renewed { below } else { before } {
+                let mut removal = Removal::default();
+                let members = self.members(row);
+                self.decide_again(members.into_iter().rev(), &mut removal);
             }
         }
         is_news
@@ -153,7 +159,13 @@ impl Model {
         if !removal.was_kept {
             return removal;
         }
-        for member in self.members(row) {
+        let members = self.members(row);
+        self.decide_again(members.into_iter(), &mut removal);
+        removal
+    }
+
+    fn decide_again(&mut self, members: impl Iterator<Item = usize>, removal: &mut Removal) {
+        for member in members {
             let best = self.best(self.documents[member].fingerprint, Some(member));
             let document = &mut self.documents[member];
             document.evidence = best;
@@ -165,7 +177,6 @@ impl Model {
                 }
             }
         }
-        removal
     }
 }
 

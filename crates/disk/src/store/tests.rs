@@ -416,7 +416,7 @@ fn runs_are_remembered_with_what_they_found_until_their_rows_expire() {
     assert_eq!(first_row(&reader, 7), Some(1));
     // An empty batch belongs to no run, and neither does a batch that was not committed.
     store.append(&NewRows::default(), &[]).unwrap();
-    store.expire(3).unwrap();
+    store.expire(3, &[]).unwrap();
     assert_eq!(
         (first_row(&store, 7), first_row(&store, 8)),
         (Some(1), None)

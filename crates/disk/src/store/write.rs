@@ -40,10 +40,7 @@ impl Store {
         let end = position.num_rows + rows.ids.len() as u32;
         let (after, batch) = self.transact(|store, writer| {
             let (mut after, batch) = store.write_rows(writer, rows)?;
-            for event in events {
-                after.last_event += 1;
-                store.write_event(writer, &after, event)?;
-            }
+            store.write_events(writer, &mut after, events)?;
             Ok((after, batch))
         })?;
         self.position = after;
@@ -57,21 +54,25 @@ impl Store {
         Ok(position.num_rows..end)
     }
 
-    /// Expires all rows below `below`: from now on they are gone. A bound below the previous one changes nothing.
+    /// Expires all rows below `below`, and appends events, in one transaction: from now on these rows are gone. A bound below the previous one changes
+    /// nothing.
     ///
     /// # Errors
     /// Returns the errors of [`Store::append`].
-    pub fn expire(&mut self, below: u32) -> Result<(), Error> {
+    pub fn expire(&mut self, below: u32, events: &[Event]) -> Result<(), Error> {
         if below <= self.position.expired_below {
             return Ok(());
         }
         self.is_there(&self.position, below - 1)?;
-        self.transact(|store, writer| {
+        let mut after = self.position;
+        after.expired_below = below;
+        self.position = self.transact(|store, writer| {
             writer.record.clear();
             put_varint(&mut writer.record, u64::from(below));
-            database::set_meta(&store.connection, "expired_below", &writer.record)
+            database::set_meta(&store.connection, "expired_below", &writer.record)?;
+            store.write_events(writer, &mut after, events)?;
+            Ok(after)
         })?;
-        self.position.expired_below = below;
         self.mark_committed(None);
         Ok(())
     }
@@ -211,6 +212,19 @@ impl Store {
             .prepare_cached(sql)
             .and_then(|mut statement| statement.execute((first_row, num_rows, record)))
             .map_err(wrong)?;
+        Ok(())
+    }
+
+    fn write_events(
+        &self,
+        writer: &mut Writer,
+        after: &mut Position,
+        events: &[Event],
+    ) -> Result<(), Error> {
+        for event in events {
+            after.last_event += 1;
+            self.write_event(writer, after, event)?;
+        }
         Ok(())
     }
 

@@ -159,7 +159,7 @@ impl Model {
     }
 
     pub fn expire(&mut self, store: &mut Store, below: u32) {
-        store.expire(below).unwrap();
+        store.expire(below, &[]).unwrap();
         self.expired_below = self.expired_below.max(below);
     }
 

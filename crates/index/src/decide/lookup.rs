@@ -54,6 +54,8 @@ pub struct Lookup<'a> {
 pub struct Pending {
     /// A row on its way out.
     pub gone: Option<u32>,
+    /// Rows below expire now.
+    pub expired_below: u32,
     /// Rows that are kept from now on.
     pub promoted: Vec<u32>,
     /// Those of them that no table finds.
@@ -145,7 +147,10 @@ impl<'a> Lookup<'a> {
 
     /// Whether a row is gone, or one of those that are not to be seen.
     pub fn is_gone(&self, row: u32) -> bool {
-        row >= self.end || self.pending.gone == Some(row) || self.state.is_gone(row)
+        row >= self.end
+            || self.pending.gone == Some(row)
+            || row < self.pending.expired_below
+            || self.state.is_gone(row)
     }
 
     /// Whether a row is kept and not gone.

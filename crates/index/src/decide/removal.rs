@@ -14,6 +14,7 @@ use crate::state::Layer;
 use crate::state::in_memory::COLLAPSED;
 use likewise_core::features::digest;
 use likewise_disk::store::Content;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What a removal did, by row.
@@ -87,14 +88,54 @@ impl Lookup<'_> {
             true => self.members(row)?,
             false => Vec::new(),
         };
+        self.pending.gone = Some(row);
+        self.decide_again(row, was_kept, &members, holder, cancel)
+    }
+
+    /// What happens when rows expire whose duplicates take their place, as events.
+    ///
+    /// Of a group's duplicates the newest comes first: it expires last, so that those that match it are not compared again before.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn expiry(
+        &mut self,
+        rows: Range<u32>,
+        holder: &dyn Holder,
+        cancel: &AtomicBool,
+    ) -> Result<Vec<Event>, Error> {
+        self.pending.expired_below = rows.end;
+        let mut events = Vec::new();
+        for row in rows {
+            let mut members = self.members(row)?;
+            if members.is_empty() {
+                continue;
+            }
+            members.reverse();
+            let mut removal = self.decide_again(row, true, &members, holder, cancel)?;
+            removal.promoted.sort_unstable();
+            removal.moved.sort_unstable_by_key(|&(row, _)| row);
+            events.push(removal.event());
+        }
+        Ok(events)
+    }
+
+    /// What happens to the duplicates of a row that is gone, one by one.
+    fn decide_again(
+        &mut self,
+        row: u32,
+        was_kept: bool,
+        members: &[u32],
+        holder: &dyn Holder,
+        cancel: &AtomicBool,
+    ) -> Result<Removal, Error> {
         let mut removal = Removal {
             row,
             was_kept,
             promoted: Vec::new(),
             moved: Vec::new(),
         };
-        self.pending.gone = Some(row);
-        for member in members {
+        for &member in members {
             if cancel.load(Ordering::Relaxed) {
                 return Err(Error::Disk(likewise_disk::Error::Canceled));
             }

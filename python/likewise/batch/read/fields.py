@@ -70,7 +70,7 @@ def check_has_field(documents: Documents, name: str, option: str = "--keep") -> 
         has = f" (found in the first: {listed[1]})" if listed[1] else ""
         whose = ", nor do documents of --against" if documents.num_references else ""
         raise InvalidInput(
-            f"no document has the field {name!r} used by {option.removeprefix('--')}{has}{whose}; choose another field "
+            f"no document has the field {name!r} used by {option.replace('--', '')}{has}{whose}; choose another field "
             f"with {option}",
             listed[0],
         )

@@ -1,23 +1,16 @@
 """The summary of a run: how matches were verified, counts, recipe, and times."""
 
-import math
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from likewise.batch.decide.decision import Decision
 from likewise.batch.read.documents import Documents
-from likewise.io.inputs import Inputs
 from likewise.job.context import Timing
-from likewise.recipe.companions import RECIPE, write_companions
 from likewise.recipe.methods import Exact, SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.stages.verify import num_of_each, num_unsure
-
-# A weight table is stored if it is at most as large as either.
-_LARGEST_BYTES, _LARGEST_SHARE = 64e6, 0.1
 
 
 def check_of(recipe: Recipe) -> str:
@@ -146,12 +139,3 @@ def summary_of(counts: RunCounts, recipe: Recipe, timing: Timing) -> dict[str, A
         "version": __version__,
         "timings": timing.to_dict(),
     }
-
-
-def store_recipe(recipe: Recipe, inputs: Inputs, work: Path, *, whole: bool = False) -> None:
-    """Write the weights and word lists of a run's recipe to its output, to explain the run and to repeat it.
-
-    Unless `whole`, a table of more than 64 MB and a tenth of the inputs is left out.
-    """
-    share = _LARGEST_SHARE * sum(file.num_bytes for file in inputs.files)
-    write_companions(recipe, work / RECIPE, math.inf if whole else max(share, _LARGEST_BYTES))

@@ -55,7 +55,13 @@ Examples:
     "--ttl",
     type=click.IntRange(1),
     metavar="SECONDS",
-    help="Expire documents after this time. Expiry does not promote duplicates.  [default: never]",
+    help="Expire documents after this time.  [default: never]",
+)
+@click.option(
+    "--ttl-from",
+    type=click.Choice(["first_seen", "last_seen"]),
+    help="With --ttl: count the age of a document from its arrival, or from that of its group's newest duplicate, "
+    "which is kept in its place. With --url: first_seen only.  [default: first_seen]",
 )
 @click.option(
     "--expected",
@@ -83,6 +89,7 @@ def command(
     like: Path | None,
     store: str | None,
     ttl: int | None,
+    ttl_from: str | None,
     expected: int | None,
     partitions: int | None,
     durability: str | None,
@@ -110,7 +117,7 @@ def command(
         )
     if path and Path(path).exists():
         raise InvalidInput("already exists; choose a new directory", path)
-    with open_index(path, url, prefix, recipe, store=store, ttl=ttl, **shared) as index:
+    with open_index(path, url, prefix, recipe, store=store, ttl=ttl, ttl_from=ttl_from, **shared) as index:
         if not quiet:
             click.echo(recipe_line(index.recipe.resolve().to_dict()), err=True)
             # Never print the URL of a server: it may contain a password.
@@ -129,7 +136,7 @@ def _recipe_of(run: Path, options: dict[str, Any]) -> "Recipe":
     if recipe.needs_counting:
         raise InvalidParameter(
             "like",
-            f"{run} counted its own weights and did not store them; repeat it with --keep-sketches, or use --recipe "
-            "and --weights TABLE",
+            f"{run} counted its own weights, and its folder recipe, which stores them, is missing; repeat the run, or "
+            "use --recipe and --weights TABLE",
         )
     return recipe

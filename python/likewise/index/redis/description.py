@@ -45,6 +45,7 @@ class Wanted:
     partitions: int | None
     ttl: float | None
     durability: str | None
+    ttl_from: str | None = None
 
     def __post_init__(self) -> None:
         if self.expected is not None:
@@ -54,6 +55,10 @@ class Wanted:
         if self.durability is not None:
             check_choice("durability", self.durability, DURABILITIES)
         object.__setattr__(self, "ttl", check_ttl(self.ttl))
+        if self.ttl_from not in (None, "first_seen"):
+            raise InvalidParameter(
+                "ttl_from", "an index on servers supports only first_seen; create the index in a directory"
+            )
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,7 @@ class ServerDestination:
         description = open_description(
             self._nodes,
             self._log,
-            Wanted(about.recipe, expected, partitions, about.ttl_s, durability),
+            Wanted(about.recipe, expected, partitions, about.ttl_s, durability, about.ttl_from),
             Options(),
             creates=True,
             filling=packed,

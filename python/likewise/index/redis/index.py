@@ -14,7 +14,7 @@ from likewise.checks import check_seconds, num_threads
 from likewise.errors import InvalidInput, InvalidParameter, StoreError
 from likewise.index.erasing import NOT_ON_A_SERVER
 from likewise.index.ids import as_stored, check_lengths, paired, rows_from
-from likewise.index.opening import Among, check_among, check_nearest, check_store, named_recipe
+from likewise.index.opening import Among, TtlFrom, check_among, check_nearest, check_store, named_recipe
 from likewise.index.redis import upkeep
 from likewise.index.redis.client import Client, Options
 from likewise.index.redis.description import Wanted, check_no_names, checked_prefix, open_description, parts_of
@@ -58,6 +58,9 @@ class RedisIndex:
         for each node of a cluster. With more, each call takes longer. A cluster that grows needs one for each node.
     ttl : float, optional
         Whole number of seconds after which a document expires. By default, documents do not expire.
+    ttl_from : {"first_seen"}, optional
+        From when the age of a document counts: from its own arrival. Only an index in a directory supports
+        ``last_seen``.
     durability : {"written", "replicated"}, optional
         When a call returns: when the masters have its writes (the default of a new index), or when a replica of each
         has confirmed them, so that no single failure loses them.
@@ -104,6 +107,7 @@ class RedisIndex:
         expected: int | None = None,
         partitions: int | None = None,
         ttl: float | None = None,
+        ttl_from: TtlFrom | None = None,
         durability: str | None = None,
         timeout_s: float = 5.0,
         failover_s: float = 30.0,
@@ -111,7 +115,7 @@ class RedisIndex:
         threads: int | None = None,
         **fields: Unpack[RecipeFields],
     ) -> None:
-        wanted = Wanted(named_recipe(recipe, fields), expected, partitions, ttl, durability)
+        wanted = Wanted(named_recipe(recipe, fields), expected, partitions, ttl, durability, ttl_from)
         if wanted.recipe is not None:
             check_no_names(wanted.recipe)
         self._prefix = checked_prefix(prefix)

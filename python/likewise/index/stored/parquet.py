@@ -10,7 +10,7 @@ from typing import Any
 from likewise import _native
 from likewise.arrays import ArrowSchema
 from likewise.errors import InvalidInput, LikewiseError, RecipeMismatch, StoreError
-from likewise.index.opening import STORES, check_recipe, check_ttl, recipe_parts
+from likewise.index.opening import STORES, check_recipe, check_ttl, check_ttl_from, recipe_parts
 from likewise.index.stored.sources import About, Source, are_next, checked_batches, checksum_of
 from likewise.io.output.whole import WholeFile
 from likewise.recipe.companions import NAMES, companions_of, fields_of_companions
@@ -87,6 +87,7 @@ def _metadata(about: About, num: int, checksum: int) -> dict[bytes, bytes]:
         "recipe_id": about.recipe.recipe_id,
         "store": about.store,
         "ttl_s": about.ttl_s,
+        **({} if about.ttl_from == "first_seen" else {"ttl_from": about.ttl_from}),
         "num_documents": num,
         "checksum": f"{checksum:016x}",
         "made_by": f"likewise {_native.__version__}",
@@ -149,7 +150,9 @@ class ParquetSource:
             )
         if fields["store"] not in STORES:
             raise InvalidInput(f"unknown store {fields['store']!r}")
-        return About(recipe, fields["store"], check_ttl(fields["ttl_s"]), str(self._path))
+        ttl_s = check_ttl(fields["ttl_s"])
+        ttl_from = check_ttl_from(fields.get("ttl_from", "first_seen"), ttl_s)
+        return About(recipe, fields["store"], ttl_s, str(self._path), ttl_from=ttl_from)
 
     def __len__(self) -> int:
         return self._num

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from likewise import _native
 from likewise.errors import StoreError
+from likewise.index.opening import TtlFrom
 from likewise.recipe.recipe import Recipe
 
 # Rows of servers that one request reads at most.
@@ -26,6 +27,8 @@ class About:
     place: str
     # When a write is acknowledged, if it is on servers
     durability: str | None = None
+    # From when their age counts
+    ttl_from: TtlFrom = "first_seen"
 
 
 class Source(Protocol):

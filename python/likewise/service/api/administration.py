@@ -38,7 +38,7 @@ class Administration:
         recipe = recipe_given(body.recipe, keep="first")
         self._check(recipe)
         made = await self._service.in_thread(
-            self._service.create, collection, recipe, store=body.store, ttl_s=body.ttl_s
+            self._service.create, collection, recipe, store=body.store, ttl_s=body.ttl_s, ttl_from=body.ttl_from
         )
         shown: Json = await self._service.in_thread(made.describe)
         return shown

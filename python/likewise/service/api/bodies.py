@@ -312,6 +312,7 @@ def make_bodies(settings: Settings) -> Bodies:
             recipe=(recipe | None, None),
             store=(Literal["sketch", "shingles", "text"] | None, None),
             ttl_s=(Annotated[float, Field(gt=0, le=1e10)] | None, None),
+            ttl_from=(Literal["first_seen", "last_seen"] | None, None),
         ),
         verify=body("VerifyAsked", "`full` checks all data.", full=(bool, False)),
         compare=body(

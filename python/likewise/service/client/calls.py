@@ -280,10 +280,12 @@ class CollectionCalls:
         """Request the description of the collection."""
         return Call("GET", self.base, None, lambda answer: answer)
 
-    def create(self, recipe: GivenRecipe | None, store: str | None, ttl_s: float | None) -> Call[object]:
+    def create(
+        self, recipe: GivenRecipe | None, store: str | None, ttl_s: float | None, ttl_from: str | None
+    ) -> Call[object]:
         """Create the collection."""
         fields = None if recipe is None else as_recipe(recipe).to_dict()
-        body = encoded({"recipe": fields, "store": store, "ttl_s": ttl_s})
+        body = encoded({"recipe": fields, "store": store, "ttl_s": ttl_s, "ttl_from": ttl_from})
         return Call("PUT", self.base, body, lambda answer: answer, is_repeatable=False)
 
     def delete(self) -> Call[object]:

@@ -70,7 +70,13 @@ class Client(ClientBase):
         return [one["name"] for one in self._ask(calls.LIST)["collections"]]
 
     def create_collection(
-        self, name: str, recipe: GivenRecipe | None = None, *, store: str | None = None, ttl: float | None = None
+        self,
+        name: str,
+        recipe: GivenRecipe | None = None,
+        *,
+        store: str | None = None,
+        ttl: float | None = None,
+        ttl_from: str | None = None,
     ) -> None:
         """Create a collection.
 
@@ -84,13 +90,15 @@ class Client(ClientBase):
             What to store per document; the minimum that the recipe needs if None.
         ttl : float, optional
             Seconds after which a document expires; never if None.
+        ttl_from : {"first_seen", "last_seen"}, optional
+            From when the age counts: the arrival of a document, or that of its group's newest duplicate.
 
         Raises
         ------
         InvalidParameter
             If a collection with this name exists, or a value is rejected.
         """
-        self._ask(CollectionCalls(name).create(recipe, store, ttl))
+        self._ask(CollectionCalls(name).create(recipe, store, ttl, ttl_from))
 
     def delete_collection(self, name: str) -> None:
         """Delete a collection with its documents and snapshots.

@@ -17,7 +17,7 @@ from starlette.routing import Route
 
 from likewise.errors import InvalidInput, InvalidParameter, LikewiseError
 from likewise.index import Index
-from likewise.index.opening import Store, exists
+from likewise.index.opening import Store, TtlFrom, check_ttl, check_ttl_from, exists
 from likewise.io.output.parts import sync_directory
 from likewise.io.places import check_place
 from likewise.recipe.recipe import Recipe
@@ -121,7 +121,9 @@ class Service:
                 broken[name] = f"{name} cannot be used: {text}"
         return shown, broken
 
-    def create(self, name: str, recipe: Recipe, *, store: str | None, ttl_s: float | None) -> Collection:
+    def create(
+        self, name: str, recipe: Recipe, *, store: str | None, ttl_s: float | None, ttl_from: str | None
+    ) -> Collection:
         """Create a collection, or raise Problem. Blocks."""
         with self._changing:
             self._check_may_change()
@@ -132,6 +134,7 @@ class Service:
             directory = self._directory / name
             if directory.exists() and not exists(directory) and any(directory.iterdir()):
                 raise Problem("collection-exists", f"the name {name!r} is used by another file", "collection")
+            check_ttl_from(ttl_from or "first_seen", check_ttl(ttl_s))
             self._keep_life(name, ttl_s)
             index = Index(
                 directory,
@@ -140,6 +143,7 @@ class Service:
                 store=cast("Store | None", store),
                 durability=self.settings.durability,
                 ttl=ttl_s,
+                ttl_from=cast("TtlFrom | None", ttl_from),
                 threads=self.settings.threads,
             )
             made = Collection(name, index, ttl_s, self.settings, self.metrics)

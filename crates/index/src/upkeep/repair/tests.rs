@@ -133,6 +133,7 @@ fn opening(environment: Environment) -> Opening {
         },
         durability: Durability::Commit,
         ttl_s: None,
+        is_renewed: false,
         // Nothing is built in the background.
         flush_rows: Some(u32::MAX),
         accept_loss: false,
