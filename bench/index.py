@@ -236,7 +236,9 @@ def texts(work: Path, kind: str) -> None:
 def minhash(work: Path) -> None:
     """Add the same documents by MinHash, verified on stored feature sets, to a new index."""
     given = corpus_texts()
-    for name, recipe in {"0.55": likewise.Recipe.minhash(0.55), "0.8": likewise.Recipe.minhash(0.8)}.items():
+    plain = likewise.Recipe.minhash(0.55)
+    named = {"0.55": plain, "0.8": likewise.Recipe.minhash(0.8), "0.55, siblings": plain.replace(siblings="keep")}
+    for name, recipe in named.items():
         path = work / "minhash"
         shutil.rmtree(path, ignore_errors=True)
         with likewise.Index(path, recipe) as index:

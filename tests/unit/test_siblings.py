@@ -1,14 +1,17 @@
 """Siblings of a form: documents that differ in what names them."""
 
 import itertools
+import json
 import math
 import random
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 import likewise
 from likewise import _native
+from likewise.batch.against.index import IndexUse
 from likewise.errors import InvalidParameter
 from likewise.stages.weights import Counter, count_weights
 from tests.oracle.cut import cut
@@ -164,6 +167,22 @@ def test_an_index_decides_as_a_run_does(tmp_path, fields):
         assert [verdict.is_new for verdict in each] == whole.kept.tolist()
     with pytest.raises(InvalidParameter, match="store"):
         likewise.Index(tmp_path / "other.lw", asked, store="shingles")
+
+
+def test_differences_to_documents_of_an_index_are_unknown(tmp_path):
+    texts = forms(3, 150)
+    asked = recipe(weights=count_weights(texts, recipe()))
+    with likewise.Index(tmp_path / "seen.lw", asked) as index:
+        index.add_batch([f"old{row}" for row in range(50)], texts[:50])
+    (tmp_path / "in.jsonl").write_text(
+        "".join(json.dumps({"id": str(n), "text": t}) + "\n" for n, t in enumerate(texts))
+    )
+    likewise.dedup_files(tmp_path / "in.jsonl", tmp_path / "out", asked, index=IndexUse(against=tmp_path / "seen.lw"))
+    rows = pq.read_table(tmp_path / "out/removed.parquet").to_pylist()
+    assert {row["kept_source"] for row in rows} == {"input", "against"}
+    for row in rows:
+        is_known = row["kept_source"] == "input"
+        assert all((row[name] is not None) == is_known for name in ("required", "penalty", "differs_in"))
 
 
 def test_what_does_not_compare_texts_refuses_names():

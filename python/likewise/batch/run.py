@@ -124,6 +124,10 @@ def _evidence_of(
     documents: Documents, recipe: Recipe, decision: Decision, part: slice, kept_ids: Sequence[str]
 ) -> ArrowTable:
     kept_rows, below = decision.kept_rows[part], decision.below_threshold
+    penalty = None
+    if recipe.siblings is not None and decision.penalty is not None:
+        # An index does not hand out the words of its documents.
+        penalty = np.where(kept_rows >= 0, decision.penalty[part], np.nan)
     return evidence_table(
         documents.places(decision.removed_rows[part]),
         documents.places(kept_rows) if not kept_ids else _places_beside(documents, kept_rows, kept_ids),
@@ -133,8 +137,8 @@ def _evidence_of(
         method=recipe.method,
         recipe_id=recipe.recipe_id,
         required=_required(documents, recipe, decision, part),
-        penalty=None if recipe.siblings is None or decision.penalty is None else decision.penalty[part],
-        differs_in=None if decision.differs is None else named(decision.differs[part]),
+        penalty=penalty,
+        differs_in=None if decision.differs is None else named(decision.differs[part], kept_rows < 0),
         below_threshold=None if below is None else below[part],
     )
 

@@ -128,12 +128,14 @@ def names_of(bits: int) -> str:
     return ",".join(name for bit, name in NAMES.items() if bits & bit)
 
 
-def named(differs: NDArray[np.uint8]) -> Any:
-    """Return the names of the differences of each document."""
+def named(differs: NDArray[np.uint8], is_unknown: NDArray[np.bool_] | None = None) -> Any:
+    """Return the names of the differences of each document, null where they are unknown."""
     import pyarrow as pa
 
     texts = [names_of(bits) for bits in range(ALL + 1)]
-    return pa.DictionaryArray.from_arrays(pa.array(differs, pa.int32()), pa.array(texts)).cast(pa.string())
+    return pa.DictionaryArray.from_arrays(pa.array(differs, pa.int32(), mask=is_unknown), pa.array(texts)).cast(
+        pa.string()
+    )
 
 
 def needed(recipe: Recipe, required: float, penalty: float | None) -> str:

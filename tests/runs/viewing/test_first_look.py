@@ -11,8 +11,19 @@ import pytest
 
 from likewise import Recipe, dedup_files
 from likewise.runs.viewing import first_look
+from tests.runs.viewing.runs import make_named_run
 
 WORDS = [f"word{number}" for number in range(100)]
+
+
+def test_the_nearest_removals_are_those_that_reach_barely_what_they_need(tmp_path):
+    run = make_named_run(tmp_path)
+    rows = [row for row in pq.read_table(run / "removed.parquet").to_pylist() if row["similarity"] < 1]
+    nearest = sorted(rows, key=lambda row: row["similarity"] - row["required"])[:3]
+    assert nearest != sorted(rows, key=lambda row: row["similarity"])[:3]
+    lines = first_look(run)
+    assert lines[0] == "Removals nearest to the threshold:"
+    assert [line.split()[1] for line in lines[1:4]] == [row["doc_id"] for row in nearest]
 
 
 def text_of(first, changed=()):

@@ -9,12 +9,12 @@ from typing import Any, Unpack
 from pyspark.sql import DataFrame
 
 from likewise.batch.spark.frame_input import FrameInput
-from likewise.batch.spark.results import all_pairs, count_removed, evidence, kept_documents, removed_rows
+from likewise.batch.spark.results import all_pairs, count_removed, counts_of, evidence, kept_documents, removed_rows
 from likewise.batch.spark.run import Run, check_recipe
 from likewise.batch.spark.session import check_version
 from likewise.batch.spark.sketching import user_sketches
 from likewise.batch.spark.stages import Stages, temporary_directory
-from likewise.batch.write.summary import statement
+from likewise.batch.write.summary import summary_of
 from likewise.checks import num_threads, parse_size
 from likewise.job.context import Timing
 from likewise.progress import Progress, shows_progress, taken
@@ -159,27 +159,8 @@ def dedup(
     )
     verdicts, facts = run.verdicts()
     removed, counts = run.stages.frame("removed", lambda: removed_rows(run, verdicts), count_removed)
-    recipe = run.recipe
-    summary = {
-        "verification": statement(recipe),
-        "num_documents": run.num_documents,
-        "num_kept": run.num_documents - counts["num_removed"],
-        "num_removed": counts["num_removed"],
-        **run.sketch_facts,
-        "num_candidates": facts.get("num_candidates"),
-        "num_measured": facts["num_measured"],
-        "num_capped": facts["num_capped"],
-        "num_crowded": facts["num_crowded"],
-        "num_rounds": facts.get("num_rounds"),
-        "num_below_threshold": counts["num_below"] if recipe.group == "components" else None,
-        **{name: counts[name] for name in ("num_unsure", "differences") if name in counts},
-        "recall": recipe.recall_with(facts["num_crowded"], facts["num_capped"]),
-        "recipe": recipe.to_dict(),
-        "recipe_id": recipe.recipe_id,
-        "sketch_id": recipe.sketch_id,
-        "num_stages_made": run.stages.num_made,
-        "timings": timing.to_dict(),
-    }
+    summary = summary_of(counts_of(run, facts, counts), run.recipe, timing)
+    summary |= {"num_rounds": facts.get("num_rounds"), "num_stages_made": run.stages.num_made}
     return SparkDeduplication(kept_documents(run, removed), evidence(run, removed).orderBy("row"), summary)
 
 

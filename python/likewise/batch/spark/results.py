@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from likewise.batch.spark.run import Run, required_similarity
+from likewise.batch.write.summary import RunCounts
 from likewise.io.output.evidence import INPUT
 from likewise.recipe.methods import Exact, SimHash
 from likewise.stages.verify import ALL, FORM, names_of, num_of_each, num_unsure
@@ -56,6 +58,29 @@ def count_removed(removed: DataFrame) -> dict[str, Any]:
         bits = np.repeat(*counts.reshape(-1, 2).T).astype(np.uint8)
         facts |= {"num_unsure": num_unsure(bits), "differences": num_of_each(bits)}
     return facts
+
+
+def counts_of(run: Run, facts: Mapping[str, Any], removed: Mapping[str, Any]) -> RunCounts:
+    """Return the counts of a run over rows that are all documents, given those of its verdicts and of removed rows."""
+    return RunCounts(
+        num_documents=run.num_documents,
+        num_kept=run.num_documents - removed["num_removed"],
+        num_removed=removed["num_removed"],
+        num_empty=run.sketch_facts["num_empty"],
+        num_short=run.sketch_facts["num_short"],
+        num_blank=0,
+        num_bad_rows=0,
+        num_bad_lines=0,
+        num_without_id=0,
+        num_without_field=run.sketch_facts.get("num_without_field", {}),
+        num_candidates=facts.get("num_candidates"),
+        num_measured=facts["num_measured"],
+        num_capped=facts["num_capped"],
+        num_crowded=facts["num_crowded"],
+        num_below=removed["num_below"] if run.recipe.group == "components" else None,
+        differences=removed.get("differences"),
+        num_unsure=removed.get("num_unsure", 0),
+    )
 
 
 def evidence(run: Run, removed: DataFrame) -> DataFrame:

@@ -23,9 +23,10 @@ _SEARCH_OPTIONS = ("n", "memory", "explain", "without_ids", "interleaved", "samp
 
 _HELP = """Show the bands or radius for a threshold, or a search plan for N fingerprints.
 
-Without --n: shows the resolved recipe and the probability of finding a pair at each similarity. With --n: shows the
-size, time and tables of an exact Hamming search over N fingerprints, with published searches for comparison. With
---documents and --engine spark: shows the stages of a run on Spark with bytes, core-seconds and memory.
+Without --n: shows the resolved recipe and the probability of finding a pair at each similarity, which depends neither
+on margins for short documents nor on names (--siblings). With --n: shows the size, time and tables of an exact Hamming
+search over N fingerprints, with published searches for comparison. With --documents and --engine spark: shows the
+stages of a run on Spark with bytes, core-seconds and memory.
 
 \b
 Examples:

@@ -167,21 +167,21 @@ def certainty_table(
     """Return the least certain removals of each kind, with links to all of a kind and to each pair."""
     rows = []
     for kind, num, found in catalog.least_certain(limit):
-        name = element("a", KINDS[kind] if kind else "all", href=kind_address(kind))
-        links = [
-            element(
-                "li",
-                [
-                    element("a", [element("bdi", member.doc_id), " for ", element("bdi", group.doc_id)],
-                            href=pair_address(group, member)),
-                    f" {member.similarity:.4f}" + ("" if member.required is None else f" of {member.required:.4f}"),
-                ],
+        pairs = []
+        for group, member in found:
+            names = [element("bdi", member.doc_id), " for ", element("bdi", group.doc_id)]
+            reached = f" {member.similarity:.4f}" + (
+                "" if member.required is None else f", required {member.required:.4f}"
             )
-            for group, member in found
-        ]  # fmt: skip
-        cells = [element("td", f"{num:,}", class_="number", data_name="Removals"), element("td", element("ul", links))]
-        rows.append(element("tr", [element("th", name, scope="row"), *cells]))
-    head = [element("th", text, scope="col") for text in ("Differs in", "Removals", "Similarity, of the required one")]
+            pairs.append(element("div", [element("a", names, href=pair_address(group, member)), reached]))
+        name = element("a", KINDS[kind] if kind else "all", href=kind_address(kind))
+        number = element("td", f"{num:,}", class_="number", data_name="Removals")
+        rows.append(element("tr", [element("td", name), number, element("td", pairs)]))
+    head = [
+        element("th", "Differs in", scope="col"),
+        element("th", "Removals", scope="col", class_="number"),
+        element("th", "Least certain", scope="col"),
+    ]
     return element("table", [element("thead", element("tr", head)), element("tbody", rows)], class_="list")
 
 

@@ -76,11 +76,16 @@ class _Near:
         found: list[tuple[float, int]] = []
         leaders: Counter[int] = Counter()
         num_before = num_near = 0
-        for batch in file.iter_batches(columns=["kept_row", "similarity", "distance"]):
+        required = ["required"] if "required" in file.schema_arrow.names else []
+        for batch in file.iter_batches(columns=["kept_row", "similarity", "distance", *required]):
             similarity = _likeness(batch, by_distance=by_distance)
             places = np.flatnonzero(similarity < (0.0 if by_distance else 1.0))
-            nearest = places[np.argsort(similarity[places], kind="stable")[:num_nearest]]
-            found += [(float(similarity[place]), num_before + int(place)) for place in nearest]
+            above = similarity
+            if required:
+                # What an index required is unknown.
+                above = above - batch.column("required").fill_null(0.0).to_numpy(zero_copy_only=False)
+            nearest = places[np.argsort(above[places], kind="stable")[:num_nearest]]
+            found += [(float(above[place]), num_before + int(place)) for place in nearest]
             found = sorted(found)[:num_nearest]
             kept = batch.column("kept_row").fill_null(-1).to_numpy(zero_copy_only=False)[places]
             _count(leaders, kept)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from likewise.batch.read.weighing import weighed_files
 from likewise.errors import InvalidInput, LikewiseError
@@ -32,53 +32,6 @@ if TYPE_CHECKING:
 # Version of the catalog; other versions are built again.
 _CATALOG_VERSION = "3"
 _CATALOG = "groups.sqlite"
-
-
-class View(Protocol):
-    """A run or an index to look at."""
-
-    # Name
-    title: str
-    # Kind of view
-    kind: str
-
-    @property
-    def marks(self) -> Marks:
-        """Labels of pairs."""
-
-    @property
-    def kept_after_all(self) -> KeptAfterAll | None:
-        """Documents that the next run must keep; None for an index."""
-
-    @property
-    def stated(self) -> Recipe:
-        """Recipe that decided, to be shown; its weights and word lists may be missing."""
-
-    @property
-    def recipe(self) -> Recipe:
-        """Recipe by which pages measure texts: the one that decided, or a plain one if its weights are missing."""
-
-    @property
-    def note(self) -> str | None:
-        """Why pages show less than all, or measure differently than the run; None if neither applies."""
-
-    @property
-    def catalog(self) -> Catalog:
-        """The groups, sorted on first access."""
-
-    @property
-    def summary(self) -> dict[str, Any]:
-        """The summary of the run, or counts of the index."""
-
-    @property
-    def thresholds(self) -> Thresholds | None:
-        """The stored pairs, if any."""
-
-    def texts(self, documents: Sequence[tuple[int | None, Place]]) -> list[Shown]:
-        """Return documents by (row, place), as text, bytes, or the reason why they cannot be shown."""
-
-    def neighbors(self, text: str, limit: int) -> list[FoundNear]:
-        """Return the documents similar to a text, nearest first."""
 
 
 def is_run(path: Path) -> bool:
@@ -334,6 +287,10 @@ class IndexView:
     def _state(self) -> object:
         facts = self.index.stats
         return facts.get("num_documents"), facts.get("num_rows"), facts.get("num_events")
+
+
+# A run or an index to look at.
+View: TypeAlias = RunView | IndexView
 
 
 def file_run(summary: dict[str, Any]) -> FileRun:

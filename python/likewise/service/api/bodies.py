@@ -180,6 +180,9 @@ class Comparison(BaseModel):
     matches: bool
     measures: dict[str, Any]
     differences: list[dict[str, str]]
+    required: float | None
+    penalty: float
+    differs_in: str | None
     recipe: dict[str, Any]
 
 

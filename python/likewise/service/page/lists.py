@@ -53,6 +53,7 @@ def overview(place: Place, request: Request, fields: dict[str, str]) -> Response
     view = place.view
     catalog, recipe, summary = view.catalog, view.stated, view.summary
     cards: list[tuple[str, Html]] = []
+    certain = None
     if catalog.num_groups():
         certain = sections.certainty_table(
             catalog,
@@ -60,10 +61,9 @@ def overview(place: Place, request: Request, fields: dict[str, str]) -> Response
             lambda kind: place.address("groups", differs=kind, sort="certainty"),
             lambda group, member: place.address(f"groups/{group.number}/pair/{member.row}/kept"),
         )
-        cards = [("Least certain removals", certain)]
     if view.kind == "run":
         numbers = sections.run_figures(summary, catalog.num_groups())
-        cards += [
+        cards = [
             ("Recipe", sections.recipe_facts(recipe, summary["recall"])),
             ("Comparisons", sections.search_facts(summary)),
         ]
@@ -79,7 +79,7 @@ def overview(place: Place, request: Request, fields: dict[str, str]) -> Response
                 ("segments", len(summary["segment_rows"])),
             ]
         )
-        cards.append(("Recipe", sections.recipe_facts(recipe, recipe.stated_recall)))
+        cards = [("Recipe", sections.recipe_facts(recipe, recipe.stated_recall))]
     cards.append(("Similarities of duplicates", sections.similarity_chart(catalog, recipe, _range_address(place))))
     cards.append(("Group sizes", sections.size_chart(catalog, _size_address(place))))
     curve = sections.curve_chart(recipe)
@@ -90,7 +90,9 @@ def overview(place: Place, request: Request, fields: dict[str, str]) -> Response
     counts = sections.counts_table(summary, _values_address(place))
     by = None if counts is None else (f"Duplicates by {summary['counts_by']['field']}", counts)
     about = summary["verification"] if view.kind == "run" else "All documents checked so far and their verdicts."
-    return place.show("overview.html", "overview", view.title, about=about, numbers=numbers, counts=by, cards=cards)
+    return place.show(
+        "overview.html", "overview", view.title, about=about, numbers=numbers, certain=certain, counts=by, cards=cards
+    )
 
 
 def _range_address(place: Place) -> Callable[[float, float], Html]:

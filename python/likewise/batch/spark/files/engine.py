@@ -33,7 +33,7 @@ from likewise.batch.spark.files.writing import (
     write_kept_files,
     write_kept_lines,
 )
-from likewise.batch.spark.results import count_removed, evidence, removed_rows
+from likewise.batch.spark.results import count_removed, counts_of, evidence, removed_rows
 from likewise.batch.spark.rows.arrow_columns import bytes_of, numbers_of, texts_of
 from likewise.batch.spark.rows.gathering import sorted_slices
 from likewise.batch.spark.run import BAD, DOCUMENT, TALLY, Run, check_recipe
@@ -329,7 +329,14 @@ class _FileRun(Run):
         """Return the removed documents, and the counts of the run."""
         verdicts, counts = self.verdicts()
         removed, facts = self.stages.frame("removed", lambda: removed_rows(self, verdicts), count_removed)
-        return removed, self._counts_of_run(counts, facts)
+        of_inputs = self._facts
+        return removed, replace(
+            counts_of(self, counts, facts),
+            num_blank=sum(facts.num_blank for facts in of_inputs),
+            num_bad_rows=sum(facts.num_bad for facts in of_inputs),
+            num_bad_lines=sum(facts.num_bad_lines for facts in of_inputs),
+            num_without_id=sum(facts.num_documents - facts.num_with_id for facts in of_inputs if facts.num_with_id),
+        )
 
     def _input_counts(self, num_removed: Mapping[int, int]) -> list[InputCounts]:
         places = self.documents.select("row", "part", "offset", "length", "doc_id")
@@ -444,29 +451,6 @@ class _FileRun(Run):
             penalty=None if recipe.siblings is None else np.zeros(0),
             differs_in=None if recipe.name_rules is None else named(np.zeros(0, np.uint8)),
             below_threshold=np.zeros(0, bool) if recipe.group == "components" else None,
-        )
-
-    def _counts_of_run(self, counts: Mapping[str, Any], removed: Mapping[str, Any]) -> RunCounts:
-        of_inputs = self._facts
-        without_id = sum(facts.num_documents - facts.num_with_id for facts in of_inputs if facts.num_with_id)
-        return RunCounts(
-            num_documents=self.num_documents,
-            num_kept=self.num_documents - removed["num_removed"],
-            num_removed=removed["num_removed"],
-            num_empty=self.sketch_facts["num_empty"],
-            num_short=self.sketch_facts["num_short"],
-            num_blank=sum(facts.num_blank for facts in of_inputs),
-            num_bad_rows=sum(facts.num_bad for facts in of_inputs),
-            num_bad_lines=sum(facts.num_bad_lines for facts in of_inputs),
-            num_without_id=without_id,
-            num_without_field=self.sketch_facts.get("num_without_field", {}),
-            num_candidates=counts.get("num_candidates"),
-            num_measured=counts["num_measured"],
-            num_capped=counts["num_capped"],
-            num_crowded=counts["num_crowded"],
-            num_below=removed["num_below"] if self.recipe.group == "components" else None,
-            differences=removed.get("differences"),
-            num_unsure=removed.get("num_unsure", 0),
         )
 
     def _documents_at(
