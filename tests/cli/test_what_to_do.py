@@ -78,6 +78,8 @@ def test_columns_that_are_not_text():
         with pytest.raises(InvalidInput, match="column 'site' has type int64, not text; c") as caught:
             likewise.dedup(given, recipe)
         assert "text_field" not in str(caught.value)
+    with pytest.raises(InvalidInput, match="column 'site' has type int64, not text; convert it to text, or choose"):
+        likewise.dedup(table, text_field="site")
 
 
 def test_a_function_is_not_a_name():

@@ -20,7 +20,6 @@ def compare_in_run(
 ) -> tuple[Comparison, dict[str, Any] | None]:
     """Compare two documents of a run by its recipe and weights."""
     with RunView(run, inputs=inputs) as view, scratch_directory() as work:
-        view.weigh()
         if view.note is not None:
             raise InvalidInput(view.note, str(run))
         recipe, reading = view.recipe, file_run(view.summary)

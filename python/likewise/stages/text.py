@@ -185,7 +185,8 @@ def text_column(table: ArrowTable, text_field: TextField) -> ArrowColumn:
     names = field_names(text_field)
     columns = [table_column(table, name) for name in names]
     for name, column in zip(names, columns, strict=True):
-        if pa.types.is_struct(column.type) or (len(names) > 1 and not is_text(column.type)):
+        is_value = pa.types.is_struct(column.type) or pa.types.is_primitive(column.type)
+        if is_value or (len(names) > 1 and not is_text(column.type)):
             raise InvalidInput(
                 f"the column {name!r} has type {column.type}, not text; convert it to text, or choose another column"
                 f"{such_fields(name, column.type)}"

@@ -5,7 +5,6 @@ import itertools
 import json
 import os
 import random
-import shutil
 import time
 
 import numpy as np
@@ -274,20 +273,6 @@ def test_neighbors_of_a_text_are_the_most_similar_documents(tmp_path, method):
         assert found[0].matches
         assert [near.similarity for near in found] == sorted((near.similarity for near in found), reverse=True)
         assert view.neighbors("", 3) is not None
-
-
-def test_weights_that_the_run_counted_are_counted_again(tmp_path):
-    out = make_run(tmp_path, recipe=Recipe.minhash(weights="idf"))
-    # If it did not store them.
-    shutil.rmtree(out / "recipe")
-    with RunView(out) as view:
-        assert view.note is not None
-        _ = view.catalog
-        assert view.note is None
-        evidence = pq.read_table(out / "removed.parquet").to_pylist()
-        for row in evidence[:5]:
-            found = likewise.compare(TEXTS[row["doc_id"]], TEXTS[row["kept_id"]], view.recipe)
-            assert found.measures.jaccard == row["similarity"]
 
 
 def test_groups_of_an_index_are_those_it_answers(tmp_path):

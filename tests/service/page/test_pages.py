@@ -12,6 +12,7 @@ from collections import Counter
 from itertools import pairwise
 from urllib.parse import parse_qs, quote, urlsplit
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -412,6 +413,21 @@ def test_the_commands_of_the_pages_count_by_the_field_of_the_run(tmp_path):
         assert home.index("Duplicates by source") < home.index("<h2>Recipe")
         client.post("/look/out/review/keep", data={"doc_id": "copy", "keep": "1"})
         assert "--count-by source" in client.get("/look/out/review").text
+
+
+@pytest.mark.parametrize(("kind", "places"), [("parquet", ("row 0", "row 1")), ("jsonl", ("byte 0", "byte 100"))])
+def test_the_place_of_a_document_is_a_row_of_a_table_or_a_byte_of_a_file(tmp_path, kind, places):
+    text = "one fine day in spring it rained and the river rose above the bridge"
+    rows = [{"id": name, "text": text} for name in "ab"]
+    if kind == "parquet":
+        pq.write_table(pa.Table.from_pylist(rows), tmp_path / "in.parquet")
+    else:
+        (tmp_path / "in.jsonl").write_text("".join(json.dumps(row).ljust(99) + "\n" for row in rows))
+    likewise.dedup_files(tmp_path / f"in.{kind}", tmp_path / "out")
+    with client_of(tmp_path / "out") as client:
+        (pair,) = {link for link in links_of(client, "/look/out/groups/1") if "/pair/" in link}
+        for place in places:
+            assert f"in.{kind}, {place}<" in client.get(pair).text
 
 
 def test_lists_are_filtered_by_the_values_of_a_field(tmp_path):

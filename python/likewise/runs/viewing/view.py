@@ -9,20 +9,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
-from likewise.batch.read.weighing import weighed_files
 from likewise.errors import InvalidInput, LikewiseError
-from likewise.io.inputs import find_inputs
 from likewise.io.output.directory import DECISIONS, EVIDENCE, PAIRS, REVIEW, SUMMARY, VIEW
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.output.summaries import is_over_parts, read_summary
-from likewise.job.context import RunContext
 from likewise.job.options import FileRun
 from likewise.progress import Progress, no_progress
 from likewise.recipe.recipe import Recipe
 from likewise.runs.viewing.build import build_from_evidence, build_from_index
 from likewise.runs.viewing.catalog import Catalog
 from likewise.runs.viewing.marks import KeptAfterAll, Marks
-from likewise.runs.viewing.neighbors import MOST_BYTES, FoundNear, RunNeighbors
+from likewise.runs.viewing.neighbors import FoundNear, RunNeighbors
 from likewise.runs.viewing.texts import Missing, Place, Shown, TextReader
 from likewise.runs.viewing.thresholds import Thresholds
 
@@ -71,7 +68,7 @@ class RunView:
 
     @property
     def recipe(self) -> Recipe:
-        """Recipe by which pages measure texts; it has the weights of the run once the groups are sorted."""
+        """Recipe by which pages measure texts."""
         return self._recipe
 
     @property
@@ -92,7 +89,6 @@ class RunView:
         """The groups, sorted on first access."""
         with self._lock:
             if self._catalog is None:
-                self.weigh()
                 self._catalog = self._opened()
                 self._stack.callback(self._catalog.close)
             return self._catalog
@@ -133,27 +129,6 @@ class RunView:
         return TextReader(
             directory, [file["path"] for file in files], [file["num_bytes"] for file in files], self._run, self._recipe
         )
-
-    def weigh(self) -> None:
-        """Count the run's weights again, if it did not store them and the inputs are available and not too large."""
-        if self._note is None:
-            return
-        asked = self.stated.across_values
-        paths = self._reader.paths
-        if not asked.needs_counting or not paths or self._reader.num_bytes > MOST_BYTES:
-            return
-        try:
-            found = find_inputs(
-                paths,
-                self._run.read_rules(asked),
-                file_format=self._run.format_for(asked),
-                delimiter=self._run.delimiter,
-            )
-            self._recipe = weighed_files(found.files, asked, RunContext(self._run.run_rules(), progress=self._progress))
-        except (LikewiseError, OSError):
-            # The run was given a table of another collection, or the inputs changed.
-            return
-        self._note = None
 
     def _opened(self) -> Catalog:
         evidence = self.path / EVIDENCE
@@ -327,5 +302,6 @@ def _recipe_of(summary: Path) -> tuple[Recipe, str | None]:
         lists = "weights" if recipe.needs_counting else "weights or word lists"
         return (
             plain,
-            f"The {lists} of the run are not available, so measures on these pages count each shared feature once",
+            f"The {lists} of the run are not available, because its directory recipe is missing: measures on these "
+            "pages count each shared feature once",
         )
