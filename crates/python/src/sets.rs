@@ -3,9 +3,12 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use likewise_core::features::Extractor;
+use likewise_core::features::siblings::Form;
 use likewise_core::isa::Isa;
 use likewise_core::search::{Call, Pairs};
-use likewise_core::sets::{self, Batch, Chooser, Limit, Parted, Prefixes, SetMeasure, Wanted};
+use likewise_core::sets::{
+    self, Batch, Chooser, Forms, Limit, Parted, Prefixes, SetMeasure, Wanted,
+};
 use pyo3::prelude::*;
 
 use crate::array::Input;
@@ -45,6 +48,10 @@ pub struct PrefixJoin {
     /// None once the search was made.
     prefixes: Mutex<Option<Prefixes>>,
     limit: Limit,
+    measure: SetMeasure,
+    threshold: f64,
+    /// The forms of positions, if siblings are kept.
+    forms: Mutex<Vec<(u32, Form)>>,
     wanted: Option<Wanted>,
     rules: Py<FeatureRules>,
     rarity: Py<Rarity>,
@@ -54,6 +61,10 @@ pub struct PrefixJoin {
 impl PrefixJoin {
     fn locked(&self) -> MutexGuard<'_, Option<Prefixes>> {
         self.prefixes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn locked_forms(&self) -> MutexGuard<'_, Vec<(u32, Form)>> {
+        self.forms.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn with_prefixes(
@@ -105,6 +116,9 @@ impl PrefixJoin {
         Ok(PrefixJoin {
             prefixes: Mutex::new(Some(Prefixes::new(limit, num_positions))),
             limit,
+            measure: set_measure,
+            threshold,
+            forms: Mutex::default(),
             wanted,
             rules,
             rarity,
@@ -159,13 +173,24 @@ impl PrefixJoin {
         let (rules, rarity) = (self.rules.get(), &self.rarity.get().counts);
         rules.check(column)?;
         run(py, column.num_bytes, |cancel| {
-            let make_state = || (rules.extractor(Isa::best()), Chooser::new(self.limit));
-            let add = |(extractor, chooser): &mut (Extractor, Chooser), batch: &mut Batch, i| {
+            let make_state = || {
+                (
+                    rules.naming_extractor(Isa::best()),
+                    Chooser::new(self.limit),
+                )
+            };
+            let add = |(extractor, chooser): &mut (Extractor, Chooser),
+                       part: &mut (Batch, Vec<(u32, Form)>),
+                       i| {
                 let view = extractor.features(column.document(i));
                 let wanted = self.wanted.as_ref();
-                chooser.choose(view.features, view.weights, rarity, wanted, batch);
+                chooser.choose(view.features, view.weights, rarity, wanted, &mut part.0);
+                let form = extractor.names().and_then(|names| names.form());
+                part.1.extend(form.map(|form| (positions[i], form)));
             };
             let parts = column.in_parts(threads, cancel, make_state, add)?;
+            let (parts, forms): (Vec<Batch>, Vec<_>) = parts.into_iter().unzip();
+            self.locked_forms().extend(forms.into_iter().flatten());
             let num_entries: usize = parts.iter().map(Batch::num_entries).sum();
             if num_entries < Parted::LEAST_ENTRIES {
                 return self.with_prefixes(|prefixes| Ok(prefixes.add_few(positions, parts)?));
@@ -180,7 +205,9 @@ impl PrefixJoin {
     fn finish(&self, py: Python<'_>, threads: usize) -> Result<Searcher, Failure> {
         let join = run(py, LONG_BYTES, |cancel| {
             let prefixes = self.locked().take().ok_or_else(finished)?;
-            Ok(prefixes.into_join(threads, cancel)?)
+            let forms = std::mem::take(&mut *self.locked_forms());
+            let forms = Forms::new(forms, self.measure, self.threshold, self.num_positions);
+            Ok(prefixes.into_join(threads, cancel)?.with_forms(forms))
         })?;
         Ok(Searcher::new(PrefixSearch {
             num_positions: self.num_positions,
