@@ -16,6 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 # Further extras and packages that the tests of each integration use.
 NEEDED: dict[str, tuple[list[str], list[str]]] = {
+    "64-bits": (["datasets", "spark"], []),
     "cutters": ([], ["jieba==0.42.1", "rjieba==0.2.2", "janome==0.5.0", "pythainlp==5.4.0"]),
     "datasets": ([], []),
     "datatrove": ([], ["orjson>=3.10"]),
@@ -39,7 +40,7 @@ def try_one(environment: Path, name: str) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     wanted = [*TESTS, *packages, *project["dependencies"]]
     for extra in (name, *extras):
-        wanted += project["optional-dependencies"].get(extra, [])  # cutters of words have no extra
+        wanted += project["optional-dependencies"].get(extra, [])  # some have no extra
     subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *wanted], check=True)
     add_package(python)
     module = name.replace("-", "_")

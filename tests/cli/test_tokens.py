@@ -196,6 +196,36 @@ def test_own_tokens_through_every_door():
     assert longest.kept.tolist() == [False, True, True, True, False]
 
 
+def test_a_recipe_rejects_another_version_of_the_package_that_cut():
+    """Only where the name is that of an installed package and its version; other names are the caller's own."""
+    for name, is_accepted in {
+        f"numpy {np.__version__}": True,
+        "numpy 0.0.1": False,
+        "numpy small-model": True,
+        "no-such-package 1.2.3": True,
+        "1.2.3": True,
+    }.items():
+        recipe = Minhash(0.6, tokens="user", tokenizer=name, shingle=1)
+        likewise.dedup([cut("an own list")], recipe)  # the version of what cut these is unknown
+        if is_accepted:
+            likewise.dedup(TEXTS, recipe, tokenizer=cut)
+            continue
+        for call in (likewise.dedup, likewise.sketch):
+            with pytest.raises(RecipeMismatch, match=r"install numpy==0\.0\.1"):
+                call(TEXTS, recipe, tokenizer=cut)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("किताब", "कातिब"), ("कुल", "कल"), ("ไม่ไป", "ไม้ไป"), ("தமிழ்", "தமிழு"), ("がっこう", "かっこう")],
+)
+@pytest.mark.parametrize("kind", ["auto", "word", "script", "char"])
+def test_marks_that_are_letters_count(kind, first, second):
+    """Other tools drop vowel signs, tones and the voicing of kana, or separate words at them."""
+    recipe = Minhash(tokens=kind)
+    assert tokens(first, recipe) != tokens(second, recipe)
+
+
 def test_own_weights_and_counted_weights():
     pairs = [[(word, 3) for word in cut(text)] for text in TEXTS]
     own = Minhash(0.6, weights="own", shingle=1)

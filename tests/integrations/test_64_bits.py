@@ -52,7 +52,7 @@ def tried(call):
     except (TypeError, ValueError, OverflowError, ArithmeticError, sqlite3.Error) as error:
         return f"{type(error).__name__}"
     except Exception as error:
-        if type(error).__module__.split(".")[0] in ("polars", "duckdb", "pyarrow"):
+        if type(error).__module__.split(".")[0] in ("polars", "duckdb", "pyarrow", "pyspark"):
             return f"{type(error).__name__}"
         raise
 
@@ -77,7 +77,7 @@ def with_numpy():
 
 
 def with_pandas():
-    pandas = pytest.importorskip("pandas")
+    pandas = pytest.importorskip("pandas", "3")
     unsigned = pandas.Series(np.array(BITS, np.uint64))
     same = pandas.Series(np.array(signed(BITS), np.int64))
     left = pandas.DataFrame({"k": np.array([2**53], np.uint64)})
@@ -187,6 +187,64 @@ def with_sqlite():
     )
 
 
+def with_datasets(folder):
+    datasets = pytest.importorskip("datasets")
+    import pyarrow as pa
+
+    def read(dataset):
+        return state([-1 if value is None else value for value in dataset["f"]], dataset.features["f"].dtype)
+
+    def of_file(kind, name, content):
+        (folder / name).write_bytes(content)
+        return read(getattr(datasets.Dataset, kind)(str(folder / name), cache_dir=str(folder / "cache")))
+
+    gap = datasets.Dataset(pa.table({"f": pa.array([*BITS, None], pa.uint64())})).with_format("numpy")["f"][:]
+    return (
+        tried(lambda: read(datasets.Dataset.from_dict({"f": BITS}))),
+        state(map(int, gap[:3]), gap.dtype),
+        "-",
+        "-",
+        "-",
+        of_file("from_csv", "f.csv", csv_text()),
+        of_file("from_json", "f.jsonl", json_lines()),
+    )
+
+
+def with_spark(folder):
+    sql = pytest.importorskip("pyspark.sql")
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    unsigned = pa.array([*BITS, None], pa.uint64())
+    pq.write_table(pa.table({"u": unsigned, "s": pa.array([*signed(BITS), 0], pa.int64())}), folder / "f.parquet")
+    (folder / "f.csv").write_bytes(csv_text())
+    (folder / "f.jsonl").write_bytes(json_lines())
+    builder = sql.SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+    spark = builder.config("spark.sql.shuffle.partitions", "1").getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    try:
+        table = spark.read.parquet(str(folder / "f.parquet"))
+
+        def read(frame):
+            (_, kind), *_ = frame.dtypes
+            values = [row[0] for row in frame.collect()]
+            return state([-1 if value is None else int(value) for value in values[:3]], kind)
+
+        joined = "select 1 from (select u k from t) a join (select 9007199254740992L k) b using (k)"
+        table.createOrReplaceTempView("t")
+        return (
+            read(spark.createDataFrame([(value,) for value in BITS], ["f"])),
+            read(table.select("u")),
+            tried(lambda: read(table.select(table.u.bitwiseXOR(table.s)))),
+            str([row[0] for row in table.select(table.u == table.s).collect()[:3]]),
+            str(spark.sql(joined).count()),
+            read(spark.read.csv(str(folder / "f.csv"), header=True, inferSchema=True)),
+            read(spark.read.json(str(folder / "f.jsonl"))),
+        )
+    finally:
+        spark.stop()
+
+
 TOOLS = {
     "NumPy": with_numpy,
     "pandas": with_pandas,
@@ -194,13 +252,15 @@ TOOLS = {
     "DuckDB": with_duckdb,
     "PyArrow": with_pyarrow,
     "SQLite": with_sqlite,
+    "datasets": with_datasets,
+    "Spark": with_spark,
 }
 
 
 @pytest.mark.parametrize("tool", TOOLS)
 def test_the_page_states_what_the_tool_does(tool, tmp_path):
     call = TOOLS[tool]
-    cells = call(tmp_path) if tool == "DuckDB" else call()
+    cells = call(tmp_path) if tool in ("DuckDB", "datasets", "Spark") else call()
     row = next(line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith(f"| {tool} |"))
     assert [cell.strip() for cell in row.split("|")[2:-1]] == list(cells)
 

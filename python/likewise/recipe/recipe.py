@@ -266,7 +266,8 @@ class Recipe:
         1. If None, 1024.
     tokenizer : str, optional
         Name of the tokenizer for tokens ``user``. It is part of the recipe id, so change the name when you change the
-        tokenizer.
+        tokenizer. If the name is an installed package with its version, as in ``jieba 0.42.1``, functions that call the
+        tokenizer reject another installed version.
     libraries : str, optional
         The libraries that affect the tokens, with their versions; set by the recipe itself.
     hash : {"xxh3", "md5", "sha1", "1000003", "simhash-1e0ng", "datasketch"}

@@ -5,7 +5,10 @@ weighting treat all kinds alike; only the native `Extractor` distinguishes them.
 the recipe's tokens cannot split.
 """
 
+import importlib.metadata
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from itertools import islice
 from typing import Any, TypeAlias
 
@@ -13,7 +16,7 @@ import numpy as np
 
 from likewise import _native
 from likewise.arrays import ArrowColumn, TextData
-from likewise.errors import InvalidInput, InvalidParameter
+from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
 from likewise.io.source.source import NULL_TEXT
 from likewise.io.source.tokens import CutText, TokenRules, own_weight
 from likewise.io.tables.tables import texts_of
@@ -25,6 +28,7 @@ from likewise.stages.text import TextField, field_names, is_arrow, is_table, tex
 
 Tokenizer: TypeAlias = Callable[[str], Iterable[Any]]
 _AT_ONCE = 8192
+_NAME_AND_VERSION = re.compile(r"([\w-]+) (\d+(?:\.\w+)+)")
 
 
 def as_documents(
@@ -99,7 +103,7 @@ def _no_values(field: str) -> str:
 
 
 def check_tokenizer(recipe: Recipe, tokenizer: Tokenizer | None) -> None:
-    """Raise InvalidParameter if the recipe's tokens do not take the given tokenizer, or it is not a function."""
+    """Raise an error if the recipe's tokens do not take the given tokenizer, or name another version of its package."""
     if tokenizer is not None and not recipe.takes_tokens:
         raise InvalidParameter(
             "tokenizer",
@@ -108,6 +112,22 @@ def check_tokenizer(recipe: Recipe, tokenizer: Tokenizer | None) -> None:
         )
     if tokenizer is not None and not callable(tokenizer):
         raise InvalidParameter("tokenizer", f"{tokenizer!r} is not a function that takes a text")
+    named = _NAME_AND_VERSION.fullmatch(recipe.tokenizer or "") if tokenizer is not None else None
+    if named is not None and (installed := _installed(named[1])) not in (None, named[2]):
+        raise RecipeMismatch(
+            f"the tokenizer is not the version that the recipe names; install {named[1]}=={named[2]}, or use another "
+            "name and a new index",
+            {"tokenizer": (recipe.tokenizer, f"{named[1]} {installed}")},
+        )
+
+
+@cache
+def _installed(package: str) -> str | None:
+    """Return the version of an installed package."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def tokenized(texts: _native.Texts, recipe: Recipe, tokenizer: Tokenizer, *, first_row: int = 0) -> _native.Texts:

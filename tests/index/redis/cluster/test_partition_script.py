@@ -313,7 +313,8 @@ def test_many_strings_are_read_like_few_also_while_memory_is_full(start, is_full
     nodes.close()
     assert (many.status, many.mark) == (b"ok", mark)
     assert many.more[3] == [one.more[3][0] for one in few] == [*entries, None]
-    assert nodes.num_repeated == is_full
+    # Redis rejects a transaction of reads while memory is full; Valkey 8 and 9 answer it.
+    assert nodes.num_repeated in {0, int(is_full)}
 
 
 def test_an_operation_with_many_names_is_purged_completely(running):
