@@ -4,7 +4,6 @@ mod array;
 mod arrow;
 mod bands;
 mod bands_spilled;
-mod bit_bands;
 mod bloom;
 mod checksum;
 mod cluster;
@@ -20,7 +19,6 @@ mod hamming_build;
 mod hamming_index;
 mod hamming_join;
 mod hamming_plan;
-mod hamming_stream;
 mod held_features;
 mod index;
 mod index_export;
@@ -62,8 +60,6 @@ mod _native {
     #[pymodule_export]
     use super::bands_spilled::SpilledBuckets;
     #[pymodule_export]
-    use super::bit_bands::{BitBandBuckets, bit_band_pairs, bit_band_recall, plan_bit_bands};
-    #[pymodule_export]
     use super::bloom::{
         BloomJoin, bloom_features, bloom_signatures, bloom_similarities, largest_set, sketch_bloom,
     };
@@ -80,20 +76,20 @@ mod _native {
     #[pymodule_export]
     use super::groups::{Components, EqualKeys, Leaders, components, decide_range};
     #[pymodule_export]
-    use super::hamming::{HammingTables, distances, radius_for};
+    use super::hamming::{distances, radius_for};
     #[pymodule_export]
     use super::hamming_build::{build_hamming_file, plan_hamming_file};
     #[pymodule_export]
     use super::hamming_index::HammingSet;
     #[pymodule_export]
-    use super::hamming_join::{join_fingerprints, stream_joined_files, stream_joined_fingerprints};
+    use super::hamming_join::{
+        join_fingerprints, predicted_join_seconds, stream_joined_files, stream_joined_fingerprints,
+    };
     #[pymodule_export]
     use super::hamming_plan::{
         Exercise, bit_statistics, check_keys, default_costs, plan_limits, survey_plans,
         textbook_plans,
     };
-    #[pymodule_export]
-    use super::hamming_stream::StreamTables;
     #[pymodule_export]
     use super::held_features::{HeldFeatures, sketch_held};
     #[pymodule_export]

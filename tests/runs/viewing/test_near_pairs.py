@@ -46,7 +46,6 @@ RECIPES = {
     "distance": (Recipe.simhash(within=8), 0.7),
     "margin": (Recipe.minhash(0.5, short_margin=0.9), 0.3),
     "margin, components": (Recipe.shingles(0.5, short_margin=0.9, group="components"), 0.3),
-    "bit bands": (Recipe.simhash(within=20, bits=128, recall=0.9), 0.7),
 }
 
 

@@ -5,7 +5,6 @@
 //! hashing (Norouzi, Punjani, Fleet, PAMI 2014) are special cases of such sets. A [`SearchPlan`] is a set that has been
 //! checked.
 
-pub(crate) mod block_radii;
 mod blocks;
 mod completeness;
 mod costs;
