@@ -60,7 +60,7 @@ def little(monkeypatch):
             f"batch.{name}": {"_AT_ONCE": 50}
             for name in ("read.documents", "read.collapse", "read.priority", "decide.pairing", "write.kept_rows")
         },
-        "batch.search.distance": {"_LEAST_POSITIONS": 1, "_AT_ONCE": 30, "_RANGE": 20},
+        "batch.search.distance": {"_LEAST_POSITIONS": 1, "_AT_ONCE": 30},
         "batch.decide.decision": {"_ROWS_AT_ONCE": 30, "_PAIRS_AT_ONCE": 10},
     }
 

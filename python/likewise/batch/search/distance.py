@@ -33,7 +33,7 @@ _REMOVED_SHARE = 0.25
 # Fingerprints sampled to predict the duration.
 _SAMPLED = 1 << 12
 
-_Positions = NDArray[np.integer]
+_Positions = NDArray[np.uint32]
 
 
 def join_bytes(near: SimHash) -> int:
@@ -71,7 +71,7 @@ class DistanceSearch(Search):
     def predicted_seconds(self) -> float:
         """Predicted duration of the search in seconds."""
         num, near = len(self._order), self._near
-        sample = self._words(np.arange(0, num, max(1, num // _SAMPLED)))
+        sample = self._words(np.arange(0, num, max(1, num // _SAMPLED), dtype=np.uint32))
         seconds = _native.predicted_join_seconds(sample, near.bits, within=near.radius, num=num)
         # Each block is joined with all blocks before it.
         return seconds * max(1.0, num / max(1, self._most_positions)) / self._threads
@@ -104,15 +104,15 @@ class DistanceSearch(Search):
             except _TooManyPairs:
                 size = max(1, (end - low) // 4)
         self._held, self._begin, self._end = _merged(found), low, end
-        self._num_positions = max(_LEAST_POSITIONS, 2 * num_before)
+        self._num_positions = max(_LEAST_POSITIONS, 3 * num_before)
         if density > _DENSE:
-            self._num_positions = max(1, min(self._num_positions // 2, int(_PAIRS_A_BLOCK / density)))
+            self._num_positions = max(1, min(self._num_positions // 3, int(_PAIRS_A_BLOCK / density)))
 
     def _joined(
         self, low: int, end: int, states: NDArray[np.uint8] | None, max_pairs: int
     ) -> tuple[list[Candidates], int, float]:
-        """Return the pairs of a block, the number of positions before it, and its own pairs per position."""
-        block, is_removed = np.arange(low, end), np.zeros(end - low, np.bool_)
+        """Return the pairs of a block, the number of positions before its end, and its own pairs per position."""
+        block, is_removed = np.arange(low, end, dtype=np.uint32), np.zeros(end - low, np.bool_)
         found, num_before = [], 0
         for before in self._pieces_before(low, states):
             found.append(self._pairs(block, before, max_pairs))
@@ -125,13 +125,13 @@ class DistanceSearch(Search):
             found.append(self._pairs(block[is_removed], rest, max_pairs))
             max_pairs -= len(found[-1])
         found.append(self._pairs(rest, None, max_pairs))
-        return found, num_before, len(found[-1]) / max(1, len(rest))
+        return found, num_before + len(rest), len(found[-1]) / max(1, len(rest))
 
     def _pieces_before(self, low: int, states: NDArray[np.uint8] | None) -> Iterator[_Positions]:
         """Yield the positions before a block that were not removed, ascending, up to the length of a block at once."""
         held: list[_Positions] = []
         for some in slices(low, min(_AT_ONCE, self._most_positions)):
-            part = np.arange(some.start, some.stop)
+            part = np.arange(some.start, some.stop, dtype=np.uint32)
             held.append(part if states is None else part[states[some] != REMOVED])
             if sum(map(len, held)) >= self._most_positions:
                 positions = np.concatenate(held)
@@ -150,9 +150,7 @@ class DistanceSearch(Search):
         left, right, distance = found
         if earlier is None:
             earlier, left, right = later, right, left
-        pairs = Candidates(
-            later[left].astype(np.uint32), earlier[right].astype(np.uint32), distance.astype(np.uint32), 0, 0
-        )
+        pairs = Candidates(later[left], earlier[right], distance.astype(np.uint32), 0, 0)
         # Removed positions of a block are joined with all others of it.
         return pairs.select(pairs.earlier < pairs.later)
 
