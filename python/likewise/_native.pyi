@@ -94,7 +94,6 @@ __all__ = [
     "stream_joined_fingerprints",
     "survey_plans",
     "term_features",
-    "textbook_plans",
     "tokens",
 ]
 
@@ -1448,9 +1447,6 @@ def survey_plans(
     costs: tuple[list[tuple[float, float, float]], dict[str, float]] | None = None,
 ) -> tuple[list[dict[str, Any]], int | None]:
     """Return the plans of Hamming search by size, and the number of the one that is taken."""
-
-def textbook_plans(num_fingerprints: int, bits: int, within: int) -> list[dict[str, Any]]:
-    """Return the searches of the literature by the textbook's arithmetic."""
 
 def distances(fingerprints: Buffer, bits: int, a: Buffer, b: Buffer) -> Array:
     """Return the Hamming distances of the fingerprints ``a[i]`` and ``b[i]`` (uint32): uint32."""

@@ -88,7 +88,6 @@ mod _native {
     #[pymodule_export]
     use super::hamming_plan::{
         Exercise, bit_statistics, check_keys, default_costs, plan_limits, survey_plans,
-        textbook_plans,
     };
     #[pymodule_export]
     use super::held_features::{HeldFeatures, sketch_held};
