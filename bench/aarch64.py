@@ -41,7 +41,7 @@ KERNELS = {
     "bloom": "common bits of two Bloom filters",
     "hamming-one": "Hamming distances, one query",
     "hamming-scan": "Hamming distances, queries in tiles",
-    "hamming-stream": "Hamming search, a stream within 3",
+    "hamming-join": "Hamming search, a join within 3",
     "hamming-index": "Hamming search, an index within 3",
 }
 FEW, MANY = 1, 3

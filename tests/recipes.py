@@ -3,7 +3,7 @@
 import pytest
 
 import likewise
-from tests.oracle.candidates import plan_bit_bands, radius_for
+from tests.oracle.candidates import radius_for
 from tests.oracle.decide import Recipe as OracleRecipe
 from tests.oracle.decide import Verdict
 from tests.oracle.features import Rules
@@ -31,20 +31,12 @@ def oracle_recipe(recipe):
         within=within,
         short_threshold=0.8 if resolved["short_threshold"] is None else resolved["short_threshold"],
         short_margin=recipe.short_margin or 0.0,
-        bit_bands=_bit_bands(recipe),
         filter_bits=resolved["filter_bits"] or 512,
         num_hashes=resolved["num_hashes"] or 1,
         bands=bands if recipe.method == "minhash" else None,
         overflow=resolved["overflow"] or "levels",
         filter_bands=bands if recipe.method == "bloom" else None,
     )
-
-
-def _bit_bands(recipe):
-    if recipe.measure != "hamming" or recipe.sketch.recall is None:
-        return None
-    near = recipe.sketch
-    return plan_bit_bands(near.bits, near.within, near.recall) if near.bands is None else (near.bands, near.rows)
 
 
 def verdicts(result):
@@ -69,7 +61,6 @@ QUICK = (
     "bloom-bands",
     "simhash",
     "simhash-wide",
-    "simhash-bands",
     "simhash-cosine",
     "simhash-short",
 )
@@ -116,8 +107,6 @@ RECIPES = {
     "simhash-wide": Simhash(within=20, bits=128, shingle=1, short_threshold=0.5),
     "simhash-any-short": Simhash(within=8, bits=32, shingle=1, short_threshold=0.0),
     "simhash-short": Simhash(within=16, shingle=1, weights="none", short_threshold=0.97),
-    "simhash-recall": Simhash(within=24, bits=128, shingle=1, short_threshold=0.5, recall=0.9),
-    "simhash-bands": Simhash(within=20, shingle=1, short_threshold=0.2, recall=0.5, bands=3, rows=5, seed=3),
     "simhash-cosine": Simhash(threshold=0.8, shingle=1),
     "simhash-margin": Simhash(threshold=0.4, shingle=1, short_margin=1.2),
     "simhash-jaccard": Simhash(threshold=0.5, within=24, measure="jaccard", shingle=1, weights="none"),

@@ -39,7 +39,6 @@ __all__ = [
     "FeatureRules",
     "FeatureSets",
     "HammingSet",
-    "HammingTables",
     "JsonlPiece",
     "JsonlRules",
     "Leaders",
@@ -82,6 +81,7 @@ __all__ = [
     "plan_bands",
     "plan_hamming_file",
     "plan_limits",
+    "predicted_join_seconds",
     "radius_for",
     "read_csv_texts",
     "read_jsonl_piece",
@@ -98,7 +98,6 @@ __all__ = [
     "stream_joined_fingerprints",
     "survey_plans",
     "term_features",
-    "textbook_plans",
     "tokens",
 ]
 
@@ -949,40 +948,6 @@ def num_equal(
     """Count the equal slots of the rows ``a[i]`` and ``b[i]`` (uint32): uint32."""
 
 @final
-class HammingTables:
-    """Fingerprints laid out for search, in order of priority; positions are 0 to ``len(order)``.
-
-    Parameters
-    ----------
-    fingerprints : uint64
-        ceil(bits / 64) words each.
-    order : uint32
-        Row of each position.
-    within : int
-        Radius in bits.
-    """
-
-    def __new__(
-        cls, fingerprints: Buffer, bits: int, order: Buffer, *, within: int, threads: int = 1
-    ) -> HammingTables: ...
-    @property
-    def predicted_seconds(self) -> float:
-        """Estimated seconds of one core for finding all pairs."""
-
-    def candidates(
-        self, lo: int, hi: int, states: Buffer | None = None, *, threads: int = 1, isa: str | None = None
-    ) -> tuple[Array, Array, Array]:
-        """Return later, earlier, distance (uint32) of the pairs within the radius, the later one in ``lo:hi``."""
-
-    def candidates_up_to(
-        self, lo: int, hi: int, states: Buffer | None, max_pairs: int, *, threads: int = 1, isa: str | None = None
-    ) -> tuple[Array, Array, Array, int]:
-        """Return the same up to about the position with which there are `max_pairs`, and the end of those looked at.
-
-        At least one position is; held are at most about twice as many pairs, and those of one position.
-        """
-
-@final
 class ManualClock:
     """The clocks of a machine that stand still until they are moved."""
 
@@ -1230,102 +1195,6 @@ class HammingSet:
     def open(path: str, *, verify: bool = False) -> tuple[HammingSet, str, bytes | None]:
         """Open a file: the set, the text and the ids that were given to :meth:`save`."""
 
-class BitBandBuckets:
-    """Fingerprints in order of priority, in the buckets of bands of sampled bits.
-
-    Parameters
-    ----------
-    fingerprints : uint64
-        ceil(bits / 64) words each.
-    order : uint32
-        Row of each position.
-    within : int
-        Radius in bits.
-    bands, rows : int
-        Bands, and bits in each.
-    seed : int
-        What the positions of the bits follow from.
-    """
-
-    def __new__(
-        cls,
-        fingerprints: Buffer,
-        bits: int,
-        order: Buffer,
-        *,
-        within: int,
-        bands: int,
-        rows: int,
-        seed: int = 0,
-    ) -> BitBandBuckets: ...
-    def pairs(
-        self, lo: int, hi: int, *, max_pairs: int, threads: int = 1, isa: str | None = None
-    ) -> tuple[Array, Array, Array, int] | None:
-        """Return later, earlier, distance (uint32) of pairs within the radius that share a bucket, later in ``lo:hi``.
-
-        And how often a position of the range met a full last level. None where there are more than `max_pairs`.
-        """
-
-def bit_band_pairs(
-    fingerprints: Buffer,
-    bits: int,
-    order: Buffer,
-    *,
-    within: int,
-    recall: float,
-    seed: int = 0,
-    threads: int = 1,
-    isa: str | None = None,
-) -> tuple[Array, Array, Array, tuple[int, int, float]]:
-    """Return left, right, distance (uint32) of pairs of `order` within the radius, each found with this probability.
-
-    And the bands: number, bits in each, P(found) at the radius.
-    """
-
-def plan_bit_bands(bits: int, within: int, recall: float) -> tuple[int, int, float]:
-    """Return the bands of a recipe, the bits in each, and P(found) of a pair at a distance of exactly `within`."""
-
-def bit_band_recall(bits: int, distance: int, bands: int, rows: int) -> float:
-    """Return P(found) of a pair at this distance."""
-
-class StreamTables:
-    """Queries laid out for fingerprints that stream past.
-
-    Parameters
-    ----------
-    queries, sample : uint64
-        ceil(bits / 64) words a fingerprint; the sample, of the stream, may be empty.
-    within : int
-        Radius in bits.
-    """
-
-    def __new__(cls, queries: Buffer, bits: int, sample: Buffer, *, within: int, threads: int = 1) -> StreamTables: ...
-    @property
-    def keys(self) -> list[tuple[int, int]]:
-        """Width and radius of each key; none where every pair is compared."""
-
-    @property
-    def num_bytes(self) -> int:
-        """Bytes held."""
-
-    def search(
-        self, fingerprints: Buffer, first_row: int, *, max_hits: int, threads: int = 1, isa: str | None = None
-    ) -> tuple[Array, Array, Array, int]:
-        """Return rows (int64), queries, distances (uint32) of the hits, and how many fingerprints were searched."""
-
-    def search_file(
-        self,
-        path: str,
-        offset: int,
-        low: int,
-        high: int,
-        *,
-        max_hits: int,
-        threads: int = 1,
-        isa: str | None = None,
-    ) -> tuple[Array, Array, Array, int]:
-        """Return what :meth:`search` does for rows ``low:high`` of a flat file whose row 0 begins at byte `offset`."""
-
 def join_fingerprints(
     left: tuple[Buffer, Buffer | None],
     right: tuple[Buffer, Buffer | None] | None,
@@ -1335,12 +1204,15 @@ def join_fingerprints(
     max_pairs: int,
     threads: int = 1,
     isa: str | None = None,
-) -> tuple[Array, Array]:
+) -> tuple[Array, Array] | None:
     """Return rows (int64: left, right, left, ...) and distances (uint16) of all pairs within the radius, sorted.
 
-    A side is its fingerprints (uint64) and a byte for each that is not 0 where the text was empty. More than
-    `max_pairs` are an InvalidParameter named ``memory``.
+    A side is its fingerprints (uint64) and a byte for each that is not 0 where the text was empty. Returns None if
+    there are more than `max_pairs`.
     """
+
+def predicted_join_seconds(sample: Buffer, bits: int, *, within: int, num: int) -> float:
+    """Return the estimated seconds on one core to join `num` fingerprints like those of a sample."""
 
 def stream_joined_fingerprints(
     left: tuple[Buffer, Buffer | None],
@@ -1449,9 +1321,6 @@ def survey_plans(
     costs: tuple[list[tuple[float, float, float]], dict[str, float]] | None = None,
 ) -> tuple[list[dict[str, Any]], int | None]:
     """Return the plans of Hamming search by size, and the number of the one that is taken."""
-
-def textbook_plans(num_fingerprints: int, bits: int, within: int) -> list[dict[str, Any]]:
-    """Return the searches of the literature by the textbook's arithmetic."""
 
 def distances(fingerprints: Buffer, bits: int, a: Buffer, b: Buffer) -> Array:
     """Return the Hamming distances of the fingerprints ``a[i]`` and ``b[i]`` (uint32): uint32."""

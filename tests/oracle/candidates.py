@@ -3,7 +3,6 @@
 import math
 from fractions import Fraction
 
-from tests.oracle.features import mix
 from tests.oracle.sketches import slot_bytes
 from tests.oracle.xxh3 import xxh3
 
@@ -77,60 +76,6 @@ class BandModel:
                 self.num_capped += 1
         seen.discard(document)
         return seen
-
-
-def bits_missed(bits, distance, num_bands, rows):
-    """Return P(each of several disjoint bands contains one of `distance` errors), by inclusion-exclusion, exact."""
-    untouched = (
-        (-1) ** j * math.comb(num_bands, j) * math.comb(bits - j * rows, distance) for j in range(num_bands + 1)
-    )
-    return Fraction(sum(untouched), math.comb(bits, distance))
-
-
-def bit_band_recall(bits, distance, bands, rows):
-    full, rest = divmod(bands, bits // rows)
-    return 1 - bits_missed(bits, distance, bits // rows, rows) ** full * bits_missed(bits, distance, rest, rows)
-
-
-def plan_bit_bands(bits, within, recall):
-    """Return (bands, rows): the most rows (at most 20) with which 4096 bands reach the recall, and the fewest bands."""
-    for rows in range(20, 0, -1):
-        low, high = 0, 4096
-        if bit_band_recall(bits, within, high, rows) < Fraction(recall):
-            continue
-        while low + 1 < high:
-            middle = (low + high) // 2
-            low, high = (
-                (middle, high) if bit_band_recall(bits, within, middle, rows) < Fraction(recall) else (low, middle)
-            )
-        return high, rows
-    return None
-
-
-def bit_order(bits, partition, seed):
-    """Return the Fisher-Yates shuffle that partition number `partition` cuts into bands."""
-    golden, mask = 0x9E3779B97F4A7C15, 2**64 - 1
-    key = mix((partition + 1) * golden & mask ^ seed)
-    order = list(range(bits))
-    for last in range(bits - 1, 0, -1):
-        chosen = mix(key + last * golden & mask) * (last + 1) >> 64
-        order[last], order[chosen] = order[chosen], order[last]
-    return order
-
-
-class BitBandModel(BandModel):
-    """Bands of sampled bits, with the bucket levels of MinHash bands."""
-
-    def __init__(self, bits, bands, rows, seed=0, members=MEMBERS):
-        super().__init__(bands, rows, None, members=members)
-        self.bits = bits
-        self.orders = [bit_order(bits, partition, seed) for partition in range(-(-bands // (bits // rows)))]
-
-    def key(self, fingerprint, band, level):
-        partition, place = divmod(band, self.bits // self.rows)
-        count = min(self.bits, self.rows * 2**level)
-        chosen = [self.orders[partition][(place * self.rows + i) % self.bits] for i in range(count)]
-        return tuple(fingerprint >> bit & 1 for bit in chosen)
 
 
 def distance(a, b):

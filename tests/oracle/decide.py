@@ -25,7 +25,6 @@ class Recipe(NamedTuple):
     within: int = 3
     short_threshold: float = 0.8
     short_margin: float = 0.0
-    bit_bands: tuple | None = None
     filter_bits: int = 512
     num_hashes: int = 1
     filter_bands: tuple | None = None
@@ -66,8 +65,6 @@ class Online:
             self.bands = candidates.BandModel(*self.plan, recipe.slot_bits, levels=levels)
         elif recipe.filter_bands is not None:
             self.bands = candidates.BandModel(*recipe.filter_bands, 16)
-        elif recipe.bit_bands is not None:
-            self.bands = candidates.BitBandModel(recipe.bits, *recipe.bit_bands, seed=recipe.rules.seed)
 
     def document(self, row, text):
         recipe = self.recipe
@@ -105,13 +102,10 @@ class Online:
             return {row for row, other in self.documents.items() if other.weights}
         if self.recipe.method == "bloom":
             return self.looks_at_filters(document)
-        seen = self.documents if self.recipe.bit_bands is None else self.bands.arrive(document.row, document.sketch)
         return {
             row
             for row, other in self.documents.items()
-            if row in seen
-            and other.weights
-            and candidates.distance(document.sketch, other.sketch) <= self.recipe.within
+            if other.weights and candidates.distance(document.sketch, other.sketch) <= self.recipe.within
         }
 
     def looks_at_filters(self, document):

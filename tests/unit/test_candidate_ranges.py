@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import likewise
-from likewise import _native
 from likewise.batch.budget.room import Room
 from likewise.batch.decide import verification
 from likewise.batch.read import ingest
@@ -102,21 +101,3 @@ def test_texts_of_a_range_are_read_together_and_once(monkeypatch, pages):
     assert 900 < sum(batches) <= 2000
     # Four ranges, each read by two threads.
     assert len(batches) <= 8
-
-
-def test_a_first_range_of_one_template_is_cut_off():
-    """All 3,000 fingerprints are within the radius: 4.5 million pairs, of which one call lists a part."""
-    bits = np.uint64(1) << np.arange(3000, dtype=np.uint64) % np.uint64(40)
-    order = np.arange(3000, dtype=np.uint32)
-    tables = _native.HammingTables(bits, 64, order, within=2, threads=2)
-    low, num_pairs = 0, 0
-    while low < 3000:
-        later, _, _, end = tables.candidates_up_to(low, 3000, None, 100_000, threads=2)
-        assert len(later) <= 206_000
-        later = np.asarray(later)
-        assert end > low
-        assert (later >= low).all()
-        assert (later < end).all()
-        num_pairs += len(later)
-        low = end
-    assert num_pairs == 3000 * 2999 // 2

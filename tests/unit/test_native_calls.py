@@ -113,7 +113,7 @@ def test_text_doors():
             ),
             "offsets",
         ),
-        (lambda: _native.HammingTables(np.zeros(2, np.uint64), 64, u32(2), within=3), "order"),
+        (lambda: _native.distances(np.zeros(2, np.uint64), 64, u32(2), u32(0)), "a"),
         (lambda: _native.search_bands(np.zeros(7, np.uint8), 4, 1, u32(), bands=1, rows=4), "signatures"),
     ],
     ids=map(str, range(13)),
@@ -147,15 +147,18 @@ def test_band_candidates(texts, rules):
     assert np.asarray(equal).tolist() == [32, 32]
 
 
-def test_hamming_candidates():
+def test_joins_of_fingerprints():
     words = np.array([0b0, 0b1, 0b111, 1 << 63], np.uint64)
-    tables = _native.HammingTables(words, 64, u32(3, 2, 1, 0), within=2)
-    later, earlier, distance = (np.asarray(a).tolist() for a in tables.candidates(0, 4))
-    found = list(zip(later, earlier, distance, strict=True))
-    assert found == [(2, 0, 2), (2, 1, 2), (3, 0, 1), (3, 2, 1)]
-    states = np.array([2, 1, 1, 0], np.uint8)
-    later, earlier, _ = tables.candidates(3, 4, states, threads=2)
-    assert np.asarray(earlier).tolist() == [2]
+    join = partial(_native.join_fingerprints, bits=64, within=2)
+    rows, distances = (np.asarray(found) for found in join((words, None), None, max_pairs=4))
+    assert rows.reshape(-1, 2).tolist() == [[0, 1], [0, 3], [1, 2], [1, 3]]
+    assert distances.tolist() == [1, 1, 2, 2]
+    assert join((words, None), None, max_pairs=3) is None
+    sides = (words[2:].copy(), None), (words[:2].copy(), None)
+    rows, distances = (np.asarray(found) for found in join(*sides, max_pairs=9, threads=2))
+    assert rows.reshape(-1, 2).tolist() == [[0, 1], [1, 0], [1, 1]]
+    assert distances.tolist() == [2, 1, 2]
+    assert _native.predicted_join_seconds(words, 64, within=2, num=10**6) > 0
     assert np.asarray(_native.distances(words, 64, u32(0, 2), u32(3, 3))).tolist() == [1, 4]
     radius, recall = _native.radius_for(64, 0.99, 0.95)
     assert 0 < radius < 32

@@ -14,7 +14,7 @@ from tests.recipes import RECIPES
 OWN = {
     MinHash: {"num_slots", "slot_bits", "scheme", "recall", "bands", "rows", "overflow"},
     SimHashMeasured: {"bits", "within", "recall"},
-    SimHashDistance: {"bits", "within", "recall", "bands", "rows", "short_threshold"},
+    SimHashDistance: {"bits", "within", "short_threshold"},
     Bloom: {"filter_bits", "num_hashes", "recall", "bands", "rows"},
     Shingles: set(),
     Exact: set(),

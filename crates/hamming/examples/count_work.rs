@@ -16,8 +16,8 @@ use likewise_core::text::Tokens;
 use likewise_core::verify::{FeatureSet, FeatureSets, Measure};
 use likewise_hamming::Fingerprints;
 use likewise_hamming::index::{Building, Segment};
+use likewise_hamming::join::{JoinOptions, JoinSide, join_two};
 use likewise_hamming::plan::{Exercise, Key, SearchPlan};
-use likewise_hamming::stream::StreamTables;
 
 static STOP: AtomicBool = AtomicBool::new(false);
 const NUM_FEATURES: usize = 400;
@@ -118,21 +118,23 @@ fn scan_work(isa: Isa, num_queries: usize) -> Work {
     )
 }
 
-fn stream_work(isa: Isa) -> Work {
+/// A join of queries with other fingerprints.
+fn join_work(isa: Isa) -> Work {
     let queries = numbers(20_000, 6);
-    let stream = numbers(4096, 7);
-    let fingerprints = Fingerprints {
-        words: &queries,
-        bits: 64,
-    };
-    let tables = StreamTables::build(fingerprints, &stream, 3, 1, &STOP).unwrap();
-    let num_codes = stream.len();
+    let codes = numbers(4096, 7);
+    let num_codes = codes.len();
     let round = move || {
-        black_box(
-            tables
-                .search(&stream, 0, usize::MAX, isa, 1, &STOP)
-                .unwrap(),
+        let options = JoinOptions {
+            within: 3,
+            isa,
+            threads: 1,
+            cancel: &STOP,
+        };
+        let (left, right) = (
+            JoinSide::of(fingerprints(&queries)),
+            JoinSide::of(fingerprints(&codes)),
         );
+        join_two(&left, &right, &options, &mut |_| true).unwrap();
     };
     (Box::new(round), num_codes, "fingerprint against 20,000")
 }
@@ -207,7 +209,7 @@ fn main() {
         "bloom" => bloom_work(isa),
         "hamming-one" => scan_work(isa, 1),
         "hamming-scan" => scan_work(isa, 16),
-        "hamming-stream" => stream_work(isa),
+        "hamming-join" => join_work(isa),
         "hamming-index" => index_work(isa),
         other => panic!("no kernel {other}"),
     };

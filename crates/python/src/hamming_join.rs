@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use likewise_disk::hamming_join::{FlatFingerprints, LargeJoin};
 use likewise_hamming::Fingerprints;
-use likewise_hamming::join::{JoinOptions, JoinSide, PairBatch, join_self, join_two, sort_pairs};
+use likewise_hamming::join::{
+    JoinOptions, JoinSide, PairBatch, join_self, join_two, predicted_seconds, sort_pairs,
+};
 use pyo3::prelude::*;
 
 use crate::array::{Array, Input};
@@ -62,7 +64,8 @@ fn join(
     Ok(())
 }
 
-/// All pairs within distance `within`: rows as left, right, left, right, ..., and distances, sorted.
+/// All pairs within distance `within`: rows as left, right, left, right, ..., and distances, sorted. `None` if there are
+/// more than `max_pairs`.
 #[pyfunction]
 #[pyo3(signature = (left, right, bits, *, within, max_pairs, threads=1, isa=None))]
 #[expect(
@@ -78,7 +81,7 @@ pub fn join_fingerprints(
     max_pairs: u64,
     threads: usize,
     isa: Option<&str>,
-) -> Result<(Array, Array), Failure> {
+) -> Result<Option<(Array, Array)>, Failure> {
     let isa = parse_isa(isa)?;
     let left = Side::take(&left, bits)?;
     let right = right.map(|side| Side::take(&side, bits)).transpose()?;
@@ -99,17 +102,39 @@ pub fn join_fingerprints(
         let right = right.as_ref().map(|side| side.view(bits));
         let result = join(&left.view(bits), right.as_ref(), &options, &mut consumer);
         if num_pairs > max_pairs {
-            return Err(Failure::parameter(
-                "memory",
-                format!(
-                    "there are more than {max_pairs} pairs, too many for this limit; write them to a file with out="
-                ),
-            ));
+            return Ok(None);
         }
         result?;
-        Ok(sort_pairs(batches, threads, cancel)?)
+        Ok(Some(sort_pairs(batches, threads, cancel)?))
     })?;
-    Ok((sorted.rows.into(), sorted.distance.into()))
+    Ok(sorted.map(|sorted| (sorted.rows.into(), sorted.distance.into())))
+}
+
+/// Estimated seconds on one core to join `num` fingerprints like those of a sample.
+#[pyfunction]
+#[pyo3(signature = (sample, bits, *, within, num))]
+pub fn predicted_join_seconds(
+    py: Python<'_>,
+    sample: &Bound<'_, PyAny>,
+    bits: u32,
+    within: u32,
+    num: usize,
+) -> Result<f64, Failure> {
+    let (words, len) = take_fingerprints(sample, bits)?;
+    run(py, 64 * len, |cancel| {
+        let options = JoinOptions {
+            within,
+            isa: parse_isa(None)?,
+            threads: 1,
+            cancel,
+        };
+        let words = words.values();
+        Ok(predicted_seconds(
+            Fingerprints { words, bits },
+            num,
+            &options,
+        )?)
+    })
 }
 
 /// Passes all pairs within distance `within` to `consumer(left, right, distance)`, at most 65,536 at a time.

@@ -1,4 +1,4 @@
-//! Plans of Hamming search: the survey, the textbook's figures, and timed work.
+//! Plans of Hamming search: the survey, and timed work.
 
 use likewise_hamming::plan::{
     self, BitStatistics, Collection, Costs, Division, Key, KeyCost, MemoryCost, PricedPlan,
@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::array::{Array, Input};
-use crate::door::{LONG_BYTES, caught, parse_isa, run, run_short};
+use crate::door::{LONG_BYTES, parse_isa, run, run_short};
 use crate::errors::Failure;
 use crate::sketch::check_bits;
 
@@ -135,44 +135,6 @@ fn plan_dict<'py>(py: Python<'py>, plan: &PricedPlan) -> PyResult<Bound<'py, PyD
     let keys: Vec<([u64; 4], u32)> = plan.keys.iter().map(|key| (key.mask, key.radius)).collect();
     dict.set_item("keys", keys)?;
     Ok(dict)
-}
-
-/// The searches of the literature, with costs by the textbook's arithmetic.
-#[pyfunction]
-pub fn textbook_plans(
-    py: Python<'_>,
-    num_fingerprints: u64,
-    bits: u32,
-    within: u32,
-) -> Result<Vec<Bound<'_, PyDict>>, Failure> {
-    check_bits(bits)?;
-    if within > bits {
-        return Err(Failure::parameter(
-            "within",
-            format!("{within} is above the {bits} bits of a fingerprint"),
-        ));
-    }
-    let rows = caught(|| Ok(plan::textbook(num_fingerprints, bits, within)))?;
-    rows.into_iter()
-        .map(|row| {
-            let dict = PyDict::new(py);
-            dict.set_item("name", row.name)?;
-            dict.set_item("family", row.family.name())?;
-            dict.set_item("key_bits", row.key_bits)?;
-            for (name, value) in [
-                ("num_tables", row.num_tables),
-                ("num_probes_exactly", row.num_probes_exactly),
-                ("num_probes", row.num_probes),
-                ("num_candidates_a_table", row.num_candidates_a_table),
-                ("num_candidates", row.num_candidates),
-                ("num_copies", row.num_copies),
-                ("num_bytes", row.num_bytes),
-            ] {
-                dict.set_item(name, value)?;
-            }
-            Ok(dict)
-        })
-        .collect()
 }
 
 /// Rejects keys that miss some pattern of at most `within` errors; returns the radii that suffice within `asked`.

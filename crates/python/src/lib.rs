@@ -3,7 +3,6 @@
 mod array;
 mod arrow;
 mod bands;
-mod bit_bands;
 mod bloom;
 mod checksum;
 mod cluster;
@@ -19,7 +18,6 @@ mod hamming_build;
 mod hamming_index;
 mod hamming_join;
 mod hamming_plan;
-mod hamming_stream;
 mod index;
 mod index_export;
 mod index_given;
@@ -59,8 +57,6 @@ mod _native {
     #[pymodule_export]
     use super::bands::{min_equal_slots, num_equal, plan_bands, s_curve, search_bands};
     #[pymodule_export]
-    use super::bit_bands::{BitBandBuckets, bit_band_pairs, bit_band_recall, plan_bit_bands};
-    #[pymodule_export]
     use super::bloom::{
         BloomJoin, bloom_features, bloom_signatures, bloom_similarities, largest_set, sketch_bloom,
     };
@@ -77,20 +73,20 @@ mod _native {
     #[pymodule_export]
     use super::groups::{Components, EqualKeys, Leaders, components, decide_range};
     #[pymodule_export]
-    use super::hamming::{HammingTables, distances, radius_for};
+    use super::hamming::{distances, radius_for};
     #[pymodule_export]
     use super::hamming_build::{build_hamming_file, plan_hamming_file};
     #[pymodule_export]
     use super::hamming_index::HammingSet;
     #[pymodule_export]
-    use super::hamming_join::{join_fingerprints, stream_joined_files, stream_joined_fingerprints};
+    use super::hamming_join::{
+        join_fingerprints, predicted_join_seconds, stream_joined_files, stream_joined_fingerprints,
+    };
     #[pymodule_export]
     use super::hamming_plan::{
         Exercise, bit_statistics, check_keys, default_costs, plan_limits, survey_plans,
-        textbook_plans,
     };
     #[pymodule_export]
-    use super::hamming_stream::StreamTables;
     #[pymodule_export]
     use super::index::OnlineIndex;
     #[pymodule_export]

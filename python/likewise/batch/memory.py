@@ -8,7 +8,7 @@ from pathlib import Path
 from likewise.arrays import ArraySpace
 from likewise.batch.budget.estimated_documents import estimated_documents
 from likewise.batch.budget.room import Room
-from likewise.batch.search.distance import slab_length, table_bytes
+from likewise.batch.search.distance import block_length, join_bytes
 from likewise.errors import InvalidParameter
 from likewise.io.source.files import InputFile
 from likewise.recipe.methods import Bloom, MinHash, Shingles, SimHash
@@ -22,7 +22,7 @@ _BASE_BYTES = 64_000_000
 _BYTES_A_THREAD = 24_000_000
 # Additional bytes that verification, candidate search and writing need for reasonable speed.
 _LEAST_WORK_BYTES = 64_000_000
-# Minimum bytes for the tables of a search by distance that works slab by slab.
+# Minimum bytes for the joins of a search by distance that works in limited blocks.
 _LEAST_TABLES_BYTES = 8_000_000
 _BYTES_A_FILE = 2_500
 # Bytes of a pair while it is found, sorted and measured; of a row of evidence with its ids.
@@ -43,8 +43,6 @@ _ORDER_BYTES = 100
 # Share of (document, band) entries whose bucket has other documents, and bytes of each on disk.
 _MEETING_SHARE = 0.25
 _BYTES_A_MEETING = 16
-# Bytes on disk per document for pairs of a search that works slab by slab.
-_NEAR_BYTES = 24
 # Bytes of text that a thread reads, sketches, verifies and writes per second; seconds per document and band.
 _TEXT_BYTES_A_SECOND = 50e6
 _SECONDS_A_BUCKET = 60e-9
@@ -66,13 +64,13 @@ class MemoryPlan:
     text_bytes: int
     # Memory used during the whole run: the process, threads, and data of each document
     held_bytes: int
-    # Number of passes over the sketches for candidates. SimHash: number of slabs, each compared with earlier ones.
+    # Number of passes over the sketches for candidates. SimHash: number of blocks, each joined with earlier ones.
     num_passes: int
     # Maximum bytes in the work directory, including the output
     disk_bytes: int
     # Approximate duration of the whole run, on two current cores
     seconds: float
-    # Part of `held_bytes`: the tables of a search by distance that works slab by slab
+    # Part of `held_bytes`: the joins of a search by distance that works in limited blocks
     tables_bytes: int | None = None
 
     @property
@@ -144,14 +142,12 @@ class _Task:
         disk = sketches + num_documents * (2 * _COLUMN_BYTES + _ORDER_BYTES) + self.unpacked_bytes
         searched = sketches
         seconds = self.text_bytes / (_TEXT_BYTES_A_SECOND * threads)
-        num_passes = self._num_slabs(num_documents, tables)
+        num_passes = self._num_blocks(num_documents, tables)
         if isinstance(self.recipe.sketch, MinHash):
             num_bands = self.recipe.sketch.banding[0]
             num_passes = num_bands * parts
             searched += int(num_documents * num_bands * _MEETING_SHARE * _BYTES_A_MEETING)
             seconds += num_documents * num_bands * parts * _SECONDS_A_BUCKET / threads
-        elif tables is not None:
-            searched += num_documents * _NEAR_BYTES
         return MemoryPlan(
             memory_bytes=self.memory_bytes,
             threads=threads,
@@ -171,18 +167,18 @@ class _Task:
         return max(_LEAST_WORK_BYTES, counting)
 
     def _division(self, num_documents: int, *, is_estimated: bool) -> tuple[int, int, int | None]:
-        """Return threads, the memory used throughout, and its part for tables that work slab by slab."""
+        """Return threads, the memory used throughout, and its part for joins of limited blocks."""
         held, least = 0, self._least_work_bytes()
         for threads in range(self.threads, 0, -1):
             held = self._held_bytes(num_documents, threads)
             if held + least <= self.memory_bytes:
                 return threads, held, None
         near = self.recipe.sketch
-        if isinstance(near, SimHash) and near.compares_all:
-            tables = int(num_documents * table_bytes(near))
+        if isinstance(near, SimHash):
+            tables = int(num_documents * join_bytes(near))
             for threads in range(self.threads, 0, -1):
                 held = self._held_bytes(num_documents, threads) - tables
-                # Time grows with the square of the number of slabs, so tables get most of the free memory.
+                # Time grows with the square of the number of blocks, so joins get most of the free memory.
                 share = (self.memory_bytes - held - least) * 3 // 4
                 if share >= _LEAST_TABLES_BYTES:
                     return threads, held + share, share
@@ -192,11 +188,11 @@ class _Task:
             f"documents with this recipe need {(held + least) / 1e6:,.0f} MB: {self._why(num_documents)}",
         )
 
-    def _num_slabs(self, num_documents: int, tables_bytes: int | None) -> int:
+    def _num_blocks(self, num_documents: int, tables_bytes: int | None) -> int:
         near = self.recipe.sketch
         if tables_bytes is None or not isinstance(near, SimHash):
             return 1
-        return -(-num_documents // slab_length(near, tables_bytes))
+        return -(-num_documents // block_length(near, tables_bytes))
 
     def _held_bytes(self, num_documents: int, threads: int) -> int:
         fixed = _BASE_BYTES + threads * _BYTES_A_THREAD + self.num_files * _BYTES_A_FILE
@@ -209,14 +205,14 @@ class _Task:
         held += _BYTES_A_FIELD * len(fields_read(self.recipe.keep, self.fields))
         if self.recipe.group == "components":
             held += 4
-        return held + self._tables_bytes(threads)
+        return held + self._join_bytes()
 
-    def _tables_bytes(self, threads: int) -> float:
-        """Return the bytes per fingerprint in memory: codes, and tables on blocks or buffers for bands."""
+    def _join_bytes(self) -> float:
+        """Return the bytes per fingerprint in memory."""
         near = self.recipe.sketch
         if not isinstance(near, SimHash):
             return 0.0
-        return table_bytes(near) if near.compares_all else 8 * near.num_words + threads * (12 + 8 * near.num_words)
+        return join_bytes(near)
 
     def _sketch_bytes(self) -> int:
         match self.recipe.sketch:
@@ -228,10 +224,10 @@ class _Task:
                 return 0
 
     def _why(self, num_documents: int) -> str:
-        tables, fields = self._tables_bytes(1), fields_read(self.recipe.keep, self.fields)
+        tables, fields = self._join_bytes(), fields_read(self.recipe.keep, self.fields)
         reasons = [f"{_BASE_BYTES / 1e6:,.0f} MB for the process", f"{_BYTES_A_THREAD / 1e6:,.0f} MB per thread"]
         if tables:
-            reasons.append(f"{tables:.0f} bytes per fingerprint for search tables")
+            reasons.append(f"{tables:.0f} bytes per fingerprint for joins")
         if fields:
             reasons.append(f"{_BYTES_A_FIELD} bytes per document for each field of --keep, --date-field and --count-by")
         if self.recipe.needs_counting:

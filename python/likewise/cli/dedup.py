@@ -170,7 +170,7 @@ Examples:
 @click.option(
     "--driver-memory",
     metavar="SIZE",
-    help="Spark: memory limit on the driver for open pairs and sampled bits.  [default: 4GB]",
+    help="Spark: memory limit on the driver for open pairs.  [default: 4GB]",
 )
 @QUIET
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON to stdout.")

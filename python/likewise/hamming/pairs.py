@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.arrays import ArrowTable, ColumnData, TextData
-from likewise.checks import check_fraction, check_integer, num_threads, take_bytes
+from likewise.checks import check_integer, num_threads, take_bytes
 from likewise.errors import InvalidParameter, RecipeMismatch
 from likewise.hamming.fingerprints import (
     Fingerprints,
@@ -121,13 +121,11 @@ def hamming_pairs(
     fingerprints: ColumnData,
     within: int,
     *,
-    recall: float | None = None,
-    seed: int = 0,
     out: str | Path | None = None,
     memory: float | str | None = None,
     threads: int | None = None,
 ) -> ArrowTable:
-    """Find all pairs of fingerprints at distance `within` or less. With `recall`, find each with a minimum probability.
+    """Find all pairs of fingerprints at distance `within` or less.
 
     Parameters
     ----------
@@ -137,11 +135,6 @@ def hamming_pairs(
         written by :meth:`likewise.Sketches.write`. In sketches, empty texts match only empty texts.
     within : int
         Radius in bits, 0 to the width.
-    recall : float, optional
-        Minimum probability, over the seeds, of finding a pair at a distance of exactly `within` (0 < recall < 1). Only
-        pairs that agree in at least one band of sampled bits are compared. By default, the search is exact.
-    seed : int
-        Seed for the choice of the bits of the bands.
     out : path, optional
         A ``.parquet`` file for the pairs. They are written as they are found, in no particular order, and are never all
         in memory.
@@ -162,17 +155,15 @@ def hamming_pairs(
     Raises
     ------
     InvalidParameter
-        If `within` or `recall` is out of range, no bands reach the recall, the pairs do not fit in `memory` and `out`
-        is not given, or `recall` is combined with `memory` or `out`.
+        If `within` is out of range, or the pairs do not fit in `memory` and `out` is not given.
     InvalidInput
         If a file does not contain fingerprints.
 
     Notes
     -----
-    The exact search uses keys of bits whose radii are complete by the generalized pigeonhole principle. A pair is
-    reported by the first key that finds it. If no keys reduce the work, all pairs are compared (about 0.05 ns per pair
-    of 64 bits on two cores with AVX-512).
-    The search by bands uses bit sampling (Indyk, Motwani 1998), with no limit on the size of a bucket.
+    The search is exact. It uses keys of bits whose radii are complete by the generalized pigeonhole principle. A pair
+    is reported by the first key that finds it. If no keys reduce the work, all pairs are compared (about 0.05 ns per
+    pair of 64 bits on two cores with AVX-512).
 
     Examples
     --------
@@ -181,12 +172,6 @@ def hamming_pairs(
     >>> pairs.tolist(), distances.tolist()
     ([[0, 1]], [3])
     """
-    if recall is not None:
-        if out is not None or memory is not None:
-            raise InvalidParameter(
-                "recall", "a search by bands runs in memory; remove out and memory, or remove recall"
-            )
-        return _banded(take_fingerprints("fingerprints", fingerprints), within, recall, seed, num_threads(threads))
     return _joined([("fingerprints", fingerprints)], within, out, memory, threads)
 
 
@@ -237,27 +222,6 @@ def hamming_join(
     return _joined([("left", left), ("right", right)], within, out, memory, threads)
 
 
-def _banded(taken: Fingerprints, within: int, recall: float, seed: int, threads: int) -> Pairs:
-    """Return the pairs that share a band of sampled bits, and the pairs of empty texts."""
-    empty = taken.empty_rows.astype(np.int64)
-    order = np.delete(np.arange(len(taken), dtype=np.uint32), empty)
-    left, right, distance, _ = _native.bit_band_pairs(
-        taken.words,
-        taken.bits,
-        order,
-        within=check_integer("within", within, 0, taken.bits),
-        recall=check_fraction("recall", recall),
-        seed=check_integer("seed", seed, 0, 2**64 - 1),
-        threads=threads,
-    )
-    first, second = np.triu_indices(len(empty), 1)
-    lefts = np.concatenate([np.asarray(left).astype(np.int64), empty[first]])
-    rights = np.concatenate([np.asarray(right).astype(np.int64), empty[second]])
-    distances = np.concatenate([np.asarray(distance).astype(np.uint16), np.zeros(len(first), np.uint16)])
-    ranks = np.lexsort((rights, lefts))
-    return np.stack([lefts, rights], axis=1)[ranks], distances[ranks]
-
-
 def _joined(
     given: list[tuple[str, Any]], within: int, out: str | Path | None, memory: float | str | None, threads: int | None
 ) -> Any:
@@ -296,10 +260,13 @@ def _joined_in_memory(
     right = native[1] if len(native) == 2 else None
     if out is None:
         max_pairs = _max_pairs(memory)
-        rows, distances = _native.join_fingerprints(
-            native[0], right, bits, within=within, max_pairs=max_pairs, threads=threads
-        )
-        return np.asarray(rows).reshape(-1, 2), np.asarray(distances)
+        found = _native.join_fingerprints(native[0], right, bits, within=within, max_pairs=max_pairs, threads=threads)
+        if found is None:
+            raise InvalidParameter(
+                "memory",
+                f"there are more than {max_pairs} pairs, too many for this limit; write them to a file with out=",
+            )
+        return np.asarray(found[0]).reshape(-1, 2), np.asarray(found[1])
     ids = [side.doc_ids for side in sides]
     with RowPairWriter(Path(out), None if None in ids else (ids[0], ids[-1])) as writer:  # type: ignore[arg-type]
         _native.stream_joined_fingerprints(

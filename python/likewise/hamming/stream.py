@@ -9,29 +9,26 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise import _native
-from likewise.arrays import ArrowSchema, ArrowTable, ColumnData
+from likewise.arrays import ArrowSchema, ArrowTable, ColumnData, frozen
 from likewise.checks import check_integer, num_threads
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
+from likewise.hamming.blocks import Found, streamed
 from likewise.hamming.fingerprints import take_fingerprints
 from likewise.hamming.ids import id_column
-from likewise.io.fingerprints.files import FlatFile, Found, ParquetFile, file_identity, open_fingerprints
+from likewise.io.fingerprints.files import FlatFile, ParquetFile, file_identity, open_fingerprints
 from likewise.io.fingerprints.resumable_parquet import ResumableParquet
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, no_progress
 from likewise.recipe.methods import SimHash
 from likewise.stages.sketch import Sketches
 
-# The number of rows per call is chosen so that a call takes about this long.
-_SECONDS_A_CALL = 1.0
-_FIRST_ROWS, _MOST_ROWS = 1 << 18, 1 << 27
 # A step of the output ends after this time, or with this number of pairs in memory.
 _SECONDS_A_STEP = 10.0
 _PAIRS_A_STEP = 1 << 22
-# Maximum number of pairs per call: 16 bytes each, for each thread.
-_PAIRS_A_CALL = 1 << 21
 # Maximum number of pairs returned as arrays: 3 GB while they are sorted.
 _MOST_PAIRS = 100_000_000
 
+# Rows and queries of pairs, and distances.
+_Hits = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]
 Matches = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint16]]
 
 
@@ -75,8 +72,8 @@ def hamming_stream(
     Parameters
     ----------
     queries : Sketches, Arrow data, array of shape (q,) or (q, words), uint64, or list of int
-        The fingerprints to search for. They and their tables are kept in memory (70 to 100 bytes per query of 64 bits
-        within 3).
+        The fingerprints to search for. They are kept in memory, with the block that they are joined with: 80 bytes per
+        query of 64 bits, for at least a million queries.
     path : str or Path
         The file to search: flat little-endian 64-bit words, ``.npy`` of type uint64 (with or without its recipe file),
         or ``.parquet`` with a column ``sketch``, as written by :meth:`likewise.Sketches.write`. It is read sequentially
@@ -92,7 +89,7 @@ def hamming_stream(
     query_ids : sequence of str or int, or Arrow data, optional
         Ids of the queries, stored as text. By default, the ids of Sketches.
     threads : int, optional
-        Number of threads that search, in addition to one that reads. By default, all processors are used.
+        Number of threads. By default, all processors are used.
     progress : callable
         Called with the number of rows searched.
 
@@ -120,9 +117,8 @@ def hamming_stream(
 
     Notes
     -----
-    The search is exact. The tables are built on the queries (Manku et al. 2007, section 3.3, with the roles reversed).
-    Keys are chosen by cost from the queries and a sample of the file. If no keys reduce the work, all pairs are
-    compared.
+    The search is exact. The file is read in blocks of a million rows or more, and each is joined with the queries as by
+    :func:`hamming_join`.
 
     Examples
     --------
@@ -138,17 +134,26 @@ def hamming_stream(
         raise InvalidInput("the output for fingerprint pairs must end in .parquet", str(out))
     words, bits, is_empty, query_ids = _queries(queries, bits, query_ids)
     within = check_integer("within", within, 0, bits)
+    _checked("queries", words, bits, 0)
     source = open_fingerprints(Path(path), -(-bits // 64))
     _check_recipe(queries, bits, source)
     workers = num_threads(threads)
     live = np.flatnonzero(~is_empty)
     num_words = source.num_words
     searched = words if len(live) == len(is_empty) else words.reshape(-1, num_words)[live].reshape(-1)
-    tables = _native.StreamTables(searched, bits, source.sample(), within=within, threads=workers)
+
+    def read(low: int, high: int) -> NDArray[np.uint64]:
+        return _checked("path", source.words(low, high), bits, low)
+
+    def search(first: int) -> Iterator[tuple[int, _Hits]]:
+        rows = range(first, source.num_rows)
+        found = streamed(read, rows, frozen(searched), bits, within=within, threads=workers)
+        return _with_empty(source, found, live, is_empty, first, progress)
+
     before = file_identity(source.path)
     progress(StageStarted("streaming", source.num_rows, "rows"))
     if out is None:
-        result: Matches | int = _collect(_search(source, tables, live, is_empty, 0, workers, progress), len(is_empty))
+        result: Matches | int = _collect(search(0), len(is_empty))
         _check_unchanged(source, before)
     else:
         identity = {
@@ -161,7 +166,7 @@ def hamming_stream(
             **{f"file_{name}": value for name, value in before.items()},
         }
         output = ResumableParquet(Path(out), _schema(query_ids), identity)
-        found = _search(source, tables, live, is_empty, output.num_done, workers, progress)
+        found = search(output.num_done)
         result = _write(found, output, query_ids, lambda: _check_unchanged(source, before))
     progress(StageFinished("streaming", time.perf_counter() - started))
     return result
@@ -196,6 +201,17 @@ def _queries(
     return taken.words, bits, is_empty, query_ids
 
 
+def _checked(name: str, words: NDArray[np.uint64], bits: int, first_row: int) -> NDArray[np.uint64]:
+    """Return the words, or raise InvalidParameter if a bit beyond the width is set."""
+    if bits % 64:
+        beyond = np.flatnonzero(words.reshape(-1, -(-bits // 64))[:, -1] >> np.uint64(bits % 64))
+        if len(beyond):
+            raise InvalidParameter(
+                name, f"row {first_row + int(beyond[0])} has bits beyond the {bits} of a fingerprint"
+            )
+    return words
+
+
 def _check_recipe(queries: ColumnData, bits: int, source: FlatFile | ParquetFile) -> None:
     if source.recipe is None:
         return
@@ -224,46 +240,36 @@ def _digest(words: NDArray[np.uint64], is_empty: NDArray[np.bool_], query_ids: S
     return digest.hexdigest()[:32]
 
 
-def _search(
+def _with_empty(
     source: FlatFile | ParquetFile,
-    tables: _native.StreamTables,
+    found: Iterator[tuple[int, Found]],
     live: NDArray[np.int64],
     is_empty: NDArray[np.bool_],
     row: int,
-    threads: int,
     progress: Progress,
-) -> Iterator[tuple[int, Found]]:
-    """Yield the hits of each call, starting at a row: the row after the call, and its hits with rows of all queries."""
+) -> Iterator[tuple[int, _Hits]]:
+    """Yield the row after each block and its pairs, with rows of the file and of all queries, also empty ones."""
     empty_queries = np.flatnonzero(is_empty)
-    num_rows = _FIRST_ROWS
-    while row < source.num_rows:
-        began = time.perf_counter()
-        high = min(row + num_rows, source.num_rows)
-        rows, queries, distances, done = source.search(tables, row, high, max_hits=_PAIRS_A_CALL, threads=threads)
-        empty = source.empty_rows(row, row + done)
-        if len(live) < len(is_empty):
-            queries = live[queries]
+    for high, (places, queries, distances) in found:
+        rows, queries, bits = places + row, live[queries], distances.astype(np.int32)
+        empty = source.empty_rows(row, high)
         if len(empty):
             # An empty text matches only empty texts.
             others = ~np.isin(rows, empty)
-            rows, queries, distances = rows[others], queries[others], distances[others]
-            rows = np.concatenate([rows, np.repeat(empty, len(empty_queries))])
-            queries = np.concatenate([queries, np.tile(empty_queries, len(empty))])
-            distances = np.concatenate([distances, np.zeros(len(empty) * len(empty_queries), np.uint32)])
+            rows = np.concatenate([rows[others], np.repeat(empty, len(empty_queries))])
+            queries = np.concatenate([queries[others], np.tile(empty_queries, len(empty))])
+            bits = np.concatenate([bits[others], np.zeros(len(rows) - int(others.sum()), np.int32)])
             order = np.lexsort((queries, rows))
-            rows, queries, distances = rows[order], queries[order], distances[order]
-        row += done
+            rows, queries, bits = rows[order], queries[order], bits[order]
+        row = high
         progress(StageAdvanced("streaming", row))
-        yield row, (rows, queries, distances, done)
-        seconds = max(1e-6, time.perf_counter() - began)
-        num_rows = int(np.clip(done * _SECONDS_A_CALL / seconds, num_rows / 4, num_rows * 4))
-        num_rows = min(max(num_rows, 1), _MOST_ROWS)
+        yield row, (rows, queries, bits)
 
 
-def _collect(found: Iterator[tuple[int, Found]], num_queries: int) -> Matches:
+def _collect(found: Iterator[tuple[int, _Hits]], num_queries: int) -> Matches:
     rows, queries, distances = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.uint16)]
     num_pairs = 0
-    for _, (some_rows, some_queries, some_distances, _) in found:
+    for _, (some_rows, some_queries, some_distances) in found:
         num_pairs += len(some_rows)
         if num_pairs > _MOST_PAIRS:
             raise InvalidParameter("out", f"more than {_MOST_PAIRS:,} pairs; write them to a Parquet file")
@@ -287,7 +293,7 @@ def _schema(query_ids: Sequence[str] | None) -> ArrowSchema:
 
 
 def _write(
-    found: Iterator[tuple[int, Found]],
+    found: Iterator[tuple[int, _Hits]],
     output: ResumableParquet,
     query_ids: Sequence[str] | None,
     check: Any,
@@ -297,16 +303,16 @@ def _write(
     schema = _schema(query_ids)
     ids = None if query_ids is None else pa.array(query_ids, pa.string())
 
-    def table(held: list[Found]) -> ArrowTable:
+    def table(held: list[_Hits]) -> ArrowTable:
         rows = np.concatenate([part[0] for part in held] or [np.zeros(0, np.int64)])
         queries = np.concatenate([part[1] for part in held] or [np.zeros(0, np.int64)])
-        distances = np.concatenate([part[2] for part in held] or [np.zeros(0, np.uint32)]).astype(np.int32)
+        distances = np.concatenate([part[2] for part in held] or [np.zeros(0, np.int32)])
         columns = {"query_row": pa.array(queries), "row": pa.array(rows), "distance": pa.array(distances)}
         if ids is not None:
             columns["query_id"] = ids.take(columns["query_row"])
         return pa.table([columns[name] for name in schema.names], schema=schema)
 
-    held: list[Found] = []
+    held: list[_Hits] = []
     num_held, row, stepped = 0, output.num_done, time.perf_counter()
     for row, part in found:
         held.append(part)

@@ -13,7 +13,7 @@ from likewise.errors import InvalidParameter, RecipeMismatch, StoreError
 from likewise.io.places import check_place
 from likewise.recipe.companions import NAMES, companions_of, fields_of_companions
 from likewise.recipe.given import GivenRecipe, RecipeFields, as_recipe
-from likewise.recipe.methods import MinHash, SimHash, SimHashDistance
+from likewise.recipe.methods import MinHash, SimHash
 from likewise.recipe.recipe import Recipe, check_is_recipe
 from likewise.recipe.rules import EXCERPT_MEASURES
 
@@ -160,11 +160,6 @@ def check_recipe(recipe: Recipe) -> Recipe:
             "threshold",
             "an index cannot choose a threshold in advance. Run likewise dedup --threshold auto on a "
             "sample, and create the index with --like OUT",
-        )
-    if isinstance(method, SimHashDistance) and method.recall is not None:
-        raise InvalidParameter(
-            "recall",
-            "is not supported by an index, which finds every document within the distance; remove this setting",
         )
     return recipe.for_index().resolve()
 

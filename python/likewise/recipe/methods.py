@@ -198,11 +198,6 @@ class SimHash(_Method):
         """Maximum distance of a candidate, once it is chosen."""
         return _known("within", self.within)
 
-    @property
-    def compares_all(self) -> bool:
-        """Whether all pairs within the radius are found, without bands."""
-        return True
-
     def found(self, cosine: float) -> float:
         """Return P(found) for a pair with this cosine, if all pairs within the radius are compared."""
         return _recall_within(self.bits, cosine, self.radius)
@@ -231,26 +226,17 @@ class SimHashMeasured(SimHash):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SimHashDistance(SimHash, _Banded):
+class SimHashDistance(SimHash):
     """Fingerprints whose distance determines a match by itself, except for short documents.
 
     Parameters
     ----------
-    recall : float, optional
-        Probability of finding a pair at distance `within`, by bands of sampled bits; if None, all pairs are found.
-    bands, rows : int, optional
-        With a recall: number of bands, and of bits per band.
     short_threshold : float
         Minimum Jaccard similarity that is also required if either document has fewer than 64 features.
     """
 
     within: int
-    recall: float | None
     short_threshold: float
-
-    @property
-    def compares_all(self) -> bool:  # noqa: D102
-        return self.bands is None
 
     def is_short(self, num_features: Any) -> Any:
         """Return whether a pair is also compared by plain features, given the feature count of its smaller document."""
@@ -259,15 +245,6 @@ class SimHashDistance(SimHash, _Banded):
     def may_meet_short(self, num_features: Any) -> Any:
         """Return whether a document with this many features can reach ``short_threshold`` with a short one."""
         return num_features * self.short_threshold < _native.SHORT_FEATURES
-
-    def open_search(self, asked: Asked) -> dict[str, int]:  # noqa: D102
-        if self.recall is None or self.bands is not None:
-            return {}
-        bands, rows, _ = _native.plan_bit_bands(self.bits, self.within, self.recall)
-        return {"bands": bands, "rows": rows}
-
-    def stated_recall(self, asked: Asked) -> float | None:  # noqa: D102
-        return 1.0 if self.recall is None else _native.bit_band_recall(self.bits, self.within, *self.banding)
 
 
 @dataclass(frozen=True, kw_only=True)

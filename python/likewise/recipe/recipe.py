@@ -503,8 +503,6 @@ class Recipe:
         threshold: float | str | None = None,
         bits: int | None = None,
         recall: float | None = None,
-        bands: int | None = None,
-        rows: int | None = None,
         short_threshold: float | None = None,
         **options: Unpack[RecipeOptions],
     ) -> Self:
@@ -528,11 +526,8 @@ class Recipe:
             the bits; with tokens "auto" or "word", it is 24 of 128. For narrower fingerprints, another shingle or other
             weights, it is 3 of 64.
         recall : float, optional
-            Without `threshold`, the search is exact unless `recall` is given: then only pairs that agree in a band of
-            sampled bits are compared, and a pair at distance `within` is found with this probability. With `threshold`:
-            the minimum probability that a pair at the threshold is within the radius; the default is 0.95.
-        bands, rows : int, optional
-            Number of bands and of sampled bits per band, instead of those chosen for `recall`.
+            With `threshold`: minimum probability that a pair at the threshold is within the radius; the default is
+            0.95. Without `threshold`, every pair within the radius is found.
         short_threshold : float, optional
             Hamming-only recipes: minimum Jaccard similarity of a pair in which a document has fewer than 64 features;
             the default is 0.8.
@@ -581,8 +576,6 @@ class Recipe:
             threshold=threshold,
             within=features.within(bits) if within is None and alone else within,
             recall=0.95 if recall is None and not alone else recall,
-            bands=bands,
-            rows=rows,
             short_threshold=0.8 if short_threshold is None and alone else short_threshold,
         )
 

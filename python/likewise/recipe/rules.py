@@ -86,8 +86,6 @@ _FIELDS_OF_SOME = (
     *("bits", "num_slots", "slot_bits", "scheme", "within", "short_threshold", "bands", "rows"),
     *("filter_bits", "num_hashes", "overflow", "short_margin", *_NAME_FIELDS),
 )
-# For fingerprints: the number of bits that the core sorts by.
-MAX_BAND_BITS = 24
 
 
 def default_measure(threshold: float | str | None) -> str:
@@ -188,6 +186,9 @@ def _check_simhash(fields: dict[str, Any]) -> None:
     bits, within, measure = fields["bits"], fields["within"], fields["measure"]
     if within is not None and within > bits:
         raise InvalidParameter("within", f"{within} is not from 0 to bits ({bits})")
+    for name in ("bands", "rows"):
+        if fields[name] is not None:
+            raise InvalidParameter(name, f"does not apply to method simhash, which uses no bands; remove {name}")
     if measure == "hamming":
         if fields["threshold"] is not None:
             raise InvalidParameter("threshold", "a threshold does not apply to measure hamming; use within")
@@ -195,36 +196,19 @@ def _check_simhash(fields: dict[str, Any]) -> None:
             raise InvalidParameter("within", "a Hamming-only recipe needs within")
         if fields["short_margin"] is not None:
             raise InvalidParameter("short_margin", "does not apply to measure hamming; use short_threshold")
-        _check_bit_bands(fields)
+        if fields["recall"] is not None:
+            raise InvalidParameter("recall", "does not apply to measure hamming, which finds every pair; remove recall")
         if fields["short_threshold"] is None:
             fields["short_threshold"] = 0.8
         return
     if fields["threshold"] is None:
         raise InvalidParameter("threshold", f"measure {measure} needs a threshold")
-    for name in ("bands", "rows"):
-        if fields[name] is not None:
-            raise InvalidParameter(name, "applies only to Hamming-only recipes; this recipe has a threshold")
     if fields["short_threshold"] is not None:
         raise InvalidParameter("short_threshold", "applies only to Hamming-only recipes; this recipe has a threshold")
     if measure != "cosine" and within is None:
         raise InvalidParameter("within", f"measure {measure} has no default radius; set within")
     if fields["recall"] is None:
         fields["recall"] = 0.95
-
-
-def _check_bit_bands(fields: Mapping[str, Any]) -> None:
-    """Check bands of sampled bits, which require a recall."""
-    bands, rows = fields["bands"], fields["rows"]
-    if bands is None and rows is None:
-        return
-    if fields["recall"] is None:
-        raise InvalidParameter(
-            "recall", "bands and rows of fingerprints need a recall; without one, the search is exact"
-        )
-    if bands is None or rows is None:
-        raise InvalidParameter("bands", "set both bands and rows of fingerprints, or neither")
-    if not 1 <= rows <= min(MAX_BAND_BITS, fields["bits"]):
-        raise InvalidParameter("rows", f"{rows} given; a fingerprint band has 1 to {MAX_BAND_BITS} bits")
 
 
 def _check_shingles(fields: dict[str, Any]) -> None:

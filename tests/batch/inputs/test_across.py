@@ -24,7 +24,6 @@ RECIPES = {
     "containment": Recipe.shingles(0.5, measure="containment"),
     "bloom": Recipe.bloom(0.5, filter_bits=512),
     "simhash": Recipe.simhash(within=12),
-    "bands": Recipe.simhash(within=12, recall=0.99),
     "cosine": Recipe.simhash(threshold=0.6),
     "exact": Recipe.exact(),
 }

@@ -200,7 +200,6 @@ def test_what_is_no_radius(within, tmp_path):
         refused(lambda: textbook_searches(100, within=within), "within")
     refused(lambda: hamming_pairs(CODES, within), "within")
     refused(lambda: hamming_pairs(CODES, within, memory="64MB"), "within")
-    refused(lambda: hamming_pairs(CODES, within, recall=0.9), "within")
     refused(lambda: hamming_join(CODES, CODES, within), "within")
     refused(lambda: hamming_stream(CODES, path, within), "within")
     refused(lambda: plan_hamming(100, within=within), "within")
@@ -314,8 +313,3 @@ def test_what_are_no_costs(tmp_path):
     for content in (b"", b"{", b"\xff\xfe", b"[]", b"null", b"5"):
         (tmp_path / "costs.json").write_bytes(content)
         refused(lambda: Costs.read(tmp_path / "costs.json"), "costs")
-
-
-@pytest.mark.parametrize("recall", cases([0, 1, -1, 2, float("nan"), "x", True, [0.5], 2**70]))
-def test_what_is_no_recall(recall):
-    refused(lambda: hamming_pairs(CODES, 3, recall=recall), "recall")

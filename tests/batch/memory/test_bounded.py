@@ -35,7 +35,6 @@ EXTRA = {
     "exact": likewise.Recipe.exact(),
     "auto": likewise.Recipe.minhash("auto", weights="idf"),
     "auto-cosine": likewise.Recipe.simhash(threshold="auto"),
-    "bit-bands": likewise.Recipe.simhash(within=12, bits=128, recall=0.9),
     "full-buckets": likewise.Recipe.minhash(0.5, shingle=1, num_slots=32, slot_bits=8),
 }
 BOUNDED = FileRun(memory_bytes="256MB")
@@ -62,7 +61,7 @@ def little(monkeypatch):
             f"batch.{name}": {"_AT_ONCE": 50}
             for name in ("read.documents", "read.collapse", "read.priority", "decide.pairing", "write.kept_rows")
         },
-        "batch.search.distance": {"_LEAST_POSITIONS": 1, "_AT_ONCE": 30, "_RANGE": 20},
+        "batch.search.distance": {"_LEAST_POSITIONS": 1, "_AT_ONCE": 30},
         "batch.decide.decision": {"_ROWS_AT_ONCE": 30, "_PAIRS_AT_ONCE": 10},
     }
 
@@ -262,21 +261,19 @@ def test_more_documents_than_memory_holds_are_refused_with_the_figure(corpus, tm
         dedup_files(corpus, tmp_path / "out", recipe, run=FileRun(memory_bytes="1GB", on_error="skip"))
 
 
-def test_tables_that_memory_does_not_hold_come_slab_by_slab():
+def test_joins_that_memory_does_not_hold_come_block_by_block():
     recipe = likewise.Recipe.simhash(bits=64, within=3).resolve()
     task = plan_memory._Task(recipe, 256_000_000, 2, 1, 10**9, 0, 0.0, 0)
     few, many = (task.plan(num, is_estimated=False) for num in (100_000, 10**7))
     assert few.tables_bytes is None
     assert few.num_passes == 1
-    # The tables of two slabs are held at once, at 72 bytes a fingerprint.
-    assert many.num_passes == -(-(10**7) // (many.tables_bytes // (2 * (72 + 16)))) > 10
+    # A join has two blocks, at 44 bytes a fingerprint.
+    assert many.num_passes == -(-(10**7) // (many.tables_bytes // (2 * 44))) > 4
     assert many.held_bytes + 64_000_000 <= 256_000_000
     assert many.room(None).tables_bytes == many.tables_bytes
     assert f"{many.num_passes} passes" in " ".join(many.lines())
-    with pytest.raises(likewise.InvalidParameter, match=r"bytes per fingerprint for search tables"):
-        plan_memory._Task(likewise.Recipe.simhash(recall=0.9).resolve(), 256_000_000, 2, 1, 10**9, 0, 0.0, 0).plan(
-            10**8, is_estimated=False
-        )
+    with pytest.raises(likewise.InvalidParameter, match=r"44 bytes per fingerprint for joins"):
+        plan_memory._Task(recipe, 256_000_000, 2, 1, 10**9, 0, 0.0, 0).plan(10**8, is_estimated=False)
 
 
 def test_the_command_says_its_plan_and_is_quiet_when_told(corpus, tmp_path):

@@ -19,7 +19,6 @@ METHODS = [
     "minhash",
     "minhash-containment",
     "simhash",
-    "simhash-recall",
     "simhash-cosine",
     "exact",
     "bloom",

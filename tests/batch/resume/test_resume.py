@@ -140,16 +140,12 @@ def test_what_keep_asks_for_is_in_the_parts(tmp_path, forker, texts):
     assert (tmp_path / "plain" / "errors.jsonl").read_bytes() == (tmp_path / "out" / "errors.jsonl").read_bytes()
 
 
-@pytest.mark.parametrize("recipe", quick_first(["minhash", "simhash", "bloom-bands", "simhash-recall"]))
+@pytest.mark.parametrize("recipe", quick_first(["minhash", "simhash", "bloom-bands"]))
 def test_verdicts_are_not_found_again(tmp_path, forker, texts, recipe):
     inputs = write_inputs(tmp_path / "in", texts, "jsonl")
     assert forker.run(tmp_path / "plain", inputs, recipe=recipe) == 0
     often = {"seconds_between": 0, "range": 16, "recipe": recipe}
     out = tmp_path / "out"
-    if recipe == "simhash-recall":
-        # This search goes through all bands at once, from the first position.
-        assert forker.run(out, inputs, moment="verdicts", calls=1, **often) == 0
-        return
     assert forker.run(out, inputs, moment="verdicts", calls=3, **often) == -signal.SIGKILL
     decided = [path for path in parts_of(out) if "decided" in path.name]
     assert len(decided) == 3

@@ -230,7 +230,6 @@ def test_recipes_are_checked(tmp_path):
         likewise.Recipe.exact(),
         likewise.Recipe.minhash(keep="longest"),
         likewise.Recipe.minhash(group="components"),
-        likewise.Recipe.simhash(within=3, recall=0.9),
     ]:
         with pytest.raises(likewise.InvalidParameter):
             likewise.Index(tmp_path / "other", recipe)

@@ -25,7 +25,6 @@ RECIPE = likewise.Recipe.simhash(within=3, shingle=1)
     ("recipe", "message"),
     [
         (likewise.Recipe.exact(), "an index supports minhash and simhash"),
-        (likewise.Recipe.simhash(within=5, recall=0.9), "recall: is not supported by an index"),
         (likewise.Recipe.simhash(within=3, keep="longest"), "keeps the first document"),
         (likewise.Recipe.simhash(within=3, group="components"), "leaders"),
         (likewise.Recipe.simhash(within=3, weights="log-count-idf"), "needs a precomputed weight table"),

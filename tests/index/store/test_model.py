@@ -12,7 +12,6 @@ from tests.recipes import RECIPES, oracle_recipe, verdicts
 from tests.strategies import corpora
 
 NAMES = [name for name in RECIPES if name.startswith(("minhash", "simhash")) and RECIPES[name].method != "bloom"]
-INDEXED = [name for name in NAMES if oracle_recipe(RECIPES[name]).bit_bands is None]
 
 
 def plain(model, verdict):
@@ -22,7 +21,7 @@ def plain(model, verdict):
     return decide.Verdict(False, int(verdict.kept_id), verdict.similarity, verdict.distance)
 
 
-@pytest.mark.parametrize("name", INDEXED)
+@pytest.mark.parametrize("name", NAMES)
 @given(texts=corpora())
 @settings(max_examples=3)
 def test_only_added_to_it_is_the_batch_rule(name, texts):

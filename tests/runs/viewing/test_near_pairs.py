@@ -49,7 +49,6 @@ RECIPES = {
     "margin": (Recipe.minhash(0.5, short_margin=0.9), 0.3),
     "margin, components": (Recipe.shingles(0.5, short_margin=0.9, group="components"), 0.3),
     "siblings": (named_recipe(), 0.2),
-    "bit bands": (Recipe.simhash(within=20, bits=128, recall=0.9), 0.7),
 }
 
 

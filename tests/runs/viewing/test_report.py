@@ -83,7 +83,7 @@ def test_runs_of_every_kind_have_reports(tmp_path):
     recipes = [
         Recipe.exact(), Recipe.shingles(0.5), Recipe.bloom(0.5), Recipe.simhash(within=3),
         Recipe.simhash(threshold=0.8),
-        Recipe.simhash(within=20, bits=128, recall=0.9), Recipe.minhash(0.5, group="components"),
+        Recipe.simhash(within=20, bits=128), Recipe.minhash(0.5, group="components"),
         Recipe.minhash(0.8, measure="containment"), Recipe.minhash(weights="idf"), Recipe.minhash(tokens="chinese"),
     ]  # fmt: skip
     for number, recipe in enumerate(recipes):

@@ -577,7 +577,6 @@ def test_evidence_that_is_damaged_is_said(tmp_path):
 
 RUNS = {
     "distance": (Recipe.simhash(within=3), 0.8),
-    "bit bands": (Recipe.simhash(within=20, bits=128, recall=0.9), 0.7),
     "cosine": (Recipe.simhash(threshold=0.8), 0.5),
     "components": (Recipe.minhash(0.5, group="components"), 0.3),
     "containment": (Recipe.minhash(0.8, measure="containment"), 0.5),

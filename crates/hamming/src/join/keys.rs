@@ -113,10 +113,23 @@ impl FreeBits {
     /// among themselves or with `num_right` others; none if comparing all pairs is cheaper.
     pub(super) fn keys(
         &self,
-        (num_left, num_right): (usize, Option<usize>),
+        sizes: (usize, Option<usize>),
         search: &Search,
         within: u32,
     ) -> Vec<Key> {
+        match self.cheapest(sizes, search, within).1 {
+            None => Vec::new(),
+            Some((num_keys, width)) => self.deal(num_keys, width, within),
+        }
+    }
+
+    /// Returns the estimated nanoseconds on one core, and the number and width of the keys of [`FreeBits::keys`].
+    pub(super) fn cheapest(
+        &self,
+        (num_left, num_right): (usize, Option<usize>),
+        search: &Search,
+        within: u32,
+    ) -> (f64, Option<(u32, u32)>) {
         let join = JoinSize {
             left: num_left as f64,
             right: num_right.unwrap_or(num_left) as f64,
@@ -158,10 +171,7 @@ impl FreeBits {
                 }
             }
         }
-        match best.1 {
-            None => Vec::new(),
-            Some((num_keys, width)) => self.deal(num_keys, width, within),
-        }
+        best
     }
 
     /// Returns keys of `width` bits each, the first ones with the greater radius.

@@ -30,7 +30,7 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
 pub use output::PairBatch;
-pub use parts::{PartOf, PartPair, join_parts, plan_parts};
+pub use parts::{PartOf, PartPair, join_parts, plan_parts, predicted_seconds};
 pub use side::JoinSide;
 pub use sorted::{SortedPairs, sort_pairs};
 

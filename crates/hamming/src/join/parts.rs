@@ -9,12 +9,25 @@ use super::laid::Laid;
 use super::node::Task;
 use super::partition::Digit;
 use super::side::JoinSide;
-use super::wanted::Limits;
+use super::wanted::{Limits, Search};
 use super::{JoinOptions, PairBatch, check, search_of, with_join};
 use crate::distance::Fingerprints;
 use crate::kernels::Plain;
 use crate::plan::{Key, SearchPlan};
 use likewise_core::error::Error;
+
+/// Returns the estimated seconds on one core of a join of `len` fingerprints like those of `sample`.
+///
+/// # Errors
+/// Returns the errors of [`join_self`](super::join_self).
+pub fn predicted_seconds(
+    sample: Fingerprints<'_>,
+    len: usize,
+    options: &JoinOptions<'_>,
+) -> Result<f64, Error> {
+    let (free, search) = measured(sample, options)?;
+    Ok(free.cheapest((len, None), &search, options.within).0 / 1e9)
+}
 
 /// Returns keys for a join of sets too large for memory, complete within the radius.
 ///
@@ -29,13 +42,24 @@ pub fn plan_parts(
     num_right: Option<usize>,
     options: &JoinOptions<'_>,
 ) -> Result<SearchPlan, Error> {
+    let (free, search) = measured(sample, options)?;
+    let keys = free.keys((num_left, num_right), &search, options.within);
+    SearchPlan::new(sample.bits, options.within, keys)
+}
+
+/// Returns the bits of a sample by how selective they are.
+fn measured(
+    sample: Fingerprints<'_>,
+    options: &JoinOptions<'_>,
+) -> Result<(FreeBits, Search), Error> {
     let side = JoinSide::of(sample);
     check(&[&side], options.within)?;
     let (laid, _) = Laid::new(&side, Limits::default().many_equal, options)?;
     let free = FreeBits::all(sample.bits).measured(&laid.views());
-    let search = search_of(options, sample.num_words(), Limits::default());
-    let keys = free.keys((num_left, num_right), &search, options.within);
-    SearchPlan::new(sample.bits, options.within, keys)
+    Ok((
+        free,
+        search_of(options, sample.num_words(), Limits::default()),
+    ))
 }
 
 /// Assigns a fingerprint to a part: the value of the first bits of a key.

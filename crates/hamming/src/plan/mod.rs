@@ -5,7 +5,6 @@
 //! hashing (Norouzi, Punjani, Fleet, PAMI 2014) are special cases of such sets. A [`SearchPlan`] is a set that has been
 //! checked.
 
-pub(crate) mod block_radii;
 mod blocks;
 mod completeness;
 mod costs;
@@ -32,7 +31,6 @@ pub use blocks::Division;
 pub use costs::{Costs, MemoryCost};
 pub use exercise::Exercise;
 pub use families::Family;
-pub use historical::{TextbookRow, textbook};
 pub use layout::{Collection, KeyCost};
 pub use price::{PricedPlan, SurveyRequest};
 pub use statistics::{BitStatistics, MAX_DEPENDENCE, bit_frequencies, bit_statistics};

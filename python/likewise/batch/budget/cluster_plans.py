@@ -312,8 +312,6 @@ def plan_run(recipe: Recipe, num: int, workers: int, document_bytes: float) -> R
         sent = float(num * bands * BAND_BYTES)
         stages += [StagePlan("bands", sent, num * 8.0, num * bands * BAND_NS / 1e9, _WORKER_BYTES), verified, decided]
     elif isinstance(method, SimHash):
-        if not method.compares_all:
-            raise InvalidParameter("recall", "SimHash with a recall is searched on the driver; remove recall")
         search = plan_rounds(num, method.bits, method.radius, workers, one_round=not recipe.is_distance_only)
         stages.append(
             StagePlan("search slabs", search.shuffle_bytes, rows, search.core_s, _WORKER_BYTES + search.worker_bytes)

@@ -30,7 +30,7 @@ class Room:
     buckets_bytes: int | None = None
     # Maximum bytes for the exact join of documents with full buckets; no limit if None
     crowd_bytes: int | None = None
-    # Maximum bytes of the tables of a search by distance; no limit if None
+    # Maximum bytes of the joins of a search by distance; no limit if None
     tables_bytes: int | None = None
     # Maximum bytes for counting features for rarity weights
     weighing_bytes: int = DEFAULT_MEMORY_BYTES

@@ -1,24 +1,16 @@
-"""Candidates by bands of MinHash signatures, or of sampled bits of fingerprints."""
+"""Candidates by bands of MinHash signatures."""
 
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise import _native
 from likewise.arrays import places_of
 from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
 from likewise.batch.search.crowds import CrowdSearch
 from likewise.batch.search.search import Candidates, Search
-from likewise.recipe.methods import NUM_LEVELS, MinHash, SimHashDistance
+from likewise.recipe.methods import NUM_LEVELS, MinHash
 from likewise.recipe.recipe import Recipe
 from likewise.stages.bands import min_equal_slots, open_buckets
-from likewise.stages.groups import REMOVED
-
-# Bands of bits: later positions in the first pass, growth factor of the next passes, and the number of pairs that a
-# pass may hold as a multiple of those of one search (12 bytes each).
-_FIRST_PASS = 65536
-_PASS_GROWTH = 8
-_SEARCHES_A_PASS = 8
 
 
 class BandSearch(Search):
@@ -100,73 +92,3 @@ def _united(found: Candidates, later: NDArray[np.uint32], earlier: NDArray[np.ui
     # Both are sorted, so a stable sort merges them quickly.
     keys.sort(kind="stable")
     return Candidates((keys >> shift).astype(np.uint32), keys.astype(np.uint32), None, found.num_considered, found.end)
-
-
-class BitBandSearch(Search):
-    """Candidates by bands of sampled bits of SimHash fingerprints, with the recall that the recipe states.
-
-    Each pass processes all bands for many later positions, and holds their pairs within the radius.
-    """
-
-    # Capped documents are counted while ranges are processed.
-    can_begin_late = False
-
-    def __init__(
-        self, documents: Documents, collapsed: Collapsed, near: SimHashDistance, seed: int, threads: int
-    ) -> None:
-        bands, rows = near.banding
-        self._buckets = _native.BitBandBuckets(
-            documents.sketches,
-            near.bits,
-            collapsed.order,
-            within=near.within,
-            bands=bands,
-            rows=rows,
-            seed=seed,
-        )
-        self._num_positions = len(collapsed.order)
-        self._max_pairs = _SEARCHES_A_PASS * documents.room.max_pairs
-        self._threads = threads
-        self._end = 0
-        none = np.zeros(0, np.uint32)
-        self._held = Candidates(none, none, none, 0, 0)
-        self._num_capped = 0
-
-    @property
-    def num_capped(self) -> int:
-        """Number of times that a document reached a full last level, counted per band."""
-        return self._num_capped
-
-    def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
-        """Return at most about `max_pairs` pairs with later positions in low..high, without removed earlier ones.
-
-        Ranges must be requested in order.
-        """
-        if low >= self._end:
-            self._load(low, high)
-        high = min(high, self._end)
-        start, stop = places_of([low, high], self._held.later).tolist()
-        if stop - start > max_pairs:
-            # Keep all pairs of a later position together, and process at least one position.
-            high = max(low + 1, int(self._held.later[start + max_pairs]))
-            stop = int(places_of(high, self._held.later))
-        found = self._held.select(slice(start, stop))
-        if states is not None:
-            alive = states[found.earlier] != REMOVED
-            found = found if alive.all() else found.select(alive)
-        return Candidates(found.later, found.earlier, found.distance, len(found), high)
-
-    def _load(self, low: int, high: int) -> None:
-        """Load the pairs from `low` on, so many that passes over the bands stay few, within the memory limit."""
-        end = max(high, min(self._num_positions, max(_FIRST_PASS, _PASS_GROWTH * low)))
-        while True:
-            # Process at least one position.
-            max_pairs = self._max_pairs if end > low + 1 else 2**62
-            found = self._buckets.pairs(low, end, max_pairs=max_pairs, threads=self._threads)
-            if found is not None:
-                break
-            end = max(low + 1, low + (end - low) // 4)
-        later, earlier, distance, num_capped = found
-        self._held = Candidates(np.asarray(later), np.asarray(earlier), np.asarray(distance), 0, end)
-        self._end = end
-        self._num_capped += num_capped

@@ -3,9 +3,9 @@
 from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
 from likewise.batch.search.background import background_warning
-from likewise.batch.search.bands import BandSearch, BitBandSearch
+from likewise.batch.search.bands import BandSearch
 from likewise.batch.search.bloom import BloomSearch
-from likewise.batch.search.distance import open_distance_search
+from likewise.batch.search.distance import DistanceSearch
 from likewise.batch.search.prefix import PrefixSearch
 from likewise.batch.search.search import NoSearch, Search
 from likewise.job.context import RunContext
@@ -50,20 +50,13 @@ def open_search(
                     )
                 )
             return BandSearch(documents, collapsed, recipe, signature, context.threads, exact_from)
-        case SimHashDistance(bands=int()) as near:
-            return BitBandSearch(documents, collapsed, near, recipe.seed, context.threads)
         case SimHash() as near:
-            return _distance_search(documents, collapsed, near, context)
-
-
-def _distance_search(documents: Documents, collapsed: Collapsed, near: SimHash, context: RunContext) -> Search:
-    search = open_distance_search(documents, collapsed, near, context.threads)
-    if search.predicted_seconds > _LONG_SECONDS:
-        advice = "; --recall 0.95 compares far fewer pairs" if isinstance(near, SimHashDistance) else ""
-        context.progress(
-            Warned(
-                f"comparing all fingerprints within {near.within} of {near.bits} bits takes about "
-                f"{search.predicted_seconds:,.0f} s on {context.threads} threads{advice}"
-            )
-        )
-    return search
+            search = DistanceSearch(documents, collapsed, recipe, context.threads)
+            if search.predicted_seconds > _LONG_SECONDS:
+                context.progress(
+                    Warned(
+                        f"comparing all fingerprints within {near.within} of {near.bits} bits takes about "
+                        f"{search.predicted_seconds:,.0f} s on {context.threads} threads"
+                    )
+                )
+            return search

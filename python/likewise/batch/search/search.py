@@ -93,11 +93,6 @@ class Search(ABC):
         """Positions, ascending, among which an exact join finds every pair that reaches the threshold."""
         return _NONE
 
-    @property
-    def predicted_seconds(self) -> float:
-        """Predicted duration of the search in seconds; 0 if unknown."""
-        return 0.0
-
     @abstractmethod
     def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
         """Return pairs with later positions in low..high, and the end of the range."""

@@ -119,8 +119,8 @@ def dedup(
         resumes after the last one, and results are read from there. If None, a temporary directory that is deleted with
         this process; Spark must then run on this machine.
     driver_memory : str
-        Memory limit on the driver, such as ``"16GB"``, for SimHash with a recall, which is searched there, and for
-        matching pairs: the driver decides them as soon as they fit.
+        Memory limit on the driver, such as ``"16GB"``, for matching pairs: the driver decides them as soon as they
+        fit.
     threads : int, optional
         Number of threads of that search. Results do not depend on it.
     progress : bool or callable, optional

@@ -1,8 +1,4 @@
-"""Searches on the driver, by the functions of a local run: bands of sampled bits, and full buckets.
-
-SimHash with a recall compares the fingerprints that agree in a band of sampled bits. Without a recall, fingerprints are
-searched on the cluster (:mod:`likewise.batch.spark.hamming`).
-"""
+"""Searches on one machine, by the functions of a local run: fingerprints of a slab, and full buckets."""
 
 from __future__ import annotations
 
@@ -16,14 +12,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from likewise._native import Texts
-from likewise.arrays import ArrowTable
-from likewise.batch.budget.cluster_costs import run_bytes
 from likewise.batch.decide.decision import Decision, decide
-from likewise.batch.decide.pairing import PairCounts, verified_pairs
 from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
 from likewise.batch.search.crowds import CrowdSearch
-from likewise.batch.spark.rows.arrow_columns import bytes_of, numbers_of, texts_of
+from likewise.batch.spark.rows.arrow_columns import numbers_of, texts_of
 from likewise.batch.spark.rows.gathering import sorted_slices
 from likewise.errors import InvalidParameter
 from likewise.io.tables.columns import number_column
@@ -31,7 +24,6 @@ from likewise.io.tables.memory import MemorySource
 from likewise.job.context import RunContext
 from likewise.job.options import RunRules
 from likewise.progress import Progress
-from likewise.recipe.methods import SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
 
 _WORD_BYTES = 8
@@ -42,7 +34,7 @@ _PAIRS_AT_ONCE = 1 << 20
 
 @dataclass(frozen=True, eq=False)
 class Fingerprints:
-    """Distinct fingerprints on the driver, in order of priority."""
+    """Distinct fingerprints in one process, in order of priority."""
 
     # Rank of each fingerprint
     ranks: NDArray[np.int64]
@@ -54,43 +46,6 @@ class Fingerprints:
         """The order of a local run, in which all are already distinct and sorted."""
         rows = np.arange(len(self.ranks), dtype=np.int64)
         return Collapsed(rows, rows.astype(np.uint32), rows)
-
-
-def gather(
-    positions: DataFrame, texts: DataFrame, recipe: Recipe, num_ranks: int, num_positions: int, memory_bytes: int
-) -> Fingerprints:
-    """Return the fingerprints of a run on the driver."""
-    needed = num_positions * run_bytes(recipe.method_as(SimHash).bits)
-    if needed > memory_bytes:
-        raise InvalidParameter(
-            "driver_memory",
-            f"{num_positions:,} distinct fingerprints take about {needed / 1e9:.1f} GB on the driver, above the limit "
-            f"of {memory_bytes / 1e9:.1f} GB; raise the limit, or remove recall to search on the cluster",
-        )
-    is_short = F.lit(False)  # noqa: FBT003 - PySpark takes it by place only
-    method = recipe.method_as(SimHash)
-    if isinstance(method, SimHashDistance):
-        # A document with more features cannot reach the short threshold with one of under 64.
-        is_short = method.may_meet_short(F.col("num_features"))
-    columns = positions.select("rank", "sketch", "num_features", is_short.alias("is_short"))
-    ranks, sketches, features = [np.zeros(0, np.int64)], [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)]
-    for _, _, table in sorted_slices(columns, "rank", num_ranks):
-        ranks.append(numbers_of(table.column("rank")))
-        sketches.append(bytes_of(table.column("sketch"), _WORD_BYTES * method.num_words).reshape(-1).view("<u8"))
-        features.append(numbers_of(table.column("num_features")))
-    short = columns.where("is_short").select("rank").join(texts, "rank")
-    short_ranks, short_texts = [np.zeros(0, np.int64)], [Texts.from_list([])]
-    if recipe.is_distance_only:
-        for _, _, table in sorted_slices(short, "rank", num_ranks, most=1 << 20):
-            short_ranks.append(numbers_of(table.column("rank")))
-            short_texts += [texts_of(chunk) for chunk in table.column("payload").chunks]
-    every = np.concatenate(ranks)
-    return Fingerprints(
-        every,
-        documents_of(
-            np.concatenate(sketches), np.concatenate(features), every, np.concatenate(short_ranks), short_texts
-        ),
-    )
 
 
 def crowd_pairs(
@@ -169,37 +124,5 @@ def documents_of(
 
 
 def decided_by_distance(held: Fingerprints, recipe: Recipe, threads: int, progress: Progress) -> Decision:
-    """Return the verdicts of a Hamming-only run on the driver's fingerprints; rows are places in `held`."""
+    """Return the verdicts of a Hamming-only run on fingerprints; rows are places in `held`."""
     return decide(held.documents, held.collapsed, recipe, RunContext(RunRules(threads), progress=progress))
-
-
-def matches_by_distance(
-    held: Fingerprints, recipe: Recipe, threads: int, progress: Progress, take: Callable[[Any], None]
-) -> None:
-    """Pass all matching pairs of a Hamming-only run to `take`, as tables with their similarity."""
-    batches = verified_pairs(
-        held.documents,
-        held.collapsed,
-        recipe,
-        RunContext(RunRules(threads), progress=progress),
-        counts=PairCounts(max_pairs=2**63),
-    )
-    for batch in batches:
-        if len(batch.row_a):
-            assert batch.distance is not None
-            take(_pairs(held.ranks[batch.row_b], held.ranks[batch.row_a], batch.distance, batch.similarity))
-
-
-def _pairs(
-    later: NDArray[np.int64], earlier: NDArray[np.int64], distance: NDArray[Any], similarity: NDArray[np.float64] | None
-) -> ArrowTable:
-    import pyarrow as pa
-
-    columns = {
-        "later": number_column(later),
-        "earlier": number_column(earlier),
-        "distance": number_column(distance.astype(np.int32)),
-    }
-    if similarity is not None:
-        columns["similarity"] = number_column(similarity)
-    return pa.table(columns)

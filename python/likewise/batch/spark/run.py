@@ -124,7 +124,6 @@ class Run:
         self._threads = threads
         self._progress = progress
         self._timing = timing
-        self._fingerprints: near.Fingerprints | None = None
         identity = {"recipe_id": recipe.recipe_id, "recipe": recipe.to_dict(), "version": __version__}
 
         def claim() -> None:
@@ -248,25 +247,11 @@ class Run:
         texts = self.documents.select("row", F.col("text").alias("payload"))
         return self.positions.select("rank", "row").join(texts, "row").select("rank", "payload")
 
-    def held_fingerprints(self) -> near.Fingerprints:
-        """Return the fingerprints on the driver, gathered on the first call."""
-        if self._fingerprints is None:
-            num_positions = self.member_facts["num_positions"]
-            self._fingerprints = near.gather(
-                self.positions, self.texts, self.recipe, self.end_row, num_positions, self._memory
-            )
-        return self._fingerprints
-
     def candidates(self) -> DataFrame:
         """Return the pairs to measure: later, earlier (ranks), distance."""
         if isinstance(self.recipe.sketch, SimHash):
             return self._stage("candidates", "candidates", self._near_candidates)
         return self._stage("candidates", "candidates", self._bucket_candidates)
-
-    @property
-    def _is_by_slabs(self) -> bool:
-        """Whether all fingerprints within a radius are searched on the cluster."""
-        return isinstance(self.recipe.sketch, SimHash) and self.recipe.sketch.compares_all
 
     def _slabs(self, *, decides: bool = False) -> SlabSearch:
         """Return the fingerprints in slabs, written on the first call."""
@@ -374,18 +359,7 @@ class Run:
         return frame
 
     def _near_edges(self) -> DataFrame:
-        if self._is_by_slabs:
-            frame, _ = self.stages.frame("edges", lambda: self._slabs().pairs())
-            return frame
-        import pyarrow as pa
-
-        def write(take: Callable[[Any], None]) -> dict[str, int]:
-            near.matches_by_distance(self.held_fingerprints(), self.recipe, self._threads, self._progress, take)
-            return {}
-
-        columns = {"later": pa.int64(), "earlier": pa.int64(), "distance": pa.int32(), "similarity": pa.float64()}
-        frame, _ = self.stages.written("edges", write, pa.schema(list(columns.items())).empty_table())
-        return frame
+        return self.stages.frame("edges", lambda: self._slabs().pairs())[0]
 
     def differences(self, pairs: DataFrame) -> DataFrame:
         """Return later, earlier, penalty, differs of removed documents (later) and the kept ones."""
@@ -410,12 +384,10 @@ class Run:
         work: Callable[[Callable[[Any], None]], Mapping[str, Any]]
         if self._is_by_rounds:
             return self._leaders()
-        if self._is_by_slabs and self.recipe.group != "components":
+        if isinstance(self.recipe.sketch, SimHash) and self.recipe.group != "components":
             return self._leaders_by_slabs()
         if isinstance(self.recipe.sketch, Exact):
             work = lambda take: {"num_measured": 0, "num_capped": 0, "num_crowded": 0}  # noqa: E731
-        elif self.recipe.is_distance_only and not self._is_by_slabs:
-            work = self._decide_by_distance
         elif self.recipe.is_distance_only:
             work = self._join_by_distance
         else:
@@ -521,18 +493,6 @@ class Run:
         )
         take(verdicts.toArrow())
         return {"num_measured": 0, "num_capped": 0, "num_crowded": 0}
-
-    def _decide_by_distance(self, take: Callable[[Any], None]) -> Mapping[str, Any]:
-        held = self.held_fingerprints()
-        decision = self._stage(
-            "deciding",
-            "deciding",
-            lambda: near.decided_by_distance(held, self.recipe, self._threads, self._progress),
-        )
-        ranks, kept = held.ranks[decision.removed_rows], held.ranks[decision.kept_rows]
-        take(verdict_table(ranks, kept, decision.similarity, decision.distance, decision.below_threshold))
-        names = ("num_measured", "num_capped", "num_crowded")
-        return {name: getattr(decision, name) for name in names}
 
     def _num_partitions(self) -> int:
         return int(self.stages.spark.conf.get("spark.sql.shuffle.partitions"))

@@ -21,8 +21,6 @@ def check_of(recipe: Recipe) -> str:
             f"by Hamming distance <= {near.within} of {near.bits} bits (measure=hamming, similarity "
             f"= 1 - distance/bits), texts under 64 features also by Jaccard similarity >= {near.short_threshold}"
         )
-        if near.bands is not None:
-            check += f", among pairs that share one of {near.bands} bands of {near.rows} sampled bits"
     elif isinstance(near, Exact):
         check = "by equal normalized texts (128-bit digests)"
     else:

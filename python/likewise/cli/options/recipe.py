@@ -136,12 +136,10 @@ _NAMED = {
     "recall": facts(
         type=float,
         metavar="P",
-        help="Probability of finding a pair exactly at the threshold. For Hamming-only SimHash: "
-        "probability of finding a pair at distance K, using bands of sampled bits.  "
-        "[default: 0.95; Hamming distance only: 1, exact search]",
+        help="Probability of finding a pair exactly at the threshold.  [default: 0.95; Hamming-only SimHash finds all]",
     ),
     "bands": facts(type=int, metavar="N", help="Number of bands, overriding --recall."),
-    "rows": facts(type=int, metavar="N", help="Slots per band; SimHash: bits per band."),
+    "rows": facts(type=int, metavar="N", help="Slots per band."),
     "overflow": facts(
         type=click.Choice(["exact", "levels"]),
         help="MinHash: how to compare documents in full buckets. exact: by an exact join; levels: by further bucket "

@@ -134,12 +134,7 @@ def _draw(found: "Plan") -> None:
         console.print("exact: all matching pairs are found")
         return
     console.print(f"{found.bytes_a_document} bytes per document")
-    if isinstance(method, SimHashDistance) and method.bands is not None:
-        console.print(
-            f"{method.bands} bands of {method.rows} sampled bits; "
-            f"P(found) at distance {method.within}: {found.recall:.4f}"
-        )
-    elif isinstance(method, SimHashDistance):
+    if isinstance(method, SimHashDistance):
         console.print(f"exact: all pairs within {method.within} bits are found")
     elif found.recall is None:
         console.print(f"no recall model for measure {recipe.measure}; the curve is that of the search")

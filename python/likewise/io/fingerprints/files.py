@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise import _native
+from likewise.arrays import frozen
 from likewise.errors import InvalidInput
 from likewise.io.fingerprints.flat import RecipeBeside, how_to_store, read_recipe_beside, recipe_of_metadata
 from likewise.io.fingerprints.sketch_columns import check_no_nulls
@@ -16,14 +16,6 @@ from likewise.io.refusals import check_regular
 # A file is identified by its size, its modification time, and the bytes of blocks spread over it.
 _NUM_BLOCKS = 64
 _BLOCK_BYTES = 1 << 16
-_SAMPLE_ROWS = 4096
-
-Found = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint32], int]
-
-
-def _arrays(found: tuple[_native.Array, _native.Array, _native.Array, int]) -> Found:
-    rows, queries, distances, num_rows = found
-    return np.asarray(rows), np.asarray(queries).astype(np.int64), np.asarray(distances), num_rows
 
 
 def file_identity(path: Path) -> dict[str, object]:
@@ -51,25 +43,16 @@ class FlatFile:
         digest = hashlib.sha256(self._empty_rows.tobytes()).hexdigest()[:32]
         self.empty_rows_beside = None if beside is None else digest
 
-    def sample(self) -> NDArray[np.uint64]:
-        """Return the words of some rows spread over the file."""
-        num_rows = min(self.num_rows, _SAMPLE_ROWS)
-        parts = [np.zeros(0, np.uint64)]
+    def words(self, low: int, high: int) -> NDArray[np.uint64]:
+        """Return the words of rows ``low:high``."""
         with self.path.open("rb") as file:
-            num_blocks = min(_NUM_BLOCKS, num_rows)
-            for block in range(num_blocks):
-                rows = num_rows // num_blocks
-                row = (self.num_rows - rows) * block // max(1, num_blocks - 1)
-                file.seek(self._offset + 8 * self.num_words * row)
-                data = file.read(8 * self.num_words * rows)
-                parts.append(np.frombuffer(data[: len(data) // 8 * 8], "<u8"))
-        words = np.concatenate(parts)
-        return words[: len(words) // self.num_words * self.num_words]
-
-    def search(self, tables: _native.StreamTables, low: int, high: int, *, max_hits: int, threads: int) -> Found:
-        """Return rows, queries and distances of the hits in ``low:high``, and the number of rows searched."""
-        found = tables.search_file(str(self.path), self._offset, low, high, max_hits=max_hits, threads=threads)
-        return _arrays(found)
+            file.seek(self._offset + 8 * self.num_words * low)
+            words = np.fromfile(file, "<u8", self.num_words * (high - low))
+        if len(words) < self.num_words * (high - low):
+            raise InvalidInput(
+                f"the file changed while it was in use: it ends before row {high}; run again", str(self.path)
+            )
+        return frozen(words)
 
     def empty_rows(self, low: int, high: int) -> NDArray[np.int64]:
         """Return the rows of empty texts in ``low:high``; none if the file has no recipe next to it."""
@@ -112,21 +95,10 @@ class ParquetFile:
         self.num_rows = int(self._starts[-1])
         self._held: tuple[int, NDArray[np.uint64], NDArray[np.int64]] | None = None
 
-    def sample(self) -> NDArray[np.uint64]:
-        """Return the words of some rows from the middle row group."""
-        if not self.num_rows:
-            return np.zeros(0, np.uint64)
-        words = self._group(len(self._starts) // 2 - 1 if len(self._starts) > 2 else 0)[1]
-        return words[: _SAMPLE_ROWS * self.num_words]
-
-    def search(self, tables: _native.StreamTables, low: int, high: int, *, max_hits: int, threads: int) -> Found:
-        """Return rows, queries and distances of the hits in ``low:high``, and the number of rows searched.
-
-        Stops at the end of the row group of `low`.
-        """
+    def words(self, low: int, high: int) -> NDArray[np.uint64]:
+        """Return the words of rows ``low:high``, up to the end of the row group of `low`."""
         start, words, _ = self._group(int(np.searchsorted(self._starts, low, "right")) - 1)
-        part = words[(low - start) * self.num_words : (high - start) * self.num_words]
-        return _arrays(tables.search(part, low, max_hits=max_hits, threads=threads))
+        return words[(low - start) * self.num_words : (high - start) * self.num_words]
 
     def empty_rows(self, low: int, high: int) -> NDArray[np.int64]:
         """Return the rows of empty texts in ``low:high``, up to the end of the row group of `low`."""

@@ -11,7 +11,7 @@ from likewise.batch.read.documents import Documents
 from likewise.batch.search.opening import open_search
 from likewise.batch.search.search import Search
 from likewise.job.context import RunContext
-from likewise.recipe.methods import Exact, MinHash, Shingles, SimHash, SimHashDistance
+from likewise.recipe.methods import Exact, MinHash, Shingles, SimHash
 from likewise.recipe.recipe import Recipe
 from likewise.runs.audit.truth.matches import Matches
 from likewise.stages.bands import min_equal_slots
@@ -43,7 +43,7 @@ def stages_of(
         return stages
     later, earlier = matches.later.astype(np.int64), matches.earlier.astype(np.int64)
     method = recipe.sketch
-    if isinstance(method, SimHash) and method.compares_all:
+    if isinstance(method, SimHash):
         order = collapsed.order
         distance = _native.distances(documents.sketches, method.bits, order[later], order[earlier])
         stages[np.asarray(distance) > method.radius] = _NOT_CANDIDATE
@@ -94,12 +94,6 @@ def _stage_of_lost(
 ) -> NDArray[np.uint8]:
     stages = np.full(len(a), _NOT_CANDIDATE, np.uint8)
     method = recipe.sketch
-    if isinstance(method, SimHashDistance):
-        # Pairs that share a bucket when no other documents fill it were lost to full buckets.
-        for i, pair in enumerate(zip(a.tolist(), b.tolist(), strict=True)):
-            if _share_bits(documents, method, recipe.seed, pair):
-                stages[i] = _FULL_BUCKET
-        return stages
     if not isinstance(method, MinHash):
         return stages
     bands, rows = method.banding
@@ -111,19 +105,3 @@ def _stage_of_lost(
     stages[is_candidate] = _FULL_BUCKET
     stages[is_candidate & is_below] = _BELOW_ESTIMATE
     return stages
-
-
-def _share_bits(documents: Documents, near: SimHashDistance, seed: int, pair: tuple[int, int]) -> bool:
-    """Return whether the bands of sampled bits make two documents a candidate pair when no others fill the buckets."""
-    bands, rows = near.banding
-    buckets = _native.BitBandBuckets(
-        documents.sketches,
-        near.bits,
-        np.array(pair, np.uint32),
-        within=near.within,
-        bands=bands,
-        rows=rows,
-        seed=seed,
-    )
-    found = buckets.pairs(0, 2, max_pairs=16, threads=1)
-    return found is not None and len(np.asarray(found[0])) > 0

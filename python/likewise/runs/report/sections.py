@@ -89,8 +89,6 @@ def recipe_facts(recipe: Recipe, recall: float | None) -> Html:
             search = f"within {method.within} of {method.bits} bits"
             if isinstance(method, SimHashDistance):
                 asked = f"Hamming distance ≤ {method.within} of {method.bits} bits"
-                if method.bands is not None:
-                    search += f", {method.bands} bands of {method.rows} sampled bits"
         case Exact():
             asked = "equal normalized texts"
     features = f"{recipe.tokens} tokens, {recipe.shingle} per feature, weights {recipe.weights}"
@@ -202,7 +200,7 @@ def curve_points(recipe: Recipe) -> list[tuple[float, float]]:
     """Return (similarity, P(found)) for the search of a resolved recipe; empty if it has no curve."""
     similarities = [i / _CURVE_POINTS for i in range(_CURVE_POINTS + 1)]
     method = recipe.sketch
-    if isinstance(method, MinHash) or (isinstance(method, SimHash) and method.compares_all):
+    if isinstance(method, MinHash | SimHash):
         return [(value, method.found(value)) for value in similarities]
     return []
 

@@ -151,8 +151,8 @@ class Thresholds:
         """Return P(found) of a pair exactly at a cut by the run's search; None if there is no model."""
         recipe = self._recipe
         match recipe.sketch:
-            case SimHashDistance() as near:
-                at_cut = recipe if near.compares_all else recipe.replace(within=round((1.0 - cut) * near.bits))
+            case SimHashDistance():
+                at_cut = recipe
             case SimHashMeasured() as near if recipe.measure == "cosine":
                 return near.found(cut)
             case _:

@@ -77,7 +77,7 @@ class SparkEngine:
         A path or URL to which driver and workers can write. Finished stages are stored there so that a run can
         continue. If None, the directory of the run, from which they are deleted at the end.
     driver_memory : str
-        Memory limit on the driver for SimHash with a recall and for pairs that are not decided yet.
+        Memory limit on the driver for pairs that are not decided yet.
 
     Notes
     -----

@@ -24,12 +24,11 @@ from likewise.batch.spark.hamming.pairing import MOST_PAIRS, numbered_tasks, par
 from likewise.batch.spark.hamming.run_slabs import (
     STORED,
     RunSlab,
-    laid_out,
     matching,
     store_slabs,
     with_short_texts,
 )
-from likewise.batch.spark.hamming.tables import hits, lay_out
+from likewise.batch.spark.hamming.stored import HELD, hits
 from likewise.batch.spark.rows.arrow_columns import bytes_of, numbers_of
 from likewise.batch.spark.stages import Stages
 from likewise.errors import InvalidInput
@@ -169,12 +168,12 @@ def search_kept(
         for number in batch.column("id").to_pylist():
             if number == len(tasks):
                 continue
-            slab, tables = laid_out(directory, name, recipe)
+            slab = HELD.get((directory, name), partial(RunSlab.read, directory, name))
             if best is None:
                 best = np.full(len(slab.ranks), _NONE, np.int64)
             kept_name, low, high = tasks[number]
             kept = RunSlab.read(directory, kept_name)
-            num_measured += _improve(best, slab, tables, kept, np.arange(low, high), recipe)
+            num_measured += _improve(best, slab, kept, np.arange(low, high), recipe)
     places = np.zeros(0, np.int64) if best is None else np.flatnonzero(best != _NONE)
     values = np.zeros(0, np.int64) if best is None else best[places]
     yield _found(np.append(places, -1), np.append(values, num_measured))
@@ -183,14 +182,14 @@ def search_kept(
 def _improve(
     best: NDArray[np.int64],
     slab: RunSlab,
-    tables: _native.StreamTables,
     kept: RunSlab,
     some: NDArray[np.int64],
     recipe: Recipe,
 ) -> int:
     """Update `best` with the matches of a slab and kept documents of an earlier one. Return how many were measured."""
+    method = recipe.method_as(SimHash)
     num_measured = 0
-    for rows, found, distances in hits(tables, kept.words[some]):
+    for rows, found, distances in hits(slab.words, kept.words[some], method.bits, method.radius):
         rows = some[rows]
         matches, num = matching(kept, rows, slab, found, recipe)
         num_measured += num
@@ -226,9 +225,8 @@ def decide_slab(batches: Iterator[Any], *, directory: str, name: str, recipe: Re
     kept = rest.take(np.flatnonzero(decision.kept).astype(np.int64))
     if len(gone) and len(kept.ranks):
         # A document that matches one of an earlier slab may be nearer to one that is kept in this slab.
-        tables = lay_out(kept.words, method.bits, method.radius, kept.words)
         removed = slab.take(gone)
-        for rows, found, distances in hits(tables, removed.words):
+        for rows, found, distances in hits(kept.words, removed.words, method.bits, method.radius):
             before = kept.ranks[found] < removed.ranks[rows]
             rows, found, distances = rows[before], found[before], distances[before]
             matches, num = matching(kept, found, removed, rows, recipe)
@@ -331,9 +329,10 @@ def _matches(
 ) -> Iterator[tuple[RunSlab, RunSlab, NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]]:
     """Yield a slab, the other slab, places of matching documents in both, and their distances."""
     one, other, low, high = task
-    slab, tables = laid_out(directory, names[one], recipe)
+    method = recipe.method_as(SimHash)
+    slab = HELD.get((directory, names[one]), partial(RunSlab.read, directory, names[one]))
     streamed = slab if other == one else RunSlab.read(directory, names[other])
-    for rows, found, distances in hits(tables, streamed.words[low:high]):
+    for rows, found, distances in hits(slab.words, streamed.words[low:high], method.bits, method.radius):
         rows = rows + low
         if other == one:
             once = found < rows

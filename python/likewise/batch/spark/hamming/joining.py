@@ -17,8 +17,8 @@ from pyspark.sql import DataFrame, SparkSession
 from likewise.arrays import ArrowTable
 from likewise.batch.budget.cluster_costs import ROW_NS, best_keys, most_in_tables
 from likewise.batch.spark.hamming.columns import Side, check_width, content_of, rows_at_once, take_side
-from likewise.batch.spark.hamming.groups import STORED, Groups, read_groups, store_groups
-from likewise.batch.spark.hamming.tables import HELD, ROWS_AT_ONCE, hits, lay_out
+from likewise.batch.spark.hamming.groups import STORED, read_groups, store_groups
+from likewise.batch.spark.hamming.stored import HELD, ROWS_AT_ONCE, hits
 from likewise.batch.spark.session import check_version
 from likewise.batch.spark.stages import Stages, temporary_directory
 from likewise.checks import counted, parse_size
@@ -199,13 +199,8 @@ def stream_past(
     if name is None:
         return
     for ids, words in rows_at_once(batches, bits, ROWS_AT_ONCE):
-
-        def lay(words: NDArray[np.uint64] = words) -> tuple[Groups, Any]:
-            groups = read_groups(directory, name)
-            return groups, lay_out(groups.words, bits, within, words)
-
-        groups, tables = HELD.get((directory, name, within), lay)
-        for rows, found, distances in hits(tables, words):
+        groups = HELD.get((directory, name), partial(read_groups, directory, name))
+        for rows, found, distances in hits(groups.words, words, bits, within):
             for row, member, distance in groups.spread(rows, found, distances, _PAIRS_AT_ONCE):
                 yield _pairs(groups.ids.take(number_column(member)), ids.take(number_column(row)), distance, is_left)
 

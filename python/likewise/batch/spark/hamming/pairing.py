@@ -20,9 +20,9 @@ from pyspark.sql import functions as F
 from likewise.batch.budget.cluster_costs import LEAST_PIECE, TASKS_A_CORE
 from likewise.batch.budget.cluster_plans import HammingPairsPlan, plan_pairs
 from likewise.batch.spark.hamming.columns import Side, check_ids, check_width, content_of, take_side
-from likewise.batch.spark.hamming.groups import STORED, Groups, read_groups, store_groups
+from likewise.batch.spark.hamming.groups import STORED, read_groups, store_groups
 from likewise.batch.spark.hamming.splitting import Cells, cells_of, pairs_in_cells
-from likewise.batch.spark.hamming.tables import HELD, hits, lay_out
+from likewise.batch.spark.hamming.stored import HELD, hits
 from likewise.batch.spark.session import check_version
 from likewise.batch.spark.stages import Stages, temporary_directory
 from likewise.checks import check_integer, parse_size
@@ -263,15 +263,10 @@ def pairs_of_slabs(
     for batch in batches:
         for number in batch.column("id").to_pylist():
             one, other, low, high = tasks[number]
-
-            def lay(name: str = names[one]) -> tuple[Groups, Any]:
-                groups = read_groups(directory, name)
-                return groups, lay_out(groups.words, bits, within, groups.words)
-
-            groups, tables = HELD.get((directory, names[one], within), lay)
+            groups = HELD.get((directory, names[one]), partial(read_groups, directory, names[one]))
             words = groups.words if other == one else read_groups(directory, names[other]).words
             num_pairs = 0
-            for rows, found, distances in hits(tables, words[low:high]):
+            for rows, found, distances in hits(groups.words, words[low:high], bits, within):
                 rows = rows + low
                 if other == one:
                     once = found < rows

@@ -19,7 +19,6 @@ from pyspark.sql import functions as F
 from likewise._native import Texts
 from likewise.batch.decide.verification import Verifier
 from likewise.batch.spark.hamming.stored import read_table, write_table
-from likewise.batch.spark.hamming.tables import HELD, lay_out
 from likewise.batch.spark.near import Fingerprints, documents_of
 from likewise.batch.spark.rows.arrow_columns import bytes_of, numbers_of, texts_of
 from likewise.io.tables.columns import number_column
@@ -135,18 +134,6 @@ def _stored(held: Sequence[Any], number: int, directory: str, num_words: int) ->
     name = slab.write(directory)
     columns = {"slab": pa.array([number], pa.int32()), "name": [name], "num_rows": [len(slab.ranks)]}
     return pa.RecordBatch.from_pydict(columns)
-
-
-def laid_out(directory: str, name: str, recipe: Recipe) -> tuple[RunSlab, Any]:
-    """Return a slab with its search tables, which the worker process caches."""
-    method = recipe.method_as(SimHash)
-
-    def lay() -> tuple[RunSlab, Any]:
-        slab = RunSlab.read(directory, name)
-        return slab, lay_out(slab.words, method.bits, method.radius, slab.words)
-
-    found: tuple[RunSlab, Any] = HELD.get((directory, name, method.bits, method.radius), lay)
-    return found
 
 
 def matching(

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from likewise.arrays import ArrowBatch
 from likewise.batch.spark.hamming.columns import words_of
-from likewise.batch.spark.hamming.tables import hits, lay_out
+from likewise.batch.spark.hamming.stored import hits
 from likewise.batch.spark.rows.arrow_columns import binary_column, bytes_of, numbers_of
 from likewise.errors import InvalidInput
 from likewise.io.tables.columns import number_column
@@ -101,7 +101,7 @@ def _joined(held: list[Any], cell: int, cells: Cells, max_pairs: int) -> Iterato
         yield _batch(first[np.cumsum(is_first) - 1], rows, None)
     distinct = np.ascontiguousarray(words[is_first])
     num_pairs = 0
-    for streamed, found, distance in hits(lay_out(distinct, cells.bits, cells.within, distinct), distinct):
+    for streamed, found, distance in hits(distinct, distinct, cells.bits, cells.within):
         owned = found < streamed
         for earlier in range(block):
             same = cells.of(distinct[streamed], earlier) == cells.of(distinct[found], earlier)
