@@ -55,7 +55,8 @@ from likewise.job.context import RunContext
 from likewise.job.options import FileRun
 from likewise.job.output import Job
 from likewise.progress import Progress, Warned, shows_progress, taken
-from likewise.recipe.given import GivenRecipe, RecipeFields
+from likewise.recipe.fields import RecipeFields
+from likewise.recipe.given import GivenRecipe
 from likewise.recipe.recipe import Recipe
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ def take_weights(given: dict[str, Any], fields: Mapping[str, Any], lists: "Mappi
         If the file is neither a table nor a lexicon.
     """
     from likewise.errors import InvalidParameter
-    from likewise.recipe.rules import TABLE_WEIGHTS, WEIGHTS
+    from likewise.recipe.fields import TABLE_WEIGHTS, WEIGHTS
     from likewise.stages.weights import read_table
 
     text = given.get("weights")
