@@ -23,7 +23,7 @@ import likewise
 import machine
 import methods_page
 from labeled import GATING, SETS, load
-from likewise.recipe.rules import FIELDS_OF_METHOD
+from likewise.recipe.fields import FIELDS_OF_METHOD
 from likewise.stages.features import features
 from likewise.stages.plan import plan
 

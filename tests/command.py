@@ -35,6 +35,13 @@ def likewise_command(*arguments, stdin=b"", cwd=None):
     return Commands.of_this_process().run(arguments, stdin, str(cwd or Path.cwd()))
 
 
+def successful_command(*arguments, stdin=b""):
+    """Run `likewise ARGUMENTS`, which must succeed."""
+    done = likewise_command(*arguments, stdin=stdin)
+    assert done.status == 0, done.err
+    return done
+
+
 def started(program, *arguments, cwd=None):
     """Start a Python file by its path, like `subprocess.Popen` with text pipes for its output."""
     arguments = [str(argument) for argument in (program, *arguments)]

@@ -1,6 +1,5 @@
 """Counts of groups over several dumps equal a replay of all dumps, whatever is given again, and count nothing twice."""
 
-import json
 import math
 import random
 import shutil
@@ -15,15 +14,11 @@ from likewise import Recipe
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.job.options import FileRun
 from tests.command import likewise_command
+from tests.files import jsonl
 from tests.golden.texts import made_up
 
 RECIPE = Recipe.minhash(0.6, seed=5)
 NUM_DUMPS = 5
-
-
-def jsonl(path, rows):
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
 
 
 def dumps(seed=0):

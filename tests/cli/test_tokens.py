@@ -17,14 +17,9 @@ from likewise.stages.features import features, tokens
 from likewise.stages.weights import count_weights
 from tests import command
 from tests.command import likewise_command
+from tests.command import successful_command as run
 
 Minhash = likewise.Recipe.minhash
-
-
-def run(*arguments, stdin=b""):
-    done = likewise_command(*arguments, stdin=stdin)
-    assert done.status == 0, done.err
-    return done
 
 
 @pytest.fixture

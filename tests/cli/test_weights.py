@@ -13,6 +13,7 @@ from likewise.job.options import FileRun
 from likewise.stages.weights import count_weights
 from tests import command
 from tests.command import likewise_command
+from tests.command import successful_command as run
 
 lexicon = likewise.Weights.from_terms
 
@@ -32,12 +33,6 @@ def jsonl(path, texts):
 @pytest.fixture
 def pages(tmp_path):
     return jsonl(tmp_path / "pages.jsonl", PAGES * 4)
-
-
-def run(*arguments, stdin=b""):
-    done = likewise_command(*arguments, stdin=stdin)
-    assert done.status == 0, done.err
-    return done
 
 
 def test_template_words_are_no_evidence():

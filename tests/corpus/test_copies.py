@@ -15,16 +15,12 @@ from likewise.errors import InvalidInput
 from likewise.index import Index
 from likewise.job.options import FileRun
 from tests.command import likewise_command
+from tests.files import jsonl
 from tests.golden.texts import made_up
 from tests.oracle.items import Items
 from tests.oracle.normalize import normalize
 
 KINDS = ("exact", "near", "containing", "duplicate")
-
-
-def jsonl(path, rows):
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
 
 
 def collection(seed=0, num_documents=60):

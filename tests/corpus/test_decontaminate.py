@@ -17,6 +17,7 @@ from likewise.errors import InvalidInput, InvalidParameter
 from likewise.job.options import FileRun
 from tests.batch.parts import naive
 from tests.command import likewise_command
+from tests.files import jsonl
 from tests.golden.texts import made_up
 from tests.io.files import write_dataset
 from tests.oracle.items import Items
@@ -46,10 +47,6 @@ def collection(seed=0, num_documents=80):
             words[len(words) // 2 : len(words) // 2] = copy
         documents.append({"id": f"d{i}", "text": " ".join(words)})
     return {"quiz": quiz, "reading": reading}, [one for one in documents if one["text"]]
-
-
-def jsonl(path, rows):
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
 def write(tmp_path, sets, documents):

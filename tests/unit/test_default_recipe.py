@@ -14,9 +14,8 @@ from likewise.batch.read import weighing as file_weights
 from likewise.batch.read.weighing import weighed_files
 from likewise.errors import InvalidParameter
 from likewise.io.inputs import find_inputs
-from likewise.job.context import Timing
+from likewise.job.context import RunContext
 from likewise.job.options import FileRun
-from likewise.progress import no_progress
 from likewise.recipe.presets import with_base
 from tests.command import jsonl, likewise_command
 from tests.golden.texts import made_up
@@ -135,7 +134,7 @@ def test_a_continued_run_knows_what_was_counted(num_documents, tmp_path, monkeyp
 
     def weighed():
         files = find_inputs([tmp_path / "in.jsonl"], run.read_rules(DEFAULT)).files
-        return weighed_files(files, DEFAULT, run.run_rules().threads, Timing(), no_progress, tmp_path / "parts")
+        return weighed_files(files, DEFAULT, RunContext(run.run_rules()), tmp_path / "parts")
 
     counted = weighed()
     assert counted.weights == "idf"
@@ -151,7 +150,7 @@ def test_the_recipe_is_shown_once_where_features_were_named(tmp_path):
         assert done.status == 0, done.err
         shown = [line for line in done.err.splitlines() if line.startswith("recipe: ")]
         assert shown == [
-            "recipe: method minhash, tokens auto, shingle 3, weights none, measure jaccard, threshold 0.7, "
+            "recipe: method minhash, tokens auto, shingle 3, weights none, threshold 0.7, measure jaccard, "
             "short margin 0.0"
         ]
         again = ["--overwrite"] if command == "dedup" else []
@@ -170,7 +169,7 @@ def test_commands_that_keep_a_threshold_show_what_a_shingle_made_of_it(tmp_path)
         assert done.status == 0, done.err
         shown = [line for line in done.err.splitlines() if line.startswith("recipe: ")]
         assert len(shown) == 1
-        assert "shingle 2, weights none, measure jaccard, threshold 0.8" in shown[0]
+        assert "shingle 2, weights none, threshold 0.8, measure jaccard" in shown[0]
 
 
 def test_an_index_a_comparison_and_a_service_need_no_collection(tmp_path):

@@ -10,8 +10,8 @@ from likewise.batch.files import dedup_files
 from likewise.batch.pair_files import pair_files
 from likewise.errors import InvalidParameter
 from likewise.measures import measure, similarity
-from likewise.recipe import as_recipe
-from likewise.recipe.recipe import RecipeOptions
+from likewise.recipe.fields import RecipeOptions
+from likewise.recipe.given import as_recipe
 from likewise.stages.features import features
 from tests.command import jsonl, likewise_command
 
@@ -102,7 +102,7 @@ def test_two_ways_at_once_are_an_error_that_names_both():
 
 def test_the_typed_fields_are_those_of_recipes():
     """A type checker allows the fields that the functions take."""
-    from likewise.recipe.given import _NAMES, RecipeFields
+    from likewise.recipe.fields import OPTION_NAMES, RecipeFields
 
-    assert set(RecipeFields.__annotations__) | {"tokenizer"} == set(_NAMES) - {"libraries"}
+    assert set(RecipeFields.__annotations__) | {"tokenizer"} == set(OPTION_NAMES) - {"libraries"}
     assert set(RecipeOptions.__annotations__) - {"tokenizer"} <= set(RecipeFields.__annotations__)

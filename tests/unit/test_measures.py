@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import likewise
 from likewise import measures
 from likewise.errors import InvalidParameter
-from likewise.recipe.rules import MEASURES
+from likewise.recipe.fields import MEASURES
 from likewise.stages.bloom import BIT_MEASURES, filter_similarities
 from likewise.stages.features import features
 from likewise.stages.verify import SET_MEASURES, verify_pairs

@@ -3,7 +3,7 @@
 import pytest
 
 import likewise
-from likewise.recipe.rules import TOKENS
+from likewise.recipe.fields import TOKENS
 
 Minhash, Simhash = likewise.Recipe.minhash, likewise.Recipe.simhash
 SPELLED = {

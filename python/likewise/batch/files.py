@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Unpack
@@ -56,7 +56,8 @@ from likewise.job.options import FileRun
 from likewise.job.output import Job
 from likewise.progress import Progress, Warned, shows_progress, taken
 from likewise.recipe.companions import RECIPE, write_companions
-from likewise.recipe.given import GivenRecipe, RecipeFields
+from likewise.recipe.fields import RecipeFields
+from likewise.recipe.given import GivenRecipe
 from likewise.recipe.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -68,21 +69,34 @@ WRITES = ("kept", "annotated", "evidence", "groups", "unique")
 _COPIES = {"kept": KEPT, "annotated": ANNOTATED, "unique": UNIQUE}
 
 
-@dataclass(frozen=True)
-class _Asked:
-    """The options of a run in addition to its recipe, as for :func:`dedup_files`."""
+@dataclass
+class DedupOptions:
+    """The options of :func:`dedup_files` in addition to its recipe; raises InvalidParameter for wrong combinations."""
 
-    run: FileRun
-    write: str
-    has_groups: bool
-    write_prefix: str
-    columns: GroupColumns
-    keep_sketches: bool
-    store_pairs: float | None
-    index: IndexUse | None
-    against: tuple[str | Path, ...]
-    engine: Engine | None
-    stays: "StayingIds | None"
+    run: FileRun = field(default_factory=FileRun)
+    write: str = "kept"
+    write_prefix: str = ""
+    columns: GroupColumns = field(default_factory=GroupColumns)
+    decisions: "Decisions | None" = None
+    index: IndexUse | None = None
+    against: Sequence[str | Path] = ()
+    keep_sketches: bool = False
+    store_pairs: float | None = None
+    engine: Engine | None = None
+    # The output for each input, whether groups are written, and the documents of the decisions
+    copies: str = field(init=False)
+    has_groups: bool = field(init=False)
+    stays: "StayingIds | None" = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        fields = dict.fromkeys((*self.run.fields, self.columns.date_field, self.columns.count_by))
+        self.run = replace(self.run, fields=tuple(name for name in fields if name is not None))
+        if self.decisions is not None:
+            from likewise.batch.decide.stays import StayingIds
+
+            self.stays = StayingIds(self.decisions)
+        self.copies, self.has_groups = _written(self.write)
+        self._check()
 
     @property
     def count_by(self) -> str | None:
@@ -92,17 +106,17 @@ class _Asked:
     @property
     def is_written_by_engine(self) -> bool:
         """Whether the engine writes the outputs too; this machine writes groups and annotated rows."""
-        return self.engine is not None and self.write in ("kept", "evidence") and not self.has_groups
+        return self.engine is not None and self.copies in ("kept", "evidence") and not self.has_groups
 
     @property
     def is_against(self) -> bool:
         """Whether documents are compared with an index or reference documents."""
         return bool(self.against) or (self.index is not None and self.index.against is not None)
 
-    def check(self) -> None:
+    def _check(self) -> None:
         """Raise InvalidParameter if options cannot be combined."""
         AddedFields(self.write_prefix)
-        if self.write_prefix and self.write != "annotated":
+        if self.write_prefix and self.copies != "annotated":
             raise InvalidParameter("write_prefix", "requires --write annotated")
         for option in ("date_field", "weight"):
             if getattr(self.columns, option) is not None and not self.has_groups:
@@ -115,10 +129,11 @@ class _Asked:
             check_engine(self.index, self.against, others | {"memory": self.run.memory_bytes is not None})
         if self.stays is not None and self.index not in (None, IndexUse()):
             raise InvalidParameter("decisions", "cannot be combined with an index")
-        if self.keep_sketches and self.write != "kept":
+        if self.keep_sketches and self.copies != "kept":
             raise InvalidParameter(
                 "keep_sketches",
-                f"sketches are stored for kept files, which --write {self.write} does not write; remove one of the two",
+                f"sketches are stored for kept files, which --write {self.copies} does not write; remove one of the "
+                "two",
             )
 
     def recipe_beside(self, recipe: Recipe) -> Recipe:
@@ -138,7 +153,7 @@ class _Asked:
             "recipe_id": recipe.recipe_id,
             "recipe": recipe.to_dict(),
             "inputs": job.stamp(reading.found),
-            "write": self.write,
+            "write": self.copies,
             **({"groups": asdict(self.columns)} if self.has_groups else {}),
             "parts": PARTS_VERSION,
             **reading.found.provenance(),
@@ -147,50 +162,6 @@ class _Asked:
             **({} if self.store_pairs is None else {"store_pairs": self.store_pairs}),
             **({} if self.stays is None else {"decisions": self.stays.digest()}),
         }
-
-
-def check_outputs(recipe: Recipe, run: FileRun, write: str, **options: Any) -> None:
-    """Raise the errors of :func:`dedup_files` about options that cannot be combined."""
-    _asked(run, write, **options).recipe_beside(recipe)
-
-
-def _asked(
-    run: FileRun,
-    write: str,
-    *,
-    write_prefix: str,
-    columns: GroupColumns,
-    decisions: "Decisions | None",
-    index: IndexUse | None,
-    against: Sequence[str | Path],
-    keep_sketches: bool,
-    store_pairs: float | None,
-    engine: Engine | None,
-) -> _Asked:
-    """Return the checked options of a run."""
-    fields = dict.fromkeys((*run.fields, columns.date_field, columns.count_by))
-    run = replace(run, fields=tuple(name for name in fields if name is not None))
-    stays = None
-    if decisions is not None:
-        from likewise.batch.decide.stays import StayingIds
-
-        stays = StayingIds(decisions)
-    copies, has_groups = _written(write)
-    asked = _Asked(
-        run,
-        copies,
-        has_groups,
-        write_prefix,
-        columns,
-        keep_sketches,
-        store_pairs,
-        index,
-        tuple(against),
-        engine,
-        stays,
-    )
-    asked.check()
-    return asked
 
 
 def _written(write: object) -> tuple[str, bool]:
@@ -236,7 +207,7 @@ class _Decided:
 
         return write_near_pairs(self.documents, self.recipe, floor, work / PAIRS, self.context)
 
-    def write(self, asked: _Asked, reading: _Reading, job: Job) -> None:
+    def write(self, asked: DedupOptions, reading: _Reading, job: Job) -> None:
         """Write bad rows, evidence, and the requested outputs."""
         documents, recipe, decision = self.documents, self.recipe, self.decision
         if not asked.keep_sketches:
@@ -253,8 +224,8 @@ class _Decided:
             write_evidence(tables, work / EVIDENCE)
             if asked.stays is not None:
                 write_evidence([evidence_of_overruled(documents, recipe, decision)], work / OVERRULED)
-            if asked.write in _COPIES:
-                self._write_copies(asked, reading, work / _COPIES[asked.write])
+            if asked.copies in _COPIES:
+                self._write_copies(asked, reading, work / _COPIES[asked.copies])
             if asked.has_groups:
                 from likewise.batch.against.earlier import earlier_groups
 
@@ -268,30 +239,30 @@ class _Decided:
 
                 write_kept_sketches(documents, decision, reading.found.files, recipe, work)
 
-    def _write_copies(self, asked: _Asked, reading: _Reading, target: Path) -> None:
+    def _write_copies(self, asked: DedupOptions, reading: _Reading, target: Path) -> None:
         documents, on_error = self.documents, asked.run.on_error
         written, groups = self.decision.kept, None
-        if asked.write != "kept":
+        if asked.copies != "kept":
             from likewise.batch.write.annotations import DocumentGroups
 
             may_share_ids = asked.run.duplicate_ids == "allow"
             groups = DocumentGroups(documents, self.decision, self.kept_ids, may_share_ids=may_share_ids)
-            written = groups.unique() if asked.write == "unique" else np.broadcast_to(np.True_, len(documents))
+            written = groups.unique() if asked.copies == "unique" else np.broadcast_to(np.True_, len(documents))
         first = len(reading.references.files)
 
         def kept_of(number: int, _: InputFile) -> Kept:
             added = None
-            if groups is not None and asked.write == "annotated":
+            if groups is not None and asked.copies == "annotated":
                 added = partial(groups.added, first + number, prefix=asked.write_prefix)
             return kept_rows(documents, written, first + number, on_error, self.context.threads, added)
 
         write_files(reading.found, target, kept_of, self.recipe.recipe_id)
 
-    def summary(self, asked: _Asked, reading: _Reading) -> dict[str, Any]:
+    def summary(self, asked: DedupOptions, reading: _Reading) -> dict[str, Any]:
         """Return the summary of the run."""
         documents, decision = self.documents, self.decision
         summary = summarize(documents, self.recipe, decision, self.context.timing)
-        summary |= about_inputs(reading.found, documents, decision, asked.run, asked.write)
+        summary |= about_inputs(reading.found, documents, decision, asked.run, asked.copies)
         if asked.count_by is not None:
             from likewise.batch.write.counts import counts_by
 
@@ -301,21 +272,23 @@ class _Decided:
         return summary | about_references(asked.against, documents, decision) | self.facts
 
 
-def _written_by_engine(asked: _Asked, recipe: Recipe, reading: _Reading, job: Job, engine: Engine) -> dict[str, Any]:
+def _written_by_engine(
+    asked: DedupOptions, recipe: Recipe, reading: _Reading, job: Job, engine: Engine
+) -> dict[str, Any]:
     """Let the engine decide and write; return the summary."""
     found, work = reading.found, job.work
     recipe = weighed_files(found.files, recipe, job.context, job.parts)
-    done = engine.written(found.files, recipe, job.context, work=work, writes_kept=asked.write == "kept")
+    done = engine.written(found.files, recipe, job.context, work=work, writes_kept=asked.copies == "kept")
     write_companions(recipe, work / RECIPE)
-    if asked.write == "kept":
+    if asked.copies == "kept":
         write_descriptions(found, work / KEPT, done.num_written, recipe.recipe_id)
     job.check_own()
     summary = summary_of(done.counts, recipe, job.context.timing)
-    return job.finish(summary | about_counted(found, done.inputs, asked.run, asked.write))
+    return job.finish(summary | about_counted(found, done.inputs, asked.run, asked.copies))
 
 
 def _stored_by_engine(
-    asked: _Asked,
+    asked: DedupOptions,
     recipe: Recipe,
     inputs: Sequence[str | Path] | str | Path,
     url: str,
@@ -334,14 +307,14 @@ def _stored_by_engine(
         def summarize(done: EngineRun) -> dict[str, Any]:
             job.check_unchanged()
             summary = summary_of(done.counts, weighed, job.context.timing)
-            return summary | about_counted(found, done.inputs, asked.run, asked.write)
+            return summary | about_counted(found, done.inputs, asked.run, asked.copies)
 
         return engine.stored(
             found.files,
             weighed,
             job.context,
             url=url,
-            writes_kept=asked.write == "kept",
+            writes_kept=asked.copies == "kept",
             overwrite=overwrite,
             summarize=summarize,
         )
@@ -349,7 +322,7 @@ def _stored_by_engine(
 
 @contextmanager
 def _decided(
-    asked: _Asked,
+    asked: DedupOptions,
     recipe: Recipe,
     reading: _Reading,
     job: Job,
@@ -493,19 +466,33 @@ def dedup_files(
     >>> summary = dedup_files("articles.jsonl", "out", Recipe.minhash(0.8))  # doctest: +SKIP
     """
     recipe = recipe_of_files(recipe, fields, index=index, against=against, engine=engine).resolve()
-    report = taken(progress)
-    asked = _asked(
+    options = DedupOptions(
         run or FileRun(),
         write,
-        write_prefix=write_prefix,
-        columns=GroupColumns(date_field, count_by, count_weight),
-        decisions=decisions,
-        index=index,
-        against=against,
-        keep_sketches=keep_sketches,
-        store_pairs=store_pairs,
-        engine=engine,
+        write_prefix,
+        GroupColumns(date_field, count_by, count_weight),
+        decisions,
+        index,
+        against,
+        keep_sketches,
+        store_pairs,
+        engine,
     )
+    return deduplicate(inputs, output, recipe, options, overwrite=overwrite, fresh=fresh, report=taken(progress))
+
+
+def deduplicate(
+    inputs: Sequence[str | Path] | str | Path,
+    output: str | Path,
+    recipe: Recipe,
+    asked: DedupOptions,
+    *,
+    overwrite: bool = False,
+    fresh: bool = False,
+    report: Progress,
+) -> dict[str, Any]:
+    """Remove near-duplicates from files, as :func:`dedup_files` does, by a resolved recipe."""
+    engine, index, against = asked.engine, asked.index, asked.against
     if engine is not None and is_remote(output) and asked.is_written_by_engine and not engine.is_on_this_machine:
         return _stored_by_engine(asked, recipe, inputs, str(output), report, engine, overwrite=overwrite)
     with Job(output, asked.run, report, inputs=inputs, overwrite=overwrite, fresh=fresh) as job:
@@ -515,8 +502,8 @@ def dedup_files(
         if asked.is_against:
             tell_direction(recipe, report)
         reading = _Reading(found, find_references(against, recipe, asked.run, job.target, report))
-        if asked.write == "annotated":
-            check_annotated(found.files, AddedFields(write_prefix))
+        if asked.copies == "annotated":
+            check_annotated(found.files, AddedFields(asked.write_prefix))
         identity = asked.identity(recipe, reading, job) | beside.identity()
         # Everything that may reject the command must precede claiming the directory, which deletes unfinished files.
         bounded = None
@@ -527,15 +514,15 @@ def dedup_files(
                 job,
                 reading.all,
                 recipe,
-                writes_copies=asked.write in _COPIES,
-                keeps_sketches=keep_sketches,
+                writes_copies=asked.copies in _COPIES,
+                keeps_sketches=asked.keep_sketches,
                 beside=index,
             )
         job.claim(**identity)
         if engine is not None and asked.is_written_by_engine:
             return _written_by_engine(asked, recipe, reading, job, engine)
         decided = job.enter(_decided(asked, recipe, reading, job, bounded, beside))
-        stored = decided.store_pairs(store_pairs, job.work)
+        stored = decided.store_pairs(asked.store_pairs, job.work)
         decided.write(asked, reading, job)
         job.check_unchanged()
         summary = decided.summary(asked, reading) | beside.summary() | stored

@@ -17,7 +17,8 @@ from likewise.errors import InvalidParameter
 from likewise.io.source.source import Source
 from likewise.job.context import RunContext
 from likewise.progress import Planned, Warned
-from likewise.recipe.given import RecipeFields, as_recipe
+from likewise.recipe.fields import RecipeFields
+from likewise.recipe.given import as_recipe
 from likewise.recipe.recipe import Recipe
 
 if TYPE_CHECKING:

@@ -19,7 +19,8 @@ from likewise.io.remote import file_for
 from likewise.job.options import FileRun
 from likewise.job.output import Job
 from likewise.progress import Progress, shows_progress, taken
-from likewise.recipe.given import GivenRecipe, RecipeFields, as_recipe
+from likewise.recipe.fields import RecipeFields
+from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.stages.sketch import Sketches, check_has_sketch, shaped
 
 

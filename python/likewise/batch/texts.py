@@ -33,7 +33,8 @@ from likewise.io.tables.memory import MemorySource
 from likewise.job.context import RunContext
 from likewise.job.options import DuplicateIds, RunRules
 from likewise.progress import Progress, Warned, no_progress, shows_progress, taken
-from likewise.recipe.given import GivenRecipe, RecipeFields, as_recipe
+from likewise.recipe.fields import RecipeFields
+from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.recipe.methods import SimHash
 from likewise.recipe.recipe import Recipe
 from likewise.stages.documents import Tokenizer

@@ -201,8 +201,10 @@ def command(
 ) -> None:
     """Run the command."""
     from likewise.batch.against.index import IndexUse
-    from likewise.batch.files import dedup_files, stream_dedup
+    from likewise.batch.files import DedupOptions, deduplicate, stream_dedup
+    from likewise.batch.write.groups import GroupColumns
     from likewise.errors import InvalidParameter
+    from likewise.progress import taken
 
     asked, references = _told_apart(against)
     use = IndexUse(index, asked, add)
@@ -210,33 +212,7 @@ def command(
     base = "default" if elsewhere is None else "online"
     recipe = take_recipe_beside(options, asked, references, base, quiet=quiet)
     run = take_run(options)
-    if dry_run:
-        from likewise.batch.write.groups import GroupColumns
-        from likewise.runs.preview import preview
-
-        with shown(not quiet) as report:
-            found = preview(
-                inputs,
-                recipe,
-                run=run,
-                write=write,
-                write_prefix=write_prefix,
-                columns=GroupColumns(date_field, count_by, count_weight),
-                index=use,
-                against=references,
-                keep_sketches=keep_sketches,
-                store_pairs=store_pairs,
-                engine=elsewhere,
-                decisions=decisions,
-                # Documents are shown on terminals only, never in a log.
-                shows_texts=not as_json and sys.stderr.isatty(),
-                progress=report,
-            )
-        print_summary(found.to_dict(), None, as_json=as_json, quiet=quiet, lines=preview_lines)
-        return
-    if out is None:
-        raise click.UsageError("Missing option '-o' / '--out' (or --dry-run).")
-    if out == "-":
+    if out == "-" and not dry_run:
         given = {"json": as_json, "overwrite": overwrite, "fresh": fresh, "write": write != "kept"}
         given |= {
             "write_prefix": write_prefix != "",
@@ -251,34 +227,33 @@ def command(
         for name, is_given in given.items():
             if is_given:
                 raise InvalidParameter(name, "cannot be combined with -o -, which writes kept lines to standard output")
-    with shown(not quiet) as report:
-        if out == "-":
+        with shown(not quiet) as report:
             summary = stream_dedup(
                 inputs, sys.stdout.buffer, recipe, run=run, index=use, against=references, progress=report
             )
-        else:
-            summary = dedup_files(
-                inputs,
-                out,
-                recipe,
-                run=run,
-                write=write,
-                write_prefix=write_prefix,
-                date_field=date_field,
-                count_by=count_by,
-                count_weight=count_weight,
-                decisions=decisions,
-                overwrite=overwrite,
-                fresh=fresh,
-                index=use,
-                against=references,
-                keep_sketches=keep_sketches,
-                store_pairs=store_pairs,
-                engine=elsewhere,
-                progress=report,
-            )
-    print_summary(summary, None if out == "-" else out, as_json=as_json, quiet=quiet, lines=summary_lines)
-    if out != "-" and not as_json and not quiet and sys.stderr.isatty():
+        print_summary(summary, None, as_json=as_json, quiet=quiet, lines=summary_lines)
+        return
+    columns = GroupColumns(date_field, count_by, count_weight)
+    asked_for = DedupOptions(
+        run, write, write_prefix, columns, decisions, use, references, keep_sketches, store_pairs, elsewhere
+    )
+    if dry_run:
+        from likewise.runs.preview import preview
+
+        # Documents are shown on terminals only, never in a log.
+        shows_texts = not as_json and sys.stderr.isatty()
+        with shown(not quiet) as report:
+            found = preview(inputs, recipe, options=asked_for, shows_texts=shows_texts, progress=report)
+        print_summary(found.to_dict(), None, as_json=as_json, quiet=quiet, lines=preview_lines)
+        return
+    if out is None:
+        raise click.UsageError("Missing option '-o' / '--out' (or --dry-run).")
+    with shown(not quiet) as report:
+        summary = deduplicate(
+            inputs, out, recipe.resolve(), asked_for, overwrite=overwrite, fresh=fresh, report=taken(report)
+        )
+    print_summary(summary, out, as_json=as_json, quiet=quiet, lines=summary_lines)
+    if not as_json and not quiet and sys.stderr.isatty():
         _first_look(Path(out))
 
 

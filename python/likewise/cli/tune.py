@@ -15,9 +15,9 @@ import click
 from likewise.arrays import ColumnData
 from likewise.checks import counted
 from likewise.cli.options.help import LongCommand
-from likewise.cli.options.recipe import INPUTS, QUIET, READING, input_options, take_run
+from likewise.cli.options.recipe import INPUTS, OPTION_OF, QUIET, READING, input_options, take_run
 from likewise.cli.options.terminal import has_color, printable
-from likewise.cli.options.text_options import TEXT_OPTIONS, take_word_lists
+from likewise.cli.options.text_options import take_word_lists
 from likewise.progress import shown
 
 if TYPE_CHECKING:
@@ -79,9 +79,9 @@ _MOST_SHOWN = 3
     type=click.Choice(["auto", "word", "char", "chinese", "sentence", "line", "paragraph"]),
     help="Try only these tokens: auto, word, char, chinese, ...  [default: auto and char]",
 )
-@TEXT_OPTIONS["markup"]
-@TEXT_OPTIONS["fold"]
-@TEXT_OPTIONS["stop_words"]
+@OPTION_OF["markup"]
+@OPTION_OF["fold"]
+@OPTION_OF["stop_words"]
 @click.option(
     "--sample",
     type=click.IntRange(min=20, max=4000),

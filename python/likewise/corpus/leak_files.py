@@ -29,7 +29,8 @@ from likewise.job.output import Job, about_files
 from likewise.job.reading import listed
 from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.companions import RECIPE, write_companions
-from likewise.recipe.given import GivenRecipe, RecipeFields, as_recipe
+from likewise.recipe.fields import RecipeFields
+from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.recipe.recipe import Recipe
 
 WRITES = ("evidence", "kept")

@@ -27,7 +27,8 @@ from likewise.io.tables.columns import number_column, text_column
 from likewise.job.context import RunContext
 from likewise.job.options import DuplicateIds, RunRules
 from likewise.progress import Progress, Warned, shows_progress, taken
-from likewise.recipe.given import GivenRecipe, RecipeFields, as_recipe
+from likewise.recipe.fields import RecipeFields
+from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.recipe.recipe import Recipe
 from likewise.stages.documents import Tokenizer
 from likewise.stages.text import TextField

@@ -46,7 +46,8 @@ from likewise.index.stored.parquet import SUFFIX, write_parquet
 from likewise.index.stored.sources import About, DirectorySource
 from likewise.index.verdicts import Document, Group, Neighbor, Removal, Verdict, Verdicts
 from likewise.io.html import facts
-from likewise.recipe.given import GivenRecipe, RecipeFields, as_recipe
+from likewise.recipe.fields import RecipeFields
+from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.recipe.methods import MinHash, SimHashDistance
 from likewise.stages.documents import document_batches
 from likewise.stages.sketch import Sketches, batch_of_one

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from likewise.errors import InvalidInput
-from likewise.recipe.identity import canonical_json
+from likewise.recipe.fields import canonical_json
 from likewise.recipe.weights import Weights
 from likewise.recipe.word_lists import WordList
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from likewise.checks import check_choice, check_integer
-from likewise.recipe.rules import OWN_WEIGHTS, TABLE_WEIGHTS, TOKENS, WEIGHTS
+from likewise.recipe.fields import OWN_WEIGHTS, TABLE_WEIGHTS, TOKENS, WEIGHTS
 
 # For any features, only copies are removed: similarity 0.8; 3 of 64 bits, the radius from the literature.
 _STRICT_THRESHOLD = 0.8

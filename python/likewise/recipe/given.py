@@ -4,33 +4,11 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias, cast
 
 from likewise.errors import InvalidParameter
+from likewise.recipe.fields import OPTION_NAMES
 from likewise.recipe.presets import PRESETS, Preset, with_base
-from likewise.recipe.recipe import FeatureFields, Recipe, check_is_recipe
-from likewise.recipe.rules import FIELDS_OF_METHOD, Method, Overflow, Scheme
+from likewise.recipe.recipe import Recipe, check_is_recipe
 
 GivenRecipe: TypeAlias = Recipe | Preset
-
-
-class RecipeFields(FeatureFields, total=False):
-    """Fields of a recipe as keyword arguments of functions; :class:`likewise.Recipe` explains them."""
-
-    method: Method
-    threshold: float | str | None
-    within: int | None
-    recall: float | None
-    num_slots: int | None
-    slot_bits: int | None
-    scheme: Scheme | None
-    overflow: Overflow | None
-    bits: int | None
-    short_threshold: float | None
-    filter_bits: int | None
-    num_hashes: int | None
-    bands: int | None
-    rows: int | None
-
-
-_NAMES = frozenset({"method", *(name for fields in FIELDS_OF_METHOD.values() for name in fields)})
 
 
 def as_recipe(given: object = None, fields: Mapping[str, Any] | None = None, *, base: str = "online") -> Recipe:
@@ -59,10 +37,10 @@ def as_recipe(given: object = None, fields: Mapping[str, Any] | None = None, *, 
     """
     named = {name: value for name, value in (fields or {}).items() if value is not None}
     for name in fields or ():
-        if name not in _NAMES:
+        if name not in OPTION_NAMES:
             from difflib import get_close_matches
 
-            close = get_close_matches(name, _NAMES, 1)
+            close = get_close_matches(name, OPTION_NAMES, 1)
             hint = f"; did you mean {close[0]}?" if close else ""
             raise InvalidParameter(name, f"neither an argument of this function nor a field of a recipe{hint}")
     keep = {} if given is None or "keep" not in named else {"keep": named.pop("keep")}

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from likewise.errors import InvalidParameter
-from likewise.recipe.rules import AUTO, EXCERPT_MEASURES, FIELDS_OF_METHOD, PACKAGE_HASHES
+from likewise.recipe.fields import AUTO, EXCERPT_MEASURES, FIELDS_OF_METHOD, PACKAGE_HASHES
 from likewise.recipe.weights import Weights
 
 Preset = Literal[

@@ -3,7 +3,7 @@
 import contextlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar, Unpack
 
@@ -15,31 +15,32 @@ from likewise.checks import check_choice
 from likewise.errors import InvalidParameter, RecipeMismatch
 from likewise.recipe.companions import RECIPE, read_companions
 from likewise.recipe.defaults import FeatureChoice, default_bits, default_tokens, features_of, package_defaults
-from likewise.recipe.identity import DECISION_FIELDS, SKETCH_FIELDS, canonical_json, identity
-from likewise.recipe.methods import Asked, Bloom, MinHash, SimHashDistance, Sketch, sketch_of
-from likewise.recipe.presets import Preset, with_preset
-from likewise.recipe.rules import (
+from likewise.recipe.fields import (
     AUTO,
     COMPANIONS,
     COUNTED_WEIGHTS,
+    DECISION_FIELDS,
+    FEATURES,
+    FIELD_NAMES,
+    FIELDS,
     FIELDS_OF_METHOD,
     OWN_WEIGHTS,
-    Grouping,
-    Hash,
-    Measure,
+    SKETCH,
+    SKETCH_FIELDS,
+    FeatureFields,
     Overflow,
+    RecipeOptions,
     Scheme,
-    Siblings,
-    Tokens,
-    WeightRule,
-    check_fields,
-    default_keep,
-    default_measure,
+    Settings,
+    TextOptions,
+    canonical_json,
+    identity,
 )
+from likewise.recipe.methods import Asked, Bloom, MinHash, SimHashDistance, sketch_of
+from likewise.recipe.presets import Preset, with_preset
+from likewise.recipe.rules import check_fields, default_keep, default_measure
 from likewise.recipe.text import (
     USER_TOKENS,
-    TextFields,
-    TextOptions,
     checked_fold,
     checked_text,
     libraries_of,
@@ -47,73 +48,22 @@ from likewise.recipe.text import (
     text_rules_of,
 )
 from likewise.recipe.weights import Weighing, Weights, check_weighable, checked_weights_id, weighing_of
-from likewise.recipe.word_lists import WordList
 
-# All fields by name, in the order of serialization.
-_FIELDS = (
-    *(
-        "method",
-        "tokens",
-        "shingle",
-        "weights",
-        "weight_scale",
-        "weights_id",
-        "seed",
-        "markup",
-        "fold",
-        "identifiers",
-        "stop_words_id",
-        "only_within",
-    ),
-    *("dictionary_id", "chunking", "chunk_bytes", "tokenizer", "libraries", "hash", "bits", "num_slots", "slot_bits"),
-    *("scheme", "filter_bits", "num_hashes", "threshold", "within", "measure", "recall", "short_threshold"),
-    *(
-        "short_margin",
-        "siblings",
-        "unsure",
-        "keep_new",
-        "bands",
-        "rows",
-        "overflow",
-        "keep",
-        "group",
-        "text_version",
-        "sketch_version",
-        *COMPANIONS,
-    ),
-)
 # Rules with weights that may be 0; such features are left out.
 _VANISHING = ("lexicon", OWN_WEIGHTS)
 _Kind = TypeVar("_Kind")
-_FEATURE_NAMES = (
-    *("tokens", "shingle", "weights", "weight_scale", "table", "seed", "hash", "markup", "fold"),
-    *("identifiers", "stop_words", "stop_words_id", "only_within"),
-    *("dictionary", "dictionary_id", "chunking", "chunk_bytes", "tokenizer"),
+# Options whose defaults depend on others; constructors pass other options on as they are.
+_DEPENDENT = ("tokens", "shingle", "weights", "table", "seed", "hash", "measure", "keep", "group")
+_PLAIN = tuple(
+    name for name in FeatureFields.__annotations__ if name not in {*TextOptions.__annotations__, *_DEPENDENT}
 )
-
-
-class FeatureFields(TextFields, total=False):
-    """Options of all constructors with features, except `tokenizer`; see :class:`Recipe`."""
-
-    tokens: Tokens | None
-    shingle: int | None
-    weights: WeightRule | Weights | None
-    weight_scale: float | None
-    weights_id: str | None
-    table: Weights | None
-    seed: int | None
-    hash: Hash
-    short_margin: float | None
-    siblings: Siblings | None
-    unsure: Siblings | None
-    keep_new: int | None
-    measure: Measure
-    keep: str | None
-    group: Grouping
-
-
-class RecipeOptions(FeatureFields, TextOptions, total=False):
-    """Options of all constructors with features."""
+_FEATURE_NAMES = tuple(
+    one.name
+    for one in FIELDS
+    if (one.part in (FEATURES, SKETCH) or one.name in COMPANIONS)
+    and len(one.methods) >= len(FIELDS_OF_METHOD) - 1
+    and one.name not in ("weights_id", "libraries")
+)
 
 
 def feature_fields(
@@ -121,10 +71,9 @@ def feature_fields(
 ) -> tuple[FeatureChoice, dict[str, Any]]:
     """Return the chosen features, and the recipe fields for them with the values that depend on them."""
     rest = dict(options)
-    hash_name, weights_id, measure = rest.pop("hash", "xxh3"), rest.pop("weights_id", None), rest.pop("measure")
-    keep, group, short_margin = rest.pop("keep", None), rest.pop("group", "leaders"), rest.pop("short_margin", None)
-    names = {name: rest.pop(name, None) for name in ("siblings", "unsure", "keep_new")}
-    weight_scale = rest.pop("weight_scale", None)
+    hash_name, measure = rest.pop("hash", "xxh3"), rest.pop("measure")
+    keep, group = rest.pop("keep", None), rest.pop("group", "leaders")
+    plain = {name: rest.pop(name, None) for name in _PLAIN}
     named = {name: rest.pop(name, None) for name in ("weights", "table", "tokens", "shingle", "seed")}
     for name, value in package_defaults(hash_name, named["weights"]).items():
         if name in named and named[name] is None and not (name == "weights" and named["table"] is not None):
@@ -137,13 +86,10 @@ def feature_fields(
         "tokens": tokens,
         "shingle": features.shingle,
         "weights": features.weights,
-        "weight_scale": weight_scale,
-        "weights_id": weights_id,
         "table": weighing.table,
         "seed": weighing.seed,
         "hash": hash_name,
-        "short_margin": short_margin,
-        **names,
+        **plain,
         "measure": measure,
         "keep": default_keep(measure) if keep is None else keep,
         "group": group,
@@ -178,7 +124,7 @@ def fields_of_file(path: Path) -> dict[str, Any]:
 
 def options_of(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields that a constructor of the recipe's method accepts; null fields are left out."""
-    known = set(_FIELDS) - set(COMPANIONS)
+    known = set(FIELD_NAMES) - set(COMPANIONS)
     unknown = sorted(fields.keys() - known)
     if unknown:
         raise InvalidParameter(
@@ -205,7 +151,7 @@ def options_of(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, init=False)
-class Recipe:
+class Recipe(Settings):
     """All settings that determine a result: text rules, sketch, candidates, verification, decision.
 
     Make one with :meth:`minhash`, :meth:`simhash`, :meth:`bloom`, :meth:`shingles` or :meth:`exact`; each accepts only
@@ -314,44 +260,15 @@ class Recipe:
     True
     """
 
-    sketch: Sketch
-    tokens: str = "auto"
-    shingle: int = 3
-    weights: str = "none"
-    weight_scale: float | None = None
-    weights_id: str | None = None
-    seed: int = 0
-    markup: str | None = None
-    fold: tuple[str, ...] | None = None
-    identifiers: str | None = None
-    stop_words_id: str | None = None
-    dictionary_id: str | None = None
-    only_within: str | None = None
-    chunking: str | None = None
-    chunk_bytes: int | None = None
-    tokenizer: str | None = None
-    libraries: str | None = None
-    hash: str = "xxh3"
-    threshold: float | str | None = None
-    measure: str = "jaccard"
-    short_margin: float | None = None
-    siblings: str | None = None
-    unsure: str | None = None
-    keep_new: int | None = None
-    keep: str = "first"
-    group: str = "leaders"
     text_version: str = _native.TEXT_VERSION
     sketch_version: int = _native.SKETCH_VERSION
-    table: Weights | None = field(default=None, repr=False, compare=False)
-    stop_words: WordList | None = field(default=None, repr=False, compare=False)
-    dictionary: WordList | None = field(default=None, repr=False, compare=False)
 
     def __init__(self, *, method: str, **fields: Any) -> None:
         for name in fields:
-            if name not in _FIELDS:
+            if name not in FIELD_NAMES:
                 raise InvalidParameter(name, "not a recipe option")
         # Missing fields have the class's default, or None if they belong to a method.
-        left_out = {name: getattr(type(self), name, None) for name in _FIELDS}
+        left_out = {name: getattr(type(self), name, None) for name in FIELD_NAMES}
         checked = check_fields({**left_out, "method": method, **fields})
         checked |= checked_text(checked)
         checked |= {"weights_id": checked_weights_id(checked), "sketch": sketch_of(checked)}
@@ -379,7 +296,7 @@ class Recipe:
     def fields(self) -> dict[str, Any]:
         """All fields by name; None if the method does not use a field."""
         mine = {"method": self.method, **vars(self), **vars(self.sketch)}
-        return {name: mine.get(name) for name in _FIELDS}
+        return {name: mine.get(name) for name in FIELD_NAMES}
 
     @classmethod
     def own(

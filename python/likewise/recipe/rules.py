@@ -1,91 +1,25 @@
-"""Validation of a recipe's fields: values in range, and fields that apply to the method."""
+"""Validation of a recipe's fields: combinations of values, and fields that apply to the method."""
 
-import math
 from collections.abc import Callable, Iterable, Mapping
-from numbers import Real
-from typing import Any, Literal, get_args
+from typing import Any
 
-from likewise.checks import as_index, check_choice, check_integer, fraction_check
+from likewise.checks import check_choice, check_integer
 from likewise.errors import InvalidParameter
+from likewise.recipe.fields import (
+    AUTO,
+    AUTO_MEASURES,
+    EXCERPT_MEASURES,
+    FIELDS,
+    FIELDS_OF_METHOD,
+    METHODS,
+    NAMING_TOKENS,
+    OWN_WEIGHTS,
+    PACKAGE_HASHES,
+    TABLE_WEIGHTS,
+)
 
-_TEXT_FIELDS = ("markup", "fold", "only_within")
-_TOKEN_FIELDS = (
-    *(
-        "identifiers",
-        "stop_words",
-        "stop_words_id",
-        "dictionary",
-        "dictionary_id",
-        "chunking",
-        "chunk_bytes",
-        "tokenizer",
-    ),
-    "libraries",
-)
-_FEATURE_FIELDS = (
-    *("tokens", "shingle", "weights", "weight_scale", "weights_id", "table", "seed", "hash"),
-    *_TEXT_FIELDS,
-    *_TOKEN_FIELDS,
-)
-# Objects that are not part of the JSON of a recipe.
-COMPANIONS = ("table", "stop_words", "dictionary")
 # What pairs need by the names of their documents.
 _NAME_FIELDS = ("siblings", "unsure", "keep_new")
-_DECISION_FIELDS = ("threshold", "short_margin", *_NAME_FIELDS, "measure", "recall", "keep", "group")
-Method = Literal["minhash", "simhash", "bloom", "shingles", "exact"]
-FIELDS_OF_METHOD: Mapping[str, tuple[str, ...]] = {
-    "minhash": (*_FEATURE_FIELDS, *_DECISION_FIELDS, "num_slots", "slot_bits", "scheme", "bands", "rows", "overflow"),
-    "simhash": (*_FEATURE_FIELDS, *_DECISION_FIELDS, "bits", "within", "short_threshold", "bands", "rows"),
-    "shingles": (*_FEATURE_FIELDS, "threshold", "short_margin", *_NAME_FIELDS, "measure", "keep", "group"),
-    "bloom": (*_FEATURE_FIELDS, *_DECISION_FIELDS, "filter_bits", "num_hashes", "bands", "rows"),
-    "exact": ("keep", *_TEXT_FIELDS, "libraries"),
-}
-# Only method exact uses `equality` of normalized texts.
-Measure = Literal["jaccard", "containment", "cosine", "dice", "overlap", "hamming", "equality"]
-MEASURES: tuple[Measure, ...] = get_args(Measure)
-# Measures that find short texts inside long ones, which bands of signatures hardly ever bring together.
-EXCERPT_MEASURES: tuple[Measure, ...] = ("containment", "overlap")
-Tokens = Literal[
-    "auto", "script", "word", "char", "chinese", "sentence", "line", "paragraph", "bytes", "chunks", "user"
-]
-TOKENS: tuple[Tokens, ...] = get_args(Tokens)
-WeightRule = Literal["none", "count", "log-count", "idf", "log-count-idf", "lexicon", "own"]
-WEIGHTS: tuple[WeightRule, ...] = get_args(WeightRule)
-# Weights that use a table, and weights whose table can be counted on the input.
-TABLE_WEIGHTS = ("idf", "log-count-idf", "lexicon")
-COUNTED_WEIGHTS = ("idf", "log-count-idf")
-# Weights given by the user as (token, weight) pairs, accepted only by Python functions, and the maximum weight.
-OWN_WEIGHTS = "own"
-MAX_OWN_WEIGHT = 255
-Scheme = Literal["bucket", "classical", "affine32", "legacy"]
-SCHEMES: tuple[Scheme, ...] = get_args(Scheme)
-Grouping = Literal["leaders", "components"]
-GROUPS: tuple[Grouping, ...] = get_args(Grouping)
-Overflow = Literal["exact", "levels"]
-OVERFLOWS: tuple[Overflow, ...] = get_args(Overflow)
-# Hashes of tokens; the last two are compatible with packages, including their other rules.
-Hash = Literal["xxh3", "md5", "sha1", "1000003", "simhash-1e0ng", "datasketch"]
-HASHES: tuple[Hash, ...] = get_args(Hash)
-PACKAGE_HASHES = HASHES[-2:]
-MAX_FILTER_BITS = 1 << 16
-# Whether documents of one form that differ in their names match.
-Siblings = Literal["keep", "remove"]
-SIBLINGS: tuple[Siblings, ...] = get_args(Siblings)
-# Tokens that may name a document: words.
-NAMING_TOKENS = ("auto", "word", "script", "chinese", "user")
-# Threshold chosen by a run from its documents, and the measure used for this with each method.
-AUTO = "auto"
-AUTO_MEASURES: Mapping[str, str] = {
-    "minhash": "jaccard",
-    "shingles": "jaccard",
-    "bloom": "jaccard",
-    "simhash": "cosine",
-}
-_FIELDS_OF_ALL = ("tokens", "weights", "seed", "hash", "measure", "keep", "group")
-_FIELDS_OF_SOME = (
-    *("bits", "num_slots", "slot_bits", "scheme", "within", "short_threshold", "bands", "rows"),
-    *("filter_bits", "num_hashes", "overflow", "short_margin", *_NAME_FIELDS),
-)
 
 
 def default_measure(threshold: float | str | None) -> str:
@@ -134,17 +68,17 @@ def keep_needs(keep: str) -> tuple[bool, tuple[str, ...]]:
 def check_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields in their canonical types."""
     checked = dict(fields)
-    method = check_choice("method", fields["method"], tuple(FIELDS_OF_METHOD))
+    method = check_choice("method", fields["method"], METHODS)
     used = FIELDS_OF_METHOD[method]
-    for name in _FIELDS_OF_SOME:
-        if fields[name] is not None and name not in used:
-            raise InvalidParameter(name, f"{name} does not apply to method {method}")
-    for name in _FIELDS_OF_ALL:
-        if fields[name] is None:
-            raise InvalidParameter(name, f"{name} is not given")
-    for name, check in _CHECKS.items():
-        if checked[name] is not None:
-            checked[name] = check(name, checked[name])
+    for one in FIELDS:
+        if one.is_checked and fields[one.name] is not None and one.name not in used:
+            raise InvalidParameter(one.name, f"{one.name} does not apply to method {method}")
+    for one in FIELDS:
+        if one.is_required and fields[one.name] is None:
+            raise InvalidParameter(one.name, f"{one.name} is not given")
+    for one in FIELDS:
+        if one.check is not None and checked[one.name] is not None:
+            checked[one.name] = one.check(one.name, checked[one.name])
     keep_criteria(checked["keep"])
     if (checked["measure"] == "equality") != (method == "exact"):
         raise InvalidParameter("measure", "equality applies only to method exact, and exact supports no other measure")
@@ -301,89 +235,3 @@ def _check_package(named: str, fields: Mapping[str, Any], wanted: Mapping[str, t
         if fields[name] not in allowed:
             only = " or ".join(map(str, allowed))
             raise InvalidParameter(name, f"{fields[name]!r} given; hash {named} requires {name} {only}")
-
-
-def _choice(allowed: tuple[str, ...]) -> Callable[[str, object], str]:
-    return lambda name, value: check_choice(name, value, allowed)
-
-
-def _integer(low: int, high: int, step: int = 1) -> Callable[[str, object], int]:
-    return lambda name, value: check_integer(name, value, low, high, step)
-
-
-def _scale(name: str, value: object) -> float:
-    """Return the factor of real weights."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < math.inf:
-        raise InvalidParameter(name, f"{value!r} is not a number above 0")
-    return float(value)
-
-
-def _margin(name: str, value: object) -> float | None:
-    """Return a margin for short documents; None for 0, which is no margin."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) < math.inf:
-        raise InvalidParameter(name, f"{value!r} is not a number of at least 0")
-    return float(value) or None
-
-
-def _kept(name: str, value: object) -> str | None:
-    """Return whether such documents are kept; None if they are removed, as before this field existed."""
-    return "keep" if check_choice(name, value, SIBLINGS) == "keep" else None
-
-
-def _threshold(name: str, value: object) -> float | str:
-    return AUTO if value == AUTO else float(fraction_check(zero=False, one=True)(name, value))
-
-
-def _text(name: str, value: object) -> str:
-    if not isinstance(value, str):
-        tokens = "; give its name and version, and lists of tokens as documents" if callable(value) else ""
-        raise InvalidParameter(name, f"{value!r} is not text{tokens}")
-    return value
-
-
-def _hexadecimal(name: str, value: object) -> str:
-    if not isinstance(value, str) or len(value) != 32 or not set(value) <= set("0123456789abcdef"):
-        raise InvalidParameter(name, f"{value!r} is not 32 hexadecimal digits")
-    return value
-
-
-def _slot_bits(name: str, value: object) -> int:
-    number = as_index(value)
-    if number not in (8, 16, 32):
-        raise InvalidParameter(name, f"{value!r} is not 8, 16 or 32")
-    return number
-
-
-_CHECKS: Mapping[str, Callable[[str, object], object]] = {
-    "tokens": _choice(TOKENS),
-    "shingle": _integer(1, 64),
-    "weights": _choice(WEIGHTS),
-    "weight_scale": _scale,
-    "weights_id": _hexadecimal,
-    "stop_words_id": _hexadecimal,
-    "dictionary_id": _hexadecimal,
-    "tokenizer": _text,
-    "only_within": _text,
-    "seed": _integer(0, 2**64 - 1),
-    "hash": _choice(HASHES),
-    "filter_bits": _integer(64, MAX_FILTER_BITS, 64),
-    "num_hashes": _integer(1, 64),
-    "bits": _integer(32, 256, 32),
-    "num_slots": _integer(1, 65535),
-    "slot_bits": _slot_bits,
-    "scheme": _choice(SCHEMES),
-    "threshold": _threshold,
-    "within": _integer(0, 256),
-    "measure": _choice(MEASURES),
-    "recall": fraction_check(zero=False, one=False),
-    "short_threshold": fraction_check(zero=True, one=True),
-    "short_margin": _margin,
-    "siblings": _kept,
-    "unsure": _kept,
-    "keep_new": _integer(1, 2**31 - 1),
-    "bands": _integer(1, 65535),
-    "rows": _integer(1, 65535),
-    "keep": _text,
-    "group": _choice(GROUPS),
-    "overflow": _choice(OVERFLOWS),
-}

@@ -6,13 +6,13 @@ other versions are rejected.
 """
 
 from collections.abc import Mapping
-from typing import Any, TypedDict
+from typing import Any
 
 from likewise import _native
 from likewise.checks import check_choice, check_integer
 from likewise.errors import InvalidParameter, RecipeMismatch
-from likewise.recipe.rules import OWN_WEIGHTS, PACKAGE_HASHES
-from likewise.recipe.word_lists import WordList, Words, word_list
+from likewise.recipe.fields import OWN_WEIGHTS, PACKAGE_HASHES, TextOptions
+from likewise.recipe.word_lists import WordList, word_list
 
 FOLDS = ("points", "confusables", "traditional", "width", "accents", "punctuation", "numerals", "digits")
 # Look-alikes of digits are letters, so that digits cannot be read afterward.
@@ -26,27 +26,6 @@ _CHUNK_BYTES = 1024
 _LEAST_CONTENT_BYTES, _MOST_BYTES = 256, 1 << 20
 # Fields that a recipe takes from its weight table unless they are given. Word lists are not included.
 _FROM_TABLE = ("markup", "fold", "identifiers", "chunking", "chunk_bytes", "tokenizer")
-
-
-class TextFields(TypedDict, total=False):
-    """Options of texts that functions also accept; see :class:`likewise.Recipe`."""
-
-    markup: str | None
-    fold: tuple[str, ...] | list[str] | str | None
-    identifiers: str | None
-    stop_words: Words | None
-    stop_words_id: str | None
-    dictionary: Words | None
-    dictionary_id: str | None
-    only_within: str | None
-    chunking: str | None
-    chunk_bytes: int | None
-
-
-class TextOptions(TextFields, total=False):
-    """Options of all constructors with features; here `tokenizer` is a name, in functions it is the callable."""
-
-    tokenizer: str | None
 
 
 def text_options(options: Mapping[str, Any], table_rules: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from likewise import _native
 from likewise.checks import check_choice, check_integer
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
-from likewise.recipe.identity import canonical_json, feature_fields
-from likewise.recipe.rules import HASHES, PACKAGE_HASHES, TABLE_WEIGHTS, TOKENS
+from likewise.recipe.fields import HASHES, PACKAGE_HASHES, TABLE_WEIGHTS, TOKENS, canonical_json, feature_fields
 from likewise.recipe.text import USER_TOKENS, checked_text, libraries_of, text_rules_of
 from likewise.recipe.word_lists import Words
 

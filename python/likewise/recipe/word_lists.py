@@ -7,7 +7,7 @@ from typing import Self, TypeAlias
 
 from likewise import _native
 from likewise.errors import InvalidInput, InvalidParameter
-from likewise.recipe.identity import canonical_json
+from likewise.recipe.fields import canonical_json
 
 # In jieba's dictionary, words have counts of up to 883,634, with a total of 60 million.
 MAX_COUNT = 2**31 - 1

@@ -3,21 +3,17 @@
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from likewise.batch.against.index import IndexUse
-from likewise.batch.decide.stays import Decisions
-from likewise.batch.engine import Engine
-from likewise.batch.files import check_outputs, dedup_files
+from likewise.batch.files import DedupOptions, deduplicate
 from likewise.batch.opening import recipe_of_files
-from likewise.batch.write.groups import GroupColumns
 from likewise.errors import LikewiseError
 from likewise.io.output.directory import EVIDENCE
 from likewise.io.output.scratch import scratch_directory
-from likewise.job.options import FileRun
-from likewise.progress import Progress
+from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.given import GivenRecipe
 from likewise.runs.viewing import first_look
 
@@ -42,20 +38,12 @@ class Preview:
         return {**self.summary, "group_sizes": sizes, "first_look": self.first_look}
 
 
+@shows_progress
 def preview(
     inputs: Sequence[str | Path] | str | Path,
     recipe: GivenRecipe | None = None,
     *,
-    run: FileRun | None = None,
-    write: str = "kept",
-    write_prefix: str = "",
-    columns: GroupColumns | None = None,
-    index: IndexUse | None = None,
-    against: Sequence[str | Path] = (),
-    keep_sketches: bool = False,
-    store_pairs: float | None = None,
-    engine: Engine | None = None,
-    decisions: Decisions | None = None,
+    options: DedupOptions | None = None,
     shows_texts: bool = True,
     progress: Progress | bool | None = None,
 ) -> Preview:
@@ -65,38 +53,21 @@ def preview(
     -----
     Cost: same as a run with ``write="evidence"``, in a temporary directory.
     """
-    columns, run = columns or GroupColumns(), run or FileRun()
-    check_outputs(
-        recipe_of_files(recipe, {}, index=index, against=against, engine=engine).resolve(),
-        run,
-        write,
-        write_prefix=write_prefix,
-        columns=columns,
-        decisions=decisions,
-        index=index,
-        against=against,
-        keep_sketches=keep_sketches,
-        store_pairs=store_pairs,
-        engine=engine,
+    asked = options or DedupOptions()
+    recipe = recipe_of_files(recipe, {}, index=asked.index, against=asked.against, engine=asked.engine).resolve()
+    asked.recipe_beside(recipe)
+    index = asked.index
+    evidence = replace(
+        asked,
+        write="evidence,groups" if asked.has_groups else "evidence",
+        write_prefix="",
+        index=None if index is None or index.against is None else IndexUse(None, index.against),
+        keep_sketches=False,
+        store_pairs=None,
     )
-    has_groups = "groups" in write
     with scratch_directory() as work:
         path = work / "run"
-        summary = dedup_files(
-            inputs,
-            path,
-            recipe,
-            run=run,
-            write="evidence,groups" if has_groups else "evidence",
-            date_field=columns.date_field,
-            count_by=columns.count_by,
-            count_weight=columns.weight,
-            index=None if index is None or index.against is None else IndexUse(None, index.against),
-            against=against,
-            engine=engine,
-            decisions=decisions,
-            progress=progress,
-        )
+        summary = deduplicate(inputs, path, recipe, evidence, report=taken(progress))
         lines: list[str] = []
         # If an input cannot be read again, only these lines are missing.
         with suppress(LikewiseError, OSError):

@@ -21,8 +21,8 @@ from likewise.io.source.source import NULL_TEXT
 from likewise.io.source.tokens import CutText, TokenRules, own_weight
 from likewise.io.tables.tables import texts_of
 from likewise.io.tables.tokens import token_lists
+from likewise.recipe.fields import OWN_WEIGHTS
 from likewise.recipe.recipe import Recipe
-from likewise.recipe.rules import OWN_WEIGHTS
 from likewise.recipe.text import BYTE_TOKENS, USER_TOKENS
 from likewise.stages.text import TextField, field_names, is_arrow, is_table, text_batches, text_column
 

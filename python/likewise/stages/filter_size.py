@@ -4,9 +4,9 @@ import threading
 from collections.abc import Sequence
 
 from likewise import _native
+from likewise.recipe.fields import MAX_FILTER_BITS
 from likewise.recipe.methods import Bloom
 from likewise.recipe.recipe import Recipe
-from likewise.recipe.rules import MAX_FILTER_BITS
 
 # Bits of one vector register.
 _STEP = 512

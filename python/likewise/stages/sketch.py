@@ -15,7 +15,8 @@ from likewise.arrays import ArrowBatch, ColumnData, GrowingArray, TextData
 from likewise.checks import num_threads
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
 from likewise.io.html import facts
-from likewise.recipe.given import GivenRecipe, RecipeFields, as_recipe
+from likewise.recipe.fields import RecipeFields
+from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.recipe.methods import Bloom, Exact, MinHash, Shingles, SimHash
 from likewise.recipe.recipe import Recipe, check_is_recipe
 from likewise.stages.documents import Tokenizer, document_batches

@@ -11,7 +11,7 @@ from likewise.io.source.source import NULL_TEXT
 from likewise.io.tables.columns import as_large_text, check_unique, is_text
 from likewise.io.tables.offered import as_arrow, as_reader, as_table
 from likewise.io.tables.tables import column_of, has_column, such_fields
-from likewise.recipe.rules import TOKENS
+from likewise.recipe.fields import TOKENS
 
 # Number of strings passed to the core at once, so that an iterator's texts are not all in memory twice.
 _STRINGS_AT_ONCE = 8192

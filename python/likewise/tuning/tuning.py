@@ -27,8 +27,8 @@ from likewise.progress import (
     shows_progress,
     taken,
 )
+from likewise.recipe.fields import Tokens
 from likewise.recipe.recipe import Recipe
-from likewise.recipe.rules import Tokens
 from likewise.recipe.word_lists import Words
 from likewise.stages.text import TextField
 from likewise.tuning.choice import Chosen, Evidence, Measured, are_told_apart, choices, cross_validated, measured

@@ -13,6 +13,7 @@ from likewise.errors import InvalidInput, InvalidParameter
 from likewise.job.options import FileRun
 from tests.batch.parts.naive import lines, paragraphs
 from tests.command import likewise_command
+from tests.files import jsonl
 from tests.oracle.normalize import normalize
 
 PLACES = {"line": lines, "paragraph": paragraphs}
@@ -66,11 +67,6 @@ def expected(rows, unit, share, min_documents):
                 at = end
         left.append("".join([*kept, text[at:]]))
     return left, gone
-
-
-def jsonl(path, rows):
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
 
 
 def lines_of(path):

@@ -1,10 +1,9 @@
 """Corpora for audits: graded copies of made-up texts, and their true resemblances by plain sets."""
 
-import json
-
 import numpy as np
 
 from likewise import Recipe, dedup_files
+from tests.files import documents, jsonl
 from tests.golden.texts import made_up
 
 # Few bands: many pairs are missed.
@@ -48,8 +47,7 @@ def resembling(texts, threshold):
 
 def write(path, texts):
     """Write texts as JSON Lines; return the path."""
-    path.write_text("".join(json.dumps({"id": f"d{i}", "text": text}) + "\n" for i, text in enumerate(texts)))
-    return path
+    return jsonl(path, documents(texts))
 
 
 def run_of(folder, texts, recipe=SABOTAGED, **options):

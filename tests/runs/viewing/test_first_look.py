@@ -1,6 +1,5 @@
 """After a run: the removals nearest to the threshold, kept documents with many removals, HTML."""
 
-import json
 import os
 import subprocess
 import sys
@@ -11,6 +10,7 @@ import pytest
 
 from likewise import Recipe, dedup_files
 from likewise.runs.viewing import first_look
+from tests.files import documents, jsonl
 from tests.runs.viewing.runs import make_named_run
 
 WORDS = [f"word{number}" for number in range(100)]
@@ -34,7 +34,7 @@ def text_of(first, changed=()):
 
 
 def write(path, texts):
-    path.write_text("".join(json.dumps({"id": f"d{row}", "text": text}) + "\n" for row, text in enumerate(texts)))
+    jsonl(path, documents(texts))
 
 
 def ran(tmp_path, texts, recipe=None):

@@ -29,7 +29,7 @@ from likewise.io.output.locks import try_lock
 from likewise.io.places import check_place
 from likewise.job.context import RunContext
 from likewise.job.options import RunRules
-from likewise.recipe.identity import canonical_json
+from likewise.recipe.fields import canonical_json
 from likewise.recipe.recipe import Recipe
 
 if TYPE_CHECKING:

@@ -29,9 +29,9 @@ from likewise.batch.read.read_again import each_part
 from likewise.job.context import RunContext, Timing
 from likewise.job.options import RunRules
 from likewise.progress import StageFinished, StageStarted
+from likewise.recipe.fields import PACKAGE_HASHES
 from likewise.recipe.methods import MinHash
 from likewise.recipe.recipe import Recipe
-from likewise.recipe.rules import PACKAGE_HASHES
 from likewise.recipe.valley import Valley, find_valley, lowest_similarity
 from likewise.stages.sketch import EMPTY, shaped, sketch_texts
 

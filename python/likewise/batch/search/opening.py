@@ -10,9 +10,9 @@ from likewise.batch.search.prefix import PrefixSearch
 from likewise.batch.search.search import NoSearch, Search
 from likewise.job.context import RunContext
 from likewise.progress import Warned
+from likewise.recipe.fields import EXCERPT_MEASURES
 from likewise.recipe.methods import Bloom, Exact, MinHash, Shingles, SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
-from likewise.recipe.rules import EXCERPT_MEASURES
 
 # Searches that take longer are announced.
 _LONG_SECONDS = 60.0

@@ -18,7 +18,8 @@ from likewise.batch.write.summary import summary_of
 from likewise.checks import num_threads, parse_size
 from likewise.job.context import Timing
 from likewise.progress import Progress, shows_progress, taken
-from likewise.recipe.given import GivenRecipe, RecipeFields, as_recipe
+from likewise.recipe.fields import RecipeFields
+from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.recipe.methods import SimHash
 from likewise.recipe.rules import keep_needs
 from likewise.stages.sketch import check_has_sketch

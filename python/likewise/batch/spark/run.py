@@ -30,9 +30,9 @@ from likewise.batch.spark.stages import Stages
 from likewise.errors import InvalidParameter
 from likewise.job.context import Timing
 from likewise.progress import Progress, StageFinished, StageStarted
+from likewise.recipe.fields import EXCERPT_MEASURES
 from likewise.recipe.methods import NUM_LEVELS, Bloom, Exact, MinHash, Shingles, SimHash
 from likewise.recipe.recipe import Recipe
-from likewise.recipe.rules import EXCERPT_MEASURES
 from likewise.stages.bands import min_equal_slots
 from likewise.stages.sketch import EMPTY, SHORT
 

@@ -5,6 +5,13 @@ from typing import Any
 
 import click
 
+from likewise.recipe.fields import OPTIONS
+
+
+def _of_group(group: str) -> frozenset[str]:
+    return frozenset(name for name, one in OPTIONS.items() if one.group == group)
+
+
 #: Groups in the order of the help, and the names of their parameters. Others are listed under *Options*.
 GROUPS: dict[str, frozenset[str]] = {
     "Input": frozenset(
@@ -22,32 +29,12 @@ GROUPS: dict[str, frozenset[str]] = {
             *("duplicate_ids", "max_document", "max_unpacked", "max_unpack_ratio", "ids"),
         }
     ),
-    "Matching": frozenset(
-        {
-            *("preset", "recipe_file", "method", "threshold", "tokens", "shingle", "weights", "measure", "within"),
-            *("recall", "only_within", "short_margin", "short_threshold", "siblings", "unsure", "keep_new"),
-        }
+    "Matching": frozenset({"preset", "recipe_file", *_of_group("Matching")}),
+    "Text and tokens": _of_group("Text and tokens"),
+    "Sketches and search": _of_group("Sketches and search"),
+    "What to keep": frozenset(
+        {*_of_group("What to keep"), "decisions", "against", "add", "index", "unit", "min_tokens"}
     ),
-    "Text and tokens": frozenset(
-        {
-            "tokenizer",
-            "weight_scale",
-            "markup",
-            "fold",
-            "identifiers",
-            "stop_words",
-            "dictionary",
-            "chunking",
-            "chunk_bytes",
-        }
-    ),
-    "Sketches and search": frozenset(
-        {
-            *("seed", "hash", "bits", "num_slots", "slot_bits", "scheme", "filter_bits", "num_hashes"),
-            *("bands", "rows", "overflow"),
-        }
-    ),
-    "What to keep": frozenset({"keep", "group", "decisions", "against", "add", "index", "unit", "min_tokens"}),
     "Output": frozenset(
         {
             *(
@@ -74,8 +61,8 @@ GROUPS: dict[str, frozenset[str]] = {
 COMMON = frozenset(
     {
         *("text_field", "id_field", "file_format", "on_error"),
-        *("preset", "recipe_file", "method", "threshold", "tokens", "measure", "within", "recall"),
-        *("keep", "against", "index", "unit", "min_tokens", "inputs", "kept", "removed", "clusters"),
+        *("preset", "recipe_file", *(name for name, one in OPTIONS.items() if one.is_common)),
+        *("against", "index", "unit", "min_tokens", "inputs", "kept", "removed", "clusters"),
         *("out", "overwrite", "dry_run", "quiet", "as_json", "threads", "memory", "engine"),
         *("create", "host", "port", "keys_file", "new_key", "read_only"),
     }

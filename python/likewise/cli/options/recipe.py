@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from likewise.checks import parse_size
-from likewise.cli.options.text_options import TEXT_OPTIONS, facts, named_options, take_word_lists
+from likewise.cli.options.text_options import facts, named_options, take_word_lists
 from likewise.cli.options.weight_option import take_weights
+from likewise.recipe.fields import COMPANIONS, DECISION, FEATURES, FIELDS, OPTION_NAMES, OPTIONS, SKETCH
 
 if TYPE_CHECKING:
     from likewise.job.options import FileRun
@@ -46,141 +47,6 @@ def count(text: str) -> int:
 
 
 _NAMED = {
-    "method": facts(
-        type=click.Choice(["minhash", "simhash", "shingles", "bloom", "exact"]),
-        metavar="NAME",
-        help="minhash, simhash, shingles, bloom or exact. shingles compares full feature sets and misses no pair; "
-        "exact compares normalized texts.  [default: minhash; containment, overlap: shingles]",
-    ),
-    "tokens": facts(
-        type=click.Choice(
-            ["auto", "script", "word", "char", "chinese", "sentence", "line", "paragraph", "bytes", "chunks", "user"],
-        ),
-        metavar="KIND",
-        help="How to split texts into tokens. auto: words, and single characters in scripts "
-        "without spaces; script: the same with pairs of such characters; chinese: dictionary words; sentence, line, "
-        "paragraph; bytes, chunks: read files as bytes; user: tokens of your own (--tokens-field).  "
-        "[default: auto; other methods and weights: see likewise plan]",
-    ),
-    "tokenizer": facts(
-        metavar="NAME",
-        help="--tokens user: name and version of the program that produced the tokens. It is part of the recipe.",
-    ),
-    "weight_scale": facts(
-        type=float, metavar="S", help="--weights own: multiply real weights by S and round them (at most 255)."
-    ),
-    "shingle": facts(
-        type=int,
-        metavar="N",
-        help="Number of consecutive tokens in a feature (1 to 64).  [default: 2 with rarity weights, otherwise 3; "
-        "char: 9; "
-        "simhash: 2, char 5]",
-    ),
-    "weights": facts(
-        metavar="RULE|FILE",
-        help="Feature weights: none, count, log-count, idf, log-count-idf, own, or a file. count and log-count use the "
-        "occurrences in the document; idf uses the number of documents with the feature and reads the input twice. A "
-        "file is a table from likewise weights (also idf:FILE, log-count-idf:FILE) or a lexicon; own: "
-        "--tokens-field holds [token, weight] pairs.  [default: idf in "
-        "dedup and pairs when no threshold is given, otherwise none; simhash: log-count]",
-    ),
-    "seed": facts(type=int, metavar="N", help="Seed of the hash functions.  [default: 0; --hash datasketch: 1]"),
-    "hash": facts(
-        type=click.Choice(["xxh3", "md5", "sha1", "1000003", "simhash-1e0ng", "datasketch"]),
-        metavar="NAME",
-        help="Token hash: xxh3, md5, sha1, 1000003, simhash-1e0ng or datasketch. The last two reproduce the sketches "
-        "of these packages.  [default: xxh3]",
-    ),
-    "bits": facts(
-        type=int,
-        metavar="N",
-        help="SimHash: fingerprint width, 32 to 256.  [default: 128; 64 when --within is at most 10]",
-    ),
-    "num_slots": facts(type=int, metavar="N", help="MinHash: number of slots.  [default: 128]"),
-    "slot_bits": facts(
-        type=click.Choice(["8", "16", "32"]),
-        help="MinHash: bits stored per slot.  [default: 16; --hash datasketch: 32]",
-    ),
-    "scheme": facts(
-        type=click.Choice(["bucket", "classical", "affine32", "legacy"]),
-        metavar="NAME",
-        help="MinHash: bucket, classical, affine32 or legacy. With --hash datasketch: affine32 is the scheme of its "
-        "version 2, legacy that of earlier versions.  [default: bucket; --hash datasketch: affine32]",
-    ),
-    "filter_bits": facts(
-        type=int,
-        metavar="M",
-        help="Bloom: bits per filter, a multiple of 64.  [default: twice the features of the largest document, from an "
-        "extra pass over the input]",
-    ),
-    "num_hashes": facts(type=int, metavar="N", help="Bloom: bits set per feature.  [default: 1]"),
-    "threshold": facts(
-        type=threshold,
-        metavar="T|auto",
-        help="Minimum similarity for a match (0 < T <= 1). auto (dedup and pairs): use the valley in the distribution "
-        "of similarities, between duplicates and other pairs.  [default: auto in dedup and pairs; otherwise depends on "
-        "the recipe, 0.55 for words; see likewise plan]",
-    ),
-    "within": facts(
-        type=count,
-        metavar="K",
-        help="SimHash: maximum Hamming distance. Implies --method simhash unless a preset or recipe is given.  "
-        "[default: depends on width and tokens, 20 of 128 bits, 3 of 64; see likewise plan]",
-    ),
-    "measure": facts(
-        type=click.Choice(["jaccard", "containment", "cosine", "dice", "overlap", "hamming"]),
-        metavar="NAME",
-        help="Similarity: jaccard, containment, cosine, dice, overlap or hamming.  [default: jaccard; simhash: "
-        "hamming, or cosine with --threshold]",
-    ),
-    "recall": facts(
-        type=float,
-        metavar="P",
-        help="Probability of finding a pair exactly at the threshold.  [default: 0.95; Hamming-only SimHash finds all]",
-    ),
-    "bands": facts(type=int, metavar="N", help="Number of bands, overriding --recall."),
-    "rows": facts(type=int, metavar="N", help="Slots per band."),
-    "overflow": facts(
-        type=click.Choice(["exact", "levels"]),
-        help="MinHash: how to compare documents in full buckets. exact: by an exact join; levels: by further bucket "
-        "levels, which may miss pairs.  [default: exact]",
-    ),
-    "short_threshold": facts(
-        type=float,
-        metavar="T",
-        help="Hamming-only SimHash: minimum Jaccard similarity for texts with fewer than 64 features.  [default: 0.8]",
-    ),
-    "short_margin": facts(
-        type=float,
-        metavar="M",
-        help="Extra similarity for short documents. A match needs T + M / sqrt(n), at most 1, where n is the number of "
-        "distinct features of the smaller document.  [default: 1 for words without --threshold, otherwise 0]",
-    ),
-    "siblings": facts(
-        type=click.Choice(["keep", "remove"]),
-        help="Documents made from one form that differ in their names: in a subject among the first 12 words, or in "
-        "slots that the collection fills in many ways. keep: such a pair needs a higher similarity.  "
-        "[default: keep for words without --threshold, otherwise remove]",
-    ),
-    "unsure": facts(
-        type=click.Choice(["keep", "remove"]),
-        help="Documents that differ from a matching one in such first words, or in numbers only.  [default: remove]",
-    ),
-    "keep_new": facts(
-        type=int,
-        metavar="N",
-        help="Keep a document that holds N or more words in a row that the matching one lacks.",
-    ),
-    "keep": facts(
-        metavar="RULE",
-        help="Which copy to keep: first, longest, shortest, newest:FIELD, max:FIELD or min:FIELD. Separate several "
-        "rules by commas; later rules break ties.  [default: first; containment, overlap: longest]",
-    ),
-    "group": facts(
-        type=click.Choice(["leaders", "components"]),
-        help="leaders: remove a document only if it matches a kept one; components: merge chains of matches.  "
-        "[default: leaders]",
-    ),
     "text_field": facts(
         multiple=True,
         metavar="NAME",
@@ -250,8 +116,23 @@ _NAMED = {
         "override individual fields; `likewise plan --preset NAME --json` lists the fields.",
     ),
 }
-_OPTIONS = {
-    **TEXT_OPTIONS,
+
+
+def _type_of(kind: Any) -> Any:
+    """Return the type of an option of a recipe field."""
+    if isinstance(kind, tuple):
+        return click.Choice(list(kind))
+    named = {"threshold": threshold, "count": count, "file": click.Path(exists=True, dir_okay=False, path_type=Path)}
+    return named.get(kind, kind)
+
+
+_FIELDS = {
+    name: facts(type=_type_of(one.kind), help=one.help, **({} if one.metavar is None else {"metavar": one.metavar}))
+    for name, one in OPTIONS.items()
+}
+# Options by the names of the parameters that they set.
+OPTION_OF = {
+    **named_options(_FIELDS),
     **named_options(_NAMED),
     "file_format": click.option(
         "--format",
@@ -278,36 +159,16 @@ _ON_ERROR_SKIP = click.option(
     show_default=True,
     help="What to do with bad rows: fail or skip.",
 )
-_SKETCH = (
-    *("method", "tokens", "tokenizer", "shingle", *TEXT_OPTIONS, "weights", "weight_scale", "seed", "hash"),
-    *("bits", "num_slots", "slot_bits", "scheme", "filter_bits", "num_hashes"),
-)
-_SEARCH = (
-    *("threshold", "within", "measure", "recall", "bands", "rows", "overflow", "short_threshold", "short_margin"),
-    *("siblings", "unsure", "keep_new"),
-)
+_BY_NAME = {one.name: one for one in FIELDS}
+
+
+def _for(use: str) -> tuple[str, ...]:
+    """Return the names of the fields whose options have this use (:attr:`Field.commands`)."""
+    return tuple(name for name in OPTIONS if use in _BY_NAME[name].commands.split())
+
+
 _DECISION = ("keep", "group")
-_FEATURES = ("method", "tokens", "tokenizer", "shingle", *TEXT_OPTIONS, "seed", "hash")
-# Options that may change the defaults of other fields, and the fields that are shown if one is given.
-_FEATURE_OPTIONS = (
-    *("method", "tokens", "shingle", "weights", "hash", "bits"),
-    *("threshold", "within", "measure", "short_margin", "siblings", "unsure", "keep_new", "bands", "rows"),
-)
-_FIELDS_OF_LINE = (
-    *(
-        "method",
-        "tokens",
-        "shingle",
-        "weights",
-        "measure",
-        "threshold",
-        "short_margin",
-        "siblings",
-        "unsure",
-        "keep_new",
-    ),
-    *("bits", "within"),
-)
+_SKETCH = tuple(name for name in OPTIONS if _BY_NAME[name].part in (FEATURES, SKETCH) or name in COMPANIONS)
 _FORMAT = ("file_format", "delimiter", "quote", "max_unpacked", "max_unpack_ratio")
 _INPUT = (
     "text_field",
@@ -321,26 +182,7 @@ _INPUT = (
 )
 # Options of commands that read documents; results do not depend on threads.
 READING = (*_INPUT, "on_error")
-_MATCH = ("threshold", "within", "measure", "short_threshold", "short_margin", "siblings", "unsure", "keep_new")
-_PLAN = (
-    "method",
-    "tokens",
-    "tokenizer",
-    "shingle",
-    "weights",
-    "bits",
-    "num_slots",
-    "slot_bits",
-    "filter_bits",
-    "num_hashes",
-    "threshold",
-    "within",
-    "measure",
-    "recall",
-    "bands",
-    "rows",
-)
-THREADS = _OPTIONS["threads"]
+THREADS = OPTION_OF["threads"]
 
 
 def directory_name(ctx: click.Context, option: click.Parameter, value: Any) -> Any:
@@ -370,7 +212,7 @@ INPUTS = click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
 
 def feature_options(command: _Command) -> _Command:
     """Add the options for features."""
-    return _add((*_FEATURES, "preset", "recipe_file"), command)
+    return _add((*_for("features"), "preset", "recipe_file"), command)
 
 
 def sketch_options(command: _Command) -> _Command:
@@ -380,32 +222,37 @@ def sketch_options(command: _Command) -> _Command:
 
 def search_options(command: _Command) -> _Command:
     """Add the options for sketches and candidate search."""
-    return _add((*_SKETCH, *_SEARCH, "preset", "recipe_file"), command)
+    return _add((*(name for name in OPTIONS if name not in _DECISION), "preset", "recipe_file"), command)
 
 
 def matching_options(command: _Command) -> _Command:
     """Add the feature options of likewise match, except those with different defaults there."""
-    return _add(("tokens", "tokenizer", *TEXT_OPTIONS, "seed", "hash", "preset", "recipe_file"), command)
+    return _add(
+        (*(name for name in _for("features") if name not in ("method", "shingle")), "preset", "recipe_file"), command
+    )
 
 
 def judging_options(command: _Command) -> _Command:
     """Add the options that define a match, without search options; `seed` is excluded because it is a sample's here."""
-    return _add((*(name for name in _FEATURES if name != "seed"), "weights", *_MATCH, "preset", "recipe_file"), command)
+    names = {"weights", *(name for name in _for("match") if _BY_NAME[name].part == DECISION), *_for("features")} - {
+        "seed"
+    }
+    return _add((*(name for name in OPTIONS if name in names), "preset", "recipe_file"), command)
 
 
 def match_options(command: _Command) -> _Command:
     """Add the options for sketches and those that define a match."""
-    return _add((*_SKETCH, *_MATCH, "preset", "recipe_file"), command)
+    return _add((*_for("match"), "preset", "recipe_file"), command)
 
 
 def plan_options(command: _Command) -> _Command:
     """Add the options that determine bands and radius."""
-    return _add((*_PLAN, "preset", "recipe_file"), command)
+    return _add((*_for("plan"), "preset", "recipe_file"), command)
 
 
 def decision_options(command: _Command) -> _Command:
     """Add all options of a recipe."""
-    return _add((*_SKETCH, *_SEARCH, *_DECISION, "preset", "recipe_file"), command)
+    return _add((*OPTIONS, "preset", "recipe_file"), command)
 
 
 def input_options(command: _Command, without: tuple[str, ...] = ()) -> _Command:
@@ -426,7 +273,7 @@ def document_options(command: _Command, without: tuple[str, ...] = ()) -> _Comma
 
 def _add(names: tuple[str, ...], command: _Command) -> _Command:
     for name in reversed(names):
-        command = _OPTIONS[name](command)
+        command = OPTION_OF[name](command)
     return command
 
 
@@ -435,7 +282,7 @@ def take_recipe(options: dict[str, Any], base: str = "online", *, quiet: bool = 
 
     Unless `quiet`, print the recipe to stderr if an option was given that other fields may depend on.
     """
-    is_told = not quiet and any(options.get(name) is not None for name in _FEATURE_OPTIONS)
+    is_told = not quiet and any(options.get(name) is not None for name in _for("told"))
     recipe = _taken_recipe(options, base)
     if is_told:
         click.echo(fields_line(recipe), err=True)
@@ -446,10 +293,9 @@ def _taken_recipe(options: dict[str, Any], base: str) -> "Recipe":
     from likewise.errors import InvalidParameter
     from likewise.recipe.presets import with_base, with_preset
     from likewise.recipe.recipe import Recipe
-    from likewise.recipe.rules import FIELDS_OF_METHOD
     from likewise.recipe.text import USER_TOKENS
 
-    names = {"method", *(name for fields in FIELDS_OF_METHOD.values() for name in fields)}
+    names = OPTION_NAMES
     given = {name: options.pop(name) for name in names & set(options)}
     given = {name: value for name, value in given.items() if value is not None}
     if options.get("tokens_field") is not None and options.get("recipe_file") is None:
@@ -490,11 +336,8 @@ def take_recipe_beside(
 ) -> "Recipe":
     """Return the recipe of the options; if none except --keep is given, that of the index or of the first run."""
     from likewise.batch.against.references import recipe_of_references
-    from likewise.recipe.rules import FIELDS_OF_METHOD
 
-    names = {"method", "preset", "recipe_file", *(name for fields in FIELDS_OF_METHOD.values() for name in fields)} - {
-        "keep"
-    }
+    names = {"preset", "recipe_file", *OPTION_NAMES} - {"keep"}
     found = None if any(options.get(name) for name in names) else recipe_of_references(index, references)
     if found is None:
         return take_recipe(options, base, quiet=quiet)
@@ -507,7 +350,7 @@ def take_recipe_beside(
 def fields_line(recipe: "Recipe") -> str:
     """Return a line with the fields of a recipe that the options may have changed."""
     fields = recipe.to_dict() | ({} if recipe.threshold is None else {"short_margin": recipe.short_margin or 0.0})
-    names = [name for name in _FIELDS_OF_LINE if name in fields]
+    names = [name for name in _for("line") if name in fields]
     return "recipe: " + ", ".join(f"{name.replace('_', ' ')} {fields[name]}" for name in names)
 
 

@@ -1,7 +1,6 @@
-"""Options for the processing of texts before tokenization, and for the chunking of bytes."""
+"""Options for click, and the word lists that options name."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,42 +17,6 @@ def facts(**given: Any) -> dict[str, Any]:
 def named_options(options: dict[str, dict[str, Any]]) -> dict[str, Callable[[Any], Any]]:
     """Return options by the names of the fields that they set."""
     return {name: click.option("--" + name.replace("_", "-"), **about) for name, about in options.items()}
-
-
-_OPTIONS = {
-    "markup": facts(type=click.Choice(["html"]), help="Texts are HTML; compare only the visible text."),
-    "fold": facts(
-        metavar="LIST",
-        help="Differences to ignore, comma-separated: points (Hebrew points, Arabic vowel signs and variants of "
-        "letters), confusables (letters that look alike), traditional (simplify Chinese characters), width, accents, "
-        "punctuation, numerals (write Chinese numbers in digits), digits (replace each number by 0).",
-    ),
-    "identifiers": facts(
-        type=click.Choice(["numbers"]),
-        help="numbers: numbers, model numbers, sizes and colors identify what a text names. Two texts do not match if "
-        "each has one that the other lacks.",
-    ),
-    "stop_words": facts(
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        metavar="FILE",
-        help="Words to ignore, one per line (with --tokens auto, word or chinese).",
-    ),
-    "dictionary": facts(
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        metavar="FILE",
-        help="Additional words for --tokens chinese, one per line: word [count].",
-    ),
-    "only_within": facts(
-        metavar="FIELD",
-        help="Compare only documents with the same value in FIELD, such as a site or a language.",
-    ),
-    "chunking": facts(
-        type=click.Choice(["content", "fixed"]),
-        help="--tokens chunks: content-defined or fixed-size chunks.  [default: content]",
-    ),
-    "chunk_bytes": facts(type=int, metavar="N", help="--tokens chunks: average or fixed chunk size.  [default: 1024]"),
-}
-TEXT_OPTIONS = named_options(_OPTIONS)
 
 
 def take_word_lists(given: dict[str, Any]) -> "dict[str, WordList]":

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 def take_weights(given: dict[str, Any], fields: Mapping[str, Any], lists: "Mapping[str, WordList]") -> None:
     """Replace the text of --weights in the recipe options by a rule and, if it names a file, a table."""
     from likewise.errors import InvalidParameter
-    from likewise.recipe.rules import TABLE_WEIGHTS, WEIGHTS
+    from likewise.recipe.fields import TABLE_WEIGHTS, WEIGHTS
     from likewise.stages.weights import read_table
 
     text = given.get("weights")

@@ -119,11 +119,10 @@ def command(
 def _part_options(unit: str, options: dict[str, Any]) -> dict[str, Any]:
     """Return the recipe options. Without a recipe, equal parts match; spans accept no recipe."""
     from likewise.errors import InvalidParameter
-    from likewise.recipe.rules import FIELDS_OF_METHOD
+    from likewise.recipe.fields import FIELDS_OF_METHOD, OPTION_NAMES
 
     has_recipe = any(options[name] is not None for name in ("method", "preset", "recipe_file"))
-    fields = {name for fields in FIELDS_OF_METHOD.values() for name in fields}
-    for name in sorted((fields | {"preset"}) - set(FIELDS_OF_METHOD["exact"])):
+    for name in sorted((OPTION_NAMES | {"preset"}) - {"method"} - set(FIELDS_OF_METHOD["exact"])):
         if options.get(name) is None or (has_recipe and unit != "span"):
             continue
         if unit == "span":

@@ -10,8 +10,8 @@ import numpy as np
 from likewise._native import Texts
 from likewise.checks import as_index
 from likewise.errors import InvalidInput
+from likewise.recipe.fields import MAX_OWN_WEIGHT, OWN_WEIGHTS
 from likewise.recipe.recipe import Recipe
-from likewise.recipe.rules import MAX_OWN_WEIGHT, OWN_WEIGHTS
 
 
 @dataclass(frozen=True)

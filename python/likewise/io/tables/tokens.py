@@ -11,7 +11,7 @@ from likewise.arrays import ArrowColumn, ColumnData, TextData
 from likewise.errors import InvalidInput
 from likewise.io.source.tokens import TokenRules, own_weight
 from likewise.io.tables.columns import as_large_text
-from likewise.recipe.rules import MAX_OWN_WEIGHT
+from likewise.recipe.fields import MAX_OWN_WEIGHT
 
 
 @dataclass(frozen=True)

@@ -33,9 +33,9 @@ from likewise.job.context import RunContext
 from likewise.job.options import FileRun, RunRules
 from likewise.job.output import Job
 from likewise.progress import Progress, no_progress
+from likewise.recipe.fields import COMPANIONS, COUNTED_WEIGHTS
 from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.recipe.recipe import Recipe
-from likewise.recipe.rules import COMPANIONS, COUNTED_WEIGHTS
 from likewise.recipe.word_lists import WordList
 from likewise.runs.viewing.view import file_run
 from likewise.stages.weights import read_table

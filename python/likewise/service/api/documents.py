@@ -7,8 +7,8 @@ from typing import Any
 
 from likewise.errors import InvalidInput
 from likewise.index import Group, Index
+from likewise.recipe.fields import MAX_OWN_WEIGHT, OWN_WEIGHTS
 from likewise.recipe.recipe import Recipe
-from likewise.recipe.rules import MAX_OWN_WEIGHT, OWN_WEIGHTS
 from likewise.service.collections.collection import Collection
 from likewise.service.collections.idempotency import Repeatable
 from likewise.service.collections.service import Service
