@@ -256,7 +256,6 @@ fn neither_threads_nor_ranges_change_what_is_listed() {
 fn a_search_that_stops_at_many_pairs_goes_on_where_it_stopped() {
     let mut random = Random::new(6);
     let sets = sets(&mut random, 300, 4);
-    let stop = AtomicBool::new(false);
     for measure in MEASURES {
         let limit = Limit::new(measure, 0.5);
         let expected = all_candidates(&mut join(&sets, limit, false, 7), 300, None, 1);
@@ -305,7 +304,6 @@ fn few_positions_are_found_again_where_most_pairs_stay() {
     let sets = vec![sets(&mut random, 1, 1).remove(0); 700];
     for threads in [1, 2, 8] {
         let mut join = join(&sets, Limit::new(SetMeasure::Jaccard, 0.8), true, 7);
-        let stop = AtomicBool::new(false);
         let (mut end, mut num_pairs) = (0, 0);
         while end < 700 {
             let found = join
@@ -368,13 +366,16 @@ fn ranges_out_of_turn_and_wrong_positions_are_refused() {
     let mut random = Random::new(3);
     let sets = sets(&mut random, 20, 1);
     let limit = Limit::new(SetMeasure::Jaccard, 0.5);
-    let stop = AtomicBool::new(false);
     let mut join = join(&sets, limit, true, 5);
-    assert!(ask(&mut join, 5..9, None).is_err());
-    assert!(ask(&mut join, 0..21, None).is_err());
-    assert!(ask(&mut join, 0..20, Some(&[KEPT; 19])).is_err());
-    assert!(ask(&mut join, 0..20, Some(&[KEPT; 20])).is_ok());
-    assert!(ask(&mut join, 0..20, None).is_err());
+    let mut ask = |range, states: Option<&[u8]>| {
+        let call = call(range, states, usize::MAX, 1);
+        join.candidates(&call).map(|_| ())
+    };
+    assert!(ask(5..9, None).is_err());
+    assert!(ask(0..21, None).is_err());
+    assert!(ask(0..20, Some(&[KEPT; 19])).is_err());
+    assert!(ask(0..20, Some(&[KEPT; 20])).is_ok());
+    assert!(ask(0..20, None).is_err());
     let mut prefixes = Prefixes::new(limit, 2);
     assert!(Parted::new(&[0], &[Batch::default()]).is_err());
     let mut batch = Batch::default();
