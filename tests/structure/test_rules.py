@@ -3,6 +3,8 @@
 import ast
 import functools
 import importlib.metadata
+import inspect
+import operator
 import re
 import subprocess
 import sys
@@ -63,6 +65,14 @@ def test_public_names():
 def test_every_public_name_is_documented():
     for name in PUBLIC - {"__version__"}:
         assert len((getattr(likewise, name).__doc__ or "").splitlines()) >= 1, name
+
+
+@pytest.mark.parametrize("name", ["Index", "Client", "AsyncClient", "redis.RedisIndex"])
+def test_every_method_of_an_index_is_documented(name):
+    """Some are documented in a base class only."""
+    kind = operator.attrgetter(name)(likewise)
+    for method in [method for method in dir(kind) if not method.startswith("_")]:
+        assert inspect.getdoc(getattr(kind, method)), f"{name}.{method}"
 
 
 def test_the_version_is_that_of_the_installed_package():

@@ -1,12 +1,74 @@
-"""What both clients share: the address of a service, the connections to it, and the chosen collection."""
+"""The operations of both clients, each written once: as a generator that yields calls and is sent their answers."""
 
-from typing import Any
+# The answer of a call has the type that its operation declares, which a generator cannot express.
+# mypy: disable-error-code="no-any-return"
+
+import functools
+import inspect
+from collections.abc import Callable, Coroutine, Generator, Iterable
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar, get_type_hints, overload
 
 from likewise.checks import check_seconds
 from likewise.errors import StoreError
+from likewise.index import Document, Group, Neighbor, Removal, Verdict, Verdicts
+from likewise.index.api import IndexApi
+from likewise.index.ids import rows_from
+from likewise.recipe.given import GivenRecipe
 from likewise.service.client import calls
-from likewise.service.client.calls import Attempts, Call
+from likewise.service.client.calls import Attempts, Call, CollectionCalls, Text
 from likewise.service.client.connection import Connections, is_sent, is_transport_error
+
+if TYPE_CHECKING:
+    from likewise.service.client.asynchronous import AsyncClient
+    from likewise.service.client.synchronous import Client
+
+_Given = ParamSpec("_Given")
+_Answer = TypeVar("_Answer")
+Steps: TypeAlias = Generator[Call[Any], Any, _Answer]
+
+
+class Operation(Generic[_Given, _Answer]):
+    """A method of both clients: a function in one, a coroutine in the other."""
+
+    def __init__(self, steps: Callable[Concatenate[Any, _Given], Steps[_Answer]]) -> None:
+        self.steps = steps
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __get__(self, client: "Client", kind: Any = None) -> Callable[_Given, _Answer]: ...
+        @overload
+        def __get__(
+            self, client: "AsyncClient", kind: Any = None
+        ) -> Callable[_Given, Coroutine[Any, Any, _Answer]]: ...
+        @overload
+        def __get__(self, client: None, kind: Any) -> Callable[..., Any]: ...
+        def __get__(self, client: Any, kind: Any = None) -> Any: ...
+
+
+def with_operations(kind: type[Any]) -> type[Any]:
+    """Give a client the methods of all operations; those without a docstring are documented as methods of an index."""
+    for name, operation in vars(ClientBase).items():
+        if isinstance(operation, Operation):
+            setattr(kind, name, _method(kind, name, operation.steps))
+    return kind
+
+
+def _method(kind: type["ClientBase"], name: str, steps: Callable[..., Steps[Any]]) -> Callable[..., Any]:
+    def run(self: Any, *args: Any, **options: Any) -> Any:
+        return self._run(steps(self, *args, **options))
+
+    async def run_in_loop(self: Any, *args: Any, **options: Any) -> Any:
+        return await self._run(steps(self, *args, **options))
+
+    method: Callable[..., Any] = run_in_loop if inspect.iscoroutinefunction(kind._run) else run
+    functools.update_wrapper(method, steps)
+    method.__name__, method.__qualname__ = name, f"{kind.__name__}.{name}"
+    method.__doc__ = steps.__doc__ or getattr(IndexApi, name).__doc__
+    answer = get_type_hints(steps)["return"].__args__[2]
+    method.__annotations__ = {**steps.__annotations__, "return": answer}
+    method.__signature__ = inspect.signature(steps).replace(return_annotation=answer)  # type: ignore[attr-defined]
+    return method
 
 
 class ClientBase:
@@ -14,6 +76,9 @@ class ClientBase:
 
     The parameters are those of :class:`likewise.Client`.
     """
+
+    # Sends the calls of an operation; a coroutine function in AsyncClient.
+    _run: Callable[..., Any]
 
     def __init__(
         self,
@@ -33,6 +98,157 @@ class ClientBase:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._url!r}, collection={self._name!r})"
+
+    @Operation
+    def collections(self) -> Steps[list[str]]:
+        """Return the names of the collections of the service."""
+        return [one["name"] for one in (yield calls.LIST)["collections"]]
+
+    @Operation
+    def create_collection(
+        self, name: str, recipe: GivenRecipe | None = None, *, store: str | None = None, ttl: float | None = None
+    ) -> Steps[None]:
+        """Create a collection.
+
+        Parameters
+        ----------
+        name : str
+            Lowercase letters, digits, hyphens and underscores.
+        recipe : Recipe, optional
+            Determines when two documents match; it must not read files. The preset ``online`` if None.
+        store : {"sketch", "shingles", "text"}, optional
+            What to store per document; the minimum that the recipe needs if None.
+        ttl : float, optional
+            Seconds after which a document expires; never if None.
+
+        Raises
+        ------
+        InvalidParameter
+            If a collection with this name exists, or a value is rejected.
+        """
+        yield CollectionCalls(name).create(recipe, store, ttl)
+
+    @Operation
+    def delete_collection(self, name: str) -> Steps[None]:
+        """Delete a collection with its documents and snapshots.
+
+        Parameters
+        ----------
+        name : str
+            The collection.
+        """
+        yield CollectionCalls(name).delete()
+
+    @Operation
+    def describe(self) -> Steps[dict[str, Any]]:
+        """Return the description of the collection from the service."""
+        return (yield (yield from self._calls()).describe())
+
+    @Operation
+    def check(self, text: Text) -> Steps[Verdict]:
+        return (yield (yield from self._calls()).check_one(text))
+
+    @Operation
+    def check_batch(self, texts: Iterable[Text]) -> Steps[Verdicts]:
+        of, measure = yield from self._measured()
+        parts: list[Verdicts] = []
+        for _, some in calls.batches(None, texts):
+            with rows_from(sum(map(len, parts))):
+                parts.append((yield of.check(some, measure)))
+        return calls.joined(parts, measure, has_ids=False)
+
+    @Operation
+    def check_and_add(self, doc_id: str, text: Text) -> Steps[Verdict]:
+        return (yield (yield from self._calls()).add_one(doc_id, text))
+
+    @Operation
+    def check_and_add_batch(self, ids: Iterable[object], texts: Iterable[Text]) -> Steps[Verdicts]:
+        of, measure = yield from self._measured()
+        parts: list[Verdicts] = []
+        for names, some in calls.batches(ids, texts):
+            with rows_from(sum(map(len, parts))):
+                parts.append((yield of.add(names, some, measure)))
+        return calls.joined(parts, measure, has_ids=True)
+
+    add = Operation(check_and_add.steps)
+    add_batch = Operation(check_and_add_batch.steps)
+
+    @Operation
+    def get(self, doc_id: str) -> Steps[Document | None]:
+        return (yield (yield from self._calls()).get(doc_id))
+
+    @Operation
+    def neighbors(
+        self, text: Text, k: int = 10, min_similarity: float = 0.0, *, among: str | None = None
+    ) -> Steps[list[Neighbor]]:
+        """Return the most similar documents.
+
+        Parameters
+        ----------
+        text : str
+            The document, as for :meth:`check`.
+        k : int
+            Maximum number of neighbors, at least 1.
+        min_similarity : float
+            Minimum similarity, from 0 to 1. The threshold of the recipe does not apply.
+        among : {"all", "kept", "candidates"}, optional
+            Which documents are searched: by default all, or only candidates if the index is on servers.
+
+        Returns
+        -------
+        list of Neighbor
+            In descending order of similarity, then in order of arrival. See :meth:`likewise.Index.neighbors`.
+        """
+        return (yield (yield from self._calls()).neighbors(text, k, min_similarity, among))
+
+    @Operation
+    def group(self, doc_id: str) -> Steps[Group]:
+        of = yield from self._calls()
+        pages = [(yield of.group(doc_id, 0))]
+        while pages[-1]["truncated"]:
+            pages.append((yield of.group(doc_id, sum(len(page["member_ids"]) for page in pages))))
+        return calls.page_of_group(pages)
+
+    @Operation
+    def remove(self, doc_id: str) -> Steps[Removal]:
+        return (yield (yield from self._calls()).remove(doc_id))
+
+    @Operation
+    def verify(self, *, full: bool = False) -> Steps[list[str]]:
+        """Check the collection for damage.
+
+        Parameters
+        ----------
+        full : bool
+            Whether to read every record too; otherwise only the structure is checked.
+
+        Returns
+        -------
+        list of str
+            The problems found; empty if there are none.
+        """
+        return (yield (yield from self._calls()).verify(full=full))
+
+    @Operation
+    def compact(self) -> Steps[None]:
+        """Merge all segments into one."""
+        yield (yield from self._calls()).compact()
+
+    @Operation
+    def snapshot(self) -> Steps[str]:
+        """Copy the current state of the collection in the directory of the service; return the name of the copy."""
+        return (yield (yield from self._calls()).snapshot())
+
+    def _calls(self) -> Steps[CollectionCalls]:
+        if self._name is None:
+            self._name = calls.chosen_collection(self._url, (yield calls.LIST))
+        return CollectionCalls(self._name)
+
+    def _measured(self) -> Steps[tuple[CollectionCalls, str]]:
+        of = yield from self._calls()
+        if self._measure is None:
+            self._measure = str((yield of.describe())["recipe"]["measure"])
+        return of, self._measure
 
     def _attempts(self, call: Call[Any]) -> Attempts:
         return Attempts(call, self._url, self._retries, self._timeout_s)
