@@ -36,11 +36,12 @@ def all_pairs(filters: np.ndarray, filter_bits: int, recall: float | None, isa: 
         measure="jaccard",
         threshold=THRESHOLD,
         recall=recall,
-    )
+    ).searcher()
     num_pairs, low = 0, 0
     while low < len(order):
-        later, _, _, low = join.candidates_up_to(low, len(order), None, 1 << 22, threads=2, isa=isa)
-        num_pairs += len(later)
+        found = join.candidates(low, len(order), None, 1 << 22, threads=2, isa=isa)
+        num_pairs += len(found.later)
+        low = found.end
     return num_pairs, time.perf_counter_ns() - start
 
 

@@ -19,6 +19,8 @@ from typing_extensions import Buffer as _Buffer
 
 # Before Python 3.12 type checkers do not know that arrays have the buffer protocol.
 Buffer: TypeAlias = NDArray[Any] | _Buffer
+# Documents of an index: texts, or sketches (uint8), which are empty (uint8), and numbers of features (uint32).
+Given: TypeAlias = "Texts | tuple[Buffer, Buffer, Buffer]"
 
 __all__ = [
     "ISA",
@@ -26,7 +28,7 @@ __all__ = [
     "SKETCH_VERSION",
     "TEXT_VERSION",
     "Array",
-    "BandBuckets",
+    "Candidates",
     "ClusterDecision",
     "ClusterRule",
     "CsvReader",
@@ -48,6 +50,7 @@ __all__ = [
     "PrefixJoin",
     "Rarity",
     "ReferenceSets",
+    "Searcher",
     "SketchBatch",
     "StopWords",
     "TextRules",
@@ -87,6 +90,7 @@ __all__ = [
     "rewrite_jsonl_rows",
     "s_curve",
     "sample_sets",
+    "search_bands",
     "simhash_features",
     "sketch_minhash",
     "sketch_simhash",
@@ -519,17 +523,8 @@ class BloomJoin:
         threshold: float,
         recall: float | None = None,
     ) -> BloomJoin: ...
-    def candidates_up_to(
-        self,
-        lo: int,
-        hi: int,
-        states: Buffer | None,
-        max_pairs: int,
-        *,
-        threads: int = 1,
-        isa: str | None = None,
-    ) -> tuple[Array, Array, Array, int]:
-        """Return later and earlier positions (uint32), shared bits (uint32), and where the search stopped."""
+    def searcher(self) -> Searcher:
+        """Return the search for all pairs that pass."""
 
     def passes(self, later: Buffer, earlier: Buffer, *, threads: int = 1) -> Array:
         """Return of each pair of positions whether it passes (uint8)."""
@@ -876,162 +871,89 @@ class PrefixJoin:
     def needs_marks(self) -> bool:
         """Whether all texts must be given to `mark` before they are given to `add`."""
 
-    @property
-    def num_bytes(self) -> int:
-        """Bytes held by the join; 0 before `finish`."""
-
     def mark(self, texts: Texts, *, threads: int = 1) -> None:
         """Note which features are in the prefix of any of the texts."""
 
     def add(self, positions: Buffer, texts: Texts, *, threads: int = 1) -> None:
         """Take the texts of these positions (uint32), each once."""
 
-    def finish(self, *, threads: int = 1) -> None:
-        """Make the join; nothing can be added afterwards."""
-
-    def candidates_up_to(
-        self, lo: int, hi: int, states: Buffer | None, max_pairs: int, *, threads: int = 1
-    ) -> tuple[Array, Array, int]:
-        """Return pairs (uint32) whose later position lies in ``lo..hi``, sorted by (later, earlier).
-
-        Parameters
-        ----------
-        lo : int
-            The last call's `hi`.
-        states : uint8, optional
-            Pairs of earlier documents that are removed are left out.
-        """
-
-    def pass_over(self, end: int) -> None:
-        """List positions up to `end` as earlier ones, in place of asking for their pairs."""
+    def finish(self, *, threads: int = 1) -> Searcher:
+        """Return the search; nothing can be added afterwards."""
 
 @final
-class BandBuckets:
-    """Documents in their buckets, in order of priority; positions are 0 to ``len(order)``.
-
-    Parameters
-    ----------
-    signatures : uint8
-        Rows of `num_slots` * `slot_bytes` bytes. Kept: shared if read-only.
-    order : uint32
-        Row of each position.
-    """
-
-    def __new__(
-        cls,
-        signatures: Buffer,
-        num_slots: int,
-        slot_bytes: int,
-        order: Buffer,
-        *,
-        bands: int,
-        rows: int,
-        num_levels: int = 3,
-        threads: int = 1,
-    ) -> BandBuckets: ...
-    @property
-    def num_capped(self) -> int:
-        """How often a document found its last bucket full."""
+class Candidates:
+    """Candidate pairs, sorted by (later, earlier)."""
 
     @property
-    def crowded(self) -> Array:
-        """Positions that found a bucket of the first level full, in some band, ascending (uint32)."""
+    def later(self) -> Array:
+        """Positions of lower priority: uint32."""
 
     @property
-    def num_bytes(self) -> int:
-        """Bytes held, the signatures not counted."""
+    def earlier(self) -> Array:
+        """Positions of higher priority: uint32."""
+
+    @property
+    def num_considered(self) -> int:
+        """Number of distinct pairs before any was omitted."""
+
+    @property
+    def end(self) -> int:
+        """Later positions from here on were not searched."""
+
+@final
+class Searcher:
+    """A search for candidate pairs in documents in order of priority."""
 
     def candidates(
         self,
         lo: int,
         hi: int,
         states: Buffer | None = None,
+        max_pairs: int = ...,
         *,
         min_equal: int = 0,
         threads: int = 1,
         isa: str | None = None,
-    ) -> tuple[Array, Array, int]:
-        """Return candidate pairs whose later position is in ``lo:hi``, sorted, each once.
+    ) -> Candidates:
+        """Return the pairs whose later position is in ``lo:hi``, up to `max_pairs` or a few more.
 
-        Parameters
-        ----------
-        states : uint8, optional
-            State of every position; pairs with a removed (2) earlier one are left out.
-        min_equal : int
-            Pairs of fewer equal slots are left out.
-
-        Returns
-        -------
-        later, earlier : uint32
-        num_considered : int
-            Pairs before any was left out.
+        Pairs with a removed (2) earlier one in `states` (uint8, one for each position) are omitted, and so are pairs of
+        signatures with fewer than `min_equal` equal slots. At least one position is searched. A search of feature sets
+        starts where the last one ended.
         """
 
-    def candidates_up_to(
-        self,
-        lo: int,
-        hi: int,
-        states: Buffer | None,
-        max_pairs: int,
-        *,
-        min_equal: int = 0,
-        threads: int = 1,
-        isa: str | None = None,
-    ) -> tuple[Array, Array, int, int]:
-        """Return the same up to the position with which there are `max_pairs` or more, and the end of those looked at.
+    def pass_over(self, end: int) -> None:
+        """List positions up to `end` as earlier ones, in place of asking for their pairs."""
 
-        At least one position is; held are at most about twice as many pairs.
-        """
-
-class SpilledBuckets:
-    """As :class:`BandBuckets`, in files of `folder` that have no name, made in about `scratch_bytes`.
-
-    Parameters
-    ----------
-    signatures : uint8
-        Rows of `num_slots` * `slot_bytes` bytes. Kept: shared if read-only.
-    order : uint32
-        Row of each position.
-    """
-
-    def __new__(
-        cls,
-        signatures: Buffer,
-        num_slots: int,
-        slot_bytes: int,
-        order: Buffer,
-        *,
-        bands: int,
-        rows: int,
-        folder: str | PathLike[str],
-        scratch_bytes: int,
-        num_levels: int = 3,
-        threads: int = 1,
-    ) -> SpilledBuckets: ...
     @property
     def num_capped(self) -> int:
-        """How often a document found its last bucket full."""
+        """Number of times that a document found its last bucket full."""
 
     @property
     def crowded(self) -> Array:
-        """Positions that found a bucket of the first level full, in some band, ascending (uint32)."""
+        """Positions that found a bucket of the first level full, in some band, ascending: uint32."""
 
     @property
     def num_bytes(self) -> int:
-        """Bytes on disk, the signatures not counted."""
+        """Bytes held, in memory or in files, excluding sketches."""
 
-    def candidates_up_to(
-        self,
-        lo: int,
-        hi: int,
-        states: Buffer | None,
-        max_pairs: int,
-        *,
-        min_equal: int = 0,
-        threads: int = 1,
-        isa: str | None = None,
-    ) -> tuple[Array, Array, int, int]:
-        """Return what :meth:`BandBuckets.candidates_up_to` does."""
+def search_bands(
+    signatures: Buffer,
+    num_slots: int,
+    slot_bytes: int,
+    order: Buffer,
+    *,
+    bands: int,
+    rows: int,
+    num_levels: int = 3,
+    folder: str | PathLike[str] | None = None,
+    scratch_bytes: int = 0,
+    threads: int = 1,
+) -> Searcher:
+    """Put documents into buckets by their bands: in memory, or in unnamed files of `folder` with about `scratch_bytes`.
+
+    Position i is row ``order[i]`` (uint32) of `signatures` (uint8), which are kept: shared if read-only.
+    """
 
 def plan_bands(num_slots: int, threshold: float, recall: float) -> tuple[int, int, float]:
     """Return bands, rows a band, and the recall at the threshold."""
@@ -1113,8 +1035,7 @@ class ClusterRule:
     @staticmethod
     def plan_for(recipe: dict[str, Any], expected: int) -> bytes: ...
     def plan_facts(self) -> dict[str, float]: ...
-    def add(self, ids: Texts, texts: Texts, *, threads: int = 1) -> bytes: ...
-    def add_sketches(self, ids: Texts, sketches: Buffer, is_empty: Buffer, num_features: Buffer) -> bytes: ...
+    def add(self, ids: Texts, documents: Given, *, threads: int = 1) -> bytes: ...
     def remove(self, doc_id: str) -> bytes: ...
     def get(self, doc_id: str) -> bytes: ...
     def group(self, doc_id: str) -> bytes: ...
@@ -1123,12 +1044,8 @@ class ClusterRule:
     def records(self, first_row: int, num_rows: int) -> bytes: ...
     def without_texts(self, documents: MovedDocuments) -> MovedDocuments: ...
     def sweep(self, first_row: int, num_rows: int) -> bytes | None: ...
-    def check(self, texts: Texts, *, threads: int = 1) -> bytes: ...
-    def check_sketches(self, sketches: Buffer, is_empty: Buffer, num_features: Buffer) -> bytes: ...
-    def neighbors(self, texts: Texts, limit: int, min_similarity: float, *, threads: int = 1) -> bytes: ...
-    def neighbors_of_sketches(
-        self, sketches: Buffer, is_empty: Buffer, num_features: Buffer, limit: int, min_similarity: float
-    ) -> bytes: ...
+    def check(self, documents: Given, *, threads: int = 1) -> bytes: ...
+    def neighbors(self, documents: Given, limit: int, min_similarity: float, *, threads: int = 1) -> bytes: ...
     def num_rows(self, payload: bytes) -> int: ...
     def ids(self, payload: bytes) -> list[str]: ...
     def lost_ids(self, records: list[bytes]) -> list[str]: ...
@@ -1215,47 +1132,24 @@ class OnlineIndex:
         """Return recipe as JSON, its id, the sketch's id, and what is kept."""
 
     def __len__(self) -> int: ...
-    def check(self, texts: Texts, *, end: int | None = None, threads: int = 1) -> dict[str, Any]: ...
+    def check(self, documents: Given, *, end: int | None = None, threads: int = 1) -> dict[str, Any]: ...
     def check_text(self, text: str) -> tuple[str | None, float, int | None]: ...
     def add_text(self, doc_id: str, text: str) -> tuple[tuple[str | None, float, int | None], int, bool]: ...
-    def check_sketches(
-        self, sketches: Buffer, is_empty: Buffer, num_features: Buffer, *, threads: int = 1
-    ) -> dict[str, Any]: ...
     def add(
         self,
         ids: Texts,
-        texts: Texts,
+        documents: Given,
         *,
         run: tuple[bytes, int] | None = None,
         threads: int = 1,
     ) -> dict[str, Any]: ...
     def are_known(self, ids: Texts) -> list[bool]: ...
-    def first_of_other_text(self, ids: Texts, texts: Texts, *, threads: int = 1) -> int | None: ...
+    def first_of_other_text(self, ids: Texts, texts: Given, *, threads: int = 1) -> int | None: ...
     def first_row_of_run(self, identity: bytes) -> int: ...
-    def add_sketches(
-        self,
-        ids: Texts,
-        sketches: Buffer,
-        is_empty: Buffer,
-        num_features: Buffer,
-        *,
-        threads: int = 1,
-    ) -> dict[str, Any]: ...
     def get(self, doc_id: str) -> tuple[int, str | None, float, int | None, int] | None: ...
     def group(self, doc_id: str) -> tuple[str, bool, list[str]]: ...
     def neighbors(
-        self, texts: Texts, limit: int, min_similarity: float, *, among: str | None = None, threads: int = 1
-    ) -> list[list[tuple[str, float, int | None, bool]]]: ...
-    def neighbors_of_sketches(
-        self,
-        sketches: Buffer,
-        is_empty: Buffer,
-        num_features: Buffer,
-        limit: int,
-        min_similarity: float,
-        *,
-        among: str | None = None,
-        threads: int = 1,
+        self, documents: Given, limit: int, min_similarity: float, *, among: str | None = None, threads: int = 1
     ) -> list[list[tuple[str, float, int | None, bool]]]: ...
     def ids_from(self, row: int) -> tuple[list[str], int] | None: ...
     def check_ids_of(self, other: OnlineIndex, row: int, *, threads: int = 1) -> int | None: ...

@@ -71,10 +71,9 @@ def test_how_many_bits_a_pair_must_share(counts, measure, threshold, recall):
         order = np.array([0, 1], np.uint32)
         join = _native.BloomJoin(np.concatenate(words), 512, order, measure=measure, threshold=threshold, recall=recall)
         for isa in instruction_sets():
-            later, _, found, end = join.candidates_up_to(0, 2, None, 100, isa=isa)
-            assert end == 2
-            assert (len(later) == 1) == (shared >= need)
-            assert np.asarray(found).tolist() == [shared] * len(later)
+            found = join.searcher().candidates(0, 2, None, 100, isa=isa)
+            assert found.end == 2
+            assert (len(found.later) == 1) == (shared >= need)
 
 
 def test_estimates_lie_within_their_errors():

@@ -22,9 +22,9 @@ def native_pairs(buckets, num_positions, step, states=None, min_equal=0, threads
     found, considered = [], 0
     for low in range(0, num_positions, step):
         high = min(low + step, num_positions)
-        later, earlier, num = buckets.candidates(low, high, states, min_equal=min_equal, threads=threads, isa=isa)
-        found += list(zip(np.asarray(later).tolist(), np.asarray(earlier).tolist(), strict=True))
-        considered += num
+        pairs = buckets.candidates(low, high, states, min_equal=min_equal, threads=threads, isa=isa)
+        found += list(zip(np.asarray(pairs.later).tolist(), np.asarray(pairs.earlier).tolist(), strict=True))
+        considered += pairs.num_considered
     assert found == sorted(set(found))
     return set(found), considered
 
@@ -44,7 +44,7 @@ def test_bands_equal_the_model(seed, num_documents, num_values, plan, slot_bits)
     expected, num_capped = model_pairs(slots.tolist(), order.tolist(), bands, rows, slot_bits)
     flat = slots.reshape(-1).view(np.uint8)
     for threads, step in ((1, 1000), (2, 37), (7, 1000)):
-        buckets = _native.BandBuckets(flat, num_slots, slot_bits // 8, order, bands=bands, rows=rows, threads=threads)
+        buckets = _native.search_bands(flat, num_slots, slot_bits // 8, order, bands=bands, rows=rows, threads=threads)
         assert buckets.num_capped == num_capped
         found, considered = native_pairs(buckets, num_documents, step, threads=threads)
         assert found == expected
@@ -56,7 +56,7 @@ def test_full_levels_are_capped(bands):
     num = 500
     flat = np.zeros(num * 12, np.uint8)
     order = np.arange(num, dtype=np.uint32)
-    buckets = _native.BandBuckets(flat, 12, 1, order, bands=bands, rows=4, threads=2)
+    buckets = _native.search_bands(flat, 12, 1, order, bands=bands, rows=4, threads=2)
     found, _ = native_pairs(buckets, num, 64)
     assert buckets.num_capped == bands * (num - 3 * 64)
     assert max(Counter(later for later, _ in found).values()) == 3 * 64
@@ -69,7 +69,7 @@ def test_states_and_estimate_only_leave_pairs_out(seed, min_equal):
     slots = rng.integers(0, 3, (num, num_slots)).astype("<u2")
     order = rng.permutation(num).astype(np.uint32)
     states = rng.choice([0, 1, 2], num).astype(np.uint8)
-    buckets = _native.BandBuckets(slots.reshape(-1).view(np.uint8), num_slots, 2, order, bands=4, rows=2, threads=2)
+    buckets = _native.search_bands(slots.reshape(-1).view(np.uint8), num_slots, 2, order, bands=4, rows=2, threads=2)
     everything, _ = native_pairs(buckets, num, 50)
     expected = {
         (later, earlier)

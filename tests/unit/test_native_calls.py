@@ -114,7 +114,7 @@ def test_text_doors():
             "offsets",
         ),
         (lambda: _native.HammingTables(np.zeros(2, np.uint64), 64, u32(2), within=3), "order"),
-        (lambda: _native.BandBuckets(np.zeros(7, np.uint8), 4, 1, u32(), bands=1, rows=4), "signatures"),
+        (lambda: _native.search_bands(np.zeros(7, np.uint8), 4, 1, u32(), bands=1, rows=4), "signatures"),
     ],
     ids=map(str, range(13)),
 )
@@ -132,16 +132,15 @@ def test_band_candidates(texts, rules):
     bands, rows, recall = _native.plan_bands(32, 0.4, 0.95)
     assert recall >= 0.95
     assert recall == _native.s_curve(0.4, bands, rows)
-    buckets = _native.BandBuckets(batch.sketches, 32, 1, order, bands=bands, rows=rows)
-    later, earlier, num_considered = buckets.candidates(0, 5, min_equal=_native.min_equal_slots(32, 0.4))
-    pairs = list(zip(np.asarray(later).tolist(), np.asarray(earlier).tolist(), strict=True))
+    buckets = _native.search_bands(batch.sketches, 32, 1, order, bands=bands, rows=rows)
+    found = buckets.candidates(0, 5, min_equal=_native.min_equal_slots(32, 0.4))
+    pairs = list(zip(np.asarray(found.later).tolist(), np.asarray(found.earlier).tolist(), strict=True))
     assert (2, 0) in pairs
     assert pairs == sorted(pairs)
-    assert num_considered >= len(pairs)
+    assert found.num_considered >= len(pairs)
     assert buckets.num_capped == 0
     states = np.array([2, 0, 0, 0, 0], np.uint8)
-    later, earlier, _ = buckets.candidates(2, 3, states)
-    assert 0 not in np.asarray(earlier).tolist()
+    assert 0 not in np.asarray(buckets.candidates(2, 3, states).earlier).tolist()
     with pytest.raises(InvalidParameter, match="states"):
         buckets.candidates(0, 5, states[:1].copy())
     equal = _native.num_equal(batch.sketches, 32, 1, u32(0, 0), u32(2, 0))

@@ -7,6 +7,9 @@
 //!
 //! Integers decide: weights are integers, sums are exact, and a match is one comparison of one IEEE division.
 //! Logarithms, arc cosines and powers, which only choose bands and radii, come from the pure-Rust `libm`.
+//!
+//! Functions that return a `Result` fail with `Error::InvalidParameter` if shapes, ranges or positions do not fit, and
+//! with `Error::Canceled` once `cancel` is set. Their documentation names only other causes.
 
 // Items used only by vector kernels are unused on other architectures.
 #![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, unused_variables))]
@@ -21,6 +24,7 @@ pub mod hash;
 pub mod isa;
 pub mod parallel;
 pub mod prefetch;
+pub mod search;
 pub mod states;
 mod token_hash;
 

@@ -153,8 +153,7 @@ pub enum Input<T: Item> {
 impl<T: Item> Input<T> {
     /// Takes parameter `name`.
     ///
-    /// # Errors
-    /// `InvalidParameter` unless it is a one-dimensional contiguous buffer of this type.
+    /// Raises `InvalidParameter` unless it is a one-dimensional contiguous buffer of this type.
     pub fn take(name: &str, object: &Bound<'_, PyAny>) -> Result<Self, Failure> {
         let wrong = |found: &str| {
             Failure::parameter(

@@ -1,32 +1,27 @@
 //! Band buckets, and the choice of bands.
 
+use std::path::PathBuf;
+
 use likewise_core::bands;
+use likewise_core::search::{Call, Pairs};
 use likewise_core::sketch::Signatures;
+use likewise_disk::bands::SpilledBuckets;
 use pyo3::prelude::*;
 
 use crate::array::{Array, Input};
-use crate::door::{
-    LONG_BYTES, caught, check_below, check_range, check_same_length, parse_isa, run,
-};
+use crate::door::{LONG_BYTES, caught, check_below, check_same_length, parse_isa, run};
 use crate::errors::Failure;
-
-/// Documents in their buckets, in order of priority.
-#[pyclass(frozen, module = "likewise._native")]
-pub struct BandBuckets {
-    buckets: bands::BandBuckets,
-    signatures: Rows,
-    order: Input<u32>,
-}
+use crate::searcher::{Search, Searcher};
 
 /// Signatures from Python.
-pub(crate) struct Rows {
-    pub(crate) bytes: Input<u8>,
+struct Rows {
+    bytes: Input<u8>,
     num_slots: usize,
     slot_bytes: usize,
 }
 
 impl Rows {
-    pub(crate) fn take(
+    fn take(
         bytes: &Bound<'_, PyAny>,
         num_slots: usize,
         slot_bytes: usize,
@@ -60,7 +55,7 @@ impl Rows {
         })
     }
 
-    pub(crate) fn view(&self) -> Signatures<'_> {
+    fn view(&self) -> Signatures<'_> {
         Signatures {
             bytes: self.bytes.values(),
             num_slots: self.num_slots,
@@ -69,135 +64,110 @@ impl Rows {
     }
 }
 
-/// Rejects a number of bucket levels that is zero or too large.
-pub(crate) fn check_levels(num_levels: u32) -> Result<(), Failure> {
+/// Documents in their buckets, in memory or in files of a folder.
+struct BandSearch {
+    buckets: Buckets,
+    signatures: Rows,
+    order: Input<u32>,
+}
+
+enum Buckets {
+    Held(bands::BandBuckets),
+    Spilled(SpilledBuckets, PathBuf),
+}
+
+impl Search for BandSearch {
+    fn num_positions(&self) -> usize {
+        self.order.values().len()
+    }
+
+    fn num_bytes_read(&self, num_later: usize) -> usize {
+        // About 200 candidates per document, each reads a signature.
+        num_later * 4096
+    }
+
+    fn candidates(&self, call: &Call<'_>) -> Result<Pairs, Failure> {
+        let (signatures, order) = (self.signatures.view(), self.order.values());
+        match &self.buckets {
+            Buckets::Held(buckets) => Ok(buckets.candidates(signatures, order, call)?),
+            Buckets::Spilled(buckets, folder) => buckets
+                .candidates(signatures, order, call)
+                .map_err(|error| Failure::disk(error, folder)),
+        }
+    }
+
+    fn num_capped(&self) -> u64 {
+        match &self.buckets {
+            Buckets::Held(buckets) => buckets.num_capped(),
+            Buckets::Spilled(buckets, _) => buckets.num_capped(),
+        }
+    }
+
+    fn crowded(&self) -> &[u32] {
+        match &self.buckets {
+            Buckets::Held(buckets) => buckets.crowded(),
+            Buckets::Spilled(buckets, _) => buckets.crowded(),
+        }
+    }
+
+    fn num_bytes(&self) -> usize {
+        match &self.buckets {
+            Buckets::Held(buckets) => buckets.num_bytes(),
+            Buckets::Spilled(buckets, _) => buckets.num_bytes(),
+        }
+    }
+}
+
+/// Puts documents into buckets by their bands; in files of `folder` without a name, with about `scratch_bytes`, if given.
+#[pyfunction]
+#[pyo3(signature = (signatures, num_slots, slot_bytes, order, *, bands, rows, num_levels=3, folder=None, scratch_bytes=0, threads=1))]
+#[expect(clippy::too_many_arguments, reason = "keywords in Python")]
+pub fn search_bands(
+    py: Python<'_>,
+    signatures: &Bound<'_, PyAny>,
+    num_slots: usize,
+    slot_bytes: usize,
+    order: &Bound<'_, PyAny>,
+    bands: u32,
+    rows: u32,
+    num_levels: u32,
+    folder: Option<PathBuf>,
+    scratch_bytes: usize,
+    threads: usize,
+) -> Result<Searcher, Failure> {
+    let signatures = Rows::take(signatures, num_slots, slot_bytes)?;
+    let order = Input::<u32>::take("order", order)?;
     if !(1..=bands::NUM_LEVELS).contains(&num_levels) {
         return Err(Failure::parameter(
             "num_levels",
             format!("{num_levels} is outside 1..{}", bands::NUM_LEVELS),
         ));
     }
-    Ok(())
-}
-
-#[pymethods]
-impl BandBuckets {
-    #[new]
-    #[pyo3(signature = (signatures, num_slots, slot_bytes, order, *, bands, rows, num_levels=3, threads=1))]
-    #[allow(clippy::too_many_arguments)]
-    fn new(
-        py: Python<'_>,
-        signatures: &Bound<'_, PyAny>,
-        num_slots: usize,
-        slot_bytes: usize,
-        order: &Bound<'_, PyAny>,
-        bands: u32,
-        rows: u32,
-        num_levels: u32,
-        threads: usize,
-    ) -> Result<Self, Failure> {
-        let signatures = Rows::take(signatures, num_slots, slot_bytes)?;
-        let order = Input::<u32>::take("order", order)?;
-        check_levels(num_levels)?;
-        check_below("order", order.values(), signatures.view().len())?;
-        let buckets = run(py, signatures.bytes.values().len(), |cancel| {
-            Ok(bands::BandBuckets::build(
-                signatures.view(),
-                order.values(),
-                bands,
-                rows,
-                num_levels,
-                threads,
-                cancel,
-            )?)
-        })?;
-        Ok(BandBuckets {
-            buckets,
-            signatures,
-            order,
-        })
-    }
-
-    /// Number of times that a document found its last bucket full.
-    #[getter]
-    fn num_capped(&self) -> u64 {
-        self.buckets.num_capped()
-    }
-
-    /// Positions that found a bucket of the first level full, in some band, ascending.
-    #[getter]
-    fn crowded(&self) -> Array {
-        self.buckets.crowded().to_vec().into()
-    }
-
-    /// Bytes held, excluding the signatures.
-    #[getter]
-    fn num_bytes(&self) -> usize {
-        self.buckets.num_bytes()
-    }
-
-    /// Candidate pairs whose later position is in `lo..hi`: `(later, earlier, num_considered)`.
-    #[pyo3(signature = (lo, hi, states=None, *, min_equal=0, threads=1, isa=None))]
-    #[allow(clippy::too_many_arguments)]
-    fn candidates(
-        &self,
-        py: Python<'_>,
-        lo: u32,
-        hi: u32,
-        states: Option<&Bound<'_, PyAny>>,
-        min_equal: u32,
-        threads: usize,
-        isa: Option<&str>,
-    ) -> Result<(Array, Array, u64), Failure> {
-        let (later, earlier, num_considered, _) =
-            self.candidates_up_to(py, lo, hi, states, usize::MAX, min_equal, threads, isa)?;
-        Ok((later, earlier, num_considered))
-    }
-
-    /// Like `candidates`, but up to `max_pairs` or a few more; also returns the end of the examined later positions.
-    #[pyo3(signature = (lo, hi, states, max_pairs, *, min_equal=0, threads=1, isa=None))]
-    #[allow(clippy::too_many_arguments)]
-    fn candidates_up_to(
-        &self,
-        py: Python<'_>,
-        lo: u32,
-        hi: u32,
-        states: Option<&Bound<'_, PyAny>>,
-        max_pairs: usize,
-        min_equal: u32,
-        threads: usize,
-        isa: Option<&str>,
-    ) -> Result<(Array, Array, u64, u32), Failure> {
-        let isa = parse_isa(isa)?;
-        let num_positions = self.order.values().len();
-        let range = check_range(lo, hi, num_positions)?;
-        let states = Input::<u8>::take_option("states", states)?;
-        let states = states.as_ref().map(Input::values);
-        if let Some(states) = states {
-            check_same_length("states", states.len(), "order", num_positions)?;
-        }
-        // About 200 candidates per document, each reads a signature.
-        let num_bytes = range.len() * 4096;
-        let pairs = run(py, num_bytes, |cancel| {
-            Ok(self.buckets.candidates_up_to(
-                max_pairs,
-                self.signatures.view(),
-                self.order.values(),
-                range,
-                states,
-                min_equal,
-                isa,
-                threads,
-                cancel,
-            )?)
-        })?;
-        Ok((
-            pairs.later.into(),
-            pairs.earlier.into(),
-            pairs.num_considered,
-            pairs.end,
-        ))
-    }
+    check_below("order", order.values(), signatures.view().len())?;
+    let (view, positions) = (signatures.view(), order.values());
+    let buckets = run(py, signatures.bytes.values().len(), |cancel| match folder {
+        None => Ok(Buckets::Held(bands::BandBuckets::build(
+            view, positions, bands, rows, num_levels, threads, cancel,
+        )?)),
+        Some(folder) => SpilledBuckets::build(
+            view,
+            positions,
+            bands,
+            rows,
+            num_levels,
+            &folder,
+            scratch_bytes,
+            threads,
+            cancel,
+        )
+        .map_err(|error| Failure::disk(error, &folder))
+        .map(|buckets| Buckets::Spilled(buckets, folder)),
+    })?;
+    Ok(Searcher::new(BandSearch {
+        buckets,
+        signatures,
+        order,
+    }))
 }
 
 /// Bands, rows per band, and the recall at the threshold.

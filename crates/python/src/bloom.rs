@@ -2,13 +2,15 @@
 
 use likewise_core::bloom::{self, BitMeasure, Demand, MAX_BITS, Measure};
 use likewise_core::parallel::map_ranges;
+use likewise_core::search::{Call, Pairs};
 use likewise_core::sketch::{BloomHasher, MinHasher, Scheme};
 use pyo3::prelude::*;
 
 use crate::array::{Array, Input};
-use crate::door::{LONG_BYTES, check_below, check_range, check_same_length, parse_isa, run};
+use crate::door::{LONG_BYTES, check_below, check_same_length, parse_isa, run};
 use crate::errors::Failure;
 use crate::features::FeatureRules;
+use crate::searcher::{Search, Searcher};
 use crate::sketch::{Batch, SketchBatch};
 use crate::texts::Texts;
 
@@ -268,38 +270,9 @@ impl BloomJoin {
         Ok(BloomJoin { join, num_words })
     }
 
-    /// Pairs whose later position is in `lo..hi`, up to `max_pairs`, and the end of the examined later positions:
-    /// `(later, earlier, shared, end)`.
-    #[pyo3(signature = (lo, hi, states, max_pairs, *, threads=1, isa=None))]
-    #[allow(clippy::too_many_arguments)]
-    fn candidates_up_to(
-        &self,
-        py: Python<'_>,
-        lo: u32,
-        hi: u32,
-        states: Option<&Bound<'_, PyAny>>,
-        max_pairs: usize,
-        threads: usize,
-        isa: Option<&str>,
-    ) -> Result<(Array, Array, Array, u32), Failure> {
-        let isa = parse_isa(isa)?;
-        let range = check_range(lo, hi, self.join.len())?;
-        let states = Input::<u8>::take_option("states", states)?;
-        let states = states.as_ref().map(Input::values);
-        if let Some(states) = states {
-            check_same_length("states", states.len(), "positions", self.join.len())?;
-        }
-        let num_bytes = (hi - lo) as usize * (hi as usize).min(LONG_BYTES) * self.num_words;
-        let found = run(py, num_bytes, |cancel| {
-            let join = &self.join;
-            Ok(join.candidates_up_to(max_pairs, range, states, isa, threads, cancel)?)
-        })?;
-        Ok((
-            found.later.into(),
-            found.earlier.into(),
-            found.shared.into(),
-            found.end,
-        ))
+    /// The search for all pairs that pass.
+    fn searcher(this: &Bound<'_, Self>) -> Searcher {
+        Searcher::new(BloomSearch(this.clone().unbind()))
     }
 
     /// Whether each pair of positions passes: ones and zeros.
@@ -318,5 +291,21 @@ impl BloomJoin {
             Ok(self.join.passes(later, earlier, threads, cancel)?)
         })?;
         Ok(passes.into_iter().map(u8::from).collect::<Vec<u8>>().into())
+    }
+}
+
+struct BloomSearch(Py<BloomJoin>);
+
+impl Search for BloomSearch {
+    fn num_positions(&self) -> usize {
+        self.0.get().join.len()
+    }
+
+    fn num_bytes_read(&self, num_later: usize) -> usize {
+        num_later * self.num_positions().min(LONG_BYTES) * self.0.get().num_words
+    }
+
+    fn candidates(&self, call: &Call<'_>) -> Result<Pairs, Failure> {
+        Ok(self.0.get().join.candidates(call)?)
     }
 }

@@ -12,9 +12,9 @@ use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString};
 
 use crate::door::{LONG_BYTES, parse_isa, run};
 use crate::errors::Failure;
-use crate::features::{FeatureRules, GRAIN_BYTES};
-use crate::index_given::{check_num_ids, list_of};
-use crate::index_recipe::{RecipeParts, sketched_documents};
+use crate::features::FeatureRules;
+use crate::index_given::{Given, Taken, check_num_ids, list_of};
+use crate::index_recipe::RecipeParts;
 use crate::index_shown::{ShownNeighbor, shown_verdicts};
 use crate::moved::MovedDocuments;
 use crate::texts::{Texts, text_of};
@@ -124,35 +124,20 @@ impl ClusterRule {
         Ok(facts)
     }
 
-    /// The operation that adds texts.
-    #[pyo3(signature = (ids, texts, *, threads=1))]
+    /// The operation that adds documents.
+    #[pyo3(signature = (ids, documents, *, threads=1))]
     fn add<'py>(
         &self,
         py: Python<'py>,
         ids: &Texts,
-        texts: &Texts,
+        documents: Given<'py>,
         threads: usize,
     ) -> Result<Bound<'py, PyBytes>, Failure> {
-        check_num_ids(ids, texts.column.len())?;
-        let packed = run(py, texts.column.num_bytes, |cancel| {
-            let documents = self.sketched(texts, threads, cancel)?;
-            Ok(self.rule.add(&list_of(ids), &documents))
-        })?;
-        Ok(PyBytes::new(py, &packed))
-    }
-
-    /// The operation that adds sketches.
-    fn add_sketches<'py>(
-        &self,
-        py: Python<'py>,
-        ids: &Texts,
-        sketches: &Bound<'py, PyAny>,
-        is_empty: &Bound<'py, PyAny>,
-        num_features: &Bound<'py, PyAny>,
-    ) -> Result<Bound<'py, PyBytes>, Failure> {
-        let documents = sketched_documents(self.rule.rules(), sketches, is_empty, num_features)?;
-        check_num_ids(ids, documents.len())?;
-        Ok(PyBytes::new(py, &self.rule.add(&list_of(ids), &documents)))
+        let taken = documents.taken(self.rule.rules())?;
+        check_num_ids(ids, taken.len())?;
+        self.payload(py, &taken, threads, |documents| {
+            self.rule.add(&list_of(ids), documents)
+        })
     }
 
     /// The operation that removes a document.
@@ -183,37 +168,19 @@ impl ClusterRule {
     }
 
     /// The question for the documents of some rows.
-    fn listing<'py>(
-        &self,
-        py: Python<'py>,
-        first_row: u32,
-        num_rows: u32,
-    ) -> Result<Bound<'py, PyBytes>, Failure> {
-        let rows = first_row..first_row.saturating_add(num_rows);
-        Ok(PyBytes::new(py, &self.rule.of_rows(Kind::List, &rows)))
+    fn listing<'py>(&self, py: Python<'py>, first_row: u32, num_rows: u32) -> Bound<'py, PyBytes> {
+        self.of_rows(py, Kind::List, first_row, num_rows)
     }
 
     /// The question whether the tables contain the documents of some rows.
-    fn audit<'py>(
-        &self,
-        py: Python<'py>,
-        first_row: u32,
-        num_rows: u32,
-    ) -> Result<Bound<'py, PyBytes>, Failure> {
-        let rows = first_row..first_row.saturating_add(num_rows);
-        Ok(PyBytes::new(py, &self.rule.of_rows(Kind::Audit, &rows)))
+    fn audit<'py>(&self, py: Python<'py>, first_row: u32, num_rows: u32) -> Bound<'py, PyBytes> {
+        self.of_rows(py, Kind::Audit, first_row, num_rows)
     }
 
     /// The question for all that is kept of the first documents of some rows, expired ones too. The answer has as many as fit in 4 MiB, at least one, and
     /// the row that follows them.
-    fn records<'py>(
-        &self,
-        py: Python<'py>,
-        first_row: u32,
-        num_rows: u32,
-    ) -> Result<Bound<'py, PyBytes>, Failure> {
-        let rows = first_row..first_row.saturating_add(num_rows);
-        Ok(PyBytes::new(py, &self.rule.of_rows(Kind::Records, &rows)))
+    fn records<'py>(&self, py: Python<'py>, first_row: u32, num_rows: u32) -> Bound<'py, PyBytes> {
+        self.of_rows(py, Kind::Records, first_row, num_rows)
     }
 
     /// Documents as servers keep them, with feature sets instead of texts.
@@ -247,38 +214,24 @@ impl ClusterRule {
         Some(PyBytes::new(py, &self.rule.sweep(&rows)?))
     }
 
-    /// The question for verdicts on texts, each by itself.
-    #[pyo3(signature = (texts, *, threads=1))]
+    /// The question for verdicts on documents, each by itself.
+    #[pyo3(signature = (documents, *, threads=1))]
     fn check<'py>(
         &self,
         py: Python<'py>,
-        texts: &Texts,
+        documents: Given<'py>,
         threads: usize,
     ) -> Result<Bound<'py, PyBytes>, Failure> {
-        let packed = run(py, texts.column.num_bytes, |cancel| {
-            Ok(self.rule.check(&self.sketched(texts, threads, cancel)?))
-        })?;
-        Ok(PyBytes::new(py, &packed))
+        let taken = documents.taken(self.rule.rules())?;
+        self.payload(py, &taken, threads, |documents| self.rule.check(documents))
     }
 
-    /// The question for verdicts on sketches, each by itself.
-    fn check_sketches<'py>(
-        &self,
-        py: Python<'py>,
-        sketches: &Bound<'py, PyAny>,
-        is_empty: &Bound<'py, PyAny>,
-        num_features: &Bound<'py, PyAny>,
-    ) -> Result<Bound<'py, PyBytes>, Failure> {
-        let documents = sketched_documents(self.rule.rules(), sketches, is_empty, num_features)?;
-        Ok(PyBytes::new(py, &self.rule.check(&documents)))
-    }
-
-    /// The question for the kept documents most similar to texts.
-    #[pyo3(signature = (texts, limit, min_similarity, *, threads=1))]
+    /// The question for the kept documents most similar to given ones.
+    #[pyo3(signature = (documents, limit, min_similarity, *, threads=1))]
     fn neighbors<'py>(
         &self,
         py: Python<'py>,
-        texts: &Texts,
+        documents: Given<'py>,
         limit: usize,
         min_similarity: f64,
         threads: usize,
@@ -287,29 +240,10 @@ impl ClusterRule {
             limit,
             min_similarity,
         };
-        let packed = run(py, texts.column.num_bytes, |cancel| {
-            let documents = self.sketched(texts, threads, cancel)?;
-            Ok(self.rule.neighbors(&documents, nearest))
-        })?;
-        Ok(PyBytes::new(py, &packed))
-    }
-
-    /// The question for the kept documents most similar to sketches.
-    fn neighbors_of_sketches<'py>(
-        &self,
-        py: Python<'py>,
-        sketches: &Bound<'py, PyAny>,
-        is_empty: &Bound<'py, PyAny>,
-        num_features: &Bound<'py, PyAny>,
-        limit: usize,
-        min_similarity: f64,
-    ) -> Result<Bound<'py, PyBytes>, Failure> {
-        let documents = sketched_documents(self.rule.rules(), sketches, is_empty, num_features)?;
-        let nearest = Nearest {
-            limit,
-            min_similarity,
-        };
-        Ok(PyBytes::new(py, &self.rule.neighbors(&documents, nearest)))
+        let taken = documents.taken(self.rule.rules())?;
+        self.payload(py, &taken, threads, |documents| {
+            self.rule.neighbors(documents, nearest)
+        })
     }
 
     /// The largest number of rows that an operation can take.
@@ -526,16 +460,30 @@ impl ClusterRule {
         Ok(PyBytes::new(py, &self.rule.of_id(kind, &text_of(doc_id)?)))
     }
 
-    fn sketched(
+    fn of_rows<'py>(
         &self,
-        texts: &Texts,
+        py: Python<'py>,
+        kind: Kind,
+        first_row: u32,
+        num_rows: u32,
+    ) -> Bound<'py, PyBytes> {
+        let rows = first_row..first_row.saturating_add(num_rows);
+        PyBytes::new(py, &self.rule.of_rows(kind, &rows))
+    }
+
+    /// The payload about documents, sketched first.
+    fn payload<'py>(
+        &self,
+        py: Python<'py>,
+        taken: &Taken,
         threads: usize,
-        cancel: &std::sync::atomic::AtomicBool,
-    ) -> Result<Documents, Failure> {
-        let column = texts.column.as_ref();
-        let ranges = column.ranges(GRAIN_BYTES);
-        let sketching = &self.rule.sketching;
-        Ok(sketching.documents(&ranges, |i| column.document(i), threads, cancel)?)
+        pack: impl Fn(&Documents) -> Vec<u8> + Sync,
+    ) -> Result<Bound<'py, PyBytes>, Failure> {
+        let packed = run(py, taken.num_bytes(), |cancel| {
+            let sketching = &self.rule.sketching;
+            Ok(pack(taken.sketched(sketching, threads, cancel)?.as_ref()))
+        })?;
+        Ok(PyBytes::new(py, &packed))
     }
 }
 

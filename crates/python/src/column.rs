@@ -2,13 +2,18 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use arrow_array::{Array as _, LargeBinaryArray, LargeStringArray, StringArray, StringViewArray};
 use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
+use likewise_core::parallel::map_ranges;
 use likewise_core::text::{Document, OwnTokens};
 use likewise_disk::{TextColumn, TokenColumn};
 
 use crate::errors::Failure;
+
+/// Bytes of text that one thread takes at a time.
+pub const GRAIN_BYTES: usize = 256 << 10;
 
 /// The kind of the documents of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -223,6 +228,33 @@ impl Column {
             ranges.push(start..self.len());
         }
         ranges
+    }
+
+    /// Goes through the rows in parts on several threads, each with a state; `add` takes the state, the part so far, and
+    /// the next row of it.
+    pub fn in_parts<S, T: Default + Send>(
+        &self,
+        threads: usize,
+        cancel: &AtomicBool,
+        make_state: impl Fn() -> S + Sync,
+        add: impl Fn(&mut S, &mut T, usize) + Sync,
+    ) -> Result<Vec<T>, Failure> {
+        let ranges = self.ranges(GRAIN_BYTES);
+        let work = |state: &mut S, which: Range<usize>| {
+            let mut part = T::default();
+            for row in ranges[which.start].clone() {
+                add(state, &mut part, row);
+            }
+            part
+        };
+        Ok(map_ranges(
+            ranges.len(),
+            1,
+            threads,
+            cancel,
+            make_state,
+            work,
+        )?)
     }
 
     /// The texts as one array of `large_utf8`; shared if they are one already.

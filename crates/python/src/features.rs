@@ -7,7 +7,6 @@ use likewise_core::features::{
     Weights,
 };
 use likewise_core::isa::Isa;
-use likewise_core::parallel::map_ranges;
 use likewise_core::text::{self, TextRules as CoreTextRules, Tokens, tokens_by};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
@@ -19,9 +18,6 @@ use crate::errors::Failure;
 use crate::text_rules::{TextRules, parse_tokens};
 use crate::texts::{Texts, text_of};
 use crate::weights::WeightTable;
-
-/// Bytes of text that one thread takes at a time.
-pub const GRAIN_BYTES: usize = 256 << 10;
 
 /// Rules that turn a text into features.
 #[pyclass(frozen, module = "likewise._native")]
@@ -263,25 +259,18 @@ pub fn features(
     let column = texts.column.as_ref();
     rules.check(column)?;
     let (offsets, features, weights) = run(py, column.num_bytes, |cancel| {
-        let ranges = column.ranges(GRAIN_BYTES);
         let make_state = || rules.extractor(isa);
-        let parts = map_ranges(
-            ranges.len(),
-            1,
+        let parts = column.in_parts(
             threads,
             cancel,
             make_state,
-            |extractor, which| {
-                let mut part = Part::default();
-                for i in ranges[which.start].clone() {
-                    let view = extractor.features(column.document(i));
-                    part.counts.push(view.features.len());
-                    part.features.extend_from_slice(view.features);
-                    part.weights.extend_from_slice(view.weights);
-                    // No weights means ones.
-                    part.weights.resize(part.features.len(), 1);
-                }
-                part
+            |extractor, part: &mut Part, i| {
+                let view = extractor.features(column.document(i));
+                part.counts.push(view.features.len());
+                part.features.extend_from_slice(view.features);
+                part.weights.extend_from_slice(view.weights);
+                // No weights means ones.
+                part.weights.resize(part.features.len(), 1);
             },
         )?;
         let mut offsets = vec![0];

@@ -1,5 +1,6 @@
 //! The online index: checks, additions, removals.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,18 +10,18 @@ use likewise_core::text::Document;
 use likewise_disk::environment::{Clock, Environment};
 use likewise_disk::store::{AddingRun, Durability, Store};
 use likewise_index::{
-    Among, Documents, Index, Matching, Nearest, Opening, Rules, Sketching, Standing, TextKind,
-    TextOf,
+    Among, Documents, Index, Matching, Nearest, Opening, Removed, Rules, Sketching, Standing,
+    TextKind, TextOf,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
 use crate::door::{self, LONG_BYTES, parse_isa, run};
 use crate::errors::Failure;
-use crate::features::{FeatureRules, GRAIN_BYTES};
+use crate::features::FeatureRules;
 use crate::index_export::{StoredText, export_chunk};
-use crate::index_given::{check_num_ids, list_of, long_if};
-use crate::index_recipe::{RecipeParts, name_of, sketched_documents};
+use crate::index_given::{Given, Taken, check_num_ids, list_of, long_if};
+use crate::index_recipe::{RecipeParts, name_of};
 use crate::index_shown::{
     ShownNeighbor, ShownVerdict, shown_facts, shown_neighbors, shown_verdict, shown_verdicts,
 };
@@ -114,7 +115,7 @@ impl OnlineIndex {
         })
     }
 
-    /// Description of an index: recipe as JSON, its id, what is stored; None if there is no index.
+    /// Description of an index: recipe as JSON, its id, what is stored; None for an absent index.
     #[staticmethod]
     fn describe(
         py: Python<'_>,
@@ -133,17 +134,18 @@ impl OnlineIndex {
         run(py, 0, |_| self.asked(self.index.num_documents()))
     }
 
-    /// Verdicts on texts, each by itself; with `end`, as if the rows from that one on did not exist.
-    #[pyo3(signature = (texts, *, end=None, threads=1))]
+    /// Verdicts on documents, each by itself; with `end`, as if the rows from that one on did not exist.
+    #[pyo3(signature = (documents, *, end=None, threads=1))]
     fn check<'py>(
         &self,
         py: Python<'py>,
-        texts: &Texts,
+        documents: Given<'py>,
         end: Option<u32>,
         threads: usize,
     ) -> Result<Bound<'py, PyDict>, Failure> {
-        let verdicts = run(py, texts.column.num_bytes, |cancel| {
-            let documents = self.sketched(texts, threads, cancel)?;
+        let taken = documents.taken(self.rules())?;
+        let verdicts = run(py, taken.num_bytes(), |cancel| {
+            let documents = self.sketched(&taken, threads, cancel)?;
             self.asked(self.index.check(&documents, end, threads, cancel))
         })?;
         shown_verdicts(py, verdicts, self.has_distance)
@@ -190,81 +192,37 @@ impl OnlineIndex {
         })
     }
 
-    /// Verdicts on sketches, each by itself.
-    #[pyo3(signature = (sketches, is_empty, num_features, *, threads=1))]
-    fn check_sketches<'py>(
-        &self,
-        py: Python<'py>,
-        sketches: &Bound<'py, PyAny>,
-        is_empty: &Bound<'py, PyAny>,
-        num_features: &Bound<'py, PyAny>,
-        threads: usize,
-    ) -> Result<Bound<'py, PyDict>, Failure> {
-        let documents = sketched_documents(self.rules(), sketches, is_empty, num_features)?;
-        let verdicts = run(py, long_if(documents.len()), |cancel| {
-            self.asked(self.index.check(&documents, None, threads, cancel))
-        })?;
-        shown_verdicts(py, verdicts, self.has_distance)
-    }
-
-    /// Adds texts in one transaction; returns their verdicts. `run` is the identity and the first row of the batch run
-    /// that adds them.
-    #[pyo3(signature = (ids, texts, *, run=None, threads=1))]
+    /// Adds documents in one transaction; returns their verdicts. `run` is the identity and the first row of the batch
+    /// run that adds them.
+    #[pyo3(signature = (ids, documents, *, run=None, threads=1))]
     fn add<'py>(
         &self,
         py: Python<'py>,
         ids: &Texts,
-        texts: &Texts,
+        documents: Given<'py>,
         run: Option<([u8; 16], u32)>,
         threads: usize,
     ) -> Result<Bound<'py, PyDict>, Failure> {
-        check_num_ids(ids, texts.column.len())?;
+        let taken = documents.taken(self.rules())?;
+        check_num_ids(ids, taken.len())?;
         let adding = run.map(|(identity, first_row)| AddingRun {
             identity,
             first_row,
         });
-        let verdicts = door::run(py, texts.column.num_bytes, |cancel| {
-            let documents = self.sketched(texts, threads, cancel)?;
-            let text_of = |i: usize| texts.column.bytes(i);
+        let verdicts = door::run(py, taken.num_bytes(), |cancel| {
+            let documents = self.sketched(&taken, threads, cancel)?;
             let ids = list_of(ids);
-            self.asked(self.index.add(
-                &ids,
-                &documents,
-                Some(&text_of),
-                adding,
-                self.clock.unix_s(),
-                threads,
-                cancel,
-            ))
-        })?;
-        shown_verdicts(py, verdicts, self.has_distance)
-    }
-
-    /// Adds sketches in one transaction; returns their verdicts.
-    #[pyo3(signature = (ids, sketches, is_empty, num_features, *, threads=1))]
-    fn add_sketches<'py>(
-        &self,
-        py: Python<'py>,
-        ids: &Texts,
-        sketches: &Bound<'py, PyAny>,
-        is_empty: &Bound<'py, PyAny>,
-        num_features: &Bound<'py, PyAny>,
-        threads: usize,
-    ) -> Result<Bound<'py, PyDict>, Failure> {
-        let documents = sketched_documents(self.rules(), sketches, is_empty, num_features)?;
-        check_num_ids(ids, documents.len())?;
-        let verdicts = run(py, long_if(documents.len()), |cancel| {
-            let ids = list_of(ids);
+            let now_s = self.clock.unix_s();
+            let text_of = |i: usize| match &taken {
+                Taken::Texts(texts) => texts.get().column.bytes(i),
+                Taken::Sketched(_) => &[],
+            };
+            let text_of: Option<TextOf<'_>> = match &taken {
+                Taken::Texts(_) => Some(&text_of),
+                Taken::Sketched(_) => None,
+            };
             let index = &self.index;
-            self.asked(index.add(
-                &ids,
-                &documents,
-                None,
-                None,
-                self.clock.unix_s(),
-                threads,
-                cancel,
-            ))
+            self.asked(index.add(&ids, &documents, text_of, adding, now_s, threads, cancel))
         })?;
         shown_verdicts(py, verdicts, self.has_distance)
     }
@@ -282,12 +240,13 @@ impl OnlineIndex {
         &self,
         py: Python<'_>,
         ids: &Texts,
-        texts: &Texts,
+        texts: Given<'_>,
         threads: usize,
     ) -> Result<Option<usize>, Failure> {
-        check_num_ids(ids, texts.column.len())?;
-        run(py, texts.column.num_bytes, |cancel| {
-            let documents = self.sketched(texts, threads, cancel)?;
+        let taken = texts.taken(self.rules())?;
+        check_num_ids(ids, taken.len())?;
+        run(py, taken.num_bytes(), |cancel| {
+            let documents = self.sketched(&taken, threads, cancel)?;
             let found = self
                 .index
                 .first_of_other_text(&list_of(ids), &documents, cancel);
@@ -446,12 +405,12 @@ impl OnlineIndex {
         Ok((group.leader_id, group.is_leader_gone, group.member_ids))
     }
 
-    /// The most similar documents of each text, best first: lists of (id, similarity, distance, whether it matches).
-    #[pyo3(signature = (texts, limit, min_similarity, *, among=None, threads=1))]
+    /// The most similar documents of each document, best first: lists of (id, similarity, distance, whether it matches).
+    #[pyo3(signature = (documents, limit, min_similarity, *, among=None, threads=1))]
     fn neighbors(
         &self,
         py: Python<'_>,
-        texts: &Texts,
+        documents: Given<'_>,
         limit: usize,
         min_similarity: f64,
         among: Option<&str>,
@@ -462,79 +421,35 @@ impl OnlineIndex {
             min_similarity,
         };
         let among = among_of(among);
-        let found = run(py, texts.column.num_bytes, |cancel| {
-            let documents = self.sketched(texts, threads, cancel)?;
-            self.asked(
-                self.index
-                    .neighbors(&documents, nearest, among, threads, cancel),
-            )
-        })?;
-        Ok(shown_neighbors(found))
-    }
-
-    /// The most similar documents of each sketch, best first: lists of (id, similarity, distance, whether it matches).
-    #[pyo3(signature = (sketches, is_empty, num_features, limit, min_similarity, *, among=None, threads=1))]
-    #[expect(clippy::too_many_arguments, reason = "one call of Python, by keyword")]
-    fn neighbors_of_sketches(
-        &self,
-        py: Python<'_>,
-        sketches: &Bound<'_, PyAny>,
-        is_empty: &Bound<'_, PyAny>,
-        num_features: &Bound<'_, PyAny>,
-        limit: usize,
-        min_similarity: f64,
-        among: Option<&str>,
-        threads: usize,
-    ) -> Result<Vec<Vec<ShownNeighbor>>, Failure> {
-        let nearest = Nearest {
-            limit,
-            min_similarity,
-        };
-        let among = among_of(among);
-        let documents = sketched_documents(self.rules(), sketches, is_empty, num_features)?;
-        let found = run(py, long_if(documents.len()), |cancel| {
-            self.asked(
-                self.index
-                    .neighbors(&documents, nearest, among, threads, cancel),
-            )
+        let taken = documents.taken(self.rules())?;
+        let found = run(py, taken.num_bytes(), |cancel| {
+            let documents = self.sketched(&taken, threads, cancel)?;
+            let index = &self.index;
+            self.asked(index.neighbors(&documents, nearest, among, threads, cancel))
         })?;
         Ok(shown_neighbors(found))
     }
 
     /// Removes a document: (whether it was kept, promoted ids, pairs of moved id and its new kept id).
-    #[allow(clippy::type_complexity)]
     fn remove(
         &self,
         py: Python<'_>,
         doc_id: &Bound<'_, PyString>,
-    ) -> Result<(bool, Vec<String>, Vec<(String, String)>), Failure> {
+    ) -> Result<ShownRemoval, Failure> {
         let doc_id = text_of(doc_id)?;
         // Removing a kept document with many duplicates takes long.
         let removed = run(py, LONG_BYTES, |cancel| {
             self.asked(self.index.remove(&doc_id, cancel))
         })?;
-        Ok((
-            removed.removal.was_kept,
-            removed.promoted_ids,
-            removed.moved_ids,
-        ))
+        Ok(shown_removal(removed))
     }
 
     /// Like `remove`, for the row of an expired document that duplicates still name.
-    #[allow(clippy::type_complexity)]
-    fn remove_expired(
-        &self,
-        py: Python<'_>,
-        row: u32,
-    ) -> Result<(bool, Vec<String>, Vec<(String, String)>), Failure> {
+    fn remove_expired(&self, py: Python<'_>, row: u32) -> Result<ShownRemoval, Failure> {
         let removed = run(py, LONG_BYTES, |cancel| {
             self.asked(self.index.remove_expired(row, cancel))
         })?;
-        Ok((
-            removed.removal.was_kept,
-            removed.promoted_ids,
-            removed.moved_ids,
-        ))
+        Ok(shown_removal(removed))
     }
 
     /// Database records of ids: position of the id, row, and `present`, `named` (expired, but named by duplicates) or
@@ -645,18 +560,22 @@ impl OnlineIndex {
         Ok(self.index.sketch_one(Document::Text(text)))
     }
 
-    fn sketched(
+    fn sketched<'a>(
         &self,
-        texts: &Texts,
+        taken: &'a Taken,
         threads: usize,
         cancel: &std::sync::atomic::AtomicBool,
-    ) -> Result<Documents, Failure> {
+    ) -> Result<Cow<'a, Documents>, Failure> {
         self.asked(self.index.guard())?;
-        let column = texts.column.as_ref();
-        let ranges = column.ranges(GRAIN_BYTES);
-        let sketching = self.index.sketching();
-        Ok(sketching.documents(&ranges, |i| column.document(i), threads, cancel)?)
+        taken.sketched(self.index.sketching(), threads, cancel)
     }
+}
+
+type ShownRemoval = (bool, Vec<String>, Vec<(String, String)>);
+
+fn shown_removal(removed: Removed) -> ShownRemoval {
+    let was_kept = removed.removal.was_kept;
+    (was_kept, removed.promoted_ids, removed.moved_ids)
 }
 
 /// Among which documents neighbors are searched by their sketches; by the tables of verdicts where nothing is given.

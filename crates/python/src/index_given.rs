@@ -1,7 +1,15 @@
-//! Arguments of an index other than documents.
+//! Arguments of an index: documents, their ids, and how many neighbors are wanted.
 
+use std::borrow::Cow;
+use std::sync::atomic::AtomicBool;
+
+use likewise_index::{Documents, Rules, Sketching};
+use pyo3::prelude::*;
+
+use crate::column::GRAIN_BYTES;
 use crate::door::LONG_BYTES;
 use crate::errors::Failure;
+use crate::index_recipe::sketched_documents;
 use crate::texts::Texts;
 
 /// Number of documents from which a call is long enough to check for Ctrl-C.
@@ -26,4 +34,65 @@ pub fn check_num_ids(ids: &Texts, num: usize) -> Result<(), Failure> {
 /// The size, in bytes, that represents the work on `num` sketches.
 pub fn long_if(num: usize) -> usize {
     if num >= LONG_DOCUMENTS { LONG_BYTES } else { 0 }
+}
+
+/// Documents: texts, or their sketches with which of them are empty and the numbers of their features.
+#[derive(FromPyObject)]
+pub enum Given<'py> {
+    Texts(Py<Texts>),
+    Sketches(Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>),
+}
+
+impl Given<'_> {
+    /// Copies sketches, so that the interpreter lock can be released.
+    pub fn taken(self, rules: &Rules) -> Result<Taken, Failure> {
+        Ok(match self {
+            Given::Texts(texts) => Taken::Texts(texts),
+            Given::Sketches(sketches, is_empty, num_features) => Taken::Sketched(
+                sketched_documents(rules, &sketches, &is_empty, &num_features)?,
+            ),
+        })
+    }
+}
+
+/// Documents that need no interpreter lock.
+pub enum Taken {
+    Texts(Py<Texts>),
+    Sketched(Documents),
+}
+
+impl Taken {
+    pub fn len(&self) -> usize {
+        match self {
+            Taken::Texts(texts) => texts.get().column.len(),
+            Taken::Sketched(documents) => documents.len(),
+        }
+    }
+
+    /// The size, in bytes, of the work on them.
+    pub fn num_bytes(&self) -> usize {
+        match self {
+            Taken::Texts(texts) => texts.get().column.num_bytes,
+            Taken::Sketched(documents) => long_if(documents.len()),
+        }
+    }
+
+    /// The documents, sketched.
+    pub fn sketched(
+        &self,
+        sketching: &Sketching,
+        threads: usize,
+        cancel: &AtomicBool,
+    ) -> Result<Cow<'_, Documents>, Failure> {
+        match self {
+            Taken::Texts(texts) => {
+                let column = texts.get().column.as_ref();
+                let ranges = column.ranges(GRAIN_BYTES);
+                let document = |i| column.document(i);
+                let documents = sketching.documents(&ranges, document, threads, cancel)?;
+                Ok(Cow::Owned(documents))
+            }
+            Taken::Sketched(documents) => Ok(Cow::Borrowed(documents)),
+        }
+    }
 }

@@ -2,14 +2,12 @@
 
 use likewise_core::isa::Isa;
 use likewise_core::items::{self, ItemCounts, ItemScanner, Matches, judge};
-use likewise_core::parallel::map_ranges;
 use pyo3::prelude::*;
 
 use crate::array::{Array, Input};
 use crate::column::Kind;
 use crate::door::run;
 use crate::errors::Failure;
-use crate::features::GRAIN_BYTES;
 use crate::texts::Texts;
 
 /// Stored counts: documents with each n-gram, sampled documents with each word, documents, sampled documents.
@@ -86,22 +84,10 @@ impl ItemTable {
         let column = texts.column.as_ref();
         check_texts(texts)?;
         let parts: Vec<Matches> = run(py, column.num_bytes, |cancel| {
-            let ranges = column.ranges(GRAIN_BYTES);
             let make_state = || ItemScanner::new(&self.table, &self.counts, Isa::best());
-            Ok(map_ranges(
-                ranges.len(),
-                1,
-                threads,
-                cancel,
-                make_state,
-                |scanner, which| {
-                    let mut found = Matches::default();
-                    for i in ranges[which.start].clone() {
-                        scanner.scan(i as u32, column.get(i), &mut found);
-                    }
-                    found
-                },
-            )?)
+            column.in_parts(threads, cancel, make_state, |scanner, found, i| {
+                scanner.scan(i as u32, column.get(i), found);
+            })
         })?;
         let mut found = Matches::default();
         for part in parts {

@@ -3,7 +3,6 @@
 mod array;
 mod arrow;
 mod bands;
-mod bands_spilled;
 mod bit_bands;
 mod bloom;
 mod checksum;
@@ -37,6 +36,7 @@ mod parts;
 mod references;
 mod repeats;
 mod rewrite;
+mod searcher;
 mod set_batches;
 mod sets;
 mod sketch;
@@ -58,9 +58,7 @@ mod _native {
     #[pymodule_export]
     use super::array::Array;
     #[pymodule_export]
-    use super::bands::{BandBuckets, min_equal_slots, num_equal, plan_bands, s_curve};
-    #[pymodule_export]
-    use super::bands_spilled::SpilledBuckets;
+    use super::bands::{min_equal_slots, num_equal, plan_bands, s_curve, search_bands};
     #[pymodule_export]
     use super::bit_bands::{BitBandBuckets, bit_band_pairs, bit_band_recall, plan_bit_bands};
     #[pymodule_export]
@@ -122,6 +120,8 @@ mod _native {
     use super::repeats::{RepeatedWindows, SeenTwice, equal_stretches};
     #[pymodule_export]
     use super::rewrite::{cut_texts, rewrite_csv_rows, rewrite_jsonl_rows};
+    #[pymodule_export]
+    use super::searcher::{Candidates, Searcher};
     #[pymodule_export]
     use super::set_batches::{count_sets, digest_texts, sample_sets};
     #[pymodule_export]

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use crate::array::Array;
 use crate::door::run;
 use crate::errors::Failure;
-use crate::features::{FeatureRules, GRAIN_BYTES};
+use crate::features::FeatureRules;
 use crate::held_features::HeldFeatures;
 use crate::texts::Texts;
 use crate::verify::parse_measure;
@@ -37,20 +37,14 @@ fn with_sets<T: Send>(
         ));
     }
     run(py, column.num_bytes, |cancel| {
-        let ranges = column.ranges(GRAIN_BYTES);
         let make_state = || rules.extractor(Isa::best());
-        let sets = map_ranges(
-            ranges.len(),
-            1,
+        let sets = column.in_parts(
             threads,
             cancel,
             make_state,
-            |extractor, which| {
-                let one = |i| {
-                    let view = extractor.features(column.document(i));
-                    (view.features.to_vec(), view.weights.to_vec())
-                };
-                ranges[which.start].clone().map(one).collect::<Vec<_>>()
+            |extractor, sets: &mut Vec<_>, i| {
+                let view = extractor.features(column.document(i));
+                sets.push((view.features.to_vec(), view.weights.to_vec()));
             },
         )?;
         Ok(make(&sets.concat()))
@@ -95,25 +89,19 @@ impl ReferenceSets {
         let rules = self.rules.get();
         rules.check(column)?;
         let parts: Vec<Found> = run(py, column.num_bytes, |cancel| {
-            let ranges = column.ranges(GRAIN_BYTES);
             let make_state = || (rules.extractor(Isa::best()), Matcher::new(&self.references));
-            Ok(map_ranges(
-                ranges.len(),
-                1,
+            column.in_parts(
                 threads,
                 cancel,
                 make_state,
-                |(extractor, matcher), which| {
-                    let (mut ends, mut answers, mut sizes) = Found::default();
-                    for i in ranges[which.start].clone() {
-                        let view = extractor.features(column.document(i));
-                        matcher.answer(view.features, view.weights, top, min_score, &mut answers);
-                        ends.push(answers.len() as u64);
-                        sizes.push(size_of(view.features, view.weights));
-                    }
-                    (ends, answers, sizes)
+                |(extractor, matcher), found, i| {
+                    let (ends, answers, sizes): &mut Found = found;
+                    let view = extractor.features(column.document(i));
+                    matcher.answer(view.features, view.weights, top, min_score, answers);
+                    ends.push(answers.len() as u64);
+                    sizes.push(size_of(view.features, view.weights));
                 },
-            )?)
+            )
         })?;
         let mut offsets = vec![0];
         let (mut answers, mut sizes) = (Vec::new(), Vec::new());
@@ -182,24 +170,17 @@ impl RarestFeatures {
         let column = texts.column.as_ref();
         let rules = self.rules.get();
         rules.check(column)?;
-        let ranges = column.ranges(GRAIN_BYTES);
         let make_state = || (rules.extractor(Isa::best()), self.rarest.matcher());
         run(py, column.num_bytes, |cancel| {
-            Ok(map_ranges(
-                ranges.len(),
-                1,
+            column.in_parts(
                 threads,
                 cancel,
                 make_state,
-                |(extractor, matcher), which| {
-                    let mut pairs = Pairs::default();
-                    for i in ranges[which.start].clone() {
-                        let view = extractor.features(column.document(i));
-                        pairs.add(&self.rarest, matcher, i, view.features, view.weights);
-                    }
-                    pairs
+                |(extractor, matcher), pairs: &mut Pairs, i| {
+                    let view = extractor.features(column.document(i));
+                    pairs.add(&self.rarest, matcher, i, view.features, view.weights);
                 },
-            )?)
+            )
         })
         .map(Pairs::into_arrays)
     }

@@ -1,7 +1,6 @@
 //! Data on feature sets without a sketch: counts of features, digests of texts, samples.
 
 use likewise_core::features::{FeatureView, Shape, TextDigester};
-use likewise_core::parallel::map_ranges;
 use likewise_core::sketch::Sample;
 use pyo3::prelude::*;
 
@@ -9,7 +8,7 @@ use crate::array::Array;
 use crate::column::Kind;
 use crate::door::{parse_isa, run};
 use crate::errors::Failure;
-use crate::features::{FeatureRules, GRAIN_BYTES};
+use crate::features::FeatureRules;
 use crate::sets::Rarity;
 use crate::sketch::{Batch, Part, SketchBatch};
 use crate::text_rules::TextRules;
@@ -61,26 +60,20 @@ pub fn digest_texts(
         return Err(Failure::input("method exact compares texts"));
     }
     run(py, column.num_bytes, |cancel| {
-        let ranges = column.ranges(GRAIN_BYTES);
-        let parts = map_ranges(
-            ranges.len(),
-            1,
+        let make_state = || TextDigester::new(rules.rules.clone(), isa);
+        let parts = column.in_parts(
             threads,
             cancel,
-            || TextDigester::new(rules.rules.clone(), isa),
-            |digester, which| {
-                let mut part = Part::<u8>::default();
-                for i in ranges[which.start].clone() {
-                    let digest = digester.digest(column.get(i));
-                    let shape = match digest {
-                        Some(_) => Shape::Full,
-                        None => Shape::Empty,
-                    };
-                    part.digests.extend(digest.unwrap_or_default());
-                    part.num_features.push(u32::from(digest.is_some()));
-                    part.shapes.push(shape as u8);
-                }
-                part
+            make_state,
+            |digester, part: &mut Part<u8>, i| {
+                let digest = digester.digest(column.get(i));
+                let shape = match digest {
+                    Some(_) => Shape::Full,
+                    None => Shape::Empty,
+                };
+                part.digests.extend(digest.unwrap_or_default());
+                part.num_features.push(u32::from(digest.is_some()));
+                part.shapes.push(shape as u8);
             },
         )?;
         let mut all = Part::default();
@@ -91,6 +84,9 @@ pub fn digest_texts(
     })?
     .into_batch(py)
 }
+
+/// Of some texts: ends of their hashes, the hashes, totals, and whether the sample is the whole set.
+type Sampled = (Vec<i64>, Vec<u64>, Vec<u64>, Vec<u8>);
 
 /// Samples of feature sets: `(offsets, hashes, totals, whole)`; text i keeps `hashes[offsets[i]:offsets[i + 1]]`,
 /// ascending.
@@ -119,30 +115,27 @@ pub fn sample_sets(
     let column = texts.column.as_ref();
     rules.check(column)?;
     let (offsets, hashes, totals, whole) = run(py, column.num_bytes, |cancel| {
-        let ranges = column.ranges(GRAIN_BYTES);
         let make_state = || rules.extractor(isa);
-        let parts = map_ranges(
-            ranges.len(),
-            1,
+        let parts = column.in_parts(
             threads,
             cancel,
             make_state,
-            |extractor, which| {
-                let (mut ends, mut hashes) = (Vec::new(), Vec::new());
-                let (mut totals, mut whole) = (Vec::new(), Vec::new());
-                for i in ranges[which.start].clone() {
-                    let FeatureView {
-                        features, weights, ..
-                    } = extractor.features(column.document(i));
-                    let is_whole = sample.collect(features, weights, rules.rules.seed, &mut hashes);
-                    whole.push(u8::from(is_whole));
-                    ends.push(hashes.len() as i64);
-                    totals.push(match weights.is_empty() {
-                        true => features.len() as u64,
-                        false => weights.iter().map(|&weight| u64::from(weight)).sum(),
-                    });
-                }
-                (ends, hashes, totals, whole)
+            |extractor, part: &mut Sampled, i| {
+                let (ends, hashes, totals, whole) = part;
+                let FeatureView {
+                    features, weights, ..
+                } = extractor.features(column.document(i));
+                whole.push(u8::from(sample.collect(
+                    features,
+                    weights,
+                    rules.rules.seed,
+                    hashes,
+                )));
+                ends.push(hashes.len() as i64);
+                totals.push(match weights.is_empty() {
+                    true => features.len() as u64,
+                    false => weights.iter().map(|&weight| u64::from(weight)).sum(),
+                });
             },
         )?;
         let (mut offsets, mut hashes) = (vec![0], Vec::new());

@@ -1,16 +1,18 @@
 //! The exact join of feature sets by their rarest features.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use likewise_core::features::Extractor;
 use likewise_core::isa::Isa;
-use likewise_core::parallel::map_ranges;
+use likewise_core::search::{Call, Pairs};
 use likewise_core::sets::{self, Batch, Chooser, Limit, Parted, Prefixes, SetMeasure, Wanted};
 use pyo3::prelude::*;
 
-use crate::array::{Array, Input};
-use crate::door::{LONG_BYTES, check_below, check_range, check_same_length, run, run_short};
+use crate::array::Input;
+use crate::door::{LONG_BYTES, check_below, check_same_length, run, run_short};
 use crate::errors::Failure;
-use crate::features::{FeatureRules, GRAIN_BYTES};
+use crate::features::FeatureRules;
+use crate::searcher::{Search, Searcher};
 use crate::texts::Texts;
 
 /// How many documents hold each feature, about; counted by several threads at once.
@@ -36,19 +38,12 @@ impl Rarity {
     }
 }
 
-/// First the prefixes of documents as they come, then the join.
-enum Stage {
-    Gathering(Prefixes),
-    Joining(Box<sets::PrefixJoin>),
-    /// A panic or a canceled call left nothing to go on with.
-    Broken,
-}
-
 /// Candidate pairs by the rarest features of documents, in order of priority. The lock is taken only with the interpreter lock
 /// released, so that two threads cannot wait for each other.
 #[pyclass(frozen, module = "likewise._native")]
 pub struct PrefixJoin {
-    stage: Mutex<Stage>,
+    /// None once the search was made.
+    prefixes: Mutex<Option<Prefixes>>,
     limit: Limit,
     wanted: Option<Wanted>,
     rules: Py<FeatureRules>,
@@ -57,30 +52,20 @@ pub struct PrefixJoin {
 }
 
 impl PrefixJoin {
-    fn with_stage<T>(
-        &self,
-        work: impl FnOnce(&mut Stage) -> Result<T, Failure>,
-    ) -> Result<T, Failure> {
-        let mut stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
-        work(&mut stage)
+    fn locked(&self) -> MutexGuard<'_, Option<Prefixes>> {
+        self.prefixes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn with_prefixes(
         &self,
         work: impl FnOnce(&mut Prefixes) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        self.with_stage(|stage| match stage {
-            Stage::Gathering(prefixes) => work(prefixes),
-            _ => Err(wrong_stage()),
-        })
+        work(self.locked().as_mut().ok_or_else(finished)?)
     }
 }
 
-fn wrong_stage() -> Failure {
-    Failure::parameter(
-        "stage",
-        "texts are added before `finish`, candidates asked for after it".to_owned(),
-    )
+fn finished() -> Failure {
+    Failure::parameter("stage", "texts are added before `finish`".to_owned())
 }
 
 #[pymethods]
@@ -118,7 +103,7 @@ impl PrefixJoin {
             _ => None,
         };
         Ok(PrefixJoin {
-            stage: Mutex::new(Stage::Gathering(Prefixes::new(limit, num_positions))),
+            prefixes: Mutex::new(Some(Prefixes::new(limit, num_positions))),
             limit,
             wanted,
             rules,
@@ -143,19 +128,14 @@ impl PrefixJoin {
         let (rules, rarity) = (self.rules.get(), &self.rarity.get().counts);
         rules.check(column)?;
         run(py, column.num_bytes, |cancel| {
-            let ranges = column.ranges(GRAIN_BYTES);
             let make_state = || (rules.extractor(Isa::best()), Chooser::new(self.limit));
-            map_ranges(
-                ranges.len(),
-                1,
+            column.in_parts(
                 threads,
                 cancel,
                 make_state,
-                |(extractor, chooser), which| {
-                    for i in ranges[which.start].clone() {
-                        let view = extractor.features(column.document(i));
-                        chooser.mark(view.features, view.weights, rarity, wanted);
-                    }
+                |(extractor, chooser), (), i| {
+                    let view = extractor.features(column.document(i));
+                    chooser.mark(view.features, view.weights, rarity, wanted);
                 },
             )?;
             Ok(())
@@ -179,29 +159,13 @@ impl PrefixJoin {
         let (rules, rarity) = (self.rules.get(), &self.rarity.get().counts);
         rules.check(column)?;
         run(py, column.num_bytes, |cancel| {
-            let ranges = column.ranges(GRAIN_BYTES);
             let make_state = || (rules.extractor(Isa::best()), Chooser::new(self.limit));
-            let parts = map_ranges(
-                ranges.len(),
-                1,
-                threads,
-                cancel,
-                make_state,
-                |(extractor, chooser), which| {
-                    let mut batch = Batch::default();
-                    for i in ranges[which.start].clone() {
-                        let view = extractor.features(column.document(i));
-                        chooser.choose(
-                            view.features,
-                            view.weights,
-                            rarity,
-                            self.wanted.as_ref(),
-                            &mut batch,
-                        );
-                    }
-                    batch
-                },
-            )?;
+            let add = |(extractor, chooser): &mut (Extractor, Chooser), batch: &mut Batch, i| {
+                let view = extractor.features(column.document(i));
+                let wanted = self.wanted.as_ref();
+                chooser.choose(view.features, view.weights, rarity, wanted, batch);
+            };
+            let parts = column.in_parts(threads, cancel, make_state, add)?;
             let num_entries: usize = parts.iter().map(Batch::num_entries).sum();
             if num_entries < Parted::LEAST_ENTRIES {
                 return self.with_prefixes(|prefixes| Ok(prefixes.add_few(positions, parts)?));
@@ -211,71 +175,49 @@ impl PrefixJoin {
         })
     }
 
-    /// Makes the join; nothing can be added afterwards.
+    /// The search; nothing can be added afterwards.
     #[pyo3(signature = (*, threads=1))]
-    fn finish(&self, py: Python<'_>, threads: usize) -> Result<(), Failure> {
-        run(py, LONG_BYTES, |cancel| {
-            self.with_stage(|stage| {
-                *stage = match std::mem::replace(stage, Stage::Broken) {
-                    Stage::Gathering(prefixes) => {
-                        Stage::Joining(Box::new(prefixes.into_join(threads, cancel)?))
-                    }
-                    Stage::Broken => return Err(wrong_stage()),
-                    joining => joining,
-                };
-                Ok(())
-            })
-        })
-    }
-
-    /// Bytes held by the join; 0 before `finish`.
-    #[getter]
-    fn num_bytes(&self, py: Python<'_>) -> Result<usize, Failure> {
-        run_short(py, |_| {
-            self.with_stage(|stage| match stage {
-                Stage::Joining(join) => Ok(join.num_bytes()),
-                _ => Ok(0),
-            })
-        })
-    }
-
-    /// Pairs whose later position lies in `lo..hi` that may reach the threshold, up to `max_pairs`, and the end of the later
-    /// positions that were looked at: `(later, earlier, end)`. `lo` is the last `end`.
-    #[pyo3(signature = (lo, hi, states, max_pairs, *, threads=1))]
-    fn candidates_up_to(
-        &self,
-        py: Python<'_>,
-        lo: u32,
-        hi: u32,
-        states: Option<&Bound<'_, PyAny>>,
-        max_pairs: usize,
-        threads: usize,
-    ) -> Result<(Array, Array, u32), Failure> {
-        let range = check_range(lo, hi, self.num_positions)?;
-        let states = Input::<u8>::take_option("states", states)?;
-        let states = states.as_ref().map(Input::values);
-        if let Some(states) = states {
-            check_same_length("states", states.len(), "positions", self.num_positions)?;
-        }
-        // About a thousand entries a document.
-        let found = run(py, (hi - lo) as usize * 8192, |cancel| {
-            self.with_stage(|stage| {
-                let Stage::Joining(join) = stage else {
-                    return Err(wrong_stage());
-                };
-                Ok(join.candidates_up_to(max_pairs, range, states, threads, cancel)?)
-            })
+    fn finish(&self, py: Python<'_>, threads: usize) -> Result<Searcher, Failure> {
+        let join = run(py, LONG_BYTES, |cancel| {
+            let prefixes = self.locked().take().ok_or_else(finished)?;
+            Ok(prefixes.into_join(threads, cancel)?)
         })?;
-        Ok((found.later.into(), found.earlier.into(), found.end))
+        Ok(Searcher::new(PrefixSearch {
+            num_positions: self.num_positions,
+            num_bytes: join.num_bytes(),
+            join: Mutex::new(join),
+        }))
+    }
+}
+
+/// The lock is taken only with the interpreter lock released, as that of the prefixes.
+struct PrefixSearch {
+    join: Mutex<sets::PrefixJoin>,
+    num_positions: usize,
+    num_bytes: usize,
+}
+
+impl Search for PrefixSearch {
+    fn num_positions(&self) -> usize {
+        self.num_positions
     }
 
-    /// Lists positions up to `end` as earlier ones, without their own pairs.
-    fn pass_over(&self, py: Python<'_>, end: u32) -> Result<(), Failure> {
-        run(py, LONG_BYTES, |_| {
-            self.with_stage(|stage| match stage {
-                Stage::Joining(join) => Ok(join.pass_over(end)?),
-                _ => Err(wrong_stage()),
-            })
-        })
+    fn num_bytes_read(&self, num_later: usize) -> usize {
+        // About a thousand entries a document.
+        num_later * 8192
+    }
+
+    fn candidates(&self, call: &Call<'_>) -> Result<Pairs, Failure> {
+        let mut join = self.join.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(join.candidates(call)?)
+    }
+
+    fn pass_over(&self, end: u32) -> Result<(), Failure> {
+        let mut join = self.join.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(join.pass_over(end)?)
+    }
+
+    fn num_bytes(&self) -> usize {
+        self.num_bytes
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use likewise_core::features::{FeatureView, Weights, digest};
+use likewise_core::features::{Extractor, FeatureView, Weights, digest};
 use likewise_core::isa::Isa;
 use likewise_core::parallel::map_ranges;
 use likewise_core::sketch::{MinHasher, Scheme, simhash};
@@ -13,7 +13,7 @@ use crate::array::{Array, Input};
 use crate::column::Column;
 use crate::door::{check_same_length, parse_isa, run};
 use crate::errors::Failure;
-use crate::features::{FeatureRules, GRAIN_BYTES};
+use crate::features::FeatureRules;
 use crate::texts::Texts;
 
 /// Sketches of a batch of texts, one entry per text.
@@ -102,51 +102,40 @@ impl Batch<'_> {
         make: impl Fn() -> S + Sync,
     ) -> Result<Part<V>, Failure> {
         self.rules.check(self.column)?;
-        let ranges = self.column.ranges(GRAIN_BYTES);
         let make_state = || (self.rules.extractor(self.isa), make());
-        let parts = map_ranges(
-            ranges.len(),
-            1,
-            self.threads,
-            cancel,
-            make_state,
-            |(extractor, sketcher), which| {
-                let mut part = Part::default();
-                for i in ranges[which.start].clone() {
-                    let text = self.column.document(i);
-                    let began = i.is_multiple_of(TIMED_EVERY).then(Instant::now);
-                    let FeatureView {
+        let add = |(extractor, sketcher): &mut (Extractor, S), part: &mut Part<V>, i: usize| {
+            let text = self.column.document(i);
+            let began = i.is_multiple_of(TIMED_EVERY).then(Instant::now);
+            let FeatureView {
+                features,
+                weights,
+                shape,
+                ..
+            } = match self.occurrences {
+                true => {
+                    let (features, shape) = extractor.occurrences(text);
+                    FeatureView {
                         features,
-                        weights,
+                        weights: &[],
                         shape,
-                        ..
-                    } = match self.occurrences {
-                        true => {
-                            let (features, shape) = extractor.occurrences(text);
-                            FeatureView {
-                                features,
-                                weights: &[],
-                                shape,
-                                salt: None,
-                            }
-                        }
-                        false => extractor.features(text),
-                    };
-                    let cut = began.map(|began| began.elapsed());
-                    sketcher(features, weights, &mut part.sketches);
-                    part.num_features.push(features.len() as u32);
-                    part.shapes.push(shape as u8);
-                    if self.sets {
-                        part.digests.extend(digest(features, weights));
-                    }
-                    if let (Some(began), Some(cut)) = (began, cut) {
-                        part.features_time += cut;
-                        part.all_time += began.elapsed();
+                        salt: None,
                     }
                 }
-                part
-            },
-        )?;
+                false => extractor.features(text),
+            };
+            let cut = began.map(|began| began.elapsed());
+            sketcher(features, weights, &mut part.sketches);
+            part.num_features.push(features.len() as u32);
+            part.shapes.push(shape as u8);
+            if self.sets {
+                part.digests.extend(digest(features, weights));
+            }
+            if let (Some(began), Some(cut)) = (began, cut) {
+                part.features_time += cut;
+                part.all_time += began.elapsed();
+            }
+        };
+        let parts = (self.column).in_parts(self.threads, cancel, make_state, add)?;
         let mut all = Part::default();
         for part in parts {
             all.append(part);

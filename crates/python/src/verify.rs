@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use likewise_core::features::Extractor;
 use likewise_core::features::siblings::Differences;
 use likewise_core::isa::Isa;
 use likewise_core::parallel::map_ranges;
@@ -14,7 +15,7 @@ use pyo3::types::PyString;
 use crate::array::{Array, Input};
 use crate::door::{LONG_BYTES, check_below, check_same_length, parse_isa, run, run_short};
 use crate::errors::Failure;
-use crate::features::{FeatureRules, GRAIN_BYTES};
+use crate::features::FeatureRules;
 use crate::texts::{Texts, text_of};
 
 /// Feature sets by position. Locks are taken only with the interpreter lock released, so that two threads cannot wait
@@ -79,23 +80,13 @@ impl FeatureSets {
         let rules = self.rules.get();
         rules.check(column)?;
         run(py, column.num_bytes, |cancel| {
-            let ranges = column.ranges(GRAIN_BYTES);
             let make_state = || rules.naming_extractor(Isa::best());
-            let parts = map_ranges(
-                ranges.len(),
-                1,
-                threads,
-                cancel,
-                make_state,
-                |extractor, which| {
-                    let make = |i| {
-                        let view = extractor.features(column.document(i));
-                        let set = FeatureSet::new(view.features, view.weights);
-                        set.with_names(extractor.names())
-                    };
-                    ranges[which.start].clone().map(make).collect::<Vec<_>>()
-                },
-            )?;
+            let add = |extractor: &mut Extractor, made: &mut Vec<FeatureSet>, i| {
+                let view = extractor.features(column.document(i));
+                let set = FeatureSet::new(view.features, view.weights);
+                made.push(set.with_names(extractor.names()));
+            };
+            let parts = column.in_parts(threads, cancel, make_state, add)?;
             let mut sets = self.write();
             for (&position, set) in positions.iter().zip(parts.into_iter().flatten()) {
                 sets.insert(position, set);

@@ -1,6 +1,5 @@
 """The index in one directory: the Python API of the native index."""
 
-import contextlib
 import errno
 import os
 import shutil
@@ -8,9 +7,8 @@ import tempfile
 import threading
 import warnings
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, Unpack
 
 import numpy as np
@@ -19,6 +17,7 @@ from likewise import _native
 from likewise.arrays import ColumnData, TextData
 from likewise.checks import num_threads
 from likewise.errors import InvalidInput, InvalidParameter, StoreError
+from likewise.index.api import IndexApi
 from likewise.index.erasing import Erasure, erase, num_unfinished, unfinished_warning
 from likewise.index.ids import all_ids, is_kept_as_given, one_id, paired, rows_from, too_long
 from likewise.index.opening import (
@@ -47,7 +46,6 @@ from likewise.index.verdicts import Document, Group, Neighbor, Removal, Verdict,
 from likewise.io.html import facts
 from likewise.recipe.given import GivenRecipe, RecipeFields, as_recipe
 from likewise.recipe.methods import MinHash, SimHashDistance
-from likewise.recipe.recipe import Recipe
 from likewise.stages.documents import document_batches
 from likewise.stages.sketch import Sketches, batch_of_one
 
@@ -55,7 +53,7 @@ from likewise.stages.sketch import Sketches, batch_of_one
 _NO_SYNC = "interval:3600s"
 
 
-class Index:
+class Index(IndexApi):
     """A persistent index that reports whether a new document is a duplicate, and of which document.
 
     Parameters
@@ -274,14 +272,6 @@ class Index:
             raise
         return index
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        # The first error is more informative than an error from closing.
-        with contextlib.suppress(*([] if error is None else [StoreError])):
-            self.close()
-
     def __len__(self) -> int:
         """Return the number of documents that are neither removed nor expired."""
         return len(self._native)
@@ -308,135 +298,31 @@ class Index:
         return facts(f"Index: {self._path}", values)
 
     @property
-    def recipe(self) -> Recipe:
-        """The recipe of the index, with the parameters of its search."""
-        return self._recipe
-
-    @property
     def path(self) -> Path:
         """The directory of the index."""
         return self._path
 
     def check(self, text: TextData) -> Verdict:
-        """Return the verdict that a document would get now, without adding it.
-
-        Parameters
-        ----------
-        text : str, tokens, or Sketches of one document
-            The document. Tokens are accepted if the recipe uses your own tokens (``tokens="user"``).
-
-        Returns
-        -------
-        Verdict
-            The verdict. `doc_id` and `seq` are None.
-
-        Raises
-        ------
-        InvalidInput
-            If `text` is not a text, or is a sketch of a document so short that its features must also be compared.
-        RecipeMismatch
-            If a sketch was made with a different recipe.
-        """
         if type(text) is not str or not self._takes_str:
             return self.check_batch(batch_of_one(text))[0]
         return self._verdict(None, self._native.check_text(text), None, added=False)
 
     def check_batch(self, texts: TextData) -> Verdicts:
-        """Return the verdict that each document would get now, without adding any of them.
-
-        Parameters
-        ----------
-        texts : list of str, Arrow data, iterable of str, or Sketches
-            The documents. They are not compared with each other. Sketches are accepted if the index compares
-            fingerprints by distance only.
-
-        Returns
-        -------
-        Verdicts
-            One verdict for each document, in the same order.
-
-        Raises
-        ------
-        InvalidInput
-            If an item is not a text, or is a sketch of a document so short that its features must also be compared.
-        RecipeMismatch
-            If the sketches were made with a different recipe.
-        """
-        if isinstance(texts, Sketches):
-            columns = self._native.check_sketches(*self._sketch_columns(texts), threads=self._threads)
-            return self._verdicts(columns, None)
         parts = [
-            self._verdicts(self._native.check(batch, threads=self._threads), None)
-            for batch in document_batches(texts, self._recipe)
+            self._verdicts(self._native.check(batch, threads=self._threads), None) for batch in self._batches(texts)
         ]
         return parts[0] if len(parts) == 1 else Verdicts.concatenate(parts)
 
-    def add(self, doc_id: str, text: TextData) -> Verdict:
-        """Add a document. Same as :meth:`check_and_add`."""
-        return self.check_and_add(doc_id, text)
-
-    def add_batch(self, ids: ColumnData, texts: TextData) -> Verdicts:
-        """Add documents. Same as :meth:`check_and_add_batch`."""
-        return self.check_and_add_batch(ids, texts)
-
     def check_and_add(self, doc_id: str, text: TextData) -> Verdict:
-        """Check a document and add it, atomically. If two threads add the same text, only one verdict is new.
-
-        Parameters
-        ----------
-        doc_id : str
-            Id of the document. If the index already has this id with the same text, nothing changes and the stored
-            verdict is returned.
-        text : str
-            The document.
-
-        Returns
-        -------
-        Verdict
-            The verdict, with the commit number in `seq`.
-
-        Raises
-        ------
-        InvalidInput
-            If the index has this id with a different text.
-        IndexPoisoned
-            If a write failed.
-        """
         if type(text) is not str or not self._takes_str or not is_kept_as_given(doc_id):
             return self.check_and_add_batch([doc_id], batch_of_one(text))[0]
         found, row, added = self._native.add_text(doc_id, text)
         return self._verdict(doc_id, found, row + 1, added=added)
 
     def check_and_add_batch(self, ids: ColumnData, texts: TextData) -> Verdicts:
-        """Check documents one after the other and add them.
-
-        Parameters
-        ----------
-        ids : list of str or int, Arrow data, or iterable
-            The ids of the documents.
-        texts : list of str, Arrow data, iterable of str, or Sketches
-            The documents.
-
-        Returns
-        -------
-        Verdicts
-            One verdict for each document, in the same order, as if the documents had been added one by one.
-
-        Raises
-        ------
-        InvalidInput
-            If the index has an id with a different text, or the numbers of ids and texts differ. In that case, no
-            document of the transaction is added.
-
-        Notes
-        -----
-        A list, an array or sketches are added in one transaction. An iterator is added in transactions of 8,192
-        documents. If a later transaction fails, the documents of earlier ones are in the index but their verdicts are
-        not returned. Add the same documents again to get their verdicts.
-        """
         if isinstance(texts, Sketches):
             names = all_ids(ids)
-            columns = self._native.add_sketches(names, *self._sketch_columns(texts), threads=self._threads)
+            columns = self._native.add(names, self._sketch_columns(texts), threads=self._threads)
             return self._verdicts(columns, names)
         parts: list[Verdicts] = []
         for names, batch in paired(ids, document_batches(texts, self._recipe)):
@@ -449,34 +335,8 @@ class Index:
         return parts[0] if len(parts) == 1 else Verdicts.concatenate(parts)
 
     def get(self, doc_id: str) -> Document | None:
-        """Return a document with its current verdict.
-
-        Parameters
-        ----------
-        doc_id : str
-            Id of the document.
-
-        Returns
-        -------
-        Document or None
-            The document, or None if the index has no such document, or it was removed or has expired.
-        """
         doc_id = one_id(doc_id)
-        found = self._native.get(doc_id)
-        if found is None:
-            return None
-        row, kept_id, similarity, distance, arrival_s = found
-        is_new = kept_id is None
-        return Document(
-            doc_id,
-            is_new,
-            kept_id,
-            None if is_new else self._recipe.measure,
-            None if is_new else similarity,
-            distance,
-            row + 1,
-            arrival_s,
-        )
+        return self._document(doc_id, self._native.get(doc_id))
 
     def neighbors(
         self,
@@ -556,73 +416,24 @@ class Index:
         # By distance alone, documents with other values of the field would be neighbors.
         is_apart = self._recipe.only_within is not None and self._recipe.is_distance_only
         pool = None if check_among(among) == "candidates" or is_apart else among
-        if isinstance(texts, Sketches):
-            columns = self._sketch_columns(texts)
-            found = self._native.neighbors_of_sketches(*columns, k, least, among=pool, threads=self._threads)
-        else:
-            found = [
-                neighbors
-                for batch in document_batches(texts, self._recipe)
-                for neighbors in self._native.neighbors(batch, k, least, among=pool, threads=self._threads)
-            ]
-        measure = self._recipe.measure
-        return [
-            [Neighbor(doc_id, measure, similarity, distance, matches) for doc_id, similarity, distance, matches in one]
-            for one in found
+        found = [
+            neighbors
+            for batch in self._batches(texts)
+            for neighbors in self._native.neighbors(batch, k, least, among=pool, threads=self._threads)
         ]
+        return self._neighbors(found)
 
     def ids(self) -> Iterator[str]:
-        """Return the ids of all documents, in order of arrival.
-
-        Yields
-        ------
-        str
-            An id. Documents that are added or removed during the iteration may or may not be included.
-        """
         row = 0
         while (found := self._native.ids_from(row)) is not None:
             names, row = found
             yield from names
 
     def group(self, doc_id: str) -> Group:
-        """Return the group of a document: the kept document and all of its duplicates.
-
-        Parameters
-        ----------
-        doc_id : str
-            Id of any document of the group.
-
-        Returns
-        -------
-        Group
-            The kept document and its duplicates.
-
-        Raises
-        ------
-        InvalidInput
-            If no document has this id.
-        """
         leader, is_gone, members = self._native.group(one_id(doc_id))
         return Group(leader, is_gone, tuple(members))
 
     def remove(self, doc_id: str) -> Removal:
-        """Remove a document. Its duplicates are reassigned to another matching kept document, or become kept.
-
-        Parameters
-        ----------
-        doc_id : str
-            Id of the document. It can be used again afterward.
-
-        Returns
-        -------
-        Removal
-            Which duplicates became kept and which were reassigned. A kept document is not demoted.
-
-        Raises
-        ------
-        InvalidInput
-            If no document has this id.
-        """
         doc_id = one_id(doc_id)
         was_kept, promoted, moved = self._native.remove(doc_id)
         return Removal(doc_id, was_kept, tuple(promoted), tuple(moved))
@@ -837,26 +648,16 @@ class Index:
         if self._delete is not None:
             self._delete()
 
-    def _verdict(
-        self, doc_id: str | None, found: tuple[str | None, float, int | None], seq: int | None, *, added: bool
-    ) -> Verdict:
-        kept_id, similarity, distance = found
-        is_new = kept_id is None
-        measure = None if is_new else self._recipe.measure
-        return Verdict(doc_id, is_new, kept_id, measure, None if is_new else similarity, distance, seq, added)
-
     def _verdicts(self, columns: dict[str, Any], names: _native.Texts | None) -> Verdicts:
         return Verdicts.of_columns(columns, self._recipe.measure, None if names is None else names.to_list())
 
+    def _batches(self, texts: TextData) -> "Iterable[_native.Given]":
+        return [self._sketch_columns(texts)] if isinstance(texts, Sketches) else document_batches(texts, self._recipe)
+
     def _sketch_columns(self, sketches: Sketches) -> tuple[Any, Any, Any]:
-        if not self._recipe.is_distance_only:
-            raise InvalidInput("this index compares features, which sketches do not contain; pass texts")
-        if self._store == "text":
+        if self._store == "text" and self._recipe.is_distance_only:
             raise InvalidInput("this index stores texts; pass texts")
-        sketches.check_same_recipe(self._recipe)
-        flat = np.ascontiguousarray(sketches.array).reshape(-1).view(np.uint8)
-        is_empty = np.ascontiguousarray(sketches.is_empty).view(np.uint8)
-        return flat, is_empty, np.ascontiguousarray(sketches.num_features, np.uint32)
+        return super()._sketch_columns(sketches)
 
 
 def _delete_of_process(path: str, process: int) -> None:

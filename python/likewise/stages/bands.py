@@ -98,49 +98,37 @@ def band_pairs(sketches: Sketches, *, threads: int | None = None) -> NDArray[np.
     found = [np.zeros((0, 2), np.int64)]
     for low in range(0, len(order), _POSITIONS_AT_ONCE):
         high = min(low + _POSITIONS_AT_ONCE, len(order))
-        later, earlier, _ = buckets.candidates(low, high, None, min_equal=min_equal, threads=workers)
-        found.append(np.stack([order[np.asarray(earlier)], order[np.asarray(later)]], axis=1).astype(np.int64))
-    pairs = np.concatenate(found)
-    return pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
+        pairs = buckets.candidates(low, high, min_equal=min_equal, threads=workers)
+        sides = [order[np.asarray(pairs.earlier)], order[np.asarray(pairs.later)]]
+        found.append(np.stack(sides, axis=1).astype(np.int64))
+    rows = np.concatenate(found)
+    return rows[np.lexsort((rows[:, 1], rows[:, 0]))]
 
 
 def open_buckets(
-    signatures: NDArray[Any], method: MinHash, order: NDArray[np.uint32], *, num_levels: int = NUM_LEVELS, threads: int
-) -> _native.BandBuckets:
-    """Return the band buckets of signatures in order of priority."""
-    bands, rows = method.banding
-    return _native.BandBuckets(
-        *_slots(signatures, method), order, bands=bands, rows=rows, num_levels=num_levels, threads=threads
-    )
-
-
-def open_spilled_buckets(
     signatures: NDArray[Any],
     method: MinHash,
     order: NDArray[np.uint32],
     *,
-    folder: Path,
-    scratch_bytes: int,
     num_levels: int = NUM_LEVELS,
     threads: int,
-) -> _native.SpilledBuckets:
-    """Return band buckets as :func:`open_buckets`, but in files of a folder, with about `scratch_bytes` of memory."""
+    folder: Path | None = None,
+    scratch_bytes: int = 0,
+) -> _native.Searcher:
+    """Return the search in band buckets of signatures in order of priority, in files of a folder if given."""
     bands, rows = method.banding
-    return _native.SpilledBuckets(
-        *_slots(signatures, method),
+    return _native.search_bands(
+        np.ascontiguousarray(signatures).reshape(-1).view(np.uint8),
+        method.num_slots,
+        method.slot_bytes,
         order,
         bands=bands,
         rows=rows,
+        num_levels=num_levels,
         folder=folder,
         scratch_bytes=scratch_bytes,
-        num_levels=num_levels,
         threads=threads,
     )
-
-
-def _slots(signatures: NDArray[Any], method: MinHash) -> tuple[NDArray[np.uint8], int, int]:
-    """Return the bytes of all signatures, the number of slots of one, and the bytes of a slot."""
-    return np.ascontiguousarray(signatures).reshape(-1).view(np.uint8), method.num_slots, method.slot_bytes
 
 
 def min_equal_slots(recipe: Recipe) -> int:

@@ -145,13 +145,15 @@ def filter_pairs(
     rows = np.flatnonzero(~sketches.is_empty)
     counts = np.bitwise_count(sketches.array[rows]).sum(axis=1, dtype=np.int64)
     order = rows[np.argsort(counts, kind="stable")].astype(np.uint32)
-    join = _native.BloomJoin(_flat(sketches), filter_bits, order, measure=measure, threshold=threshold)
+    join = _native.BloomJoin(_flat(sketches), filter_bits, order, measure=measure, threshold=threshold).searcher()
     found = [np.zeros((0, 2), np.int64)]
     low = 0
     while low < len(order):
         high = min(low + _POSITIONS_AT_ONCE, len(order))
-        later, earlier, _, low = join.candidates_up_to(low, high, None, 1 << 22, threads=workers)
-        found.append(np.sort(np.stack([order[np.asarray(earlier)], order[np.asarray(later)]], axis=1), axis=1))
+        part = join.candidates(low, high, None, 1 << 22, threads=workers)
+        sides = [order[np.asarray(part.earlier)], order[np.asarray(part.later)]]
+        found.append(np.sort(np.stack(sides, axis=1), axis=1))
+        low = part.end
     pairs = np.concatenate(found).astype(np.int64)
     pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
     return FilterPairs(pairs, filter_similarities(sketches, pairs, measure=measure))

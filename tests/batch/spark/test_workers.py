@@ -76,8 +76,8 @@ def test_buckets_by_shuffle_are_those_of_a_local_run(distinct, num, sizes, bands
     signatures = random.integers(0, distinct, (num, 6), np.uint16)
     recipe = likewise.Recipe.minhash(0.5, num_slots=6, bands=min(bands, 6 // rows), rows=rows).resolve()
     buckets = open_buckets(signatures, recipe.sketch, np.arange(num, dtype=np.uint32), threads=1)
-    later, earlier, _ = buckets.candidates(0, num)
-    wanted = set(zip(np.asarray(later).tolist(), np.asarray(earlier).tolist(), strict=True))
+    found = buckets.candidates(0, num)
+    wanted = set(zip(np.asarray(found.later).tolist(), np.asarray(found.earlier).tolist(), strict=True))
     assert shuffled_pairs(signatures, recipe, sizes) == (wanted, buckets.num_capped)
 
 

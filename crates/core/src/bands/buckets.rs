@@ -47,9 +47,8 @@ pub(super) fn num_members(slice: u64) -> usize {
 impl BandBuckets {
     /// Puts every position into its buckets, band by band, on `num_levels` levels.
     ///
-    /// # Errors
     /// Returns [`Error::InvalidParameter`] if the shapes do not fit (`bands * rows` above the slots, a row of `order`
-    /// that does not exist, bytes that are not whole rows), or [`Error::Canceled`].
+    /// that does not exist, bytes that are not whole rows).
     ///
     /// # Cost
     /// About 40 ns per (position, band) on one core; 28 bytes of scratch per position and thread.

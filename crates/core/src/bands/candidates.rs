@@ -1,31 +1,17 @@
 //! Which pairs of a range of documents are worth measuring?
 
 use std::ops::Range;
-use std::sync::atomic::AtomicBool;
 
 use super::buckets::{BandBuckets, BucketView, Slice, num_members};
 use super::position_set::{PositionSet, push_bits};
 use super::shapes::check_layout;
 use crate::bound::{Bound, unbroken};
 use crate::error::Error;
-use crate::isa::Isa;
 use crate::parallel::map_ranges;
 use crate::prefetch::prefetch_read;
+use crate::search::{Call, Pairs};
 use crate::sketch::Signatures;
 use crate::states::REMOVED;
-
-/// Pairs of positions, sorted by (later, earlier), each once.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Pairs {
-    /// The document of lower priority of each pair.
-    pub later: Vec<u32>,
-    /// The document of higher priority of each pair; smaller than its `later`.
-    pub earlier: Vec<u32>,
-    /// Number of distinct candidate pairs before states and the estimate excluded some.
-    pub num_considered: u64,
-    /// Later positions from here on were not searched.
-    pub end: u32,
-}
 
 /// Number of later positions in one piece of work: few, since one may look at thousands of members and the next at
 /// none.
@@ -45,9 +31,7 @@ struct Request<'a> {
     buckets: BucketView<'a>,
     signatures: Signatures<'a>,
     order: &'a [u32],
-    states: Option<&'a [u8]>,
-    min_equal: u32,
-    isa: Isa,
+    call: &'a Call<'a>,
     bound: Bound,
 }
 
@@ -57,87 +41,28 @@ struct Scratch {
 }
 
 impl BandBuckets {
-    /// Returns the candidate pairs whose later position is in `range`, sorted by (later, earlier), each once.
-    ///
-    /// Pairs with `states[earlier] == REMOVED` are omitted, and so are pairs with fewer than `min_equal` equal slots.
-    /// `signatures` and `order` must be those of [`BandBuckets::build`].
-    ///
-    /// # Errors
-    /// Returns [`Error::InvalidParameter`] if `range`, `order` or `states` do not fit the positions, or
-    /// [`Error::Canceled`].
+    /// Returns the candidate pairs of a call; `signatures` and `order` must be those of [`BandBuckets::build`].
     ///
     /// # Cost
     /// About 1 ns per bucket member looked at and 10 ns per distinct pair; an eighth of a byte per position and thread.
-    #[allow(clippy::too_many_arguments)]
+    /// At most about `2 * max_pairs` pairs are held, plus those of one position per thread.
     pub fn candidates(
         &self,
         signatures: Signatures<'_>,
         order: &[u32],
-        range: Range<u32>,
-        states: Option<&[u8]>,
-        min_equal: u32,
-        isa: Isa,
-        threads: usize,
-        cancel: &AtomicBool,
+        call: &Call<'_>,
     ) -> Result<Pairs, Error> {
-        self.candidates_up_to(
-            usize::MAX,
-            signatures,
-            order,
-            range,
-            states,
-            min_equal,
-            isa,
-            threads,
-            cancel,
-        )
-    }
-
-    /// Same as [`BandBuckets::candidates`], up to the position that brings the number of pairs to `max_pairs`:
-    /// [`Pairs::end`] is the end of the searched positions, at least one (for an empty range, none). All pairs of a
-    /// position are returned together.
-    ///
-    /// # Errors
-    /// Returns the errors of [`BandBuckets::candidates`].
-    ///
-    /// # Cost
-    /// The same. At most about `2 * max_pairs` pairs are held, plus those of one position per thread.
-    #[allow(clippy::too_many_arguments)]
-    pub fn candidates_up_to(
-        &self,
-        max_pairs: usize,
-        signatures: Signatures<'_>,
-        order: &[u32],
-        range: Range<u32>,
-        states: Option<&[u8]>,
-        min_equal: u32,
-        isa: Isa,
-        threads: usize,
-        cancel: &AtomicBool,
-    ) -> Result<Pairs, Error> {
-        self.view().candidates_up_to(
-            max_pairs, signatures, order, range, states, min_equal, isa, threads, cancel,
-        )
+        self.view().candidates(signatures, order, call)
     }
 }
 
 impl BucketView<'_> {
-    /// Same as [`BandBuckets::candidates_up_to`]; the slices of all positions of `range` must be available.
-    ///
-    /// # Errors
-    /// Returns the errors of [`BandBuckets::candidates`].
-    #[allow(clippy::too_many_arguments)]
-    pub fn candidates_up_to(
+    /// Same as [`BandBuckets::candidates`]; the slices of all positions of the range must be available.
+    pub fn candidates(
         &self,
-        max_pairs: usize,
         signatures: Signatures<'_>,
         order: &[u32],
-        range: Range<u32>,
-        states: Option<&[u8]>,
-        min_equal: u32,
-        isa: Isa,
-        threads: usize,
-        cancel: &AtomicBool,
+        call: &Call<'_>,
     ) -> Result<Pairs, Error> {
         if order.len() != self.num_positions {
             return Err(Error::invalid(
@@ -149,7 +74,7 @@ impl BucketView<'_> {
                 ),
             ));
         }
-        let range = range.start as usize..range.end as usize;
+        let range = call.range.start as usize..call.range.end as usize;
         let held = self.first..(self.first + self.offsets.len()).saturating_sub(1);
         if range.start > range.end || range.start < held.start || range.end > held.end {
             return Err(Error::invalid(
@@ -157,7 +82,7 @@ impl BucketView<'_> {
                 format!("{range:?} is outside the positions {held:?}"),
             ));
         }
-        if let Some(states) = states
+        if let Some(states) = call.states
             && states.len() < range.end
         {
             return Err(Error::invalid(
@@ -180,19 +105,20 @@ impl BucketView<'_> {
             buckets: *self,
             signatures,
             order,
-            states,
-            min_equal,
-            isa,
-            bound: Bound::new(max_pairs, threads),
+            call,
+            bound: Bound::new(call.max_pairs, call.threads),
         };
         let num_slices =
             self.offsets[range.end - self.first] - self.offsets[range.start - self.first];
-        let threads = if num_slices < FEW_SLICES { 1 } else { threads };
+        let threads = match num_slices < FEW_SLICES {
+            true => 1,
+            false => call.threads,
+        };
         let parts = map_ranges(
             range.len(),
             GRAIN,
             threads,
-            cancel,
+            call.cancel,
             || Scratch {
                 seen: PositionSet::new(range.end),
                 found: Vec::new(),
@@ -277,7 +203,7 @@ impl Request<'_> {
             scratch.found.clear();
             self.buckets.find_distinct(slices, scratch);
             pairs.num_considered += scratch.found.len() as u64;
-            if let Some(states) = self.states {
+            if let Some(states) = self.call.states {
                 leave_removed(states, &mut scratch.found);
             }
             self.keep_likely(later, &mut scratch.found);
@@ -292,7 +218,7 @@ impl Request<'_> {
 
     /// Keeps those with enough slots equal to those of `later`.
     fn keep_likely(&self, later: usize, found: &mut Vec<u32>) {
-        if self.min_equal == 0 {
+        if self.call.min_equal == 0 {
             return;
         }
         let row_bytes = self.signatures.num_slots * self.signatures.slot_bytes;
@@ -310,10 +236,12 @@ impl Request<'_> {
             }
             let earlier = found[i];
             let earlier_row = self.order[earlier as usize] as usize;
-            let num_equal = self.signatures.num_equal(later_row, earlier_row, self.isa);
+            let num_equal = self
+                .signatures
+                .num_equal(later_row, earlier_row, self.call.isa);
             // Whether a pair passes cannot be predicted, so there is no branch on it.
             found[num_kept] = earlier;
-            num_kept += usize::from(num_equal >= self.min_equal);
+            num_kept += usize::from(num_equal >= self.call.min_equal);
         }
         found.truncate(num_kept);
     }
@@ -350,6 +278,8 @@ fn concatenate(start: u32, parts: Vec<(Pairs, u32)>) -> Pairs {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+
     use super::*;
     use crate::hash::mix64;
 

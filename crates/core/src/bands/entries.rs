@@ -113,9 +113,6 @@ impl<'a> BandFiller<'a> {
     /// Adds the buckets of a band, on all levels, to `entries`; `flush` is called after each part, and may remove its
     /// entries.
     ///
-    /// # Errors
-    /// Returns the first error of `flush`.
-    ///
     /// # Cost
     /// About 40 ns per position, and 10 ns more for each further part.
     pub fn fill<E>(

@@ -18,7 +18,6 @@ mod shapes;
 mod tests;
 
 pub use buckets::{BandBuckets, BucketView};
-pub use candidates::Pairs;
 pub use crowd::Crowd;
 pub use entries::{BandEntries, BandFiller, Chunk};
 pub use keys::BandKey;

@@ -26,7 +26,6 @@ pub fn s_curve(similarity: f64, bands: u32, rows: u32) -> f64 {
 ///
 /// `bands` is `num_slots / rows` rounded down.
 ///
-/// # Errors
 /// Returns [`Error::InvalidParameter`] if a value is out of range (`num_slots` 1 to 65,535, `threshold` above 0 and at
 /// most 1, `recall` above 0 and below 1), or if even bands of one slot miss the recall.
 pub fn plan_bands(num_slots: u32, threshold: f64, recall: f64) -> Result<BandPlan, Error> {

@@ -32,9 +32,6 @@ pub(super) fn check_layout(signatures: &Signatures<'_>) -> Result<(), Error> {
 }
 
 /// Checks that bands and order fit the signatures.
-///
-/// # Errors
-/// Returns [`Error::InvalidParameter`] in the cases of [`BandBuckets::build`](super::BandBuckets::build).
 pub fn check_bands(
     signatures: &Signatures<'_>,
     order: &[u32],

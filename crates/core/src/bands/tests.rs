@@ -8,6 +8,7 @@ use super::*;
 use crate::error::Error;
 use crate::hash::{mix64, xxh3_64_with_seed};
 use crate::isa::Isa;
+use crate::search::{Call, Pairs};
 use crate::sketch::Signatures;
 use crate::states::{KEPT, REMOVED, UNDECIDED};
 
@@ -132,12 +133,10 @@ fn same_pairs_as_documents_arriving_one_by_one() {
                 .candidates(
                     signatures,
                     &order,
-                    0..n as u32,
-                    None,
-                    0,
-                    Isa::best(),
-                    2,
-                    &STOP,
+                    &Call {
+                        threads: 2,
+                        ..Call::of(0..n as u32, &STOP)
+                    },
                 )
                 .unwrap();
             assert!(
@@ -187,12 +186,10 @@ fn the_crowd_is_who_met_a_full_first_level_and_holds_both_of_every_pair_that_one
             let pairs = buckets.candidates(
                 signatures,
                 &order,
-                0..n as u32,
-                None,
-                0,
-                Isa::best(),
-                2,
-                &STOP,
+                &Call {
+                    threads: 2,
+                    ..Call::of(0..n as u32, &STOP)
+                },
             );
             found.push(listed(&pairs.unwrap()));
         }
@@ -232,12 +229,10 @@ fn equal_documents_fill_all_levels() {
         .candidates(
             signatures,
             &order,
-            0..n as u32,
-            None,
-            0,
-            Isa::Plain,
-            1,
-            &STOP,
+            &Call {
+                isa: Isa::Plain,
+                ..Call::of(0..n as u32, &STOP)
+            },
         )
         .unwrap();
     let mut num_earlier = BTreeMap::new();
@@ -289,12 +284,13 @@ fn ranges_threads_and_instruction_sets_change_nothing() {
                         .candidates(
                             signatures,
                             &order,
-                            range,
-                            Some(&states),
-                            min_equal,
-                            isa,
-                            threads,
-                            &STOP,
+                            &Call {
+                                states: Some(&states),
+                                min_equal,
+                                isa,
+                                threads,
+                                ..Call::of(range, &STOP)
+                            },
                         )
                         .unwrap();
                     found.extend(listed(&pairs));
@@ -320,7 +316,14 @@ fn a_bound_cuts_between_positions_and_changes_nothing() {
     let buckets = BandBuckets::build(signatures, &order, 5, 3, 3, 2, &STOP).unwrap();
     let end = n as u32;
     let all = buckets
-        .candidates(signatures, &order, 0..end, None, 0, Isa::best(), 2, &STOP)
+        .candidates(
+            signatures,
+            &order,
+            &Call {
+                threads: 2,
+                ..Call::of(0..end, &STOP)
+            },
+        )
         .unwrap();
     assert_eq!(all.end, end);
     let most_of_one = all.later.chunk_by(|a, b| a == b).map(<[u32]>::len).max();
@@ -330,16 +333,14 @@ fn a_bound_cuts_between_positions_and_changes_nothing() {
             let (mut found, mut num_considered, mut low, mut num_calls) = (Vec::new(), 0, 0, 0);
             while low < end {
                 let pairs = buckets
-                    .candidates_up_to(
-                        max_pairs,
+                    .candidates(
                         signatures,
                         &order,
-                        low..end,
-                        None,
-                        0,
-                        Isa::best(),
-                        threads,
-                        &STOP,
+                        &Call {
+                            max_pairs,
+                            threads,
+                            ..Call::of(low..end, &STOP)
+                        },
                     )
                     .unwrap();
                 assert!(pairs.end > low);
@@ -387,7 +388,15 @@ fn misfits_are_refused() {
     let order = [0, 1, 2];
     let buckets = build(rows_of(4, 2), &order, 2, 2).unwrap();
     let ask = |order: &[u32], range, states: Option<&[u8]>| {
-        buckets.candidates(rows_of(4, 2), order, range, states, 0, Isa::Plain, 1, &STOP)
+        buckets.candidates(
+            rows_of(4, 2),
+            order,
+            &Call {
+                states,
+                isa: Isa::Plain,
+                ..Call::of(range, &STOP)
+            },
+        )
     };
     assert_eq!(refused(ask(&order, 0..4, None)), "range");
     assert_eq!(refused(ask(&order[..2], 0..2, None)), "order");
@@ -397,7 +406,14 @@ fn misfits_are_refused() {
         num_slots: 4,
         slot_bytes: 2,
     };
-    let result = buckets.candidates(other, &order, 0..3, None, 0, Isa::Plain, 1, &STOP);
+    let result = buckets.candidates(
+        other,
+        &order,
+        &Call {
+            isa: Isa::Plain,
+            ..Call::of(0..3, &STOP)
+        },
+    );
     assert_eq!(refused(result), "signatures");
     assert_eq!(ask(&order, 0..3, None).unwrap().later, [1, 2, 2]);
     assert!(build(rows_of(4, 2), &[], 2, 2).unwrap().is_empty());

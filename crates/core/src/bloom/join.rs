@@ -12,6 +12,7 @@ use crate::bound::{Bound, unbroken};
 use crate::error::Error;
 use crate::isa::Isa;
 use crate::parallel::map_ranges;
+use crate::search::{Call, Pairs};
 use crate::states::REMOVED;
 
 /// Number of later positions in one piece of work: each is compared with all earlier filters once.
@@ -36,19 +37,6 @@ pub struct BloomJoin {
     places: Vec<u32>,
 }
 
-/// Pairs of positions that pass, sorted by (later, earlier).
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct BloomPairs {
-    /// Later positions.
-    pub later: Vec<u32>,
-    /// Earlier positions.
-    pub earlier: Vec<u32>,
-    /// Number of shared bits.
-    pub shared: Vec<u32>,
-    /// Later positions from here on were not searched.
-    pub end: u32,
-}
-
 /// The state of one thread.
 #[derive(Default)]
 struct Scratch {
@@ -59,9 +47,6 @@ struct Scratch {
 
 impl BloomJoin {
     /// Arranges filters `order[0], order[1], ...` of `num_bits` bits; `filters` holds all filters, concatenated.
-    ///
-    /// # Errors
-    /// Returns [`Error::InvalidParameter`] if the shapes do not fit.
     ///
     /// # Cost
     /// About 30 ns for the first 64 bits of a filter and for each further 64, plus up to 130,000 demands of less than 1
@@ -147,74 +132,60 @@ impl BloomJoin {
         )
     }
 
-    /// Returns the pairs whose later position is in `range` and that meet the demand, sorted by (later, earlier),
-    /// except those with `states[earlier] == REMOVED`. Once `max_pairs` are found, no further later position is
-    /// started, and the `end` of the pairs is the next one. Only that end depends on `threads`; nothing depends on
-    /// `isa`.
-    ///
-    /// # Errors
-    /// Returns [`Error::InvalidParameter`] if range or states do not fit, or [`Error::Canceled`].
+    /// Returns the pairs of a call that meet the demand.
     ///
     /// # Cost
     /// For filters of 2,048 bits, about 3 ns per pair with similar numbers of bits on one core (AVX-512); other pairs
     /// are not compared.
-    pub fn candidates_up_to(
-        &self,
-        max_pairs: usize,
-        range: Range<u32>,
-        states: Option<&[u8]>,
-        isa: Isa,
-        threads: usize,
-        cancel: &AtomicBool,
-    ) -> Result<BloomPairs, Error> {
+    pub fn candidates(&self, call: &Call<'_>) -> Result<Pairs, Error> {
+        let range = &call.range;
         if range.start > range.end || range.end as usize > self.len() {
             let message = format!("{range:?} is outside the {} positions", self.len());
             return Err(Error::invalid("range", message));
         }
-        if states.is_some_and(|states| states.len() != self.len()) {
+        if (call.states).is_some_and(|states| states.len() != self.len()) {
             return Err(Error::invalid(
                 "states",
                 format!("not one for each of the {} positions", self.len()),
             ));
         }
-        let bound = Bound::new(max_pairs, threads);
+        let bound = Bound::new(call.max_pairs, call.threads);
         let low = range.start;
         let pieces = map_ranges(
             (range.end - low) as usize,
             GRAIN,
-            threads,
-            cancel,
+            call.threads,
+            call.cancel,
             Scratch::default,
             |scratch, piece| {
                 if bound.is_reached(piece.start) {
                     return None;
                 }
                 let piece = low + piece.start as u32..low + piece.end as u32;
-                let mut found = self.piece(piece.clone(), states, isa, scratch);
+                let mut found = self.piece(piece.clone(), call.states, call.isa, scratch);
                 let end = cut(&mut found, piece.clone(), bound.a_piece());
                 bound.add(found.len());
                 Some((found, end, piece.end))
             },
         )?;
-        let mut all = BloomPairs {
+        let mut all = Pairs {
             end: low,
-            ..BloomPairs::default()
+            ..Pairs::default()
         };
         for (found, end) in unbroken(pieces) {
             all.end = end;
-            for (later, earlier, shared) in found {
+            for (later, earlier) in found {
                 all.later.push(later);
                 all.earlier.push(earlier);
-                all.shared.push(shared);
             }
         }
+        all.num_considered = all.later.len() as u64;
         Ok(all)
     }
 
     /// Returns whether each pair of positions meets the demand.
     ///
-    /// # Errors
-    /// Returns [`Error::InvalidParameter`] if a position does not exist or lengths differ, or [`Error::Canceled`].
+    /// Returns [`Error::InvalidParameter`] if a position does not exist or lengths differ.
     pub fn passes(
         &self,
         later: &[u32],
@@ -266,7 +237,7 @@ impl BloomJoin {
         states: Option<&[u8]>,
         isa: Isa,
         scratch: &mut Scratch,
-    ) -> Vec<(u32, u32, u32)> {
+    ) -> Vec<(u32, u32)> {
         let Scratch { order, queries } = scratch;
         order.clear();
         order.extend(piece.clone().map(|position| {
@@ -299,7 +270,7 @@ impl BloomJoin {
         rows: &Rows,
         states: Option<&[u8]>,
         isa: Isa,
-        found: &mut Vec<(u32, u32, u32)>,
+        found: &mut Vec<(u32, u32)>,
     ) {
         let needs: [_; NUM_QUERIES] =
             std::array::from_fn(|i| self.levels.of(four[i.min(four.len() - 1)].0));
@@ -330,7 +301,7 @@ impl BloomJoin {
         start: usize,
         rows: &Rows,
         states: Option<&[u8]>,
-        found: &mut Vec<(u32, u32, u32)>,
+        found: &mut Vec<(u32, u32)>,
     ) {
         for (place, &shared) in (start..rows.len()).zip(shared) {
             let (earlier, shared) = (rows.positions[place], shared as u32);
@@ -343,18 +314,18 @@ impl BloomJoin {
                         .demand
                         .least_shared(self.num_bits, count, rows.counts[place])
             {
-                found.push((later, earlier, shared));
+                found.push((later, earlier));
             }
         }
     }
 }
 
 /// Keeps the pairs up to the end of the later position that reaches `max_pairs`; returns the next position.
-fn cut(found: &mut Vec<(u32, u32, u32)>, piece: Range<u32>, max_pairs: usize) -> u32 {
+fn cut(found: &mut Vec<(u32, u32)>, piece: Range<u32>, max_pairs: usize) -> u32 {
     if found.len() <= max_pairs {
         return piece.end;
     }
     let end = found[max_pairs].0 + 1;
-    found.truncate(found.partition_point(|&(later, _, _)| later < end));
+    found.truncate(found.partition_point(|&(later, _)| later < end));
     end
 }

@@ -16,7 +16,7 @@ mod rows;
 mod tests;
 
 pub use demand::{BitMeasure, Demand, Measure};
-pub use join::{BloomJoin, BloomPairs};
+pub use join::BloomJoin;
 
 /// Maximum number of bits of a filter.
 pub const MAX_BITS: u32 = 1 << 16;

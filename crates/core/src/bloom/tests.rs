@@ -7,6 +7,7 @@ use super::kernels::{NUM_QUERIES, count_shared};
 use super::rows::LANES;
 use super::*;
 use crate::isa::Isa;
+use crate::search::Call;
 use crate::sketch::BloomHasher;
 use crate::states::REMOVED;
 use crate::testing::Random;
@@ -123,7 +124,7 @@ fn the_join_lists_every_pair_that_passes() {
                     all[1].push(earlier);
                     passing.push(passes);
                     if passes && states[earlier as usize] != REMOVED {
-                        expected.push((later, earlier, both));
+                        expected.push((later, earlier));
                     }
                 }
             }
@@ -134,15 +135,18 @@ fn the_join_lists_every_pair_that_passes() {
                     let mut low = 0;
                     while low < num_filters as u32 {
                         let range = low..num_filters as u32;
-                        let part = join
-                            .candidates_up_to(max_pairs, range, Some(&states), isa, threads, &NEVER)
-                            .unwrap();
+                        let call = Call {
+                            range,
+                            states: Some(&states),
+                            max_pairs,
+                            isa,
+                            threads,
+                            ..Call::of(0..0, &NEVER)
+                        };
+                        let part = join.candidates(&call).unwrap();
                         assert!(part.end > low);
                         low = part.end;
-                        let pairs = part.later.into_iter().zip(part.earlier).zip(part.shared);
-                        found.extend(
-                            pairs.map(|((later, earlier), shared)| (later, earlier, shared)),
-                        );
+                        found.extend(part.later.into_iter().zip(part.earlier));
                     }
                     assert_eq!(found, expected, "{demand:?} {} {num_bits}", isa.name());
                 }

@@ -30,7 +30,7 @@ const NO_LIST: u32 = u32::MAX;
 
 /// The prefixes of documents as they come, in any order.
 ///
-/// 13 bytes an entry (17 with weights), 40 a document; [`Prefixes::into_join`] needs the join beside it.
+/// 13 bytes an entry (17 with weights), 40 a document; [`Prefixes::into_join`] needs the memory of the join as well.
 #[derive(Debug)]
 pub struct Prefixes {
     limit: Limit,
@@ -60,9 +60,6 @@ impl Parted {
     pub const LEAST_ENTRIES: usize = 1 << 14;
 
     /// Parts the entries of batches, whose documents have these positions in turn.
-    ///
-    /// # Errors
-    /// [`Error::InvalidParameter`] where the positions are not as many as the documents.
     pub fn new(positions: &[u32], batches: &[Batch]) -> Result<Parted, Error> {
         check_documents(positions, batches)?;
         let num_entries = batches.iter().map(|batch| batch.features.len()).sum();
@@ -195,9 +192,6 @@ impl Prefixes {
     }
 
     /// Adds the entries of some documents, one document per position.
-    ///
-    /// # Errors
-    /// Returns [`Error::InvalidParameter`] if a position is out of range.
     pub fn add(&mut self, part: Parted) -> Result<(), Error> {
         self.check_positions(&part.positions)?;
         self.parts.push(part);
@@ -206,8 +200,8 @@ impl Prefixes {
 
     /// Adds the entries of a few documents, which are parted together with those of other calls.
     ///
-    /// # Errors
-    /// Returns [`Error::InvalidParameter`] if a position is out of range, or if the number of positions and of documents differ.
+    /// Returns [`Error::InvalidParameter`] if a position is out of range, or if the number of positions and of
+    /// documents differ.
     pub fn add_few(&mut self, positions: &[u32], batches: Vec<Batch>) -> Result<(), Error> {
         self.check_positions(positions)?;
         check_documents(positions, &batches)?;
@@ -251,8 +245,7 @@ impl Prefixes {
 
     /// Numbers the features, drops those that no pair can meet in, and makes room for the lists of the others.
     ///
-    /// # Errors
-    /// [`Error::InvalidParameter`] where there are more features than can be numbered, 2^32 - 1; [`Error::Canceled`].
+    /// Returns [`Error::InvalidParameter`] if there are more than 2^32 - 1 distinct features.
     pub fn into_join(mut self, threads: usize, cancel: &AtomicBool) -> Result<PrefixJoin, Error> {
         self.part_waiting()?;
         let (bases, rooms) = self.number(threads, cancel)?;

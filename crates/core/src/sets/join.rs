@@ -10,6 +10,7 @@ use super::prefix::SetFacts;
 use super::scratch::{Borrowed, Scratch};
 use crate::error::Error;
 use crate::parallel::map_ranges;
+use crate::search::{Call, Pairs};
 use crate::states::REMOVED;
 
 /// A feature of a document.
@@ -41,17 +42,6 @@ pub struct PrefixJoin {
     #[cfg(test)]
     pub(super) num_found: usize,
     idle: Mutex<Vec<Scratch>>,
-}
-
-/// Pairs that may reach the threshold, sorted by (later, earlier).
-#[derive(Debug, Default)]
-pub struct Listed {
-    /// Later positions.
-    pub later: Vec<u32>,
-    /// Earlier positions.
-    pub earlier: Vec<u32>,
-    /// Later positions from here on were not looked at.
-    pub end: u32,
 }
 
 /// Later positions in one piece of work.
@@ -103,45 +93,26 @@ impl PrefixJoin {
             + self.lists.num_bytes()
     }
 
-    /// Pairs whose later position lies in `range` that may reach the threshold, sorted by (later, earlier): `(later, earlier)`.
+    /// The pairs of a call that may reach the threshold.
     ///
-    /// None that reaches it is missing, but for those of earlier documents with `states[earlier] == REMOVED`. Ranges must come one
-    /// behind the other, and a document that was removed stays so. Does not depend on `threads`.
+    /// No pair that reaches it is missing, except those of removed earlier documents. A removed document stays removed.
+    /// Pairs of about 128 positions a thread more than `max_pairs` are held in between.
     ///
-    /// # Errors
-    /// [`Error::InvalidParameter`] where the range does not begin where the last one ended, or goes beyond the positions or
-    /// states; [`Error::Canceled`], after which the join is of no more use.
+    /// Returns [`Error::InvalidParameter`] unless the range begins at the [`Pairs::end`] of the last call. After
+    /// [`Error::Canceled`] the join cannot be used.
     ///
     /// # Cost
-    /// About 2 ns for each earlier document of the same feature, for each feature of a prefix; a few of those 64 (or 4,096) in a
-    /// row that are too large for what the feature leaves to share.
-    pub fn candidates(
-        &mut self,
-        range: Range<u32>,
-        states: Option<&[u8]>,
-        threads: usize,
-        cancel: &AtomicBool,
-    ) -> Result<(Vec<u32>, Vec<u32>), Error> {
-        let found = self.candidates_up_to(usize::MAX, range, states, threads, cancel)?;
-        Ok((found.later, found.earlier))
-    }
-
-    /// The same up to `max_pairs`, the next range beginning at the `end` of the later positions that were looked at.
-    ///
-    /// At least one position is looked at, and all pairs of one later position stay together. What is held on the way is
-    /// at most the pairs of some 128 positions a thread more.
-    ///
-    /// # Errors
-    /// As for [`Self::candidates`].
-    pub fn candidates_up_to(
-        &mut self,
-        max_pairs: usize,
-        range: Range<u32>,
-        states: Option<&[u8]>,
-        threads: usize,
-        cancel: &AtomicBool,
-    ) -> Result<Listed, Error> {
-        let range = range.start as usize..range.end as usize;
+    /// About 2 ns for each earlier document of the same feature, for each feature of a prefix; a few of those 64 (or
+    /// 4,096) in a row that are too large for what the feature leaves to share.
+    pub fn candidates(&mut self, call: &Call<'_>) -> Result<Pairs, Error> {
+        let &Call {
+            states,
+            max_pairs,
+            threads,
+            cancel,
+            ..
+        } = call;
+        let range = call.range.start as usize..call.range.end as usize;
         let end = states.map_or(self.len(), <[u8]>::len).min(self.len());
         if range.start != self.listed.end || range.end < range.start || range.end > end {
             return Err(Error::invalid(
@@ -153,7 +124,7 @@ impl PrefixJoin {
             ));
         }
         self.unlist_removed(states);
-        let mut found = Listed::default();
+        let mut found = Pairs::default();
         let mut looked_at = range.start;
         // What is found behind the cut is found again. So a block is as long as the last range, then as the pairs so far suggest.
         let (least, most) = (threads.max(1), BLOCK * threads.max(1));
@@ -168,7 +139,7 @@ impl PrefixJoin {
         }
         if let Some(&first_beyond) = found.later.get(max_pairs) {
             let cut = looked_at.min((first_beyond as usize).max(range.start + 1));
-            // What stands behind the cut is asked for again.
+            // Positions after the cut are asked for again.
             for position in cut..looked_at {
                 self.unlist(position);
             }
@@ -179,13 +150,11 @@ impl PrefixJoin {
         }
         self.listed = range.start..looked_at;
         found.end = looked_at as u32;
+        found.num_considered = found.later.len() as u64;
         Ok(found)
     }
 
     /// Lists positions up to `end` as earlier ones, without their own pairs.
-    ///
-    /// # Errors
-    /// [`Error::InvalidParameter`] if some of them are listed, or there are not so many.
     pub fn pass_over(&mut self, end: u32) -> Result<(), Error> {
         let (start, end) = (self.listed.end, end as usize);
         if end < start || end > self.len() {
@@ -208,7 +177,7 @@ impl PrefixJoin {
         states: Option<&[u8]>,
         threads: usize,
         cancel: &AtomicBool,
-        found: &mut Listed,
+        found: &mut Pairs,
     ) -> Result<(), Error> {
         for position in block.clone() {
             self.list(position);

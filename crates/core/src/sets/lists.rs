@@ -37,8 +37,8 @@ pub(super) struct Lists {
     postings: Vec<Posting>,
     /// Empty where every weight is 1.
     weights: Vec<u32>,
-    /// Bounds of each `1 << SHIFTS[i]` postings, whatever lists they belong to. What is taken out of a list
-    /// leaves them as they are: they stay true.
+    /// Bounds of each `1 << SHIFTS[i]` postings, of any lists. They remain valid, if wider than needed, after
+    /// postings are removed.
     bounds: [Vec<Bounds>; 2],
 }
 
@@ -135,7 +135,7 @@ impl Lists {
         }
     }
 
-    /// Takes out the last document of a list.
+    /// Removes the last document of a list.
     pub(super) fn pop(&mut self, feature: u32, part: Part) {
         self.heads[feature as usize].lengths[part as usize] -= 1;
     }

@@ -28,7 +28,7 @@ mod tests;
 
 pub(crate) use gather::MixHasher;
 pub use gather::{Parted, Prefixes};
-pub use join::{Listed, PrefixJoin};
+pub use join::PrefixJoin;
 pub use limit::{Limit, SetMeasure};
 pub use prefix::{Batch, Chooser};
 pub use rarest::Rarest;

@@ -27,14 +27,14 @@ impl Batch {
     }
 }
 
-/// What is known of one document beside its entries.
+/// Facts about one document, besides its entries.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SetFacts {
     pub(super) num_entries: u32,
     /// How many of them are in the prefix; they come first.
     pub(super) num_prefix: u32,
     pub(super) size: f32,
-    /// Size of what stands behind the prefix.
+    /// Size of the features after the prefix.
     pub(super) after: f32,
     /// Rank of the last feature of the prefix.
     pub(super) last: Rank,

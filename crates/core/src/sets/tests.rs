@@ -1,9 +1,11 @@
 //! The join against all pairs measured one by one.
 
+use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
 use super::*;
 use crate::hash::mix64;
+use crate::search::Call;
 use crate::states::{KEPT, REMOVED};
 use crate::testing::Random;
 
@@ -111,20 +113,31 @@ fn join(sets: &[Set], limit: Limit, is_plain: bool, step: usize) -> PrefixJoin {
         .unwrap()
 }
 
+static NEVER: AtomicBool = AtomicBool::new(false);
+
+fn call(range: Range<u32>, states: Option<&[u8]>, max_pairs: usize, threads: usize) -> Call<'_> {
+    Call {
+        states,
+        max_pairs,
+        threads,
+        ..Call::of(range, &NEVER)
+    }
+}
+
 fn all_candidates(
     join: &mut PrefixJoin,
     step: usize,
     states: Option<&[u8]>,
     threads: usize,
 ) -> Vec<(u32, u32)> {
-    let stop = AtomicBool::new(false);
     let mut found = Vec::new();
     let len = join.len();
     for low in (0..len).step_by(step) {
         let range = low as u32..(low + step).min(len) as u32;
-        let (later, earlier) = join.candidates(range, states, threads, &stop).unwrap();
-        assert!(later.iter().zip(&earlier).is_sorted());
-        found.extend(later.into_iter().zip(earlier));
+        let call = call(range, states, usize::MAX, threads);
+        let pairs = join.candidates(&call).unwrap();
+        assert!(pairs.later.iter().zip(&pairs.earlier).is_sorted());
+        found.extend(pairs.later.into_iter().zip(pairs.earlier));
     }
     found
 }
@@ -243,7 +256,6 @@ fn neither_threads_nor_ranges_change_what_is_listed() {
 fn a_search_that_stops_at_many_pairs_goes_on_where_it_stopped() {
     let mut random = Random::new(6);
     let sets = sets(&mut random, 300, 4);
-    let stop = AtomicBool::new(false);
     for measure in MEASURES {
         let limit = Limit::new(measure, 0.5);
         let expected = all_candidates(&mut join(&sets, limit, false, 7), 300, None, 1);
@@ -252,7 +264,7 @@ fn a_search_that_stops_at_many_pairs_goes_on_where_it_stopped() {
             let (mut found, mut low) = (Vec::new(), 0);
             while low < 300 {
                 let part = join
-                    .candidates_up_to(max_pairs, low..300, None, threads, &stop)
+                    .candidates(&call(low..300, None, max_pairs, threads))
                     .unwrap();
                 assert!(part.end > low);
                 assert!(part.later.len() <= max_pairs || part.end == low + 1);
@@ -292,11 +304,10 @@ fn few_positions_are_found_again_where_most_pairs_stay() {
     let sets = vec![sets(&mut random, 1, 1).remove(0); 700];
     for threads in [1, 2, 8] {
         let mut join = join(&sets, Limit::new(SetMeasure::Jaccard, 0.8), true, 7);
-        let stop = AtomicBool::new(false);
         let (mut end, mut num_pairs) = (0, 0);
         while end < 700 {
             let found = join
-                .candidates_up_to(1000, end..700, None, threads, &stop)
+                .candidates(&call(end..700, None, 1000, threads))
                 .unwrap();
             num_pairs += found.later.len();
             end = found.end;
@@ -355,13 +366,16 @@ fn ranges_out_of_turn_and_wrong_positions_are_refused() {
     let mut random = Random::new(3);
     let sets = sets(&mut random, 20, 1);
     let limit = Limit::new(SetMeasure::Jaccard, 0.5);
-    let stop = AtomicBool::new(false);
     let mut join = join(&sets, limit, true, 5);
-    assert!(join.candidates(5..9, None, 1, &stop).is_err());
-    assert!(join.candidates(0..21, None, 1, &stop).is_err());
-    assert!(join.candidates(0..20, Some(&[KEPT; 19]), 1, &stop).is_err());
-    assert!(join.candidates(0..20, Some(&[KEPT; 20]), 1, &stop).is_ok());
-    assert!(join.candidates(0..20, None, 1, &stop).is_err());
+    let mut ask = |range, states: Option<&[u8]>| {
+        let call = call(range, states, usize::MAX, 1);
+        join.candidates(&call).map(|_| ())
+    };
+    assert!(ask(5..9, None).is_err());
+    assert!(ask(0..21, None).is_err());
+    assert!(ask(0..20, Some(&[KEPT; 19])).is_err());
+    assert!(ask(0..20, Some(&[KEPT; 20])).is_ok());
+    assert!(ask(0..20, None).is_err());
     let mut prefixes = Prefixes::new(limit, 2);
     assert!(Parted::new(&[0], &[Batch::default()]).is_err());
     let mut batch = Batch::default();

@@ -19,9 +19,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use likewise_core::bands::{BandEntries, BandFiller, BucketView, Crowd, Pairs, check_bands};
-use likewise_core::isa::Isa;
+use likewise_core::bands::{BandEntries, BandFiller, BucketView, Crowd, check_bands};
 use likewise_core::parallel::map_ranges;
+use likewise_core::search::{Call, Pairs};
 use likewise_core::sketch::Signatures;
 
 use crate::error::Error;
@@ -65,9 +65,6 @@ impl SpilledBuckets {
     ///
     /// The files in `folder` take 12 bytes for each (position, level) that has members to look at, and 4 bytes for each
     /// member of a bucket of two or more.
-    ///
-    /// # Errors
-    /// Returns the errors of [`likewise_core::bands::BandBuckets::build`], and [`Error::Io`].
     ///
     /// # Cost
     /// The cost of building the buckets in memory, and 10 ns per (position, band) for each further part. In addition to
@@ -153,33 +150,24 @@ impl SpilledBuckets {
         columns.iter().map(|column| column.num_bytes()).sum()
     }
 
-    /// The file-based version of [`likewise_core::bands::BandBuckets::candidates_up_to`].
-    ///
-    /// # Errors
-    /// Returns the same errors.
+    /// The file-based version of [`likewise_core::bands::BandBuckets::candidates`].
     ///
     /// # Cost
     /// The same, and merging the slices of the range: 8 bytes per slice.
-    #[allow(clippy::too_many_arguments)]
-    pub fn candidates_up_to(
+    pub fn candidates(
         &self,
-        max_pairs: usize,
         signatures: Signatures<'_>,
         order: &[u32],
-        range: Range<u32>,
-        states: Option<&[u8]>,
-        min_equal: u32,
-        isa: Isa,
-        threads: usize,
-        cancel: &AtomicBool,
+        call: &Call<'_>,
     ) -> Result<Pairs, Error> {
+        let range = &call.range;
         if range.start > range.end || range.end as usize > self.num_positions {
             return Err(Error::invalid(
                 "range",
                 format!("{range:?} is outside the {} positions", self.num_positions),
             ));
         }
-        let (offsets, slices) = self.bring_together(&range);
+        let (offsets, slices) = self.bring_together(range);
         let view = BucketView {
             members: self.members.u32s(),
             chunks: self.chunks.u64s().as_chunks().0,
@@ -189,9 +177,7 @@ impl SpilledBuckets {
             num_positions: self.num_positions,
             num_rows: self.num_rows,
         };
-        Ok(view.candidates_up_to(
-            max_pairs, signatures, order, range, states, min_equal, isa, threads, cancel,
-        )?)
+        Ok(view.candidates(signatures, order, call)?)
     }
 
     /// Returns the offsets and slices of the positions of a range.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use likewise_core::bands::BandBuckets;
 use likewise_core::hash::mix64;
+use likewise_core::isa::Isa;
 
 use super::*;
 
@@ -68,29 +69,29 @@ fn little_memory_changes_no_pair() {
                 for (states, max_pairs) in [(None, usize::MAX), (Some(&states[..]), 50)] {
                     let isa = Isa::best();
                     let expected = held
-                        .candidates_up_to(
-                            max_pairs,
+                        .candidates(
                             signatures,
                             &order,
-                            range.clone(),
-                            states,
-                            3,
-                            isa,
-                            1,
-                            &STOP,
+                            &Call {
+                                states,
+                                max_pairs,
+                                min_equal: 3,
+                                isa,
+                                ..Call::of(range.clone(), &STOP)
+                            },
                         )
                         .unwrap();
                     let found = spilled
-                        .candidates_up_to(
-                            max_pairs,
+                        .candidates(
                             signatures,
                             &order,
-                            range.clone(),
-                            states,
-                            3,
-                            isa,
-                            1,
-                            &STOP,
+                            &Call {
+                                states,
+                                max_pairs,
+                                min_equal: 3,
+                                isa,
+                                ..Call::of(range.clone(), &STOP)
+                            },
                         )
                         .unwrap();
                     assert_eq!(found, expected);
@@ -125,8 +126,14 @@ fn misfits_and_places_that_cannot_be_written_are_refused() {
     assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
     let found = build(4, &folder, &STOP).unwrap();
     let range = 40..51;
-    let result =
-        found.candidates_up_to(9, signatures, &order, range, None, 0, Isa::best(), 1, &STOP);
+    let result = found.candidates(
+        signatures,
+        &order,
+        &Call {
+            max_pairs: 9,
+            ..Call::of(range, &STOP)
+        },
+    );
     assert!(matches!(result, Err(Error::InvalidParameter { .. })));
     std::fs::remove_dir_all(&folder).unwrap();
 }

@@ -11,7 +11,7 @@ from likewise.batch.search.crowds import CrowdSearch
 from likewise.batch.search.search import Candidates, Search
 from likewise.recipe.methods import NUM_LEVELS, MinHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
-from likewise.stages.bands import min_equal_slots, open_buckets, open_spilled_buckets
+from likewise.stages.bands import min_equal_slots, open_buckets
 from likewise.stages.groups import REMOVED
 
 # Bands of bits: later positions in the first pass, growth factor of the next passes, and the number of pairs that a
@@ -36,21 +36,16 @@ class BandSearch(Search):
         room = documents.room
         is_exact = signature.overflow == "exact"
         num_levels = 1 if is_exact else NUM_LEVELS
-        self._buckets: _native.BandBuckets | _native.SpilledBuckets
-        if room.buckets_bytes is None or room.space.folder is None:
-            self._buckets = open_buckets(
-                documents.sketches, signature, collapsed.order, num_levels=num_levels, threads=threads
-            )
-        else:
-            self._buckets = open_spilled_buckets(
-                documents.sketches,
-                signature,
-                collapsed.order,
-                folder=room.space.folder,
-                scratch_bytes=room.buckets_bytes,
-                num_levels=num_levels,
-                threads=threads,
-            )
+        in_files = room.buckets_bytes is not None and room.space.folder is not None
+        self._buckets = open_buckets(
+            documents.sketches,
+            signature,
+            collapsed.order,
+            num_levels=num_levels,
+            threads=threads,
+            folder=room.space.folder if in_files else None,
+            scratch_bytes=room.buckets_bytes or 0,
+        )
         self._min_equal = min_equal_slots(recipe)
         self._threads = threads
         # Positions that reached a full bucket, ascending.
@@ -93,10 +88,9 @@ class BandSearch(Search):
 
     def in_buckets(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
         """Return pairs that share a bucket as :meth:`candidates` does, including those within the crowd."""
-        later, earlier, num, end = self._buckets.candidates_up_to(
-            low, high, states, max_pairs, min_equal=self._min_equal, threads=self._threads
+        return Candidates.of(
+            self._buckets.candidates(low, high, states, max_pairs, min_equal=self._min_equal, threads=self._threads)
         )
-        return Candidates(np.asarray(later), np.asarray(earlier), None, num, end)
 
 
 def _united(found: Candidates, later: NDArray[np.uint32], earlier: NDArray[np.uint32]) -> Candidates:

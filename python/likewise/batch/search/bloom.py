@@ -64,20 +64,15 @@ class BloomSearch(Search):
 
     def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
         """Return at most about `max_pairs` pairs with later positions in low..high, without removed earlier ones."""
+        search = self._join.searcher() if self._buckets is None else self._buckets
+        found = Candidates.of(search.candidates(low, high, states, max_pairs, threads=self._threads))
         if self._buckets is None:
-            later, earlier, _, end = self._join.candidates_up_to(low, high, states, max_pairs, threads=self._threads)
-            return Candidates(np.asarray(later), np.asarray(earlier), None, len(later), end)
-        later, earlier, num, end = self._buckets.candidates_up_to(
-            low, high, states, max_pairs, min_equal=0, threads=self._threads
-        )
-        found = Candidates(np.asarray(later), np.asarray(earlier), None, num, end)
+            return found
         passes = self._join.passes(found.later, found.earlier, threads=self._threads)
         return found.select(np.asarray(passes).astype(bool))
 
 
-def _buckets(
-    documents: Documents, collapsed: Collapsed, filters: Bloom, seed: int, threads: int
-) -> _native.BandBuckets:
+def _buckets(documents: Documents, collapsed: Collapsed, filters: Bloom, seed: int, threads: int) -> _native.Searcher:
     bands, rows = filters.banding
     signatures = _native.bloom_signatures(
         documents.sketches,
@@ -86,7 +81,7 @@ def _buckets(
         seed=seed,
         threads=threads,
     )
-    return _native.BandBuckets(
+    return _native.search_bands(
         signatures,
         NOMINATING_SLOTS,
         _SLOT_BYTES,

@@ -61,7 +61,7 @@ class CrowdSearch:
         self._end = 0
         self._begin = 0
         self._before: list[_Pairs] = []
-        self._own: _native.PrefixJoin | None = None
+        self._own: _native.Searcher | None = None
         self._held: tuple[NDArray[np.uint32], NDArray[np.uint32], int] = (_NONE, _NONE, 0)
 
     @property
@@ -115,11 +115,9 @@ class CrowdSearch:
             if start + max_pairs < len(later):
                 high = min(high, max(low + 1, int(later[start + max_pairs])))
         states = frozen(self._states[begin : self._end]) if has_states else None
-        own_later, own_earlier, end = self._own.candidates_up_to(
-            low - begin, high - begin, states, max_pairs, threads=self._threads
-        )
-        self._next = end + begin
-        parts = [(np.asarray(own_later) + np.uint32(begin), np.asarray(own_earlier) + np.uint32(begin))]
+        own = self._own.candidates(low - begin, high - begin, states, max_pairs, threads=self._threads)
+        self._next = own.end + begin
+        parts = [(np.asarray(own.later) + np.uint32(begin), np.asarray(own.earlier) + np.uint32(begin))]
         for later, earlier in self._before:
             start, stop = places_of([low, self._next], later).tolist()
             parts.append((later[start:stop], earlier[start:stop]))
@@ -162,14 +160,14 @@ class CrowdSearch:
             is_before = low < len(before)
             high = min(low + _RANGE, len(before) if is_before else len(states))
             states[len(before) :] = 0 if is_before else REMOVED
-            later, earlier, end = join.candidates_up_to(low, high, frozen(states), max_pairs, threads=self._threads)
+            found = join.candidates(low, high, frozen(states), max_pairs, threads=self._threads)
             if not is_before:
-                columns[0].append(own[np.asarray(later) - len(before)].astype(np.uint32))
-                columns[1].append(before[np.asarray(earlier)].astype(np.uint32))
-            low = end
+                columns[0].append(own[np.asarray(found.later) - len(before)].astype(np.uint32))
+                columns[1].append(before[np.asarray(found.earlier)].astype(np.uint32))
+            low = found.end
         return columns[0].take(), columns[1].take()
 
-    def _join(self, members: NDArray[np.int64]) -> _native.PrefixJoin:
+    def _join(self, members: NDArray[np.int64]) -> _native.Searcher:
         if self._rarity is None:
             self._rarity = self._counted()
         join = _native.PrefixJoin(
@@ -190,8 +188,7 @@ class CrowdSearch:
             if join.needs_marks:
                 on_each_part(pool, self._documents, rows, self._threads, lambda _, texts: join.mark(texts))
             on_each_part(pool, self._documents, rows, self._threads, add)
-        join.finish(threads=self._threads)
-        return join
+        return join.finish(threads=self._threads)
 
     def _counted(self) -> _native.Rarity:
         """Count the members that have each feature."""

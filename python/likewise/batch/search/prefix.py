@@ -23,7 +23,7 @@ class PrefixSearch(Search):
         assert documents.rarity is not None
         self._threads = threads
         num_positions = len(collapsed.order)
-        self._join = _native.PrefixJoin(
+        join = _native.PrefixJoin(
             num_positions,
             recipe.feature_rules,
             documents.rarity,
@@ -34,12 +34,10 @@ class PrefixSearch(Search):
         positions = np.empty(len(documents), np.uint32)
         positions[collapsed.order] = np.arange(num_positions, dtype=np.uint32)
         with reading_pool(threads) as pool:
-            if self._join.needs_marks:
-                on_each_part(pool, documents, rows, threads, lambda _, texts: self._join.mark(texts))
-            on_each_part(
-                pool, documents, rows, threads, lambda some, texts: self._join.add(positions[rows[some]], texts)
-            )
-        self._join.finish(threads=threads)
+            if join.needs_marks:
+                on_each_part(pool, documents, rows, threads, lambda _, texts: join.mark(texts))
+            on_each_part(pool, documents, rows, threads, lambda some, texts: join.add(positions[rows[some]], texts))
+        self._join = join.finish(threads=threads)
 
     def pass_over(self, high: int) -> None:
         """Add documents to the lists as earlier ones only."""
@@ -49,5 +47,4 @@ class PrefixSearch(Search):
         """Return at most about `max_pairs` pairs with later positions in low..high, without removed earlier ones."""
         if states is not None:
             max_pairs = min(max_pairs, PAIRS_BETWEEN_VERDICTS)
-        later, earlier, end = self._join.candidates_up_to(low, high, states, max_pairs, threads=self._threads)
-        return Candidates(np.asarray(later), np.asarray(earlier), None, len(later), end)
+        return Candidates.of(self._join.candidates(low, high, states, max_pairs, threads=self._threads))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise import _native
 from likewise.job.context import Timing
 
 _FIRST_RANGE = 256
@@ -34,6 +35,11 @@ class Candidates:
     num_considered: int
     # End of the later positions that were searched
     end: int
+
+    @staticmethod
+    def of(found: _native.Candidates) -> "Candidates":
+        """Return the candidates of a native search, without distances."""
+        return Candidates(np.asarray(found.later), np.asarray(found.earlier), None, found.num_considered, found.end)
 
     def __len__(self) -> int:
         return len(self.later)

@@ -3,8 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from types import TracebackType
-from typing import Any, ClassVar, NoReturn, Self, Unpack
+from typing import Any, ClassVar, NoReturn, Unpack
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from likewise import _native
 from likewise.arrays import ColumnData, TextData
 from likewise.checks import check_seconds, num_threads
 from likewise.errors import InvalidInput, InvalidParameter, StoreError
+from likewise.index.api import IndexApi
 from likewise.index.erasing import NOT_ON_A_SERVER
 from likewise.index.ids import as_stored, check_lengths, paired, rows_from
 from likewise.index.opening import Among, check_among, check_nearest, check_store, named_recipe
@@ -22,9 +22,8 @@ from likewise.index.redis.log import ADD, REMOVE, LogServer, Loss
 from likewise.index.redis.nodes import Nodes
 from likewise.index.stored.parquet import SUFFIX, write_parquet
 from likewise.index.stored.sources import About, ServerSource
-from likewise.index.verdicts import Document, Group, Neighbor, Removal, Verdict, Verdicts
+from likewise.index.verdicts import Document, Group, Neighbor, Removal, Verdicts
 from likewise.recipe.given import GivenRecipe, RecipeFields
-from likewise.recipe.recipe import Recipe
 from likewise.stages.documents import document_batches
 from likewise.stages.sketch import Sketches, batch_of_one
 
@@ -32,7 +31,7 @@ from likewise.stages.sketch import Sketches, batch_of_one
 MAX_BATCH = 2000
 
 
-class RedisIndex:
+class RedisIndex(IndexApi):
     """An index on a Redis or Valkey server, or on all nodes of a cluster, shared by many clients.
 
     Any number of clients can check and add documents at the same time. If two clients add the same page, only one gets
@@ -145,11 +144,6 @@ class RedisIndex:
         self._is_open = True
 
     @property
-    def recipe(self) -> Recipe:
-        """The recipe of the index, with the parameters of its search."""
-        return self._recipe
-
-    @property
     def ttl_s(self) -> int | None:
         """Seconds after which a document expires, or None."""
         return self._description.ttl_s
@@ -163,12 +157,6 @@ class RedisIndex:
     def place(self) -> str:
         """The server of the URL and its database, without a password."""
         return self._nodes.name
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the connections. The index stays on the servers."""
@@ -187,108 +175,16 @@ class RedisIndex:
         """Return whether a document has this id and is neither removed nor expired."""
         return self.get(as_stored(doc_id)) is not None
 
-    def check(self, text: TextData) -> Verdict:
-        """Return the verdict that a document would get now, without adding it.
-
-        Parameters
-        ----------
-        text : str, tokens, or Sketches of one document
-            The document. Tokens are accepted if the recipe uses your own tokens (``tokens="user"``).
-
-        Returns
-        -------
-        Verdict
-            The verdict. `doc_id` and `seq` are None.
-
-        Raises
-        ------
-        InvalidInput
-            If `text` is not a text, or is a sketch of a document so short that its features must also be compared.
-        RecipeMismatch
-            If a sketch was made with a different recipe.
-        """
-        return self.check_batch(batch_of_one(text))[0]
-
     def check_batch(self, texts: TextData) -> Verdicts:
-        """Return the verdict that each document would get now, without adding any of them.
-
-        Parameters
-        ----------
-        texts : list of str, Arrow data, iterable of str, or Sketches
-            The documents. They are not compared with each other. Sketches are accepted if the index compares
-            fingerprints by distance only.
-
-        Returns
-        -------
-        Verdicts
-            One verdict for each document, in the same order.
-
-        Raises
-        ------
-        InvalidInput, RecipeMismatch
-            As for :meth:`check`.
-        """
         self._check()
         parts = [
-            self._verdicts(self._client.ask(self._checked_payload(part)), None)
+            self._verdicts(self._client.ask(self._rule.check(self._given(part), threads=self._threads)), None)
             for batch in self._batches(texts)
             for _, part in _parts(batch)
         ]
         return Verdicts.concatenate(parts) if parts else Verdicts.none(self._measure)
 
-    def check_and_add(self, doc_id: str, text: TextData) -> Verdict:
-        """Check a document and add it, atomically. If two clients add the same text, only one verdict is new.
-
-        Parameters
-        ----------
-        doc_id : str
-            Id of the document. If the index already has this id with the same text, nothing changes and the stored
-            verdict is returned.
-        text : str
-            The document.
-
-        Returns
-        -------
-        Verdict
-            The verdict, with the commit number in `seq`.
-
-        Raises
-        ------
-        InvalidInput
-            If the index has this id with a different text.
-        LostWrites
-            If the servers lost earlier additions of this client. The error names them, and the call changed nothing.
-        """
-        return self.check_and_add_batch([doc_id], batch_of_one(text))[0]
-
-    add = check_and_add
-
     def check_and_add_batch(self, ids: ColumnData, texts: TextData) -> Verdicts:
-        """Check documents one after the other and add them, in transactions of 2,000 documents.
-
-        Parameters
-        ----------
-        ids : list of str or int, Arrow data, or iterable
-            The ids of the documents.
-        texts : list of str, Arrow data, iterable of str, or Sketches
-            The documents.
-
-        Returns
-        -------
-        Verdicts
-            One verdict for each document, in the same order, as if the documents had been added one by one.
-
-        Raises
-        ------
-        InvalidInput
-            If the index has an id with a different text. In that case, no document of the transaction is added. Also if
-            the numbers of ids and texts differ. In that case, nothing is added from lists, columns and sketches.
-        LostWrites
-            If the servers lost earlier additions of this client. The error names them. The transaction and those after
-            it were not added.
-        StoreError
-            If a server does not reply for `failover_s`. The transaction may have been added: repeat the call.
-        """
         self._check(writes=True)
         parts = []
         first = 0
@@ -299,46 +195,15 @@ class RedisIndex:
                 is_all = len(part) == len(batch)
                 some = names if is_all else names.take(np.arange(start, start + len(part), dtype=np.int64))
                 with rows_from(first + start):
-                    if isinstance(part, Sketches):
-                        payload = self._rule.add_sketches(some, *self._columns(part))
-                    else:
-                        payload = self._rule.add(some, part, threads=self._threads)
+                    payload = self._rule.add(some, self._given(part), threads=self._threads)
                     parts.append(self._verdicts(self._client.operate(ADD, payload), some.to_list()))
             first += len(batch)
         return Verdicts.concatenate(parts) if parts else Verdicts.none(self._measure)
 
-    add_batch = check_and_add_batch
-
     def get(self, doc_id: str) -> Document | None:
-        """Return a document with its current verdict.
-
-        Parameters
-        ----------
-        doc_id : str
-            Id of the document.
-
-        Returns
-        -------
-        Document or None
-            The document, or None if the index has no such document, or it was removed or has expired.
-        """
         self._check()
         doc_id = as_stored(doc_id)
-        found = self._client.ask(self._rule.get(doc_id))
-        if found is None:
-            return None
-        row, kept_id, similarity, distance, arrival_s = found
-        is_new = kept_id is None
-        return Document(
-            doc_id,
-            is_new,
-            kept_id,
-            None if is_new else self._measure,
-            None if is_new else similarity,
-            distance,
-            row + 1,
-            arrival_s,
-        )
+        return self._document(doc_id, self._client.ask(self._rule.get(doc_id)))
 
     def neighbors(
         self,
@@ -386,72 +251,21 @@ class RedisIndex:
             neighbors
             for batch in self._batches(texts)
             for _, part in _parts(batch)
-            for neighbors in self._client.ask(self._neighbors_payload(part, k, least))
+            for neighbors in self._client.ask(self._rule.neighbors(self._given(part), k, least, threads=self._threads))
         ]
-        return [
-            [
-                Neighbor(doc_id, self._measure, similarity, distance, matches)
-                for doc_id, similarity, distance, matches in one
-            ]
-            for one in found
-        ]
+        return self._neighbors(found)
 
     def ids(self) -> Iterator[str]:
-        """Return the ids of all documents, in order of arrival.
-
-        Yields
-        ------
-        str
-            An id. Documents that are added or removed during the iteration may or may not be included.
-        """
         self._check()
         return (doc_id for (_, doc_id, _), _, _ in upkeep.listed(self._client, self._rule))
 
     def group(self, doc_id: str) -> Group:
-        """Return the group of a document: the kept document and all of its duplicates.
-
-        Parameters
-        ----------
-        doc_id : str
-            Id of any document of the group.
-
-        Returns
-        -------
-        Group
-            The kept document, and its duplicates in order of arrival.
-
-        Raises
-        ------
-        InvalidInput
-            If no document has this id.
-        """
         self._check()
         doc_id = as_stored(doc_id)
         leader, is_gone, members = _known(self._client.ask(self._rule.group(doc_id)), doc_id)
         return Group(leader, is_gone, tuple(members))
 
     def remove(self, doc_id: str) -> Removal:
-        """Remove a document. Its duplicates are reassigned to the best matching kept document, or become kept.
-
-        Parameters
-        ----------
-        doc_id : str
-            Id of the document. It can be used again afterward.
-
-        Returns
-        -------
-        Removal
-            Which duplicates became kept and which were reassigned. A kept document is not demoted.
-
-        Raises
-        ------
-        InvalidInput
-            If no document has this id.
-        LostWrites
-            As for :meth:`check_and_add`.
-        StoreError
-            If a server does not reply for `failover_s`. The document may have been removed: look it up.
-        """
         self._check(writes=True)
         doc_id = as_stored(doc_id)
         was_kept, promoted, moved = _known(self._client.operate(REMOVE, self._rule.remove(doc_id)), doc_id)
@@ -576,23 +390,8 @@ class RedisIndex:
     def _batches(self, texts: TextData) -> Iterable[_native.Texts | Sketches]:
         return [texts] if isinstance(texts, Sketches) else document_batches(texts, self._recipe)
 
-    def _columns(self, sketches: Sketches) -> tuple[Any, Any, Any]:
-        if not self._recipe.is_distance_only:
-            raise InvalidInput("this index compares features, which sketches do not contain; pass texts")
-        sketches.check_same_recipe(self._recipe)
-        flat = np.ascontiguousarray(sketches.array).reshape(-1).view(np.uint8)
-        is_empty = np.ascontiguousarray(sketches.is_empty).view(np.uint8)
-        return flat, is_empty, np.ascontiguousarray(sketches.num_features, np.uint32)
-
-    def _checked_payload(self, part: _native.Texts | Sketches) -> bytes:
-        if isinstance(part, Sketches):
-            return self._rule.check_sketches(*self._columns(part))
-        return self._rule.check(part, threads=self._threads)
-
-    def _neighbors_payload(self, part: _native.Texts | Sketches, k: int, least: float) -> bytes:
-        if isinstance(part, Sketches):
-            return self._rule.neighbors_of_sketches(*self._columns(part), k, least)
-        return self._rule.neighbors(part, k, least, threads=self._threads)
+    def _given(self, part: _native.Texts | Sketches) -> "_native.Given":
+        return self._sketch_columns(part) if isinstance(part, Sketches) else part
 
     @property
     def _measure(self) -> str:
