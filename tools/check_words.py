@@ -1,10 +1,10 @@
-"""Find phrases that do not belong in what users read: prose of the documentation, help texts and messages.
+"""Find phrases that do not belong in documentation, help texts, messages, and comments of the sources.
 
     check_words.py [ROOT]
 
 Prints `file:line: phrase (write: ...)` for each and exits with status 1 if there are any. It lists only phrases that
 have no legitimate use here, so that a finding needs no judgment. It ignores code blocks, inline code, links,
-docstrings, comments, and the pages in Chinese.
+docstrings of Python, and the pages in Chinese.
 """
 
 import ast
@@ -51,6 +51,9 @@ PATTERN = re.compile(r"\b(?:" + "|".join(f"({phrase})" for phrase in PHRASES) + 
 # Text that is not prose.
 _CODE = re.compile(r"^```.*?^```|`[^`\n]*`|\]\([^)\s]*\)|<!--.*?-->|^ {4,}.*?$|https?://\S+", re.S | re.M)
 
+_PYTHON_COMMENT = re.compile(r"\s*#:? (.*)")
+_RUST_COMMENT = re.compile(r"\s*//[/!]? (.*)")
+
 
 def findings(root: Path) -> Iterator[str]:
     """Yield a line for each phrase found in the tracked files in `root`."""
@@ -63,7 +66,11 @@ def findings(root: Path) -> Iterator[str]:
             text = path.read_text(encoding="utf-8")
             yield from _in_text(name, _CODE.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text), 1)
         elif path.suffix == ".py" and name.startswith("python/"):
-            for line, text in strings(path.read_text(encoding="utf-8")):
+            source = path.read_text(encoding="utf-8")
+            for line, text in [*strings(source), *_comments(source, _PYTHON_COMMENT)]:
+                yield from _in_text(name, text, line)
+        elif path.suffix == ".rs":
+            for line, text in _comments(path.read_text(encoding="utf-8"), _RUST_COMMENT):
                 yield from _in_text(name, text, line)
 
 
@@ -72,6 +79,13 @@ def _in_text(name: str, text: str, first_line: int) -> Iterator[str]:
         instead = list(PHRASES.values())[(found.lastindex or 1) - 1]
         line = first_line + text[: found.start()].count("\n")
         yield f"{name}:{line}: {found[0]!r} (write: {instead})"
+
+
+def _comments(source: str, form: re.Pattern[str]) -> Iterator[tuple[int, str]]:
+    """Yield line and text of each comment that has a line of its own."""
+    for line, text in enumerate(source.splitlines(), 1):
+        if found := form.match(text):
+            yield line, _CODE.sub("", found[1])
 
 
 def strings(source: str) -> Iterator[tuple[int, str]]:

@@ -11,11 +11,13 @@ TOOL = ROOT / "tools" / "check_words.py"
 PLACES = {
     "page": ("docs/page.md", "# A page\n\nThe runs are held against each other.\n", "docs/page.md:3"),
     "help": ("python/a.py", '"""M."""\nHELP = """Run it.\n\nIt does not act here.\n"""\n', "python/a.py:4"),
+    "Python comment": ("python/a.py", '"""M."""\n# Lists, and beside them a tree.\n', "python/a.py:2"),
+    "Rust comment": ("crates/a/src/b.rs", "//! M.\n\n/// A list for whoever asks.\n", "crates/a/src/b.rs:3"),
     "message": ("python/b.py", 'raise ValueError(f"the labelled set {1} is missing")\n', "python/b.py:1"),
 }
 CLEAN = {
     "code": ("docs/page.md", "Use `neighbours` so:\n\n```python\nbeside = 1  # anew and beside\n```\n"),
-    "docstring": ("python/a.py", '"""Something anew and beside it."""\n# whoever reads\nNAME = "beside"\n'),
+    "docstring": ("python/a.py", '"""Something anew and beside it."""\nNAME = "beside"\n'),
     "Chinese": ("docs/zh/page.md", "licence 与 licence\n"),
 }
 

@@ -15,7 +15,6 @@ use crate::error::Error;
 /// Returns the results in the order of the ranges. `make_state` is called once per thread, for scratch space that the
 /// ranges of that thread share. With `threads <= 1` or a single range, no thread is started.
 ///
-/// # Errors
 /// Returns [`Error::Canceled`] if `cancel` was set before the last range began.
 pub fn map_ranges<S, T, M, F>(
     len: usize,
@@ -82,7 +81,6 @@ where
 /// an error; then all filled buffers are processed. Returns the results in the order of the buffers. At most
 /// `threads + 2` buffers are allocated.
 ///
-/// # Errors
 /// Returns the first error of `fill`, or [`Error::Canceled`] (as `E`) if `cancel` was set before the last buffer was
 /// processed.
 pub fn map_filled<B, T, E, M, R, F>(

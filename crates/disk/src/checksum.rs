@@ -13,9 +13,6 @@ const BLOCK_BYTES: u64 = 1 << 20;
 
 /// Returns the XXH3-64 checksum, with seed 0, of `length` bytes of a file starting at `offset`. It equals the checksum
 /// of the same bytes in memory.
-///
-/// # Errors
-/// Returns [`Error::Changed`] if the file ends too early, [`Error::Io`], or [`Error::Canceled`].
 pub fn range_checksum(
     file: &File,
     offset: u64,

@@ -19,9 +19,7 @@ const GRAIN_BYTES: u64 = 8 << 20;
 /// one. If the last line has no newline, its range may reach one byte past the end of the source; that byte is not
 /// written.
 ///
-/// # Errors
-/// Returns [`Error::Changed`] if the source is too short, [`Error::Io`], or [`Error::Canceled`]. The target is then
-/// incomplete.
+/// Returns [`Error::Changed`] if the source is too short. The target is then incomplete.
 ///
 /// # Cost
 /// Two megabytes per thread and 16 bytes per merged range.

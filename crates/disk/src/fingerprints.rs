@@ -42,10 +42,6 @@ impl FingerprintFile {
     ///
     /// One thread reads, `threads` threads search. The file is read by position, sequentially, and never mapped.
     ///
-    /// # Errors
-    /// Returns [`Error::Changed`] if the file ends before the last row, [`Error::InvalidParameter`] in the cases of
-    /// [`StreamTables::search`], [`Error::Io`], or [`Error::Canceled`].
-    ///
     /// # Cost
     /// Memory: `threads + 2` buffers of 4 MiB, and for each thread up to `max_hits` hits of 16 bytes.
     pub fn search(

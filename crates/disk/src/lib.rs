@@ -4,6 +4,10 @@
 //! Files of users are read by position and never mapped, so a file that is truncated while it is read gives an error,
 //! not a crash. Only files that this package writes itself, and never changes once they have their final name, are
 //! mapped. Nothing here depends on Python.
+//!
+//! Functions that return a `Result` fail with the errors of what they call: `Error::Io` from the system,
+//! `Error::Changed` if a file of users is no longer what was read, `Error::Damaged` if a file of this package is
+//! invalid, `Error::Canceled` once `cancel` is set. Their documentation names only other causes.
 
 pub mod bands;
 pub mod checksum;

@@ -16,9 +16,7 @@ const PROBE_BYTES: u64 = 64 << 10;
 /// The last piece ends with the file, whether or not the file ends with a newline. An empty file has no pieces. A piece
 /// is longer than `piece_bytes` only to reach the end of its last line.
 ///
-/// # Errors
-/// Returns [`Error::InvalidParameter`] if `piece_bytes` is 0 or over [`MAX_PIECE_BYTES`], or [`Error::Io`] if the file
-/// cannot be read.
+/// Returns [`Error::InvalidParameter`] if `piece_bytes` is 0 or over [`MAX_PIECE_BYTES`].
 ///
 /// # Cost
 /// One read of 64 kB per piece, more if lines are longer.

@@ -6,9 +6,6 @@ use std::fs::File;
 use std::io;
 
 /// Fills `buffer` from byte `offset` of the file on.
-///
-/// # Errors
-/// Returns `UnexpectedEof` if the file ends before the buffer is full.
 #[cfg(unix)]
 pub fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
     std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset)
@@ -21,9 +18,6 @@ pub fn write_all_at(file: &File, buffer: &[u8], offset: u64) -> io::Result<()> {
 }
 
 /// Fills `buffer` from byte `offset` of the file on.
-///
-/// # Errors
-/// Returns `UnexpectedEof` if the file ends before the buffer is full.
 #[cfg(windows)]
 pub fn read_exact_at(file: &File, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
     while !buffer.is_empty() {

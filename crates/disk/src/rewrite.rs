@@ -28,9 +28,6 @@ pub struct Stretches<'a> {
 
 impl<'a> Stretches<'a> {
     /// Returns, for each of `num_texts` texts, a filter that removes its spans.
-    ///
-    /// # Errors
-    /// Returns [`Error::InvalidParameter`] if the arrays are inconsistent.
     pub fn of_texts(&self, num_texts: usize) -> Result<Vec<Without<'a>>, Error> {
         let num_stretches: usize = self.counts.iter().map(|&count| count as usize).sum();
         let is_even = self.counts.len() == num_texts
@@ -71,10 +68,6 @@ pub struct Rewritten {
 ///
 /// For each thread, `make` returns a function that takes a row, its offset and the filter of its text, and appends the
 /// new row without a line end.
-///
-/// # Errors
-/// Returns the errors of `make` and of the function it returns, [`Error::InvalidParameter`] if lengths are
-/// inconsistent, [`Error::Io`], or [`Error::Canceled`].
 ///
 /// # Cost
 /// One pass over the rows, and memory for the rewritten rows.

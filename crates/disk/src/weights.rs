@@ -56,8 +56,7 @@ impl WeightFile {
 
 /// Writes a table to a new file, which gets its name only when it is complete and synced.
 ///
-/// # Errors
-/// Returns [`Error::Io`]; nothing remains then.
+/// After an error, no file remains.
 pub fn write_weights(path: &Path, content: &WeightFile) -> Result<(), Error> {
     let write_new = |file: &File| {
         let mut out = BufWriter::with_capacity(1 << 20, file);
@@ -72,9 +71,6 @@ pub fn write_weights(path: &Path, content: &WeightFile) -> Result<(), Error> {
 }
 
 /// Returns the bytes that [`write_weights`] writes.
-///
-/// # Errors
-/// Never returns an error, since it writes to memory.
 pub fn weights_to_bytes(content: &WeightFile) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     write_to(&mut bytes, content).map_err(|source| Error::io("write", source))?;
@@ -155,9 +151,6 @@ fn header(content: &WeightFile) -> Vec<u8> {
 }
 
 /// Reads a file written by [`write_weights`].
-///
-/// # Errors
-/// Returns [`Error::Damaged`] if the file is not a weight table or has changed, or [`Error::Io`].
 pub fn read_weights(path: &Path) -> Result<WeightFile, Error> {
     let mut file = File::open(path).map_err(|source| Error::io("open", source))?;
     let metadata = file
@@ -167,9 +160,6 @@ pub fn read_weights(path: &Path) -> Result<WeightFile, Error> {
 }
 
 /// Reads the bytes returned by [`weights_to_bytes`].
-///
-/// # Errors
-/// Returns [`Error::Damaged`] in the cases of [`read_weights`].
 pub fn weights_of_bytes(mut bytes: &[u8]) -> Result<WeightFile, Error> {
     let num_bytes = bytes.len() as u64;
     read_from(&mut bytes, num_bytes)

@@ -29,9 +29,7 @@ const MAX_NAMES: usize = 100;
 /// If `path` is a symbolic link, its target is written, which need not exist. Leftovers of dead writers of the same
 /// target are deleted first.
 ///
-/// # Errors
-/// Returns the errors of `write`, and [`Error::Io`]; nothing remains then. Returns [`Error::NotRegular`] if the path
-/// exists and is not a regular file.
+/// After an error, no file remains. Returns [`Error::NotRegular`] if the path exists and is not a regular file.
 pub(crate) fn write_whole(
     path: &Path,
     write: impl FnOnce(&File, &Path) -> Result<(), Error>,

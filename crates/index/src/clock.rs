@@ -1,4 +1,4 @@
-//! What time is it for documents that are forgotten by age?
+//! What time is it for documents that expire?
 //!
 //! The clock of the machine can be set, wrongly too, and whatever is forgotten by it is gone for good. So ages follow the time since the machine
 //! started, which cannot be set, as long as that is known: in a process, and from one to the next of the same start. After a start of the
@@ -29,9 +29,9 @@ pub struct Moment {
 /// What is known of the time when an index is opened.
 #[derive(Debug, Clone, Copy)]
 pub struct Known {
-    /// Arrival of the last row, where there is one.
+    /// Arrival of the last row, if any.
     pub last_arrival_s: Option<u64>,
-    /// When the store was last written to, where that is known.
+    /// When the store was last written to, if known.
     pub marked: Option<ClockTime>,
     /// What earlier openings left.
     pub record: ClockRecord,
@@ -101,7 +101,7 @@ impl IndexClock {
         clock
     }
 
-    /// The time now, in seconds since 1970, for an index of so many rows.
+    /// The current time, in seconds since 1970, for an index with `num_rows` rows.
     pub fn now_s(&mut self, now: Moment, num_rows: u32) -> u64 {
         let expected_s = self.expected_s(now);
         let is_near = self.is_near(now.wall_s, expected_s);
@@ -184,7 +184,7 @@ impl IndexClock {
         self.base.unix_s + passed.as_secs()
     }
 
-    /// Believes the wall clock where it is at most one age limit ahead of the base, and not before it.
+    /// Accepts the wall clock if it is at most one age limit ahead of the base, and not before it.
     fn consider(&mut self, now: Moment, num_rows: u32) {
         let before = self.record.doubt.take();
         let base_s = self.base.unix_s;

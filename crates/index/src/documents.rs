@@ -26,7 +26,7 @@ pub enum TextKind {
 }
 
 impl TextKind {
-    /// The document of stored bytes. What is no UTF-8 came as bytes.
+    /// The document of stored bytes; invalid UTF-8 was given as bytes.
     pub fn document(self, bytes: &[u8]) -> Document<'_> {
         match self {
             TextKind::Tokens => Document::Tokens(OwnTokens::new(bytes)),
@@ -80,7 +80,7 @@ pub struct Documents {
 }
 
 impl Documents {
-    /// Documents of which only sketches are known.
+    /// Documents that consist of sketches only.
     pub fn of_sketches(sketches: Vec<u8>, shapes: Vec<u8>, num_features: Vec<u32>) -> Self {
         Documents {
             sketches,
@@ -111,7 +111,7 @@ impl Documents {
         &self.sketches[i * bytes..(i + 1) * bytes]
     }
 
-    /// Features and weights of a document, where they are held.
+    /// Features and weights of a document, if present.
     pub fn set(&self, i: usize) -> Option<(&[u64], &[u32])> {
         if !self.has_set.get(i).copied().unwrap_or(false) {
             return None;
@@ -126,7 +126,7 @@ impl Documents {
         self.names.get(i)
     }
 
-    /// Puts a document that an index stored behind others, none of which has a text digest unless it has one.
+    /// Appends a stored document. Either all documents have a text digest, or none.
     pub fn push_stored(&mut self, document: StoredDocument<'_>) {
         self.sketches.extend_from_slice(document.sketch);
         self.shapes.push(document.shape);
@@ -169,11 +169,11 @@ pub struct StoredDocument<'a> {
     pub shape: u8,
     /// Distinct features.
     pub num_features: u32,
-    /// XXH3-64 of its text, where there was one.
+    /// XXH3-64 of its text, if it had one.
     pub text_digest: Option<u64>,
-    /// Digest of the feature set; 0 where it is not known.
+    /// Digest of the feature set; 0 if unknown.
     pub feature_digest: u128,
-    /// Features and weights (empty: all are 1), where they are kept.
+    /// Features and weights (empty: all are 1), if stored.
     pub set: Option<(&'a [u64], &'a [u32])>,
 }
 
@@ -184,9 +184,6 @@ pub fn wide(digest: [u64; 2]) -> u128 {
 
 impl Sketching {
     /// Sketches documents; `ranges` are what a thread takes at once.
-    ///
-    /// # Errors
-    /// [`Error::Canceled`].
     ///
     /// # Cost
     /// Linear in the texts: about 3 ns a byte on one core.
@@ -219,7 +216,7 @@ impl Sketching {
         Ok(all)
     }
 
-    /// What sketches documents one after the other, on one thread.
+    /// A sketcher for one thread.
     pub fn sketcher(&self) -> Sketcher {
         let hasher = match self.rules.method {
             Method::Simhash { .. } => None,
@@ -253,7 +250,7 @@ pub fn measured_set(rules: &Rules, features: &[u64], weights: &[u32]) -> Feature
     }
 }
 
-/// Sketches documents one after the other; scratch space of a thread.
+/// Sketches documents one by one, with the scratch space of a thread.
 pub struct Sketcher {
     rules: Rules,
     isa: Isa,

@@ -25,11 +25,11 @@ use crate::state::{Layer, State};
 /// An open index; any number of threads may use it at once.
 pub struct Index {
     pub(crate) shared: Arc<Shared>,
-    /// What goes on in the background.
+    /// Tasks in the background.
     pub(crate) tasks: Mutex<Vec<Box<dyn Task>>>,
 }
 
-/// A flag that is taken back when this is dropped, after a panic and without a thread too: whoever waits for it would wait for ever.
+/// A flag that is cleared when this is dropped, also after a panic or if no thread started: others wait for it.
 struct Taken {
     shared: Arc<Shared>,
     flag: fn(&Shared) -> &AtomicBool,
@@ -63,8 +63,7 @@ pub struct Opening {
 impl Index {
     /// Makes an index in a directory that holds none.
     ///
-    /// # Errors
-    /// Those of the store: where there is one already, the directory cannot be written, or the file system is a network's.
+    /// Fails if the directory holds a store, cannot be written, or is on a network file system.
     pub fn create(dir: &Path, description: &Description, opening: Opening) -> Result<Self, Error> {
         let store = Store::create_in(&opening.environment, dir, description, opening.durability)?;
         Index::of_writer(store, opening, &AtomicBool::new(false))
@@ -72,11 +71,10 @@ impl Index {
 
     /// Opens the index of a directory to write and read.
     ///
-    /// # Errors
-    /// Those of the store: where another process has it open to write, or it is damaged.
+    /// Fails if another process has it open for writing, or it is damaged.
     ///
     /// # Cost
-    /// Some milliseconds after a clean close; up to a second where a large segment was not finished.
+    /// Some milliseconds after a clean close; up to a second if a large segment was unfinished.
     pub fn open(dir: &Path, opening: Opening, cancel: &AtomicBool) -> Result<Self, Error> {
         let (environment, durability) = (opening.environment.clone(), opening.durability);
         let (store, loss) = match opening.accept_loss {
@@ -89,9 +87,6 @@ impl Index {
     }
 
     /// Opens the index of a directory to read; it follows what its writer commits.
-    ///
-    /// # Errors
-    /// Those of the store.
     pub fn open_reader(dir: &Path, opening: Opening, cancel: &AtomicBool) -> Result<Self, Error> {
         let mut store = Store::open_reader_in(&opening.environment, dir)?;
         store.check_loss()?;
@@ -113,9 +108,7 @@ impl Index {
             .into_iter()
             .map(|live| live.name)
             .collect();
-        if crate::shared::HAS_SEGMENTS {
-            delete_orphans(&shared.segment_dir(), shared.files(), &live)?;
-        }
+        delete_orphans(&shared.segment_dir(), shared.files(), &live)?;
         shared.load(&mut store, cancel)?;
         *lock(&shared.writer) = Some(store);
         let index = Index {
@@ -144,7 +137,8 @@ impl Index {
         self.start("likewise-sync", Box::new(work));
     }
 
-    /// Does some work in the background, waited for when the index is closed. Whoever asks set `flag`; it is taken back at the end.
+    /// Starts work in the background, which closing the index waits for. The caller has set `flag`, which is cleared at
+    /// the end.
     pub(crate) fn in_background(
         &self,
         name: &str,
@@ -176,9 +170,6 @@ impl Index {
     }
 
     /// Refuses a process that was forked from the one that opened the index, and a closed index.
-    ///
-    /// # Errors
-    /// [`Error::Forked`], [`Error::Closed`].
     pub fn guard(&self) -> Result<(), Error> {
         if process_id() != self.shared.process {
             return Err(Error::Forked);
@@ -201,7 +192,7 @@ impl Index {
         }
     }
 
-    /// What the truth knows now.
+    /// The current position of the store.
     pub fn position(&self) -> Position {
         self.shared.state().position()
     }
@@ -212,9 +203,6 @@ impl Index {
     }
 
     /// Documents that are not gone.
-    ///
-    /// # Errors
-    /// As [`guard`](Self::guard); those of the store in a reader.
     pub fn num_documents(&self) -> Result<usize, Error> {
         self.ready(&AtomicBool::new(false))?;
         self.repairing(|| self.shared.state().num_documents())
@@ -274,7 +262,7 @@ impl Shared {
         if !store.changed()? {
             return Ok(());
         }
-        // One state for all of it: what the writer drops meanwhile is still there.
+        // One snapshot for all of it, which still contains what the writer drops in the meantime.
         let followed = store.refresh_and_read(|store| self.take_changes(store, cancel));
         match followed {
             Ok(true) => Ok(()),
@@ -283,7 +271,7 @@ impl Shared {
         }
     }
 
-    /// Lets the state know of what was committed since; not where the layers are other ones, or events were dropped.
+    /// Applies what was committed since to the state; returns false if layers changed or events were dropped.
     fn take_changes(&self, store: &Store, cancel: &AtomicBool) -> Result<bool, Error> {
         *lock(&self.arrival_shift) = store.arrival_shift();
         let position = store.position();
@@ -321,7 +309,7 @@ impl Shared {
         Ok(true)
     }
 
-    /// Looks at the clocks of the machine, where documents are forgotten by age.
+    /// Opens the clock if documents expire.
     fn open_clock(&self, store: &mut Store, accept: bool) -> Result<(), Error> {
         *lock(&self.arrival_shift) = store.arrival_shift();
         let Some(ttl_s) = self.ttl_s else {
@@ -341,12 +329,12 @@ impl Shared {
         *lock(&self.clock) = Some(IndexClock::open(ttl_s, now, known, accept));
         match accept {
             true => self.keep_clock(store),
-            // An index that nobody adds to is left as it is.
+            // An index without additions does not change.
             false => Ok(()),
         }
     }
 
-    /// The time at which documents that come now arrive, where the clock of the machine says `wall_s`.
+    /// The arrival time of documents that are added now; `wall_s` is the clock of the machine.
     pub(crate) fn arrival_time(&self, store: &mut Store, wall_s: u64) -> Result<u64, Error> {
         let now_s = match lock(&self.clock).as_mut() {
             Some(clock) => {
@@ -368,7 +356,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Forgets what is too old at a time.
+    /// Expires what is too old at a time.
     pub(crate) fn expire(&self, store: &mut Store, now_s: u64) -> Result<(), Error> {
         let Some(ttl_s) = self.ttl_s else {
             return Ok(());
@@ -381,7 +369,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Commits events without rows and lets the state know of them.
+    /// Commits events without rows and applies them to the state.
     pub(crate) fn commit_events(&self, store: &mut Store, events: &[Event]) -> Result<(), Error> {
         let before = store.last_event();
         store.append(&NewRows::default(), events)?;

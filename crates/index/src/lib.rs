@@ -1,7 +1,13 @@
-//! The online index: has a document been seen before, and of which is it a near-duplicate?
+//! The online index: is a document new, and if not, of which is it a near-duplicate?
 //!
-//! The truth is a store ([`likewise_disk::store`]); what makes answers fast is derived from it: segments on disk
-//! ([`likewise_disk::segments`]) and the newest rows in memory. The rule of decision is that of a batch run that keeps the first, document by document.
+//! A store ([`likewise_disk::store`]) is the source of truth. What makes answers fast is derived from it: segments on
+//! disk ([`likewise_disk::segments`]) and the newest rows in memory. Documents are decided one by one, by the rule of a
+//! batch run that keeps the first.
+//!
+//! Functions that return a `Result` fail with the errors of the store and of segments (`Error::Disk`, also when
+//! canceled), methods of [`Index`] also with `Error::Forked`, `Error::Closed`, `Error::ReadOnly` or
+//! `Error::UnknownId`, and functions of [`cluster`] with `Error::Unreadable` for malformed bytes. Their documentation
+//! names only other causes.
 
 mod add;
 mod clock;

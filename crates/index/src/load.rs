@@ -1,4 +1,4 @@
-//! How does an index come to know what the truth and its segments hold?
+//! How is the state loaded from the store and its segments?
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,23 +16,20 @@ use crate::state::in_memory::{COLLAPSED, MemoryRow, MemoryRows};
 use crate::state::promoted::{PromotedTables, building};
 use crate::state::{Layer, State};
 
-/// Name of what is attached to an index that a move filled.
+/// Name of the attachment of an index that a move filled.
 const MOVED: &str = "moved";
-/// Newest rows whose fingerprints tell how those to come are searched best.
+/// Number of newest rows from whose fingerprints the plan is chosen.
 const NUM_LEARNED: u32 = 10_000;
 
 /// Segments that could be opened, and the names of those that could not.
 pub struct Opened {
-    /// One behind the other where nothing is missing between.
+    /// In order of their rows.
     pub segments: Vec<Arc<Segment>>,
     /// Damaged, missing or stale.
     pub bad: Vec<String>,
 }
 
 /// Opens the live segments.
-///
-/// # Errors
-/// Those of the store; [`Error::Disk`] where it was canceled.
 pub fn open_segments(shared: &Shared, store: &Store, cancel: &AtomicBool) -> Result<Opened, Error> {
     let mut opened = Opened {
         segments: Vec::new(),
@@ -67,7 +64,7 @@ pub fn open_segments(shared: &Shared, store: &Store, cancel: &AtomicBool) -> Res
     Ok(opened)
 }
 
-/// Opens one segment; none where the truth has other rows than it was built of.
+/// Opens one segment; `None` if it was built from other rows than the store has.
 pub fn open_segment(
     shared: &Shared,
     store: &Store,
@@ -81,7 +78,7 @@ pub fn open_segment(
     }
 }
 
-/// Identity of the batch that a segment ends with; nothing where the truth has other rows than it was built of.
+/// Identity of the batch that a segment ends with; `None` if it was built from other rows than the store has.
 fn last_batch(store: &Store, live: &LiveSegment) -> Result<Option<u64>, Error> {
     match live.rows.end <= store.num_rows() {
         true => Ok(store.batch_before(live.rows.end)?),
@@ -113,9 +110,6 @@ fn open_built(
 }
 
 /// The rows of a range that are not gone, in memory.
-///
-/// # Errors
-/// Those of the store.
 pub fn load_rows(
     shared: &Shared,
     store: &Store,
@@ -128,9 +122,6 @@ pub fn load_rows(
 }
 
 /// Appends rows of the store that are not gone to a tail that ends before them.
-///
-/// # Errors
-/// Those of the store.
 pub fn extend_rows(
     shared: &Shared,
     store: &Store,
@@ -144,7 +135,7 @@ pub fn extend_rows(
     let mut keys = shared.keys.clone();
     let rules = *shared.rules();
     let bytes = rules.sketch_bytes();
-    // What a short document's digest is made of stands elsewhere than in the chunks.
+    // The features of a short document's digest are not in the chunks.
     let mut digests: VecDeque<(u32, u128)> = VecDeque::new();
     if rules.is_distance_only() {
         let mut short = Vec::new();
@@ -205,10 +196,7 @@ pub fn extend_rows(
     Ok(())
 }
 
-/// What is known by the truth, of which the store shows one state, and the segments that are well.
-///
-/// # Errors
-/// Those of the store.
+/// The state of one snapshot of the store and its intact segments.
 pub fn load_state(
     shared: &Shared,
     store: &Store,
@@ -305,9 +293,6 @@ fn note_changes(shared: &Shared, store: &Store, state: &mut State) -> Result<(),
 }
 
 /// Lets a state know of events, which follow those it knows.
-///
-/// # Errors
-/// Those of the store.
 pub fn apply_events(
     shared: &Shared,
     store: &Store,
@@ -348,10 +333,7 @@ pub fn apply_events(
     add_promoted(shared, store, state, &newly_promoted)
 }
 
-/// Makes promoted rows that no table finds stand.
-///
-/// # Errors
-/// Those of the store.
+/// Adds promoted rows to tables if no table finds them.
 pub fn add_promoted(
     shared: &Shared,
     store: &Store,
@@ -374,9 +356,6 @@ pub fn add_promoted(
 }
 
 /// Builds the tables of promoted documents again after layers changed, which may contain them now.
-///
-/// # Errors
-/// Those of the store.
 pub fn renew_promoted(shared: &Shared, store: &Store, state: &mut State) -> Result<(), Error> {
     if state.promoted_tables.is_empty() {
         return Ok(());
@@ -393,7 +372,7 @@ pub fn renew_promoted(shared: &Shared, store: &Store, state: &mut State) -> Resu
 }
 
 impl Lookup<'_> {
-    /// Whether a promoted row stands in no table.
+    /// Whether a promoted row is in no table.
     fn needs_table(&mut self, row: u32) -> Result<bool, Error> {
         let known = self.row(row)?;
         let (collapsed, is_blank) = (known.shape() & COLLAPSED != 0, known.is_blank());
@@ -405,9 +384,6 @@ impl Lookup<'_> {
     }
 
     /// Adds a promoted row to the tables.
-    ///
-    /// # Errors
-    /// Those of the store.
     pub fn insert_promoted(
         &mut self,
         promoted_tables: &mut PromotedTables,

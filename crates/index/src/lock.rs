@@ -2,8 +2,8 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Takes a lock. Whoever panicked while holding it left what it guards whole: it is changed by single assignments and inserts, and the truth is
-/// elsewhere.
+/// Takes a lock, also after a panic of its holder: values are changed by single assignments and inserts, so they are
+/// whole.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -29,15 +29,12 @@ const PART_BYTES: usize = 8 << 20;
 pub struct Standing {
     /// Identity of the database.
     pub identity: [u8; 16],
-    /// What was added, removed and forgotten.
+    /// What was added, removed and expired.
     pub position: Position,
 }
 
 impl Index {
     /// What the index is, and knows now.
-    ///
-    /// # Errors
-    /// Those of the store.
     pub fn standing_now(&self) -> Result<Standing, Error> {
         self.ready(&AtomicBool::new(false))?;
         self.repairing(|| {
@@ -50,9 +47,6 @@ impl Index {
     }
 
     /// The rows of documents that are not gone, and of expired documents that these name as their kept ones.
-    ///
-    /// # Errors
-    /// Those of the store; [`CoreError::Canceled`].
     ///
     /// # Cost
     /// About 0.1 us for each document.
@@ -86,9 +80,6 @@ impl Index {
     }
 
     /// Documents that move, from the chunk of a row on, and the row of the next chunk; `None` behind the last one.
-    ///
-    /// # Errors
-    /// Those of the store; [`CoreError::Canceled`].
     pub fn moved_from(
         &self,
         row: u32,
@@ -183,9 +174,8 @@ impl Index {
     ///
     /// `now_s` are seconds since 1970, by the clock of the machine.
     ///
-    /// # Errors
-    /// [`Error::Input`] where the rows are not the next ones, or an id is there already; nothing is added from that document on, or of documents
-    /// shortly before it. [`Error::ReadOnly`]; those of the store.
+    /// Returns [`Error::Input`] if the rows are not the next ones, or the index has an id. Neither that document nor
+    /// those in the same transaction are added then.
     ///
     /// # Cost
     /// A transaction, and about 1 us for each document.
@@ -325,7 +315,7 @@ impl Index {
     }
 }
 
-/// The end of the rows of a chunk whose contents take about so many bytes: 8 for each feature, which is about what its text takes.
+/// The end of the rows of a chunk whose contents take about `num_bytes`: 8 for each feature, about as much as its text.
 fn end_of_part(chunk: &Chunk, begin: u32, bytes: usize) -> u32 {
     let first = chunk.rows().partition_point(|&row| row < begin);
     let mut left = bytes;

@@ -29,7 +29,7 @@ const LARGE_BYTES: usize = 1 << 20;
 pub struct Verdicts {
     /// Evidence against each; nothing for a new one.
     pub evidence: Vec<Option<Evidence>>,
-    /// Id of the kept document of each piece of evidence, in order: as many as there is evidence.
+    /// Id of the kept document of each piece of evidence, in order.
     pub kept_ids: Vec<String>,
     /// The row of each; none of those that were checked only.
     pub rows: Vec<u32>,
@@ -101,10 +101,8 @@ impl Index {
         documents
     }
 
-    /// The verdict of each document by itself, were it to come now; with `end` as if the rows from that one on were not there. Nothing is added.
-    ///
-    /// # Errors
-    /// [`Error::Forked`], [`Error::Closed`]; those of the store.
+    /// The verdict that each document would get now, independently of the others; with `end`, as if the rows from that one
+    /// on did not exist.
     ///
     /// # Cost
     /// About 2 us a fingerprint at ten million; a read of the store for each duplicate.
@@ -154,9 +152,6 @@ impl Index {
     }
 
     /// Whether there is a document of each id.
-    ///
-    /// # Errors
-    /// Those of the store.
     pub fn are_known(&self, ids: &[&str], cancel: &AtomicBool) -> Result<Vec<bool>, Error> {
         self.ready(cancel)?;
         self.repairing(|| {
@@ -172,10 +167,7 @@ impl Index {
         })
     }
 
-    /// Place of the first document whose id is there with another text.
-    ///
-    /// # Errors
-    /// Those of the store.
+    /// Place of the first document whose id the index has with another text.
     pub fn first_of_other_text(
         &self,
         ids: &[&str],
@@ -196,10 +188,7 @@ impl Index {
         })
     }
 
-    /// Number of rows when a batch run that adds rows first compared its documents with the index: now, unless rows of the run are there.
-    ///
-    /// # Errors
-    /// Those of the store.
+    /// Number of rows when a batch run that adds rows first compared its documents with the index: the current number if none of its rows exist.
     pub fn first_row_of_run(&self, identity: [u8; 16]) -> Result<u32, Error> {
         self.ready(&AtomicBool::new(false))?;
         self.repairing(|| {
@@ -211,9 +200,6 @@ impl Index {
     }
 
     /// The document of an id.
-    ///
-    /// # Errors
-    /// Those of the store.
     pub fn get(&self, id: &str) -> Result<Option<(u32, Row, Option<String>)>, Error> {
         self.ready(&AtomicBool::new(false))?;
         self.repairing(|| {
@@ -233,9 +219,6 @@ impl Index {
     }
 
     /// The group that a document belongs to.
-    ///
-    /// # Errors
-    /// [`Error::UnknownId`]; those of the store.
     pub fn group(&self, id: &str) -> Result<Group, Error> {
         self.ready(&AtomicBool::new(false))?;
         self.repairing(|| {
@@ -260,9 +243,6 @@ impl Index {
     ///
     /// With `among`, those whose sketches are most similar are measured: of all documents, or of the kept ones. Without it, the kept ones that the
     /// tables of verdicts show: of fingerprints within the radius of the rules all, else of those that share a bucket.
-    ///
-    /// # Errors
-    /// Those of the store.
     ///
     /// # Cost
     /// Without `among` as [`Index::check`], but every document found is measured. With it, all sketches are compared, and kept in memory.
@@ -301,8 +281,7 @@ impl Index {
 
     /// Removes a document; what it was kept against moves to another kept document or is kept from now on, all in one transaction.
     ///
-    /// # Errors
-    /// [`Error::UnknownId`]; [`Error::ReadOnly`]; those of the store. Where it was canceled nothing was changed.
+    /// If it is canceled, nothing was changed.
     ///
     /// # Cost
     /// That of a check for each duplicate, and a sync.
@@ -315,9 +294,6 @@ impl Index {
     }
 
     /// The same of the row of an expired document that duplicates still name.
-    ///
-    /// # Errors
-    /// Those of [`Index::remove`] but [`Error::UnknownId`].
     pub fn remove_expired(&self, row: u32, cancel: &AtomicBool) -> Result<Removed, Error> {
         self.remove_found(&|_| Ok(row), cancel)
     }

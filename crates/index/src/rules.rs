@@ -79,7 +79,8 @@ impl Rules {
         matches!(self.matching, Matching::Distance { .. })
     }
 
-    /// Whether a document has so few features that they may decide too in a Hamming-only recipe: they identify its class and are kept.
+    /// Whether a document has so few features that they also decide in a Hamming-only recipe: they identify its class and
+    /// are stored.
     pub fn is_short(&self, num_features: u32) -> bool {
         match self.matching {
             Matching::Distance { short_threshold } => {
@@ -103,7 +104,7 @@ impl Rules {
         }
     }
 
-    /// The similarity of documents at a distance, where the distance alone decides.
+    /// The similarity of documents at a distance, in Hamming-only recipes.
     pub fn similarity_of(&self, distance: Option<u16>) -> Option<f64> {
         match (self.method, self.matching) {
             (Method::Simhash { bits, .. }, Matching::Distance { .. }) => {

@@ -26,86 +26,86 @@ use crate::state::plan::{plan_like, sample};
 use crate::state::recent_sets::RecentSets;
 use crate::state::{Layer, State};
 
-/// Whether segments are built.
-pub const HAS_SEGMENTS: bool = true;
-/// Least and most rows in memory at which fingerprints become a segment; some 200 bytes each.
+/// Minimum and maximum of rows in memory at which fingerprints become a segment; about 200 bytes each.
 const FLUSH_FINGERPRINTS: u32 = 1 << 17;
-/// As above.
 const MAX_FLUSH: u32 = 1 << 19;
-/// Between these, one in so many of all rows.
+/// Between these, one of this many rows of the index.
 const FLUSH_PART: u32 = 32;
 /// Rows in memory at which signatures become a segment; about a kilobyte each.
 const FLUSH_SIGNATURES: u32 = 1 << 16;
-/// Name of the directory of segments inside that of the index.
+/// Name of the directory of segments in that of the index.
 pub const SEGMENTS: &str = "segments";
 
 /// An open index.
+///
+/// Locks are taken in this order: `writer`, `follower`, `state`, `sketched`. Every other lock is held for one statement,
+/// in which no lock is taken.
 pub struct Shared {
     /// Its directory.
     pub dir: PathBuf,
-    /// Whether another process may write it meanwhile.
+    /// Whether another process may be writing to it.
     pub is_reader: bool,
-    /// Opens its database once more.
+    /// Opens its database again.
     pub source: StoreSource,
     /// Rules and features.
     pub sketching: Sketching,
-    /// How fingerprints in memory are searched; chosen again by those that came last.
+    /// How fingerprints in memory are searched; chosen again from the most recent ones.
     pub plan: RwLock<Option<SearchPlan>>,
-    /// Band keys, to be copied.
+    /// Makes band keys.
     pub keys: Keys,
-    /// What is known.
+    /// Everything derived from the store.
     pub state: RwLock<State>,
-    /// The truth, for whoever writes; none in a reader, or once closed.
+    /// The store, open for writing; `None` in a reader or after close.
     pub writer: Mutex<Option<Store>>,
-    /// In a reader, what follows the writer.
+    /// In a reader, the connection that follows the writer.
     pub follower: Mutex<Option<Store>>,
-    /// The truth for those who read at once.
+    /// Idle connections for reading.
     pub readers: Mutex<Vec<Store>>,
-    /// Feature sets asked for lately.
+    /// Recently used feature sets.
     pub recent: RecentSets,
-    /// Seconds after which a document is gone.
+    /// Seconds after which a document expires.
     pub ttl_s: Option<u64>,
     /// The process that opened it.
     pub process: u32,
-    /// Ends what goes on in the background.
+    /// Ends background work.
     pub stop: AtomicBool,
     /// Whether it was closed.
     pub is_closed: AtomicBool,
-    /// Whether something builds segments now.
+    /// Whether segments are being built.
     pub is_building: AtomicBool,
-    /// Pages of the log since it was brought into the database last.
+    /// Pages of the log since the last checkpoint.
     pub new_log_pages: AtomicU32,
-    /// Whether something brings the log into the database now.
+    /// Whether a checkpoint is running.
     pub is_checkpointing: AtomicBool,
     /// Segments that were damaged, missing or stale and were built again.
     pub num_rebuilt: AtomicU64,
-    /// Names of those as long as they are live, which are not opened again. A name is never given twice.
+    /// Names of those while they are live; they are not opened again. Names are never reused.
     pub avoided: Mutex<HashSet<String>>,
-    /// How often layers were replaced: the state was loaded as a whole, or a built segment took the place of some.
+    /// How often layers were replaced: by loading the state, or by a segment that was built.
     pub num_replacements: AtomicU64,
-    /// Whether an error left the state half changed: it is loaded again before it is used.
+    /// Whether an error left the state half changed, so that it must be loaded before it is used.
     pub is_stale: AtomicBool,
-    /// In which stretch of time the files of segments were looked at last.
+    /// The interval of time in which the files of segments were last checked.
     pub last_look: AtomicU64,
     /// Segments built.
     pub num_built: AtomicU64,
-    /// Why the last build in the background failed.
+    /// Why the last background build failed.
     pub build_error: Mutex<Option<String>>,
-    /// The time for documents that are forgotten by age; none where none are, and in a reader.
+    /// The clock for documents that expire; `None` without a `ttl`, and in a reader.
     pub clock: Mutex<Option<IndexClock>>,
-    /// How arrivals are corrected.
+    /// How arrival times are corrected.
     pub arrival_shift: Mutex<Option<ArrivalShift>>,
-    /// What was lost, and accepted when the index was opened.
+    /// The loss that was accepted when the index was opened.
     pub loss: Mutex<Option<Loss>>,
-    /// What a copy of the directory lacks of its original, as far as its mark shows when it is opened.
+    /// What a copy of the directory lacks of its original, according to its mark when it was opened.
     pub copy_lacks: Mutex<Option<Loss>>,
-    /// The sketches of all rows, once neighbors were asked for.
+    /// The sketches of all rows, after the first search for neighbors.
     pub sketched: Mutex<Arc<Sketched>>,
-    /// Rows in memory at which a segment is built, where that was given.
+    /// Rows in memory at which a segment is built, if given.
     pub flush_rows: Option<u32>,
     /// Files, clock and background work.
     pub environment: Environment,
-    /// What made features of single documents.
+    /// Idle sketchers of single documents.
     pub sketchers: Mutex<Vec<Sketcher>>,
 }
 
@@ -130,21 +130,20 @@ impl Shared {
         self.dir.join(SEGMENTS)
     }
 
-    /// What is known, to look at.
+    /// The state, for reading.
     pub fn state(&self) -> RwLockReadGuard<'_, State> {
         self.state.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is known, to change.
+    /// The state, for writing.
     pub fn state_mut(&self) -> RwLockWriteGuard<'_, State> {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A store to read from that knows all that the state knows. In a reader it stays at one state of the database, in which nothing that the state
-    /// knows was dropped; beside a writer that drops nothing while somebody looks at the state there is no need to.
+    /// A connection that can read all rows of the state. In a reader it holds one snapshot of the database, in which no row
+    /// of the state was dropped; a writer drops nothing while the state is being read.
     ///
-    /// # Errors
-    /// [`likewise_disk::Error::Dropped`] where a reader is to follow first; those of the store.
+    /// Returns [`likewise_disk::Error::Dropped`] if a reader must refresh first.
     pub fn lease(&self, state: &State) -> Result<Lease<'_>, Error> {
         let idle = lock(&self.readers).pop();
         let mut store = match idle {
@@ -169,10 +168,7 @@ impl Shared {
         plan.clone()
     }
 
-    /// Chooses the plan by the fingerprints in memory, which are like those to come. Of few it stays as it is.
-    ///
-    /// # Errors
-    /// Those of the plan.
+    /// Chooses the plan from the fingerprints in memory, which resemble those to come. If they are few, it is kept.
     pub fn learn_plan(&self) -> Result<(), Error> {
         let sampled = match self.state().layers.last() {
             Some(Layer::Memory(tail)) => self.sample(tail.sketches()),
@@ -181,10 +177,7 @@ impl Shared {
         self.plan_like(sampled)
     }
 
-    /// The same by given ones.
-    ///
-    /// # Errors
-    /// Those of the plan.
+    /// The same from given fingerprints.
     pub fn learn_plan_of(&self, sketches: &[u8]) -> Result<(), Error> {
         self.plan_like(self.sample(sketches))
     }
@@ -204,8 +197,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Rows in memory at which a segment is built: a part of all rows that are held, so that there are few segments and little memory. The first segment is
-    /// built early; it tells what fingerprints are like.
+    /// Rows in memory at which a segment is built: a share of all rows, for few segments and little memory. The first is
+    /// built early, since the plan is chosen from its fingerprints.
     pub fn flush_rows(&self, num_rows: u32) -> u32 {
         let least = match self.rules().method {
             Method::Simhash { .. } => FLUSH_FINGERPRINTS,
@@ -283,7 +276,7 @@ impl Records for Lease<'_> {
     }
 }
 
-/// A store for one thread; it goes back to the others when dropped.
+/// A connection for one thread, which is idle again when this is dropped.
 pub struct Lease<'a> {
     readers: &'a Mutex<Vec<Store>>,
     store: Option<Store>,

@@ -16,17 +16,14 @@ pub struct StoredPart {
     pub ids: Vec<String>,
     /// What decides on them.
     pub documents: Documents,
-    /// Their texts, where the index keeps texts.
+    /// Their texts, if the index stores texts.
     pub texts: Vec<Vec<u8>>,
     /// Id of the kept document of each; nothing for a kept one.
     pub kept_ids: Vec<Option<String>>,
 }
 
 impl Index {
-    /// Ids of the documents of the chunk that holds a row, and the row where the next chunk begins; `None` behind the last one.
-    ///
-    /// # Errors
-    /// Those of the store.
+    /// Ids of the documents of the chunk that holds a row, and the first row of the next chunk; `None` after the last one.
     pub fn ids_from(&self, row: u32) -> Result<Option<(Vec<String>, u32)>, Error> {
         self.of_chunk(row, |chunk, _| {
             let ids = places(chunk).map(|place| chunk.id(place).to_owned());
@@ -34,10 +31,7 @@ impl Index {
         })
     }
 
-    /// The documents of the chunk that holds a row, and the row where the next chunk begins; `None` behind the last one.
-    ///
-    /// # Errors
-    /// Those of the store; [`likewise_core::error::Error::Canceled`].
+    /// The documents of the chunk that holds a row, and the first row of the next chunk; `None` after the last one.
     ///
     /// # Cost
     /// Reading them; where texts are kept, sketching them.

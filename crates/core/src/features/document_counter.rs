@@ -83,9 +83,6 @@ impl Counted {
     }
 
     /// Returns the table, in which unlisted features weigh 15.
-    ///
-    /// # Errors
-    /// Returns the errors of [`WeightTable::new`].
     pub fn into_table(self) -> Result<WeightTable, Error> {
         WeightTable::new(MAX_WEIGHT, self.entries)
     }
@@ -94,7 +91,6 @@ impl Counted {
 impl DocumentCounter {
     /// Creates an empty counter.
     ///
-    /// # Errors
     /// Returns [`Error::InvalidParameter`] if `memory_bytes` is under 16 MiB.
     pub fn new(memory_bytes: u64) -> Result<Self, Error> {
         if memory_bytes < MIN_MEMORY_BYTES {
@@ -188,9 +184,6 @@ impl DocumentCounter {
 
     /// Counts the documents held in memory, which were not added before; converts counts to weights, and stores the
     /// weights of the features of those documents. Cost: about 10 ns per feature of theirs.
-    ///
-    /// # Errors
-    /// Returns [`Error::Canceled`] if `cancel` was set.
     pub fn finish(
         self,
         held: &[&ShardedDocuments],

@@ -107,7 +107,6 @@ const FEATURES_AHEAD: usize = 32;
 impl WeightTable {
     /// Builds a table. Cost: about 20 ns per feature.
     ///
-    /// # Errors
     /// Returns [`Error::InvalidParameter`] if features do not ascend, lengths differ, or a weight is above 15.
     pub fn new(default_weight: u8, entries: Entries) -> Result<Self, Error> {
         let weights = match &entries {

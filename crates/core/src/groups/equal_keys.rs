@@ -47,7 +47,6 @@ pub struct Repeated {
 impl EqualKeys {
     /// Creates an empty collection of the keys that belong to `share` of `num_shares`.
     ///
-    /// # Errors
     /// Returns [`Error::InvalidParameter`] unless there are words, and `share` is below `num_shares`.
     pub fn new(num_words: usize, share: u32, num_shares: u32) -> Result<Self, Error> {
         if num_words == 0 {
@@ -71,9 +70,6 @@ impl EqualKeys {
 
     /// Adds the keys of the next items, one after another; returns some of the items found so far. Cost: about 50 ns per
     /// key.
-    ///
-    /// # Errors
-    /// Returns [`Error::InvalidParameter`] if the last key is incomplete.
     pub fn add(&mut self, keys: &[u64]) -> Result<Repeated, Error> {
         if !keys.len().is_multiple_of(self.num_words) {
             return Err(Error::invalid(
@@ -102,9 +98,6 @@ impl EqualKeys {
     }
 
     /// Returns the items that were not returned by [`EqualKeys::add`]. Cost: about 30 ns per distinct key.
-    ///
-    /// # Errors
-    /// Returns [`Error::Canceled`] if `cancel` was set.
     pub fn finish(mut self, cancel: &AtomicBool) -> Result<Repeated, Error> {
         let mut found = Repeated::default();
         for mut shard in self.shards {

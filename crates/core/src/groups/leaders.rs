@@ -48,10 +48,6 @@ impl Leaders {
     /// Entry `i` of the slices is one compared pair, sorted by `later`; all pairs of the range must be present.
     /// `similarity[i]` is NaN if the pair does not match. `distance` may be empty. Pairs whose earlier document was
     /// removed are ignored.
-    ///
-    /// # Errors
-    /// Returns [`Error::InvalidParameter`], before anything is decided, if the range does not follow the last one or
-    /// extends beyond the end, lengths differ, or a pair is out of order, out of range, or not (later, earlier).
     pub fn decide(
         &mut self,
         range: Range<u32>,
@@ -109,10 +105,6 @@ pub struct RangeVerdicts {
 /// Decides the next `num` documents after those of `states`, which are decided.
 ///
 /// Pairs are as for [`Leaders::decide`].
-///
-/// # Errors
-/// Returns [`Error::InvalidParameter`] if lengths differ, or a pair is out of order, out of range, or not (later,
-/// earlier).
 pub fn decide_range(
     states: &[u8],
     num: u32,

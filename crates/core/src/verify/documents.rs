@@ -40,9 +40,8 @@ impl FeatureSets {
     ///
     /// Looking up a document costs a cache miss, so it is done here by all threads rather than by the caller.
     ///
-    /// # Errors
-    /// Returns the errors of [`FeatureSets::verify_pairs`], and [`Error::InvalidParameter`] if a document has no place,
-    /// or the number of states is neither 0 nor the number of places.
+    /// Returns [`Error::InvalidParameter`] if a document has no place, or the number of states is neither 0 nor the
+    /// number of places.
     #[allow(clippy::too_many_arguments)]
     pub fn verify_documents(
         &self,

@@ -100,9 +100,8 @@ impl FeatureSets {
     /// by [`FeatureSet::similarity`], is `>=` the [`Required`] one for sets of their sizes. The result does not depend
     /// on `isa` or `threads`.
     ///
-    /// # Errors
     /// Returns [`Error::InvalidParameter`] if the lists differ in length, a position has no set, or the threshold is
-    /// NaN, or [`Error::Canceled`].
+    /// NaN.
     #[allow(clippy::too_many_arguments)]
     pub fn verify_pairs(
         &self,

@@ -70,8 +70,7 @@ pub struct TextAlignment {
 /// Cost: at most 0.6 s for 65,536 against 65,536 scalars, 1.7 s for 100,000 words per side, and 6 s for sequences of
 /// any length (random ones over several thousand symbols, each looked up by hashing), plus time linear in their length.
 ///
-/// # Errors
-/// Returns [`Error::Canceled`], which is checked between the two values and between pieces.
+/// `cancel` is checked between the two values and between pieces.
 pub fn align_sequences(a: &[u32], b: &[u32], cancel: &AtomicBool) -> Result<Alignment, Error> {
     let num_first = a.iter().zip(b).take_while(|(x, y)| x == y).count();
     let (a, b) = (&a[num_first..], &b[num_first..]);
@@ -127,9 +126,6 @@ pub(super) fn renumbered(a: &[u32], b: &[u32]) -> (Vec<u32>, Vec<u32>) {
 /// allows.
 ///
 /// The longer normalized text determines the unit for both. A text without tokens is one token, its normalized text.
-///
-/// # Errors
-/// Returns [`Error::Canceled`] when `cancel` is set.
 pub fn align_texts(a: &str, b: &str, cancel: &AtomicBool) -> Result<TextAlignment, Error> {
     let (left, right) = (normalized(a), normalized(b));
     let num_bytes = left.len().max(right.len());

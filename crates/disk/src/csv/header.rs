@@ -27,8 +27,7 @@ pub struct CsvHeader {
 
 /// Reads the header. The header of an empty file has no columns.
 ///
-/// # Errors
-/// Returns [`Error::Damaged`] if no header ends within 16 MB, or [`Error::Io`].
+/// Returns [`Error::Damaged`] if no header ends within 16 MB.
 pub fn read_csv_header(file: &File, dialect: CsvDialect) -> Result<CsvHeader, Error> {
     let size = file
         .metadata()

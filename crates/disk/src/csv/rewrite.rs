@@ -16,10 +16,6 @@ use crate::rewrite::{Rewritten, Stretches, rewrite};
 /// All other fields stay byte for byte the same. A quoted field stays quoted; an unquoted field gets quotes if its
 /// remaining text begins with one. The rules must have one text column.
 ///
-/// # Errors
-/// Returns [`Error::Changed`] if a record no longer has its columns, [`Error::InvalidParameter`] if lengths or rules
-/// are inconsistent, [`Error::Io`], or [`Error::Canceled`].
-///
 /// # Cost
 /// One pass over the records, and memory for the rewritten records.
 pub fn rewrite_csv_rows(

@@ -16,9 +16,6 @@ const GRAIN_ROWS: usize = 256;
 
 /// Reads the texts of the records at `offsets`, which have `lengths` bytes without their line end, as returned by
 /// [`CsvStream`](crate::CsvStream), in any order.
-///
-/// # Errors
-/// Returns [`Error::Changed`] if a record is no longer valid, [`Error::Io`], or [`Error::Canceled`].
 pub fn read_csv_rows(
     file: &File,
     offsets: &[u64],

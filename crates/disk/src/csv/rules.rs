@@ -33,7 +33,6 @@ pub struct CsvRules {
 impl CsvRules {
     /// Checks the rules.
     ///
-    /// # Errors
     /// Returns [`Error::InvalidParameter`] if a column is not in the header, no text column is named, or `max_document`
     /// is out of range.
     pub fn check(&self) -> Result<(), Error> {

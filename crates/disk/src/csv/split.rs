@@ -99,9 +99,6 @@ impl RecordSplitter {
     /// Returns the next piece, which ends with the first record that ends at least `piece_bytes` after the start of the
     /// piece. Returns `None` if no such record ends before byte `limit`. With `is_end`, `limit` is the end of the file
     /// and the last piece is the remainder.
-    ///
-    /// # Errors
-    /// Returns [`Error::Changed`] if the file ends before `limit`, or [`Error::Io`].
     pub fn next_piece(
         &mut self,
         limit: u64,

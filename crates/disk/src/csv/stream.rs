@@ -41,9 +41,6 @@ pub struct CsvStream {
 impl CsvStream {
     /// Starts at byte `offset`, the start of a record, to read `length` bytes: a
     /// [`RecordPiece`](super::split::RecordPiece) with its stray lines.
-    ///
-    /// # Errors
-    /// Returns [`Error::InvalidParameter`] if the rules are invalid.
     pub fn open(
         file: File,
         rules: CsvRules,
@@ -68,9 +65,6 @@ impl CsvStream {
     /// Returns the records of the range. Lines are counted as a spreadsheet does: a record counts as one line, however
     /// many line ends its fields hold. `num_lines_before` lines, such as the header, precede the range and belong to
     /// this piece.
-    ///
-    /// # Errors
-    /// Returns [`Error::Changed`] if the file has become shorter, or [`Error::Io`].
     pub fn read(mut self, num_lines_before: u64) -> Result<Piece, Error> {
         let room = (self.end - self.position).min(MOST_RESERVED_BYTES);
         let mut piece = Piece {

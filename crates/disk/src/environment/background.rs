@@ -8,9 +8,6 @@ use std::time::Duration;
 /// Runs work next to its caller.
 pub trait Background: Debug + Send + Sync {
     /// Starts work.
-    ///
-    /// # Errors
-    /// Returns the system's error if no thread can be started.
     fn spawn(&self, name: &str, work: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn Task>>;
 
     /// Waits for this long, or until [`Task::wake`] wakes the calling task. It may return earlier.

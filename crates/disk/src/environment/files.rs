@@ -21,35 +21,22 @@ use crate::position::{read_exact_at, write_all_at};
 pub trait SegmentFile: Write + Seek + Send {
     /// Makes its bytes durable.
     ///
-    /// # Errors
-    /// Returns the system's error. Do not retry: after a failed sync, unwritten bytes count as clean.
+    /// Do not retry after an error: after a failed sync, unwritten bytes count as clean.
     fn sync(&mut self) -> io::Result<()>;
 }
 
 /// An open file, read or written by position.
 pub trait OpenFile: Debug + Send + Sync {
     /// Returns the facts of the open file, even if its name refers to another file by now.
-    ///
-    /// # Errors
-    /// Returns the system's error.
     fn facts(&self) -> io::Result<Facts>;
 
     /// Fills `bytes` from byte `offset` on.
-    ///
-    /// # Errors
-    /// Returns `UnexpectedEof` if the file ends before the buffer is full, or another error of the system.
     fn read_exact_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()>;
 
     /// Writes all of `bytes` from byte `offset` on, without waiting for the disk.
-    ///
-    /// # Errors
-    /// Returns the system's error.
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
 
     /// Returns all bytes of the file, mapped. The file must not change while they are in use.
-    ///
-    /// # Errors
-    /// Returns the system's error.
     fn map(&self) -> io::Result<SharedBytes>;
 }
 
@@ -90,36 +77,21 @@ pub trait FileLock: Debug + Send {}
 /// The operations on files and directories.
 pub trait Files: Debug + Send + Sync {
     /// Creates a directory; does nothing if it exists.
-    ///
-    /// # Errors
-    /// Returns the system's error.
     fn create_dir(&self, path: &Path) -> io::Result<()>;
 
     /// Creates a directory and its parents; does nothing for those that exist.
-    ///
-    /// # Errors
-    /// Returns the system's error.
     fn create_dir_all(&self, path: &Path) -> io::Result<()>;
 
     /// Returns the absolute path of an existing file or directory, with links resolved.
-    ///
-    /// # Errors
-    /// Returns the system's error.
     fn canonicalize(&self, path: &Path) -> io::Result<PathBuf>;
 
     /// Returns the mounted file systems, in the format of Linux's `/proc/self/mountinfo`; empty if unknown.
     fn mounts(&self) -> String;
 
     /// Returns the facts of the file at a path, following links.
-    ///
-    /// # Errors
-    /// Returns the system's error.
     fn facts(&self, path: &Path) -> io::Result<Facts>;
 
     /// Returns the same facts, with the time of the last change.
-    ///
-    /// # Errors
-    /// Returns the system's error.
     fn stamp(&self, path: &Path) -> io::Result<Stamp> {
         Ok(Stamp {
             facts: self.facts(path)?,
@@ -128,57 +100,30 @@ pub trait Files: Debug + Send + Sync {
     }
 
     /// Returns the names in a directory, in no particular order.
-    ///
-    /// # Errors
-    /// Returns the system's error.
     fn list(&self, path: &Path) -> io::Result<Vec<Entry>>;
 
     /// Creates a new file, which is written once and then only read.
-    ///
-    /// # Errors
-    /// Returns the system's error, also if the name exists.
     fn create(&self, path: &Path) -> io::Result<Box<dyn SegmentFile>>;
 
     /// Opens a file for reading.
-    ///
-    /// # Errors
-    /// Returns the system's error.
     fn open(&self, path: &Path) -> io::Result<Box<dyn OpenFile>>;
 
     /// Opens a file for reading and for overwriting in place; creates it if it is absent.
-    ///
-    /// # Errors
-    /// Returns the system's error.
     fn open_to_write(&self, path: &Path) -> io::Result<Box<dyn OpenFile>>;
 
     /// Makes the bytes of a closed file durable.
-    ///
-    /// # Errors
-    /// Returns the system's error.
     fn sync(&self, path: &Path) -> io::Result<()>;
 
     /// Renames a file.
-    ///
-    /// # Errors
-    /// Returns the system's error.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
     /// Removes a name.
-    ///
-    /// # Errors
-    /// Returns the system's error.
     fn unlink(&self, path: &Path) -> io::Result<()>;
 
     /// Makes the entries of a directory durable.
-    ///
-    /// # Errors
-    /// Returns the system's error.
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
 
     /// Takes the lock of a file, which is created if it is absent; returns `None` while another holder has it.
-    ///
-    /// # Errors
-    /// Returns the system's error.
     fn try_lock(&self, path: &Path) -> io::Result<Option<Box<dyn FileLock>>>;
 
     /// Returns a random number for the name of a new file.

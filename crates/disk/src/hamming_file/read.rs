@@ -39,9 +39,6 @@ pub struct OpenedSet {
 /// returns [`likewise_core::error::Error::Damaged`], and [`OpenedSet::damage`] states where. With `verify`, every block
 /// is checked on opening.
 ///
-/// # Errors
-/// Returns [`Error::Damaged`], which names what is wrong, [`Error::Io`], or [`Error::Canceled`].
-///
 /// # Cost
 /// Microseconds; with `verify`, a read of the whole file.
 pub fn open_hamming_set(

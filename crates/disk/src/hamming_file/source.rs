@@ -42,10 +42,8 @@ pub struct IndexSource {
 impl IndexSource {
     /// Opens the `len` fingerprints from byte `offset` on.
     ///
-    /// # Errors
     /// Returns [`Error::InvalidParameter`] if there are more fingerprints than an index can hold, the width is not a
-    /// multiple of 32 from 32 to 256, or the rows of empty texts are not ascending and below `len`;
-    /// [`Error::NotRegular`]; [`Error::Changed`] if the file is too short; or [`Error::Io`].
+    /// multiple of 32 from 32 to 256, or the rows of empty texts are not ascending and below `len`.
     pub fn new(
         file: File,
         offset: u64,
@@ -151,9 +149,6 @@ impl IndexSource {
     }
 
     /// Returns the plan that a set in memory of the same fingerprints would choose.
-    ///
-    /// # Errors
-    /// Returns the errors of [`likewise_hamming::index::plan_for`], [`Error::Io`], or [`Error::Changed`].
     pub fn plan(
         &self,
         within: u32,
@@ -238,10 +233,6 @@ impl IndexSource {
     ///
     /// Returns the wrapping sum of the checksums of the reads, each combined with its first row. For ranges that begin
     /// at multiples of [`MAX_READ_ROWS`] the sums add up to the same total, however the rows are divided.
-    ///
-    /// # Errors
-    /// Returns [`Error::InvalidParameter`] if a bit beyond the width is set, [`Error::Io`], [`Error::Changed`], or
-    /// [`Error::Canceled`].
     pub(super) fn each(
         &self,
         range: Range<usize>,

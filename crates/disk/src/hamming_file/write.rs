@@ -18,9 +18,6 @@ use crate::sections::{Section, SectionStream};
 use crate::whole::write_whole;
 
 /// Writes a set to `path`, with the caller's ids and text. The file is complete and synced under its name, or absent.
-///
-/// # Errors
-/// Returns [`Error::Io`] or [`Error::Canceled`].
 pub fn write_hamming_set(
     set: &HammingSet,
     path: &Path,
@@ -35,9 +32,6 @@ pub fn write_hamming_set(
 }
 
 /// Writes a set from the start of an empty file, without syncing it.
-///
-/// # Errors
-/// Returns the errors of [`write_hamming_set`].
 pub(crate) fn write_hamming_to(
     set: &HammingSet,
     file: impl Write + Seek,

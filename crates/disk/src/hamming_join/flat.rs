@@ -44,9 +44,8 @@ impl Rows {
 impl FlatFingerprints {
     /// Opens the fingerprints of a file; `empty_rows`, ascending, are the rows of empty texts.
     ///
-    /// # Errors
     /// Returns [`Error::InvalidParameter`] if there are more than 2^31 rows, or `empty_rows` is out of range or out of
-    /// order; [`Error::Changed`] if the file is too short.
+    /// order.
     pub fn new(
         file: File,
         offset: u64,

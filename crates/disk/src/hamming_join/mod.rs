@@ -71,9 +71,8 @@ impl LargeJoin<'_> {
     /// Passes every pair of rows at distance `within` or less to `consumer`, each once. The smaller row comes first; in
     /// a join of two sets, the row of the left set.
     ///
-    /// # Errors
-    /// Returns [`Error::InvalidParameter`] if `within` or the width is out of range or a set has more than 2^31 rows;
-    /// [`Error::Io`] or [`Error::Changed`] for the files; or [`Error::Canceled`], also if `consumer` ended the join.
+    /// Returns [`Error::InvalidParameter`] if `within` or the width is out of range or a set has more than 2^31 rows,
+    /// or [`Error::Canceled`], also if `consumer` ended the join.
     ///
     /// # Cost
     /// Each key writes and reads the fingerprints once.

@@ -100,9 +100,6 @@ impl Spilled {
 
 /// Partitions the fingerprints into files by the first `num_bits` bits of the key, one for each value. Those of empty
 /// texts are omitted.
-///
-/// # Errors
-/// Returns [`Error::Io`], [`Error::Changed`], or [`Error::Canceled`].
 pub(super) fn spill<'a>(
     source: &FlatFingerprints,
     key: &Key,

@@ -59,10 +59,6 @@ pub struct BadRow {
 /// Reads and parses the lines in `length` bytes from `offset` on. The range must start at the beginning of a line and
 /// end at the end of a line or of the file.
 ///
-/// # Errors
-/// Returns [`Error::Changed`] if the file has become shorter, [`Error::Io`] if it cannot be read, or
-/// [`Error::InvalidParameter`] if the rules are invalid.
-///
 /// # Cost
 /// One megabyte of scratch, or as much as the longest line (never more than `max_document`), and the texts.
 pub fn read_piece(

@@ -15,10 +15,6 @@ use crate::rewrite::{Rewritten, Stretches, rewrite};
 /// The rest of a line stays byte for byte the same, including escapes in the remaining text. The rules must have one
 /// text field.
 ///
-/// # Errors
-/// Returns [`Error::Changed`] if a line is no longer a row, [`Error::InvalidParameter`] if lengths or rules are
-/// inconsistent, [`Error::Io`], or [`Error::Canceled`].
-///
 /// # Cost
 /// One pass over the lines, and memory for the rewritten lines.
 pub fn rewrite_rows(

@@ -19,9 +19,6 @@ const GRAIN_ROWS: usize = 256;
 ///
 /// Returns consecutive columns that together hold the texts in the requested order. Rows that are close together in the
 /// file are fetched by one read.
-///
-/// # Errors
-/// Returns [`Error::Changed`] if a row is no longer valid, [`Error::Io`], or [`Error::Canceled`].
 pub fn read_rows(
     file: &File,
     offsets: &[u64],
@@ -44,9 +41,6 @@ pub fn read_rows(
 }
 
 /// Same as [`read_rows`], for rules that ask for tokens.
-///
-/// # Errors
-/// Returns the errors of [`read_rows`].
 pub fn read_token_rows(
     file: &File,
     offsets: &[u64],

@@ -67,7 +67,6 @@ impl Child {
 impl JsonlRules {
     /// Checks the rules.
     ///
-    /// # Errors
     /// Returns [`Error::InvalidParameter`] if no text field is named, several hold tokens, or `max_document` is out of
     /// range.
     pub fn check(&self) -> Result<(), Error> {

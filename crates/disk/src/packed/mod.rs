@@ -22,7 +22,6 @@ pub enum Codec {
 impl Codec {
     /// Returns the codec with this name.
     ///
-    /// # Errors
     /// Returns [`Error::InvalidParameter`] if there is none.
     pub fn from_name(name: &str) -> Result<Self, Error> {
         match name {

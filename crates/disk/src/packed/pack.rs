@@ -30,9 +30,7 @@ const TASKS_A_THREAD: usize = 8;
 /// Works like [`copy_ranges`](crate::copy_ranges), with compression: each two megabytes become one gzip member with its
 /// CRC, or one Zstandard frame with a checksum. Without ranges, the file holds one empty member or frame.
 ///
-/// # Errors
-/// Returns [`Error::Changed`] if the source is too short, [`Error::Io`], or [`Error::Canceled`]. The target is then
-/// incomplete.
+/// Returns [`Error::Changed`] if the source is too short. The target is then incomplete.
 ///
 /// # Cost
 /// About 30 MB of memory per thread.

@@ -88,9 +88,6 @@ impl Read for Counted {
 
 impl Unpacker {
     /// Starts to decompress `source` into `spool`, an empty file.
-    ///
-    /// # Errors
-    /// Returns [`Error::Io`] if a file cannot be read.
     pub fn open(
         mut source: File,
         spool: File,
@@ -134,8 +131,7 @@ impl Unpacker {
     /// Decompresses about `piece_bytes` more, up to a line end or the end of the file. Returns `None` at the end, or at
     /// damage, which [`damage`](Self::damage) then reports; the last piece before damage ends with the last whole line.
     ///
-    /// # Errors
-    /// Returns [`Error::Damaged`] if the plain bytes exceed the limits, [`Error::Io`], or [`Error::InvalidParameter`].
+    /// Returns [`Error::Damaged`] if the plain bytes exceed the limits.
     pub fn next_piece(&mut self, piece_bytes: u64) -> Result<Option<Unpacked>, Error> {
         if piece_bytes == 0 || piece_bytes > MAX_PIECE_BYTES {
             return Err(Error::invalid(

@@ -33,9 +33,6 @@ pub struct FooterJoin {
 impl FooterJoin {
     /// Starts a join that takes the column descriptions from the footer of another file, for columns with the same
     /// layout, and its key-value metadata.
-    ///
-    /// # Errors
-    /// Returns a [`Damage`] if this is not a footer.
     pub fn described_by(footer: &[u8]) -> Result<Self, Damage> {
         Ok(FooterJoin {
             description: Some(Description::of(footer)?),
@@ -45,7 +42,6 @@ impl FooterJoin {
 
     /// Adds a file; returns the range of its bytes to append to the joined file, after the magic number.
     ///
-    /// # Errors
     /// Returns a [`Damage`], and nothing is joined.
     pub fn add(&mut self, file: &[u8]) -> Result<Range<usize>, Damage> {
         let start = MAGIC.len();
@@ -93,7 +89,6 @@ impl FooterJoin {
 
     /// Returns the end of the joined file, after all row groups: footer, its length, and the magic number.
     ///
-    /// # Errors
     /// Returns [`Damage::Short`] if nothing was joined, or [`Damage::Malformed`] if the footer would reach 4 GB.
     pub fn finish(&self) -> Result<Vec<u8>, Damage> {
         let mut out = Vec::with_capacity(self.first.len() + self.row_groups.len() + 16);

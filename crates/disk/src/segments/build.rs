@@ -26,10 +26,8 @@ use crate::store::LiveSegment;
 /// Builds the files of a segment of the rows in `dir`, durable under new names. They are not used before the store
 /// lists them. If all rows are gone, no segment is built.
 ///
-/// # Errors
 /// Returns [`Error::InvalidParameter`] if the range is empty or has more than [`MAX_SEGMENT_ROWS`] rows, or a row does
-/// not fit the plan; [`Error::Io`], [`Error::Canceled`], or an error of the source. The files are then deleted if
-/// possible.
+/// not fit the plan. After an error the files are deleted if possible.
 ///
 /// # Cost
 /// About 50 ns per row and table on one core, plus the passes over the source: one for each `memory_bytes` of tables.

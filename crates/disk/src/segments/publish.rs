@@ -32,7 +32,6 @@ pub(super) fn temporary_of(path: &Path) -> PathBuf {
 /// If the system does not allow deletion of mapped files (Windows) they remain, and [`delete_orphans`] deletes them
 /// later.
 ///
-/// # Errors
 /// Returns [`Error::Io`] for the first file that could not be deleted; the others are deleted anyway.
 pub fn unlink_segments(dir: &Path, files: &dyn Files, names: &[String]) -> Result<(), Error> {
     let mut first = Ok(());
@@ -54,9 +53,6 @@ pub fn unlink_segments(dir: &Path, files: &dyn Files, names: &[String]) -> Resul
 /// while it is not building a segment.
 ///
 /// Returns the number of files. Other files, and files that cannot be deleted, remain.
-///
-/// # Errors
-/// Returns [`Error::Io`] if the directory cannot be read; an absent directory is ignored.
 pub fn delete_orphans(dir: &Path, files: &dyn Files, live: &[String]) -> Result<usize, Error> {
     let entries = match files.list(dir) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(0),
@@ -72,9 +68,6 @@ pub fn delete_orphans(dir: &Path, files: &dyn Files, live: &[String]) -> Result<
 }
 
 /// Returns the names in the directory that are not files of `live` segments.
-///
-/// # Errors
-/// Returns [`Error::Io`] if the directory cannot be read; an absent directory is ignored.
 pub fn other_names(dir: &Path, files: &dyn Files, live: &[String]) -> Result<Vec<String>, Error> {
     let entries = match files.list(dir) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),

@@ -57,9 +57,7 @@ impl Segment {
     /// The header, the description, the lengths and the checksums of all blocks are checked. A block of a table is
     /// checked when it is first read; with `verify`, on opening.
     ///
-    /// # Errors
-    /// Returns [`Error::Damaged`], which names what is wrong, also if the segment belongs to something else;
-    /// [`Error::Io`]; or [`Error::Canceled`].
+    /// Returns [`Error::Damaged`], which names what is wrong, also if the segment belongs to something else.
     ///
     /// # Cost
     /// Microseconds, plus a read of an eighth of a byte for each row that has no fingerprint; with `verify`, a read of
@@ -148,9 +146,6 @@ impl Segment {
     }
 
     /// Returns the row at a place among the held rows. [`hamming`](Self::hamming) identifies rows by place.
-    ///
-    /// # Errors
-    /// Returns the errors of [`rows_of_id`](Self::rows_of_id).
     pub fn row_at(&self, place: u32) -> Result<u32, Error> {
         match &self.rows {
             None => Ok(self.live.rows.start.saturating_add(place)),
@@ -170,9 +165,6 @@ impl Segment {
     }
 
     /// Returns how many rows below `row` it holds.
-    ///
-    /// # Errors
-    /// Returns the errors of [`rows_of_id`](Self::rows_of_id).
     pub fn num_below(&self, row: u32) -> Result<u32, Error> {
         let Some(rows) = &self.rows else {
             let above = row.saturating_sub(self.live.rows.start);
@@ -190,9 +182,6 @@ impl Segment {
     }
 
     /// Whether it holds a row.
-    ///
-    /// # Errors
-    /// Returns the errors of [`rows_of_id`](Self::rows_of_id).
     pub fn holds(&self, row: u32) -> Result<bool, Error> {
         Ok(self.place_of(row)?.is_some())
     }
@@ -251,84 +240,57 @@ impl Segment {
     }
 
     /// Appends the rows whose id may have this hash (XXH3-64).
-    ///
-    /// # Errors
-    /// Returns [`Error::Damaged`] if a required block has been altered.
     pub fn rows_of_id(&self, hash: u64, out: &mut Vec<u32>) -> Result<(), Error> {
         self.find_one(&self.ids, hash, out)
     }
 
     /// Same as [`rows_of_id`](Self::rows_of_id) for many hashes, with overlapping cache misses; appends the place of
     /// the hash with each row.
-    ///
-    /// # Errors
-    /// Returns the errors of [`rows_of_id`](Self::rows_of_id).
     pub fn rows_of_ids(&self, hashes: &[u64], out: &mut Vec<(u32, u32)>) -> Result<(), Error> {
         self.find(&self.ids, hashes, out)
     }
 
     /// Appends the first rows of classes whose key may have this hash.
     ///
-    /// # Errors
-    /// Returns the errors of [`rows_of_id`](Self::rows_of_id), or [`Error::InvalidParameter`] if the segment has no
-    /// classes.
+    /// Returns [`Error::InvalidParameter`] if the segment has no classes.
     pub fn rows_of_class(&self, hash: u64, out: &mut Vec<u32>) -> Result<(), Error> {
         self.find_one(self.classes()?, hash, out)
     }
 
     /// Same as [`rows_of_class`](Self::rows_of_class) for many hashes.
-    ///
-    /// # Errors
-    /// Returns the errors of [`rows_of_class`](Self::rows_of_class).
     pub fn rows_of_classes(&self, hashes: &[u64], out: &mut Vec<(u32, u32)>) -> Result<(), Error> {
         self.find(self.classes()?, hashes, out)
     }
 
     /// Appends the members of a band whose key may be this one, at the level where they are members.
     ///
-    /// # Errors
-    /// Returns the errors of [`rows_of_id`](Self::rows_of_id), or [`Error::InvalidParameter`] if there is no such band.
+    /// Returns [`Error::InvalidParameter`] if there is no such band.
     pub fn bucket(&self, band: u32, key: u64, out: &mut Vec<u32>) -> Result<(), Error> {
         self.find_one(self.band(band)?, key, out)
     }
 
     /// Same as [`bucket`](Self::bucket) for many keys of one band.
-    ///
-    /// # Errors
-    /// Returns the errors of [`bucket`](Self::bucket).
     pub fn buckets(&self, band: u32, keys: &[u64], out: &mut Vec<(u32, u32)>) -> Result<(), Error> {
         self.find(self.band(band)?, keys, out)
     }
 
     /// Returns whether a row was kept when the segment was built; false if it is not held.
-    ///
-    /// # Errors
-    /// Returns the errors of [`rows_of_id`](Self::rows_of_id).
     pub fn is_kept(&self, row: u32) -> Result<bool, Error> {
         self.bit(&self.kept, row)
     }
 
     /// Returns whether a row can be found by its sketch.
-    ///
-    /// # Errors
-    /// Returns the errors of [`rows_of_id`](Self::rows_of_id).
     pub fn is_found(&self, row: u32) -> Result<bool, Error> {
         self.bit(&self.found, row)
     }
 
     /// Returns whether a row is marked as short.
-    ///
-    /// # Errors
-    /// Returns the errors of [`rows_of_id`](Self::rows_of_id).
     pub fn is_short(&self, row: u32) -> Result<bool, Error> {
         self.bit(&self.short, row)
     }
 
     /// Appends exactly the rows that were removed because of `leader`, a kept row in any segment, when this segment was
     /// built.
-    ///
-    /// # Errors
-    /// Returns the errors of [`rows_of_id`](Self::rows_of_id).
     pub fn members(&self, leader: u32, out: &mut Vec<u32>) -> Result<(), Error> {
         self.find_one(&self.groups, row_hash(leader), out)
     }
@@ -341,8 +303,7 @@ impl Segment {
 
     /// Searches these fingerprints; finds nothing if there are none.
     ///
-    /// # Errors
-    /// Returns the errors of [`HammingSet::search`]; [`CoreError::Damaged`] is also recorded as [damage](Self::damage).
+    /// [`CoreError::Damaged`] is also recorded as [damage](Self::damage).
     pub fn search(
         &self,
         queries: Fingerprints<'_>,
@@ -383,9 +344,6 @@ impl Segment {
     }
 
     /// Checks every block.
-    ///
-    /// # Errors
-    /// Returns [`Error::Damaged`], which names the first altered block, or [`Error::Canceled`].
     pub fn verify(&self, cancel: &AtomicBool) -> Result<(), Error> {
         for (name, section) in self.description.sections() {
             self.sections.verify(&name, section, cancel)?;

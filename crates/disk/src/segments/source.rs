@@ -57,16 +57,10 @@ pub trait RowSource {
     }
 
     /// Returns the identity of the last batch of the rows below `end`.
-    ///
-    /// # Errors
-    /// Returns the errors of the source.
     fn batch_before(&self, end: u32) -> Result<u64, Error>;
 
     /// Passes each row of the range that was not dropped to `each`, once and in ascending order. A build reads the rows
     /// several times if memory is small.
-    ///
-    /// # Errors
-    /// Returns the errors of the source, and the first error of `each`, which stops it.
     fn each_row(
         &self,
         rows: Range<u32>,

@@ -18,9 +18,6 @@ const ACCEPTED: u8 = 4;
 
 impl Store {
     /// Returns what is stored about the clock.
-    ///
-    /// # Errors
-    /// Returns [`Error::Damaged`] or [`Error::Io`].
     pub fn clock_record(&self) -> Result<ClockRecord, Error> {
         Ok(match database::meta(&self.connection, CLOCK)? {
             Some(bytes) => decode(&bytes)?,
@@ -29,9 +26,6 @@ impl Store {
     }
 
     /// Replaces what is stored about the clock.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Store::append`].
     pub fn set_clock_record(&mut self, record: &ClockRecord) -> Result<(), Error> {
         self.transact(|store, _| database::set_meta(&store.connection, CLOCK, &encode(record)))?;
         self.shift = record.shift;

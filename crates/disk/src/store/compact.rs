@@ -124,9 +124,6 @@ impl Store {
     /// Performs one step from a row on, in one transaction of some milliseconds: joins small neighboring chunks and
     /// blocks, up to 1,000 documents, and drops the data of gone documents. The data of other documents is kept, and so
     /// is the identity of every batch that ends a live segment.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Store::append`].
     pub fn compact_chunks(
         &mut self,
         from_row: u32,
@@ -162,9 +159,6 @@ impl Store {
     }
 
     /// Records that upkeep has visited all rows of a state, and drops events up to `drop_events`.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Store::append`].
     pub fn note_swept(&mut self, swept: Swept, drop_events: u64) -> Result<(), Error> {
         let last = self.position.last_event;
         self.transact(|store, writer| {
@@ -189,9 +183,6 @@ impl Store {
 
     /// Releases up to `most` free pages of the database; returns whether there are more to release. With `part`, keeps
     /// one page in `part` of all pages and a small reserve free. The file shrinks after the next checkpoint of the log.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Store::append`].
     pub fn give_back_pages(&mut self, most: u32, part: Option<u32>) -> Result<bool, Error> {
         let number = |store: &Store, name: &str| -> Result<u32, Error> {
             store

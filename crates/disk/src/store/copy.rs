@@ -21,8 +21,7 @@ impl Store {
     /// files may be copied next to it; segments with missing files are rebuilt. The database gets its final name only
     /// when it is complete.
     ///
-    /// # Errors
-    /// Returns [`Error::InvalidParameter`] if the directory is not empty, [`Error::Canceled`], or [`Error::Io`].
+    /// Returns [`Error::InvalidParameter`] if the directory is not empty.
     pub fn snapshot(&self, to: &Path, cancel: &AtomicBool) -> Result<(), Error> {
         let files = self.environment.files.as_ref();
         files

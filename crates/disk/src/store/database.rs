@@ -296,7 +296,6 @@ pub(super) enum Kind {
 
 /// Returns the kind of the database, from its header.
 ///
-/// # Errors
 /// Returns [`Error::Unsupported`] for a database of another application or another format.
 pub(super) fn kind_of(connection: &Connection) -> Result<Kind, Error> {
     let number = |name| -> Result<i32, Error> {

@@ -12,9 +12,6 @@ use crate::error::Error;
 
 impl Store {
     /// Adds and drops live segments in one transaction. Names that are not listed are ignored.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Store::append`].
     pub fn publish(&mut self, added: &[LiveSegment], dropped: &[String]) -> Result<(), Error> {
         self.transact(|store, writer| {
             for name in dropped {
@@ -37,9 +34,6 @@ impl Store {
     }
 
     /// Returns the live segments, by first row.
-    ///
-    /// # Errors
-    /// Returns [`Error::Damaged`] or [`Error::Io`].
     pub fn segments(&self) -> Result<Vec<LiveSegment>, Error> {
         let mut statement = self
             .connection

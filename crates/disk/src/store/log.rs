@@ -114,9 +114,6 @@ pub(super) enum Outcome {
 
 /// Moves all pages that no reader needs into the database and waits for the disk. With `wait`, waits this long for
 /// readers and other writers.
-///
-/// # Errors
-/// Returns [`Error::Io`].
 pub(super) fn bring_in(connection: &Connection, wait: Option<Duration>) -> Result<Outcome, Error> {
     let sql = match wait {
         // Does not wait for readers, writers, or other checkpoints.
@@ -143,9 +140,6 @@ pub(super) fn bring_in(connection: &Connection, wait: Option<Duration>) -> Resul
 }
 
 /// Moves the whole log into the database and truncates it; returns false if it was in use, so that this was not done.
-///
-/// # Errors
-/// Returns [`Error::Io`].
 pub(super) fn empty(connection: &Connection) -> Result<bool, Error> {
     connection
         .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
@@ -163,9 +157,6 @@ pub struct LogCheckpoint {
 
 impl LogCheckpoint {
     /// Opens the log of a store that this process has open for writing.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Store::open_reader`].
     pub(super) fn open(
         environment: &Environment,
         dir: &Path,
@@ -183,8 +174,7 @@ impl LogCheckpoint {
 
     /// Checkpoints everything committed so far; returns how many pages of the log are then in the database.
     ///
-    /// # Errors
-    /// Returns [`Error::Io`]; the caller must then [give up](Store::give_up) the store.
+    /// After an error, the caller must [give up](Store::give_up) the store.
     pub fn drain(&self) -> Result<u32, Error> {
         let outcome = self.watch.checkpoint(|| bring_in(&self.connection, None))?;
         Ok(match outcome {
@@ -210,18 +200,13 @@ impl Store {
     /// Checkpoints the rest of the log, so that the next commit restarts it. Waits briefly for readers, and less often
     /// the longer they remain; the log then continues to grow.
     ///
-    /// # Errors
-    /// Returns [`Error::Poisoned`] after an earlier error, or [`Error::Io`], which poisons the store: whether the pages
-    /// reached the disk is unknown.
+    /// An error poisons the store, since it is unknown whether the pages reached the disk.
     pub fn checkpoint_log(&mut self) -> Result<(), Error> {
         let wait = self.writer.as_ref().and_then(|writer| writer.log.wait());
         self.checkpoint_log_within(wait).map(|_| ())
     }
 
     /// Moves the whole log into the database and truncates it; returns false if a reader prevented that.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Store::checkpoint_log`].
     pub fn cut_log(&mut self) -> Result<bool, Error> {
         self.cut_log_within(READERS_WAIT)
     }
@@ -252,9 +237,6 @@ impl Store {
 
     /// Rewrites the whole database and truncates the log, so that no byte of deleted data remains in either; returns
     /// false if a reader of the log prevented that.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Store::checkpoint_log`].
     ///
     /// # Cost
     /// Writes the database three times: to a temporary file of the system, to the log, and to itself. Nothing else is

@@ -9,9 +9,6 @@ use crate::error::Error;
 impl Store {
     /// Checks that nothing acknowledged is missing, as far as the mark proves it. It may be called while a writer is
     /// active.
-    ///
-    /// # Errors
-    /// Returns [`Error::Damaged`] if something is missing, or [`Error::Io`].
     pub fn check_loss(&self) -> Result<(), Error> {
         // The mark is read first: what it records was committed before, so it is part of any state read later.
         match self.loss_by(self.read_mark()?)? {

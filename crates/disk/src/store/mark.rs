@@ -132,9 +132,6 @@ pub(super) struct MarkFile {
 impl MarkFile {
     /// Opens the mark of a database for writing, or returns `None` without permission, since the store works without
     /// it.
-    ///
-    /// # Errors
-    /// Returns [`Error::Io`].
     pub(super) fn open(
         files: &dyn Files,
         dir: &Path,
@@ -173,7 +170,6 @@ impl MarkFile {
 /// Returns the newest complete mark next to a database, and whether it belongs to its file, or to one that it is a copy
 /// of.
 ///
-/// # Errors
 /// Returns [`Error::Io`] if it cannot be read: what it proves must not be ignored.
 pub(super) fn read(
     files: &dyn Files,
@@ -196,9 +192,6 @@ pub(super) fn read(
 }
 
 /// Deletes the mark, durably.
-///
-/// # Errors
-/// Returns [`Error::Io`].
 pub(super) fn forget(files: &dyn Files, dir: &Path) -> Result<(), Error> {
     match files.unlink(&dir.join(MARK_NAME)) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

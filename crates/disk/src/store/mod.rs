@@ -97,9 +97,6 @@ pub struct StoreSource {
 
 impl StoreSource {
     /// Opens another connection for reading.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Store::open_reader`], or [`Error::Replaced`].
     pub fn reader(&self) -> Result<Store, Error> {
         self.watch.check()?;
         let opened = database::open_to_read(&self.environment, &self.dir).and_then(|connection| {
@@ -113,9 +110,6 @@ impl StoreSource {
     }
 
     /// Opens the log of the store, which this process has open for writing.
-    ///
-    /// # Errors
-    /// Returns the errors of [`StoreSource::reader`].
     pub fn log(&self) -> Result<LogCheckpoint, Error> {
         LogCheckpoint::open(&self.environment, &self.dir, &self.watch)
     }
@@ -146,9 +140,8 @@ impl Drop for Store {
 impl Store {
     /// Creates a store in a directory and opens it for writing. The directory is created if it is absent.
     ///
-    /// # Errors
     /// Returns [`Error::InvalidParameter`] if the directory already holds a store, [`Error::Unsupported`] if it holds
-    /// another database or is on a network file system, [`Error::Locked`], or [`Error::Io`].
+    /// another database or is on a network file system.
     pub fn create(
         dir: &Path,
         description: &Description,
@@ -158,9 +151,6 @@ impl Store {
     }
 
     /// Same as [`Store::create`], in a given environment.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Store::create`].
     pub fn create_in(
         environment: &Environment,
         dir: &Path,
@@ -205,18 +195,13 @@ impl Store {
 
     /// Opens the store of a directory for writing, as its only writer.
     ///
-    /// # Errors
     /// Returns [`Error::Locked`] while another writer has it, [`Error::InvalidParameter`] if there is none,
-    /// [`Error::Unsupported`] for another database, another format or a network file system, [`Error::Damaged`], or
-    /// [`Error::Io`].
+    /// [`Error::Unsupported`] for another database, another format or a network file system.
     pub fn open(dir: &Path, durability: Durability) -> Result<Self, Error> {
         Store::open_in(&Environment::default(), dir, durability)
     }
 
     /// Same as [`Store::open`], in a given environment.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Store::open`].
     pub fn open_in(
         environment: &Environment,
         dir: &Path,
@@ -231,9 +216,6 @@ impl Store {
 
     /// Same as [`Store::open_in`], but also opens a store that has lost acknowledged rows or events, and returns what
     /// was lost.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Store::open`].
     pub fn open_accepting_loss(
         environment: &Environment,
         dir: &Path,
@@ -282,17 +264,11 @@ impl Store {
     }
 
     /// Opens the store of a directory for reading, concurrently with its writer and other readers.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Store::open`], except [`Error::Locked`].
     pub fn open_reader(dir: &Path) -> Result<Self, Error> {
         Store::open_reader_in(&Environment::default(), dir)
     }
 
     /// Same as [`Store::open_reader`], in a given environment.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Store::open_reader`].
     pub fn open_reader_in(environment: &Environment, dir: &Path) -> Result<Self, Error> {
         let given = dir;
         let (dir, before) = present(environment, given)?;
@@ -302,9 +278,6 @@ impl Store {
     }
 
     /// Opens another connection to the same store for reading, for use in another thread.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Store::open_reader`], or [`Error::Replaced`].
     pub fn reader(&self) -> Result<Self, Error> {
         self.source().reader()
     }
@@ -368,9 +341,6 @@ impl Store {
     }
 
     /// Returns what was attached to the description under a name when the store was created.
-    ///
-    /// # Errors
-    /// Returns [`Error::Damaged`] or [`Error::Io`].
     pub fn attached(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
         database::meta(&self.connection, &database::attached_name(name))
     }

@@ -45,7 +45,6 @@ const NETWORK_FILE_SYSTEMS: &[&str] = &[
 
 /// Returns the directory's absolute path, with links resolved.
 ///
-/// # Errors
 /// Returns [`Error::Io`] if the directory does not exist, or [`Error::Unsupported`] on a network file system (detected
 /// only on Linux).
 pub(super) fn settle(files: &dyn Files, dir: &Path) -> Result<PathBuf, Error> {
@@ -107,9 +106,6 @@ const REWRITE_BYTES: usize = 1 << 20;
 /// A commit whose sync failed, or was never requested, may exist only in the cache of the system, which considers it
 /// written after a failed sync. A later commit comes after it in the log and would be lost with it. So the whole log is
 /// rewritten unchanged and synced. Returns whether there is a log.
-///
-/// # Errors
-/// Returns [`Error::Io`] if the log cannot be read or written.
 pub(super) fn harden_log(files: &dyn Files, dir: &Path, name: &str) -> Result<bool, Error> {
     let path = dir.join(format!("{name}-wal"));
     let num_bytes = match files.facts(&path) {
@@ -171,7 +167,6 @@ pub(super) fn has_frames_behind(
 /// Returns the URI for reading a database with a log if no file can be created next to it, not even by its writer: on a
 /// read-only file system. Returns `None` if files can be created there.
 ///
-/// # Errors
 /// Returns [`Error::Unsupported`] if the user lacks permission, or the log has not been checkpointed.
 pub(super) fn unchanging(
     files: &dyn Files,

@@ -25,7 +25,7 @@ fn one_more(state: u64, process: u32) -> Option<u64> {
     }
 }
 
-/// Returns the state after one connection is closed. Inherited connections remain counted, whoever closes them.
+/// Returns the state after one connection is closed. Inherited connections remain counted after a process closes them.
 fn one_less(state: u64, process: u32) -> u64 {
     match of(state) {
         (owner, num) if owner == process && num > 0 => state - 1,
@@ -38,7 +38,7 @@ fn one_less(state: u64, process: u32) -> u64 {
 pub(super) struct OpenMark;
 
 impl OpenMark {
-    /// # Errors
+    ///
     /// Returns [`Error::Forked`] if the process inherited open connections.
     pub(super) fn new() -> Result<Self, Error> {
         let process = process::id();

@@ -15,9 +15,8 @@ const CHUNK_OF_ROW: &str = "SELECT first_row, num_rows, data FROM chunks WHERE f
 impl Store {
     /// Returns one document in its current state. Cost: about 10 us, less if its neighbors were just read.
     ///
-    /// # Errors
     /// Returns [`Error::InvalidParameter`] if there is no such row, [`Error::Dropped`] if it is gone and its record was
-    /// dropped, [`Error::Damaged`], or [`Error::Io`].
+    /// dropped.
     pub fn row(&self, row: u32) -> Result<Row, Error> {
         let change = self.change(row)?;
         let is_expired = row < self.position.expired_below;
@@ -41,25 +40,16 @@ impl Store {
     }
 
     /// Returns the id of a document.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Store::row`].
     pub fn id(&self, row: u32) -> Result<String, Error> {
         self.with_chunk(row, |view, i| Ok(view.id(i)?.to_owned()))
     }
 
     /// Whether a document has this id. Cost: as for [`Store::row`].
-    ///
-    /// # Errors
-    /// Returns the errors of [`Store::row`].
     pub fn has_id(&self, row: u32, id: &str) -> Result<bool, Error> {
         self.with_chunk(row, |view, i| Ok(view.id(i)? == id))
     }
 
     /// Appends the sketch of a document to `out`.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Store::row`].
     pub fn sketch(&self, row: u32, out: &mut Vec<u8>) -> Result<(), Error> {
         self.with_chunk(row, |view, i| {
             out.extend_from_slice(view.sketch(i));
@@ -87,9 +77,6 @@ impl Store {
     }
 
     /// Returns the arrival time of the last document that still exists, or `None` if there is none.
-    ///
-    /// # Errors
-    /// Returns [`Error::Damaged`] or [`Error::Io`].
     pub fn last_arrival_s(&self) -> Result<Option<u64>, Error> {
         let mut end = self.position.num_rows;
         while end > 0 {
@@ -112,9 +99,6 @@ impl Store {
 
     /// Returns a row that has not expired, such that all documents below it arrived before a time, and all others at or
     /// after it.
-    ///
-    /// # Errors
-    /// Returns [`Error::Damaged`] or [`Error::Io`].
     pub fn first_row_since(&self, arrival_s: u64) -> Result<u32, Error> {
         let (mut low, mut high) = (self.position.expired_below, self.position.num_rows);
         while low < high {
@@ -128,9 +112,6 @@ impl Store {
     }
 
     /// Returns the identity of the batch whose last row is `end - 1`, or `None` if no chunk ends there.
-    ///
-    /// # Errors
-    /// Returns [`Error::Damaged`] or [`Error::Io`].
     pub fn batch_before(&self, end: u32) -> Result<Option<u64>, Error> {
         match end.checked_sub(1) {
             Some(last) if end <= self.position.num_rows => self.with_view(last, |view| {
@@ -166,9 +147,6 @@ impl Store {
 
     /// Returns the feature set or text of a document; for a gone document, it may have been dropped. Cost: a read of
     /// about 32 KiB.
-    ///
-    /// # Errors
-    /// Returns [`Error::Damaged`] or [`Error::Io`].
     pub fn content(&self, row: u32) -> Result<Content, Error> {
         let mut statement = self
             .connection
@@ -197,9 +175,6 @@ impl Store {
 
     /// Passes the events after number `after` to `each`, in order, with their numbers. None of them may have been
     /// dropped.
-    ///
-    /// # Errors
-    /// Returns the errors of `each`, [`Error::Damaged`], or [`Error::Io`].
     pub fn events(
         &self,
         after: u64,

@@ -20,9 +20,6 @@ struct Remembered {
 impl Store {
     /// Returns the number of rows that the store had when a run first compared its documents with it. Returns `None`
     /// for a run that added no rows, whose rows have all expired, or that was followed by 1,000 others.
-    ///
-    /// # Errors
-    /// Returns [`Error::Damaged`] or [`Error::Io`].
     pub fn first_row_of_run(&self, identity: [u8; 16]) -> Result<Option<u32>, Error> {
         let runs = self.remembered()?;
         let found = runs.iter().find(|other| other.run.identity == identity);

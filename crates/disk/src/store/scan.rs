@@ -24,9 +24,6 @@ impl Store {
     /// A range that begins with row 0 first checks that no change was lost. A scan of all rows also checks at the end
     /// that no chunk is an outdated one with documents that were dropped since. Cost: about 0.1 us per document. The
     /// log grows during the scan.
-    ///
-    /// # Errors
-    /// Returns the errors of `each`, [`Error::Damaged`], or [`Error::Io`].
     pub fn scan(
         &self,
         rows: Range<u32>,
@@ -53,9 +50,6 @@ impl Store {
 
     /// Checks that the changes are those that were written: a lost or outdated one would silently undo a removal, or
     /// the reassignment of a document. Cost: about 0.1 us per change.
-    ///
-    /// # Errors
-    /// Returns [`Error::Damaged`] or [`Error::Io`].
     pub fn check_changes(&self) -> Result<(), Error> {
         self.changes(|_| Ok(()))
     }
@@ -133,8 +127,7 @@ impl Store {
     /// Passes the feature sets or texts of rows to `each`, in order and from one state; rows without any are skipped,
     /// possibly including gone ones.
     ///
-    /// # Errors
-    /// Returns the errors of `each`, [`Error::Damaged`] (also if a stored content is missing), or [`Error::Io`].
+    /// Returns [`Error::Damaged`] also if a stored content is missing.
     pub fn scan_contents(
         &self,
         rows: Range<u32>,
@@ -198,9 +191,6 @@ impl Store {
     }
 
     /// Passes how events changed documents to `each`, by row, and checks that no change was lost.
-    ///
-    /// # Errors
-    /// Returns the errors of `each`, [`Error::Damaged`], or [`Error::Io`].
     pub fn changes(&self, mut each: impl FnMut(Changed) -> Result<(), Error>) -> Result<(), Error> {
         self.read_together(|store| {
             let stored = store.changes_tally()?;
@@ -232,9 +222,6 @@ impl Store {
     }
 
     /// Returns how many documents of a range have records, including gone ones. Cost: a read of their chunks.
-    ///
-    /// # Errors
-    /// Returns [`Error::Damaged`] or [`Error::Io`].
     pub fn num_records(&self, rows: Range<u32>) -> Result<u32, Error> {
         let mut num_records = 0;
         self.scan(rows.clone(), |chunk| {
@@ -246,9 +233,6 @@ impl Store {
 
     /// Returns the rows below `bound` that documents at or above it, which are not gone, name as their match: their
     /// records are still needed. Reads the store in parts.
-    ///
-    /// # Errors
-    /// Returns [`Error::Canceled`], [`Error::Damaged`], or [`Error::Io`].
     pub fn leaders_below(&self, bound: u32, cancel: &AtomicBool) -> Result<HashSet<u32>, Error> {
         let mut leaders = HashSet::new();
         let mut next = bound;
@@ -284,8 +268,7 @@ impl Store {
     /// Without `full`, SQLite checks the structure of its pages (`quick_check`). With it (`integrity_check`), every
     /// record is also read, and its checksum and order are verified. Cost: reading the file once, or twice with `full`.
     ///
-    /// # Errors
-    /// Returns [`Error::Canceled`] or [`Error::Io`]. Damage is a finding, not an error.
+    /// Damage is a finding, not an error.
     pub fn check(&self, full: bool, cancel: &AtomicBool) -> Result<Vec<String>, Error> {
         let not_cancelled = || match cancel.load(Ordering::Relaxed) {
             true => Err(Error::Canceled),

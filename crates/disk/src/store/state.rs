@@ -30,9 +30,6 @@ impl Droppings {
 impl Store {
     /// Runs `read` on one state of the store, whatever the writer commits meanwhile. This is also faster for reading
     /// many documents.
-    ///
-    /// # Errors
-    /// Returns the errors of `read`, or [`Error::Io`].
     pub fn read_together<T, E: From<Error>>(
         &self,
         read: impl FnOnce(&Store) -> Result<T, E>,
@@ -60,9 +57,6 @@ impl Store {
     }
 
     /// Whether another connection has committed since the last [`Store::refresh`]. Cost: about 2 us.
-    ///
-    /// # Errors
-    /// Returns [`Error::Io`].
     pub fn changed(&self) -> Result<bool, Error> {
         Ok(self.read_data_version()? != self.data_version.get())
     }
@@ -76,17 +70,12 @@ impl Store {
 
     /// Switches to the state that is currently committed; returns it.
     ///
-    /// # Errors
-    /// Returns [`Error::Replaced`] if it does not continue the state taken before, [`Error::Damaged`], or
-    /// [`Error::Io`].
+    /// Returns [`Error::Replaced`] if it does not continue the state taken before.
     pub fn refresh(&mut self) -> Result<Position, Error> {
         self.refresh_and_read(|store| Ok(store.position))
     }
 
     /// Switches to the state that is currently committed and runs `read` on it, whatever the writer commits meanwhile.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Store::refresh`] and of `read`.
     pub fn refresh_and_read<T, E: From<Error>>(
         &mut self,
         read: impl FnOnce(&Store) -> Result<T, E>,
@@ -146,8 +135,7 @@ impl Store {
 
     /// Fixes one state for all reads until [`Store::release`], if nothing was dropped since the count was `droppings`.
     ///
-    /// # Errors
-    /// Returns [`Error::Dropped`] if something was dropped, [`Error::Damaged`], or [`Error::Io`].
+    /// Returns [`Error::Dropped`] if something was dropped.
     pub fn hold(&self, droppings: u64) -> Result<(), Error> {
         self.connection.execute_batch("BEGIN").map_err(wrong)?;
         let taken = self.take_num_droppings();
@@ -215,8 +203,7 @@ impl Store {
 
     /// Compares the names of the store's files with the open files. Cost: that of looking up three names.
     ///
-    /// # Errors
-    /// Returns [`Error::Replaced`], and from then on always.
+    /// Returns [`Error::Replaced`] from now on.
     pub fn check_files(&self) -> Result<(), Error> {
         self.watch.check()?;
         if self.is_reader() && self.watch.take_touched() {
@@ -251,9 +238,6 @@ impl Store {
 
     /// Returns the currently committed state. It is read in one transaction, since a commit between the statements
     /// would look like damage.
-    ///
-    /// # Errors
-    /// Returns [`Error::Damaged`] or [`Error::Io`].
     pub fn read_position(&self) -> Result<Position, Error> {
         self.read_together(Store::position_now)
     }
@@ -297,17 +281,11 @@ impl Store {
 
     /// Returns the number of events that were dropped because everything that depends on them reflects them. Remaining
     /// events are numbered from there on.
-    ///
-    /// # Errors
-    /// Returns [`Error::Damaged`] or [`Error::Io`].
     pub fn num_old_events(&self) -> Result<u64, Error> {
         Ok(Cursor(&self.needed("num_old_events")?).varint()?)
     }
 
     /// Returns how far upkeep has searched for records to drop.
-    ///
-    /// # Errors
-    /// Returns [`Error::Damaged`] or [`Error::Io`].
     pub fn swept(&self) -> Result<Swept, Error> {
         let bytes = self.needed("swept")?;
         let mut cursor = Cursor(&bytes);
@@ -323,9 +301,6 @@ impl Store {
     }
 
     /// Returns the size of the store on disk. Cost: counting the chunks, a millisecond per 10^5 or so.
-    ///
-    /// # Errors
-    /// Returns [`Error::Io`].
     pub fn sizes(&self) -> Result<Sizes, Error> {
         let number = |sql: &str| -> Result<u64, Error> {
             self.connection

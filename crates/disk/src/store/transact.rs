@@ -198,9 +198,6 @@ impl Store {
 
     /// Makes everything appended safe from power loss; does nothing if every commit does that. Cost: that of one
     /// commit.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Store::append`].
     pub fn sync(&mut self) -> Result<(), Error> {
         if let Some(mut writer) = self.writer.take() {
             let checked = self.check_written(&mut writer);

@@ -77,8 +77,7 @@ impl Watch {
     /// Records the files of a database that was just opened in `dir`, to which `given` led. `before` is what the
     /// database was before it was opened, if it existed.
     ///
-    /// # Errors
-    /// Returns [`Error::Replaced`] if the database is another file now, or [`Error::Io`].
+    /// Returns [`Error::Replaced`] if the database is another file now.
     pub(super) fn new(
         files: &Arc<dyn Files>,
         given: &Path,
@@ -123,7 +122,6 @@ impl Watch {
 
     /// Compares the names with the open files. A loss that was found once is permanent.
     ///
-    /// # Errors
     /// Returns [`Error::Replaced`] if they differ.
     pub(super) fn check(&self) -> Result<(), Error> {
         if let Some((_, reason)) = self.lost.get() {
@@ -195,9 +193,6 @@ impl Watch {
     }
 
     /// Runs a checkpoint, which changes the database.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Watch::check`], before the checkpoint, and those of `bring_in`.
     pub(super) fn checkpoint<T>(
         &self,
         bring_in: impl FnOnce() -> Result<T, Error>,

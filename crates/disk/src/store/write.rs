@@ -29,7 +29,6 @@ impl Store {
     /// replaced by it, since clocks can be set back. Cost: about 0.1 us per row in addition to the sync; 20 us for a
     /// single row.
     ///
-    /// # Errors
     /// Returns [`Error::InvalidParameter`] if columns are inconsistent or there would be 2^32 - 1 rows or more; nothing
     /// is appended then. Any error of the disk poisons the store: the batch is not acknowledged (after reopening it may
     /// be there, as a whole), and every later write returns [`Error::Poisoned`]. Returns [`Error::Unsupported`] if the
@@ -58,9 +57,6 @@ impl Store {
     }
 
     /// Expires all rows below `below`: from now on they are gone. A bound below the previous one changes nothing.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Store::append`].
     pub fn expire(&mut self, below: u32) -> Result<(), Error> {
         if below <= self.position.expired_below {
             return Ok(());

@@ -66,9 +66,6 @@ impl RepeatedWindows {
     }
 
     /// Adds windows: the hash of each, and its place among all words.
-    ///
-    /// # Errors
-    /// Returns [`Error::InvalidParameter`] if a place is not below the number of words, or [`Error::Io`].
     pub fn add(&self, windows: &[Pair]) -> Result<(), Error> {
         if windows.iter().any(|&[_, place]| place >= self.num_words) {
             return Err(Error::InvalidParameter {
@@ -86,10 +83,6 @@ impl RepeatedWindows {
     /// does. All windows must have been added; they are consumed.
     ///
     /// `doc_starts` holds the place at which the words of each document begin, and the end of the last document.
-    ///
-    /// # Errors
-    /// Returns [`Error::InvalidParameter`] if the starts do not ascend from 0 to the number of words, [`Error::Io`], or
-    /// [`Error::Canceled`].
     pub fn stretches(
         &self,
         doc_starts: &[i64],

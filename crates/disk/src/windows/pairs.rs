@@ -44,9 +44,6 @@ impl PairParts {
     }
 
     /// Adds pairs to the parts given by `number_of`.
-    ///
-    /// # Errors
-    /// Returns [`Error::Io`] if the file cannot be written.
     pub(super) fn add(
         &self,
         pairs: &[Pair],
@@ -134,9 +131,6 @@ impl Taken {
     }
 
     /// Returns all pairs.
-    ///
-    /// # Errors
-    /// Returns [`Error::Io`] if the file cannot be read.
     pub(super) fn all(mut self) -> Result<Vec<Pair>, Error> {
         let num_written = self.len() - self.held.len();
         if num_written == 0 {
@@ -154,9 +148,6 @@ impl Taken {
     }
 
     /// Calls `take` with batches of about [`PAIRS_AT_ONCE`] pairs, until all are passed or it fails.
-    ///
-    /// # Errors
-    /// Returns [`Error::Io`], or the errors of `take`.
     pub(super) fn for_each_piece(
         &self,
         mut take: impl FnMut(&[Pair]) -> Result<(), Error>,

@@ -13,7 +13,7 @@ pub struct Decided {
     pub verdict: Option<Verdict>,
     /// Id of its kept document, unless that is of the same operation.
     pub kept_id: Option<String>,
-    /// Where it was added now or before; row 0 where it was only checked.
+    /// Its row, added now or before; 0 if it was only checked.
     pub reference: Reference,
     /// Whether it was added now.
     pub added: bool,
@@ -33,7 +33,7 @@ pub struct Changed {
     pub record: Record,
     /// Whether tables contain it from now on.
     pub enters: bool,
-    /// Id of its kept document; none where it is kept now.
+    /// Id of its kept document; none if it is kept now.
     pub kept_id: Option<String>,
 }
 
@@ -66,7 +66,7 @@ pub struct Listed {
     pub row: u32,
     /// Its record.
     pub record: Record,
-    /// Id of its kept document; none where it is kept.
+    /// Id of its kept document; none if it is kept.
     pub kept_id: Option<String>,
 }
 
@@ -75,7 +75,7 @@ pub struct Listed {
 pub struct Finding {
     /// Its id.
     pub id: String,
-    /// Name of the string or hash that does not contain it; empty where its kept document is not kept.
+    /// Name of the string or hash that does not contain it; empty if its kept document is not kept.
     pub name: Vec<u8>,
 }
 
@@ -84,7 +84,7 @@ pub struct Finding {
 pub enum Answer {
     /// Verdicts on documents.
     Documents(Vec<Decided>),
-    /// The id at this place is there with another text, so that nothing was added.
+    /// The index has the id at this place with another text, so nothing was added.
     OtherText(u32),
     /// No document has the id.
     Unknown,
@@ -236,9 +236,6 @@ impl Answer {
     }
 
     /// Reads it.
-    ///
-    /// # Errors
-    /// [`Error::Unreadable`].
     pub fn unpack(rules: &Rules, packed: &[u8]) -> Result<Self, Error> {
         let mut unpack = Unpack::new(packed);
         let unpack = &mut unpack;

@@ -56,9 +56,6 @@ impl<'b> Unpack<'b> {
     }
 
     /// So many bytes.
-    ///
-    /// # Errors
-    /// [`Error::Unreadable`] where fewer are left, as of all that follow.
     pub fn raw(&mut self, num: usize) -> Result<&'b [u8], Error> {
         let (head, rest) = self.rest.split_at_checked(num).ok_or(Error::Unreadable)?;
         self.rest = rest;

@@ -48,7 +48,7 @@ impl<'c> Changes<'c> {
         Ok(changes)
     }
 
-    /// A string with its changes, where there are some.
+    /// A string with its changes, if any.
     pub fn patched(&self, name: Name, string: &[u8]) -> Option<Vec<u8>> {
         if self.entries.is_empty() {
             return None;
@@ -80,7 +80,7 @@ impl<'c> Changes<'c> {
         Some(patched)
     }
 
-    /// What a field was changed to, where it was: its value, or nothing where it was deleted.
+    /// What a field was changed to, if it was: its value, or nothing if it was deleted.
     pub fn of_field(&self, name: Name, reference: Reference) -> Option<Option<&'c [u8]>> {
         if self.fields.is_empty() {
             return None;

@@ -62,9 +62,6 @@ pub struct Decision {
 
 impl Decision {
     /// A decision on an operation.
-    ///
-    /// # Errors
-    /// [`Error::Unreadable`].
     pub fn new(
         rule: Arc<ClusterRule>,
         payload: &[u8],
@@ -103,9 +100,6 @@ impl Decision {
     }
 
     /// What must be read now: each partition at most once; nothing once all is known.
-    ///
-    /// # Errors
-    /// [`Error::Unreadable`] where a reply is missing; those of the rule.
     pub fn wanted(&mut self) -> Result<Vec<Wanted>, Error> {
         if self.reading.is_waiting() {
             return Err(Error::Unreadable);
@@ -122,9 +116,6 @@ impl Decision {
     }
 
     /// Takes what a partition returned: the strings, the values of the fields, and the packed changes of operations below the low mark, in order.
-    ///
-    /// # Errors
-    /// [`Error::Unreadable`].
     pub fn take(
         &mut self,
         partition: u32,
@@ -140,7 +131,7 @@ impl Decision {
         self.reading.searched()
     }
 
-    /// Goes on once everything that was named is there.
+    /// Continues when everything that was named was read.
     fn step(&mut self) -> Result<(), Error> {
         let state = self.reading.known.state(self.second, self.row)?;
         let held = Held::new(&self.reading.known);

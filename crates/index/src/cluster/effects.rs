@@ -1,6 +1,6 @@
 //! What does a decision change on the servers?
 //!
-//! Everything follows from the operation and its stored verdict, so that any client can write it, again where it was lost.
+//! Everything follows from the operation and its stored verdict, so any client can write it, also again after a loss.
 
 use likewise_disk::store::Content;
 
@@ -48,7 +48,7 @@ pub enum Change {
     Set = b'S' as isize,
     /// Deletes a field.
     Drop = b'X' as isize,
-    /// The same of a document that counts no more, which nobody misses.
+    /// The same for a document that no longer counts.
     Sweep = b'Y' as isize,
 }
 
@@ -183,9 +183,6 @@ pub fn entries_of_record(
 
 impl ClusterRule {
     /// What an operation changes, by partition.
-    ///
-    /// # Errors
-    /// [`Error::Unreadable`].
     pub fn effects(
         &self,
         payload: &[u8],
@@ -351,7 +348,7 @@ fn member_entry(verdict: &Verdict) -> (Name, [u8; 1]) {
     (Name::members(leader), [place_in_chunk(leader)])
 }
 
-/// Whether a feature set is kept of a document that decisions ask for.
+/// Whether the feature set of a document is stored and used by decisions.
 pub fn has_set(rule: &ClusterRule, record: &Record) -> bool {
     let rules = rule.rules();
     !rules.is_distance_only()

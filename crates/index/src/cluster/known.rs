@@ -61,7 +61,7 @@ impl Earlier {
     }
 }
 
-/// Features, and weights where they are not all 1.
+/// Features, and weights unless all are 1.
 pub type Set = (Vec<u64>, Vec<u32>);
 
 /// What is known of rows.
@@ -89,7 +89,7 @@ impl Known {
         (added < earlier.places.len()).then_some((earlier, added))
     }
 
-    /// The record of a row as of now, where it is not one of the tail that nothing changed.
+    /// The current record of a row, unless it is an unchanged one of the tail.
     pub fn record(&self, row: u32) -> Option<&(Tag, Option<Record>)> {
         self.changed.get(&row).or_else(|| self.records.get(&row))
     }
@@ -133,7 +133,7 @@ impl Known {
         (rows.end.min(end).max(rows.start), found)
     }
 
-    /// The end of the first of some rows whose feature sets together take so many bytes, or of the first of them alone if that takes more.
+    /// The end of the first rows whose feature sets together take at most this many bytes; at least one row.
     pub fn end_of_sets(&self, rows: &Range<u32>, bytes: usize) -> u32 {
         let mut left = bytes;
         for row in rows.clone() {

@@ -1,4 +1,4 @@
-//! What moves of a document from one index to another, whichever keeps it?
+//! What moves with a document from one index to another?
 
 use likewise_disk::store::Content;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -16,7 +16,7 @@ pub struct MovedDocument {
     pub row: u32,
     /// All but its content. The tag of its kept document is not set.
     pub record: Record,
-    /// Its features or its text, where they are kept.
+    /// Its features or its text, if stored.
     pub content: Content,
 }
 
@@ -38,9 +38,6 @@ pub fn pack_moved(rules: &Rules, all: &[MovedDocument], out: &mut Vec<u8>) {
 }
 
 /// Takes documents.
-///
-/// # Errors
-/// [`Error::Unreadable`].
 pub fn unpack_moved(rules: &Rules, unpack: &mut Unpack<'_>) -> Result<Vec<MovedDocument>, Error> {
     let num = unpack.count()?;
     let all = (0..num).map(|_| {
@@ -156,7 +153,7 @@ impl RowNumbers {
         numbers
     }
 
-    /// Adds a row. All are added before the first number is asked for.
+    /// Adds a row. All are added before the first number is used.
     pub fn insert(&mut self, row: u32) {
         let word = (row / 64) as usize;
         if self.words.len() <= word {
@@ -188,7 +185,7 @@ impl RowNumbers {
         self.words.iter().all(|&word| word == 0)
     }
 
-    /// The number of a row, where it moves.
+    /// The number of a row, if it moves.
     pub fn number_of(&self, row: u32) -> Option<u32> {
         let (word, bit) = ((row / 64) as usize, 1_u64 << (row % 64));
         let rows = *self.words.get(word)?;

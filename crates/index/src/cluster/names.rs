@@ -1,7 +1,7 @@
 //! Under which keys do the servers of a cluster keep an index, and which of them does a document need?
 //!
 //! A key has a *name* without the prefix of its partition. All documents whose hash or block begins with the same bits share a string of entries.
-//! How many bits these are follows the expected number of documents: a string costs some 75 bytes beside its entries, and all of them are read at
+//! How many bits these are follows the expected number of documents: a string costs some 75 bytes in addition to its entries, and all of them are read at
 //! once. The keys of fingerprints are a [`SearchPlan`] whose keys are no wider than that.
 
 use std::ops::Range;
@@ -145,7 +145,7 @@ pub fn place_in_chunk(row: u32) -> u8 {
 struct Table {
     /// Runs of bits: the first, how many.
     runs: Vec<(u32, u32)>,
-    /// Differences that are asked for.
+    /// Differences that are looked up.
     probes: Vec<u32>,
 }
 
@@ -209,10 +209,9 @@ pub struct NamesCost {
 }
 
 impl Names {
-    /// Names for so many documents.
+    /// Names for an expected number of documents.
     ///
-    /// # Errors
-    /// [`CoreError::InvalidParameter`] where no plan for the radius reads few enough names.
+    /// Returns [`CoreError::InvalidParameter`] if no plan for the radius reads few enough names.
     pub fn for_expected(rules: &Rules, expected: u64) -> Result<Self, Error> {
         let hash_bits = widest(expected, SHARING);
         let plan = match rules.method {
@@ -247,9 +246,6 @@ impl Names {
     }
 
     /// The same read again.
-    ///
-    /// # Errors
-    /// [`Error::Unreadable`]; those of a plan that misses pairs.
     pub fn unpack(rules: &Rules, packed: &[u8]) -> Result<Self, Error> {
         let mut unpack = Unpack::new(packed);
         if unpack.byte()? != VERSION {
@@ -338,7 +334,7 @@ impl Names {
         head
     }
 
-    /// The strings where a fingerprint is kept.
+    /// The strings that contain a fingerprint.
     pub fn stored(&self, sketch: &[u8]) -> impl Iterator<Item = Name> {
         let words = words(sketch);
         (0..)
@@ -366,7 +362,7 @@ fn words(sketch: &[u8]) -> [u64; 4] {
     words
 }
 
-/// Bytes that a short string and its key take on a server beside its entries.
+/// Bytes that a short string and its key take on a server in addition to its entries.
 const STRING_BYTES: f64 = 75.0;
 /// Nanoseconds of a server and a client for one name, for one byte of entries, for one table to write, as measured with 20,000,000 documents; and what
 /// a byte of memory is worth.
@@ -375,7 +371,7 @@ const BYTE_NS: f64 = 1.0;
 const TABLE_NS: f64 = 5000.0;
 const MEMORY_NS: f64 = 100.0;
 
-/// Bits of a name of which strings have so many entries at least.
+/// Maximum bits of a name whose strings have at least this many entries.
 fn widest(expected: u64, entries: u64) -> u32 {
     (expected / entries).max(1).ilog2().clamp(8, 32)
 }
@@ -590,7 +586,7 @@ mod tests {
                     let Some(keys) = keys_of(bits, num_groups, chosen, within, 20) else {
                         continue;
                     };
-                    // Proves that no pattern of so many errors escapes.
+                    // Proves that no pattern of that many errors escapes.
                     let plan = SearchPlan::new(bits, within, keys);
                     assert!(plan.is_ok(), "{bits} {within} {num_groups} {chosen}");
                     num_plans += 1;

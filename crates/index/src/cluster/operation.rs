@@ -61,11 +61,11 @@ impl Kind {
 pub struct Operation {
     /// What is to be done.
     pub kind: Kind,
-    /// Documents to add or to ask for.
+    /// Documents to add or to check.
     pub documents: Documents,
     ids: String,
     id_ends: Vec<usize>,
-    /// What neighbors are asked for.
+    /// Which neighbors are wanted.
     pub nearest: Nearest,
     /// Rows that are listed, checked, given or swept.
     pub rows: Range<u32>,
@@ -76,7 +76,7 @@ pub struct Operation {
 const HAS_TEXTS: u8 = 1;
 const HAS_DIGESTS: u8 = 2;
 
-/// Packs documents to be added or asked for, with their ids where they have some.
+/// Packs documents to be added or checked, with their ids if any.
 pub fn pack_documents(
     kind: Kind,
     rules: &Rules,
@@ -133,9 +133,6 @@ pub fn pack_rows(kind: Kind, rows: &Range<u32>) -> Vec<u8> {
 
 impl Operation {
     /// Reads one.
-    ///
-    /// # Errors
-    /// [`Error::Unreadable`].
     pub fn unpack(rules: &Rules, packed: &[u8]) -> Result<Self, Error> {
         let mut unpack = Unpack::new(packed);
         let kind = Kind::ALL.get(usize::from(unpack.byte()?));
@@ -226,7 +223,7 @@ impl Operation {
         self.documents.len() == all.len() && (self.kind == Kind::Add || !has_added)
     }
 
-    /// Its ids: of the documents to add, or the one asked for.
+    /// Its ids: of the documents to add, or the one in question.
     pub fn ids(&self) -> Vec<&str> {
         (0..self.id_ends.len()).map(|i| self.id(i)).collect()
     }

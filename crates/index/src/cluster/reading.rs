@@ -140,9 +140,6 @@ pub struct Reading {
 
 impl Reading {
     /// Nothing is read yet, and the tail is known.
-    ///
-    /// # Errors
-    /// [`Error::Unreadable`].
     pub fn new(
         rule: Arc<ClusterRule>,
         arrived: &Arrived<'_>,
@@ -284,7 +281,7 @@ impl Reading {
         }
     }
 
-    /// Wants the feature sets of the records of some rows, where they are kept.
+    /// Requests the feature sets of the records of some rows, if stored.
     pub fn want_sets(&mut self, rows: &Range<u32>) {
         for (&row, (tag, record)) in self.known.records.range(rows.clone()) {
             let record = record.as_ref().filter(|record| record.num_features > 0);
@@ -344,7 +341,7 @@ impl Reading {
         }
     }
 
-    /// Wants the record of a row, and that of its kept document too where it `leads` to an answer.
+    /// Requests the record of a row, and that of its kept document if it `leads` to an answer.
     fn want(&mut self, reference: Reference, leads: bool) {
         let row = reference.row;
         if row >= self.known.low_row && !self.known.changed.contains_key(&row) {
@@ -434,9 +431,6 @@ impl Reading {
     }
 
     /// Takes what a partition returned: the strings, the values of the fields, and the packed changes of operations below the low mark, in order.
-    ///
-    /// # Errors
-    /// [`Error::Unreadable`].
     pub fn take(
         &mut self,
         partition: u32,
@@ -594,7 +588,7 @@ impl Reading {
         }
     }
 
-    /// Wants the feature sets that the rule asked for; gives whether there are some.
+    /// Requests the feature sets that the rule needs; returns whether there are any.
     pub fn want_missing(&mut self) -> bool {
         let missing = std::mem::take(&mut *lock(&self.known.missing));
         for &row in &missing {

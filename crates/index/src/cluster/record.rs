@@ -39,9 +39,6 @@ impl Reference {
     }
 
     /// Takes one.
-    ///
-    /// # Errors
-    /// [`Error::Unreadable`].
     pub fn unpack(unpack: &mut Unpack<'_>) -> Result<Self, Error> {
         Ok(Reference::of_entry(unpack.raw(REFERENCE_BYTES)?))
     }
@@ -77,9 +74,6 @@ impl Verdict {
     }
 
     /// Takes one.
-    ///
-    /// # Errors
-    /// [`Error::Unreadable`].
     pub fn unpack(rules: &Rules, unpack: &mut Unpack<'_>) -> Result<Self, Error> {
         let leader = Reference::unpack(unpack)?;
         let distance = match rules.zero_distance() {
@@ -112,9 +106,9 @@ pub struct Record {
     pub shape: u8,
     /// Distinct features.
     pub num_features: u32,
-    /// XXH3-64 of the text, where there was one.
+    /// XXH3-64 of the text, if it had one.
     pub text_digest: Option<u64>,
-    /// Digest of the feature set, where it decides; else 0.
+    /// Digest of the feature set if it decides; otherwise 0.
     pub digest: u128,
     /// Evidence of a removed one.
     pub verdict: Option<Verdict>,
@@ -144,9 +138,6 @@ pub fn pack_levels(levels: &[(u16, u8)], out: &mut Vec<u8>) {
 }
 
 /// Takes levels of bands.
-///
-/// # Errors
-/// [`Error::Unreadable`].
 pub fn unpack_levels(rules: &Rules, unpack: &mut Unpack<'_>) -> Result<Vec<(u16, u8)>, Error> {
     let num_bands = match rules.method {
         Method::Minhash { bands, .. } => bands,
@@ -224,9 +215,6 @@ impl Record {
     }
 
     /// Reads one.
-    ///
-    /// # Errors
-    /// [`Error::Unreadable`].
     pub fn unpack(rules: &Rules, packed: &[u8]) -> Result<Self, Error> {
         let mut unpack = Unpack::new(packed);
         let flags = unpack.byte()?;
@@ -282,10 +270,7 @@ pub fn pack_set(features: &[u64], weights: &[u32], out: &mut Vec<u8>) {
     }
 }
 
-/// Takes features and weights; no weights where all are 1.
-///
-/// # Errors
-/// [`Error::Unreadable`].
+/// Takes features and weights; no weights if all are 1.
 pub fn unpack_set(
     unpack: &mut Unpack<'_>,
     features: &mut Vec<u64>,

@@ -13,7 +13,7 @@ use crate::decide::lookup::Lookup;
 use crate::error::Error;
 use crate::keys::Keys;
 
-/// Buckets that are remembered as marked. One that is forgotten is marked again, which changes no answer.
+/// Maximum number of buckets remembered as marked. Any other is marked again, which changes no answer.
 const MAX_MARKED: usize = 1 << 20;
 
 /// Bytes at which an operation ends. One with a single document may have more.

@@ -44,15 +44,12 @@ pub struct Counts {
     pub kept: i64,
     /// Documents removed.
     pub gone: usize,
-    /// Rows below it were swept; 0 where none were.
+    /// Rows below it were swept; 0 if none were.
     pub swept: u32,
 }
 
 impl ClusterRule {
     /// A rule.
-    ///
-    /// # Errors
-    /// Those of the plan.
     pub fn new(
         sketching: Sketching,
         names: Names,
@@ -121,33 +118,23 @@ impl ClusterRule {
     }
 
     /// Reads an operation.
-    ///
-    /// # Errors
-    /// [`Error::Unreadable`].
     pub fn operation(&self, payload: &[u8]) -> Result<Operation, Error> {
         Operation::unpack(self.rules(), payload)
     }
 
     /// Reads an answer.
-    ///
-    /// # Errors
-    /// [`Error::Unreadable`].
     pub fn answer(&self, verdict: &[u8]) -> Result<Answer, Error> {
         Answer::unpack(self.rules(), verdict)
     }
 
     /// The ids of records.
-    ///
-    /// # Errors
-    /// [`Error::Unreadable`].
     pub fn id_of_record(&self, record: &[u8]) -> Result<String, Error> {
         Ok(Record::unpack(self.rules(), record)?.id)
     }
 
     /// Verdicts on the documents of an operation, column by column.
     ///
-    /// # Errors
-    /// [`Error::Input`] where an id is there with another text; [`Error::Unreadable`].
+    /// Returns [`Error::Input`] if the index has an id with another text.
     pub fn verdicts(&self, payload: &[u8], row: u32, verdict: &[u8]) -> Result<Verdicts, Error> {
         let operation = self.operation(payload)?;
         let all = match self.answer(verdict)? {
@@ -187,9 +174,6 @@ impl ClusterRule {
     }
 
     /// What an operation changed in numbers.
-    ///
-    /// # Errors
-    /// [`Error::Unreadable`].
     pub fn counts(&self, verdict: &[u8]) -> Result<Counts, Error> {
         let mut counts = Counts {
             added: 0,

@@ -6,7 +6,7 @@ use likewise_disk::store::Evidence;
 
 use crate::documents::Documents;
 
-/// A fingerprint near the one asked for.
+/// A fingerprint within the radius.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Near {
     /// Its row.
@@ -24,9 +24,9 @@ pub struct Asked<'d> {
     pub shape: u8,
     /// Distinct features.
     pub num_features: u32,
-    /// Digest of the feature set; 0 where it is not known.
+    /// Digest of the feature set; 0 if unknown.
     pub digest: u128,
-    /// Features and weights, where they are known.
+    /// Features and weights, if known.
     pub set: Option<(&'d [u64], &'d [u32])>,
     /// What names it, if the rules compare names.
     pub names: Option<&'d Names>,
@@ -63,11 +63,11 @@ impl<'d> Asked<'d> {
     }
 }
 
-/// What is known of a document that cannot be told apart from one that stands for its class.
+/// A document that cannot be distinguished from the one that represents its class.
 #[derive(Debug, Clone, Copy)]
 pub struct Collapse {
     /// The evidence against it.
     pub evidence: Evidence,
-    /// The row that stands for the class: were it ever to stand itself, it would be a member of the same buckets.
+    /// The row that represents the class. If the document is promoted, it becomes a member of the same buckets.
     pub into: u32,
 }

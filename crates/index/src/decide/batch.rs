@@ -26,7 +26,7 @@ use crate::rules::{Matching, Method, Rules, SHORT_FEATURES};
 use crate::state::promoted::building;
 use crate::state::rows_by_hash::{Quick, RowsByHash};
 
-/// Whether a document stands in the tables, with its buckets that are not of level 0: of one that collapsed those that would be its own.
+/// Whether a document is in the tables, and its buckets that are not of level 0; for a collapsed one, those it would be in.
 pub enum Standing {
     /// It is a member of its buckets.
     Member(Vec<(u16, u8)>),
@@ -49,7 +49,7 @@ pub struct StagedBatch<'d> {
     pub collapsed: Vec<bool>,
     /// Buckets that are not of level 0, of those that are added.
     pub levels: Vec<BandLevel>,
-    /// Evidence against rows that were there, where there is some.
+    /// Evidence against committed rows, if any.
     pub known_evidence: Quick<u32, Evidence>,
     /// Ids of kept documents that evidence names.
     pub kept_ids: Quick<u32, String>,
@@ -117,9 +117,6 @@ impl<'d> StagedBatch<'d> {
     }
 
     /// Makes the documents of a range known, and finds those of the batch near each of them.
-    ///
-    /// # Errors
-    /// [`CoreError::Canceled`].
     pub fn near(
         &mut self,
         rules: &Rules,
@@ -149,7 +146,7 @@ impl<'d> StagedBatch<'d> {
         self.rows.push(row);
     }
 
-    /// What a document collapses into where one of this batch stands for its class.
+    /// What a document collapses into if one of this batch represents its class.
     pub fn collapse(
         &self,
         rules: &Rules,
@@ -186,7 +183,7 @@ impl<'d> StagedBatch<'d> {
         })
     }
 
-    /// Rows of this batch that stand near a document; the places of `matches` are those of the batch.
+    /// Rows of this batch within the radius of a document; the places of `matches` are those of the batch.
     pub fn near_rows(&self, matches: &Matches, i: usize, place: u32, out: &mut Vec<Near>) {
         out.clear();
         for at in matches.offsets[i] as usize..matches.offsets[i + 1] as usize {
@@ -208,9 +205,6 @@ impl<'d> StagedBatch<'d> {
 
     /// Goes on through the buckets of a document from where the committed ones ended: appends members of this batch, and of the levels below
     /// committed ones. Gives its levels that are not 0.
-    ///
-    /// # Errors
-    /// Those of the lookup.
     pub fn buckets(
         &mut self,
         lookup: &mut Lookup<'_>,
@@ -326,7 +320,7 @@ impl<'d> StagedBatch<'d> {
         self.sets.entry(place as u32).or_insert_with(make).clone()
     }
 
-    /// Adds the document at the next place; gives its row. One that stands enters the tables.
+    /// Adds the document at the next place and returns its row. It enters the tables unless it collapsed.
     pub fn push(
         &mut self,
         rules: &Rules,

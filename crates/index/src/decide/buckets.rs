@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::rules::Method;
 use crate::state::Layer;
 
-/// The level of a band at which a document could become a member, and how many members that has; none where all are full.
+/// The level of a band at which a document could become a member, and its number of members; none if all are full.
 pub type BandEnd = Option<(u32, usize)>;
 
 impl Lookup<'_> {

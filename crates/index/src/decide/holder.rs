@@ -1,4 +1,4 @@
-//! What does the rule ask of whatever holds an index?
+//! What does the rule need from an index, embedded or on a cluster?
 //!
 //! The rule works on a [`State`], which finds rows, and on [`Records`] of rows that the state does not hold itself. An index in a directory takes both
 //! from its files; an index on a cluster takes them from what a client read of the servers.
@@ -18,7 +18,7 @@ pub trait Holder: Sync {
     /// Rules and features.
     fn sketching(&self) -> &Sketching;
 
-    /// Feature sets asked for lately.
+    /// Recently used feature sets.
     fn recent(&self) -> &RecentSets;
 
     /// Band keys, to be copied.
@@ -28,9 +28,6 @@ pub trait Holder: Sync {
     fn plan(&self) -> Option<SearchPlan>;
 
     /// Records for one more thread, of all rows that the state knows.
-    ///
-    /// # Errors
-    /// Those of the store.
     fn records(&self, state: &State) -> Result<Box<dyn Records + '_>, Error>;
 
     /// A lookup at a state.

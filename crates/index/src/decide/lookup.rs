@@ -32,15 +32,15 @@ pub struct Lookup<'a> {
     pub records: &'a dyn Records,
     /// Rules and features.
     pub sketching: &'a Sketching,
-    /// Feature sets asked for lately.
+    /// Recently used feature sets.
     pub recent: &'a RecentSets,
     /// Band keys.
     pub keys: Keys,
     /// Rows from this one on are treated as if they were not there.
     pub end: u32,
-    /// What the present removal has changed beside the state.
+    /// Changes of the present removal that are not in the state yet.
     pub pending: Pending,
-    /// What segments said of the documents that are looked up now.
+    /// Answers of segments about the documents that are looked up now.
     pub ahead: Option<Prefetched>,
     /// Rows of the store that were read lately.
     pub held: Quick<u32, Row>,
@@ -64,9 +64,6 @@ pub struct Pending {
 ///
 /// The state proved all changes when it was loaded, but one record read later may come from a page whose last write the disk lost. A duplicate gets
 /// another verdict only when its kept document is removed, so an older verdict names a document that is not kept any more.
-///
-/// # Errors
-/// [`likewise_disk::Error::Damaged`] for such a verdict; those of the store.
 pub fn stored_row(state: &State, store: &Store, row: u32) -> Result<Row, Error> {
     let stored = store.row(row)?;
     let Some(evidence) = stored.verdict else {
@@ -188,7 +185,8 @@ impl<'a> Lookup<'a> {
             .get_or_insert_with(|| (sketching.make_extractor)(sketching.isa))
     }
 
-    /// Whether a row has so few features that they may decide too in a Hamming-only recipe. Reads no store for a row that a layer holds.
+    /// Whether a row has so few features that they also decide in a Hamming-only recipe. Reads the store only for rows that
+    /// no layer holds.
     pub fn is_short(&mut self, row: u32) -> Result<bool, Error> {
         match self.state.layer_of(row) {
             Some(Layer::Segment(segment)) => Ok(segment.is_short(row)?),
@@ -212,7 +210,7 @@ impl<'a> Lookup<'a> {
         self.stored_digest(row)
     }
 
-    /// The digest of the feature set of a row by what the store keeps of it.
+    /// The digest of the feature set of a row, from the store.
     pub fn stored_digest(&mut self, row: u32) -> Result<u128, Error> {
         Ok(match self.records.content(row)? {
             Content::Features(features, weights) => wide(digest(&features, &weights)),
@@ -247,7 +245,7 @@ impl<'a> Lookup<'a> {
         Ok(!is_short || self.digest_of(row)? == asked.digest)
     }
 
-    /// Rows that stand for the class of a document and are not gone.
+    /// Rows that represent the class of a document and are not gone.
     pub fn rows_of_class(&mut self, asked: &Asked<'_>) -> Result<Vec<u32>, Error> {
         let mut found = Vec::new();
         let shape = asked.shape & 3;
@@ -289,7 +287,7 @@ impl<'a> Lookup<'a> {
         Ok(of_class)
     }
 
-    /// What a document collapses into; `None` where none stands for its class.
+    /// What a document collapses into; `None` if no row represents its class.
     pub fn collapse(&mut self, asked: &Asked<'_>) -> Result<Option<Collapse>, Error> {
         let of_class = self.rows_of_class(asked)?;
         for &row in &of_class {

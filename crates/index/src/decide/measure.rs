@@ -9,7 +9,7 @@ use crate::documents::measured_set;
 use crate::error::Error;
 use crate::rules::{Matching, Method, SHORT_FEATURES};
 
-/// The feature set of a document that is asked for, made when it is first needed.
+/// The feature set of a document to decide, made on first use.
 pub struct OwnSet<'d> {
     asked: Asked<'d>,
     set: Option<FeatureSet>,

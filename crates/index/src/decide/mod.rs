@@ -1,4 +1,4 @@
-//! Is a document new, or a duplicate of which?
+//! Is a document new, and if not, of which is it a duplicate?
 
 pub mod asked;
 pub mod batch;
@@ -40,7 +40,7 @@ const GRAIN: usize = 128;
 /// What the tables say of one document.
 #[derive(Debug, Default)]
 pub struct Seen {
-    /// The row of its id, where there is one, and whether that is the same document.
+    /// The row of its id, if it exists, and whether it is the same document.
     pub known: Option<(u32, bool)>,
     /// What it collapses into.
     pub collapse: Option<Collapse>,
@@ -81,7 +81,7 @@ impl Lookup<'_> {
         })
     }
 
-    /// Puts the ids of kept documents beside the evidence, those of one chunk one after the other.
+    /// Adds the ids of kept documents to the evidence, chunk by chunk.
     fn name_kept(&mut self, all: &mut [Seen]) -> Result<(), Error> {
         let kept_row = |seen: &Seen| Some(seen.evidence().or(seen.known_evidence)?.kept_row);
         let named = all.iter().enumerate();
@@ -145,7 +145,7 @@ impl Lookup<'_> {
     }
 }
 
-/// The id stands for another text.
+/// The id exists with another text.
 pub fn other_text(position: usize, id: &str) -> Error {
     Error::input(
         position,
@@ -155,10 +155,7 @@ pub fn other_text(position: usize, id: &str) -> Error {
     )
 }
 
-/// Looks up documents of a range by what is committed before row `end`, in their order. With `ids` those that are there already are told.
-///
-/// # Errors
-/// Those of the store.
+/// Looks up documents of a range by what is committed before row `end`, in their order. With `ids`, existing ones are reported.
 #[expect(
     clippy::too_many_arguments,
     reason = "documents, their range, and means"
@@ -206,9 +203,6 @@ pub fn check_documents(
 }
 
 /// What `look` says of each document of a range, in their order: parts of it go to threads, each with a lookup of its own.
-///
-/// # Errors
-/// Those of `look` and of the store; [`likewise_core::error::Error::Canceled`].
 pub fn in_parts<T: Send>(
     holder: &dyn Holder,
     state: &State,
@@ -245,7 +239,7 @@ pub fn in_parts<T: Send>(
         |records, part| -> Result<Vec<T>, Error> {
             let records = match records {
                 Ok(records) => records,
-                // The first part of the thread takes the error; that it is there ends the call.
+                // The first part of the thread takes the error, which ends the call.
                 Err(error) => return Err(std::mem::replace(error, Error::Closed)),
             };
             let part = range.start + part.start..range.start + part.end;
@@ -259,10 +253,9 @@ pub fn in_parts<T: Send>(
     Ok(all)
 }
 
-/// Decides documents in their order, each by what is committed and by those before it.
+/// Decides documents in order, each by the committed rows and those before it.
 ///
-/// # Errors
-/// [`Error::Input`] about the first document whose id stands for another text; those of the store.
+/// Returns [`Error::Input`] for the first document whose id the index has with another text.
 pub fn decide<'d>(
     holder: &dyn Holder,
     state: &State,

@@ -30,7 +30,7 @@ impl NearRows {
     }
 }
 
-/// The rows that the places found in a layer stand for.
+/// The rows at the places that were found in a layer.
 enum RowsOf<'a> {
     First(u32),
     Memory(&'a [u32]),
@@ -58,9 +58,6 @@ impl<'a> RowsOf<'a> {
 }
 
 /// Searches all layers for sketches; nothing is found for rules without fingerprints.
-///
-/// # Errors
-/// [`Error::Canceled`]; [`Error::Damaged`] of a segment.
 pub fn near_rows(
     state: &State,
     rules: &Rules,

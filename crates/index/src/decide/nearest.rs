@@ -17,10 +17,10 @@ use crate::error::Error;
 use crate::rules::{Matching, Method};
 use crate::state::State;
 
-/// How many neighbors are asked for, and how similar.
+/// How many neighbors are wanted, and how similar.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Nearest {
-    /// At most so many, 1 or more.
+    /// Maximum number, at least 1.
     pub limit: usize,
     /// Least similarity. The threshold of the rules plays no part.
     pub min_similarity: f64,
@@ -120,9 +120,6 @@ impl Lookup<'_> {
 }
 
 /// The neighbors of each document of a range, in their order.
-///
-/// # Errors
-/// Those of the store.
 #[expect(
     clippy::too_many_arguments,
     reason = "documents, their range, and means"

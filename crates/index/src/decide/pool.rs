@@ -1,4 +1,4 @@
-//! Which stored documents have the most similar sketches, whatever the tables of verdicts say?
+//! Which stored documents have the most similar sketches?
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,11 +12,11 @@ use crate::error::Error;
 use crate::keys::distance_of;
 use crate::rules::Method;
 
-/// Candidates that are measured for each document asked for, and for each neighbor.
+/// Candidates that are measured for each document, and for each neighbor.
 const LEAST_CANDIDATES: usize = 64;
 const CANDIDATES_A_NEIGHBOR: usize = 4;
 
-/// The sketches of all rows, by row. Those of rows without a record are zero, and never asked for.
+/// The sketches of all rows, by row; zero for rows without a record, which are never used.
 #[derive(Debug, Default, Clone)]
 pub struct Sketched {
     sketches: Vec<u8>,
@@ -30,9 +30,6 @@ impl Sketched {
     }
 
     /// Reads the sketches of the rows up to `end` that are missing.
-    ///
-    /// # Errors
-    /// [`CoreError::Canceled`]; those of the store.
     pub fn extend(
         &mut self,
         store: &Store,
@@ -84,7 +81,7 @@ pub struct Pool<'a> {
 }
 
 impl Lookup<'_> {
-    /// The rows whose sketches are most similar to that of a document, ascending: at least as many as are wanted, if there are.
+    /// The rows whose sketches are most similar to that of a document, ascending: at least as many as wanted, if the index has them.
     pub fn most_similar(
         &self,
         asked: &Asked<'_>,

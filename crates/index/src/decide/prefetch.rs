@@ -23,10 +23,7 @@ pub struct Prefetched {
 }
 
 impl Prefetched {
-    /// Asks all segments for the documents of a range; for ids where there are some.
-    ///
-    /// # Errors
-    /// Those of a damaged segment.
+    /// Looks up the documents of a range in all segments, and their ids if given.
     pub fn new(
         state: &State,
         rules: &Rules,
@@ -93,7 +90,7 @@ impl Prefetched {
         out.extend(rows_of(&self.ids, place));
     }
 
-    /// Appends the rows that may stand for the class of a document.
+    /// Appends the rows that may represent the class of a document.
     pub fn classes_of(&self, place: u32, out: &mut Vec<u32>) {
         out.extend(rows_of(&self.classes, place));
     }

@@ -8,27 +8,15 @@ use crate::state::State;
 /// What is kept of each document, by row.
 pub trait Records {
     /// A row that no layer of the state holds in memory.
-    ///
-    /// # Errors
-    /// Those of the store.
     fn row(&self, state: &State, row: u32) -> Result<Row, Error>;
 
     /// The user's id of such a row.
-    ///
-    /// # Errors
-    /// Those of the store.
     fn id(&self, row: u32) -> Result<String, Error>;
 
-    /// What is kept of any row beside its sketch.
-    ///
-    /// # Errors
-    /// Those of the store.
+    /// What is stored of a row in addition to its sketch.
     fn content(&self, row: u32) -> Result<Content, Error>;
 
     /// Runs `read` on one state of the records.
-    ///
-    /// # Errors
-    /// Those of `read` and of the store.
     fn read_together(
         &self,
         read: &mut dyn FnMut(&dyn Records) -> Result<(), Error>,

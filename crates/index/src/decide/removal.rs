@@ -42,9 +42,6 @@ impl Removal {
 
 impl Lookup<'_> {
     /// Rows that are removed because of a kept one and not gone, ascending.
-    ///
-    /// # Errors
-    /// Those of the store.
     pub fn members(&mut self, leader: u32) -> Result<Vec<u32>, Error> {
         let mut found = Vec::new();
         for layer in &self.state.layers {
@@ -72,9 +69,6 @@ impl Lookup<'_> {
     }
 
     /// What the removal of a row does: each of its duplicates, in order of row, goes to the kept document that matches it best, or is kept.
-    ///
-    /// # Errors
-    /// Those of the store.
     pub fn removal(
         &mut self,
         row: u32,
@@ -82,7 +76,7 @@ impl Lookup<'_> {
         cancel: &AtomicBool,
     ) -> Result<Removal, Error> {
         let was_kept = self.is_kept(row)?;
-        // An expired document is kept no more, but its duplicates still name it.
+        // An expired document is not kept, but its duplicates still name it.
         let members = match was_kept || row < self.state.expired_below {
             true => self.members(row)?,
             false => Vec::new(),
@@ -117,7 +111,7 @@ impl Lookup<'_> {
         Ok(removal)
     }
 
-    /// Whether a row that collapsed is found all the same.
+    /// Whether a row that collapsed is found nevertheless.
     fn is_promoted_found(&self, row: u32) -> Result<bool, Error> {
         match self.state.layer_of(row) {
             Some(Layer::Segment(segment)) => Ok(segment.is_found(row)?),
@@ -125,7 +119,7 @@ impl Lookup<'_> {
         }
     }
 
-    /// The kept row that stands for the class of a document, other than `but`.
+    /// The kept row that represents the class of a document, other than `but`.
     pub fn kept_of_class(&mut self, asked: &Asked<'_>, but: u32) -> Result<Option<u32>, Error> {
         for row in self.rows_of_class(asked)? {
             if row != but && self.is_kept(row)? {
@@ -173,7 +167,7 @@ impl Lookup<'_> {
         };
         let (mut seen, _) = self.seen(&asked)?;
         if let Some(of_class) = self.kept_of_class(&asked, row)? {
-            // Compared even where no bucket or an empty text would not be.
+            // Compared even without a common bucket, and if the text is empty.
             seen.push(of_class);
         }
         seen.sort_unstable();

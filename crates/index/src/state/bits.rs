@@ -7,7 +7,7 @@ const BLOCK_ROWS: u32 = 1 << 16;
 /// Words of a block.
 const BLOCK_WORDS: usize = BLOCK_ROWS as usize / 64;
 
-/// A set of rows, in blocks of one bit a row. A block without rows takes no memory beside its address.
+/// A set of rows, in blocks of one bit a row. A block without rows takes only the memory of its address.
 #[derive(Debug, Clone, Default)]
 pub struct Bits {
     blocks: Vec<Option<Box<[u64; BLOCK_WORDS]>>>,

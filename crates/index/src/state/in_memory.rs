@@ -16,7 +16,7 @@ use crate::keys::{Keys, words_of};
 use crate::rules::{Method, Rules};
 use crate::state::rows_by_hash::{Quick, RowsByHash};
 
-/// Bit of a stored shape: the document collapsed into one that stood for its class, and stands in no table.
+/// Bit of a stored shape: the document collapsed into the one that represents its class, and is in no table.
 pub const COLLAPSED: u8 = 4;
 
 /// One document as the tables take it.
@@ -32,9 +32,9 @@ pub struct MemoryRow<'a> {
     pub shape: u8,
     /// Distinct features.
     pub num_features: u32,
-    /// XXH3-64 of its text, where there was one.
+    /// XXH3-64 of its text, if it had one.
     pub text_digest: Option<u64>,
-    /// Digest of its feature set; 0 where it is not known.
+    /// Digest of its feature set; 0 if unknown.
     pub digest: u128,
     /// Evidence of a removed one.
     pub verdict: Option<Evidence>,
@@ -62,13 +62,13 @@ pub struct MemoryRows {
     by_id: RowsByHash,
     by_class: RowsByHash,
     members: Quick<u32, Vec<u32>>,
-    /// Fingerprints of rows that stand, by their place in `rows`.
+    /// Fingerprints of rows in the tables, by their place in `rows`.
     hamming: Option<HammingSet>,
     /// Members of each band by key.
     bands: Vec<RowsByHash>,
 }
 
-/// Which bucket of a band a document with these exceptions is a member of; none where all were full.
+/// Which bucket of a band a document with these exceptions is a member of; none if all were full.
 pub fn level_of(levels: &[(u16, u8)], band: u32) -> Option<u32> {
     let level = levels
         .iter()
@@ -78,10 +78,7 @@ pub fn level_of(levels: &[(u16, u8)], band: u32) -> Option<u32> {
 }
 
 impl MemoryRows {
-    /// No rows, the first to come being `first_row`.
-    ///
-    /// # Errors
-    /// Those of the plan.
+    /// No rows; the first one will be `first_row`.
     pub fn new(rules: &Rules, plan: Option<&SearchPlan>, first_row: u32) -> Result<Self, Error> {
         Ok(MemoryRows {
             first_row,
@@ -191,10 +188,7 @@ impl MemoryRows {
         self.verdicts[place] = verdict;
     }
 
-    /// Appends rows, which ascend, and puts those that stand into the tables.
-    ///
-    /// # Errors
-    /// [`Error::Canceled`], [`Error::OutOfMemory`] from merging fingerprints.
+    /// Appends ascending rows, and puts those that did not collapse into the tables.
     pub fn extend<'a>(
         &mut self,
         rules: &Rules,
@@ -258,7 +252,7 @@ impl MemoryRows {
         self.by_id.append_to(hash, out);
     }
 
-    /// Appends the rows that stand for a class of this hash.
+    /// Appends the rows that represent a class of this hash.
     pub fn rows_of_class(&self, hash: u64, out: &mut Vec<u32>) {
         self.by_class.append_to(hash, out);
     }
@@ -276,9 +270,6 @@ impl MemoryRows {
     }
 
     /// Places among the rows that are held of those within a radius of each fingerprint.
-    ///
-    /// # Errors
-    /// [`Error::Canceled`].
     pub fn search(
         &self,
         queries: Fingerprints<'_>,

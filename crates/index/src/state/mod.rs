@@ -47,9 +47,6 @@ impl Layer {
     }
 
     /// How many rows below one it holds.
-    ///
-    /// # Errors
-    /// Those of a damaged segment.
     pub fn num_below(&self, row: u32) -> Result<u32, Error> {
         match self {
             Layer::Segment(segment) => Ok(segment.num_below(row)?),
@@ -58,9 +55,6 @@ impl Layer {
     }
 
     /// Whether it holds a row.
-    ///
-    /// # Errors
-    /// Those of a damaged segment.
     pub fn holds(&self, row: u32) -> Result<bool, Error> {
         match self {
             Layer::Segment(segment) => Ok(segment.holds(row)?),
@@ -90,7 +84,7 @@ pub struct State {
     pub swept: Swept,
     /// Whether its documents moved here from an index that may have had others: levels of buckets may have gaps.
     pub is_moved: bool,
-    /// In a reader, how often the writer had dropped records: what is read of the store with this state has no more of them.
+    /// In a reader, how often the writer had dropped records before this state: later drops make it unusable.
     pub droppings: u64,
 }
 
@@ -100,7 +94,7 @@ impl State {
         self.layers.last().map_or(0, |layer| layer.rows().end)
     }
 
-    /// What of the truth all this knows.
+    /// The position of the store that this state contains.
     pub fn position(&self) -> Position {
         Position {
             num_rows: self.num_rows(),
@@ -110,9 +104,6 @@ impl State {
     }
 
     /// The layers as those who build segments see them.
-    ///
-    /// # Errors
-    /// Those of a damaged segment.
     pub fn pieces(&self) -> Result<Vec<Piece>, Error> {
         let pieces = self.layers.iter().map(|layer| {
             let rows = layer.rows();
@@ -135,24 +126,18 @@ impl State {
     }
 
     /// Documents that are not gone.
-    ///
-    /// # Errors
-    /// Those of a damaged segment.
     pub fn num_documents(&self) -> Result<usize, Error> {
         let pieces = self.pieces()?;
         Ok(pieces.iter().map(|piece| piece.num_live as usize).sum())
     }
 
-    /// About how many documents are gone whose records nobody has tried to drop.
+    /// About how many documents are gone whose records were not swept yet.
     pub fn num_to_sweep(&self) -> u64 {
         self.last_event - self.swept.last_event
             + u64::from(self.expired_below - self.swept.expired_below)
     }
 
-    /// Notes that an event gave a row another leader, where the layer of the row does not know of it.
-    ///
-    /// # Errors
-    /// Those of a damaged segment.
+    /// Records that an event gave a row another leader, if the layer of the row does not contain the event.
     pub fn note_moved(&mut self, event: u64, row: u32, leader: u32) -> Result<(), Error> {
         let is_known = match self.layer_of(row) {
             Some(Layer::Segment(segment)) => segment.last_event() >= event,
@@ -165,10 +150,7 @@ impl State {
         Ok(())
     }
 
-    /// Notes that an event removed a row: its duplicates came to others in the same event, so nobody asks for them any more.
-    ///
-    /// # Errors
-    /// Those of a damaged segment.
+    /// Records that an event removed a row. The same event reassigned its duplicates, so they need no entry.
     pub fn note_removed(&mut self, row: u32) -> Result<(), Error> {
         if self.holds(row)? {
             self.gone.insert(row);
@@ -177,14 +159,14 @@ impl State {
         Ok(())
     }
 
-    /// Forgets what was noted of rows of which a new segment was made; what it does not know is to be noted again.
+    /// Deletes the records about rows of a new segment; events that it does not contain must be recorded again.
     pub fn forget_noted(&mut self, rows: &Range<u32>) {
         self.forget_moved(rows);
         self.gone.clear(rows);
         self.promoted.clear(rows);
     }
 
-    /// Forgets where rows moved that are gone, or stand in a new segment.
+    /// Deletes the leaders of rows that are gone or in a new segment.
     fn forget_moved(&mut self, rows: &Range<u32>) {
         let (gone, expired_below) = (&self.gone, self.expired_below);
         self.moved.retain(|_, moved| {
@@ -212,9 +194,6 @@ impl State {
     }
 
     /// Whether a layer holds a row.
-    ///
-    /// # Errors
-    /// Those of a damaged segment.
     pub fn holds(&self, row: u32) -> Result<bool, Error> {
         match self.layer_of(row) {
             Some(layer) => layer.holds(row),
@@ -240,9 +219,6 @@ impl State {
     }
 
     /// Whether a row that a layer holds is kept, gone or not.
-    ///
-    /// # Errors
-    /// Those of a damaged segment.
     pub fn is_kept(&self, row: u32) -> Result<bool, Error> {
         if self.promoted.contains(row) {
             return Ok(true);

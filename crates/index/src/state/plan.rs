@@ -13,17 +13,14 @@ use likewise_hamming::plan::SearchPlan;
 use crate::keys::words_of;
 use crate::lock::lock;
 
-/// Rows in memory that the plan is made for: about as many as there may be. For fewer the plan would save bytes at twice the time.
+/// Rows in memory that the plan is made for: about the maximum. A plan for fewer saves bytes but takes twice the time.
 const NUM_PLANNED: usize = 1 << 18;
 /// Fingerprints that are looked at.
 const NUM_SAMPLED: usize = 10_000;
 /// Fingerprints that tell what others will be like.
 const MIN_SAMPLED: usize = 1 << 12;
 
-/// The plan for fingerprints of which nothing is known: every bit a fair coin. Cost: some milliseconds, once in a process.
-///
-/// # Errors
-/// [`Error::InvalidParameter`] where there is no plan for the radius.
+/// The plan for unknown fingerprints: every bit is a fair coin. Takes some milliseconds, once in a process.
 pub fn plan_of_coins(bits: u32, within: u32) -> Result<SearchPlan, Error> {
     /// Plans by bits and radius.
     static MADE: Mutex<BTreeMap<(u32, u32), SearchPlan>> = Mutex::new(BTreeMap::new());
@@ -31,7 +28,7 @@ pub fn plan_of_coins(bits: u32, within: u32) -> Result<SearchPlan, Error> {
         return Ok(plan.clone());
     }
     let num_words = u64::from(bits.div_ceil(64));
-    // Of the last word of each only so many bits count.
+    // Only these bits of the last word of each count.
     let last = u64::MAX >> (64 * num_words - u64::from(bits));
     let words: Vec<u64> = (0..NUM_SAMPLED as u64 * num_words)
         .map(|i| match (i + 1) % num_words {
@@ -44,7 +41,7 @@ pub fn plan_of_coins(bits: u32, within: u32) -> Result<SearchPlan, Error> {
     Ok(plan)
 }
 
-/// Some of these fingerprints, to choose a plan by; none where they are few.
+/// A sample of these fingerprints, to choose a plan from; none if they are few.
 pub fn sample(sketches: &[u8], bits: u32) -> Option<Vec<u64>> {
     let sketch_bytes = 8 * bits.div_ceil(64) as usize;
     let num = sketches.len() / sketch_bytes;
@@ -57,9 +54,6 @@ pub fn sample(sketches: &[u8], bits: u32) -> Option<Vec<u64>> {
 }
 
 /// The plan for fingerprints like these, whose bits are rarely fair coins.
-///
-/// # Errors
-/// As [`plan_of_coins`].
 pub fn plan_like(sampled: &[u64], bits: u32, within: u32) -> Result<SearchPlan, Error> {
     plan(sampled, bits, within)
 }

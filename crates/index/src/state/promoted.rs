@@ -54,9 +54,6 @@ impl PromotedTables {
     }
 
     /// Adds a document that is not empty, a member of the buckets of these levels.
-    ///
-    /// # Errors
-    /// [`Error::OutOfMemory`].
     #[allow(clippy::too_many_arguments)]
     pub fn insert(
         &mut self,
@@ -102,7 +99,7 @@ impl PromotedTables {
         Ok(())
     }
 
-    /// Appends those that stand for a class of this hash.
+    /// Appends those that represent a class of this hash.
     pub fn rows_of_class(&self, hash: u64, out: &mut Vec<u32>) {
         self.by_class.append_to(hash, out);
     }
@@ -115,9 +112,6 @@ impl PromotedTables {
     }
 
     /// Places in [`rows`](Self::rows) within a radius of each fingerprint.
-    ///
-    /// # Errors
-    /// [`Error::Canceled`].
     pub fn search(
         &self,
         queries: Fingerprints<'_>,

@@ -1,4 +1,4 @@
-//! Which feature sets were asked for lately?
+//! Which feature sets were used recently?
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,7 +9,7 @@ use crate::state::rows_by_hash::Quick;
 /// Bytes of feature sets held.
 const BUDGET_BYTES: usize = 32 << 20;
 
-/// Feature sets of rows, for several threads. When they take too much, those not asked for lately go.
+/// Feature sets of rows, shared by threads. If they take too much memory, the least recently used ones are dropped.
 #[derive(Debug, Default)]
 pub struct RecentSets {
     inner: Mutex<Inner>,

@@ -1,4 +1,4 @@
-//! What is known of one row, wherever it stands?
+//! What does the state contain about one row?
 
 use likewise_core::features::Shape;
 use likewise_disk::store::{Evidence, Row};
@@ -46,7 +46,7 @@ impl RowView<'_> {
         }
     }
 
-    /// XXH3-64 of the text, where there was one.
+    /// XXH3-64 of the text, if it had one.
     pub fn text_digest(&self) -> Option<u64> {
         match self {
             RowView::Memory(row) => row.text_digest,

@@ -11,9 +11,9 @@ use crate::shared::Shared;
 
 /// Pages of the log, of 4 KiB, that are worth bringing in: 8 MB.
 const PAGES_DUE: u32 = 2048;
-/// So few are brought in while the writer waits: a matter of a millisecond beside the sync.
+/// At most this many pages are checkpointed while the writer waits: about a millisecond, and the sync.
 const FEW_PAGES: u32 = 64;
-/// How often the rest is brought in beside the writer, which adds to it, until the writer waits all the same.
+/// How often the rest is checkpointed while the writer goes on, before the writer has to wait.
 const MOST_PASSES: usize = 6;
 
 impl Index {
@@ -35,22 +35,21 @@ impl Index {
 }
 
 impl Shared {
-    /// Pages of the log at which it is brought in: few where segments are to be small too.
+    /// Pages of the log at which it is checkpointed: few if segments are small too.
     fn pages_due(&self) -> u32 {
         self.flush_rows
             .map_or(PAGES_DUE, |rows| rows.min(PAGES_DUE))
     }
 
-    /// Notes how long the log is, for whoever looks without the lock.
+    /// Records the length of the log for readers without the lock.
     pub fn note_log(&self, store: &Store) {
         self.new_log_pages
             .store(store.new_log_pages(), Ordering::Relaxed);
     }
 
-    /// Brings the log into the database if it has grown, for whoever is in the background already.
+    /// Checkpoints the log if it has grown, on a thread that is in the background already.
     ///
-    /// # Errors
-    /// Those of the disk: then nothing more is written.
+    /// After an error of the disk, nothing more is written.
     pub fn checkpoint_here_when_due(&self) -> Result<(), Error> {
         if self.new_log_pages.load(Ordering::Relaxed) < self.pages_due()
             || self.is_checkpointing.swap(true, Ordering::AcqRel)
@@ -62,10 +61,9 @@ impl Shared {
         drained
     }
 
-    /// Brings the log into the database and cuts it off, unless somebody reads it for longer than the writer waits.
+    /// Checkpoints and truncates the log, unless a reader uses it for longer than the writer waits.
     ///
-    /// # Errors
-    /// Those of the disk: then nothing more is written.
+    /// After an error of the disk, nothing more is written.
     pub fn cut_log(&self) -> Result<(), Error> {
         if let Some(store) = lock(&self.writer).as_mut() {
             store.cut_log()?;
@@ -76,8 +74,7 @@ impl Shared {
 
     /// Brings the log into the database, most of it while others write.
     ///
-    /// # Errors
-    /// Those of the disk: then nothing more is written.
+    /// After an error of the disk, nothing more is written.
     pub fn checkpoint_log(&self) -> Result<(), Error> {
         self.log_pages()?;
         // Where no connection more can be opened, for want of file handles say, nothing has failed yet: the writer does all of it.
@@ -85,7 +82,7 @@ impl Shared {
             Ok(log) => self.checkpoint_concurrently(&log),
             Err(_) => Ok(()),
         };
-        // The log begins anew only where nothing of it is left.
+        // The log restarts only if all of it was checkpointed.
         let mut writer = lock(&self.writer);
         let Some(store) = writer.as_mut() else {
             return Ok(());
@@ -101,9 +98,8 @@ impl Shared {
 
     /// Pages of the log after the last commit.
     ///
-    /// # Errors
-    /// [`likewise_disk::Error::Poisoned`]: after a sync of the log failed, the next one may succeed without it being on the disk. What came into the
-    /// database then could outlive the log that belongs to it.
+    /// Returns [`likewise_disk::Error::Poisoned`] after a failed sync of the log: a later sync may succeed although
+    /// those pages are not on the disk, and a checkpoint could then outlive the log that belongs to it.
     fn log_pages(&self) -> Result<u32, Error> {
         match lock(&self.writer).as_ref() {
             None => Ok(0),
@@ -116,7 +112,7 @@ impl Shared {
         }
     }
 
-    /// Brings in what is there while the writer adds to it, until that is little.
+    /// Checkpoints the log while the writer adds to it, until little is left.
     fn checkpoint_concurrently(&self, log: &LogCheckpoint) -> Result<(), Error> {
         for _ in 0..MOST_PASSES {
             let before = self.log_pages()?;

@@ -23,7 +23,7 @@ pub enum Standing {
 /// A record that the database has of an id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoredRecord {
-    /// Place of the id among those that were asked for.
+    /// Place of the id among the given ones.
     pub place: usize,
     /// The row.
     pub row: u32,
@@ -34,17 +34,14 @@ pub struct StoredRecord {
 /// What a purge did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Purged {
-    /// Whether the log was cut; else somebody was reading it.
+    /// Whether the log was truncated; if not, a reader was using it.
     pub is_log_cut: bool,
-    /// Entries of the directory of segments that are no files of a live one and could not be deleted.
+    /// Entries of the directory of segments that belong to no live one and could not be deleted.
     pub left: Vec<String>,
 }
 
 impl Index {
     /// All records of ids, by place and row. Of equal ids the first place counts.
-    ///
-    /// # Errors
-    /// Those of the store.
     ///
     /// # Cost
     /// Reads all chunks: about 0.1 us a document.
@@ -97,9 +94,6 @@ impl Index {
 
     /// Compacts the index and writes the database again, so that no file holds anything of documents that are gone.
     ///
-    /// # Errors
-    /// Those of [`Index::compact`].
-    ///
     /// # Cost
     /// That of [`Index::compact`] and of [`likewise_disk::store::Store::rewrite`].
     pub fn purge(&self, threads: usize, cancel: &AtomicBool) -> Result<Purged, Error> {
@@ -122,13 +116,10 @@ impl Index {
             .into_iter()
             .map(|live| live.name)
             .collect();
-        let mut purged = Purged::default();
-        if crate::shared::HAS_SEGMENTS {
-            delete_orphans(&shared.segment_dir(), shared.files(), &live)?;
-            purged.left = other_names(&shared.segment_dir(), shared.files(), &live)?;
-        }
-        purged.is_log_cut = store.rewrite()?;
+        delete_orphans(&shared.segment_dir(), shared.files(), &live)?;
+        let left = other_names(&shared.segment_dir(), shared.files(), &live)?;
+        let is_log_cut = store.rewrite()?;
         shared.note_log(store);
-        Ok(purged)
+        Ok(Purged { left, is_log_cut })
     }
 }

@@ -33,7 +33,7 @@ pub struct Facts {
     pub segment_bytes: Vec<u64>,
     /// Rows held in memory.
     pub num_in_memory: u32,
-    /// PromotedTables documents beside the tables.
+    /// Promoted documents, which have tables of their own.
     pub num_late: usize,
     /// Rows below have expired.
     pub expired_below: u32,
@@ -43,11 +43,11 @@ pub struct Facts {
     pub num_built: u64,
     /// Segments found damaged, missing or stale since it was opened.
     pub num_rebuilt: u64,
-    /// Whether a build goes on in the background.
+    /// Whether a build is running in the background.
     pub is_building: bool,
     /// Why the last one failed.
     pub build_error: Option<String>,
-    /// What is to be known of the clock, in words, where documents are forgotten by age and it cannot be believed.
+    /// A warning about the clock, if documents expire and it cannot be trusted.
     pub clock_warning: Option<String>,
     /// What was lost, in words, and accepted when the index was opened.
     pub loss: Option<String>,
@@ -59,9 +59,6 @@ pub struct Facts {
 
 impl Index {
     /// Sizes and counts.
-    ///
-    /// # Errors
-    /// Those of the store.
     pub fn facts(&self) -> Result<Facts, Error> {
         self.ready(&AtomicBool::new(false))?;
         self.repairing(|| self.present_facts())
@@ -103,10 +100,7 @@ impl Index {
         Ok(facts)
     }
 
-    /// What is wrong with the index, in words; nothing where all is well. `full` reads every byte.
-    ///
-    /// # Errors
-    /// Those of the store; [`Error::Disk`] where it was canceled.
+    /// One message for each problem of the index. `full` reads every byte.
     pub fn verify(&self, full: bool, cancel: &AtomicBool) -> Result<Vec<String>, Error> {
         self.ready(cancel)?;
         let lease = self.leased()?;
@@ -130,9 +124,6 @@ impl Index {
 
     /// Makes one segment of all rows, drops what is known of documents that are gone, joins small pieces of the database and gives its free pages
     /// back; gives how many pieces there are less.
-    ///
-    /// # Errors
-    /// [`Error::ReadOnly`]; those of the store.
     pub fn compact(&self, threads: usize, cancel: &AtomicBool) -> Result<u64, Error> {
         self.ready(cancel)?;
         self.quiesce();
@@ -152,7 +143,7 @@ impl Index {
             shared.freeze(&mut state)?
         };
         if end > 0 {
-            // It knows nothing of what is gone, so that the store may drop that.
+            // It contains nothing that is gone, so the store may drop that.
             shared.build(0..end, threads, cancel)?;
         }
         let num_fewer = shared.sweep_all(cancel)?;
@@ -160,7 +151,7 @@ impl Index {
         Ok(num_fewer)
     }
 
-    /// Waits until nothing is built in the background, and keeps it so until `is_building` is taken back.
+    /// Waits until no background build runs, and prevents one until `is_building` is cleared.
     pub(super) fn quiesce(&self) {
         while self.shared.is_building.swap(true, Ordering::AcqRel) {
             self.shared
@@ -170,10 +161,7 @@ impl Index {
         }
     }
 
-    /// Copies the truth as it is now to a new directory; what is derived is made again where the copy is opened.
-    ///
-    /// # Errors
-    /// Those of the store.
+    /// Copies the store to a new directory. Everything derived is rebuilt when the copy is opened.
     pub fn snapshot(&self, to: &Path, cancel: &AtomicBool) -> Result<(), Error> {
         self.ready(cancel)?;
         let lease = self.leased()?;
@@ -181,9 +169,6 @@ impl Index {
     }
 
     /// Gives all documents, chunk by chunk.
-    ///
-    /// # Errors
-    /// Those of the store and of `each`.
     pub fn scan(
         &self,
         each: impl FnMut(&Chunk, &Store) -> Result<(), likewise_disk::Error>,
@@ -201,10 +186,7 @@ impl Index {
         self.repairing(|| self.shared.lease(&self.shared.state()))
     }
 
-    /// Throws all segments away and builds them again from the truth.
-    ///
-    /// # Errors
-    /// [`Error::ReadOnly`]; those of the store.
+    /// Deletes all segments and rebuilds them from the store.
     pub fn rebuild(&self, threads: usize, cancel: &AtomicBool) -> Result<(), Error> {
         self.ready(cancel)?;
         self.quiesce();
@@ -228,10 +210,9 @@ impl Index {
         }
     }
 
-    /// Closes the index; a second call does nothing. What is in memory becomes a segment where that is worth it.
+    /// Closes the index; a second call does nothing. Rows in memory become a segment if that is worth its files.
     ///
-    /// # Errors
-    /// Those of the last segment and of the last sync: what was acknowledged is safe by then all the same, unless durability is by interval.
+    /// After an error, acknowledged documents are still safe, unless durability is by interval.
     pub fn close(&self) -> Result<(), Error> {
         let shared = &self.shared;
         if process_id() != shared.process {
@@ -260,7 +241,7 @@ impl Index {
                 Err(error)
             }
         });
-        // The writer goes last: then it brings the log into the database and takes it away.
+        // The writer is closed last: it then checkpoints and deletes the log.
         *lock(&shared.follower) = None;
         lock(&shared.readers).clear();
         let synced = match lock(&shared.writer).take() {

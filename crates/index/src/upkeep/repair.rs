@@ -61,7 +61,7 @@ impl Index {
         Ok(true)
     }
 
-    /// Loads the state again where an error left it half changed.
+    /// Loads the state again if an error left it half changed.
     pub(crate) fn reload_if_stale(&self, cancel: &AtomicBool) -> Result<(), Error> {
         let shared = &self.shared;
         if !shared.is_stale.load(Ordering::Acquire) {
@@ -91,9 +91,6 @@ impl Shared {
     }
 
     /// Loads the state from the database and the segments that are well, and drops those that are not.
-    ///
-    /// # Errors
-    /// Those of the store.
     pub fn load(&self, store: &mut Store, cancel: &AtomicBool) -> Result<(), Error> {
         self.is_stale.store(true, Ordering::Release);
         let state = match store.is_reader() {
@@ -124,8 +121,8 @@ impl Shared {
         }
     }
 
-    /// The state that is committed now, all of it: what the writer drops meanwhile is still there. Nothing where segments cannot be opened or turn out to be
-    /// damaged that were not known to be; with `avoids` they are avoided from now on.
+    /// The committed state, as one snapshot. `None` if segments that were not known to be damaged cannot be opened; with
+    /// `avoids` they are avoided from now on.
     fn read_state(
         &self,
         store: &Store,
@@ -181,10 +178,7 @@ impl Shared {
         }
     }
 
-    /// After a change of the state: where that met a damaged segment, loads the state again. Another error leaves it stale.
-    ///
-    /// # Errors
-    /// Those of the store.
+    /// After a change of the state: loads it again if the change found a damaged segment. Another error leaves it stale.
     pub fn changed(
         &self,
         store: &mut Store,

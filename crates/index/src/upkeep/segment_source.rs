@@ -1,4 +1,4 @@
-//! How does the truth give segments what they are built of?
+//! What does the store provide for building segments?
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,15 +17,15 @@ const TABLE_BYTES: u32 = 22;
 /// Rows of a large segment. In small ones few bytes would cost much time, as each entry has more bits left.
 const LARGE: usize = 1 << 21;
 
-/// Bytes of tables for a fingerprint of a segment of so many rows; as many as make it fast where `None`.
+/// Bytes of tables per fingerprint of a segment with this many rows; `None` for the fastest.
 pub fn table_bytes(num_rows: usize) -> Option<u32> {
     (num_rows >= LARGE).then_some(TABLE_BYTES)
 }
 
-/// Rows that are read in one transaction, a matter of milliseconds: while one is open, the log of what is committed cannot begin anew.
+/// Rows that are read in one transaction, a matter of milliseconds: while one is open, the log cannot restart.
 const ROWS_A_STATE: u32 = 1 << 10;
 
-/// What segments of these rules hold; fingerprints with so many bytes of tables each at most.
+/// The contents of segments by these rules; fingerprints with at most this many bytes of tables each.
 pub fn segment_plan(rules: &Rules, table_bytes: Option<u32>) -> SegmentPlan {
     match rules.method {
         Method::Simhash { bits, within } => SegmentPlan {
@@ -60,7 +60,7 @@ pub fn segment_plan(rules: &Rules, table_bytes: Option<u32>) -> SegmentPlan {
 pub struct TrueRows<'a> {
     /// The truth.
     pub store: &'a Store,
-    /// What decides which rows stand.
+    /// Decides which rows are in tables.
     pub rules: &'a Rules,
     /// The last event when the build began.
     pub last_event: u64,

@@ -22,20 +22,17 @@ use crate::upkeep::segment_source::{TrueRows, segment_plan, table_bytes};
 
 /// Bytes that a build takes, about.
 const BUILD_BYTES: usize = 256 << 20;
-/// Microseconds that whoever adds a row waits where the build falls behind: about those that adding one takes.
+/// Microseconds that an addition waits per row if the build falls behind: about as long as adding a row takes.
 const WAIT_US: u64 = 5;
-/// How long one waits before one looks whether that is still needed.
+/// How long an addition waits before it checks whether the build still lags.
 const MOST_NAP: Duration = Duration::from_millis(20);
 /// Rows without a segment that are better built into one before an index is used than held in memory.
 const MANY_ROWS: u32 = 1 << 18;
 
 impl Index {
-    /// Begins upkeep in the background if so many rows are in memory, or so many are gone.
+    /// Starts upkeep in the background if enough rows are in memory or gone.
     pub(crate) fn build_when_due(&self) {
         let shared = &self.shared;
-        if !crate::shared::HAS_SEGMENTS {
-            return;
-        }
         if shared.stop.load(Ordering::Relaxed) || shared.is_building.load(Ordering::Relaxed) {
             return;
         }
@@ -57,7 +54,7 @@ impl Index {
         );
     }
 
-    /// After documents were added: lets them wait for the build, where that falls behind, so that memory grows slowly.
+    /// After an addition: waits for a build that falls behind, so that memory grows slowly.
     pub(crate) fn let_build_catch_up(&self, num_added: usize, cancel: &AtomicBool) {
         let shared = &self.shared;
         if !shared.is_building.load(Ordering::Relaxed) {
@@ -84,7 +81,7 @@ impl Index {
 }
 
 impl Shared {
-    /// Builds segments of what is in memory, where that is much or half of it is gone, and gives back the space of what is gone.
+    /// Builds segments from memory if it is full or half of it is gone, and frees the space of what is gone.
     fn keep_up(&self, flush_rows: u32, is_full: bool, has_gone: bool) -> Result<(), Error> {
         let is_worn = has_gone && self.is_newest_worn(flush_rows)?;
         if is_full || is_worn {
@@ -114,9 +111,6 @@ impl Shared {
     }
 
     /// Builds segments, while others go first, until none is due of the rows that are not in the newest tail or the index is closed.
-    ///
-    /// # Errors
-    /// Those of the store and of the build.
     fn build_due(&self, min_rows: u32) -> Result<(), Error> {
         while let Some(rows) = next_build(&self.finished_pieces()?, min_rows) {
             self.build_behind(rows)?;
@@ -125,9 +119,6 @@ impl Shared {
     }
 
     /// Builds segments again half of whose rows are gone, while others go first.
-    ///
-    /// # Errors
-    /// Those of the store and of the build.
     pub fn build_worn(&self) -> Result<(), Error> {
         while let Some(rows) = next_worn(&self.finished_pieces()?) {
             self.build_behind(rows)?;
@@ -151,10 +142,7 @@ impl Shared {
         Ok(pieces)
     }
 
-    /// Builds one segment of rows, which begin and end where layers do, and lets everybody know.
-    ///
-    /// # Errors
-    /// Those of the store and of the build.
+    /// Builds one segment of rows, whose ends are ends of layers, and publishes it.
     pub fn build(
         &self,
         rows: Range<u32>,
@@ -194,7 +182,7 @@ impl Shared {
         let (dropped, replaced) = self.publish(store, live, rows, cancel)?;
         self.note_log(store);
         drop(writer);
-        // Giving back the memory of so many rows takes a while: nobody waits for it.
+        // Freeing the memory of many rows takes a while, so it is done without the lock.
         drop(replaced);
         unlink_segments(&self.segment_dir(), self.files(), &dropped)?;
         Ok(())
@@ -299,9 +287,6 @@ impl Shared {
     }
 
     /// Segments for many rows that have none, so that they need not be held in memory.
-    ///
-    /// # Errors
-    /// Those of the store and of the build.
     pub fn mend(
         &self,
         store: &mut Store,
@@ -321,8 +306,7 @@ impl Shared {
                 true => store.num_records(end..start)?,
                 false => 0,
             };
-            if crate::shared::HAS_SEGMENTS
-                && most_rows >= MANY_ROWS
+            if most_rows >= MANY_ROWS
                 && let Some(live) = self.build_files(store, end..start, most_rows, 1, cancel)?
             {
                 let dir = self.segment_dir();
@@ -338,14 +322,8 @@ impl Shared {
         }
     }
 
-    /// Builds a segment of what is in memory where that is worth its files: then the next opening reads little.
-    ///
-    /// # Errors
-    /// Those of the store and of the build.
+    /// Builds a segment from memory if that is worth its files, so that the next opening reads little.
     pub fn build_last(&self, cancel: &AtomicBool) -> Result<(), Error> {
-        if !crate::shared::HAS_SEGMENTS {
-            return Ok(());
-        }
         self.freeze(&mut self.state_mut())?;
         match next_build(&self.finished_pieces()?, MIN_ROWS) {
             Some(rows) => self.build(rows, 1, cancel),

@@ -1,7 +1,7 @@
 //! When and how is space given back that documents took which are gone?
 //!
 //! A sweep goes over all rows of the store in steps, each a transaction of some milliseconds. Before it, segments half of whose rows are gone are built
-//! again; what a segment still holds stays in the store, so that whoever opens the index knows that it is gone.
+//! again; what a segment still holds stays in the store, so that a process that opens the index knows that it is gone.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,7 +16,7 @@ use crate::state::Layer;
 
 /// Free pages of 4 KiB that are given back in one transaction.
 const PAGES_A_STEP: u32 = 1024;
-/// One page in so many stays free for what is added next.
+/// One in this many pages stays free for additions.
 const FREE_PART: u32 = 8;
 
 /// How far a sweep goes.
@@ -29,16 +29,13 @@ enum Extent {
 }
 
 impl Shared {
-    /// Whether so many documents are gone that it is time to sweep: half as many as are held, and not few.
+    /// Whether a sweep is due: at least half as many documents are gone as are held, and not few.
     pub fn is_sweep_due(&self, flush_rows: u32) -> bool {
         let state = self.state();
         state.num_to_sweep() >= u64::from(flush_rows.min(MIN_ROWS).max(state.num_held() / 2))
     }
 
     /// The same of the rows in memory to which rows still come.
-    ///
-    /// # Errors
-    /// Those of a damaged segment.
     pub fn is_newest_worn(&self, flush_rows: u32) -> Result<bool, Error> {
         let pieces = self.state().pieces()?;
         Ok(pieces.last().is_some_and(|newest| {
@@ -47,23 +44,17 @@ impl Shared {
     }
 
     /// Gives back the space of documents that are gone, while others go first.
-    ///
-    /// # Errors
-    /// Those of the store and of the build.
     pub fn sweep(&self) -> Result<(), Error> {
         self.build_worn()?;
         self.sweep_store(Extent::Usual, &self.stop).map(|_| ())
     }
 
     /// The same of all that is gone and that no segment holds; gives how many chunks and blocks there are less.
-    ///
-    /// # Errors
-    /// Those of the store; [`likewise_disk::Error::Canceled`].
     pub fn sweep_all(&self, cancel: &AtomicBool) -> Result<u64, Error> {
         self.sweep_store(Extent::All, cancel)
     }
 
-    /// Runs while nothing is built: a build counts on what is there.
+    /// Runs while no segment is built, since a build relies on the rows that exist.
     fn sweep_store(&self, extent: Extent, cancel: &AtomicBool) -> Result<u64, Error> {
         let (position, before) = {
             let state = self.state();
@@ -109,7 +100,7 @@ impl Shared {
             expired_below,
         };
         let (drop_events, part) = match extent {
-            // Readers that are further behind begin anew.
+            // Readers that are further behind load the state again.
             Extent::Usual => (before.last_event, Some(FREE_PART)),
             Extent::All => (position.last_event, None),
         };
@@ -126,7 +117,7 @@ impl Shared {
         Ok(num_fewer)
     }
 
-    /// Lets the writer do one step, and brings the log in where that made it long.
+    /// Does one step with the writer, and checkpoints the log if it became long.
     fn write_a_step<T>(
         &self,
         step: impl FnOnce(&mut Store) -> Result<T, Error>,

@@ -68,9 +68,6 @@ impl NameCounter {
 
     /// Returns the table of names: the rarity of each word that weighs less than 15, and the frames of slots, which
     /// weigh 0. Cost: about 100 ns per token of at most `MOST_COUNTED` documents.
-    ///
-    /// # Errors
-    /// Returns [`Error::Canceled`] if `cancel` was set.
     pub fn finish(&self, threads: usize, cancel: &AtomicBool) -> Result<Entries, Error> {
         let mut sample = std::mem::take(&mut *self.locked());
         sample.sort_unstable_by_key(|one| one.digest);

@@ -76,9 +76,7 @@ impl HammingBuild<'_> {
 
     /// Writes the file, which is complete and synced under its name, or absent.
     ///
-    /// # Errors
-    /// Returns [`Error::InvalidParameter`] if there is too little memory or a fingerprint is too wide, [`Error::Io`],
-    /// [`Error::Changed`], or [`Error::Canceled`].
+    /// Returns [`Error::InvalidParameter`] if there is too little memory or a fingerprint is too wide.
     ///
     /// # Cost
     /// For each table, one pass over the fingerprints to count them, and one for each `memory_bytes` of entries.
