@@ -80,13 +80,7 @@ def group() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line and exit: 0 done, 1 failure, 2 usage or input, 130 interrupted.
-
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        Arguments without the program name; those of the process if None.
-    """
+    """Run the command line and exit: 0 done, 1 failure, 2 usage or input, 130 interrupted."""
     if sys.platform == "linux":
         # PyArrow's default pool returns memory to the system after every batch, which takes a sixth of a run on
         # Parquet.

@@ -16,31 +16,7 @@ def open_index(
     key: str | None = None,
     read_only: bool = False,
 ) -> Index | Client:
-    """Open an index.
-
-    Parameters
-    ----------
-    place : str or Path
-        Directory of an index, created if it does not exist and `read_only` is false, or URL of a service.
-    recipe : Recipe or str, optional
-        Recipe of an index in a directory.
-    collection, key : str, optional
-        Collection of a service, and an API key.
-    read_only : bool
-        Whether to open a directory only for reading.
-
-    Returns
-    -------
-        Index or Client
-        The index; the caller must close it.
-
-    Raises
-    ------
-    InvalidParameter
-        If an argument does not apply to this kind of index.
-    MissingExtra
-        For a service, if the client is not installed.
-    """
+    """Open an index."""
     if str(place).startswith(("http://", "https://")):
         if recipe is not None:
             raise InvalidParameter("recipe", "a service has its own recipe")

@@ -26,48 +26,32 @@ MOST_AT_ONCE = 10_000
 
 @dataclass
 class Tally:
-    """Counts of the documents read.
+    """Counts of the documents read."""
 
-    Parameters
-    ----------
-    num_documents, num_new, num_added, num_bad_rows : int
-        Counts so far.
-    skipped : tuple of str
-        Files of directories and globs that were not read.
-    bad_rows : BadRowTally, optional
-        Checks the number of bad rows against its limit.
-    note : str, optional
-        Note about the bad rows for the user.
-    """
-
+    # Counts so far
     num_documents: int = 0
     num_new: int = 0
     num_added: int = 0
     num_bad_rows: int = 0
+    # Files of directories and globs that were not read
     skipped: tuple[str, ...] = ()
+    # Checks the number of bad rows against its limit
     bad_rows: "BadRowTally | None" = None
+    # Note about the bad rows for the user
     note: str | None = None
 
 
 @dataclass(frozen=True)
 class GivenDocuments:
-    """Consecutive documents of an input.
+    """Consecutive documents of an input."""
 
-    Parameters
-    ----------
-    texts : Texts
-        The texts of n documents.
-    ids : list of (str or None)
-        Ids of the documents.
-    name : str
-        Name of the input.
-    lines : list of int
-        Line or row of each document, from 0.
-    """
-
+    # The texts of n documents
     texts: "Texts"
+    # Ids of the documents
     ids: list[str | None]
+    # Name of the input
     name: str
+    # Line or row of each document, from 0
     lines: list[int]
 
     def part(self, rows: slice) -> "GivenDocuments":
@@ -87,28 +71,7 @@ def given_documents(
     needs_ids: bool,
     most_at_once: int = MOST_AT_ONCE,
 ) -> Iterator[GivenDocuments]:
-    """Yield the documents of all inputs in order; lines of standard input as soon as they arrive.
-
-    Parameters
-    ----------
-    inputs : tuple of str
-        Files, directories, globs, or ``-``.
-    recipe : Recipe
-        Recipe of the index.
-    options : dict
-        Options of the command; those of `index_input_options` are removed.
-    tally : Tally
-        Receives the number of bad rows.
-    needs_ids : bool
-        Whether a row without an id is an error.
-    most_at_once : int
-        Maximum number of documents per part.
-
-    Raises
-    ------
-    InvalidInput
-        At a bad row or a row without a required id, unless such rows are skipped; at the end, if too many rows are bad.
-    """
+    """Yield the documents of all inputs in order; lines of standard input as soon as they arrive."""
     from likewise.io.inputs import find_inputs
     from likewise.io.lines.jsonl_stream import JsonlStream
     from likewise.io.output.scratch import scratch_directory
@@ -215,17 +178,7 @@ def write_lines(rows: Iterable[dict[str, Any]]) -> None:
 
 
 def write_verdicts(verdicts: Any, ids: list[str | None], tally: Tally) -> None:
-    """Write verdicts, each with the id of its document (null if it has none), and count them.
-
-    Parameters
-    ----------
-    verdicts : Verdicts
-        Verdicts on n documents.
-    ids : list of (str or None)
-        Ids of the documents.
-    tally : Tally
-        Receives the counts.
-    """
+    """Write verdicts, each with the id of its document (null if it has none), and count them."""
     rows = []
     for doc_id, verdict in zip(ids, verdicts, strict=True):
         row: dict[str, Any] = {"doc_id": doc_id, "is_new": bool(verdict.is_new)}

@@ -35,13 +35,7 @@ def target_options(command: _Command) -> _Command:
 
 
 def split_target(places: tuple[str, ...], url: str | None, wanted: str = "") -> tuple[str, tuple[str, ...]]:
-    """Return PATH, empty if there is a URL, and the arguments after it.
-
-    Raises
-    ------
-    click.UsageError
-        If PATH or the required arguments after it (`wanted`) are missing, or there are unexpected ones.
-    """
+    """Return PATH, empty if there is a URL, and the arguments after it."""
     path, rest = ("", places) if url is not None else (places[0] if places else "", places[1:])
     if url is None and not path:
         raise click.UsageError("Missing argument 'PATH' (or --url).")
@@ -59,24 +53,7 @@ def open_index(
     recipe: "Recipe | None" = None,
     **options: Any,
 ) -> Any:
-    """Open the index that a command works on.
-
-    Parameters
-    ----------
-    path, url, prefix : str
-        Arguments of the command.
-    recipe : Recipe, optional
-        Recipe of a new index; if None, the index must exist.
-    **options
-        Further arguments of :class:`likewise.index.Index`; None values are omitted.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no index and no recipe.
-    InvalidParameter
-        If an option requires --url, or is not supported with it.
-    """
+    """Open the index that a command works on."""
     from likewise.errors import InvalidInput, InvalidParameter
 
     options = {name: value for name, value in options.items() if value is not None}

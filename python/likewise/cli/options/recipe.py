@@ -25,13 +25,7 @@ _MAX_DIGITS = 30
 
 
 def threshold(text: str) -> "float | str":
-    """Return a number or ``auto``; an option type.
-
-    Raises
-    ------
-    click.BadParameter
-        If it is neither.
-    """
+    """Return a number or ``auto``; an option type."""
     if text == "auto":
         return text
     try:
@@ -41,13 +35,7 @@ def threshold(text: str) -> "float | str":
 
 
 def count(text: str) -> int:
-    """Return a whole number, also written as 17e9 or 8_000_000; an option type.
-
-    Raises
-    ------
-    click.BadParameter
-        If the text is not a whole number.
-    """
+    """Return a whole number, also written as 17e9 or 8_000_000; an option type."""
     try:
         number = Decimal(text)
         if number.is_finite() and number.adjusted() < _MAX_DIGITS and number == (whole := int(number)):
@@ -448,19 +436,6 @@ def take_recipe(options: dict[str, Any], base: str = "online", *, quiet: bool = 
     """Build the recipe from a command's options and remove these from `options`.
 
     Unless `quiet`, print the recipe to stderr if an option was given that other fields may depend on.
-
-    Parameters
-    ----------
-    options : dict
-        Options of the command.
-    base : str
-        Preset to use if neither a preset nor a file is given and the options agree with it.
-
-    Raises
-    ------
-    InvalidParameter
-        If an option does not apply to the method, or is combined with a recipe file. Only --weights with the rule
-        of the recipe may be; it replaces the recipe's table.
     """
     is_told = not quiet and any(options.get(name) is not None for name in _FEATURE_OPTIONS)
     recipe = _taken_recipe(options, base)

@@ -57,13 +57,7 @@ TEXT_OPTIONS = named_options(_OPTIONS)
 
 
 def take_word_lists(given: dict[str, Any]) -> "dict[str, WordList]":
-    """Read the word lists that recipe options name, and remove these from `given`.
-
-    Raises
-    ------
-    InvalidInput
-        If a file is not a word list.
-    """
+    """Read the word lists that recipe options name, and remove these from `given`."""
     named = {name: given.pop(name) for name in ("stop_words", "dictionary") if name in given}
     if not named:
         return {}

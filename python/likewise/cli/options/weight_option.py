@@ -9,24 +9,7 @@ if TYPE_CHECKING:
 
 
 def take_weights(given: dict[str, Any], fields: Mapping[str, Any], lists: "Mapping[str, WordList]") -> None:
-    """Replace the text of --weights in the recipe options by a rule and, if it names a file, a table.
-
-    Parameters
-    ----------
-    given : dict
-        The given options; modified in place.
-    fields : mapping
-        Fields of the recipe that the options are added to; they determine how the terms of a lexicon are tokenized.
-    lists : mapping
-        The given word lists, which also affect tokenization.
-
-    Raises
-    ------
-    InvalidParameter
-        If the text is neither a rule nor a file.
-    InvalidInput
-        If the file is neither a table nor a lexicon.
-    """
+    """Replace the text of --weights in the recipe options by a rule and, if it names a file, a table."""
     from likewise.errors import InvalidParameter
     from likewise.recipe.rules import TABLE_WEIGHTS, WEIGHTS
     from likewise.stages.weights import read_table

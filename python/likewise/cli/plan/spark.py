@@ -18,13 +18,7 @@ _DOCUMENT_BYTES = 1173
 
 
 def run(given: dict[str, Any], search: dict[str, Any], options: dict[str, Any], *, as_json: bool) -> None:
-    """Print the costs of running a recipe on Spark.
-
-    Raises
-    ------
-    InvalidParameter
-        If an option is missing, or applies to another kind of plan.
-    """
+    """Print the costs of running a recipe on Spark."""
     from likewise.batch.budget.cluster_plans import plan_run
     from likewise.errors import InvalidParameter
 

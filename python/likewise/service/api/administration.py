@@ -16,13 +16,7 @@ _MOST_A_BAND = 192
 
 
 class Administration:
-    """The service's operations on collections. Each method performs one operation and returns JSON values.
-
-    Parameters
-    ----------
-    service : Service
-        Holds the collections.
-    """
+    """The service's operations on collections. Each method performs one operation and returns JSON values."""
 
     def __init__(self, service: Service) -> None:
         self._service = service

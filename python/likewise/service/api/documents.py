@@ -22,13 +22,7 @@ Text = str | Sequence[Any]
 
 
 class Documents:
-    """The service's operations on documents. Each method performs one operation and returns JSON values.
-
-    Parameters
-    ----------
-    service : Service
-        Holds the collections.
-    """
+    """The service's operations on documents. Each method performs one operation and returns JSON values."""
 
     def __init__(self, service: Service) -> None:
         self._service = service

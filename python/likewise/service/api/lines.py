@@ -28,20 +28,13 @@ _IDLE_S = 60.0
 
 @dataclass(frozen=True)
 class Lines:
-    """How a stream of lines is answered.
+    """How a stream of lines is answered."""
 
-    Parameters
-    ----------
-    model : model
-        Model of one line.
-    answer : model
-        Model of the line that answers it.
-    work : callable
-        Takes the path parameters and `lines`, a list of models; returns one answer per model.
-    """
-
+    # Model of one line
     model: type[BaseModel]
+    # Model of the line that answers it
     answer: type[BaseModel]
+    # Takes the path parameters and `lines`, a list of models; returns one answer per model
     work: Callable[..., Awaitable[list[Any]]]
 
     def described(self) -> dict[str, Any]:
@@ -150,15 +143,7 @@ class _Answers:
 
 
 async def answer_lines(lines: Lines, scope: Scope, receive: Receive, send: Send, service: "Service") -> None:
-    """Answer a request whose body is a stream of lines.
-
-    Raises
-    ------
-    Problem
-        If it occurs before the first answer line; later, the problem is the last line of the response.
-    Disconnected
-        If the client disconnected.
-    """
+    """Answer a request whose body is a stream of lines; a problem after the first answer becomes the last line."""
     key: str = scope["state"]["key"].name
     service.streams.take(key, 1)
     stream, answers = _Stream(), _Answers(send)

@@ -24,48 +24,32 @@ JSON = "application/json"
 
 @dataclass(frozen=True, kw_only=True)
 class Operation:
-    """One operation of the HTTP API.
+    """One operation of the HTTP API."""
 
-    Parameters
-    ----------
-    method, path : str
-        Method and path of the route; parts of the path in braces are arguments.
-    name : str
-        Stable name for clients generated from the description.
-    about : str
-        One-line summary.
-    right : str
-        Right that it requires.
-    work : callable
-        Takes the path parameters, and `body` if there is one; returns JSON values.
-    answer : model
-        Response body.
-    body : model, optional
-        Request body.
-    lines : Lines, optional
-        How a stream of lines is answered.
-    status : int
-        HTTP status on success.
-    problems : tuple of str
-        Kinds of problems specific to this operation.
-    is_repeatable : bool
-        Whether `work` also takes `request`, which identifies a request that the client may repeat, or is None.
-    has_deadline : bool
-        Whether it is aborted at the deadline; False for operations that copy or read whole collections.
-    """
-
+    # Method and path of the route; parts of the path in braces are arguments
     method: str
     path: str
+    # Stable name for clients generated from the description
     name: str
+    # One-line summary
     about: str
+    # Right that it requires
     right: str
+    # Takes the path parameters, and `body` if there is one; returns JSON values
     work: Callable[..., Awaitable[Any]]
+    # Response body
     answer: type[BaseModel]
+    # Request body
     body: type[BaseModel] | None = None
+    # How a stream of lines is answered
     lines: Lines | None = None
+    # HTTP status on success
     status: int = 200
+    # Kinds of problems specific to this operation
     problems: tuple[str, ...] = ()
+    # Whether `work` also takes `request`, which identifies a request that the client may repeat, or is None
     is_repeatable: bool = False
+    # Whether it is aborted at the deadline; False for operations that copy or read whole collections
     has_deadline: bool = True
 
 

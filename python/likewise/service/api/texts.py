@@ -15,13 +15,7 @@ _BESIDE = frozenset(("weights_id", "stop_words_id", "dictionary_id"))
 
 
 class Texts:
-    """The service's operations without a collection. Each method performs one operation and returns JSON values.
-
-    Parameters
-    ----------
-    service : Service
-        Its threads do the work.
-    """
+    """The service's operations without a collection. Each method performs one operation and returns JSON values."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -44,11 +38,6 @@ def recipe_given(given: Json | str | None, **defaults: str) -> Recipe:
     """Return the recipe in a request: the name of a preset, fields as in Python and in commands, or a recipe's JSON.
 
     The preset ``online`` applies if there is none. `defaults` are values of fields that were not given.
-
-    Raises
-    ------
-    InvalidParameter
-        If it is not a valid recipe, or refers to files.
     """
     fields = {name: value for name, value in (given if isinstance(given, dict) else {}).items() if value is not None}
     for name in _BESIDE & fields.keys():

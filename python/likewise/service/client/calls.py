@@ -33,55 +33,36 @@ Text: TypeAlias = str | Sequence[Any]
 
 @dataclass(frozen=True)
 class Call(Generic[_Answer]):
-    """A request, and how to decode its response.
+    """A request, and how to decode its response."""
 
-    Parameters
-    ----------
-    method, path : str
-        Method and path of the request.
-    body : bytes or None
-        Request body as JSON.
-    understand : callable
-        Decodes the JSON of the response.
-    is_repeatable : bool
-        Whether it may be sent again after a connection error, although it may have been carried out.
-    is_long : bool
-        Whether it has no time limit.
-    idempotency_key : str, optional
-        Key that identifies the call to the service when it is sent again.
-    """
-
+    # Method and path of the request
     method: str
     path: str
+    # Request body as JSON
     body: bytes | None
+    # Decodes the JSON of the response
     understand: Callable[[Any], _Answer]
+    # Whether it may be sent again after a connection error, although it may have been carried out
     is_repeatable: bool = True
+    # Whether it has no time limit
     is_long: bool = False
+    # Key that identifies the call to the service when it is sent again
     idempotency_key: str | None = None
 
 
 @dataclass
 class Attempts:
-    """The attempts of one call, all of which share one time limit.
+    """The attempts of one call, all of which share one time limit."""
 
-    Parameters
-    ----------
-    call : Call
-        The call to make.
-    url : str
-        The address of the service, for errors.
-    retries : int
-        Attempts after the first one.
-    timeout_s : float
-        Seconds for all attempts and the pauses between them. A long call is limited only while it connects.
-    clock : callable
-        Returns the time in seconds.
-    """
-
+    # The call to make
     call: Call[Any]
+    # The address of the service, for errors
     url: str
+    # Attempts after the first one
     retries: int
+    # Seconds for all attempts and the pauses between them. A long call is limited only while it connects
     timeout_s: float
+    # Returns the time in seconds
     clock: Callable[[], float] = time.monotonic
     _num_failed: int = field(default=0, init=False)
     # Whether the service may have carried out the call although no response arrived.
@@ -116,20 +97,7 @@ class Attempts:
             raise TimeoutError
 
     def after_failure(self, error: Exception, *, is_sent: bool) -> float:
-        """Return the seconds to wait before the next attempt after one without an answer.
-
-        Parameters
-        ----------
-        error : Exception
-            The connection error.
-        is_sent : bool
-            Whether the request may have reached the service.
-
-        Raises
-        ------
-        ServiceError
-            ``unreachable`` if there is no further attempt.
-        """
+        """Return the seconds to wait before the next attempt after one without an answer."""
         self._is_uncertain |= is_sent
         wait_s = pause_s(self._num_failed, None)
         if self._is_last(wait_s) or (is_sent and not self.call.is_repeatable):
@@ -138,13 +106,7 @@ class Attempts:
         return wait_s
 
     def after_answer(self, status: int, content: bytes, headers: Mapping[str, str]) -> float | None:
-        """Return the seconds to wait before the next attempt, or None if the answer is final.
-
-        Raises
-        ------
-        ServiceError
-            ``uncertain`` if an earlier attempt may have removed the document that is now unknown.
-        """
+        """Return the seconds to wait before the next attempt, or None if the answer is final."""
         wait_s = pause_s(self._num_failed, headers.get("retry-after"))
         is_retried = _is_at_limit(status, content) or (status == 504 and self.call.idempotency_key is not None)
         if is_retried and not self._is_last(wait_s):
@@ -228,13 +190,7 @@ def chosen_collection(url: str, answer: Any) -> str:
 
 
 class CollectionCalls:
-    """The calls of one collection.
-
-    Parameters
-    ----------
-    name : str
-        The collection.
-    """
+    """The calls of one collection."""
 
     def __init__(self, name: str) -> None:
         self.base = f"/v1/collections/{quote(name, safe='')}"
@@ -323,13 +279,7 @@ def encoded(body: dict[str, Any]) -> bytes:
 
 
 def batches(ids: Iterable[object] | None, texts: Iterable[Text]) -> Iterator[tuple[list[object], list[Text]]]:
-    """Yield ids and texts in batches within the limits of a request. Arrow data is converted to lists first.
-
-    Raises
-    ------
-    InvalidInput
-        If the numbers of ids and texts differ: for lists before the first batch, for iterators when one of them ends.
-    """
+    """Yield ids and texts in batches within the limits of a request. Arrow data is converted to lists first."""
     some_ids: list[object] = []
     some: list[Text] = []
     num_bytes = 0

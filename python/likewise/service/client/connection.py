@@ -20,20 +20,6 @@ class Connections:
     """The connections of one client. Each forked process and each event loop opens its own.
 
     Two processes that share a socket would receive each other's responses; connections close with their event loop.
-
-    Parameters
-    ----------
-    kind : str
-        Client or AsyncClient.
-    url : str
-        The address of the service.
-    headers : dict
-        Headers of every request.
-
-    Raises
-    ------
-    MissingExtra
-        If the extra ``client`` is not installed.
     """
 
     def __init__(self, kind: str, url: str, headers: dict[str, str]) -> None:
@@ -50,13 +36,7 @@ class Connections:
         self.is_closed = False
 
     def own(self, loop: asyncio.AbstractEventLoop | None = None) -> Any:
-        """Return the connections of this process; for AsyncClient, those of this event loop.
-
-        Raises
-        ------
-        StoreError
-            If the client is closed.
-        """
+        """Return the connections of this process; for AsyncClient, those of this event loop."""
         if self.is_closed:
             raise StoreError("the client is closed")
         of_loops = self._of_processes.setdefault(os.getpid(), {})
