@@ -107,6 +107,21 @@ def evidence_table(
     return pa.table(columns)
 
 
+def rows_at(file: Any, places: Sequence[int], names: list[str] | None = None) -> list[dict[str, Any]]:
+    """Return the rows of a Parquet file at these places, in the given order."""
+    found: dict[int, dict[str, Any]] = {}
+    num_before = 0
+    wanted = sorted(set(places))
+    for number in range(file.num_row_groups):
+        num = file.metadata.row_group(number).num_rows
+        inside = [place - num_before for place in wanted if num_before <= place < num_before + num]
+        if inside:
+            table = file.read_row_group(number, columns=names).take(inside)
+            found |= {num_before + place: row for place, row in zip(inside, table.to_pylist(), strict=True)}
+        num_before += num
+    return [found[place] for place in places]
+
+
 def write_evidence(tables: Iterable[Any], path: Path) -> None:
     """Write tables of evidence to one Parquet file."""
     import pyarrow.parquet as pq

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from likewise.arrays import ArrowBatch
 from likewise.checks import counted
 from likewise.io.output.directory import EVIDENCE
+from likewise.io.output.evidence import rows_at
 from likewise.measures.comparison import align
 from likewise.recipe.recipe import Recipe
 from likewise.runs.viewing.texts import Missing, Place, Shown
@@ -27,7 +28,18 @@ _FAMILY_DOCUMENTS = 50
 _FAMILY_PART = 10
 _NUM_MARKUP_SAMPLES = 20
 _MARKUP = re.compile(r"\s*(<!doctype html|<html\b|<\?xml\b|<head\b|<body\b|<div\b|<p\b|<table\b)", re.IGNORECASE)
-_COLUMNS = ["doc_id", "file", "offset", "length", "kept_row", "kept_id", "kept_file", "kept_offset"]
+_COLUMNS = [
+    "doc_id",
+    "file",
+    "offset",
+    "length",
+    "kept_row",
+    "kept_id",
+    "kept_file",
+    "kept_offset",
+    "similarity",
+    "distance",
+]
 
 
 def first_look(
@@ -93,9 +105,9 @@ class _Near:
             num_near += len(places)
         if not num_near:
             return
-        self.rows = _rows(file, [place for _, place in found])
+        self.rows = rows_at(file, [place for _, place in found], _COLUMNS)
         step = max(1, num_before // _NUM_MARKUP_SAMPLES)
-        self.samples = _rows(file, list(range(0, num_before, step))[:_NUM_MARKUP_SAMPLES])
+        self.samples = rows_at(file, list(range(0, num_before, step))[:_NUM_MARKUP_SAMPLES], _COLUMNS)
         self._find_family(file, leaders, num_near, by_distance=by_distance)
 
     def _find_family(self, file: Any, leaders: "Counter[int]", num_near: int, *, by_distance: bool) -> None:
@@ -115,7 +127,7 @@ class _Near:
             num_before += batch.num_rows
         for leader, num in exact.most_common(1):
             if num >= least:
-                (row,) = _rows(file, [first[leader]])
+                (row,) = rows_at(file, [first[leader]], _COLUMNS)
                 self.family = num, row["kept_id"]
 
 
@@ -138,22 +150,6 @@ def _count(leaders: "Counter[int]", kept: NDArray[np.int64]) -> None:
             leaders[number] -= less
             if leaders[number] <= 0:
                 del leaders[number]
-
-
-def _rows(file: Any, places: list[int]) -> list[dict[str, Any]]:
-    """Return rows of the evidence at these places, in the given order."""
-    names = [*_COLUMNS, "similarity", "distance"]
-    found: dict[int, dict[str, Any]] = {}
-    num_before = 0
-    wanted = sorted(set(places))
-    for number in range(file.num_row_groups):
-        num = file.metadata.row_group(number).num_rows
-        inside = [place - num_before for place in wanted if num_before <= place < num_before + num]
-        if inside:
-            table = file.read_row_group(number, columns=names).take(inside)
-            found |= {num_before + place: row for place, row in zip(inside, table.to_pylist(), strict=True)}
-        num_before += num
-    return [found[place] for place in places]
 
 
 def _texts(view: RunView, rows: list[dict[str, Any]]) -> list[Shown]:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.errors import InvalidInput
+from likewise.io.output.evidence import rows_at
 from likewise.io.output.near_pairs import NearPairFacts, read_facts
 from likewise.recipe.methods import SimHashDistance, SimHashMeasured
 from likewise.recipe.recipe import Recipe
@@ -160,20 +161,10 @@ class Thresholds:
         return at_cut.stated_recall
 
     def _read(self, which: NDArray[np.int64]) -> list[StoredPair]:
-        import pyarrow as pa
         import pyarrow.parquet as pq
 
-        pairs: dict[int, StoredPair] = {}
-        file = pq.ParquetFile(self._path)
-        first = 0
-        for group in range(file.metadata.num_row_groups):
-            end = first + file.metadata.row_group(group).num_rows
-            inside = [int(i) for i in which if first <= i < end]
-            if inside:
-                rows = file.read_row_group(group).take(pa.array([i - first for i in inside])).to_pylist()
-                pairs |= {i: _pair(i, row) for i, row in zip(inside, rows, strict=True)}
-            first = end
-        return [pairs[int(i)] for i in which]
+        places = which.tolist()
+        return list(map(_pair, places, rows_at(pq.ParquetFile(self._path), places)))
 
 
 def _pair(number: int, row: dict[str, object]) -> StoredPair:
