@@ -188,8 +188,8 @@ def pairs(row: Row, make: Callable[[], Searcher], codes: Codes) -> dict[int, Fig
 
 def _judged_pairs(row: Row, codes: Codes, stored: np.ndarray, found: np.ndarray, within: int) -> Figures:
     rng = np.random.default_rng(5)
-    # If a recall was requested, all of them measure it; otherwise those of a million rows suffice to show a miss.
-    planted = codes.planted(row.n if row.recall else min(row.n, 10**6), within)
+    # Those of a million rows suffice to show a miss.
+    planted = codes.planted(min(row.n, 10**6), within)
     # Half of the sample are planted originals, since most random rows have no pair.
     num = num_checked(row)
     sample = np.unique(np.concatenate([rng.integers(0, row.n, num // 2), planted[: num - num // 2, 0]]))

@@ -37,7 +37,7 @@ def maker(tool: str, row: hamming_rows.Row) -> Callable[[], Searcher]:
     from hamming_ours import Likewise
 
     memory = None if row.bytes_a_fingerprint is None else int(row.bytes_a_fingerprint * row.n)
-    return lambda: Likewise(memory_bytes=memory, with_rows=row.with_rows, recall=row.recall)
+    return lambda: Likewise(memory_bytes=memory, with_rows=row.with_rows)
 
 
 def main() -> None:

@@ -23,8 +23,8 @@ class Likewise(Searcher):
         "HammingIndex.build(flat file, index file)"
     )
 
-    def __init__(self, memory_bytes: int | None = None, *, with_rows: bool = True, recall: float | None = None) -> None:
-        self.memory_bytes, self.with_rows, self.recall = memory_bytes, with_rows, recall
+    def __init__(self, memory_bytes: int | None = None, *, with_rows: bool = True) -> None:
+        self.memory_bytes, self.with_rows = memory_bytes, with_rows
 
     def build(self, codes: np.ndarray, bits: int, within: int, threads: int) -> None:
         if not hasattr(likewise, "HammingIndex"):
@@ -65,8 +65,7 @@ class Likewise(Searcher):
         return {"stats": self.index.stats}
 
     def pairs(self, codes: np.ndarray, bits: int, within: int, threads: int) -> np.ndarray:
-        options = {} if self.recall is None else {"recall": self.recall}
-        return likewise.hamming_pairs(columns(codes), within=within, threads=threads, **options)[0]
+        return likewise.hamming_pairs(columns(codes), within=within, threads=threads)[0]
 
     def write_pairs(self, codes: np.ndarray, out: Path, within: int, threads: int, memory_bytes: int) -> int:
         """Write all pairs of a mapped file to Parquet, in bounded memory; return their number."""

@@ -273,7 +273,7 @@ def test_joins_that_memory_does_not_hold_come_block_by_block():
     assert many.room(None).tables_bytes == many.tables_bytes
     assert f"{many.num_passes} passes" in " ".join(many.lines())
     with pytest.raises(likewise.InvalidParameter, match=r"44 bytes per fingerprint for joins"):
-        plan_memory._Task(recipe, 256_000_000, 2, 1, 10**9, 0, 0.0, 0).plan(10**8, is_estimated=False)
+        plan_memory._Task(recipe, 256_000_000, 2, 1, 10**9, 0, 0.0, 0).plan(10**9, is_estimated=False)
 
 
 def test_the_command_says_its_plan_and_is_quiet_when_told(corpus, tmp_path):
