@@ -38,7 +38,6 @@ __all__ = [
     "FeatureSets",
     "HammingSet",
     "HammingTables",
-    "HeldFeatures",
     "JsonlPiece",
     "JsonlRules",
     "Leaders",
@@ -51,6 +50,7 @@ __all__ = [
     "SketchBatch",
     "StopWords",
     "TextRules",
+    "TextSample",
     "Texts",
     "WeightTable",
     "__version__",
@@ -369,28 +369,22 @@ class DocumentCounter:
         With `among`, the weights of only the features of these texts are counted; with `names`, words and slots too.
         """
 
-    def add(self, texts: Texts, rules: FeatureRules, *, hold: bool = False, threads: int = 1) -> HeldFeatures | None:
-        """Count the features of texts, each once whatever the weights of the rules.
+    def add(self, texts: Texts, rules: FeatureRules, *, threads: int = 1) -> None:
+        """Count the features of texts, each once whatever the weights of the rules."""
 
-        With `hold`, return them instead, for `add_held` or `finish`.
-        """
-
-    def add_held(self, held: HeldFeatures) -> None:
-        """Count the features of texts that will not be held until `finish`."""
-
-    def finish(self, rules: str, *, held: Sequence[HeldFeatures] = (), threads: int = 1) -> WeightTable:
-        """Return the table of the counts, including those of `held`, with `rules` to identify its features.
-
-        The held features get their weights. Nothing can be added afterwards.
-        """
+    def finish(self, rules: str, *, threads: int = 1) -> WeightTable:
+        """Return the table of the counts, with `rules` to identify its features. Nothing can be added afterwards."""
 
 @final
-class HeldFeatures:
-    """Distinct features of n texts, held between two passes."""
+class TextSample:
+    """The documents of the lowest hashes, up to a number and a sum of their bytes. Add from any thread."""
 
-    @property
-    def num_bytes(self) -> int:
-        """Memory that they take, with weights."""
+    def __new__(cls, max_documents: int, max_bytes: int) -> TextSample: ...
+    def add(self, texts: Texts) -> None:
+        """Add documents, all of one kind."""
+
+    def take(self) -> Texts:
+        """Return the documents, in the order of their hashes; they are moved out of the sample."""
 
 def term_features(terms: Texts, rules: FeatureRules) -> tuple[Array, Array]:
     """Return the key of each term (uint64) and how many tokens it has (uint32, 0: none)."""
@@ -447,18 +441,6 @@ def sketch_minhash(
     slot_bits : {8, 16, 32}
     scheme : {"bucket", "classical", "affine32", "legacy"}
     """
-
-def sketch_held(
-    held: HeldFeatures,
-    rules: FeatureRules,
-    *,
-    num_slots: int,
-    slot_bits: int,
-    scheme: str,
-    threads: int = 1,
-    isa: str | None = None,
-) -> SketchBatch:
-    """Sketch held features, which are weighed, as `sketch_minhash` does their texts by weights ``idf``."""
 
 def sketch_bloom(
     texts: Texts,
@@ -850,9 +832,6 @@ class RarestFeatures:
 
         No pair that reaches the threshold is missing, and each is returned once.
         """
-
-    def may_match_held(self, held: Sequence[HeldFeatures], *, threads: int = 1) -> tuple[Array, Array, int]:
-        """Return as :meth:`may_match` the pairs of texts whose features are held and weighed."""
 
 @final
 class PrefixJoin:

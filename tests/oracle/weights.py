@@ -28,6 +28,17 @@ def idf_table(texts, rules, tokenize=tokens):
     return {feature: idf(len(sets), count) for feature, count in df.items()}
 
 
+def sampled(texts, most, most_bytes):
+    """Return the distinct texts of the lowest hashes, up to the first that would be one too many or too long."""
+    found, num_bytes = [], 0
+    for text in sorted(set(texts), key=lambda text: (xxh3(text.encode(), 0x73616D706C656466), text.encode())):
+        num_bytes += len(text.encode())
+        if len(found) == most or (found and num_bytes > most_bytes):
+            break
+        found.append(text)
+    return found
+
+
 def log_count_idf(count, rarity):
     """Return round(L * idf / 5), at least 1, at most 15; no value is halfway."""
     return min(15, max(1, math.floor(oracle.log_count_weight(count) * rarity / 5 + 0.5)))

@@ -127,6 +127,26 @@ def test_a_table_without_names_is_refused():
         likewise.Recipe.minhash(0.5, weights=table, siblings="keep")
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_no_matching_pair_of_a_form_is_skipped(seed):
+    """The exact join skips pairs by their forms; brute force does not."""
+    texts = list(dict.fromkeys(forms(seed, 300)))
+    table = count_weights(texts, recipe())
+    asked = likewise.Recipe.preset("default", method="shingles", threshold=0.4).replace(table=table).resolve()
+    sets = _native.FeatureSets(len(texts), asked.feature_rules)
+    every = np.arange(len(texts), dtype=np.uint32)
+    sets.add(every, _native.Texts.from_list(texts))
+    earlier, later = (np.ascontiguousarray(side, np.uint32) for side in np.triu_indices(len(texts), 1))
+    rules = {"threshold": 0.4, "short_margin": 1.0, "names": asked.name_rules}
+    similarity = np.asarray(sets.verify(later, earlier, measure="jaccard", **rules))
+    matches = ~np.isnan(similarity)
+    found = likewise.pairs(texts, asked)
+    assert matches.sum() > 20
+    assert set(zip(found["row_a"].to_pylist(), found["row_b"].to_pylist(), strict=True)) == set(
+        zip(earlier[matches].tolist(), later[matches].tolist(), strict=True)
+    )
+
+
 def test_the_table_does_not_depend_on_batches_order_or_threads():
     texts = forms(9, 400)
     asked = recipe().replace(threshold=0.5)

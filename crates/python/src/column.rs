@@ -121,9 +121,14 @@ impl Column {
         }
     }
 
-    /// Takes over documents that are not texts: document i is `bytes[offsets[i]..offsets[i + 1]]`.
+    /// Takes over documents: document i is `bytes[offsets[i]..offsets[i + 1]]`.
     pub fn from_bytes(kind: Kind, bytes: Vec<u8>, offsets: Vec<i64>) -> Result<Self, Failure> {
         let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
+        if kind == Kind::Text {
+            let array = LargeStringArray::try_new(offsets, Buffer::from_vec(bytes), None)
+                .map_err(|error| Failure::Internal(error.to_string()))?;
+            return Ok(Self::new(vec![Arc::new(Chunk::LargeUtf8(array))]));
+        }
         let array = LargeBinaryArray::try_new(offsets, Buffer::from_vec(bytes), None)
             .map_err(|error| Failure::Internal(error.to_string()))?;
         Ok(Self::of_kind(kind, vec![Arc::new(Chunk::Binary(array))]))

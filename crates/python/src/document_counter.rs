@@ -1,10 +1,10 @@
 //! Weights counted over documents.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use likewise_core::features::{
-    DocumentCounter as CoreCounter, FeatureFilter, MAX_WEIGHT, Shape, ShardedDocuments,
-    siblings::NameCounter, term_feature,
+    DocumentCounter as CoreCounter, FeatureFilter, MAX_WEIGHT, Shape, ShardedBuilder,
+    TextSample as CoreSample, siblings::NameCounter, term_feature,
 };
 use likewise_core::isa::Isa;
 use likewise_core::parallel::map_ranges;
@@ -12,15 +12,54 @@ use likewise_disk::WeightFile;
 use pyo3::prelude::*;
 
 use crate::array::Array;
+use crate::column::{Column, Kind};
 use crate::door::run;
 use crate::errors::Failure;
 use crate::features::{FeatureRules, GRAIN_BYTES};
-use crate::held_features::{HeldBuilder, HeldFeatures};
 use crate::texts::Texts;
 use crate::weights::WeightTable;
 
-/// Bytes of text of a part of held features.
-const HELD_BYTES: usize = 1 << 20;
+/// The documents of the lowest hashes, up to a number and to bytes. Add from any thread, in any order.
+#[pyclass(frozen, module = "likewise._native")]
+pub struct TextSample {
+    sample: CoreSample,
+    kind: OnceLock<Kind>,
+}
+
+#[pymethods]
+impl TextSample {
+    #[new]
+    fn new(max_documents: usize, max_bytes: usize) -> Self {
+        TextSample {
+            sample: CoreSample::new(max_documents, max_bytes),
+            kind: OnceLock::new(),
+        }
+    }
+
+    /// Adds documents, all of one kind.
+    fn add(&self, py: Python<'_>, texts: &Texts) -> Result<(), Failure> {
+        let column = texts.column.as_ref();
+        self.kind.get_or_init(|| column.kind);
+        run(py, column.num_bytes, |_| {
+            (0..column.len()).for_each(|i| self.sample.add(column.bytes(i)));
+            Ok(())
+        })
+    }
+
+    /// The documents of the sample, in the order of their hashes; they are moved out of it.
+    fn take(&self, py: Python<'_>) -> Result<Texts, Failure> {
+        let kind = self.kind.get().copied().unwrap_or(Kind::Text);
+        let column = run(py, usize::MAX, |_| {
+            let (mut bytes, mut offsets) = (Vec::new(), vec![0]);
+            for document in self.sample.take() {
+                bytes.extend_from_slice(&document);
+                offsets.push(bytes.len() as i64);
+            }
+            Column::from_bytes(kind, bytes, offsets)
+        })?;
+        Ok(column.into())
+    }
+}
 
 /// Counts how many documents with distinct feature sets contain each feature. Add from any thread, in any order.
 #[pyclass(frozen, module = "likewise._native")]
@@ -71,36 +110,30 @@ impl DocumentCounter {
         })
     }
 
-    /// Counts the features of texts; or returns them if `hold` is set, to be counted by `add_held` or `finish`.
-    #[pyo3(signature = (texts, rules, *, hold=false, threads=1))]
+    /// Counts the features of texts.
+    #[pyo3(signature = (texts, rules, *, threads=1))]
     fn add(
         &self,
         py: Python<'_>,
         texts: &Texts,
         rules: &FeatureRules,
-        hold: bool,
         threads: usize,
-    ) -> Result<Option<HeldFeatures>, Failure> {
+    ) -> Result<(), Failure> {
         let counter = self.counter()?;
         let column = texts.column.as_ref();
         rules.check(column)?;
         let rules = counted_by(rules);
         run(py, column.num_bytes, |cancel| {
-            // Larger parts have longer groups of features.
-            let grain_bytes = match hold && threads == 1 {
-                true => HELD_BYTES,
-                false => GRAIN_BYTES,
-            };
-            let ranges = column.ranges(grain_bytes);
+            let ranges = column.ranges(GRAIN_BYTES);
             let make_state = || {
                 let extractor = rules.extractor(Isa::best()).leaving_salt_out();
                 let extractor = match &self.names {
                     Some(_) => extractor.with_names(None),
                     None => extractor,
                 };
-                (extractor, HeldBuilder::default())
+                (extractor, ShardedBuilder::default())
             };
-            let parts = map_ranges(
+            map_ranges(
                 ranges.len(),
                 1,
                 threads,
@@ -109,48 +142,29 @@ impl DocumentCounter {
                 |(extractor, builder), which| {
                     for i in ranges[which.start].clone() {
                         let view = extractor.features(column.document(i));
-                        let digest = counter.is_new(view.features);
-                        if hold || digest.is_some() {
-                            builder.push(view, digest.is_some());
-                        }
-                        if let (Some(names), Some(digest)) = (&self.names, digest)
+                        let Some(digest) = counter.is_new(view.features) else {
+                            continue;
+                        };
+                        builder.push(view.features);
+                        if let Some(names) = &self.names
                             && names.wants(digest)
                         {
                             names.add(digest, extractor.tokens());
                         }
                     }
-                    let part = builder.take();
-                    match hold {
-                        true => Some(part),
-                        false => {
-                            counter.add(&part.documents);
-                            None
-                        }
-                    }
+                    counter.add(builder);
                 },
             )?;
-            let parts = parts.into_iter().flatten().collect();
-            Ok(hold.then(|| HeldFeatures { parts }))
-        })
-    }
-
-    /// Counts the features of texts that will not be held until `finish`.
-    fn add_held(&self, py: Python<'_>, held: &HeldFeatures) -> Result<(), Failure> {
-        let counter = self.counter()?;
-        run(py, usize::MAX, |_| {
-            let parts = held.parts.iter();
-            parts.for_each(|part| counter.add(&part.documents));
             Ok(())
         })
     }
 
-    /// The table of the counts, which include those of `held`; these are weighed. Nothing can be added afterwards.
-    #[pyo3(signature = (rules, *, held=Vec::new(), threads=1))]
+    /// The table of the counts. Nothing can be added afterwards.
+    #[pyo3(signature = (rules, *, threads=1))]
     fn finish(
         &self,
         py: Python<'_>,
         rules: String,
-        held: Vec<Py<HeldFeatures>>,
         threads: usize,
     ) -> Result<WeightTable, Failure> {
         let counter = self
@@ -164,10 +178,8 @@ impl DocumentCounter {
                 "it is finished, or another thread still adds to it",
             )
         })?;
-        let parts = held.iter().flat_map(|one| &one.get().parts);
-        let documents: Vec<&ShardedDocuments> = parts.map(|part| &part.documents).collect();
         run(py, usize::MAX, |cancel| {
-            let counted = counter.finish(&documents, threads, cancel)?;
+            let counted = counter.finish(threads, cancel)?;
             let error = counted.error();
             let names = match &self.names {
                 Some(names) => Some(names.finish(threads, cancel)?),

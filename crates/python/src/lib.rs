@@ -21,7 +21,6 @@ mod hamming_index;
 mod hamming_join;
 mod hamming_plan;
 mod hamming_stream;
-mod held_features;
 mod index;
 mod index_export;
 mod index_given;
@@ -74,7 +73,7 @@ mod _native {
     #[pymodule_export]
     use super::csv::{CsvReader, CsvSplitter, csv_header, read_csv_texts};
     #[pymodule_export]
-    use super::document_counter::{DocumentCounter, term_features};
+    use super::document_counter::{DocumentCounter, TextSample, term_features};
     #[pymodule_export]
     use super::features::{FeatureRules, features, normalize, tokens};
     #[pymodule_export]
@@ -94,8 +93,6 @@ mod _native {
     };
     #[pymodule_export]
     use super::hamming_stream::StreamTables;
-    #[pymodule_export]
-    use super::held_features::{HeldFeatures, sketch_held};
     #[pymodule_export]
     use super::index::OnlineIndex;
     #[pymodule_export]

@@ -9,7 +9,6 @@ use crate::array::Array;
 use crate::door::run;
 use crate::errors::Failure;
 use crate::features::{FeatureRules, GRAIN_BYTES};
-use crate::held_features::HeldFeatures;
 use crate::texts::Texts;
 use crate::verify::parse_measure;
 
@@ -197,43 +196,6 @@ impl RarestFeatures {
                         let view = extractor.features(column.document(i));
                         pairs.add(&self.rarest, matcher, i, view.features, view.weights);
                     }
-                    pairs
-                },
-            )?)
-        })
-        .map(Pairs::into_arrays)
-    }
-
-    /// As `may_match`, for the features of texts that are held.
-    #[pyo3(signature = (held, *, threads=1))]
-    fn may_match_held(
-        &self,
-        py: Python<'_>,
-        held: Vec<Py<HeldFeatures>>,
-        threads: usize,
-    ) -> Result<(Array, Array, usize), Failure> {
-        let mut parts = Vec::new();
-        let mut num_texts = 0;
-        for one in &held {
-            for part in one.get().weighed()? {
-                parts.push((num_texts, part));
-                num_texts += part.num_texts();
-            }
-        }
-        let make_state = || self.rarest.matcher();
-        run(py, usize::MAX, |cancel| {
-            Ok(map_ranges(
-                parts.len(),
-                1,
-                threads,
-                cancel,
-                make_state,
-                |matcher, which| {
-                    let mut pairs = Pairs::default();
-                    let (first, part) = parts[which.start];
-                    part.for_each(|i, features, weights| {
-                        pairs.add(&self.rarest, matcher, first + i, features, weights);
-                    });
                     pairs
                 },
             )?)

@@ -1,10 +1,13 @@
 //! The exact join of feature sets by their rarest features.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use likewise_core::features::siblings::Form;
 use likewise_core::isa::Isa;
 use likewise_core::parallel::map_ranges;
-use likewise_core::sets::{self, Batch, Chooser, Limit, Parted, Prefixes, SetMeasure, Wanted};
+use likewise_core::sets::{
+    self, Batch, Chooser, Forms, Limit, Parted, Prefixes, SetMeasure, Wanted,
+};
 use pyo3::prelude::*;
 
 use crate::array::{Array, Input};
@@ -50,6 +53,10 @@ enum Stage {
 pub struct PrefixJoin {
     stage: Mutex<Stage>,
     limit: Limit,
+    measure: SetMeasure,
+    threshold: f64,
+    /// The forms of positions, if siblings are kept.
+    forms: Mutex<Vec<(u32, Form)>>,
     wanted: Option<Wanted>,
     rules: Py<FeatureRules>,
     rarity: Py<Rarity>,
@@ -63,6 +70,10 @@ impl PrefixJoin {
     ) -> Result<T, Failure> {
         let mut stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
         work(&mut stage)
+    }
+
+    fn locked_forms(&self) -> MutexGuard<'_, Vec<(u32, Form)>> {
+        self.forms.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn with_prefixes(
@@ -120,6 +131,9 @@ impl PrefixJoin {
         Ok(PrefixJoin {
             stage: Mutex::new(Stage::Gathering(Prefixes::new(limit, num_positions))),
             limit,
+            measure: set_measure,
+            threshold,
+            forms: Mutex::default(),
             wanted,
             rules,
             rarity,
@@ -180,7 +194,12 @@ impl PrefixJoin {
         rules.check(column)?;
         run(py, column.num_bytes, |cancel| {
             let ranges = column.ranges(GRAIN_BYTES);
-            let make_state = || (rules.extractor(Isa::best()), Chooser::new(self.limit));
+            let make_state = || {
+                (
+                    rules.naming_extractor(Isa::best()),
+                    Chooser::new(self.limit),
+                )
+            };
             let parts = map_ranges(
                 ranges.len(),
                 1,
@@ -188,7 +207,7 @@ impl PrefixJoin {
                 cancel,
                 make_state,
                 |(extractor, chooser), which| {
-                    let mut batch = Batch::default();
+                    let (mut batch, mut forms) = (Batch::default(), Vec::new());
                     for i in ranges[which.start].clone() {
                         let view = extractor.features(column.document(i));
                         chooser.choose(
@@ -198,10 +217,14 @@ impl PrefixJoin {
                             self.wanted.as_ref(),
                             &mut batch,
                         );
+                        let form = extractor.names().and_then(|names| names.form());
+                        forms.extend(form.map(|form| (positions[i], form)));
                     }
-                    batch
+                    (batch, forms)
                 },
             )?;
+            let (parts, forms): (Vec<Batch>, Vec<_>) = parts.into_iter().unzip();
+            self.locked_forms().extend(forms.into_iter().flatten());
             let num_entries: usize = parts.iter().map(Batch::num_entries).sum();
             if num_entries < Parted::LEAST_ENTRIES {
                 return self.with_prefixes(|prefixes| Ok(prefixes.add_few(positions, parts)?));
@@ -218,7 +241,11 @@ impl PrefixJoin {
             self.with_stage(|stage| {
                 *stage = match std::mem::replace(stage, Stage::Broken) {
                     Stage::Gathering(prefixes) => {
-                        Stage::Joining(Box::new(prefixes.into_join(threads, cancel)?))
+                        let forms = std::mem::take(&mut *self.locked_forms());
+                        let forms =
+                            Forms::new(forms, self.measure, self.threshold, self.num_positions);
+                        let join = prefixes.into_join(threads, cancel)?;
+                        Stage::Joining(Box::new(join.with_forms(forms)))
                     }
                     Stage::Broken => return Err(wrong_stage()),
                     joining => joining,

@@ -15,6 +15,7 @@ from likewise.recipe.methods import Bloom, MinHash, Shingles, SimHash
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.rules import fields_read
 from likewise.recipe.valley import lowest_threshold
+from likewise.stages.weights import MOST_SAMPLED_BYTES
 
 # Bytes of the interpreter with NumPy, PyArrow and this package; and per thread that reads and sketches.
 _BASE_BYTES = 64_000_000
@@ -33,9 +34,8 @@ _MOST_ROWS = 1 << 20
 # Bytes of a field value for `keep`, as text and as a number or date; of a location in the spool.
 _BYTES_A_FIELD = 400
 _BYTES_A_SPOOLED = 8
-# Bytes of the digest of a feature set while distinct ones are counted, in a hash table that may be less than half full.
-_BYTES_A_DIGEST = 40
-# Minimum bytes for counting, in addition to the digests.
+# Bytes of the sample that is counted, which is copied once, and minimum bytes for counting.
+_SAMPLE_BYTES = 9 * MOST_SAMPLED_BYTES // 4
 _LEAST_COUNTING_BYTES = 32_000_000
 # Bytes of a document's columns in addition to its sketch, with a typical id; bytes in files for ordering and deciding.
 _COLUMN_BYTES = 80
@@ -74,8 +74,6 @@ class MemoryPlan:
     seconds: float
     # Part of `held_bytes`: the tables of a search by distance that works slab by slab
     tables_bytes: int | None = None
-    # Part of the memory of stages: digests of all documents while features are counted
-    digests_bytes: int = 0
 
     @property
     def work_bytes(self) -> int:
@@ -92,7 +90,7 @@ class MemoryPlan:
             buckets_bytes=self.work_bytes * 4 // 5,
             crowd_bytes=self.work_bytes * 3 // 10,
             tables_bytes=self.tables_bytes,
-            weighing_bytes=min(self.work_bytes // 2, self.work_bytes - self.digests_bytes),
+            weighing_bytes=self.work_bytes - _SAMPLE_BYTES,
             held_bytes=0,
         )
 
@@ -166,19 +164,15 @@ class _Task:
             disk_bytes=disk + max(searched, self.copied_bytes + (2 * sketches if self.keeps_sketches else 0)),
             seconds=seconds,
             tables_bytes=tables,
-            digests_bytes=self._digests_bytes(num_documents),
         )
 
-    def _digests_bytes(self, num_documents: int) -> int:
-        return _BYTES_A_DIGEST * num_documents if self.recipe.needs_counting else 0
-
-    def _least_work_bytes(self, num_documents: int) -> int:
-        counting = self._digests_bytes(num_documents) + _LEAST_COUNTING_BYTES if self.recipe.needs_counting else 0
+    def _least_work_bytes(self) -> int:
+        counting = _SAMPLE_BYTES + _LEAST_COUNTING_BYTES if self.recipe.needs_counting else 0
         return max(_LEAST_WORK_BYTES, counting)
 
     def _division(self, num_documents: int, *, is_estimated: bool) -> tuple[int, int, int | None]:
         """Return threads, the memory used throughout, and its part for tables that work slab by slab."""
-        held, least = 0, self._least_work_bytes(num_documents)
+        held, least = 0, self._least_work_bytes()
         for threads in range(self.threads, 0, -1):
             held = self._held_bytes(num_documents, threads)
             if held + least <= self.memory_bytes:
@@ -241,10 +235,8 @@ class _Task:
         if fields:
             reasons.append(f"{_BYTES_A_FIELD} bytes per document for each field of --keep, --date-field and --count-by")
         if self.recipe.needs_counting:
-            reasons.append(
-                f"{_BYTES_A_DIGEST} bytes per document for counting features (likewise weights counts them in a "
-                "separate run)"
-            )
+            counting = (_SAMPLE_BYTES + _LEAST_COUNTING_BYTES) / 1e6
+            reasons.append(f"{counting:,.0f} MB for counting features (likewise weights counts them in a separate run)")
         if self.format_bytes:
             reasons.append(f"{self.format_bytes / 1e6:,.0f} MB more for Parquet or web archives")
         return ", ".join(reasons)

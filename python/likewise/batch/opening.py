@@ -118,8 +118,7 @@ def opened_run(
         recipe = known or weighed_files(sources, recipe, context, parts)
     else:
         context = context.with_threads(bounded.threads(context.threads))
-        room, held = bounded.room, held or HeldDocuments(bounded.room.held_bytes)
-        recipe = known or weighed_files(sources, recipe, context, parts, room.weighing_bytes, held)
+        recipe = known or weighed_files(sources, recipe, context, parts, bounded.room.weighing_bytes)
     left = None if parts is None else open_parts(parts, recipe, sources, progress, has_counts=known is not None)
     with open_documents(
         sources,

@@ -20,7 +20,6 @@ from likewise.batch.in_memory import Nulls, check_only_nulls, document_source, m
 from likewise.batch.opening import opened_run
 from likewise.batch.read.documents import Documents
 from likewise.batch.read.references import Reference, References
-from likewise.batch.read.sketched import HeldDocuments
 from likewise.batch.read.weighing import weighed
 from likewise.batch.run import decided, evidence, evidence_of_overruled, ordered
 from likewise.batch.search.splits import Splits
@@ -436,12 +435,11 @@ def opened_texts(
     Yields the documents, the recipe with its weights and threshold, and the record of how the threshold was chosen.
     """
     with scratch_for(sources) as work:
-        held = HeldDocuments()
-        sources, recipe = weighed(sources, recipe, context, work, held)
+        sources, recipe = weighed(sources, recipe, context, work)
         # Only the number of these files is used.
         references = (
             References((Reference(cast("tuple[InputFile, ...]", tuple(sources[:1]))),)) if has_references else None
         )
-        with opened_run(sources, recipe, context, work=work, references=references, held=held) as opened:
+        with opened_run(sources, recipe, context, work=work, references=references) as opened:
             check_only_nulls(opened.documents)
             yield opened.documents, opened.recipe, opened.facts

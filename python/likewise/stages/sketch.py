@@ -364,19 +364,6 @@ def sketch_texts(
             )
 
 
-def sketch_held(held: _native.HeldFeatures, recipe: Recipe, *, threads: int) -> _native.SketchBatch:
-    """Return what :func:`sketch_texts` returns, from weighted features of texts that are in memory, with digests."""
-    method = recipe.method_as(MinHash)
-    return _native.sketch_held(
-        held,
-        recipe.feature_rules,
-        num_slots=method.num_slots,
-        slot_bits=method.slot_bits,
-        scheme=method.scheme,
-        threads=threads,
-    )
-
-
 def shaped(flat: NDArray[Any], recipe: Recipe) -> NDArray[Any]:
     """Return flat native sketches in the public shape and type."""
     dtype, row = _type_of(recipe)

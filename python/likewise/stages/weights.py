@@ -16,15 +16,17 @@ from likewise.recipe.weights import Weights, table_rules
 from likewise.stages.documents import Tokenizer, document_batches
 from likewise.stages.text import TextField
 
-__all__ = ["DEFAULT_MEMORY_BYTES", "Counter", "Weights", "count_weights", "read_table"]
+__all__ = ["DEFAULT_MEMORY_BYTES", "MOST_SAMPLED_BYTES", "Counter", "Weights", "count_weights", "read_table"]
 
 DEFAULT_MEMORY_BYTES = 2_000_000_000
+# Rarity is a share, and with so many documents more of them change no weight by much. A limit of bytes bounds memory.
+MOST_SAMPLED, MOST_SAMPLED_BYTES = 20_000, 40 << 20
 _MAGIC = b"LWWEIGHT"
 _OF_TERMS = ("tokens", "seed", "hash", "fold", "stop_words", "dictionary")
 
 
 class Counter:
-    """Counts how many documents contain each feature, batch by batch.
+    """Counts how many documents contain each feature, batch by batch; if `is_sampled`, in a sample of many documents.
 
     Notes
     -----
@@ -32,7 +34,12 @@ class Counter:
     """
 
     def __init__(
-        self, recipe: Recipe, memory_bytes: float | str = DEFAULT_MEMORY_BYTES, *, among: _native.Texts | None = None
+        self,
+        recipe: Recipe,
+        memory_bytes: float | str = DEFAULT_MEMORY_BYTES,
+        *,
+        among: _native.Texts | None = None,
+        is_sampled: bool = False,
     ) -> None:
         check_is_recipe(recipe)
         if isinstance(recipe.sketch, Exact):
@@ -44,21 +51,20 @@ class Counter:
             None if among is None else (among, self._feature_rules),
             names=recipe.siblings is not None,
         )
+        self._sample = _native.TextSample(MOST_SAMPLED, MOST_SAMPLED_BYTES) if is_sampled else None
 
-    def add(self, texts: _native.Texts, *, hold: bool = False, threads: int = 1) -> _native.HeldFeatures | None:
-        """Count the features of texts. If `hold`, return them instead, for :meth:`add_held` or :meth:`finish`.
+    def add(self, texts: _native.Texts, *, threads: int = 1) -> None:
+        """Count the features of texts. Safe from several threads at once."""
+        if self._sample is None:
+            self._counter.add(texts, self._feature_rules, threads=threads)
+        else:
+            self._sample.add(texts)
 
-        Safe from several threads at once.
-        """
-        return self._counter.add(texts, self._feature_rules, hold=hold, threads=threads)
-
-    def add_held(self, held: _native.HeldFeatures) -> None:
-        """Count the features of texts that will not be held until :meth:`finish`."""
-        self._counter.add_held(held)
-
-    def finish(self, *, held: Sequence[_native.HeldFeatures] = (), threads: int = 1) -> Weights:
-        """Count held features, weigh them, and return the table. Nothing can be added afterwards."""
-        return Weights(self._counter.finish(self._rules, held=held, threads=threads))
+    def finish(self, *, threads: int = 1) -> Weights:
+        """Return the table of the weights. Nothing can be added afterwards."""
+        if self._sample is not None:
+            self._counter.add(self._sample.take(), self._feature_rules, threads=threads)
+        return Weights(self._counter.finish(self._rules, threads=threads))
 
 
 def count_weights(
@@ -156,7 +162,7 @@ def with_counted(recipe: Recipe, batches: Sequence[_native.Texts], *, threads: i
     """Return the recipe with its table, which is first counted on these texts if necessary."""
     if not recipe.needs_counting:
         return recipe
-    counter = Counter(recipe)
+    counter = Counter(recipe, is_sampled=True)
     for batch in batches:
         counter.add(batch, threads=threads)
     return recipe.with_table(counter.finish(threads=threads))

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -303,17 +304,17 @@ def corpus_of(path, num_documents):
             file.write(json.dumps({"id": f"document-{row}", "text": f"{before} {row}"}) + "\n")
 
 
-def test_digests_of_counted_documents_are_part_of_the_plan():
+def test_the_sample_that_is_counted_is_part_of_the_plan():
     recipe = likewise.Recipe.minhash(weights="idf").resolve()
     task = plan_memory._Task(recipe, 256_000_000, 2, 1, 10**9, 0, 0.0, 0)
-    few, many = (task.plan(num, is_estimated=False) for num in (100_000, 3_000_000))
-    assert few.room(None).weighing_bytes == few.work_bytes // 2
-    assert many.room(None).weighing_bytes + many.digests_bytes == many.work_bytes
-    with pytest.raises(likewise.InvalidParameter, match=r"need \d+ MB: .*40 bytes per document for counting features"):
-        task.plan(6_000_000, is_estimated=False)
+    plan = task.plan(3_000_000, is_estimated=False)
+    assert plan.threads == 2
+    assert plan.room(None).weighing_bytes + 90 * 2**20 == plan.work_bytes
+    with pytest.raises(likewise.InvalidParameter, match=r"need \d+ MB: .*126 MB for counting features"):
+        replace(task, memory_bytes=180_000_000).plan(100_000, is_estimated=False)
     # Counted in a separate run.
     counted = likewise.Recipe.minhash(weights=likewise.Weights.from_terms({"one": 2})).resolve()
-    assert plan_memory._Task(counted, 256_000_000, 2, 1, 10**9, 0, 0.0, 0).plan(6_000_000, is_estimated=False)
+    assert plan_memory._Task(counted, 180_000_000, 2, 1, 10**9, 0, 0.0, 0).plan(100_000, is_estimated=False)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")

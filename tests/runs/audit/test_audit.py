@@ -13,7 +13,6 @@ from click.testing import CliRunner
 import likewise
 from likewise import InvalidInput, Recipe, dedup_files
 from likewise._native import RarestFeatures, Texts
-from likewise.batch.read.sketched import HeldDocuments
 from likewise.cli import group
 from likewise.job.options import FileRun
 from likewise.recipe.word_lists import WordList
@@ -279,38 +278,6 @@ def test_bad_rows_and_bounded_memory_change_nothing(tmp_path, texts):
         share.to_dict() for share in (two.recall.pairs, two.recall.removals)
     ]
     assert one.certificate["missed_pairs"] == two.certificate["missed_pairs"]
-
-
-@pytest.mark.parametrize("most", [truth._MOST_AT_ONCE, 16])
-def test_features_that_are_in_memory_give_the_figures_of_texts(tmp_path, texts, monkeypatch, most):
-    # Fewer than the documents of one piece.
-    monkeypatch.setattr(truth, "_MOST_AT_ONCE", most)
-    folder = tmp_path / "in"
-    folder.mkdir()
-    write(folder / "a.jsonl", [*texts[:100], "", texts[7]])
-    # A file with a bad row is read again.
-    write(folder / "b.jsonl", texts[100:150])
-    with (folder / "b.jsonl").open("a") as file:
-        file.write('{"id": "bad"}\n')
-    (folder / "c.jsonl").write_text("".join(json.dumps({"id": f"c{i}", "text": t}) + "\n" for i, t in enumerate(texts)))
-    recipe = Recipe.minhash(0.5, bands=4, rows=6, weights="idf")
-    run = FileRun(on_error="skip", duplicate_ids="allow")
-    dedup_files(folder, tmp_path / "out", recipe, run=run)
-    num_held = []
-    held_features = HeldDocuments.features
-
-    def counted(self, starts):
-        found = list(held_features(self, starts))
-        num_held.append(sum(len(rows) for rows, _ in found))
-        return iter(found)
-
-    monkeypatch.setattr(HeldDocuments, "features", counted)
-    one, two = (audit(tmp_path / "out", memory=memory, num_sampled=150) for memory in (None, "300MB"))
-    assert num_held == [102 + len(texts), 0]
-    assert one.num_compared_pairs > 100
-    of_time = {"made_at", "seal"}
-    certificates = [{k: v for k, v in found.certificate.items() if k not in of_time} for found in (one, two)]
-    assert certificates[0] == certificates[1]
 
 
 @pytest.mark.parametrize(

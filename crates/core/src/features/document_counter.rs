@@ -2,8 +2,7 @@
 //!
 //! The count takes one pass, on any number of threads, with documents in any order: all additions commute, so the
 //! counts depend only on the documents. The highest bits of a feature select its shard, which has a table of counts and a
-//! list of features waiting to be counted. Documents held in memory are counted last, shard by shard, so that each table
-//! stays in a cache.
+//! list of features waiting to be counted, so that each table stays in a cache while it is used.
 //!
 //! Whether counts are exact or come from the count-min sketch depends only on the number of distinct features, which
 //! the order of documents does not change.
@@ -16,9 +15,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::feature_filter::FeatureFilter;
 use super::feature_shard::{NUM_SHARDS, Shard, shard_of, sort_features};
-use super::feature_table::FeatureTable;
 use super::rarity::Rarity;
-use super::sharded_documents::ShardedDocuments;
+use super::sharded_documents::ShardedBuilder;
 use super::weight_table::{CellPlan, Entries, WeightTable};
 use super::weights::{MAX_WEIGHT, digest};
 use crate::error::Error;
@@ -146,12 +144,13 @@ impl DocumentCounter {
         Some(digest)
     }
 
-    /// Counts the features of documents that were new. Cost: about 10 ns per feature.
-    pub fn add(&self, documents: &ShardedDocuments) {
+    /// Counts the features of documents that were new, and empties `documents`. Cost: about 10 ns per feature.
+    pub fn add(&self, documents: &mut ShardedBuilder) {
+        documents.group();
         let first = self.turn.fetch_add(NUM_SHARDS / 2 + 1, Ordering::Relaxed);
         for i in 0..NUM_SHARDS {
             let i = (first + i) % NUM_SHARDS;
-            let features = &*self.counted(documents.new_features(i));
+            let features = &*self.counted(documents.of_shard(i));
             if features.is_empty() {
                 continue;
             }
@@ -186,17 +185,11 @@ impl DocumentCounter {
         }
     }
 
-    /// Counts the documents held in memory, which were not added before; converts counts to weights, and stores the
-    /// weights of the features of those documents. Cost: about 10 ns per feature of theirs.
+    /// Converts counts to weights.
     ///
     /// # Errors
     /// Returns [`Error::Canceled`] if `cancel` was set.
-    pub fn finish(
-        self,
-        held: &[&ShardedDocuments],
-        threads: usize,
-        cancel: &AtomicBool,
-    ) -> Result<Counted, Error> {
+    pub fn finish(self, threads: usize, cancel: &AtomicBool) -> Result<Counted, Error> {
         let each = |work: &(dyn Fn(usize, &mut Shard) + Sync)| {
             map_ranges(
                 NUM_SHARDS,
@@ -215,23 +208,6 @@ impl DocumentCounter {
                 self.add_new(which, shard, num_new);
             }
         })?;
-        // Only if there may be too many features, all are counted before the first is weighed.
-        let num_held: usize = held.iter().map(|documents| documents.num_new()).sum();
-        let at_most = self.num_features.load(Ordering::Relaxed) + num_held as u64;
-        let are_counted = at_most > self.max_features;
-        if are_counted {
-            each(&|which, shard| {
-                for documents in held {
-                    let features = &*self.counted(documents.new_features(which));
-                    if shard.is_over() {
-                        shard.count_cells(self.plan, which, features);
-                    } else {
-                        let num_new = shard.count(features);
-                        self.add_new(which, shard, num_new);
-                    }
-                }
-            })?;
-        }
         let num_documents = self.num_documents.load(Ordering::Relaxed);
         let rarity = Rarity::new(num_documents);
         let is_over = self.is_over.load(Ordering::Relaxed);
@@ -242,22 +218,12 @@ impl DocumentCounter {
                         shard.go_over(self.plan, which);
                     }
                 })?;
-                let cells = self.cell_weights(&rarity);
-                each(&|which, _| {
-                    for documents in held {
-                        documents.weigh(which, |features, weights| {
-                            for (&feature, weight) in features.iter().zip(weights) {
-                                weight.store(self.plan.weight(&cells, feature), Ordering::Relaxed);
-                            }
-                        });
-                    }
-                })?;
                 Entries::Cells {
                     plan: self.plan,
-                    weights: cells,
+                    weights: self.cell_weights(&rarity),
                 }
             }
-            false => self.listed_weights(&rarity, held, are_counted, threads, cancel)?,
+            false => self.listed_weights(&rarity, threads, cancel)?,
         };
         Ok(Counted {
             num_documents,
@@ -267,46 +233,22 @@ impl DocumentCounter {
         })
     }
 
-    /// Returns the weights of listed features, and stores those of held documents, which are counted first unless they
-    /// were.
+    /// Returns the weights of listed features.
     fn listed_weights(
         &self,
         rarity: &Rarity,
-        held: &[&ShardedDocuments],
-        are_counted: bool,
         threads: usize,
         cancel: &AtomicBool,
     ) -> Result<Entries, Error> {
-        // A thread counts one shard after another in the same memory, which stays in a cache.
         let parts = map_ranges(
             NUM_SHARDS,
             1,
             threads,
             cancel,
-            FeatureTable::default,
-            |table, which| {
-                let which = which.start;
-                let counts = take(&mut locked(&self.shards[which]).counts);
-                match counts.len() {
-                    0 => table.clear(),
-                    _ => *table = counts,
-                }
-                if !are_counted {
-                    for documents in held {
-                        table.add(&self.counted(documents.new_features(which)));
-                    }
-                }
+            || (),
+            |(), which| {
+                let mut table = take(&mut locked(&self.shards[which.start]).counts);
                 table.map(|count| u32::from(rarity.weight(u64::from(count))));
-                for documents in held {
-                    documents.weigh(which, |features, weights| {
-                        let mut weights = weights.iter();
-                        table.get_all(features, |weight| {
-                            if let Some(stored) = weights.next() {
-                                stored.store(weight_of(weight), Ordering::Relaxed);
-                            }
-                        });
-                    });
-                }
                 let listed = table
                     .iter()
                     .filter(|&(_, weight)| weight < u32::from(MAX_WEIGHT));
@@ -314,17 +256,14 @@ impl DocumentCounter {
                 sort_features(&mut features);
                 let mut weights = Vec::with_capacity(features.len());
                 table.get_all(&features, |weight| weights.push(weight_of(weight)));
-                (features, weights, table.len())
+                (features, weights)
             },
         )?;
         let (mut features, mut weights) = (Vec::new(), Vec::new());
-        let mut num_features = 0;
-        for (some, theirs, num_counted) in parts {
+        for (some, theirs) in parts {
             features.extend(some);
             weights.extend(theirs);
-            num_features += num_counted as u64;
         }
-        self.num_features.store(num_features, Ordering::Relaxed);
         Ok(Entries::Listed { features, weights })
     }
 
@@ -359,7 +298,6 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use std::collections::HashMap;
 
-    use super::super::sharded_documents::ShardedBuilder;
     use super::*;
     use crate::isa::Isa;
     use crate::testing::Random;
@@ -380,67 +318,18 @@ mod tests {
         (0..num_documents).map(|_| document()).collect()
     }
 
-    fn sharded(counter: &DocumentCounter, documents: &[Vec<u64>]) -> ShardedDocuments {
-        let mut builder = ShardedBuilder::default();
-        for document in documents {
-            builder.push(document, counter.is_new(document).is_some());
-        }
-        builder.take()
-    }
-
     fn counted(documents: &[Vec<u64>], memory_bytes: u64, batch: usize) -> Counted {
         let counter = DocumentCounter::new(memory_bytes).unwrap();
+        let mut builder = ShardedBuilder::default();
         for documents in documents.chunks(batch) {
-            counter.add(&sharded(&counter, documents));
-        }
-        counter.finish(&[], 2, &AtomicBool::new(false)).unwrap()
-    }
-
-    #[test]
-    fn held_documents_count_as_others_and_get_the_weights_of_the_table() {
-        let mut documents = documents(3000);
-        // Feature 0, short, empty and repeated documents.
-        documents[3].push(0);
-        documents.push(Vec::new());
-        documents.extend_from_within(100..200);
-        let mut random = Random::new(7);
-        let mut large = documents.clone();
-        for document in &mut large {
-            document.extend((0..200).map(|_| random.next()));
-        }
-        // Not too many features, but so many occurrences that there might be.
-        let many = self::documents(12_000);
-        let cases = [
-            (documents, MEMORY),
-            (large, MIN_MEMORY_BYTES),
-            (many, MIN_MEMORY_BYTES),
-        ];
-        for (documents, memory_bytes) in cases {
-            let wanted = counted(&documents, memory_bytes, 100);
-            let counter = DocumentCounter::new(memory_bytes).unwrap();
-            let (added, held) = documents.split_at(1000);
-            counter.add(&sharded(&counter, added));
-            let held: Vec<_> = held
-                .chunks(700)
-                .map(|some| sharded(&counter, some))
-                .collect();
-            let (all, cancel) = (held.iter().collect::<Vec<_>>(), AtomicBool::new(false));
-            let found = counter.finish(&all, 2, &cancel).unwrap();
-            assert_eq!(found.num_features, wanted.num_features);
-            assert_eq!(found.num_documents, wanted.num_documents);
-            assert_eq!(found.entries, wanted.entries);
-            let table = found.into_table().unwrap();
-            let mut documents = documents[1000..].iter();
-            let mut weights = Vec::new();
-            for some in &held {
-                some.for_each(|_, features, found| {
-                    assert_eq!(features, documents.next().unwrap());
-                    table.weigh(features, Isa::best(), &mut weights);
-                    assert_eq!(found, weights);
-                });
+            for document in documents {
+                if counter.is_new(document).is_some() {
+                    builder.push(document);
+                }
             }
-            assert!(documents.next().is_none());
+            counter.add(&mut builder);
         }
+        counter.finish(2, &AtomicBool::new(false)).unwrap()
     }
 
     #[test]

@@ -49,11 +49,6 @@ impl Shard {
         num_new
     }
 
-    /// Counts features in addition to the waiting ones; returns how many features are new.
-    pub(super) fn count(&mut self, features: &[u64]) -> u64 {
-        self.counts.add(features)
-    }
-
     /// Switches to counting in the cells of a sketch. `plan` is that of all shards, `which` the number of this shard.
     pub(super) fn go_over(&mut self, plan: CellPlan, which: usize) {
         let Shard {

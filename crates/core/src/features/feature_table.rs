@@ -66,14 +66,6 @@ impl FeatureTable {
         self.of_zero = self.of_zero.map(of);
     }
 
-    /// Removes all features and keeps the memory.
-    pub(super) fn clear(&mut self) {
-        self.features.fill(0);
-        self.values.fill(0);
-        self.num_used = 0;
-        self.of_zero = None;
-    }
-
     /// Counts each feature once more; returns how many are new.
     pub(super) fn add(&mut self, features: &[u64]) -> u64 {
         let num_before = self.len();
@@ -174,9 +166,5 @@ mod tests {
         for (feature, value) in asked.iter().zip(found) {
             assert_eq!(value, wanted.get(feature).map(|count| 2 * count));
         }
-        table.clear();
-        assert_eq!((table.len(), table.get(asked[0])), (0, None));
-        assert_eq!(table.add(&[0, 7, 7]), 2);
-        assert_eq!((table.len(), table.get(7)), (2, Some(2)));
     }
 }

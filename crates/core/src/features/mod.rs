@@ -21,6 +21,7 @@ mod stop_filter;
 #[cfg(test)]
 mod tests;
 mod text_digest;
+mod text_sample;
 mod weigher;
 mod weight_table;
 mod weights;
@@ -40,11 +41,12 @@ use identifiers::IdentifierFeatures;
 pub(crate) use identifiers::disagree;
 pub use lexicon::{UNLISTED_WEIGHT, term_feature};
 pub use rarity::{Rarity, log_count_idf_weight};
-pub use sharded_documents::{ShardedBuilder, ShardedDocuments};
+pub use sharded_documents::ShardedBuilder;
 use shingle::shingle;
 use siblings::{NameReader, Names};
 use stop_filter::StopFilter;
 pub use text_digest::TextDigester;
+pub use text_sample::TextSample;
 pub use weigher::FeatureWeights;
 use weigher::Weigher;
 pub use weight_table::{CellPlan, Entries, WeightTable, table_id};
@@ -175,7 +177,9 @@ impl Extractor {
     /// Returns the names of the last document, if they are read.
     pub fn names(&mut self) -> Option<Names> {
         let table = self.name_table.as_deref();
-        self.names.as_mut().map(|names| names.names(table))
+        self.names
+            .as_mut()
+            .map(|names| names.names(table, self.isa))
     }
 
     /// Returns the hashes of the tokens of the last document, in order, if its names are read.

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
+use super::forms::Forms;
 use super::limit::Limit;
 use super::lists::{Lists, Part, Posting};
 use super::prefix::SetFacts;
@@ -35,6 +36,7 @@ pub struct PrefixJoin {
     pub(super) facts: Vec<SetFacts>,
     pub(super) sizes: Vec<f32>,
     pub(super) lists: Lists,
+    pub(super) forms: Forms,
     /// Positions below this one stand in the lists, removed ones and those from `listed.start` on apart.
     listed: Range<usize>,
     /// Positions whose pairs were found, some of them several times.
@@ -73,6 +75,7 @@ impl PrefixJoin {
         PrefixJoin {
             limit,
             lists,
+            forms: Forms::default(),
             offsets,
             entries,
             weights,
@@ -83,6 +86,13 @@ impl PrefixJoin {
             num_found: 0,
             idle: Mutex::new(Vec::new()),
         }
+    }
+
+    /// Sets the forms of documents, whose pairs need more than others.
+    #[must_use]
+    pub fn with_forms(mut self, forms: Forms) -> Self {
+        self.forms = forms;
+        self
     }
 
     /// Number of positions.
@@ -101,6 +111,7 @@ impl PrefixJoin {
             + 4 * (self.weights.len() + self.sizes.len())
             + size_of::<SetFacts>() * self.facts.len()
             + self.lists.num_bytes()
+            + self.forms.num_bytes()
     }
 
     /// Pairs whose later position lies in `range` that may reach the threshold, sorted by (later, earlier): `(later, earlier)`.
@@ -276,7 +287,7 @@ impl PrefixJoin {
                 self.entries[i].list,
                 part,
                 posting,
-                self.sizes[position],
+                (self.sizes[position], self.forms.of(position)),
                 weight,
             );
         }

@@ -21,11 +21,14 @@ pub(super) struct Posting {
 pub(super) struct Bounds {
     pub(super) least_size: f32,
     pub(super) most_rest: f32,
+    /// The form of all documents; 0 if they have none or several.
+    pub(super) form: u32,
 }
 
 const NOTHING: Bounds = Bounds {
     least_size: f32::INFINITY,
     most_rest: 0.0,
+    form: 0,
 };
 
 /// For each feature two lists: of the documents with it in their prefix, and of those with it behind. 8 bytes an entry and a
@@ -98,7 +101,7 @@ impl Lists {
         8 * self.postings.len()
             + 4 * self.weights.len()
             + size_of::<Head>() * self.heads.len()
-            + 8 * self.bounds.iter().map(Vec::len).sum::<usize>()
+            + size_of::<Bounds>() * self.bounds.iter().map(Vec::len).sum::<usize>()
     }
 
     /// Asks for what tells where the lists of a feature are.
@@ -119,7 +122,7 @@ impl Lists {
         feature: u32,
         part: Part,
         posting: Posting,
-        size: f32,
+        (size, form): (f32, u32),
         weight: Option<u32>,
     ) {
         let slot = self.slots(feature, part).end;
@@ -130,6 +133,12 @@ impl Lists {
         self.heads[feature as usize].lengths[part as usize] += 1;
         for (bounds, shift) in self.bounds.iter_mut().zip(SHIFTS) {
             let bounds = &mut bounds[slot >> shift];
+            let is_first = bounds.least_size == f32::INFINITY;
+            bounds.form = if is_first || bounds.form == form {
+                form
+            } else {
+                0
+            };
             bounds.least_size = bounds.least_size.min(size);
             bounds.most_rest = bounds.most_rest.max(posting.rest);
         }
@@ -210,7 +219,7 @@ mod tests {
                     position,
                     rest: 10.0,
                 };
-                lists.push(feature, part, posting, size_of(position), None);
+                lists.push(feature, part, posting, (size_of(position), 0), None);
             }
         }
         for (least, expected) in [(100.0, 20_000), (10.0, 7), (2.0, 0)] {

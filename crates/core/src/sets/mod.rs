@@ -13,6 +13,7 @@
 //! and `verify` has the last word. Feature sets are not stored. Texts are counted when they are first read, and read
 //! again for their prefixes, so memory follows what documents share. Removed documents are dropped from the lists.
 
+mod forms;
 mod gather;
 mod join;
 mod limit;
@@ -26,6 +27,7 @@ mod scratch;
 #[cfg(test)]
 mod tests;
 
+pub use forms::Forms;
 pub(crate) use gather::MixHasher;
 pub use gather::{Parted, Prefixes};
 pub use join::{Listed, PrefixJoin};

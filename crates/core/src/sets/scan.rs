@@ -1,6 +1,8 @@
 //! With which earlier documents does a document share enough of its prefix?
 
+use super::forms::NO_FORM;
 use super::join::PrefixJoin;
+use super::limit::Limit;
 use super::lists::{Bounds, Part};
 use super::prefix::SetFacts;
 use super::scratch::{APART, Scratch};
@@ -20,6 +22,20 @@ struct Meeting {
     weight: u32,
     own_is_prefix: bool,
     other_is_prefix: bool,
+    /// The form of the document, and what others of it need.
+    form: u32,
+    of_form: Limit,
+}
+
+impl Meeting {
+    /// What another document of this form needs.
+    #[inline(always)]
+    fn limit(&self, form: u32, otherwise: Limit) -> Limit {
+        match form == self.form {
+            true => self.of_form,
+            false => otherwise,
+        }
+    }
 }
 
 impl PrefixJoin {
@@ -31,12 +47,26 @@ impl PrefixJoin {
         scratch: &mut Scratch,
         found: &mut Vec<u32>,
     ) {
+        let first_found = found.len();
         let own = &self.facts[position];
+        let form = self.forms.of(position);
+        let of_form = self.forms.limit(form).unwrap_or(self.limit);
         for i in self.offsets[position]..self.offsets[position + 1] {
             let is_prefix = self.is_prefix(position, i);
-            self.scan(position, i, Part::Prefix, is_prefix, scratch);
+            let mut meeting = Meeting {
+                position,
+                size: f64::from(self.sizes[position]),
+                rest: f64::from(self.entries[i].rest),
+                weight: self.weights.get(i).copied().unwrap_or(1),
+                own_is_prefix: is_prefix,
+                other_is_prefix: true,
+                form,
+                of_form,
+            };
+            self.scan(&meeting, i, scratch);
             if is_prefix && self.limit.is_one_sided() {
-                self.scan(position, i, Part::Behind, true, scratch);
+                meeting.other_is_prefix = false;
+                self.scan(&meeting, i, scratch);
             }
         }
         let Scratch { shared, touched } = scratch;
@@ -44,9 +74,28 @@ impl PrefixJoin {
         for other in touched.drain(..) {
             let sum = std::mem::take(&mut shared[other as usize]);
             let is_removed = states.is_some_and(|states| states[other as usize] == REMOVED);
-            if sum != APART && !is_removed && self.may_reach(own, other as usize, sum) {
+            let limit = match self.forms.of(other as usize) == form {
+                true => of_form,
+                false => self.limit,
+            };
+            if sum != APART && !is_removed && self.may_reach(limit, own, other as usize, sum) {
                 found.push(other);
             }
+        }
+        if form == NO_FORM {
+            return;
+        }
+        let num_found = found.len();
+        self.forms.sharing(position, |other| {
+            if states.is_none_or(|states| states[other as usize] != REMOVED) {
+                found.push(other);
+            }
+        });
+        if found.len() > num_found {
+            let mut all = found.split_off(first_found);
+            all.sort_unstable();
+            all.dedup();
+            found.extend(all);
         }
     }
 
@@ -55,27 +104,16 @@ impl PrefixJoin {
     /// Where even the smallest of a stretch of documents needs more than what is left to share, only those that were met at a
     /// rarer feature are looked up in it: documents made from one template meet in all of it, in vain.
     #[inline(always)]
-    fn scan(
-        &self,
-        position: usize,
-        i: usize,
-        part: Part,
-        own_is_prefix: bool,
-        scratch: &mut Scratch,
-    ) {
-        let meeting = Meeting {
-            position,
-            size: f64::from(self.sizes[position]),
-            rest: f64::from(self.entries[i].rest),
-            weight: self.weights.get(i).copied().unwrap_or(1),
-            own_is_prefix,
-            other_is_prefix: part == Part::Prefix,
+    fn scan(&self, meeting: &Meeting, i: usize, scratch: &mut Scratch) {
+        let part = match meeting.other_is_prefix {
+            true => Part::Prefix,
+            false => Part::Behind,
         };
         let slots = self.lists.slots(self.entries[i].list, part);
         let num_met = scratch.touched.len();
         if slots.len() < LONG_LIST || num_met * LOOK_UP > slots.len() {
             for slot in slots {
-                if !self.meet(&meeting, slot, scratch) {
+                if !self.meet(meeting, slot, scratch) {
                     break;
                 }
             }
@@ -83,13 +121,13 @@ impl PrefixJoin {
         }
         for k in 0..num_met {
             if let Some(slot) = self.lists.slot_of(scratch.touched[k], slots.clone()) {
-                self.meet(&meeting, slot, scratch);
+                self.meet(meeting, slot, scratch);
             }
         }
         let may_reach = |bounds: Bounds| {
             self.limit.most(meeting.rest, f64::from(bounds.most_rest))
-                >= self
-                    .limit
+                >= meeting
+                    .limit(bounds.form, self.limit)
                     .needed(meeting.size, f64::from(bounds.least_size))
         };
         let mut slot = slots.start;
@@ -98,11 +136,11 @@ impl PrefixJoin {
             slot = stretch.end;
             for slot in stretch {
                 let other = self.lists.posting(slot).position as usize;
-                if other >= position {
+                if other >= meeting.position {
                     return;
                 }
                 if scratch.shared[other] == 0.0 {
-                    self.meet(&meeting, slot, scratch);
+                    self.meet(meeting, slot, scratch);
                 }
             }
         }
@@ -137,7 +175,8 @@ impl PrefixJoin {
             }
         }
         let most = *sum + limit.most(meeting.rest, f64::from(posting.rest));
-        if most < limit.needed(meeting.size, other_size) {
+        let form = self.forms.of(other);
+        if most < meeting.limit(form, limit).needed(meeting.size, other_size) {
             if *sum > 0.0 {
                 *sum = APART;
             }
@@ -151,8 +190,7 @@ impl PrefixJoin {
     }
 
     /// Whether what is shared in the prefixes and what may be shared behind them reaches the threshold.
-    fn may_reach(&self, own: &SetFacts, other: usize, sum: f64) -> bool {
-        let limit = self.limit;
+    fn may_reach(&self, limit: Limit, own: &SetFacts, other: usize, sum: f64) -> bool {
         let theirs = &self.facts[other];
         // All that both hold up to the end of the prefix that ends first is in the sum already.
         let is_own = if limit.is_one_sided() {

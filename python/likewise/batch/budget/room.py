@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from likewise.arrays import ArraySpace
 from likewise.stages.weights import DEFAULT_MEMORY_BYTES
 
-# Bytes of features held by a run without a limit: those of about 400,000 pages of 2,400 bytes.
+# Bytes of sketches held by a run without a limit.
 MOST_HELD_BYTES = 1_000_000_000
 
 
@@ -34,5 +34,5 @@ class Room:
     tables_bytes: int | None = None
     # Maximum bytes for counting features for rarity weights
     weighing_bytes: int = DEFAULT_MEMORY_BYTES
-    # Maximum bytes of features that are kept between counting and sketching; others are extracted again
+    # Maximum bytes of sketches that are held between two passes; others are made again
     held_bytes: int = MOST_HELD_BYTES

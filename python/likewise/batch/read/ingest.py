@@ -21,7 +21,7 @@ from likewise.batch.read.fields import check_documents
 from likewise.batch.read.kept_sketches import KeptSketches
 from likewise.batch.read.references import References
 from likewise.batch.read.resume import SPOOL_NAME, FoundPart, Position, RunParts
-from likewise.batch.read.sketched import HeldDocuments, HeldPiece, SketchedPiece, sketched_piece
+from likewise.batch.read.sketched import HeldDocuments, SketchedPiece, sketched_piece
 from likewise.errors import LikewiseError
 from likewise.io.source.source import Piece, ReadTask, Source
 from likewise.io.source.spool import Spool
@@ -30,7 +30,7 @@ from likewise.job.reading import in_order, total_bytes
 from likewise.progress import Warned
 from likewise.recipe.methods import Shingles
 from likewise.recipe.recipe import Recipe
-from likewise.stages.sketch import sketch_held, sketch_texts
+from likewise.stages.sketch import sketch_texts
 
 # Small, since the sketches of tiny documents are several times larger than the documents.
 PIECE_BYTES = 1 << 20
@@ -103,7 +103,7 @@ class _Worker:
     def work(self, source: Source, number: int, job_number: int, job: ReadTask) -> list[_Numbered]:
         held = self._held.take(number, job_number)
         if held is not None:
-            return [(number, self._held_part(one)) for one in held]
+            return [(number, one) for one in held]
         done: list[_Numbered] = []
         pieces = job.read()
         while True:
@@ -135,14 +135,6 @@ class _Worker:
             handle = self._spool.append(piece.texts)
             self._timing.add_thread("spooling", time.perf_counter() - began)
         return sketched_piece(piece, batch, lengths, handle)
-
-    def _held_part(self, held: HeldPiece | SketchedPiece) -> SketchedPiece:
-        if isinstance(held, SketchedPiece):
-            return held
-        began = time.perf_counter()
-        batch = sketch_held(held.features, self._recipe, threads=self._threads)
-        self._timing.add_thread("sketching", time.perf_counter() - began)
-        return sketched_piece(held.piece, batch, held.text_lengths, None)
 
     @staticmethod
     def _refused(piece: Piece) -> SketchedPiece:

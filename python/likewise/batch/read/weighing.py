@@ -10,7 +10,6 @@ from likewise import checks as counts
 from likewise._native import Texts
 from likewise.batch.read import ingest
 from likewise.batch.read.resume import PART_BYTES
-from likewise.batch.read.sketched import HeldDocuments, HeldPiece
 from likewise.errors import InvalidInput, LikewiseError
 from likewise.io.output.scratch import scratch_for
 from likewise.io.source.bad_rows import NO_LIMIT, BadRowTally
@@ -21,7 +20,6 @@ from likewise.job.reading import in_order, jobs_of, total_bytes
 from likewise.progress import Warned
 from likewise.recipe.methods import Bloom
 from likewise.recipe.recipe import Recipe
-from likewise.recipe.rules import keep_needs
 from likewise.stages.filter_size import FilterSize
 from likewise.stages.weights import DEFAULT_MEMORY_BYTES, Counter, Weights
 
@@ -35,12 +33,11 @@ def weighed(
     recipe: Recipe,
     context: RunContext,
     work: Path,
-    held: HeldDocuments | None = None,
 ) -> tuple[Sequence[Source], Recipe]:
     """Return sources that can be read again, and the recipe with its weights."""
     if recipe.needs_counting or recipe.needs_filter_bits:
         sources = [source.put_aside(work) for source in sources]
-    return sources, counted(sources, recipe, context, held=held)
+    return sources, counted(sources, recipe, context)
 
 
 def counted(
@@ -49,7 +46,6 @@ def counted(
     context: RunContext,
     *,
     memory_bytes: int = DEFAULT_MEMORY_BYTES,
-    held: HeldDocuments | None = None,
 ) -> Recipe:
     """Return the recipe with the data about all documents that it needs: weights, then the size of filters.
 
@@ -57,7 +53,8 @@ def counted(
     """
     context = replace(context, rules=RunRules(context.threads, "skip"))
     if recipe.needs_counting:
-        recipe = recipe.with_table(count_sources(sources, recipe, context, memory_bytes=memory_bytes, held=held))
+        table = count_sources(sources, recipe, context, memory_bytes=memory_bytes, is_sampled=True)
+        recipe = recipe.with_table(table)
     if isinstance(recipe.sketch, Bloom) and recipe.sketch.filter_bits is None:
         size = FilterSize(recipe, recipe.sketch)
         _read_into(size, sources, "sizing", context)
@@ -71,18 +68,17 @@ def count_sources(
     context: RunContext,
     *,
     memory_bytes: float | str = DEFAULT_MEMORY_BYTES,
-    held: HeldDocuments | None = None,
     among: Texts | None = None,
+    is_sampled: bool = False,
 ) -> Weights:
-    """Return the weights of features by their rarity in all documents."""
-    counter = Counter(recipe, memory_bytes, among=among)
+    """Return the weights of features by their rarity in all documents, or if `is_sampled`, in a sample of many."""
+    counter = Counter(recipe, memory_bytes, among=among, is_sampled=is_sampled)
     tally = BadRowTally(context.rules.max_bad_rows)
-    held = held if held is not None and held.begin(recipe, needs_lengths=keep_needs(recipe.keep)[0]) else None
-    _read_into(counter, sources, "weighing", context, tally, held)
+    _read_into(counter, sources, "weighing", context, tally)
     if context.rules.max_bad_rows is not NO_LIMIT and (told := tally.finish()) is not None:
         context.progress(Warned(told))
     with context.timing.wall("weighing"):
-        table = counter.finish(held=[] if held is None else held.all_features(), threads=context.threads)
+        table = counter.finish(threads=context.threads)
     # A run on one document has nothing to compare.
     for doubt in doubts_of(table) if not recipe.needs_threshold or table.num_documents >= _LEAST_DOCUMENTS else []:
         context.progress(Warned(doubt))
@@ -95,34 +91,21 @@ def _read_into(
     stage: str,
     context: RunContext,
     tally: BadRowTally | None = None,
-    held: HeldDocuments | None = None,
 ) -> None:
     """Read all documents once and pass their texts to `counter`."""
     began = Timing.now()
 
-    def count(number: int, job_number: int, job: ReadTask) -> None:
+    def count(number: int, _: int, job: ReadTask) -> None:
         source = sources[number]
-        hold = held if held is not None and held.has_room(source) else None
         # A source with a single job may use all threads for it.
         threads = context.threads if 0 < source.num_bytes <= ingest.PIECE_BYTES else 1
-        pieces: list[HeldPiece] = []
         for piece in job.read():
             if piece.bad_rows and context.rules.on_error == "fail":
                 bad = piece.bad_rows[0]
                 raise InvalidInput(f"{bad.reason}; fix the row, or use --on-error skip", source.name)
             if tally is not None:
                 tally.add(source.name, None, piece)
-            if piece.bad_rows:
-                # The second pass decides what to do with bad rows.
-                hold = None
-            if hold is None or isinstance(counter, FilterSize):
-                counter.add(piece.texts, threads=threads)
-            elif (features := counter.add(piece.texts, hold=True, threads=threads)) is not None:
-                pieces.append(hold.piece(piece, features))
-        # The second pass finds held features by job number.
-        if isinstance(counter, Counter) and (hold is None or not hold.add(number, job_number, pieces)):
-            for one in pieces:
-                counter.add_held(one.features)
+            counter.add(piece.texts, threads=threads)
 
     # Files decompressed for this pass are deleted after it.
     with scratch_for(sources) as unpacked:
@@ -155,17 +138,15 @@ def weighed_files(
     context: RunContext,
     parts: Path | None = None,
     memory_bytes: int = DEFAULT_MEMORY_BYTES,
-    held: HeldDocuments | None = None,
 ) -> Recipe:
     """Return the recipe with its weights and filter size, each of which may require an additional pass over the files.
 
-    If a directory for parts is given, it stores the counts for a run that continues this one. `held` receives the
-    extracted features.
+    If a directory for parts is given, it stores the counts for a run that continues this one.
     """
     needs_reading = recipe.needs_counting or recipe.needs_filter_bits
     if parts is not None and (known := known_counts(parts, recipe)) is not None:
         return known
-    found = counted(files, recipe, context, memory_bytes=memory_bytes, held=held)
+    found = counted(files, recipe, context, memory_bytes=memory_bytes)
     if parts is not None and needs_reading and sum(file.num_bytes for file in files) >= PART_BYTES:
         _keep(parts, found)
     return found

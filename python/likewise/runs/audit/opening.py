@@ -18,7 +18,6 @@ from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
 from likewise.batch.read.kept_sketches import recipe_of_run
 from likewise.batch.read.references import References
-from likewise.batch.read.sketched import HeldDocuments
 from likewise.batch.run import ordered
 from likewise.batch.texts import Deduplication
 from likewise.checks import num_threads
@@ -88,8 +87,6 @@ class OpenRun:
     evidence: Evidence
     # Number of threads of each call
     threads: int
-    # Features of the documents, as far as they are in memory
-    held: HeldDocuments | None = None
 
     @property
     def directory(self) -> Path:
@@ -169,17 +166,14 @@ def open_run(
         recipe = _with_counted_before(recipe, against)
         every = dataclasses.replace(found, files=(*references.files, *found.files))
         bounded = bounded_run(job, every, recipe, writes_copies=False)
-        held = HeldDocuments(bounded.room.held_bytes, keeps=True)
 
         def entered(recipe: Recipe) -> OpenedRun:
             return job.enter(
-                opened_run(
-                    every.files, recipe, context, work=job.work, bounded=bounded, references=references, held=held
-                )
+                opened_run(every.files, recipe, context, work=job.work, bounded=bounded, references=references)
             )
 
         is_stored = given.weights is None and recipe.weights in COUNTED_WEIGHTS and recipe.table is not None
-        # Exact counts are counted again, which checks them and holds the features.
+        # Exact counts are counted again, which checks them.
         is_counted = is_stored and recipe.table is not None and recipe.table.is_exact and not against
         try:
             opened = entered(recipe.replace(table=None) if is_counted else recipe)
@@ -189,7 +183,6 @@ def open_run(
                     "the run used weights that were not counted from its inputs; give their file with --weights",
                     error.differences,
                 ) from error
-            held.clear()
             opened = entered(recipe)
         documents, recipe = opened.documents, opened.recipe
         collapsed = ordered(documents, recipe, context)
@@ -210,7 +203,6 @@ def open_run(
             collapsed,
             evidence,
             opened.context.threads,
-            held,
         )
 
 

@@ -241,9 +241,7 @@ def sampled_matches(opened: OpenRun, num_sampled: int, seed: int, progress: Prog
     affordable = num_affordable(documents, collapsed, recipe, pilot, num_sampled, seed=seed, threads=opened.threads)
     strata = draw_strata(groups, num_sampled=affordable, seed=seed)
     sampled = _positions(strata, collapsed)
-    matches = exact_matches(
-        documents, collapsed, recipe, sampled, held=opened.held, threads=opened.threads, progress=progress
-    )
+    matches = exact_matches(documents, collapsed, recipe, sampled, threads=opened.threads, progress=progress)
     return strata, matches
 
 

@@ -16,7 +16,7 @@ use crate::hash::{SHINGLE_MULTIPLIER, mix64};
 pub use counter::NameCounter;
 pub use differences::{Differences, SECTION_TOKENS, differences, own_run};
 pub(crate) use profile::NameReader;
-pub use profile::{Names, penalty};
+pub use profile::{Form, Names, penalty};
 
 /// Number of first tokens that may name a document.
 pub const LEAD: usize = 12;

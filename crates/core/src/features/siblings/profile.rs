@@ -3,7 +3,8 @@
 use super::{DIGIT, LEAD, LEAD_WINDOW, NUMBER, each_filling, word_key};
 use crate::features::weight_table::WeightTable;
 use crate::features::weights::MAX_WEIGHT;
-use crate::hash::GOLDEN;
+use crate::hash::{GOLDEN, mix64};
+use crate::isa::Isa;
 
 /// What names a document: its first tokens, how it fills the slots of its collection, and all tokens in order.
 ///
@@ -12,6 +13,17 @@ use crate::hash::GOLDEN;
 /// ascending; two tokens per number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Names(Box<[u64]>);
+
+/// The slots of a document. Two documents with equal slots that share no filling have at least the penalty.
+#[derive(Debug, Clone)]
+pub struct Form {
+    /// Hash of the frames.
+    pub slots: u64,
+    /// See above.
+    pub penalty: f64,
+    /// The fillings, ascending.
+    pub fillings: Box<[u64]>,
+}
 
 /// Bits of the header: four for the rarity of each of the first `LEAD` tokens, then one that tells whether it may name
 /// the document.
@@ -28,8 +40,25 @@ pub(crate) struct NameReader {
     flags: Vec<u64>,
     tokens: Vec<u64>,
     padded: Vec<u64>,
-    slots: Vec<(u64, u64)>,
+    frames: Vec<u64>,
+    fillings: Vec<u64>,
+    weights: Vec<u32>,
 }
+
+/// Classes of bytes: digits, and letters with what is not ASCII.
+const CLASSES: [u8; 256] = {
+    let mut classes = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let of = byte as u8;
+        classes[byte] = HAS_DIGIT * of.is_ascii_digit() as u8
+            + HAS_LETTER * (of.is_ascii_alphabetic() || !of.is_ascii()) as u8;
+        byte += 1;
+    }
+    classes
+};
+const HAS_DIGIT: u8 = 1;
+const HAS_LETTER: u8 = 2;
 
 impl NameReader {
     /// Begins a document.
@@ -43,10 +72,11 @@ impl NameReader {
     /// Reads the next token, in UTF-8.
     #[inline]
     pub(crate) fn see(&mut self, token: &[u8]) {
-        let has_digit = token.iter().any(u8::is_ascii_digit);
         let place = self.flags.len();
-        let is_letter = |byte: &u8| byte.is_ascii_alphabetic() || !byte.is_ascii();
-        let is_number = has_digit && !token.iter().any(is_letter);
+        let classes = token
+            .iter()
+            .fold(0, |all, &byte| all | CLASSES[usize::from(byte)]);
+        let (has_digit, is_number) = (classes & HAS_DIGIT != 0, classes == HAS_DIGIT);
         self.flags
             .push((u64::from(has_digit) * DIGIT) | (u64::from(is_number) * NUMBER));
         if place >= LEAD {
@@ -75,42 +105,47 @@ impl NameReader {
     }
 
     /// Returns the names of the last document by a table of names, if there is one.
-    pub(crate) fn names(&mut self, table: Option<&WeightTable>) -> Names {
+    pub(crate) fn names(&mut self, table: Option<&WeightTable>, isa: Isa) -> Names {
         let lead = &self.tokens[..self.tokens.len().min(LEAD_WINDOW)];
         let mut header = self.header;
         for (place, &token) in lead.iter().take(LEAD).enumerate() {
             let rarity = table.and_then(|table| table.listed(word_key(token)));
             header |= u64::from(rarity.unwrap_or(MAX_WEIGHT)) << (4 * place);
         }
-        self.slots.clear();
-        if let Some(table) = table {
-            let slots = &mut self.slots;
-            each_filling(&self.tokens, &mut self.padded, |frame, filling| {
-                if table.listed(frame).is_some() {
-                    slots.push((frame, filling));
-                }
-            });
-        }
-        let sorted = |numbers: &mut dyn Iterator<Item = u64>| {
-            let mut list: Vec<u64> = numbers.collect();
-            list.sort_unstable();
-            list.dedup();
-            list
-        };
-        let frames = sorted(&mut self.slots.iter().map(|slot| slot.0));
-        let fillings = sorted(&mut self.slots.iter().map(|slot| slot.1));
         self.pairs.resize(lead.len().min(LEAD), 0);
+        let (frames, fillings) = (&mut self.frames, &mut self.fillings);
+        frames.clear();
+        fillings.clear();
+        if let Some(table) = table {
+            each_filling(&self.tokens, &mut self.padded, |frame, filling| {
+                frames.push(frame);
+                fillings.push(filling);
+            });
+            // Looked up together, since most lookups miss the cache.
+            table.weigh(frames, isa, &mut self.weights);
+            let mut num_slots = 0;
+            for (place, &weight) in self.weights.iter().enumerate() {
+                frames[num_slots] = frames[place];
+                fillings[num_slots] = fillings[place];
+                num_slots += usize::from(weight == 0);
+            }
+            for list in [&mut *frames, fillings] {
+                list.truncate(num_slots);
+                list.sort_unstable();
+                list.dedup();
+            }
+        }
         let lengths =
             lead.len() as u64 | (frames.len() as u64) << 8 | (fillings.len() as u64) << 32;
-        let packed = self.tokens.chunks(2).map(|two| {
+        let parts = [lead, &self.pairs, frames, fillings];
+        let num_numbers = parts.iter().map(|part| part.len()).sum::<usize>();
+        let mut all = Vec::with_capacity(HEADER + num_numbers + self.tokens.len().div_ceil(2));
+        all.extend([header, lengths, self.tokens.len() as u64]);
+        parts.iter().for_each(|part| all.extend_from_slice(part));
+        all.extend(self.tokens.chunks(2).map(|two| {
             let high = two.get(1).map_or(0, |token| token & !LOW);
             two[0] >> 32 | high
-        });
-        let mut all = vec![header, lengths, self.tokens.len() as u64];
-        for part in [lead, &self.pairs, &frames, &fillings] {
-            all.extend_from_slice(part);
-        }
-        all.extend(packed);
+        }));
         Names(all.into())
     }
 }
@@ -160,6 +195,18 @@ impl Names {
         let (frames, rest) = self.0[begin..].split_at((self.0[1] >> 8 & 0xFF_FFFF) as usize);
         let (fillings, rest) = rest.split_at((self.0[1] >> 32) as usize);
         (frames, fillings, rest)
+    }
+
+    /// Returns the form that the document was made from, if it has slots.
+    pub fn form(&self) -> Option<Form> {
+        let (frames, fillings, _) = self.after_lead();
+        (!frames.is_empty()).then(|| Form {
+            slots: frames
+                .iter()
+                .fold(0, |all, &frame| mix64(all ^ frame).wrapping_add(frame)),
+            penalty: slot_penalty(frames.len(), 0),
+            fillings: fillings.into(),
+        })
     }
 
     /// Appends the tokens, 32 bits of each, in order; the lowest bit tells whether a token holds a digit.
@@ -228,6 +275,11 @@ pub fn of_slots(a: &Names, b: &Names) -> f64 {
         return 0.0;
     }
     let num_equal = num_shared(fillings_a, fillings_b).min(num_slots);
+    slot_penalty(num_slots, num_equal)
+}
+
+/// Returns the penalty for so many common slots, of which so many are filled alike.
+fn slot_penalty(num_slots: usize, num_equal: usize) -> f64 {
     // One slot more, which is equal: few slots tell little.
     (num_slots - num_equal) as f64 / (2 * (num_slots + 1)) as f64
 }

@@ -1,6 +1,6 @@
 """All matches of some documents among all documents, measured exactly and independently of the run's search."""
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from likewise import _native
 from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
-from likewise.batch.read.sketched import HeldDocuments
 from likewise.errors import InvalidParameter
 from likewise.job.context import Timing
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted
@@ -75,7 +74,6 @@ def exact_matches(
     recipe: Recipe,
     sampled: NDArray[np.uint32],
     *,
-    held: HeldDocuments | None = None,
     threads: int,
     progress: Progress,
 ) -> Matches:
@@ -93,7 +91,7 @@ def exact_matches(
         # All matches have collapsed.
         return _sorted([])
     progress(StageStarted(_STAGE, len(collapsed.order), "documents"))
-    search = _Search(documents, collapsed, recipe, sampled, threads, progress, held)
+    search = _Search(documents, collapsed, recipe, sampled, threads, progress)
     found, num_found = [], 0
     with closing(search.within() if recipe.is_distance_only else search.by_features()) as parts:
         for some in parts:
@@ -195,22 +193,6 @@ def _one_ahead(items: Iterator[_T], threads: int) -> Generator[_T]:
             yield item
 
 
-def _batches(
-    pieces: Iterable[tuple[range, _native.HeldFeatures]], most: int
-) -> Iterator[list[tuple[range, _native.HeldFeatures]]]:
-    """Yield consecutive pieces together, up to about `most` documents."""
-    some: list[tuple[range, _native.HeldFeatures]] = []
-    num_left = most
-    for piece in pieces:
-        some.append(piece)
-        num_left -= len(piece[0])
-        if num_left <= 0:
-            yield some
-            some, num_left = [], most
-    if some:
-        yield some
-
-
 def _cuts(num_features: NDArray[np.int64]) -> list[int]:
     """Return where documents are cut, so that a part has a limited number of documents and features."""
     features, documents = np.cumsum(num_features) // _FEATURES_AT_ONCE, np.arange(len(num_features)) // _MOST_AT_ONCE
@@ -237,7 +219,6 @@ class _Search:
     sampled: NDArray[np.uint32]
     threads: int
     progress: Progress
-    held: HeldDocuments | None = None
 
     def by_features(self) -> Generator[Matches]:
         """Measure the documents that have one of a sampled document's rarest features."""
@@ -306,21 +287,11 @@ class _Search:
     ) -> Iterator[tuple[int, NDArray[np.uint32], NDArray[np.uint32]]]:
         """Yield positions of documents, with the number of a sampled one that each may match.
 
-        The number of documents read comes first; the order is that of rows, those held in memory first.
+        The number of documents read comes first; the order is that of rows.
         """
-        order, position = self.collapsed.order, self.collapsed.position
-        is_left = np.zeros(len(position), bool)
+        position = self.collapsed.position
         # Only one of several copies has a position.
-        is_left[order] = True
-        for some in _batches(
-            () if self.held is None else self.held.features(self.documents.starts), min(most, _MOST_AT_ONCE)
-        ):
-            rows = np.concatenate([np.arange(part.start, part.stop) for part, _ in some])
-            near, mine, _ = map(np.asarray, rarest.may_match_held([held for _, held in some], threads=self.threads))
-            is_first = is_left[rows[near]]
-            yield len(rows), position[rows[near[is_first]]].astype(np.uint32), mine[is_first]
-            is_left[rows] = False
-        left = np.flatnonzero(is_left)
+        left = np.sort(self.collapsed.order).astype(np.int64)
         start = 0
         while start < len(left):
             rows = left[start : start + min(most, _MOST_AT_ONCE)]
