@@ -53,7 +53,7 @@ def identifiers(text):
         if i == 0 or runs[i - 1][1] != chain:
             whole = [run for run in runs[i:] if run[1] == chain]
             scalars, digits = (sum(run[3] for run in whole if run[2] or all_runs) for all_runs in (True, False))
-            is_mixed = 0 < digits < scalars and (not is_number or len(whole) > 2)
+            is_mixed = 1 < digits < scalars and (not is_number or len(whole) > 2)
             if scalars >= 4 and (digits >= 5 or is_mixed):
                 tokens.append(("".join(run[0] for run in whole), 5, 0))
     return tokens

@@ -63,9 +63,11 @@ class Names:
             for one, other in ((a, b[:WINDOW]), (b, a[:WINDOW]))
         ]
         unlike = [[t for t in own[i] if not any(are_alike(t, u) for u in own[1 - i])] for i in (0, 1)]
+        pairs = [(t, one, other) for side, one, other in zip(unlike, (a, b), (b, a), strict=True) for t in side]
+        mark = 0.15 if any(one.count(t) > 1 and t not in other for t, one, other in pairs) else 0.0
         if not all(unlike):
-            return 0.0
-        return (15 + 2 * min(max(self.rarity.get(t, 15) for t in side) for side in unlike)) / 150
+            return mark
+        return (15 + 2 * min(max(self.rarity.get(t, 15) for t in side) for side in unlike)) / 150 + mark
 
     def of_slots(self, a, b):
         a, b = fillings(a), fillings(b)

@@ -20,7 +20,7 @@ MEANT = {
     "strict": Recipe.minhash(0.8, shingle=3),
     "templates": Recipe.minhash(0.5, shingle=2, weights="idf"),
     "titles": Recipe.minhash(
-        0.45, tokens="char", shingle=2, fold="accents,punctuation", identifiers="numbers", num_slots=256, recall=0.9
+        0.55, tokens="char", shingle=2, fold="accents,punctuation", identifiers="numbers", num_slots=256, recall=0.9
     ),
     "names": Recipe.shingles(
         0.9, tokens="char", shingle=2, weights="log-count", fold="accents,punctuation", measure="overlap"

@@ -41,7 +41,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
         "weights": "none",
         "fold": ("accents", "punctuation"),
         "identifiers": "numbers",
-        "threshold": 0.45,
+        "threshold": 0.55,
         "num_slots": 256,
         # Bands of four rows: with three, a title would be compared with far more unlike ones.
         "recall": 0.9,

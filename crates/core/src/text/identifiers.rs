@@ -62,6 +62,8 @@ const MOST_NEAR: usize = 2;
 /// Fewest scalars of a model number, and fewest digits of a long number.
 const FEWEST_OF_MODEL: usize = 4;
 const FEWEST_OF_CODE: usize = 5;
+/// Fewest digits of a model number that has letters: words such as "python3" have one.
+const FEWEST_DIGITS: usize = 2;
 
 /// Reads the identifiers of texts, reusing its memory.
 #[derive(Debug, Default)]
@@ -268,8 +270,8 @@ impl Identifiers {
         }
     }
 
-    /// Returns the model number of the chain that begins with a run: at least four letters and digits, and more than a
-    /// number with a unit.
+    /// Returns the model number of the chain that begins with a run: at least four letters and digits, two of them digits,
+    /// and more than a number with a unit.
     fn model(&self, first: usize) -> Option<&str> {
         let chain = self.runs[first].chain;
         let len = self.runs[first..]
@@ -283,7 +285,7 @@ impl Identifiers {
             .filter(|run| run.is_number)
             .map(|run| run.num_scalars)
             .sum();
-        let is_mixed = num_digits > 0 && (!runs[0].is_number || len > 2);
+        let is_mixed = num_digits >= FEWEST_DIGITS && (!runs[0].is_number || len > 2);
         let is_model = num_scalars >= FEWEST_OF_MODEL
             && (num_digits >= FEWEST_OF_CODE || is_mixed && num_digits < num_scalars);
         is_model.then(|| &self.forms[runs[0].start..runs[len - 1].end])

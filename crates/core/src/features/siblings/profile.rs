@@ -217,6 +217,13 @@ impl Names {
         tokens.extend((0..num).map(|i| (packed[i / 2] >> (32 * (i % 2))) as u32));
     }
 
+    /// Returns how often the document holds a token.
+    fn count(&self, token: u64) -> usize {
+        let is_it = |half: u64| usize::from(half == token >> 32);
+        let packed = self.after_lead().2.iter();
+        packed.map(|two| is_it(two & LOW) + is_it(two >> 32)).sum()
+    }
+
     /// Returns the places, as bits, of the first tokens that may name this document and are new to the other.
     fn new_to(&self, other: &Names) -> u32 {
         let mut new = 0;
@@ -237,28 +244,39 @@ pub fn penalty(a: &Names, b: &Names) -> f64 {
     of_lead(a, b) + of_slots(a, b)
 }
 
-/// Returns the part of the penalty for first tokens that name each document and are not in the other.
+/// Returns the part of the penalty for first tokens that name the documents.
 pub fn of_lead(a: &Names, b: &Names) -> f64 {
     if a.lead() == b.lead() {
         return 0.0;
     }
     let (new_a, new_b) = (a.new_to(b), b.new_to(a));
-    if new_a == 0 || new_b == 0 {
-        return 0.0;
-    }
     let places = |bits: u32| (0..LEAD).filter(move |place| bits >> place & 1 == 1);
     // A misspelled or inflected word names nothing else.
-    let rarest = |one: &Names, bits: u32, other: &Names, others: u32| {
-        let unlike = places(bits)
-            .filter(|&i| places(others).all(|j| !are_alike(one.pairs(i), other.pairs(j))));
-        unlike.map(|i| one.rarity(i)).max()
+    let unlike = |one: &Names, bits: u32, other: &Names, others: u32| {
+        let is_unlike =
+            |i: &usize| places(others).all(|j| !are_alike(one.pairs(*i), other.pairs(j)));
+        places(bits)
+            .filter(is_unlike)
+            .fold(0, |left, i| left | 1 << i)
     };
-    match (rarest(a, new_a, b, new_b), rarest(b, new_b, a, new_a)) {
+    let (left_a, left_b) = (unlike(a, new_a, b, new_b), unlike(b, new_b, a, new_a));
+    let rarest = |one: &Names, left: u32| places(left).map(|i| one.rarity(i)).max();
+    // A part names what it is once more in its text: documentation, headers, data.
+    let is_marked = |one: &Names, left: u32, other: &Names| {
+        places(left).any(|i| one.count(one.lead()[i]) > 1 && other.count(one.lead()[i]) == 0)
+    };
+    let of_words = match (rarest(a, left_a), rarest(b, left_b)) {
         (Some(a), Some(b)) => (LEAD_BASE + LEAD_RARITY * a.min(b)) as f64 / LEAD_SCALE,
         _ => 0.0,
+    };
+    match is_marked(a, left_a, b) || is_marked(b, left_b, a) {
+        true => of_words + MARK,
+        false => of_words,
     }
 }
 
+/// The penalty for a first token that one document repeats and the other does not hold.
+const MARK: f64 = 0.15;
 /// The penalty for the first tokens is `(LEAD_BASE + LEAD_RARITY r) / LEAD_SCALE` for a rarity r of 1 to 15.
 const LEAD_BASE: u64 = 15;
 const LEAD_RARITY: u64 = 2;

@@ -46,6 +46,15 @@ fn a_swapped_subject_counts_and_a_changed_word_or_number_does_not() {
     assert_eq!(of("bucket", "buckets"), lowest);
     assert_eq!(of("bucket2", "bucket3"), lowest);
     assert_eq!(of("bucket", "bucket of logs"), lowest);
+    // A word that only one has and repeats, unless the other one has it further back.
+    let part = |text: &str| penalty(&names("library of maps"), &names(text));
+    assert_eq!(
+        part("library of maps documentation this is the documentation"),
+        0.15
+    );
+    let one = names("documentation of maps documentation");
+    let far = format!("of maps {} documentation", "and so on ".repeat(10));
+    assert_eq!(penalty(&one, &names(&far)), lowest);
     // A word that is further back in the other text.
     assert_eq!(
         penalty(
