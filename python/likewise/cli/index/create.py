@@ -136,7 +136,7 @@ def _recipe_of(run: Path, options: dict[str, Any]) -> "Recipe":
     if recipe.needs_counting:
         raise InvalidParameter(
             "like",
-            f"{run} counted its own weights, and its directory recipe, which stores them, is missing; repeat the run, or "
-            "use --recipe and --weights TABLE",
+            f"{run} counted its own weights, and its directory recipe, which stores them, is missing; repeat the run, "
+            "or use --recipe and --weights TABLE",
         )
     return recipe
