@@ -58,9 +58,9 @@ def test_weights_are_those_of_the_whole_collection_and_counted_once_for_all_reci
     texts, _ = made()
     counted = []
 
-    def count(sources, recipe, **options):
+    def count(sources, recipe, context, **options):
         counted.append((recipe.tokens, recipe.shingle))
-        return count_sources(sources, recipe, **options)
+        return count_sources(sources, recipe, context, **options)
 
     monkeypatch.setattr(collection, "count_sources", count)
     weighed = [number for number, one in enumerate(grid()) if one.weights.endswith("idf") and one.measure != "hamming"]

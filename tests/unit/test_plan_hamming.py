@@ -11,8 +11,7 @@ import pytest
 from likewise import _native
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.hamming.costs import Costs
-from likewise.hamming.plan import plan_hamming
-from likewise.hamming.statistics import bit_statistics
+from likewise.hamming.plan import bit_statistics, plan_hamming
 from likewise.theory.textbook import textbook_searches
 from tests.command import likewise_command
 

@@ -11,6 +11,7 @@ use likewise_core::bloom::{BitMeasure, BloomJoin, Demand};
 use likewise_core::features::{Extractor, FeatureHash, FeatureRules, Weights};
 use likewise_core::hash::mix64;
 use likewise_core::isa::Isa;
+use likewise_core::search::Call;
 use likewise_core::sketch::{MinHasher, Scheme, simhash};
 use likewise_core::text::Tokens;
 use likewise_core::verify::{FeatureSet, FeatureSets, Measure};
@@ -88,11 +89,16 @@ fn bloom_work(isa: Isa) -> Work {
     let demand = Demand::Bits(BitMeasure::from_name("jaccard").unwrap(), 0.5);
     let join = BloomJoin::new(&filters, 2048, &order, demand).unwrap();
     let round = move || {
-        let range = 0..num_filters as u32;
-        black_box(
-            join.candidates_up_to(usize::MAX, range, None, isa, 1, &STOP)
-                .unwrap(),
-        );
+        let call = Call {
+            range: 0..num_filters as u32,
+            states: None,
+            max_pairs: usize::MAX,
+            min_equal: 0,
+            isa,
+            threads: 1,
+            cancel: &STOP,
+        };
+        black_box(join.candidates(&call).unwrap());
     };
     (
         Box::new(round),

@@ -11,7 +11,9 @@ use likewise_core::text::{Document, OwnTokens};
 use likewise_disk::{TextColumn, TokenColumn};
 
 use crate::errors::Failure;
-use crate::features::GRAIN_BYTES;
+
+/// Bytes of text that one thread takes at a time.
+pub const GRAIN_BYTES: usize = 256 << 10;
 
 /// The kind of the documents of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,10 +12,11 @@ use likewise_disk::WeightFile;
 use pyo3::prelude::*;
 
 use crate::array::Array;
+use crate::column::GRAIN_BYTES;
 use crate::column::{Column, Kind};
 use crate::door::run;
 use crate::errors::Failure;
-use crate::features::{FeatureRules, GRAIN_BYTES};
+use crate::features::FeatureRules;
 use crate::texts::Texts;
 use crate::weights::WeightTable;
 

@@ -19,9 +19,6 @@ use crate::text_rules::{TextRules, parse_tokens};
 use crate::texts::{Texts, text_of};
 use crate::weights::WeightTable;
 
-/// Bytes of text that one thread takes at a time.
-pub const GRAIN_BYTES: usize = 256 << 10;
-
 /// Rules that turn a text into features.
 #[pyclass(frozen, module = "likewise._native")]
 pub struct FeatureRules {

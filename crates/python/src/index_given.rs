@@ -6,9 +6,9 @@ use std::sync::atomic::AtomicBool;
 use likewise_index::{Documents, Rules, Sketching};
 use pyo3::prelude::*;
 
+use crate::column::GRAIN_BYTES;
 use crate::door::LONG_BYTES;
 use crate::errors::Failure;
-use crate::features::GRAIN_BYTES;
 use crate::index_recipe::sketched_documents;
 use crate::texts::Texts;
 

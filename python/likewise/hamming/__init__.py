@@ -11,8 +11,14 @@ if TYPE_CHECKING:
     from likewise.hamming.index import HammingIndex
     from likewise.hamming.matches import Matches
     from likewise.hamming.pairs import WrittenPairs, hamming_distance, hamming_join, hamming_pairs
-    from likewise.hamming.plan import HammingPlan, PlannedSearch, SearchKey, plan_hamming
-    from likewise.hamming.statistics import bit_frequencies, bit_statistics
+    from likewise.hamming.plan import (
+        HammingPlan,
+        PlannedSearch,
+        SearchKey,
+        bit_frequencies,
+        bit_statistics,
+        plan_hamming,
+    )
     from likewise.hamming.stream import hamming_stream
 
 __all__ = [

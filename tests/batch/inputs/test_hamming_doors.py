@@ -11,8 +11,7 @@ import likewise
 from likewise import HammingIndex, InvalidParameter, LikewiseError, Recipe
 from likewise.hamming.costs import Costs
 from likewise.hamming.pairs import hamming_distance, hamming_join, hamming_pairs
-from likewise.hamming.plan import plan_hamming
-from likewise.hamming.statistics import bit_frequencies
+from likewise.hamming.plan import bit_frequencies, plan_hamming
 from likewise.hamming.stream import hamming_stream
 from likewise.stages.weights import count_weights
 from likewise.theory.textbook import textbook_searches

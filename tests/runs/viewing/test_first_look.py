@@ -125,7 +125,7 @@ def test_documents_are_shown_on_terminals_only(tmp_path):
         subprocess.run([*command, tmp_path / "one"], stderr=end, check=True)
         os.close(end)
         shown = b""
-        while b"likewise tune" not in shown:
+        while b"run likewise tune" not in shown:
             shown += os.read(main, 1 << 16)
     finally:
         os.close(main)

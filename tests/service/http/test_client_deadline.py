@@ -81,7 +81,7 @@ def test_a_service_at_its_limit_is_asked_again_within_the_time():
 
 
 def test_what_cannot_be_repeated_is_sent_again_only_if_it_never_left():
-    call = CollectionCalls("c").create(None, None, None)
+    call = CollectionCalls("c").create(None, None, None, None)
     with pytest.raises(ServiceError, match="unreachable"):
         attempts(call, Clock()).after_failure(httpx2.ReadError("cut"), is_sent=True)
     assert attempts(call, Clock()).after_failure(httpx2.ConnectError("refused"), is_sent=False) > 0
