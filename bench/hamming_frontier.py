@@ -39,8 +39,7 @@ def costs(work: Path) -> Any:
 
 def predicted(row: Row, within: int, work: Path, codes: Any = None, keys: list | None = None) -> dict[str, object]:
     """Return microseconds per query, batched on one core, for the plan that has `keys`, or for the chosen one."""
-    from likewise.hamming.plan import plan_hamming
-    from likewise.hamming.plan import bit_statistics
+    from likewise.hamming.plan import bit_statistics, plan_hamming
 
     memory = None if row.bytes_a_fingerprint is None else int(row.bytes_a_fingerprint * row.n)
     known: dict[str, Any] = {}

@@ -49,7 +49,7 @@ impl Given<'_> {
         Ok(match self {
             Given::Texts(texts) => Taken::Texts(texts),
             Given::Sketches(sketches, is_empty, num_features) => Taken::Sketched(
-                sketched_documents(rules, &sketches, &is_empty, &num_features)?,
+                sketched_documents(rules, &sketches, &is_empty, &num_features)?.into(),
             ),
         })
     }
@@ -58,7 +58,7 @@ impl Given<'_> {
 /// Documents that need no interpreter lock.
 pub enum Taken {
     Texts(Py<Texts>),
-    Sketched(Documents),
+    Sketched(Box<Documents>),
 }
 
 impl Taken {

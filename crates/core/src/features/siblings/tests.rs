@@ -53,7 +53,7 @@ fn a_swapped_subject_counts_and_a_changed_word_or_number_does_not() {
         0.15
     );
     let one = names("documentation of maps documentation");
-    let far = format!("of maps {} documentation", "and so on ".repeat(10));
+    let far = format!("of maps {} documentation", "1 2 3 ".repeat(10));
     assert_eq!(penalty(&one, &names(&far)), lowest);
     // A word that is further back in the other text.
     assert_eq!(
