@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Claim: cn2an.transform writes numerals inside ordinary Chinese words as digits, and joins the numerals of idioms to one number.
 # Package: cn2an 0.5.24 (PyPI)
-# Expected: Numbers are converted; 一直 (always), 唯一 (only) and 统一 (unify) are words and stay.
-# Happens: Every numeral is converted that the rules do not name. 三五成群 (in small groups) becomes 35成群, 半斤八两 (six of one) becomes 0.5斤82. The way back gives other words: 乱七八糟 becomes 乱七十八糟. 万一 and 千万 stay.
+# Expected: Numbers are converted; 一直 (always), 唯一 (only) and 统一 (unify) are words and remain.
+# Happens: Numerals inside words are converted too. 三五成群 (in small groups) becomes 35成群, 半斤八两 (six of one) becomes 0.5斤82. The way back gives other words: 乱七八糟 becomes 乱七十八糟. 万一 is unchanged.
 # Seen: 一直 1直; 三五成群 35成群, back 三十五成群; 半斤八两 0.5斤82 (2026-11-28)
 # Matters: As a folding before deduplication it makes words of text into numbers, which a rule on numbers then compares.
 set -euo pipefail

@@ -2,9 +2,9 @@
 # Claim: datatrove's text normalization removes marks that are letters in Japanese, Thai and Hindi: different words are equal before they are hashed.
 # Package: datatrove 0.10.1 (PyPI)
 # Expected: Folding of diacritics makes é and e equal, and leaves other scripts alone.
-# Happens: All characters of the category Mn are removed after decomposition: the voicing of kana, Thai tones, and some Hindi vowels, while others (category Mc) stay. All numbers become 0.
+# Happens: All characters of the category Mn are removed after decomposition: the voicing of kana, Thai tones, and some Hindi vowels, while others (category Mc) remain. All numbers become 0.
 # Seen: がっこう (school) = かっこう (cuckoo), ไม่ไป (does not go) = ไม้ไป, कुल (total) = कल (yesterday), 价格500元 = 价格300元 (2026-11-28)
-# Matters: Its MinHash and exact deduplication run on this text. Texts that say the opposite are removed as copies.
+# Matters: Its MinHash, Bloom filter and sentence deduplication run on this text. Texts that say the opposite are removed as copies.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -2,7 +2,7 @@
 # Claim: DuckDB's read_json and read_csv change text ids, and make different ones equal.
 # Package: duckdb 2.0.1 (PyPI)
 # Expected: A JSON string is read as text, character for character.
-# Happens: Strings that look like UUIDs, dates or times get that type. Upper case is lost, times of two zones become one, and the ids 1e5 and 100000 of a CSV file become one double. One id of another form in the file keeps all of them as text.
+# Happens: Strings that look like UUIDs or timestamps get that type. Upper case is lost, times of two zones become one, and the ids 1e5 and 100000 of a CSV file become one double. One id of another form in the file keeps all of them as text.
 # Seen: ids of 2 different texts, 1 distinct value: UUIDs in upper and lower case, 10:00+08:00 and 02:00Z, 1e5 and 100000 (2026-11-28)
 # Matters: A join of these ids with the ids that another tool wrote finds nothing, or joins the wrong rows. Name the type: columns = {'id': 'VARCHAR'}.
 set -euo pipefail

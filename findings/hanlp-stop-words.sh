@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Claim: HanLP's stop words hold 不 (not) and all numerals, so 合格 and 不合格, and any two prices, are equal; two versions cut plain sentences otherwise.
+# Claim: HanLP's stop words contain 不 (not) and all numerals, so 合格 and 不合格, and any two prices, are equal; two versions cut plain sentences differently.
 # Package: hanlp portable-1.7.3 and portable-1.8.4 (Maven)
 # Expected: Stop words are words without meaning, and a patch of a segmenter cuts plain sentences as before.
 # Happens: CoreStopWordDictionary removes 不, and every number in figures or characters. 1.7.3 cuts 二十分钟一班 (every twenty minutes) into 二, 十分, 钟一班.

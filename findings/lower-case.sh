@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Claim: Polars and Python lower-case a final Greek sigma and the Turkish İ otherwise than PyArrow and DuckDB.
+# Claim: Polars and Python lower-case a final Greek sigma and the Turkish İ differently from PyArrow and DuckDB.
 # Package: polars 2.1.0, pyarrow 26.0.1 and duckdb 2.0.1 (PyPI)
 # Expected: lower() of valid text is one function, so keys that two tools made can be compared.
 # Happens: PyArrow and DuckDB map each character alone: ΟΔΟΣ ends in σ, and İ becomes a plain i, so İstanbul and istanbul are equal. Polars and Python follow the context: ς, and i with a dot above, which is two characters.

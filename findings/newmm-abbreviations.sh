@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Claim: The two implementations of newmm, PyThaiNLP and nlpO3, cut abbreviations otherwise with one dictionary.
+# Claim: The two implementations of newmm, PyThaiNLP and nlpO3, cut abbreviations differently with one dictionary.
 # Package: pythainlp 5.4.0 and nlpo3 1.4.0 (PyPI)
 # Expected: The port in Rust gives the tokens of the original with the words of the original.
 # Happens: The last letter of an abbreviation and its full stop are one token in the port and two in the original.

@@ -2,7 +2,7 @@
 # Claim: The npm packages murmurhash3js and imurmurhash give other hashes for Chinese than MurmurHash3 of UTF-8, and murmurhash3js gives one hash to different characters.
 # Package: murmurhash3js 3.0.1, imurmurhash 0.1.4, murmurhash 2.0.1 and murmurhash3js-revisited 3.0.0 (npm)
 # Expected: Four packages of one function agree, as they do on ASCII.
-# Happens: murmurhash3js takes the low bits of each UTF-16 unit, so 一 and 伀, or 合 and 丈, are equal. imurmurhash hashes the units. Only the other two agree with mmh3 of Python.
+# Happens: murmurhash3js takes the low bits of each UTF-16 unit, so 一 and 伀, or 合 and 丈, are equal. imurmurhash hashes the units. Only the other two agree with mmh3 of Python, in x86.hash32.
 # Seen: murmurhash3js x86.hash32: 一 = 伀, 中 = 紭, 合 = 丈; 合格: 715164194, imurmurhash 1321167602, MurmurHash3 870486711 (2026-11-28)
 # Matters: MinHash and Bloom filters in JavaScript find copies where there are none, and their values cannot be compared with those of other languages.
 set -euo pipefail

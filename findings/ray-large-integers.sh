@@ -2,7 +2,7 @@
 # Claim: In Ray Data, one integer of 2^63 or more in a block makes that block a column of pickled Python objects, also in the Parquet files that it writes.
 # Package: ray 2.60.0 (PyPI)
 # Expected: A column of Python integers has one type in all blocks: uint64, or an error.
-# Happens: The type is chosen for each block. The schema shown is that of the first block, int64. One Parquet file of the dataset has int64, the next a binary column of pickles. unique() raises ArrowNotImplementedError.
+# Happens: The type is chosen for each block. The schema shown is that of the first block, int64. One Parquet file of the dataset has int64, the next a binary column of pickles.
 # Seen: schema int64; files with INT64 and with BYTE_ARRAY (2026-11-28)
 # Matters: Half of all fingerprints of 64 bits are that large. Other readers of the files get bytes, and the files do not read as one dataset.
 set -euo pipefail

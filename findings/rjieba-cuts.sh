@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Claim: rjieba, the binding of the Rust port of jieba, cuts dates, hyphens and dots otherwise than jieba, and its full mode loses rare characters.
+# Claim: rjieba, the binding of the Rust port of jieba, cuts dates, hyphens and dots differently from jieba, and its full mode loses rare characters.
 # Package: rjieba 0.2.2 and jieba 0.42.1 (PyPI)
 # Expected: The port gives the tokens of the original; only its speed differs.
 # Happens: 2026-11-28 and e-mail are one token in the port, and five and three in the original. In full mode the port adds each single character of a word, and omits characters beyond the basic plane.

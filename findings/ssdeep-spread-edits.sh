@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Claim: ssdeep gives 0 or about 90 for two texts of 1,500 words that differ in ten, by chance, and 0 if they differ in thirty.
+# Claim: ppdeep, ssdeep in Python, gives 0 or about 90 for two texts of 1,500 words that differ in ten, by chance, and 0 if they differ in thirty.
 # Package: ppdeep 20260221 (PyPI)
 # Expected: The score falls slowly with the share of changed words; 2% of changed words leave most of it.
 # Happens: Each change moves one character of a digest of some 60, and digests without seven equal characters in a row have the score 0. Of twelve texts five have the score 0 after ten changes at equal distances.

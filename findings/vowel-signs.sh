@@ -2,7 +2,7 @@
 # Claim: Words of Hindi, Thai and Tamil that differ in a vowel sign or tone are one word for simhash, scikit-learn, rapidfuzz and SQLite's FTS5.
 # Package: simhash 2.1.2, scikit-learn 1.9.1, rapidfuzz 3.14.6 and apsw 3.54.1.0 (PyPI)
 # Expected: किताब (book) and कातिब (writer), or ไม่ไป (does not go) and ไม้ไป (wood goes), are different texts.
-# Happens: Vowel signs and tone marks are no word characters for `\w` of Python, nor for these packages, so they separate words. scikit-learn then omits the single letters that are left: a sentence of six words has two features, and हिन्दी has none.
+# Happens: Vowel signs and tone marks are not word characters for `\w` of Python and for these packages: they are dropped, or separate words. scikit-learn then omits the single letters that are left: a sentence of six words has two features, and हिन्दी has none.
 # Seen: simhash distance 0, rapidfuzz 100 after default_process, FTS5 finds किताब for कातिब (2026-11-28)
 # Matters: Different texts in the scripts of India and of Southeast Asia become copies. Cut them by rules that keep marks with their letter.
 set -euo pipefail

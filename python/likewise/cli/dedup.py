@@ -41,9 +41,9 @@ only when the run succeeds. To resume a run that was killed, repeat the same com
 standard output.
 
 By default, two documents match when the Jaccard similarity of their word 2-grams, weighted by rarity, reaches a
-threshold chosen from the collection; short documents need a higher similarity. When you set --threshold, --weights,
---tokens, --shingle or --measure, or choose --method simhash or exact, the default becomes unweighted word 3-grams;
-stderr shows the recipe. Use --preset default --threshold T to keep the default features. --engine spark uses the preset
+threshold chosen from the collection; short documents need a higher similarity. When you set --threshold, other
+--weights, --measure, --tokens other than auto or word, or --method simhash or exact, another default applies, for
+words unweighted 3-grams; stderr shows the recipe. Use --preset default --threshold T to keep the default features. --engine spark uses the preset
 online.
 
 \b
@@ -153,7 +153,7 @@ Examples:
     default="local",
     show_default=True,
     metavar="NAME",
-    help="local or spark. Results are the same.",
+    help="local or spark. One recipe gives the same results.",
 )
 @click.option(
     "--master",

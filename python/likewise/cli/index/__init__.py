@@ -28,7 +28,7 @@ class _Commands(LazyGroup):
         "check": ("likewise.cli.index.check", "Check documents without adding them."),
         "remove": ("likewise.cli.index.remove", "Remove documents and reassign their duplicates."),
         "erase": ("likewise.cli.index.upkeep.erase", "Erase documents from all files of an index."),
-        "query": ("likewise.cli.index.query", "List the most similar kept documents, or look up an id."),
+        "query": ("likewise.cli.index.query", "List the most similar documents, or look up an id."),
         "stats": ("likewise.cli.index.stats", "Print counts, sizes, recipe and versions as JSON."),
         "verify": ("likewise.cli.index.upkeep.verify", "Check the integrity of an index."),
         "compact": ("likewise.cli.index.upkeep.compact", "Merge segments and reclaim free space."),
