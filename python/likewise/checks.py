@@ -88,7 +88,7 @@ def take_bytes(name: str, given: object, low: int, high: int = _LARGEST) -> int:
         number = int(given)
     if number is None or not low <= number <= high:
         raise InvalidParameter(
-            name, f"{given!r} is not a number of bytes of at least {low} or a size such as 64MB or 4GB"
+            name, f"{given!r} is not a number of bytes of at least {low}, or a size such as 512MB or 4GB"
         )
     return int(number)
 

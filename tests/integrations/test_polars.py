@@ -81,6 +81,7 @@ def test_fingerprints_from_each_source_are_compared_by_their_bits(tmp_path):
         for b in ("file", "called", "array"):
             assert frame[a].likewise.hamming(frame[b]).to_list() == [0] * len(texts)
             assert frame.select(pl.col(a).likewise.hamming(pl.col(b)))[a].to_list() == [0] * len(texts)
+            assert frame.select(pl.col(a).likewise.hamming(b))[a].to_list() == [0] * len(texts)
         assert frame.select(pl.col(a).likewise.hamming(turned))[a].to_list() == [3] * len(texts)
 
 

@@ -291,6 +291,8 @@ def test_bodies_as_servers_sent_them(tmp_path):
         http(bare.compress(body.encode()) + bare.flush(), headers=["Content-Encoding: deflate"]),
         http(body.encode(), headers=["Content-Encoding: deflate"]),
         http(gzip.compress(body.encode()), headers=["Content-Encoding: x-gzip"]),
+        http(zlib.compress(body.encode()), headers=["Content-Encoding: x-deflate"]),
+        http(parted.replace(b"\r\n", b"\n", 1), headers=["Transfer-Encoding: chunked"]),
         http(gzip.compress(body.encode()), headers=["content-encoding: GZIP"]),
         http(gzip.compress(body.encode())),
         http(gzip.compress(body.encode())[:-8], headers=["Content-Encoding: gzip"]),
@@ -320,6 +322,19 @@ def test_bodies_as_servers_sent_them(tmp_path):
         texts, bad, _ = read(tmp_path / name)
         assert not bad
         assert {i: value.strip() for i, value in enumerate(texts.values())} == dict.fromkeys(range(len(bodies)), text)
+
+
+@pytest.mark.parametrize("window", [15, -15], ids=["zlib", "bare"])
+def test_a_body_that_was_cut_is_decoded_up_to_there(tmp_path, window):
+    words = " ".join(f"wort{number * 7919 % 1000}" for number in range(300))
+    packer = zlib.compressobj(9, zlib.DEFLATED, window)
+    body = (packer.compress(f"<p>{words}</p>".encode()) + packer.flush())[:-40]
+    (tmp_path / "a.warc").write_bytes(record("response", http(body, headers=["Content-Encoding: deflate"])))
+    texts, bad, _ = read(tmp_path / "a.warc")
+    (text,) = texts.values()
+    assert not bad
+    assert words.startswith(text.strip())
+    assert len(text) > len(words) // 2
 
 
 def chunked_of(data):

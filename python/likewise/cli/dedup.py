@@ -43,8 +43,8 @@ standard output.
 By default, two documents match when the Jaccard similarity of their word 2-grams, weighted by rarity, reaches a
 threshold chosen from the collection; short documents need a higher similarity. When you set --threshold, other
 --weights, --measure, --tokens other than auto or word, or --method simhash or exact, another default applies, for
-words unweighted 3-grams; stderr shows the recipe. Use --preset default --threshold T to keep the default features. --engine spark uses the preset
-online.
+words unweighted 3-grams; stderr shows the recipe. Use --preset default --threshold T to keep the default features.
+--engine spark uses the preset online.
 
 \b
 Examples:

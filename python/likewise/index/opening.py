@@ -141,8 +141,8 @@ def check_recipe(recipe: Recipe) -> Recipe:
         if recipe.measure in EXCERPT_MEASURES:
             raise InvalidParameter(
                 "measure",
-                f"an index cannot search by {recipe.measure}, which compares texts of any sizes; use likewise dedup "
-                "--against or likewise pairs",
+                f"an index cannot search by {recipe.measure}, the measure of the options or the preset, which compares "
+                "texts of any sizes; use likewise dedup --against or likewise pairs",
             )
         raise InvalidParameter("method", f"an index supports minhash and simhash, not {recipe.method}")
     if recipe.keep != "first":

@@ -197,7 +197,7 @@ class ExpressionMethods:
         return self._mapped("sketch", _sketch_type(likewise.sketch([], recipe, **fields)), recipe, fields)
 
     def hamming(self, other: Any) -> Any:
-        """Return the number of bits in which fingerprints differ from those of `other`, of types Int64 or UInt64."""
+        """Return the number of bits in which fingerprints differ from `other`, an expression or a column name."""
         return (_bits(self._expression) ^ _bits(other)).bitwise_count_ones()
 
     def tokens(self, recipe: Any = None) -> Any:
@@ -212,7 +212,7 @@ class ExpressionMethods:
 
 def _bits(column: ArrowColumn) -> Any:
     """Return a series or expression of fingerprints as signed integers of the same bits."""
-    return column.reinterpret(signed=True)
+    return (pl.col(column) if isinstance(column, str) else column).reinterpret(signed=True)
 
 
 def _signed(sketches: "likewise.Sketches") -> Any:

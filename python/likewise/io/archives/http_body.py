@@ -1,12 +1,13 @@
 """Bodies of HTTP responses, without the encodings for their transfer."""
 
+import codecs
 import io
 import re
 import zlib
 from collections.abc import Sequence
 
 # A chunk's size, and extensions, which are ignored.
-_CHUNK = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]*)?\r\n")
+_CHUNK = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]*)?\r?\n")
 # First bytes that no text has; one more level of zlib begins with "x^".
 _GZIP, _ZSTD, _COMPRESS = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x1f\x9d"
 _ZLIB = (b"x\x01", b"x\x9c", b"x\xda")
@@ -23,7 +24,7 @@ def decoded_body(body: bytes, encodings: Sequence[str], most: int) -> bytes:
     for name in reversed(encodings):
         if name == "chunked":
             body = _without_chunks(body)
-        elif name == "deflate":
+        elif name in ("deflate", "x-deflate"):
             body = _inflated(body, most)
         elif name == "br":
             body = _without_brotli(body, most)
@@ -80,8 +81,8 @@ def _inflated(body: bytes, most: int) -> bytes:
             if window > 0 and body.startswith(_ZLIB):
                 raise ValueError(str(error)) from error
             continue
-        # Without a header, only the end shows that these are not the bytes of a text.
-        if window > 0 or inflater.eof or len(found) == most:
+        # Without a header, the end shows that these are not the bytes of a text; a body cut short is no UTF-8.
+        if window > 0 or inflater.eof or len(found) == most or (found and _is_text(found) and not _is_text(body)):
             return found
     return body
 
@@ -103,8 +104,9 @@ def _without_brotli(body: bytes, most: int) -> bytes:
 
 
 def _is_text(body: bytes) -> bool:
+    """Return whether these are bytes of UTF-8, also if they end within a character."""
     try:
-        body.decode()
+        codecs.getincrementaldecoder("utf-8")().decode(body)
     except UnicodeDecodeError:
         return False
     return True

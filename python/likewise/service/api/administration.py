@@ -85,7 +85,7 @@ class Administration:
         method = recipe.sketch
         if isinstance(method, SimHash) and (method.within or 0) > settings.max_within:
             raise InvalidParameter(
-                "recipe.within", f"{method.within} given; over HTTP the maximum is {settings.max_within}"
+                "recipe.within", f"the recipe has {method.within}; the maximum is {settings.max_within}: set within"
             )
         if isinstance(method, MinHash) and (method.bands or 0) * _MOST_A_BAND > settings.max_candidates:
             raise InvalidParameter(
