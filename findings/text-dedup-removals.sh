@@ -11,7 +11,7 @@ trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 python3 -m venv --without-pip env
 python3 -m pip --python env install -q --no-compile --no-deps text-dedup==0.4.0
-python3 -m pip --python env install -q --no-compile datasets==5.2.0 click-option-group==0.5.9 bitarray==3.12.3 ftfy==6.3.1 regex==2026.11.15 psutil==7.2.2 xxhash==4.1.0 scipy==1.17.1 numpy==2.4.6 rich==15.0.0
+python3 -m pip --python env install -q --no-compile datasets==5.2.0 click-option-group==0.5.9 bitarray==3.12.3 ftfy==6.3.1 regex==2026.11.15 psutil==7.2.2 xxhash==4.1.0 scipy==1.17.1 numpy==2.4.6 rich==13.9.4
 cat > removals.py <<'PYTHON'
 import json
 import os
