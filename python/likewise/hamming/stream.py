@@ -118,7 +118,7 @@ def hamming_stream(
     Notes
     -----
     The search is exact. The file is read in blocks of a million rows or more, and each is joined with the queries as by
-    :func:`hamming_join`.
+    :func:`likewise.hamming_join`.
 
     Examples
     --------
