@@ -4,7 +4,7 @@
 # Expected: A query changes nothing, any count is a weight, and different texts have different fingerprints.
 # Happens: Each query that finds an empty bucket adds it. A weight above 255 raises OverflowError. Texts without word characters have the fingerprint of an empty text. One changed character of eight in Chinese moves 22 of 64 bits.
 # Seen: 4 buckets, 1952 after 1,000 queries; "!!!" and "???": distance 0; 今天天气很好啊朋 and 今天天气很坏啊朋: 22 (2026-11-28)
-# Matters: A service that only asks runs out of memory, and short Chinese texts need another measure than this radius.
+# Matters: A service that only queries runs out of memory, and short Chinese texts need another measure than this radius.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Claim: Spark's xxhash64 and hash skip nulls, so rows that hold the same values in other columns have one hash, and integers from 2^63 on become null without an error.
+# Claim: Spark's xxhash64 and hash skip nulls, so rows that contain the same values in other columns have one hash, and integers from 2^63 on become null without an error.
 # Package: pyspark 4.3.0 (PyPI)
 # Expected: ('a', null, 'b') and ('a', 'b', null) are different rows with different hashes of 64 bits; an integer that does not fit is an error.
 # Happens: A null leaves the running hash as it is, and so does an empty array. All of these rows have one hash, and that of null is the seed, 42. createDataFrame turns 2^63 into null. So does a Python function of type long without Arrow; with it, 2^63 is an error, and 0.5 becomes 0 where the other gives null.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Claim: trafilatura returns a page twice when its text is in an element whose class begins with comment, such as commentary, or holds comments, such as no-comments.
+# Claim: trafilatura returns a page twice when its text is in an element whose class begins with comment, such as commentary, or contains comments, such as no-comments.
 # Package: trafilatura 2.3.1 (PyPI)
 # Expected: The text of a page is extracted once, as the main text or as comments.
 # Happens: The element is taken for the comments, and its paragraphs are also the main text, so both are returned. include_comments=False returns it once, or not at all.

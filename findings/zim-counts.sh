@@ -2,9 +2,9 @@
 # Claim: A ZIM archive of six pages has nine "articles" and ten entries, and reading its entries gives four texts twice.
 # Package: libzim 3.13.1 (PyPI)
 # Expected: article_count is the number of pages with text.
-# Happens: article_count includes redirects and aliases that are front articles, and leaves out a page that is none. The item of a redirect is the target's, an alias has a path of its own and the same text.
+# Happens: article_count includes redirects and aliases that are front articles, and leaves out a page that is not a front article. The item of a redirect is the target's, an alias has a path of its own and the same text.
 # Seen: entry_count 10, article_count 9, six different texts (2026-11-28)
-# Matters: A reader that walks over the entries feeds exact copies to deduplication, and a share of removed documents computed from article_count is wrong.
+# Matters: Reading the entries one after another passes exact copies to deduplication, and a share of removed documents computed from article_count is wrong.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

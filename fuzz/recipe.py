@@ -23,7 +23,7 @@ SEEDS = [
     likewise.Recipe.minhash(0.5, tokens="chinese", num_slots=64, slot_bits=8, scheme="classical", seed=7),
     likewise.Recipe.minhash(0.6, tokens="chunks", chunk_bytes=512, bands=20, rows=4),
     likewise.Recipe.simhash(within=3),
-    likewise.Recipe.simhash(within=24, bits=256, tokens="char", fold=("digits", "width"), recall=0.9),
+    likewise.Recipe.simhash(within=24, bits=256, tokens="char", fold=("digits", "width")),
     likewise.Recipe.simhash(threshold=0.8, weights="count", markup="html", keep="max:date,longest"),
     likewise.Recipe.shingles(0.5, measure="containment"),
     likewise.Recipe.bloom(0.6, filter_bits=1024, num_hashes=3),
