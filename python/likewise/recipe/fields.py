@@ -120,6 +120,7 @@ def _slot_bits(name: str, value: object) -> int:
 FEATURES, SKETCH, DECISION = "features", "sketch", "decision"
 _FEATURED = ("minhash", "simhash", "shingles", "bloom")
 _SEARCHED = ("minhash", "simhash", "bloom")
+_BANDED = ("minhash", "bloom")
 _ALL = METHODS
 
 
@@ -189,8 +190,8 @@ FIELDS = (
     Field("siblings", _FEATURED, DECISION, _kept, is_checked=True, commands="match told line"),
     Field("unsure", _FEATURED, DECISION, _kept, is_checked=True, commands="match told line"),
     Field("keep_new", _FEATURED, DECISION, _integer(1, 2**31 - 1), is_checked=True, commands="match told line"),
-    Field("bands", _SEARCHED, DECISION, _integer(1, 65535), is_checked=True, commands="plan told"),
-    Field("rows", _SEARCHED, DECISION, _integer(1, 65535), is_checked=True, commands="plan told"),
+    Field("bands", _BANDED, DECISION, _integer(1, 65535), is_checked=True, commands="plan told"),
+    Field("rows", _BANDED, DECISION, _integer(1, 65535), is_checked=True, commands="plan told"),
     Field("overflow", ("minhash",), DECISION, _choice(OVERFLOWS), original="levels", is_checked=True),
     Field("keep", _ALL, DECISION, _text, original="first", is_required=True),
     Field("group", _FEATURED, DECISION, _choice(GROUPS), original="leaders", is_required=True),

@@ -120,9 +120,6 @@ def _check_simhash(fields: dict[str, Any]) -> None:
     bits, within, measure = fields["bits"], fields["within"], fields["measure"]
     if within is not None and within > bits:
         raise InvalidParameter("within", f"{within} is not from 0 to bits ({bits})")
-    for name in ("bands", "rows"):
-        if fields[name] is not None:
-            raise InvalidParameter(name, f"does not apply to method simhash, which uses no bands; remove {name}")
     if measure == "hamming":
         if fields["threshold"] is not None:
             raise InvalidParameter("threshold", "a threshold does not apply to measure hamming; use within")

@@ -67,33 +67,15 @@ fn little_memory_changes_no_pair() {
             assert!(spilled.num_bytes() > 0);
             for range in [0..2900_u32, 100..101, 2000..2900, 5..5] {
                 for (states, max_pairs) in [(None, usize::MAX), (Some(&states[..]), 50)] {
-                    let isa = Isa::best();
-                    let expected = held
-                        .candidates(
-                            signatures,
-                            &order,
-                            &Call {
-                                states,
-                                max_pairs,
-                                min_equal: 3,
-                                isa,
-                                ..Call::of(range.clone(), &STOP)
-                            },
-                        )
-                        .unwrap();
-                    let found = spilled
-                        .candidates(
-                            signatures,
-                            &order,
-                            &Call {
-                                states,
-                                max_pairs,
-                                min_equal: 3,
-                                isa,
-                                ..Call::of(range.clone(), &STOP)
-                            },
-                        )
-                        .unwrap();
+                    let call = Call {
+                        states,
+                        max_pairs,
+                        min_equal: 3,
+                        isa: Isa::best(),
+                        ..Call::of(range.clone(), &STOP)
+                    };
+                    let expected = held.candidates(signatures, &order, &call).unwrap();
+                    let found = spilled.candidates(signatures, &order, &call).unwrap();
                     assert_eq!(found, expected);
                 }
             }
