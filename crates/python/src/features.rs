@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use likewise_core::features::siblings::NameTable;
 use likewise_core::features::{
-    Extractor, FeatureHash, FeatureRules as CoreRules, FeatureWeights, WeightTable as CoreTable,
-    Weights,
+    Extractor, FeatureHash, FeatureRules as CoreRules, FeatureWeights, Weights,
 };
 use likewise_core::isa::Isa;
 use likewise_core::text::{self, TextRules as CoreTextRules, Tokens, tokens_by};
@@ -29,7 +29,7 @@ pub struct FeatureRules {
     /// Whether each feature with a weight counts once.
     once: bool,
     /// Whether names of documents are read, and the table of words and slots.
-    siblings: Option<Option<Arc<CoreTable>>>,
+    siblings: Option<Option<Arc<NameTable>>>,
 }
 
 impl FeatureRules {

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use likewise_core::features::siblings::NameTable;
 use likewise_core::features::{
     Counted, Entries, FeatureWeights, MAX_WEIGHT, UNLISTED_WEIGHT, WeightTable as CoreTable,
 };
@@ -20,7 +21,7 @@ use crate::errors::Failure;
 pub struct WeightTable {
     table: Arc<CoreTable>,
     /// The words and slots that names of documents are read by.
-    names: Option<Arc<CoreTable>>,
+    names: Option<Arc<NameTable>>,
     /// The file content without the entries, which are in the table.
     about: WeightFile,
     id: u128,
@@ -37,7 +38,7 @@ impl WeightTable {
         };
         let entries = std::mem::replace(&mut content.entries, nothing);
         let names = match content.names.take() {
-            Some(names) => Some(Arc::new(CoreTable::new(MAX_WEIGHT, names)?)),
+            Some(names) => Some(Arc::new(NameTable::new(names)?)),
             None => None,
         };
         Ok(WeightTable {
@@ -74,7 +75,7 @@ impl WeightTable {
     }
 
     /// The table of names for an extractor.
-    pub fn name_table(&self) -> Option<Arc<CoreTable>> {
+    pub fn name_table(&self) -> Option<Arc<NameTable>> {
         self.names.clone()
     }
 

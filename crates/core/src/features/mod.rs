@@ -43,7 +43,7 @@ pub use lexicon::{UNLISTED_WEIGHT, term_feature};
 pub use rarity::{Rarity, log_count_idf_weight};
 pub use sharded_documents::ShardedBuilder;
 use shingle::shingle;
-use siblings::{NameReader, Names};
+use siblings::{NameReader, NameTable, Names};
 use stop_filter::StopFilter;
 pub use text_digest::TextDigester;
 pub use text_sample::TextSample;
@@ -120,7 +120,7 @@ pub struct Extractor {
     adds_salt: bool,
     /// What reads the names of documents, if they are needed.
     names: Option<NameReader>,
-    name_table: Option<Arc<WeightTable>>,
+    name_table: Option<Arc<NameTable>>,
 }
 
 impl Extractor {
@@ -168,7 +168,7 @@ impl Extractor {
 
     /// Reads also what names a document, by a table of names if there is one.
     #[must_use]
-    pub fn with_names(mut self, table: Option<Arc<WeightTable>>) -> Self {
+    pub fn with_names(mut self, table: Option<Arc<NameTable>>) -> Self {
         self.names = Some(NameReader::default());
         self.name_table = table;
         self
@@ -177,9 +177,7 @@ impl Extractor {
     /// Returns the names of the last document, if they are read.
     pub fn names(&mut self) -> Option<Names> {
         let table = self.name_table.as_deref();
-        self.names
-            .as_mut()
-            .map(|names| names.names(table, self.isa))
+        self.names.as_mut().map(|names| names.names(table))
     }
 
     /// Returns the hashes of the tokens of the last document, in order, if its names are read.

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::{FEWEST_FILLINGS, SLOT_TOKENS, each_filling, word_key};
+use super::{FEWEST_FILLINGS, SLOT_TOKENS, Scratch, each_frame, filling, word_key};
 use crate::error::Error;
 use crate::features::rarity::Rarity;
 use crate::features::weight_table::Entries;
@@ -78,11 +78,11 @@ impl NameCounter {
             GRAIN,
             threads,
             cancel,
-            Vec::new,
-            |padded, range| {
+            Scratch::default,
+            |scratch, range| {
                 let mut part = Part::default();
                 for one in &sample[range] {
-                    part.add(&one.tokens, padded, &may_be_slot);
+                    part.add(&one.tokens, scratch, &may_be_slot);
                 }
                 part
             },
@@ -130,7 +130,7 @@ impl Default for Part {
 }
 
 impl Part {
-    fn add(&mut self, tokens: &[u64], padded: &mut Vec<u64>, may_be_slot: &[u8]) {
+    fn add(&mut self, tokens: &[u64], scratch: &mut Scratch, may_be_slot: &FrameCounts) {
         self.distinct.clear();
         self.distinct.extend_from_slice(tokens);
         self.distinct.sort_unstable();
@@ -139,9 +139,9 @@ impl Part {
             self.words[word as usize % PARTS].push(word);
         }
         self.own.clear();
-        each_filling(tokens, padded, |frame, filling| {
-            if may_be_slot[place(frame)] >= FEWEST_FILLINGS as u8 {
-                self.own.push((frame, filling));
+        each_frame(tokens, scratch, |frame, tokens| {
+            if may_be_slot.are_enough(frame) {
+                self.own.push((frame, filling(frame, tokens)));
             }
         });
         self.own.sort_unstable();
@@ -152,45 +152,69 @@ impl Part {
     }
 }
 
-/// The counter of a frame. Frames may share one, which only keeps more of them.
-fn place(frame: u64) -> usize {
-    (frame >> (64 - FILTER_BITS)) as usize
+/// In how many places frames are, up to [`FEWEST_FILLINGS`]: a slot is in as many as it has fillings.
+///
+/// Two bits for each counter, so that all of them stay in a cache. Frames may share one, which only keeps more of them.
+struct FrameCounts(Vec<u8>);
+
+impl FrameCounts {
+    fn new() -> Self {
+        FrameCounts(vec![0; 1 << (FILTER_BITS - 2)])
+    }
+
+    /// The byte of the counter of a frame, and the place of its bits.
+    #[inline]
+    fn place(frame: u64) -> (usize, u32) {
+        let counter = frame >> (64 - FILTER_BITS);
+        ((counter >> 2) as usize, (2 * (counter & 3)) as u32)
+    }
+
+    #[inline]
+    fn add(&mut self, frame: u64) {
+        let (byte, shift) = FrameCounts::place(frame);
+        let all = self.0[byte];
+        self.0[byte] = all + (u8::from(all >> shift & 3 < FEWEST_FILLINGS as u8) << shift);
+    }
+
+    #[inline]
+    fn are_enough(&self, frame: u64) -> bool {
+        let (byte, shift) = FrameCounts::place(frame);
+        usize::from(self.0[byte] >> shift & 3) == FEWEST_FILLINGS
+    }
+
+    /// Adds the counts of other documents.
+    fn merge(mut self, other: FrameCounts) -> Self {
+        for (all, more) in self.0.iter_mut().zip(other.0) {
+            let sum = |shift: u32| ((*all >> shift & 3) + (more >> shift & 3)).min(3) << shift;
+            *all = sum(0) | sum(2) | sum(4) | sum(6);
+        }
+        self
+    }
 }
 
-/// Returns in how many places the frames of each counter are, up to a few: a slot is in as many as it has fillings.
+/// Returns in how many places the frames are.
 fn frequent_frames(
     sample: &[Sampled],
     threads: usize,
     cancel: &AtomicBool,
-) -> Result<Vec<u8>, Error> {
+) -> Result<FrameCounts, Error> {
     let grain = sample.len().div_ceil(threads.max(1)).max(1);
     let counts = map_ranges(
         sample.len(),
         grain,
         threads,
         cancel,
-        Vec::new,
-        |padded, range| {
-            let mut counts = vec![0u8; 1 << FILTER_BITS];
+        Scratch::default,
+        |scratch, range| {
+            let mut counts = FrameCounts::new();
             for one in &sample[range] {
-                each_filling(&one.tokens, padded, |frame, _| {
-                    let count = &mut counts[place(frame)];
-                    *count = (*count + 1).min(FEWEST_FILLINGS as u8);
-                });
+                each_frame(&one.tokens, scratch, |frame, _| counts.add(frame));
             }
             counts
         },
     )?;
-    let sum = |mut all: Vec<u8>, some: Vec<u8>| {
-        all.iter_mut()
-            .zip(some)
-            .for_each(|(count, more)| *count += more);
-        all
-    };
-    Ok(counts
-        .into_iter()
-        .reduce(sum)
-        .unwrap_or_else(|| vec![0; 1 << FILTER_BITS]))
+    let counts = counts.into_iter().reduce(FrameCounts::merge);
+    Ok(counts.unwrap_or_else(FrameCounts::new))
 }
 
 /// Returns the keys of words that are not the rarest, with their weights.

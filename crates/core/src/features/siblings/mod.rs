@@ -8,6 +8,7 @@
 mod counter;
 mod differences;
 mod profile;
+mod table;
 #[cfg(test)]
 mod tests;
 
@@ -17,6 +18,7 @@ pub use counter::NameCounter;
 pub use differences::{Differences, SECTION_TOKENS, differences, own_run};
 pub(crate) use profile::NameReader;
 pub use profile::{Form, Names, penalty};
+pub use table::NameTable;
 
 /// Number of first tokens that may name a document.
 pub const LEAD: usize = 12;
@@ -47,29 +49,48 @@ fn word_key(token: u64) -> u64 {
     mix64(token ^ WORD_KEY)
 }
 
-/// Calls `take` with the frame and the filling of each place of a document that may be a slot.
-fn each_filling(tokens: &[u64], padded: &mut Vec<u64>, mut take: impl FnMut(u64, u64)) {
+/// Calls `take` with the frame and the tokens of each place of a document that may be a slot.
+///
+/// A frame is the hash of two tokens before and two after the place: a
+/// polynomial, so that each pair of tokens is hashed once.
+fn each_frame(tokens: &[u64], scratch: &mut Scratch, mut take: impl FnMut(u64, &[u64])) {
     let tokens = &tokens[..tokens.len().min(SLOT_TOKENS)];
+    let Scratch { padded, pairs } = scratch;
     padded.clear();
     padded.extend([BEFORE; FRAME]);
     padded.extend_from_slice(tokens);
     padded.extend([AFTER; FRAME]);
-    let append = |sum: u64, token: u64| sum.wrapping_mul(SHINGLE_MULTIPLIER).wrapping_add(token);
+    pairs.clear();
+    pairs.extend(padded.windows(FRAME).map(|two| append(two[0], two[1])));
+    let key = FRAME_KEY.wrapping_mul(SQUARE);
     for first in FRAME..FRAME + tokens.len() {
-        let left = padded[first - FRAME..first]
-            .iter()
-            .copied()
-            .fold(FRAME_KEY, append);
-        let mut filling = 0;
-        for last in first..(first + LONGEST_FILLING).min(FRAME + tokens.len()) {
+        let left = pairs[first - FRAME].wrapping_add(key).wrapping_mul(SQUARE);
+        for end in first + 1..=(first + LONGEST_FILLING).min(FRAME + tokens.len()) {
             // Revisions differ in numbers too.
-            if padded[last] & NUMBER != 0 {
+            if padded[end - 1] & NUMBER != 0 {
                 break;
             }
-            filling = append(filling, padded[last]);
-            let right = padded[last + 1..last + 1 + FRAME].iter().copied();
-            let frame = mix64(right.fold(left, append));
-            take(frame, mix64(frame.wrapping_add(mix64(filling))));
+            take(mix64(left.wrapping_add(pairs[end])), &padded[first..end]);
         }
     }
+}
+
+/// Scratch space of [`each_frame`].
+#[derive(Debug, Default)]
+struct Scratch {
+    padded: Vec<u64>,
+    pairs: Vec<u64>,
+}
+
+const SQUARE: u64 = SHINGLE_MULTIPLIER.wrapping_mul(SHINGLE_MULTIPLIER);
+
+#[inline(always)]
+fn append(sum: u64, token: u64) -> u64 {
+    sum.wrapping_mul(SHINGLE_MULTIPLIER).wrapping_add(token)
+}
+
+/// Returns the filling of a slot.
+#[inline]
+fn filling(frame: u64, tokens: &[u64]) -> u64 {
+    mix64(frame.wrapping_add(mix64(tokens.iter().copied().fold(0, append))))
 }

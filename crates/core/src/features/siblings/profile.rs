@@ -1,10 +1,8 @@
 //! What names a document, and how do two documents differ?
 
-use super::{DIGIT, LEAD, LEAD_WINDOW, NUMBER, each_filling, word_key};
-use crate::features::weight_table::WeightTable;
+use super::{DIGIT, LEAD, LEAD_WINDOW, NUMBER, NameTable, Scratch, each_frame, filling};
 use crate::features::weights::MAX_WEIGHT;
 use crate::hash::{GOLDEN, mix64};
-use crate::isa::Isa;
 
 /// What names a document: its first tokens, how it fills the slots of its collection, and all tokens in order.
 ///
@@ -39,26 +37,31 @@ pub(crate) struct NameReader {
     /// Whether each token holds a digit or is a number, as flags of its hash.
     flags: Vec<u64>,
     tokens: Vec<u64>,
-    padded: Vec<u64>,
+    scratch: Scratch,
     frames: Vec<u64>,
     fillings: Vec<u64>,
-    weights: Vec<u32>,
 }
 
-/// Classes of bytes: digits, and letters with what is not ASCII.
-const CLASSES: [u8; 256] = {
-    let mut classes = [0; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        let of = byte as u8;
-        classes[byte] = HAS_DIGIT * of.is_ascii_digit() as u8
-            + HAS_LETTER * (of.is_ascii_alphabetic() || !of.is_ascii()) as u8;
-        byte += 1;
-    }
-    classes
-};
-const HAS_DIGIT: u8 = 1;
-const HAS_LETTER: u8 = 2;
+/// Whether a token holds a digit, and whether it is a number: digits and no letters.
+#[inline]
+fn digits_of(token: &[u8]) -> (bool, bool) {
+    // Few tokens hold digits, so most are read once, in words.
+    let (words, rest) = token.as_chunks::<8>();
+    let has_digit = words
+        .iter()
+        .any(|word| holds_digit(u64::from_le_bytes(*word)))
+        || rest.iter().any(u8::is_ascii_digit);
+    let is_letter = |byte: &u8| byte.is_ascii_alphabetic() || !byte.is_ascii();
+    (has_digit, has_digit && !token.iter().any(is_letter))
+}
+
+/// Whether any of eight bytes is an ASCII digit: less than 10 once the bits of `0` are flipped.
+#[inline]
+fn holds_digit(bytes: u64) -> bool {
+    const ONES: u64 = u64::MAX / 255;
+    let flipped = bytes ^ (0x30 * ONES);
+    flipped.wrapping_sub(10 * ONES) & !flipped & (0x80 * ONES) != 0
+}
 
 impl NameReader {
     /// Begins a document.
@@ -73,10 +76,7 @@ impl NameReader {
     #[inline]
     pub(crate) fn see(&mut self, token: &[u8]) {
         let place = self.flags.len();
-        let classes = token
-            .iter()
-            .fold(0, |all, &byte| all | CLASSES[usize::from(byte)]);
-        let (has_digit, is_number) = (classes & HAS_DIGIT != 0, classes == HAS_DIGIT);
+        let (has_digit, is_number) = digits_of(token);
         self.flags
             .push((u64::from(has_digit) * DIGIT) | (u64::from(is_number) * NUMBER));
         if place >= LEAD {
@@ -105,32 +105,25 @@ impl NameReader {
     }
 
     /// Returns the names of the last document by a table of names, if there is one.
-    pub(crate) fn names(&mut self, table: Option<&WeightTable>, isa: Isa) -> Names {
+    pub(crate) fn names(&mut self, table: Option<&NameTable>) -> Names {
         let lead = &self.tokens[..self.tokens.len().min(LEAD_WINDOW)];
         let mut header = self.header;
         for (place, &token) in lead.iter().take(LEAD).enumerate() {
-            let rarity = table.and_then(|table| table.listed(word_key(token)));
-            header |= u64::from(rarity.unwrap_or(MAX_WEIGHT)) << (4 * place);
+            let rarity = table.map_or(MAX_WEIGHT, |table| table.rarity(token));
+            header |= u64::from(rarity) << (4 * place);
         }
         self.pairs.resize(lead.len().min(LEAD), 0);
         let (frames, fillings) = (&mut self.frames, &mut self.fillings);
         frames.clear();
         fillings.clear();
-        if let Some(table) = table {
-            each_filling(&self.tokens, &mut self.padded, |frame, filling| {
-                frames.push(frame);
-                fillings.push(filling);
+        if let Some(table) = table.filter(|table| table.has_slots()) {
+            each_frame(&self.tokens, &mut self.scratch, |frame, tokens| {
+                if table.is_slot(frame) {
+                    frames.push(frame);
+                    fillings.push(filling(frame, tokens));
+                }
             });
-            // Looked up together, since most lookups miss the cache.
-            table.weigh(frames, isa, &mut self.weights);
-            let mut num_slots = 0;
-            for (place, &weight) in self.weights.iter().enumerate() {
-                frames[num_slots] = frames[place];
-                fillings[num_slots] = fillings[place];
-                num_slots += usize::from(weight == 0);
-            }
             for list in [&mut *frames, fillings] {
-                list.truncate(num_slots);
                 list.sort_unstable();
                 list.dedup();
             }

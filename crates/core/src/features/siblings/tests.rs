@@ -1,7 +1,7 @@
 use std::sync::atomic::AtomicBool;
 
-use super::{NameCounter, Names, penalty};
-use crate::features::{Extractor, FeatureHash, FeatureRules, WeightTable, Weights, digest};
+use super::{NameCounter, NameTable, Names, penalty};
+use crate::features::{Extractor, FeatureHash, FeatureRules, Weights, digest};
 use crate::isa::Isa;
 use crate::text::Tokens;
 
@@ -23,7 +23,7 @@ fn names(text: &str) -> Names {
     extractor.names().unwrap()
 }
 
-fn table_of(texts: &[String], threads: usize) -> WeightTable {
+fn table_of(texts: &[String], threads: usize) -> NameTable {
     let counter = NameCounter::default();
     let mut extractor = extractor();
     for text in texts {
@@ -32,7 +32,7 @@ fn table_of(texts: &[String], threads: usize) -> WeightTable {
         counter.add(digest, extractor.tokens());
     }
     let entries = counter.finish(threads, &AtomicBool::new(false)).unwrap();
-    WeightTable::new(15, entries).unwrap()
+    NameTable::new(entries).unwrap()
 }
 
 #[test]
