@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from likewise.io.tables.columns import numbers_of
+from likewise.io.tables.columns import narrowed, numbers_of
 
 VALUES = [3, None, -7, 2**40, None, 0, 5]
 COLUMNS = {
@@ -31,3 +31,22 @@ def test_booleans_nulls_alone_and_no_rows():
     assert numbers_of(pa.chunked_array([], pa.float64()), np.float64, np.nan).tolist() == []
     with pytest.raises(pa.ArrowInvalid):
         numbers_of(pa.array([1.5]), np.int64, -1)
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view(), pa.int64()])
+@pytest.mark.parametrize("indices", [[5, None, 2, 5], [0], [None], [], list(range(10)) * 2])
+def test_a_dictionary_keeps_the_values_that_a_part_uses(kind, indices):
+    values = pa.array(range(10)).cast(pa.string()).cast(kind)
+    column = pa.DictionaryArray.from_arrays(pa.array([9, *indices], pa.int8()), values).slice(1)
+    part = narrowed(column)
+    assert part.to_pylist() == column.to_pylist()
+    assert part.type == column.type
+    assert len(part.dictionary) <= max(len(column), 10 if len(indices) >= 10 else 0)
+    part.validate(full=True)
+
+
+def test_an_index_outside_a_dictionary_is_refused():
+    damaged = pa.DictionaryArray.from_arrays(pa.array([3, 9], pa.int8()), pa.array(["a", "b", "c"]), safe=False)
+    for column in (damaged, damaged.slice(1)):
+        with pytest.raises(pa.ArrowInvalid, match="outside"):
+            narrowed(column)

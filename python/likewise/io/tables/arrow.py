@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from likewise.arrays import ArrowBatch, ArrowSchema
+from likewise.arrays import ArrowBatch, ArrowColumn, ArrowSchema
 from likewise.errors import InvalidInput
 from likewise.io.source.files import InputFile, Kept
 from likewise.io.source.source import Piece, ReadRules, ReadTask, Unnamed
-from likewise.io.tables.columns import OTHER_TYPES, taken_rows
+from likewise.io.tables.columns import OTHER_TYPES, narrowed, taken_rows
 from likewise.io.tables.tables import TableRows, column_of, integer_type
 
 _FILE_MAGIC = b"ARROW1"
@@ -97,21 +97,21 @@ class ArrowFile(InputFile):
 
     def _each(self, reader: Any, is_file: bool) -> Iterator[tuple[Any, Any]]:  # noqa: FBT001
         numbers = iter(range(reader.num_record_batches)) if is_file else None
-        row = 0
+        row, known = 0, dict[int, Any]()
         while True:
             if numbers is not None:
                 number = next(numbers, None)
                 if number is None:
                     return
-                found = self._checked(partial(reader.get_batch_with_custom_metadata, number), row)
+                found = self._checked(partial(reader.get_batch_with_custom_metadata, number), row, known)
             else:
-                found = self._checked(partial(_next_batch, reader), row)
+                found = self._checked(partial(_next_batch, reader), row, known)
                 if found is None:
                     return
             yield found.batch, found.custom_metadata
             row += found.batch.num_rows
 
-    def _checked(self, read: Callable[[], Any], row: int | None = None) -> Any:
+    def _checked(self, read: Callable[[], Any], row: int | None = None, known: dict[int, Any] | None = None) -> Any:
         """Return the result of `read`, validated except for the UTF-8 of texts; errors of PyArrow name the file."""
         import pyarrow as pa
 
@@ -120,7 +120,7 @@ class ArrowFile(InputFile):
             found = read()
             if row is not None and found is not None:
                 # Check lengths and offsets before they are used.
-                _check_batch(found.batch)
+                _check_batch(found.batch, {} if known is None else known)
             elif row is None:
                 # Names are decoded on access.
                 _ = found.schema.names
@@ -232,7 +232,7 @@ def batch_jobs(
     for batch in batches:
         # Other columns need not stay in memory.
         needed = batch.select(columns)
-        parts = max(1, -(-needed.nbytes // piece_bytes))
+        parts = max(1, -(-sum(map(_used_bytes, needed.columns)) // piece_bytes))
         step = max(1, -(-batch.num_rows // parts))
         for start in range(0, batch.num_rows, step):
             part = needed.slice(start, step)
@@ -241,23 +241,53 @@ def batch_jobs(
         first_row += batch.num_rows
 
 
+def _used_bytes(column: ArrowColumn) -> int:
+    """Return the size of an array in bytes, of its dictionary only the share that its rows can use."""
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(column.type):
+        return int(column.nbytes)
+    values = column.dictionary
+    return int(column.indices.nbytes + values.nbytes * min(len(column), len(values)) // max(len(values), 1))
+
+
 def _reader(rows: TableRows, part: Any, first_row: int) -> Callable[[], Iterator[Piece]]:
-    return lambda: iter([rows.piece(part, first_row)])
+    def read() -> Iterator[Piece]:
+        columns = [narrowed(column) for column in part.columns]
+        yield rows.piece(pa.RecordBatch.from_arrays(columns, schema=part.schema), first_row)
+
+    import pyarrow as pa
+
+    return read
 
 
-def _check_batch(batch: ArrowBatch) -> None:
-    """Raise ArrowInvalid if a batch cannot be used safely; texts with invalid UTF-8 are allowed."""
+def _check_batch(batch: ArrowBatch, known: dict[int, Any]) -> None:
+    """Raise ArrowInvalid if a batch cannot be used safely; texts with invalid UTF-8 are allowed.
+
+    `known` holds the dictionary of each column in the batch before: batches share it, so it is checked once.
+    """
     import pyarrow as pa
 
     batch.validate()
     as_bytes = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary(), pa.string_view(): pa.binary_view()}
-    for column in batch.columns:
+    for place, column in enumerate(batch.columns):
+        is_known = False
+        if pa.types.is_dictionary(column.type):
+            before, known[place] = known.get(place), column.dictionary
+            is_known = before is not None and _buffers(before) == _buffers(column.dictionary)
+        if is_known:
+            column = narrowed(column)
         try:
             column.validate(full=True)
         except pa.ArrowInvalid:
             if column.type not in as_bytes:
                 raise
             column.view(as_bytes[column.type]).validate(full=True)
+
+
+def _buffers(column: ArrowColumn) -> list[tuple[int, int] | None]:
+    """Return the place of an array in memory."""
+    return [buffer and (buffer.address, buffer.size) for buffer in column.buffers()]
 
 
 def _next_batch(reader: Any) -> ArrowBatch:

@@ -93,6 +93,22 @@ def as_large_text(column: ArrowColumn) -> Any:
     return column.cast(pa.large_string())
 
 
+def narrowed(column: ArrowColumn) -> ArrowColumn:
+    """Return an Arrow array without values of its dictionary that it does not use, if it has fewer rows than values."""
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(column.type) or len(column.dictionary) <= len(column):
+        return column
+    is_null = ~np.asarray(column.indices.is_valid())
+    used, places = np.unique(numbers_of(column.indices, np.int64, -1), return_inverse=True)
+    first = int(np.searchsorted(used, 0)) if is_null.any() else 0
+    if not (used[first:] < len(column.dictionary)).all() or (len(used) > first and used[first] < 0):
+        raise pa.ArrowInvalid("an index of a dictionary is outside it")
+    values = taken_rows(column.dictionary, used[first:])
+    indices = number_column(np.maximum(places - first, 0), is_null).cast(column.type.index_type)
+    return pa.DictionaryArray.from_arrays(indices, values, ordered=column.type.ordered)
+
+
 def is_text(kind: Any) -> bool:
     """Return whether an Arrow type is text in any layout, also in a dictionary."""
     import pyarrow.types as are
