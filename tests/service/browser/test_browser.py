@@ -6,9 +6,11 @@ import re
 import pytest
 
 from likewise import Recipe, dedup_files
+from tests.runs.viewing.runs import make_named_run
 from tests.service.browser.conftest import Pages
 
-VIEWS = ["", "groups", "groups/1", "groups/1/pair/kept/kept", "threshold", "compare", "near", "review", "review/next"]
+VIEWS = ["", "groups", "groups/1", "groups/1/pair/kept/kept", "threshold", "compare", "near", "review", "review/next",
+         "review/pairs"]  # fmt: skip
 PHONE = {"viewport": {"width": 360, "height": 740}, "is_mobile": True, "has_touch": True}
 
 
@@ -54,7 +56,7 @@ def test_the_keyboard_goes_everywhere(pages):
     assert page.locator("button[aria-pressed=true]").inner_text().startswith("Duplicate")
     with page.expect_navigation():
         page.keyboard.press("n")
-    assert page.locator("button[aria-pressed=true]").inner_text().startswith("Not a duplicate")
+    assert page.locator("button[aria-pressed=true][data-key=n]").inner_text().startswith("Not a duplicate")
     with page.expect_navigation():
         page.keyboard.press("u")
     assert page.locator("button[aria-pressed=true]").count() == 0
@@ -74,6 +76,50 @@ def test_the_keyboard_goes_everywhere(pages):
     page.wait_for_url("**q=baker*")
     assert page.locator("[data-rows] tbody tr").count() == 1
     assert pages.wrong == []
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("options", [PHONE, {"viewport": {"width": 1280, "height": 800}}], ids=["phone", "desk"])
+def test_fifty_removals_are_judged_in_sixty_keys_and_the_buttons_stay_in_reach(browser, tmp_path, options):
+    pages = Pages(browser, make_named_run(tmp_path))
+    try:
+        page = pages.page(**options)
+        pages.go(page)
+        page.click("text=Review removals")
+        page.click("text=Review removals")
+        keys, seen, places = 0, set(), []
+        while len(seen) < 50:
+            place = page.inner_text("#place")
+            button = page.locator("button[data-key=y]")
+            page.mouse.wheel(0, 2000)
+            box, window = button.bounding_box(), page.evaluate("window.innerHeight")
+            assert 0 <= box["y"] <= window - box["height"]
+            seen.add(page.locator("h1 bdi").first.inner_text())
+            places.append(int(place.split(" of ")[0]))
+            with page.expect_navigation():
+                page.keyboard.press("n" if len(seen) % 3 == 0 else "y")
+            keys += 1
+            if len(seen) == 20:
+                with page.expect_navigation():
+                    page.keyboard.press("u")
+                with page.expect_navigation():
+                    page.keyboard.press("y")
+                keys += 2
+        assert keys <= 60
+        assert places == list(range(1, 51))
+        labels = (tmp_path / "out" / "review.csv").read_text().splitlines()[1:]
+        decisions = (tmp_path / "out" / "decisions.csv").read_text().splitlines()[1:]
+        assert (len(labels), len(decisions)) == (50, 16)
+        assert sum(label.endswith(",0") for label in labels) == 16
+        page.keyboard.press("?")
+        assert page.locator("dialog[open]").inner_text().startswith("Keys")
+        page.keyboard.press("y")
+        page.keyboard.press("Escape")
+        assert page.locator("dialog[open]").count() == 0
+        assert page.inner_text("#place").startswith("51 of")
+        assert pages.wrong == []
+    finally:
+        pages.close()
 
 
 @pytest.mark.timeout(900)
@@ -144,8 +190,9 @@ def test_lists_comparisons_and_labels_work_without_a_script(pages):
     page.click("[data-rows] tbody a.id >> nth=1")
     assert page.locator("del").count() >= 1
     page.click("button:has-text('Not a duplicate')")
-    assert page.locator("button[aria-pressed=true]").count() == 1
-    page.click("button[aria-pressed=true]")
+    assert page.locator("button[aria-pressed=true]").count() == 2
+    page.click("button:has-text('Undo')")
+    assert page.locator("button[aria-pressed=true]").count() == 0
     pages.go(page, "compare")
     page.fill("[name=a]", "one fine day")
     page.fill("[name=b]", "one rainy day")
@@ -186,7 +233,7 @@ def test_a_hundred_thousand_groups(browser, tmp_path):
     try:
         page = pages.page()
         pages.go(page, "groups?sort=input")
-        assert page.inner_text("[role=status]") == f"{100_000:,} groups"
+        assert page.inner_text("[role=status]").startswith(f"{100_000:,} groups")
         for _ in range(5):
             with page.expect_navigation():
                 page.keyboard.press("n")

@@ -22,6 +22,7 @@ from likewise.batch.parts import PartRules, dedup_parts
 from likewise.io.html import visible
 from likewise.io.label_rows import id_of_cell
 from likewise.runs.report import report
+from likewise.runs.viewing import KINDS
 from tests.command import likewise_command
 from tests.runs.viewing.runs import HOSTILE, make_named_run, make_run
 from tests.runs.viewing.test_drawing import Parsed
@@ -31,7 +32,7 @@ testing = pytest.importorskip("starlette.testclient", reason="needs likewise[ser
 pytest.importorskip("fastapi", reason="needs likewise[server]")
 
 VIEWS = ["", "groups", "groups/1", "groups/1/pair/kept/kept", "threshold", "threshold/around", "threshold/pair/0",
-         "compare", "near", "review", "review/next", "review.csv", "decisions.csv"]  # fmt: skip
+         "compare", "near", "review", "review/next", "review/pairs", "review.csv", "decisions.csv"]  # fmt: skip
 POLICY = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
 
@@ -326,29 +327,34 @@ def test_labels_are_stored_and_exported(client, out):
     assert client.get("/look/out/review.csv").text == "doc_id_a,doc_id_b,label\n"
 
 
-def test_the_next_pair_to_label_is_another_each_time(client):
-    seen = set()
+def fields_of(text, form="review/mark"):
+    """Return the hidden fields of the first form with an action."""
+    part = re.search(rf'action="[^"]*{form}".*?</form>', text, re.S)[0]
+    return {name: html.unescape(value) for name, value in re.findall(r'name="(\w+)" value="([^"]*)"', part)}
+
+
+@pytest.mark.parametrize("queue", ["review/next", "review/pairs"])
+def test_the_next_pair_to_label_is_another_each_time(client, queue):
+    seen, text = set(), client.get(f"/look/out/{queue}").text
     for _ in range(8):
-        text = client.get("/look/out/review/next").text
-        a, b = (html.unescape(re.search(rf'name="{name}" value="([^"]*)"', text)[1]) for name in "ab")
-        assert (a, b) not in seen
-        seen.add((a, b))
-        answer = client.post(
-            "/look/out/review/mark", data={"a": a, "b": b, "label": "1", "then": "/look/out/review/next"}
-        )
-        assert answer.status_code == 200
+        fields = fields_of(text)
+        assert (fields["a"], fields["b"]) not in seen
+        seen.add((fields["a"], fields["b"]))
+        text = client.post("/look/out/review/mark", data=fields).text
         # The next page can undo a label.
-        assert "Undo" in answer.text
-        assert re.search(rf'name="a" value="{re.escape(html.escape(a))}"', answer.text)
+        undo = fields_of(text[text.index("toast") - 300 :])
+        assert (undo["a"], undo["b"], undo["label"]) == (fields["a"], fields["b"], "")
+    shown = client.post("/look/out/review/mark", data=undo).text
+    assert fields_of(shown)["a"] == undo["a"]
     for a, b in seen:
         client.post("/look/out/review/mark", data={"a": a, "b": b, "label": ""})
 
 
 def test_pairs_are_skipped_without_a_label(client):
     def pair(text):
-        return tuple(html.unescape(re.search(rf'name="{name}" value="([^"]*)"', text)[1]) for name in "ab")
+        return tuple(fields_of(text)[name] for name in "ab")
 
-    seen, address = [], "/look/out/review/next"
+    seen, address = [], "/look/out/review/pairs"
     for _ in range(4):
         text = client.get(address).text
         seen.append(pair(text))
@@ -356,15 +362,59 @@ def test_pairs_are_skipped_without_a_label(client):
     assert len(set(seen)) == 4
     # A label does not bring back skipped pairs.
     a, b = seen[1]
-    data = {"a": a, "b": b, "label": "0", "then": "/look/out/review/next?skip=1"}
-    answer = client.post("/look/out/review/mark", data=data)
-    assert f'value="{html.escape(seen[2][0])}"' in answer.text
-    assert seen[0] not in [pair(answer.text.partition("Undo")[0])]
-    assert client.get("/look/out/review/next?skip=99999999").url.path == "/look/out/review"
+    data = {"a": a, "b": b, "label": "0", "then": "/look/out/review/pairs?skip=1"}
+    assert pair(client.post("/look/out/review/mark", data=data).text) == seen[2]
+    for end in ("pairs?skip=99999999", "next?after=99999999"):
+        assert client.get(f"/look/out/review/{end}").url.path == "/look/out/review"
     text = client.get("/look/out/review").text
     assert "59 more labels" in text
     assert "likewise tune" in text
     client.post("/look/out/review/mark", data={"a": a, "b": b, "label": ""})
+
+
+def test_removals_are_reviewed_by_kind_and_certainty_and_each_judgment_decides(tmp_path):
+    out = make_named_run(tmp_path)
+    evidence = {row["doc_id"]: row for row in pq.read_table(out / "removed.parquet").to_pylist()}
+    kinds = list(KINDS)
+
+    def expected(row):
+        differs = (row["differs_in"] or "words").split(",")
+        headroom = 1 if row["similarity"] == 1 else row["similarity"] - row["required"]
+        return min(map(kinds.index, differs)), headroom, row["kept_row"], row["row"]
+
+    order = sorted(evidence, key=lambda doc_id: expected(evidence[doc_id]))
+    first = {kind: sum(expected(row)[0] == kinds.index(kind) for row in evidence.values()) for kind in kinds}
+    with client_of(out) as client:
+        text, seen = client.get("/look/out/review/next").text, []
+        for place in range(1, 12):
+            fields, row = fields_of(text), evidence[fields_of(text)["a"]]
+            assert (fields["b"], fields["removed"]) == (row["kept_id"], row["doc_id"])
+            assert f'<span class="quiet" id="place">{place} of {len(order)}</span>' in text
+            assert f"jaccard {row['similarity']:.4f} is at least {row['required']:.4f}" in text
+            assert KINDS[kinds[expected(row)[0]]] in text.partition("differs in")[2].partition("<")[0]
+            assert text.index(">removed</span>") < text.index(">kept</span>")
+            seen.append(fields["a"])
+            text = client.post("/look/out/review/mark", data={**fields, "label": str(place % 2)}).text
+        assert seen == order[:11]
+        # Each judgment is a label for tune and, for others than duplicates, a decision for the next run.
+        labels = list(csv.reader(io.StringIO((out / "review.csv").read_text())))[1:]
+        assert [(sorted(row[:2]), row[2]) for row in labels] == [
+            (sorted([doc_id, evidence[doc_id]["kept_id"]]), str(place % 2)) for place, doc_id in enumerate(seen, 1)
+        ]
+        assert (out / "decisions.csv").read_text().splitlines()[1:] == [f"{doc_id},keep" for doc_id in seen[1::2]]
+        # The list links to each pair, and undoes a judgment whole.
+        page = client.get("/look/out/review").text
+        assert len(re.findall(r'class="id" href="[^"]*/pair/[0-9]+/kept"', page)) == 11
+        undo = fields_of(page.partition("<tbody>")[2].partition(seen[9])[2])
+        assert undo["removed"] == seen[9]
+        client.post("/look/out/review/mark", data=undo)
+        assert seen[9] not in (out / "decisions.csv").read_text() + (out / "review.csv").read_text()
+        assert fields_of(client.get("/look/out/review/next").text)["a"] == seen[9]
+        # Each kind has a queue of its own.
+        for kind in [kind for kind in kinds if first[kind] > len(seen)]:
+            text = client.get(f"/look/out/review/next?kind={kind}").text
+            assert re.search(rf'id="place">[0-9]+ of {first[kind]}</span>', text)
+            assert f'aria-current="true">{KINDS[kind]}</a> {first[kind]}' in text
 
 
 def test_documents_to_keep_after_all_are_kept_by_the_command_of_the_page(client, out, tmp_path, monkeypatch):

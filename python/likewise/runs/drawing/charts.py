@@ -150,9 +150,11 @@ def fingerprints(a: int, b: int, bits: int) -> Html:
     return element("figure", [*lines, element("figcaption", spoken)], class_="fingerprints")
 
 
-def similarity_bar(low: float, high: float) -> Html:
-    """Return a small bar from 0 to 1 that shows a range of similarities."""
-    x, width = 100 * low, max(3.0, 100 * (high - low))
+def similarity_bar(low: float, high: float, start: float) -> Html:
+    """Return a small bar from `start` to 1 that shows a range of similarities."""
+    start = min(start, low)
+    scale = 100 / (1.0 - start or 1.0)
+    x, width = scale * (low - start), max(3.0, scale * (high - low))
     parts = [
         element("rect", class_="track", x=0, y=4, width=100, height=4, rx=2),
         element(

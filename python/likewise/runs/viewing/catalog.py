@@ -15,7 +15,8 @@ from likewise.stages.text import tokens
 # One row per group, by number; members by group and row. The words of a group are its ids and those at the start of its
 # kept document, cut as features are, so that scripts without spaces can be searched too. Values of the field that a run
 # counts by are JSON; reference documents have none. The headroom of a removal is its similarity minus the required one,
-# and 1 for similarity 1; that of a group is the least of its removals.
+# and 1 for similarity 1; that of a group is the least of its removals. The queue has each removal once, by the first of
+# its kinds, then by headroom.
 _TABLES = """
 CREATE TABLE groups (
   number INTEGER PRIMARY KEY, row INTEGER, doc_id TEXT NOT NULL, source TEXT NOT NULL, file TEXT, offset INTEGER,
@@ -32,6 +33,8 @@ CREATE TABLE sizes (size INTEGER PRIMARY KEY, num_groups INTEGER NOT NULL);
 CREATE TABLE similarities (bin INTEGER PRIMARY KEY, num_removed INTEGER NOT NULL);
 CREATE TABLE differences (differs TEXT PRIMARY KEY, num_removed INTEGER NOT NULL);
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE queue (place INTEGER PRIMARY KEY, kind TEXT NOT NULL, number INTEGER NOT NULL, row INTEGER NOT NULL);
+CREATE TABLE queues (kind TEXT PRIMARY KEY, first INTEGER NOT NULL, last INTEGER NOT NULL);
 """
 _INDEXES = """
 CREATE INDEX by_size ON groups (size DESC, number);
@@ -286,6 +289,40 @@ class Catalog:
                 found.append((group, member))
         return found
 
+    def queues(self) -> dict[str, range]:
+        """Return the places of each kind in the review queue, from 1; "" is the kind if names were not compared."""
+        rows = self._all("SELECT kind, first, last FROM queues ORDER BY first")
+        return {kind: range(first, last + 1) for kind, first, last in rows}
+
+    def queued(self, places: range) -> list[tuple[int, str, str]]:
+        """Return the place, the id and the kept id of the removals at places of the review queue."""
+        return self._all(
+            "SELECT place, members.doc_id, groups.doc_id FROM queue JOIN members USING (number, row) "
+            "JOIN groups USING (number) WHERE place BETWEEN ? AND ? ORDER BY place",
+            (places.start, places.stop - 1),
+        )
+
+    def removal(self, place: int) -> tuple[GroupRow, Member]:
+        """Return the removal at a place of the review queue, with its group."""
+        ((number, row),) = self._all("SELECT number, row FROM queue WHERE place = ?", (place,))
+        group, member = self.group(number), self.member(number, row)
+        assert group is not None
+        assert member is not None
+        return group, member
+
+    def find_pair(self, a: str, b: str) -> tuple[int, int] | None:
+        """Return the group and the row of a removal by the two ids in any order; None if it is none."""
+        for pair in ((a, b), (b, a)):
+            rows = self._all(
+                "SELECT number, members.row FROM members JOIN groups USING (number) "
+                "WHERE members.doc_id = ? AND groups.doc_id = ? LIMIT 1",
+                pair,
+            )
+            if rows:
+                number, row = rows[0]
+                return number, row
+        return None
+
     def text(self, row: int) -> str | None:
         """Return a text stored with the groups, as for an index; None if there is none."""
         try:
@@ -459,6 +496,18 @@ class CatalogWriter:
         database.execute(
             "INSERT INTO differences SELECT differs, count(*) FROM members WHERE differs IS NOT NULL GROUP BY differs"
         )
+        # A removal without other kinds differs in words.
+        ranks = " ".join(
+            f"WHEN instr(',' || coalesce(nullif(differs, ''), 'words') || ',', ',{kind},') THEN {rank}"
+            for rank, kind in enumerate(KINDS)
+        )
+        names = " ".join(f"WHEN {rank} THEN '{kind}'" for rank, kind in enumerate(KINDS))
+        database.execute(
+            f"INSERT INTO queue SELECT row_number() OVER (ORDER BY rank, headroom, number, row), "
+            f"CASE rank {names} ELSE '' END, number, row FROM "
+            f"(SELECT *, CASE WHEN differs IS NOT NULL THEN CASE {ranks} END END AS rank FROM members)"
+        )
+        database.execute("INSERT INTO queues SELECT kind, min(place), max(place) FROM queue GROUP BY kind")
         database.executemany("INSERT INTO facts VALUES (?, ?)", facts.items())
         database.execute("COMMIT")
         database.executescript(_INDEXES)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from likewise.index import Index
 
 # Version of the catalog; other versions are built again.
-_CATALOG_VERSION = "3"
+_CATALOG_VERSION = "4"
 _CATALOG = "groups.sqlite"
 
 

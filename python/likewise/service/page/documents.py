@@ -82,7 +82,7 @@ def group(place: Place, request: Request, fields: dict[str, str]) -> Response:
     matrix = _matrix(place, found, members, texts) if is_whole else None
     return place.show(
         "group.html", "groups", f"Group of {found.doc_id}", group=found, rows=rows, text=_shown(texts[0]),
-        where=_where(found.place), matrix=matrix, matrix_size=MATRIX, is_whole=is_whole,
+        where=where(found.place), matrix=matrix, matrix_size=MATRIX, is_whole=is_whole,
         more=place.address(f"groups/{found.number}", **query, after=members[-1].row) if has_more else None,
         next_group=behind and place.address(f"groups/{behind}", **query),
         previous_group=before and place.address(f"groups/{before}", **query),
@@ -107,9 +107,9 @@ def pair(place: Place, request: Request, fields: dict[str, str]) -> Response:
     documents = [(found.row, found.place) if one is None else (one.row, one.place) for one in members]
     texts = view.texts(documents)
     sides = []
-    for member, (_, where), text in zip(members, documents, texts, strict=True):
+    for member, (_, at), text in zip(members, documents, texts, strict=True):
         doc_id = found.doc_id if member is None else member.doc_id
-        sides.append(Side(doc_id, "kept" if member is None else "removed", _where(where), text))
+        sides.append(Side(doc_id, "kept" if member is None else "removed", where(at), text))
     first = members[0]
     wanted = filter_of(request)
     query = query_of(wanted)
@@ -147,12 +147,14 @@ def show_pair(
     behind: Html | None = None,
     after_label: str | None = None,
     skip: Html | None = None,
-    labeled: tuple[str, str, bool] | None = None,
+    labeled: tuple[str, str, bool, str] | None = None,
+    queue: object = None,
 ) -> Response:
     """Show two documents side by side, with every measure.
 
     `after_label` is the address to open after labeling (this page if None), `skip` the address to open without
-    labeling, and `labeled` the previously labeled pair, so that its label can be undone.
+    labeling, and `labeled` the previously labeled pair, with the address to open once its label is undone. `queue`
+    is the place of the pair in the review queue.
     """
     view = place.view
     is_removed = (sides[0].state, sides[1].state) == _ROLES
@@ -162,7 +164,7 @@ def show_pair(
     return place.show(
         "pair.html", current, f"{sides[0].doc_id} and {sides[1].doc_id}", sides=sides, reason=reason, before=before,
         behind=behind, up=up, up_name=up_name, drawn=drawn, label=label, then=after_label or place.here, skip=skip,
-        labeled=labeled, roles=roles, keeps=is_removed and view.kept_after_all is not None,
+        labeled=labeled, roles=roles, queue=queue, keeps=is_removed and view.kept_after_all is not None,
         is_kept_after_all=is_removed and view.kept_after_all is not None and sides[0].doc_id in view.kept_after_all,
     )  # fmt: skip
 
@@ -303,7 +305,8 @@ def _shown(text: Text) -> tuple[str, bool, int]:
     return shown[:_SHOWN_CHARACTERS], False, max(0, len(shown) - _SHOWN_CHARACTERS)
 
 
-def _where(place: TextPlace) -> str:
+def where(place: TextPlace) -> str:
+    """Return the file and the offset of a document; empty if it is in no file."""
     if place.file is None:
         return ""
     known = format_by_name(Path(place.file))

@@ -161,10 +161,11 @@ def groups(place: Place, request: Request, fields: dict[str, str]) -> Response:
     query = query_of(wanted)
     found = place.view.catalog.list_groups(wanted, cursor=request.query_params.get("at", ""), limit=_ON_A_PAGE)
     texts = place.view.texts([(group.row, group.place) for group in found.groups])
+    start = sections.threshold_of(place.view.stated) or 0.0
     rows = []
     for group, text in zip(found.groups, texts, strict=True):
         sample, is_missing = sample_of(text)
-        bar = similarity_bar(group.lowest, group.highest)
+        bar = similarity_bar(group.lowest, group.highest, start)
         address = place.address(f"groups/{group.number}", **query)
         rows.append(ListedGroup(group, sample, is_missing, bar, address))
     is_stale = isinstance(place.view, IndexView) and not place.view.is_current

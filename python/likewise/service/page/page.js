@@ -15,7 +15,7 @@
   }
   const relations = { ArrowRight: "next", ArrowLeft: "prev" };
   document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || one("dialog[open]")) return;
     if (/^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)) {
       if (event.key === "Escape") event.target.blur();
       return;
@@ -30,6 +30,7 @@
       }
       return;
     }
+    if (event.key === "?") return one("#keys").showModal();
     const relation = relations[event.key];
     if (!relation && !/^([ynsu]|Escape)$/.test(event.key)) return;
     // Arrows turn the page, but for an element that scrolls or moves by them.

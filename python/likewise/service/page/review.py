@@ -1,9 +1,8 @@
-"""Review pages: labels of pairs, the next pair to label, and removed documents to keep after all."""
+"""Review pages: the queue of removals, pairs around the threshold, and the judgments made on both."""
 
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 from urllib.parse import urlencode, urlsplit
 
@@ -12,78 +11,109 @@ from starlette.responses import RedirectResponse, Response
 
 from likewise.errors import InvalidInput
 from likewise.io.output.directory import SUMMARY
+from likewise.runs.drawing import Html
 from likewise.runs.report.sections import why
-from likewise.runs.viewing import KeptAfterAll
+from likewise.runs.viewing import KINDS, KeptAfterAll, StoredPair
 from likewise.service.page.answers import Place, dedup_command, input_arguments
-from likewise.service.page.documents import Side, show_pair
+from likewise.service.page.documents import Side, show_pair, where
 
 _SHOWN = 200
-_LOOKED_AT = 2000
+# Places of the queue that are searched at once.
+_LOOKED_AT = 1000
 _NEAR_THRESHOLD = 200
 # Number of labels from which `likewise tune` chooses well (docs/benchmarks/tune.md).
 _ENOUGH = 60
 
 
 @dataclass(frozen=True)
-class Candidate:
-    """A pair without a label, and the address of its page."""
+class Judgment:
+    """A label in the list, with the address of its pair if it is a removal."""
 
-    doc_ids: tuple[str, str]
-    address: str
+    a: str
+    b: str
+    label: bool
+    address: Html | None
+    # Id of the removed document; empty if the pair is no removal
+    removed: str
+
+
+@dataclass(frozen=True)
+class Queued:
+    """The place of a removal among all removals, or among those of one kind, and the kinds to choose from."""
+
+    place: int
+    num: int
+    kinds: list[tuple[str, int, Html, bool]]
 
 
 def review(place: Place, request: Request, fields: dict[str, str]) -> Response:
-    """List the labels."""
+    """List the judgments."""
     marks = place.view.marks
     labels = marks.items()
     kept = place.view.kept_after_all
     num_same = sum(label for _, _, label in labels)
     return place.show(
-        "review.html", "review", "Review", labels=labels[:_SHOWN], num_labels=len(labels), num_same=num_same,
-        path=None if marks.path is None else str(marks.path), has_next=_next(place) is not None, enough=_ENOUGH,
+        "review.html", "review", "Review", labels=[_judgment(place, *one) for one in labels[:_SHOWN]],
+        num_labels=len(labels), num_same=num_same, path=None if marks.path is None else str(marks.path),
+        has_next=_next_place(place, _all_places(place)) is not None, has_pairs=next(_near_threshold(place), None),
+        enough=_ENOUGH, kinds=_kinds(place, None),
         command=_tune_command(place), kept=() if kept is None else kept.items()[:_SHOWN],
         num_kept=0 if kept is None else len(kept), rerun=None if kept is None else _rerun_command(place, kept),
     )  # fmt: skip
 
 
-def next_pair(place: Place, request: Request, fields: dict[str, str]) -> Response:
-    """Show the unlabeled pair nearest to the threshold, except skipped ones."""
-    num_skipped = min(_count(request.query_params.get("skip", "")), _LOOKED_AT)
-    found = _next(place, num_skipped)
+def next_removal(place: Place, request: Request, fields: dict[str, str]) -> Response:
+    """Show the removal at a place of the queue, or the first one without a label after a place."""
+    asked = request.query_params
+    kind = asked.get("kind", "")
+    places = place.view.catalog.queues().get(kind) or _all_places(place)
+    at, after = _count(asked.get("at", "")), _count(asked.get("after", ""))
+    found = at if at in places else _next_place(place, range(max(places.start, after + 1), places.stop))
     if found is None:
         return RedirectResponse(place.plain("review"), 303)
-    stored, number = found
+    before = place.view.catalog.queued(range(after, after + 1))
+    label = place.view.marks.label(*before[0][1:]) if before else None
+    group, member = place.view.catalog.removal(found)
+    texts = place.view.texts([(member.row, member.place), (group.row, group.place)])
+    sides = (
+        Side(member.doc_id, "removed", where(member.place), texts[0]),
+        Side(group.doc_id, "kept", where(group.place), texts[1]),
+    )
+    return show_pair(
+        place, sides, current="review", up=place.address("review"), up_name="Review",
+        reason=why(place.view.stated, member), skip=place.address("review/next", kind=kind, after=found),
+        before=place.address("review/next", kind=kind, at=found - 1) if found - 1 in places else None,
+        after_label=place.address("review/next", kind=kind, after=found),
+        labeled=None if label is None else (*before[0][1:], label, place.address("review/next", kind=kind, at=after)),
+        queue=Queued(found - places.start + 1, len(places), _kinds(place, kind)),
+    )  # fmt: skip
+
+
+def next_pair(place: Place, request: Request, fields: dict[str, str]) -> Response:
+    """Show the unlabeled pair nearest to the threshold, except skipped ones; only runs that stored pairs have them."""
+    num_skipped = _count(request.query_params.get("skip", ""))
+    one = next(islice(_near_threshold(place), num_skipped, None), None)
+    if one is None:
+        return RedirectResponse(place.plain("review"), 303)
+    assert place.view.thresholds is not None
     a, b = request.query_params.get("a", ""), request.query_params.get("b", "")
     before = place.view.marks.label(a, b)
-    show = partial(
-        show_pair,
-        place,
-        current="review",
-        up=place.address("review"),
-        up_name="Review",
-        after_label=place.address("review/next", skip=num_skipped or None),
-        skip=place.address("review/next", skip=num_skipped + 1),
-        labeled=None if before is None else (a, b, before),
-    )
-    if stored:
-        assert place.view.thresholds is not None
-        one = place.view.thresholds.pair(number[0])
-        assert one is not None
-        texts = place.view.texts([(one.row_a, one.place_a), (one.row_b, one.place_b)])
-        sides = (Side(one.doc_id_a, "", "", texts[0]), Side(one.doc_id_b, "", "", texts[1]))
-        reason = f"{place.view.thresholds.facts.measure} {one.similarity:.4f}"
-        return show(sides, reason=reason)
-    group = place.view.catalog.group(number[0])
-    member = place.view.catalog.member(number[0], number[1])
-    assert group is not None
-    assert member is not None
-    texts = place.view.texts([(member.row, member.place), (group.row, group.place)])
-    sides = (Side(member.doc_id, "removed", "", texts[0]), Side(group.doc_id, "kept", "", texts[1]))
-    return show(sides, reason=why(place.view.stated, member))
+    texts = place.view.texts([(one.row_a, one.place_a), (one.row_b, one.place_b)])
+    again = place.address("review/pairs", skip=num_skipped or None)
+    return show_pair(
+        place, (Side(one.doc_id_a, "", "", texts[0]), Side(one.doc_id_b, "", "", texts[1])), current="review",
+        up=place.address("review"), up_name="Review", after_label=again,
+        reason=f"{place.view.thresholds.facts.measure} {one.similarity:.4f}",
+        skip=place.address("review/pairs", skip=num_skipped + 1),
+        labeled=None if before is None else (a, b, before, again),
+    )  # fmt: skip
 
 
 def mark(place: Place, request: Request, fields: dict[str, str]) -> Response:
-    """Store or remove a label, then redirect to the address in the form if it is within these pages."""
+    """Store or remove a label, then redirect to the address in the form if it is within these pages.
+
+    The label of a removal also decides whether the next run keeps the document.
+    """
     if not place.can_mark:
         raise InvalidInput("the service is read-only; labels cannot be stored")
     labels = {"1": True, "0": False, "": None}
@@ -91,8 +121,10 @@ def mark(place: Place, request: Request, fields: dict[str, str]) -> Response:
         raise InvalidInput("a label must be 1 for duplicates, 0 for others, or empty to remove it")
     a, b, label = fields.get("a", ""), fields.get("b", ""), labels[fields["label"]]
     place.view.marks.mark(a, b, label)
+    if (removed := fields.get("removed")) in (a, b) and place.view.kept_after_all is not None:
+        place.view.kept_after_all.mark(removed, stays=label is False)
     then = _inside(place, fields.get("then", ""))
-    if label is not None and then.partition("?")[0] == place.plain("review/next"):
+    if label is not None and then.partition("?")[0] == place.plain("review/pairs"):
         # The labeled pair is shown above the next pair, so that its label can be undone.
         then += ("&" if "?" in then else "?") + urlencode({"a": a, "b": b})
     return RedirectResponse(then, 303)
@@ -161,26 +193,50 @@ def _count(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 9 else 0
 
 
-def _next(place: Place, num_skipped: int = 0) -> tuple[bool, tuple[int, int]] | None:
-    """Return whether the next pair is a stored one, and its numbers; None if no unlabeled pair is within the limits."""
-    return next(islice(_unlabeled(place), num_skipped, None), None)
+def _judgment(place: Place, a: str, b: str, label: bool) -> Judgment:  # noqa: FBT001 - the label itself
+    found = place.view.catalog.find_pair(a, b)
+    if found is None:
+        return Judgment(a, b, label, None, "")
+    number, row = found
+    member = place.view.catalog.member(number, row)
+    assert member is not None
+    removed, kept = (a, b) if member.doc_id == a else (b, a)
+    return Judgment(removed, kept, label, place.address(f"groups/{number}/pair/{row}/kept"), removed)
 
 
-def _unlabeled(place: Place) -> Iterator[tuple[bool, tuple[int, int]]]:
-    """Yield the pairs without labels, nearest to the threshold first."""
+def _all_places(place: Place) -> range:
+    queues = place.view.catalog.queues()
+    return range(1, max((places.stop for places in queues.values()), default=1))
+
+
+def _kinds(place: Place, chosen: str | None) -> list[tuple[str, int, Html, bool]]:
+    """Return the name, the number of removals and the queue of each kind, and whether it is the chosen one."""
+    queues = place.view.catalog.queues()
+    if len(queues) < 2:
+        return []
+    kinds = [("", _all_places(place)), *((kind, places) for kind, places in queues.items() if kind)]
+    return [
+        (KINDS[kind] if kind else "all", len(places), place.address("review/next", kind=kind), kind == chosen)
+        for kind, places in kinds
+    ]
+
+
+def _next_place(place: Place, places: range) -> int | None:
+    """Return the first place without a label."""
+    for start in range(places.start, places.stop, _LOOKED_AT):
+        for at, *pair in place.view.catalog.queued(range(start, min(start + _LOOKED_AT, places.stop))):
+            if pair[0] != pair[1] and place.view.marks.label(*pair) is None:
+                return at
+    return None
+
+
+def _near_threshold(place: Place) -> Iterator[StoredPair]:
+    """Yield the stored pairs without labels, nearest to the threshold first."""
     view = place.view
-    if view.thresholds is not None:
-        above, below = view.thresholds.around(view.thresholds.own, _NEAR_THRESHOLD)
-        nearest = sorted([*above, *below], key=lambda one: abs(one.similarity - view.thresholds.own))  # type: ignore[union-attr]
-        for one in nearest:
-            if one.doc_id_a != one.doc_id_b and view.marks.label(one.doc_id_a, one.doc_id_b) is None:
-                yield True, (one.number, 0)
-    start = 0
-    while start < _LOOKED_AT:
-        found = view.catalog.doubtful(after=start, limit=100)
-        for group, member in found:
-            if group.doc_id != member.doc_id and view.marks.label(group.doc_id, member.doc_id) is None:
-                yield False, (group.number, member.row)
-        if len(found) < 100:
-            return
-        start += 100
+    if view.thresholds is None:
+        return
+    own = view.thresholds.own
+    above, below = view.thresholds.around(own, _NEAR_THRESHOLD)
+    for one in sorted([*above, *below], key=lambda one: abs(one.similarity - own)):
+        if one.doc_id_a != one.doc_id_b and view.marks.label(one.doc_id_a, one.doc_id_b) is None:
+            yield one
