@@ -20,7 +20,7 @@ from likewise.recipe.methods import Exact, SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.runs.audit.copies import differing_copies
 from likewise.runs.audit.opening import OpenRun
-from likewise.runs.audit.truth.measuring import penalties, similarities
+from likewise.runs.audit.truth import measuring
 
 _MOST_NAMED = 5
 _MOST_LEAST = 100
@@ -114,10 +114,10 @@ def check_run(run: OpenRun, progress: Progress) -> CheckedRemovals:
     exists &= (evidence.kept_rows >= 0) & (evidence.kept_rows < num_documents)
     rows, kept_rows = np.where(exists, evidence.rows, 0), np.where(exists, evidence.kept_rows, 0)
     speaks = exists & run.kept[kept_rows] & (rows != kept_rows)
-    measured = measure_pairs(run, rows, kept_rows, exists, progress)
+    measured, required = measure_pairs(run, rows, kept_rows, exists, progress)
     states = exists & (measured == evidence.similarity) & _same_distance(run, rows, kept_rows)
-    states &= _same_required(run, rows, kept_rows)
-    matches = exists & are_matching(run, measured, rows, kept_rows)
+    states &= _same_required(run, required)
+    matches = exists & are_matching(run, measured, required, rows, kept_rows)
     # Rows marked as below the threshold are allowed to be below it.
     owned = evidence.below & ~matches & (run.recipe.group == "components")
     higher = exists & _is_higher(run, rows, kept_rows)
@@ -147,7 +147,7 @@ def _text_similarity(
     if not recipe.is_distance_only or not exists.any():
         return None
     rules, found = recipe.unweighted_rules, np.flatnonzero(exists)
-    jaccard = _over_texts(run, rows, kept_rows, exists, rules, "jaccard", progress)[found]
+    jaccard = _over_texts(run, rows, kept_rows, exists, rules, "jaccard", progress)[0][found]
     first = np.argsort(jaccard, kind="stable")[:_MOST_LEAST]
     table = run.evidence.table.take(found[first]).select(["doc_id", "kept_id", "distance"])
     alike = jaccard[first].tolist()
@@ -305,18 +305,25 @@ def measure_pairs(
     kept_rows: NDArray[np.int64],
     exists: NDArray[np.bool_],
     progress: Progress,
-) -> NDArray[np.float64]:
-    """Return the similarity of each removed document and its kept one, by the recipe's measure."""
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the similarity of each removed document and its kept one by the recipe, and the similarity required."""
     recipe = run.recipe
-    measured = np.full(len(rows), np.nan)
+    measured, penalty = np.full(len(rows), np.nan), np.zeros(len(rows))
     if isinstance(recipe.sketch, SimHashDistance):
         measured[exists] = recipe.sketch.similarity(_distances(run, rows[exists], kept_rows[exists]))
-        return measured
-    if isinstance(recipe.sketch, Exact):
+    elif isinstance(recipe.sketch, Exact):
         digests = run.documents.digests.reshape(-1, 2)
         measured[exists] = (digests[rows[exists]] == digests[kept_rows[exists]]).all(axis=1)
-        return measured
-    return _over_texts(run, rows, kept_rows, exists, recipe.feature_rules, recipe.measure, progress)
+    else:
+        rules = recipe.feature_rules
+        measured, penalty = _over_texts(run, rows, kept_rows, exists, rules, recipe.measure, progress)
+    if recipe.siblings is not None:
+        # Documents with equal features are one document.
+        digests = run.documents.digests.reshape(-1, 2)
+        penalty[(digests[rows] == digests[kept_rows]).all(axis=1)] = 0.0
+    else:
+        penalty = np.zeros(len(rows))
+    return measured, recipe.required_similarity(_fewest(run, rows, kept_rows), penalty)
 
 
 def _over_texts(
@@ -327,15 +334,15 @@ def _over_texts(
     rules: _native.FeatureRules,
     measure: str,
     progress: Progress,
-) -> NDArray[np.float64]:
-    """Return the similarity of the texts of each existing pair, NaN for others."""
-    measured = np.full(len(rows), np.nan)
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the similarity of the texts of each existing pair, NaN for others, and the penalty."""
+    measured, penalty = np.full(len(rows), np.nan), np.zeros(len(rows))
     began = Timing.now()
     progress(StageStarted(_STAGE, len(rows), "rows"))
     # Consecutive documents are read together.
     for part in slices(len(rows), _ROWS_AT_ONCE):
         which = np.flatnonzero(exists[part]) + part.start
-        measured[which] = similarities(
+        measured[which], penalty[which] = measuring.measured(
             run.documents,
             rows[which],
             kept_rows[which],
@@ -346,7 +353,7 @@ def _over_texts(
         )
         progress(StageAdvanced(_STAGE, part.stop))
     progress(StageFinished(_STAGE, Timing.now() - began))
-    return measured
+    return measured, penalty
 
 
 def _distances(run: OpenRun, a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -362,25 +369,12 @@ def _same_distance(run: OpenRun, rows: NDArray[np.int64], kept_rows: NDArray[np.
     return same
 
 
-def _same_required(run: OpenRun, rows: NDArray[np.int64], kept_rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _same_required(run: OpenRun, required: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Return whether the evidence records the correct required similarity, if it depends on sizes."""
     if run.recipe.short_margin is None and run.recipe.siblings is None:
-        return np.ones(len(rows), bool)
+        return np.ones(len(required), bool)
     stated = numbers_of(run.evidence.table.column("required"), np.float64, np.nan)
-    return np.asarray(stated == _required(run, rows, kept_rows))
-
-
-def _required(run: OpenRun, rows: NDArray[np.int64], kept_rows: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the similarity that each pair needs, with the penalty for different names."""
-    recipe, penalty = run.recipe, np.zeros(len(rows))
-    if recipe.siblings is not None:
-        # Documents with equal features are one document.
-        digests = run.documents.digests.reshape(-1, 2)
-        differ = (digests[rows] != digests[kept_rows]).any(axis=1)
-        penalty[differ] = penalties(
-            run.documents, rows[differ], kept_rows[differ], recipe.feature_rules, threads=run.threads
-        )
-    return recipe.required_similarity(_fewest(run, rows, kept_rows), penalty)
+    return np.asarray(stated == required)
 
 
 def _fewest(run: OpenRun, rows: NDArray[np.int64], kept_rows: NDArray[np.int64]) -> NDArray[np.uint32]:
@@ -389,7 +383,11 @@ def _fewest(run: OpenRun, rows: NDArray[np.int64], kept_rows: NDArray[np.int64])
 
 
 def are_matching(
-    run: OpenRun, measured: NDArray[np.float64], rows: NDArray[np.int64], kept_rows: NDArray[np.int64]
+    run: OpenRun,
+    measured: NDArray[np.float64],
+    required: NDArray[np.float64],
+    rows: NDArray[np.int64],
+    kept_rows: NDArray[np.int64],
 ) -> NDArray[np.bool_]:
     """Return whether the measured similarity of each pair makes it a match."""
     recipe = run.recipe
@@ -398,10 +396,10 @@ def are_matching(
     fewest = _fewest(run, rows, kept_rows)
     near = recipe.sketch
     if not isinstance(near, SimHashDistance):
-        return np.asarray(measured >= _required(run, rows, kept_rows))
+        return np.asarray(measured >= required)
     found = np.asarray(_distances(run, rows, kept_rows) <= near.within)
     few = found & near.is_short(fewest)
-    alike = similarities(
+    alike, _ = measuring.measured(
         run.documents,
         rows[few],
         kept_rows[few],

@@ -320,8 +320,8 @@ class _Chains:
         run, documents = output.run, output.run.documents
         rows, kept_rows = claims.rows, claims.kept_rows
         exists = np.ones(len(rows), bool)
-        similarity = measure_pairs(run, rows, kept_rows, exists, progress)
-        matches = are_matching(run, similarity, rows, kept_rows) & run.kept[kept_rows] & (rows != kept_rows)
+        similarity, required = measure_pairs(run, rows, kept_rows, exists, progress)
+        matches = are_matching(run, similarity, required, rows, kept_rows) & run.kept[kept_rows] & (rows != kept_rows)
         removed, place = np.unique(rows, return_inverse=True)
         has_match, best = np.zeros(len(removed), bool), np.full(len(removed), -1.0)
         np.logical_or.at(has_match, place, matches)

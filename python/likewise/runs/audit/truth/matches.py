@@ -18,7 +18,7 @@ from likewise.job.context import Timing
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted
 from likewise.recipe.methods import Exact, SimHashDistance
 from likewise.recipe.recipe import Recipe
-from likewise.runs.audit.truth.measuring import similarities
+from likewise.runs.audit.truth.measuring import measured
 
 # Maximum number of features of documents read at once, and of sampled documents in one pass.
 _FEATURES_AT_ONCE = 2_000_000
@@ -332,7 +332,7 @@ class _Search:
         rows = [order[side].astype(np.int64) for side in (found.sampled, found.others)]
         few = near.is_short(np.minimum(*(documents.num_features[side] for side in rows)))
         ones, others = (side[few] for side in rows)
-        alike = similarities(documents, ones, others, recipe.unweighted_rules, measure="jaccard", threads=self.threads)
+        alike, _ = measured(documents, ones, others, recipe.unweighted_rules, measure="jaccard", threads=self.threads)
         stays = np.ones(len(found), bool)
         stays[few] = alike >= near.short_threshold
         return Matches(found.sampled[stays], found.others[stays], found.similarity[stays])

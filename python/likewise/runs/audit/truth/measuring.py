@@ -14,7 +14,7 @@ _BYTES_A_SET = 200
 _SETS_BYTES = 64 << 20
 
 
-def similarities(
+def measured(
     documents: Documents,
     a: NDArray[np.int64],
     b: NDArray[np.int64],
@@ -23,27 +23,18 @@ def similarities(
     measure: str,
     threads: int,
     agreeing: bool = False,
-) -> NDArray[np.float64]:
-    """Return the exact similarity of each pair of rows; containment is that of `a` in `b`."""
-    found = np.zeros(len(a))
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the exact similarity of each pair of rows, containment that of `a` in `b`, and the penalty for names."""
+    found, penalty = np.zeros(len(a)), np.zeros(len(a))
     # The core applies the rule on identifiers only to pairs that must reach a similarity.
     threshold = float(np.nextafter(0.0, 1.0)) if agreeing else 0.0
-    for which, sets, places, _ in _held(documents, a, b, rules, threads):
+    for which, sets, places, num_sets in _held(documents, a, b, rules, threads):
         # The core measures the containment of the later document in the earlier one.
         found[which] = np.asarray(sets.verify(*places, measure=measure, threshold=threshold, threads=threads))
-    return found
-
-
-def penalties(
-    documents: Documents, a: NDArray[np.int64], b: NDArray[np.int64], rules: _native.FeatureRules, *, threads: int
-) -> NDArray[np.float64]:
-    """Return the additional similarity that each pair of rows needs because its names differ."""
-    found = np.zeros(len(a))
-    for which, sets, places, num_sets in _held(documents, a, b, rules, threads):
         every = np.arange(num_sets, dtype=np.uint32)
         later, earlier = places
-        found[which] = np.asarray(sets.differences(later, earlier, every, penalties_only=True, threads=threads)[0])
-    return found
+        penalty[which] = np.asarray(sets.differences(later, earlier, every, penalties_only=True, threads=threads)[0])
+    return found, penalty
 
 
 def _held(
