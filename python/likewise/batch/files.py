@@ -29,6 +29,7 @@ from likewise.batch.read.references import References
 from likewise.batch.read.resume import PARTS_VERSION
 from likewise.batch.read.weighing import weighed_files
 from likewise.batch.run import evidence_of_overruled, evidence_tables
+from likewise.batch.write.counts import counts_by, shrinkage_by_path, with_values
 from likewise.batch.write.groups import GroupColumns, weight_of_count, write_groups
 from likewise.batch.write.kept_rows import kept_places, kept_rows, write_bad_rows
 from likewise.batch.write.summary import summarize, summary_of
@@ -218,8 +219,6 @@ class _Decided:
             write_companions(recipe, work / RECIPE)
             tables = evidence_tables(documents, recipe, decision, self.kept_ids)
             if asked.count_by is not None:
-                from likewise.batch.write.counts import with_values
-
                 tables = with_values(tables, documents, decision, asked.count_by)
             write_evidence(tables, work / EVIDENCE)
             if asked.stays is not None:
@@ -264,9 +263,9 @@ class _Decided:
         summary = summarize(documents, self.recipe, decision, self.context.timing)
         summary |= about_inputs(reading.found, documents, decision, asked.run, asked.copies)
         if asked.count_by is not None:
-            from likewise.batch.write.counts import counts_by
-
-            summary["counts_by"] = counts_by(documents, decision, asked.count_by)
+            summary |= counts_by(documents, decision, asked.count_by)
+        else:
+            summary |= shrinkage_by_path(documents, decision)
         if asked.stays is not None:
             summary |= asked.stays.summary(documents, decision.overruled)
         return summary | about_references(asked.against, documents, decision) | self.facts
@@ -584,5 +583,5 @@ def stream_dedup(
         beside.add_kept(documents, decision)
         beside.finish()
         summary = summarize(documents, recipe, decision, job.context.timing) | beside.summary() | opened.facts
-        summary |= about_references(against, documents, decision)
+        summary |= about_references(against, documents, decision) | shrinkage_by_path(documents, decision)
         return summary | about_inputs(found, documents, decision, options, "kept")

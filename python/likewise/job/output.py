@@ -1,7 +1,7 @@
 """One run over files: from its inputs, and the claim of its output directory, to its summary."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +21,7 @@ from likewise.io.stamps import Watch, check_unchanged, stamps
 from likewise.job.context import RunContext, Timing
 from likewise.job.options import FileRun
 from likewise.job.reading import found_inputs, listed
+from likewise.job.shrinkage import add_shrinkage
 from likewise.progress import Progress, StageFinished, StageStarted, Warned
 from likewise.recipe.recipe import Recipe
 
@@ -153,10 +154,17 @@ class Job:
         if self.is_written:
             self.write_summary(summary)
             self.publish()
+        else:
+            self._add_shrinkage(summary)
         return summary
 
-    def write_summary(self, summary: Mapping[str, Any]) -> None:
-        """Write the summary to the directory of the run."""
+    def _add_shrinkage(self, summary: dict[str, Any]) -> None:
+        if (warning := add_shrinkage(summary)) is not None:
+            self.context.progress(Warned(warning))
+
+    def write_summary(self, summary: dict[str, Any]) -> None:
+        """Complete the summary, and write it to the directory of the run."""
+        self._add_shrinkage(summary)
         text = json.dumps(summary, indent=2, ensure_ascii=False) + "\n"
         (self.work / SUMMARY).write_text(text, encoding="utf-8", newline="\n")
 

@@ -1,8 +1,9 @@
-"""Counts by a field: removed documents of each value, and pairs of values of removed and kept documents."""
+"""Counts by a field, folder or file: removed documents of each value, and values of the documents that they match."""
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,33 +16,88 @@ from likewise.batch.read.fields import NO_VALUE
 from likewise.index.ids import as_stored
 from likewise.io.output.evidence import AGAINST, INPUT
 from likewise.io.tables.columns import nullable_text_column
+from likewise.job.shrinkage import Slice, path_slices, shrinkage
 
 _AT_ONCE = 1 << 18
 _MOST_VALUES = 100
 _MOST_PAIRS = 1000
 
 
-def counts_by(documents: Documents, decision: Decision, field: str) -> dict[str, Any]:
-    """Return the summary fields about the values of a field."""
-    codes, names = value_codes(documents, field)
-    first = documents.num_references
-    of_documents = np.bincount(codes[first:], minlength=len(names))
+@dataclass(frozen=True, eq=False)
+class _Counts:
+    """Removed documents by their value, and by the value of the kept document."""
+
+    names: Sequence[str | None]
+    of_documents: NDArray[np.int64]
+    of_removed: NDArray[np.int64]
+    # Number of removed documents by value, value of the kept one, and where that one is from; the most frequent first
+    ranked: list[tuple[tuple[int, int, str], int]]
+
+    def shrinkage(self, by: str) -> dict[str, Any]:
+        """Return the summary field about the values that lost the largest share."""
+        kept: dict[int, list[dict[str, object]]] = {}
+        for (one, other, source), number in self.ranked:
+            entry: dict[str, object] = {"value": self.names[other], "kept_source": source, "num_removed": number}
+            kept.setdefault(one, []).append(entry)
+        return shrinkage(
+            by,
+            [
+                Slice(name, int(num), int(self.of_removed[code]), kept.get(code, []))
+                for code, (name, num) in enumerate(zip(self.names, self.of_documents, strict=True))
+                if num
+            ],
+        )
+
+
+def _counted(
+    decision: Decision,
+    first: int,
+    names: Sequence[str | None],
+    of_documents: NDArray[np.int64],
+    codes_of: Callable[[NDArray[np.int64]], NDArray[np.int64]],
+) -> _Counts:
+    """Count the removals of a run whose references have rows below `first`; documents of an index have value 0."""
     of_removed = np.zeros(len(names), np.int64)
     pairs: Counter[tuple[int, int, str]] = Counter()
-    none = names.index(None)
     for part in slices(len(decision.removed_rows), _AT_ONCE):
-        removed, kept_rows = codes[decision.removed_rows[part]], decision.kept_rows[part]
+        removed, kept_rows = codes_of(decision.removed_rows[part]), decision.kept_rows[part]
         of_removed += np.bincount(removed, minlength=len(names))
-        kept = np.where(kept_rows < 0, none, codes[np.maximum(kept_rows, 0)])
+        kept = np.where(kept_rows < 0, 0, codes_of(np.maximum(kept_rows, 0)))
         found, numbers = np.unique(np.stack([removed, kept, kept_rows < first], 1), axis=0, return_counts=True)
         for (one, other, is_reference), number in zip(found.tolist(), numbers.tolist(), strict=True):
             pairs[one, other, AGAINST if is_reference else INPUT] += number
-    values = [code for code in range(len(names)) if of_documents[code]]
-    values.sort(key=lambda code: (-int(of_documents[code]), names[code] or ""))
     ranked = sorted(
         pairs.items(), key=lambda item: (-item[1], names[item[0][0]] or "", names[item[0][1]] or "", item[0][2])
     )
-    return {
+    return _Counts(names, of_documents, of_removed, ranked)
+
+
+def shrinkage_by_path(documents: Documents, decision: Decision) -> dict[str, Any]:
+    """Return the summary field about the folders and files that lost the largest share."""
+    first = documents.num_reference_sources
+    names, of_sources = path_slices([source.name or "" for source in documents.sources[first:]])
+    # References come first, and are no slice of the inputs.
+    of_sources = np.concatenate([np.zeros(first, np.int64), 1 + of_sources])
+    sizes = np.bincount(of_sources, np.diff(documents.starts) * (of_sources > 0), len(names) + 1).astype(np.int64)
+    counted = _counted(
+        decision,
+        documents.num_references,
+        (None, *names),
+        sizes,
+        lambda rows: of_sources[documents.sources_of(rows)],
+    )
+    return counted.shrinkage("path")
+
+
+def counts_by(documents: Documents, decision: Decision, field: str) -> dict[str, Any]:
+    """Return the summary fields about the values of a field."""
+    codes, names = value_codes(documents, field)
+    of_documents = np.bincount(codes[documents.num_references :], minlength=len(names))
+    counted = _counted(decision, documents.num_references, names, of_documents, lambda rows: codes[rows])
+    of_removed, ranked = counted.of_removed, counted.ranked
+    values = [code for code in range(len(names)) if of_documents[code]]
+    values.sort(key=lambda code: (-int(of_documents[code]), names[code] or ""))
+    by_field = {
         "field": field,
         "num_values": len(values),
         "values": [
@@ -54,6 +110,7 @@ def counts_by(documents: Documents, decision: Decision, field: str) -> dict[str,
             for (one, other, source), number in ranked[:_MOST_PAIRS]
         ],
     }
+    return {"counts_by": by_field, **counted.shrinkage(field)}
 
 
 def with_values(tables: Iterable[Any], documents: Documents, decision: Decision, field: str) -> Iterator[Any]:
