@@ -1,9 +1,11 @@
 """The same documents in every format, written by libraries other than Likewise."""
 
+import bz2
 import csv
 import gzip
 import io
 import json
+import lzma
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -46,9 +48,9 @@ def gzipped(data):
 
 
 def unpacked(path):
-    codec = {".gz": "gzip", ".zst": "zstd"}.get(path.suffix)
-    if codec == "gzip":
-        return gzip.decompress(path.read_bytes())
+    codec = {".gz": gzip, ".zst": "zstd", ".bz2": bz2, ".xz": lzma}.get(path.suffix)
+    if codec not in (None, "zstd"):
+        return codec.decompress(path.read_bytes())
     if codec is None:
         return path.read_bytes()
     with pa.input_stream(str(path), compression="zstd") as stream:
@@ -87,6 +89,8 @@ WRITERS = {
     "in.tsv": lambda rows: csv_bytes(rows, "\t"),
     "in.csv.gz": lambda rows: gzipped(csv_bytes(rows)),
     "in.tsv.zst": lambda rows: zstd(csv_bytes(rows, "\t")),
+    "in.jsonl.bz2": lambda rows: bz2.compress(jsonl(rows)),
+    "in.csv.xz": lambda rows: lzma.compress(csv_bytes(rows)),
     "in.parquet": parquet,
     "stream.arrow": arrow,
     "file.arrow": lambda rows: arrow(rows, pa.ipc.new_file),

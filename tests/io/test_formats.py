@@ -47,7 +47,13 @@ def test_same_verdicts_and_the_same_bytes_back(tmp_path, name):
         assert rows_of(kept).equals(expected, check_metadata=True)
         assert kept.read_bytes()[:4] == (tmp_path / name).read_bytes()[:4]
     else:
-        plain = name.replace("ndjson", "jsonl").removesuffix(".gz").removesuffix(".zst")
+        plain = (
+            name.replace("ndjson", "jsonl")
+            .removesuffix(".gz")
+            .removesuffix(".zst")
+            .removesuffix(".bz2")
+            .removesuffix(".xz")
+        )
         expected = WRITERS[plain](KEPT)
         assert unpacked(kept) == expected
 
@@ -213,7 +219,9 @@ def test_directories_and_globs_take_every_known_extension(tmp_path):
     assert summary["num_kept"] == len(KEPT)
     assert sorted(os.listdir(tmp_path / "out" / "kept")) == sorted(WRITERS)
     forced = dedup_files(data, tmp_path / "forced", run=FileRun(file_format="csv"))
-    assert [entry["path"] for entry in forced["inputs"]] == ["in.csv", "in.csv.gz", "mac.csv", "marked.csv", "unix.csv"]
+    assert [entry["path"] for entry in forced["inputs"]] == [
+        *("in.csv", "in.csv.gz", "in.csv.xz", "mac.csv", "marked.csv", "unix.csv")
+    ]
     globbed = dedup_files(str(data / "*.csv"), tmp_path / "globbed")
     assert globbed["num_documents"] == 4 * len(ROWS)
 
@@ -278,7 +286,7 @@ def test_the_same_rows_are_bad_everywhere(tmp_path):
             assert (listed["file"], listed["row"]) == (name, 8 if "csv" in name or "tsv" in name else 7)
             assert evidence(out) == REMOVED
             kept = out / "kept" / name
-            if name.endswith(("gz", "zst", "jsonl", "sv")):
+            if name.endswith(("gz", "zst", "bz2", "xz", "jsonl", "sv")):
                 assert (b"word word" in unpacked(kept)) == (on_error == "keep")
             else:
                 assert rows_of(kept).num_rows == num_kept

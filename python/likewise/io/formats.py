@@ -27,11 +27,13 @@ _SUFFIXES = {
     ".wet": "warc",
     ".arc": "warc",
 }
+# First bytes of each stream of codecs that the standard library reads.
+MAGICS = {"bzip2": b"BZh", "xz": b"\xfd7zXZ\0"}
 # Web archives are compressed with gzip, one member per record; other codecs are not supported for them.
-_CODECS = {**dict.fromkeys(LINE_FORMATS, ("gzip", "zstd")), "warc": ("gzip",)}
+_CODECS = {**dict.fromkeys(LINE_FORMATS, ("gzip", "zstd", *MAGICS)), "warc": ("gzip",)}
 # Extensions of compressed files and archives that are not read.
-PACKED = (".bz2", ".xz", ".lzma", ".zip", ".tar", ".tgz", ".tar.gz", ".tar.zst", ".7z", ".rar", ".lz4", ".wacz")
-_CODEC_SUFFIXES = {".gz": "gzip", ".zst": "zstd"}
+PACKED = (".lzma", ".zip", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".tar.zst", ".7z", ".rar", ".lz4", ".wacz")
+_CODEC_SUFFIXES = {".gz": "gzip", ".zst": "zstd", ".bz2": "bzip2", ".xz": "xz"}
 # Extensions of the name of standard input, in messages and in kept/.
 STDIN_SUFFIXES = {
     "jsonl": ".jsonl",
@@ -51,8 +53,6 @@ _ROWS = "export its rows to Parquet or CSV first"
 # Starts of files that contain neither lines of text nor a text: what they are, and what to do.
 _BINARY = (
     (rb"\xff\xfe|\xfe\xff", "UTF-16", "convert it to UTF-8, for example with iconv -f UTF-16 -t UTF-8"),
-    (rb"BZh[1-9]", "bzip2", "decompress it first, for example with bunzip2"),
-    (rb"\xfd7zXZ\0", "xz", "decompress it first, for example with unxz"),
     (rb"PK\x03\x04", "a zip archive", "extract it first, for example with unzip"),
     (rb"7z\xbc\xaf\x27\x1c|Rar!\x1a", "a 7z or RAR archive", "extract it first, for example with 7z x"),
     (rb".{257}ustar", "a tar archive", "extract it first with tar -xf"),
@@ -164,6 +164,9 @@ def codec_by_bytes(start: bytes) -> str | None:
     """Return the compression of a file with these first bytes, or None."""
     if start.startswith(_GZIP):
         return "gzip"
+    for codec, magic in MAGICS.items():
+        if start.startswith(magic):
+            return codec
     return "zstd" if start.startswith(_ZSTD) or _ZSTD_SKIPPABLE.match(start) else None
 
 

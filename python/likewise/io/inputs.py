@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 STDIN_STEM = "stdin"
 # Result files of a finished run, in addition to its summary.
 _RESULTS = (EVIDENCE, LEAKS)
-_CODEC_SUFFIXES = {None: "", "gzip": ".gz", "zstd": ".zst"}
+_CODEC_SUFFIXES = {None: "", "gzip": ".gz", "zstd": ".zst", "bzip2": ".bz2", "xz": ".xz"}
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Files of lines or records: the common parts of JSON Lines and CSV, compressed or not."""
 
+import lzma
 import tempfile
 from abc import abstractmethod
 from collections.abc import Iterator
@@ -14,6 +15,8 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.errors import InvalidInput
+from likewise.io.formats import MAGICS
+from likewise.io.lines.packed import PackedStream, open_packed
 from likewise.io.refusals import FULL
 from likewise.io.source.added import Added
 from likewise.io.source.cut import Cut
@@ -95,8 +98,12 @@ class LineFile(InputFile):
                 return file.read(num)
         import pyarrow as pa
 
-        with suppress(OSError, pa.ArrowException), pa.input_stream(str(self.path), compression=self.codec) as file:
-            return bytes(file.read(num))
+        with suppress(OSError, EOFError, lzma.LZMAError, pa.ArrowException):
+            if self.codec in MAGICS:
+                with open_packed(self.path, self.codec) as plain:
+                    return plain.read(num)
+            with pa.input_stream(str(self.path), compression=self.codec) as file:
+                return bytes(file.read(num))
         return b""
 
     def record_bytes(self, offset: int) -> int:
@@ -144,13 +151,13 @@ class LineFile(InputFile):
         else:
             with tempfile.NamedTemporaryFile(prefix="unpacked-", dir=work, delete=False) as file:
                 self._plain_path = Path(file.name)
-        packed = _native.PackedFile(
-            str(self.path),
-            str(self._plain_path),
-            codec=self.codec,
-            max_bytes=self.rules.max_unpacked_bytes,
-            max_ratio=self.rules.max_unpack_ratio,
-            threads=self.rules.threads,
+        rules = self.rules
+        limits: dict[str, Any] = {"max_bytes": rules.max_unpacked_bytes, "max_ratio": rules.max_unpack_ratio}
+        paths = str(self.path), str(self._plain_path)
+        packed = (
+            PackedStream(*paths, codec=self.codec, **limits)
+            if self.codec in MAGICS
+            else _native.PackedFile(*paths, codec=self.codec, threads=rules.threads, **limits)
         )
         pieces = []
         while (piece := self._unpacked(packed, piece_bytes)) is not None:
@@ -179,7 +186,7 @@ class LineFile(InputFile):
         piece = no_rows([BadRow(0, position, length, reason, num_lines)], len(self.rules.fields))
         yield ReadTask(0, lambda: iter([piece]))
 
-    def _unpacked(self, packed: _native.PackedFile, piece_bytes: int) -> tuple[int, int, int] | None:
+    def _unpacked(self, packed: _native.PackedFile | PackedStream, piece_bytes: int) -> tuple[int, int, int] | None:
         try:
             return packed.next_piece(piece_bytes)
         except OSError as error:
@@ -204,7 +211,19 @@ class LineFile(InputFile):
         if self.codec is None:
             _native.copy_lines(source, str(target), offsets, sizes, threads=kept.threads)
         else:
-            _native.pack_lines(source, str(target), offsets, sizes, codec=self.codec, threads=kept.threads)
+            self._pack(source, target, offsets, sizes, kept.threads)
+
+    def _pack(
+        self, source: str, target: Path, offsets: NDArray[np.uint64], sizes: NDArray[np.uint64], threads: int
+    ) -> None:
+        """Write ranges of a plain file to a new file, compressed like this one."""
+        assert self.codec is not None
+        if self.codec not in MAGICS:
+            _native.pack_lines(source, str(target), offsets, sizes, codec=self.codec, threads=threads)
+            return
+        with Path(source).open("rb") as plain, open_packed(target, self.codec, "xb") as out:
+            for start, size in zip(offsets.tolist(), sizes.tolist(), strict=True):
+                _copy_range(plain, out, start, start + size)
 
     def _write_added(self, target: Path, kept: Kept, added: Added) -> None:
         """Write lines with added fields to a new file, compressed like this one."""
@@ -238,6 +257,10 @@ class LineFile(InputFile):
     @contextmanager
     def _packing(self, target: Path, threads: int) -> Iterator[BinaryIO]:
         """Open a new file for lines; when the context ends, it is compressed like this one."""
+        if self.codec in MAGICS:
+            with open_packed(target, self.codec, "xb") as out:
+                yield out
+            return
         plain = target if self.codec is None else target.with_name(f"{target.name}.plain")
         with plain.open("xb", buffering=_COPY_BYTES) as out:
             yield out
