@@ -55,7 +55,7 @@ class Names:
         }
 
     def penalty(self, a, b):
-        return self.of_lead(a, b) + self.of_slots(a, b)
+        return self.of_lead(a, b) + self.of_slots(a, b) + self.of_subject(a, b)
 
     def of_lead(self, a, b):
         own = [
@@ -68,6 +68,17 @@ class Names:
         if not all(unlike):
             return mark
         return (15 + 2 * min(max(self.rarity.get(t, 15) for t in side) for side in unlike)) / 150 + mark
+
+    def of_subject(self, a, b):
+        own = [
+            [
+                self.rarity[t]
+                for t, n in Counter(one[:SLOT_TOKENS]).items()
+                if n > 1 and self.rarity[t] >= 10 and t not in other and not any(c in "0123456789" for c in t)
+            ]
+            for one, other in ((a, b), (b, a))
+        ]
+        return min(map(max, own)) / 150 if all(own) else 0.0
 
     def of_slots(self, a, b):
         a, b = fillings(a), fillings(b)

@@ -506,9 +506,9 @@ OPTIONS: Mapping[str, Option] = {
     "siblings": Option(
         _MATCHING,
         SIBLINGS,
-        "Documents made from one form that differ in their names: in a subject among the first 12 words, or in slots "
-        "that the collection fills in many ways. keep: such a pair needs a higher similarity.  [default: keep for "
-        "words without --threshold, otherwise remove]",
+        "Documents made from one form that differ in their names: in a subject among the first 12 words, in slots that "
+        "the collection fills in many ways, or in a rare word that each repeats. keep: such a pair needs a higher "
+        "similarity.  [default: keep for words without --threshold, otherwise remove]",
     ),
     "unsure": Option(
         _MATCHING,

@@ -230,8 +230,9 @@ class Recipe(Settings):
         is the number of distinct features of the smaller document. At least 0; 0 if None.
     siblings : {"keep", "remove"}, optional
         Whether documents made from one form are kept. With ``keep``, a pair needs a higher similarity if its documents
-        have different names: words of their own among the first 12, or different fillings of slots that the collection
-        fills in many ways. The slots come from the weight table; without one, only the first words count. Requires
+        have different names: words of their own among the first 12, different fillings of slots that the collection
+        fills in many ways, or a rare word that each repeats and the other lacks. Slots and rarity come from the weight
+        table; without one, only the first words count. Requires
         measure jaccard, and tokens that are words. ``remove`` if None.
     unsure : {"keep", "remove"}, optional
         Whether a document is kept that differs from the matching one in such first words, or in words with digits only.

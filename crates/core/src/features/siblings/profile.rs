@@ -1,14 +1,16 @@
 //! What names a document, and how do two documents differ?
 
-use super::{DIGIT, LEAD, LEAD_WINDOW, NUMBER, NameTable, Scratch, each_frame, filling};
+use super::{
+    DIGIT, LEAD, LEAD_WINDOW, NUMBER, NameTable, SLOT_TOKENS, Scratch, each_frame, filling,
+};
 use crate::features::weights::MAX_WEIGHT;
 use crate::hash::{GOLDEN, mix64};
 
 /// What names a document: its first tokens, how it fills the slots of its collection, and all tokens in order.
 ///
-/// In a single allocation: two numbers for the header, one for the number of tokens, then the lists: up to `LEAD_WINDOW`
-/// first tokens; the pairs of characters in up to `LEAD` of them; frames of slots, ascending; their fillings,
-/// ascending; two tokens per number.
+/// In a single allocation: two numbers for the header, one for the numbers of tokens and of subjects, then the lists: up
+/// to `LEAD_WINDOW` first tokens; the pairs of characters in up to `LEAD` of them; frames of slots, ascending; their
+/// fillings, ascending; subjects with their rarity; two tokens per number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Names(Box<[u64]>);
 
@@ -27,6 +29,8 @@ pub struct Form {
 /// the document.
 const MAY_NAME: u32 = 4 * LEAD as u32;
 const HEADER: usize = 3;
+/// Bits of the number of tokens; the number of subjects is above them.
+const TOKENS_BITS: u32 = 40;
 
 /// Reads the names of documents from their tokens, reusing its memory.
 #[derive(Debug, Default)]
@@ -40,6 +44,9 @@ pub(crate) struct NameReader {
     scratch: Scratch,
     frames: Vec<u64>,
     fillings: Vec<u64>,
+    /// Scratch space of [`rare_repeats`].
+    held: Vec<u64>,
+    subjects: Vec<u64>,
 }
 
 /// Whether a token holds a digit, and whether it is a number: digits and no letters.
@@ -128,12 +135,21 @@ impl NameReader {
                 list.dedup();
             }
         }
+        let subjects = &mut self.subjects;
+        subjects.clear();
+        if let Some(table) = table {
+            rare_repeats(&self.tokens, table, &mut self.held, subjects);
+        }
         let lengths =
             lead.len() as u64 | (frames.len() as u64) << 8 | (fillings.len() as u64) << 32;
-        let parts = [lead, &self.pairs, frames, fillings];
+        let parts = [lead, &self.pairs, frames, fillings, subjects];
         let num_numbers = parts.iter().map(|part| part.len()).sum::<usize>();
         let mut all = Vec::with_capacity(HEADER + num_numbers + self.tokens.len().div_ceil(2));
-        all.extend([header, lengths, self.tokens.len() as u64]);
+        all.extend([
+            header,
+            lengths,
+            self.tokens.len() as u64 | (subjects.len() as u64) << TOKENS_BITS,
+        ]);
         parts.iter().for_each(|part| all.extend_from_slice(part));
         all.extend(self.tokens.chunks(2).map(|two| {
             let high = two.get(1).map_or(0, |token| token & !LOW);
@@ -142,6 +158,34 @@ impl NameReader {
         Names(all.into())
     }
 }
+
+/// Appends the rare words that a document repeats, each once, with their rarity in the lower half.
+fn rare_repeats(tokens: &[u64], table: &NameTable, held: &mut Vec<u64>, rare: &mut Vec<u64>) {
+    let tokens = &tokens[..tokens.len().min(SLOT_TOKENS)];
+    // An open table, in which a token that was seen twice has the bit that only tokens with digits have.
+    held.clear();
+    held.resize((2 * tokens.len()).next_power_of_two(), 0);
+    let last = held.len() - 1;
+    for &token in tokens.iter().filter(|&&token| token & DIGIT == 0) {
+        let mut place = token as usize & last;
+        while held[place] != 0 && held[place] & !DIGIT != token {
+            place = (place + 1) & last;
+        }
+        if held[place] != token {
+            // New, or looked up already.
+            held[place] |= token;
+            continue;
+        }
+        held[place] |= DIGIT;
+        let rarity = table.rarity(token);
+        if rarity >= FEWEST_RARITY {
+            rare.push(token & !LOW | u64::from(rarity));
+        }
+    }
+}
+
+/// Rarity of a word that may be the subject of a document if it is repeated.
+const FEWEST_RARITY: u8 = 10;
 
 /// Half of a packed number.
 const LOW: u64 = u32::MAX as u64;
@@ -183,16 +227,17 @@ impl Names {
     }
 
     /// Returns the frames and the fillings of the slots, and what follows them.
-    fn after_lead(&self) -> (&[u64], &[u64], &[u64]) {
+    fn after_lead(&self) -> (&[u64], &[u64], &[u64], &[u64]) {
         let begin = HEADER + self.num_lead() + self.num_lead().min(LEAD);
         let (frames, rest) = self.0[begin..].split_at((self.0[1] >> 8 & 0xFF_FFFF) as usize);
         let (fillings, rest) = rest.split_at((self.0[1] >> 32) as usize);
-        (frames, fillings, rest)
+        let (subjects, rest) = rest.split_at((self.0[2] >> TOKENS_BITS) as usize);
+        (frames, fillings, subjects, rest)
     }
 
     /// Returns the form that the document was made from, if it has slots.
     pub fn form(&self) -> Option<Form> {
-        let (frames, fillings, _) = self.after_lead();
+        let (frames, fillings, ..) = self.after_lead();
         (!frames.is_empty()).then(|| Form {
             slots: frames
                 .iter()
@@ -204,8 +249,8 @@ impl Names {
 
     /// Appends the tokens, 32 bits of each, in order; the lowest bit tells whether a token holds a digit.
     pub(super) fn unpack(&self, tokens: &mut Vec<u32>) {
-        let num = self.0[2] as usize;
-        let packed = self.after_lead().2;
+        let num = (self.0[2] & ((1 << TOKENS_BITS) - 1)) as usize;
+        let packed = self.after_lead().3;
         tokens.clear();
         tokens.extend((0..num).map(|i| (packed[i / 2] >> (32 * (i % 2))) as u32));
     }
@@ -213,7 +258,7 @@ impl Names {
     /// Returns how often the document holds a token.
     fn count(&self, token: u64) -> usize {
         let is_it = |half: u64| usize::from(half == token >> 32);
-        let packed = self.after_lead().2.iter();
+        let packed = self.after_lead().3.iter();
         packed.map(|two| is_it(two & LOW) + is_it(two >> 32)).sum()
     }
 
@@ -231,10 +276,10 @@ impl Names {
 
 /// Returns the additional similarity that two documents need because their names differ: 0 or more.
 ///
-/// The sum of two parts, one for the first tokens and one for the slots; see `docs/developers/definitions.md`.
+/// The sum of three parts, for the first tokens, the slots and the subjects; see `docs/developers/definitions.md`.
 /// Symmetric. Cost: linear in the slots of both, about 100 ns for a hundred.
 pub fn penalty(a: &Names, b: &Names) -> f64 {
-    of_lead(a, b) + of_slots(a, b)
+    of_lead(a, b) + of_slots(a, b) + of_subject(a, b)
 }
 
 /// Returns the part of the penalty for first tokens that name the documents.
@@ -275,9 +320,28 @@ const LEAD_BASE: u64 = 15;
 const LEAD_RARITY: u64 = 2;
 const LEAD_SCALE: f64 = 150.0;
 
+/// Returns the part of the penalty for subjects: rare words that one document repeats and the other does not hold.
+fn of_subject(a: &Names, b: &Names) -> f64 {
+    let rarest = |one: &Names, other: &Names| {
+        let own = one
+            .after_lead()
+            .2
+            .iter()
+            .filter(|&&word| other.count(word) == 0);
+        own.map(|word| word & LOW).max()
+    };
+    match rarest(a, b).zip(rarest(b, a)) {
+        Some((a, b)) => a.min(b) as f64 / SUBJECT_SCALE,
+        None => 0.0,
+    }
+}
+
+/// The penalty for subjects is the lower rarity divided by this.
+const SUBJECT_SCALE: f64 = 150.0;
+
 /// Returns the part of the penalty for slots that both documents have and fill differently.
 pub fn of_slots(a: &Names, b: &Names) -> f64 {
-    let ((frames_a, fillings_a, _), (frames_b, fillings_b, _)) = (a.after_lead(), b.after_lead());
+    let ((frames_a, fillings_a, ..), (frames_b, fillings_b, ..)) = (a.after_lead(), b.after_lead());
     if frames_a.is_empty() || frames_b.is_empty() {
         return 0.0;
     }
