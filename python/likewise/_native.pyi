@@ -364,13 +364,8 @@ class WeightTable:
 class DocumentCounter:
     """Counts, over documents with distinct feature sets, how many hold each feature. Add from any thread."""
 
-    def __new__(
-        cls, memory_bytes: int, among: tuple[Texts, FeatureRules] | None = None, *, names: bool = False
-    ) -> DocumentCounter:
-        """Return an empty counter.
-
-        With `among`, the weights of only the features of these texts are counted; with `names`, words and slots too.
-        """
+    def __new__(cls, memory_bytes: int, *, names: bool = False) -> DocumentCounter:
+        """Return an empty counter; with `names`, words and slots are counted too."""
 
     def add(self, texts: Texts, rules: FeatureRules, *, threads: int = 1) -> None:
         """Count the features of texts, each once whatever the weights of the rules."""

@@ -12,12 +12,11 @@ import pytest
 
 import likewise
 from likewise._native import Texts
-from likewise.batch.read.weighing import count_sources
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.job.options import FileRun
 from likewise.recipe.recipe import Recipe
 from likewise.stages.verify import verify_pairs
-from likewise.stages.weights import Counter, with_counted
+from likewise.stages.weights import Sample, with_counted
 from likewise.tuning import Label, Labels, collection, read_labels, tune_files
 from likewise.tuning.collection import _nearest, _sample
 from likewise.tuning.grid import grid
@@ -58,11 +57,12 @@ def test_weights_are_those_of_the_whole_collection_and_counted_once_for_all_reci
     texts, _ = made()
     counted = []
 
-    def count(sources, recipe, context, **options):
-        counted.append((recipe.tokens, recipe.shingle))
-        return count_sources(sources, recipe, context, **options)
+    class Counted(Sample):
+        def count(self, recipe, *args, **options):
+            counted.append((recipe.tokens, recipe.shingle))
+            return super().count(recipe, *args, **options)
 
-    monkeypatch.setattr(collection, "count_sources", count)
+    monkeypatch.setattr(collection, "Sample", Counted)
     weighed = [number for number, one in enumerate(grid()) if one.weights.endswith("idf") and one.measure != "hamming"]
     with open_tuner(folder / "notes.jsonl", most_documents=30) as tuner:
         sample = tuner._collection
@@ -73,9 +73,6 @@ def test_weights_are_those_of_the_whole_collection_and_counted_once_for_all_reci
             assert np.array_equal(tuner.similarities(number), expected.astype(np.float32))
     assert tuner.num_sampled == 30
     assert len(counted) == len(set(counted)) == 5
-    some = Counter(recipe, among=Texts.from_list(texts[:1]))
-    some.add(Texts.from_list(texts))
-    assert 0 < some.finish().num_features < recipe.table.num_features / 2
 
 
 def test_labels_to_a_recipe_that_dedup_takes(folder):

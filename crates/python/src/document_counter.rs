@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use likewise_core::features::{
-    DocumentCounter as CoreCounter, FeatureFilter, MAX_WEIGHT, Shape, ShardedBuilder,
-    TextSample as CoreSample, siblings::NameCounter, term_feature,
+    DocumentCounter as CoreCounter, MAX_WEIGHT, Shape, ShardedBuilder, TextSample as CoreSample,
+    siblings::NameCounter, term_feature,
 };
 use likewise_core::isa::Isa;
 use likewise_core::parallel::map_ranges;
@@ -82,29 +82,9 @@ impl DocumentCounter {
 #[pymethods]
 impl DocumentCounter {
     #[new]
-    #[pyo3(signature = (memory_bytes, among=None, *, names=false))]
-    fn new(
-        py: Python<'_>,
-        memory_bytes: u64,
-        among: Option<(PyRef<'_, Texts>, PyRef<'_, FeatureRules>)>,
-        names: bool,
-    ) -> Result<Self, Failure> {
-        let mut counter = CoreCounter::new(memory_bytes)?;
-        if let Some((texts, rules)) = among {
-            let column = texts.column.as_ref();
-            rules.check(column)?;
-            let mut extractor = counted_by(&rules).extractor(Isa::best()).leaving_salt_out();
-            counter = run(py, column.num_bytes, |_| {
-                let mut features = Vec::new();
-                for i in 0..column.len() {
-                    features.extend_from_slice(extractor.features(column.document(i)).features);
-                }
-                features.sort_unstable();
-                features.dedup();
-                let filter = FeatureFilter::new(features.iter().copied(), features.len());
-                Ok(counter.counting_only(filter))
-            })?;
-        }
+    #[pyo3(signature = (memory_bytes, *, names=false))]
+    fn new(memory_bytes: u64, names: bool) -> Result<Self, Failure> {
+        let counter = CoreCounter::new(memory_bytes)?;
         Ok(DocumentCounter {
             counter: Mutex::new(Some(Arc::new(counter))),
             names: names.then(NameCounter::default),

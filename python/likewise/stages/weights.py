@@ -1,6 +1,7 @@
 """Weights: tables of integer weights, counted on texts or read from files."""
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from likewise.recipe.weights import Weights, table_rules
 from likewise.stages.documents import Tokenizer, document_batches
 from likewise.stages.text import TextField
 
-__all__ = ["DEFAULT_MEMORY_BYTES", "MOST_SAMPLED_BYTES", "Counter", "Weights", "count_weights", "read_table"]
+__all__ = ["DEFAULT_MEMORY_BYTES", "MOST_SAMPLED_BYTES", "Counter", "Sample", "Weights", "count_weights", "read_table"]
 
 DEFAULT_MEMORY_BYTES = 2_000_000_000
 # Rarity is a share, and with so many documents more of them change no weight by much. A limit of bytes bounds memory.
@@ -26,45 +27,51 @@ _OF_TERMS = ("tokens", "seed", "hash", "fold", "stop_words", "dictionary")
 
 
 class Counter:
-    """Counts how many documents contain each feature, batch by batch; if `is_sampled`, in a sample of many documents.
+    """Counts how many documents contain each feature, batch by batch.
 
     Notes
     -----
     All updates commute: the table does not depend on the batches, their order, or the number of threads.
     """
 
-    def __init__(
-        self,
-        recipe: Recipe,
-        memory_bytes: float | str = DEFAULT_MEMORY_BYTES,
-        *,
-        among: _native.Texts | None = None,
-        is_sampled: bool = False,
-    ) -> None:
+    def __init__(self, recipe: Recipe, memory_bytes: float | str = DEFAULT_MEMORY_BYTES) -> None:
         check_is_recipe(recipe)
         if isinstance(recipe.sketch, Exact):
             raise InvalidParameter("recipe", "method exact has no features to count")
         self._rules = table_rules("idf", recipe.to_dict())
         self._feature_rules = recipe.unweighted_rules
         self._counter = _native.DocumentCounter(
-            take_bytes("memory_bytes", memory_bytes, 0),
-            None if among is None else (among, self._feature_rules),
-            names=recipe.siblings is not None,
+            take_bytes("memory_bytes", memory_bytes, 0), names=recipe.siblings is not None
         )
-        self._sample = _native.TextSample(MOST_SAMPLED, MOST_SAMPLED_BYTES) if is_sampled else None
 
     def add(self, texts: _native.Texts, *, threads: int = 1) -> None:
         """Count the features of texts. Safe from several threads at once."""
-        if self._sample is None:
-            self._counter.add(texts, self._feature_rules, threads=threads)
-        else:
-            self._sample.add(texts)
+        self._counter.add(texts, self._feature_rules, threads=threads)
 
     def finish(self, *, threads: int = 1) -> Weights:
         """Return the table of the weights. Nothing can be added afterwards."""
-        if self._sample is not None:
-            self._counter.add(self._sample.take(), self._feature_rules, threads=threads)
         return Weights(self._counter.finish(self._rules, threads=threads))
+
+
+class Sample:
+    """Collects the documents that are counted of a large collection: a function of their texts alone."""
+
+    def __init__(self) -> None:
+        self._sample = _native.TextSample(MOST_SAMPLED, MOST_SAMPLED_BYTES)
+
+    def add(self, texts: _native.Texts, *, threads: int = 1) -> None:
+        """Add documents. Safe from several threads at once."""
+        self._sample.add(texts)
+
+    def count(self, recipe: Recipe, memory_bytes: float | str = DEFAULT_MEMORY_BYTES, *, threads: int) -> Weights:
+        """Return the table of the sample, by these features."""
+        counter = Counter(recipe, memory_bytes)
+        counter.add(self._texts, threads=threads)
+        return counter.finish(threads=threads)
+
+    @cached_property
+    def _texts(self) -> _native.Texts:
+        return self._sample.take()
 
 
 def count_weights(
@@ -162,7 +169,7 @@ def with_counted(recipe: Recipe, batches: Sequence[_native.Texts], *, threads: i
     """Return the recipe with its table, which is first counted on these texts if necessary."""
     if not recipe.needs_counting:
         return recipe
-    counter = Counter(recipe, is_sampled=True)
+    sample = Sample()
     for batch in batches:
-        counter.add(batch, threads=threads)
-    return recipe.with_table(counter.finish(threads=threads))
+        sample.add(batch)
+    return recipe.with_table(sample.count(recipe, threads=threads))

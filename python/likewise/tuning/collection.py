@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise._native import Texts
 from likewise.arrays import slices
-from likewise.batch.read.weighing import count_sources
+from likewise.batch.read.weighing import read_into
 from likewise.batch.run import open_documents
 from likewise.checks import counted
 from likewise.errors import InvalidInput
@@ -24,6 +25,7 @@ from likewise.recipe.recipe import Recipe
 from likewise.recipe.weights import Weights, table_rules
 from likewise.stages.sketch import sketch
 from likewise.stages.verify import verify_pairs
+from likewise.stages.weights import Sample
 from likewise.tuning.all_pairs import similarity_of_all
 from likewise.tuning.grid import Candidate
 
@@ -99,16 +101,18 @@ class Collection:
         return found
 
     def _table(self, recipe: Recipe) -> Weights:
-        """Return the weights of the features of these texts, counted once for all recipes with these features."""
+        """Return the weights of features as a run counts them, once for all recipes with these features."""
         rules = table_rules("idf", recipe.to_dict())
         if rules not in self._tables:
-            self._tables[rules] = count_sources(
-                self.sources,
-                recipe,
-                RunContext(RunRules(self.rules.threads, "skip")),
-                among=self.texts,
-            )
+            self._tables[rules] = self._counted.count(recipe, threads=self.rules.threads)
         return self._tables[rules]
+
+    @cached_property
+    def _counted(self) -> Sample:
+        """The documents of the whole input in which a run counts weights."""
+        sample = Sample()
+        read_into(sample, self.sources, "weighing", RunContext(RunRules(self.rules.threads, "skip")))
+        return sample
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from likewise.batch.files import dedup_files
 from likewise.batch.read import ingest
 from likewise.job.options import FileRun
 from likewise.stages import weights as counting
-from likewise.stages.weights import Counter, count_weights
+from likewise.stages.weights import Sample, count_weights
 from tests.oracle import weights as oracle
 from tests.oracle.features import Rules
 
@@ -66,10 +66,10 @@ def answer(inputs, output, **options):
 def test_the_sample_is_that_of_the_definition(limits, most, most_bytes):
     limits(most, most_bytes)
     texts = documents()
-    counter = Counter(RECIPE, is_sampled=True)
+    sample = Sample()
     for start in range(0, len(texts), 40):
-        counter.add(likewise._native.Texts.from_list(texts[start : start + 40]))
-    table = counter.finish(threads=2)
+        sample.add(likewise._native.Texts.from_list(texts[start : start + 40]))
+    table = sample.count(RECIPE, threads=2)
     sampled = oracle.sampled(texts, most, most_bytes)
     assert table.weights_id == count_weights(sampled, RECIPE).weights_id
     expected = oracle.idf_table(sampled, Rules(shingle=2, weights="idf"))

@@ -7,13 +7,11 @@
 //! Whether counts are exact or come from the count-min sketch depends only on the number of distinct features, which
 //! the order of documents does not change.
 
-use std::borrow::Cow;
 use std::collections::HashSet;
 use std::mem::take;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::feature_filter::FeatureFilter;
 use super::feature_shard::{NUM_SHARDS, Shard, shard_of, sort_features};
 use super::rarity::Rarity;
 use super::sharded_documents::ShardedBuilder;
@@ -40,8 +38,6 @@ const MIN_MEMORY_BYTES: u64 = 16 << 20;
 pub struct DocumentCounter {
     shards: Box<[Mutex<Shard>]>,
     documents: Box<[Mutex<HashSet<[u64; 2]>>]>,
-    /// Which features are counted; all if `None`.
-    filter: Option<FeatureFilter>,
     max_features: u64,
     /// The sketch of all shards; each shard has the columns of its highest byte.
     plan: CellPlan,
@@ -103,7 +99,6 @@ impl DocumentCounter {
         Ok(DocumentCounter {
             shards: (0..NUM_SHARDS).map(|_| Mutex::default()).collect(),
             documents: (0..NUM_SHARDS).map(|_| Mutex::default()).collect(),
-            filter: None,
             max_features,
             plan: CellPlan {
                 depth: DEPTH,
@@ -115,13 +110,6 @@ impl DocumentCounter {
             is_over: AtomicBool::new(false),
             turn: AtomicUsize::new(0),
         })
-    }
-
-    /// Counts only features that a filter may hold: the weights of others in the table are those of unseen features.
-    #[must_use]
-    pub fn counting_only(mut self, filter: FeatureFilter) -> Self {
-        self.filter = Some(filter);
-        self
     }
 
     /// Returns the digest of the features of a document if they are to be counted: it has some, and no earlier document
@@ -146,7 +134,7 @@ impl DocumentCounter {
         let first = self.turn.fetch_add(NUM_SHARDS / 2 + 1, Ordering::Relaxed);
         for i in 0..NUM_SHARDS {
             let i = (first + i) % NUM_SHARDS;
-            let features = &*self.counted(documents.of_shard(i));
+            let features = documents.of_shard(i);
             if features.is_empty() {
                 continue;
             }
@@ -158,15 +146,6 @@ impl DocumentCounter {
                 self.add_new(i, &mut shard, num_new);
             }
         }
-    }
-
-    /// Returns those of some features that are counted.
-    fn counted<'a>(&self, features: &'a [u64]) -> Cow<'a, [u64]> {
-        let Some(filter) = &self.filter else {
-            return Cow::Borrowed(features);
-        };
-        let counted = features.iter().filter(|&&feature| filter.may_hold(feature));
-        Cow::Owned(counted.copied().collect())
     }
 
     /// Adds to the number of features, and switches to the sketch if there are too many.

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from likewise import checks as counts
-from likewise._native import Texts
 from likewise.batch.read import ingest
 from likewise.batch.read.resume import PART_BYTES
 from likewise.errors import InvalidInput, LikewiseError
@@ -21,7 +20,7 @@ from likewise.progress import Warned
 from likewise.recipe.methods import Bloom
 from likewise.recipe.recipe import Recipe
 from likewise.stages.filter_size import FilterSize
-from likewise.stages.weights import DEFAULT_MEMORY_BYTES, Counter, Weights
+from likewise.stages.weights import DEFAULT_MEMORY_BYTES, Counter, Sample, Weights
 
 # With fewer documents, all features are equally rare.
 _LEAST_DOCUMENTS = 2
@@ -57,7 +56,7 @@ def counted(
         recipe = recipe.with_table(table)
     if isinstance(recipe.sketch, Bloom) and recipe.sketch.filter_bits is None:
         size = FilterSize(recipe, recipe.sketch)
-        _read_into(size, sources, "sizing", context)
+        read_into(size, sources, "sizing", context)
         recipe = recipe.replace(filter_bits=size.finish())
     return recipe
 
@@ -68,25 +67,27 @@ def count_sources(
     context: RunContext,
     *,
     memory_bytes: float | str = DEFAULT_MEMORY_BYTES,
-    among: Texts | None = None,
     is_sampled: bool = False,
 ) -> Weights:
     """Return the weights of features by their rarity in all documents, or if `is_sampled`, in a sample of many."""
-    counter = Counter(recipe, memory_bytes, among=among, is_sampled=is_sampled)
+    counted = Sample() if is_sampled else Counter(recipe, memory_bytes)
     tally = BadRowTally(context.rules.max_bad_rows)
-    _read_into(counter, sources, "weighing", context, tally)
+    read_into(counted, sources, "weighing", context, tally)
     if context.rules.max_bad_rows is not NO_LIMIT and (told := tally.finish()) is not None:
         context.progress(Warned(told))
     with context.timing.wall("weighing"):
-        table = counter.finish(threads=context.threads)
+        if isinstance(counted, Sample):
+            table = counted.count(recipe, memory_bytes, threads=context.threads)
+        else:
+            table = counted.finish(threads=context.threads)
     # A run on one document has nothing to compare.
     for doubt in doubts_of(table) if not recipe.needs_threshold or table.num_documents >= _LEAST_DOCUMENTS else []:
         context.progress(Warned(doubt))
     return table
 
 
-def _read_into(
-    counter: Counter | FilterSize,
+def read_into(
+    counter: Counter | Sample | FilterSize,
     sources: Sequence[Source],
     stage: str,
     context: RunContext,
