@@ -317,12 +317,14 @@ def measure_pairs(
     else:
         rules = recipe.feature_rules
         measured, penalty = _over_texts(run, rows, kept_rows, exists, rules, recipe.measure, progress)
-    if recipe.siblings is not None:
+    if recipe.siblings is None:
+        penalty = np.zeros(len(rows))
+    else:
         # Documents with equal features are one document.
         digests = run.documents.digests.reshape(-1, 2)
         penalty[(digests[rows] == digests[kept_rows]).all(axis=1)] = 0.0
-    else:
-        penalty = np.zeros(len(rows))
+    if isinstance(recipe.sketch, (SimHashDistance, Exact)):
+        return measured, np.full(len(rows), np.nan)
     return measured, recipe.required_similarity(_fewest(run, rows, kept_rows), penalty)
 
 
