@@ -1505,7 +1505,8 @@ class JsonlRules:
     Parameters
     ----------
     text_fields : list of str
-        Joined by a newline in this order; ``a.b`` is field b of the object in field a.
+        Joined by a newline in this order; ``a.b`` is field b of the object in field a, ``a[].b`` that of each
+        object in list a.
     id_field : str, optional
         A string or an integer, taken as it is written.
     id_required : bool
@@ -1520,6 +1521,10 @@ class JsonlRules:
         Whether its entries are [token, weight] pairs.
     weight_scale : float, optional
         What real weights are multiplied by before they are rounded; whole numbers where None.
+    roles : list of str
+        Values of ``role`` or ``from``, in lower case, of items of lists that do not count.
+    are_roles_counted : bool
+        Whether only these count instead.
     """
 
     def __new__(
@@ -1534,6 +1539,8 @@ class JsonlRules:
         are_weighted: bool = False,
         weight_scale: float | None = None,
         text_without_tokens: list[str] = ...,
+        roles: list[str] = ...,
+        are_roles_counted: bool = False,
     ) -> JsonlRules: ...
 
 @final

@@ -47,7 +47,8 @@ def broken_jsonl():
         '{"id":"x"}',
         '{"id":"x","text":null}',
         '{"text":5}',
-        '{"text":["a"]}',
+        '{"text":[1]}',
+        '{"text":[]}',
         '{"text":{"a":"b"}}',
         '{"text":true}',
     ]
@@ -152,7 +153,7 @@ def tables():
 
     yield good.drop(["text"]), None, ()
     yield column(pa.array(range(size))), None, ()
-    yield column(pa.array([[x] for x in "abcdef"])), None, ()
+    yield column(pa.array([[x] for x in range(size)])), None, ()
     yield column(pa.array([x.encode() for x in "abcdef"])), None, ()
     yield column(pa.array([1.5] * size)), None, ()
     yield column(pa.array([True] * size)), None, ()

@@ -48,7 +48,7 @@ pub use jsonl::capture::push_lossy;
 pub use jsonl::piece::{BadRow, Piece, read_piece};
 pub use jsonl::rewrite::rewrite_rows;
 pub use jsonl::rows::{read_rows, read_token_rows};
-pub use jsonl::rules::{JsonlRules, TokenRules};
+pub use jsonl::rules::{JsonlRules, RoleRules, TokenRules};
 pub use lines::split_lines;
 pub use packed::pack::pack_ranges;
 pub use packed::unpack::{Unpacked, Unpacker};

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{file, rules};
-use likewise_disk::{JsonlRules, Piece, TextColumn, read_piece};
+use likewise_disk::{JsonlRules, Piece, RoleRules, TextColumn, read_piece};
 
 fn read(name: &str, bytes: &[u8], rules: &JsonlRules) -> Piece {
     read_piece(&file(name, bytes), 0, bytes.len() as u64, rules).unwrap()
@@ -102,6 +102,53 @@ fn strings_are_read_as_python_reads_them() {
 }
 
 #[test]
+fn texts_of_lists_are_joined() {
+    let rules = JsonlRules {
+        text_fields: vec!["m[].c".into()],
+        roles: RoleRules {
+            names: vec!["system".into()],
+            are_counted: false,
+        },
+        ..rules()
+    };
+    for (line, text) in [
+        (r#"{"m":[{"c":"a"},{"c":"b\n"},null,{}]}"#, "a\nb\n"),
+        (
+            r#"{"m":[{"c":"a","role":"System"},{"role":"x","c":""}]}"#,
+            "",
+        ),
+        (
+            r#"{"m":[{"role":null,"from":"system","c":"a"},{"c":null},{"c":"é"}]}"#,
+            "é",
+        ),
+        (
+            r#"{"m":[{"c":["a",null,{"text":"b"},{"image":[1]}]},{"c":"\ud800"}]}"#,
+            "a\nb\n\u{FFFD}",
+        ),
+        (r#"{"m":[{"c":"a","c":"b","n":NaN}]}"#, "b"),
+        (r#"{"m":1,"m":[{"c":"a"}]}"#, "a"),
+    ] {
+        assert_eq!(
+            one("turns", line.as_bytes(), &rules).as_deref(),
+            Ok(text),
+            "{line}"
+        );
+    }
+    let deep = format!(
+        r#"{{"m":[{{"c":"a","x":{0}{1}}}]}}"#,
+        "[".repeat(100_000),
+        "]".repeat(100_000)
+    );
+    assert_eq!(one("turns", deep.as_bytes(), &rules).as_deref(), Ok("a"));
+    let deep = format!(
+        r#"{{"m":[{{"c":{0}{1}}}]}}"#,
+        "[".repeat(100_000),
+        "]".repeat(100_000)
+    );
+    assert!(one("turns", deep.as_bytes(), &rules).is_err());
+}
+
+#[test]
 fn bad_rows_say_why() {
     for (line, reason) in [
         (&br#"{"txt":"a"}"#[..], "no field \"text\""),
@@ -117,8 +164,13 @@ fn bad_rows_say_why() {
             "field \"text\" is a boolean, not a string",
         ),
         (
-            br#"{"text":["a"]}"#,
-            "field \"text\" is a list, not a string",
+            br#"{"text":[1]}"#,
+            "field \"text\": a number in the list, not a string",
+        ),
+        (br#"{"text":[]}"#, "no text in \"text\""),
+        (
+            br#"{"text":[["a"]]}"#,
+            "field \"text\": a list in the list, not a string",
         ),
         (
             br#"{"text":{"a":1}}"#,

@@ -23,7 +23,7 @@ impl JsonlRules {
     #[new]
     #[pyo3(signature = (
         text_fields, id_field=None, id_required=false, fields=Vec::new(), max_document=64 << 20, *, takes_tokens=false,
-        are_weighted=false, weight_scale=None, text_without_tokens=Vec::new()
+        are_weighted=false, weight_scale=None, text_without_tokens=Vec::new(), roles=Vec::new(), are_roles_counted=false
     ))]
     #[expect(clippy::too_many_arguments, reason = "one call of Python")]
     fn new(
@@ -36,6 +36,8 @@ impl JsonlRules {
         are_weighted: bool,
         weight_scale: Option<f64>,
         text_without_tokens: Vec<String>,
+        roles: Vec<String>,
+        are_roles_counted: bool,
     ) -> Result<Self, Failure> {
         let of_text = |text_fields| disk::JsonlRules {
             text_fields,
@@ -44,6 +46,10 @@ impl JsonlRules {
             fields: Vec::new(),
             tokens: None,
             text_without_tokens: None,
+            roles: disk::RoleRules {
+                names: roles.clone(),
+                are_counted: are_roles_counted,
+            },
             max_document,
         };
         let rules = disk::JsonlRules {

@@ -19,10 +19,12 @@ from likewise.io.tables.arrow import BatchStream
 from likewise.io.tables.columns import as_large_text, check_unique, decoded, is_text, number_column
 from likewise.io.tables.memory import MemorySource
 from likewise.io.tables.offered import as_arrow, as_reader, as_table
-from likewise.io.tables.tables import column_as_json, has_column, integer_type, texts_of
+from likewise.io.tables.paths import found_fields, has_column
+from likewise.io.tables.tables import column_as_json, integer_type, texts_of
 from likewise.job.reading import refusal
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.rules import keep_needs
+from likewise.recipe.text import role_names
 from likewise.stages.documents import Tokenizer, are_bytes, as_documents, check_tokenizer, tokenized, with_values
 from likewise.stages.text import TextField, as_texts, field_names, is_arrow, is_null, is_stream, is_table, table_column
 from likewise.stages.text import text_column as joined_column
@@ -72,8 +74,13 @@ def document_source(
             fits = len(column) <= np.iinfo(given_type.to_pandas_dtype()).max
             given_type = given_type if fits else pa.int64()
         columns = {name: table_column(table, name) for name in fields}
-        texts_without_tokens = texts_of(table, ("text",)) if recipe.takes_tokens and tokenizer is None else None
-        documents = joined_column(table, text_field)
+        is_of_tokens = recipe.takes_tokens and tokenizer is None
+        texts_without_tokens = texts_of(table, ("text",)) if is_of_tokens else None
+        documents = (
+            table_column(table, field_names(text_field)[0])
+            if is_of_tokens
+            else joined_column(table, text_field, role_names(recipe.roles))
+        )
     elif fields:
         raise InvalidParameter("keep", f"field {fields[0]!r} is used, but only tables and files have fields")
     elif isinstance(ids, str):
@@ -119,13 +126,15 @@ def _stream_source(
 ) -> Source:
     reader = as_reader(texts)
     names, text_fields = reader.schema.names, field_names(text_field)
-    rules = ReadRules(text_fields, id_field, fields, _MAX_TEXT_BYTES, tokens=TokenRules.of(recipe))
+    rules = ReadRules(
+        text_fields, id_field, fields, _MAX_TEXT_BYTES, tokens=TokenRules.of(recipe), roles=role_names(recipe.roles)
+    )
     wanted = (*text_fields, *([rules.id_field] if rules.id_field else []), *fields)
     check_unique(names, wanted)
     for name in wanted:
         if not has_column(reader.schema, name):
             raise InvalidInput(
-                f"no column {name!r} in the stream; found: {', '.join(map(repr, names))}. Use text_field to name the "
+                f"no column {name!r} in the stream; found: {found_fields(reader.schema)}. Use text_field to name the "
                 "column with the text"
             )
     return BatchStream(reader, rules)

@@ -10,7 +10,7 @@ from likewise.io.source.source import ReadRules
 from likewise.io.source.tokens import TokenRules
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.rules import fields_read
-from likewise.recipe.text import BYTE_TOKENS, USER_TOKENS
+from likewise.recipe.text import BYTE_TOKENS, USER_TOKENS, role_names
 
 DuplicateIds = Literal["fail", "allow"]
 DUPLICATE_IDS: tuple[DuplicateIds, ...] = get_args(DuplicateIds)
@@ -109,6 +109,7 @@ class FileRun:
             tokens=TokenRules.of(recipe),
             only_within=recipe.only_within,
             text_without_tokens=self.text_fields,
+            roles=role_names(recipe.roles),
         )
 
     def _check_tokens(self, recipe: Recipe) -> None:

@@ -161,6 +161,7 @@ FIELDS = (
           commands="features match"),
     Field("markup", _ALL, FEATURES, commands="features match"),
     Field("fold", _ALL, FEATURES, commands="features match"),
+    Field("roles", _ALL, SKETCH, commands="features match"),
     Field("identifiers", _FEATURED, FEATURES, commands="features match"),
     Field("stop_words_id", _FEATURED, FEATURES, _hexadecimal),
     Field("only_within", _ALL, SKETCH, _text, commands="features match"),
@@ -249,6 +250,7 @@ class Settings:
     seed: int = 0
     markup: str | None = None
     fold: tuple[str, ...] | None = None
+    roles: tuple[str, ...] | None = None
     identifiers: str | None = None
     stop_words_id: str | None = None
     dictionary_id: str | None = None
@@ -276,6 +278,7 @@ class TextFields(TypedDict, total=False):
 
     markup: str | None
     fold: tuple[str, ...] | list[str] | str | None
+    roles: tuple[str, ...] | list[str] | str | None
     identifiers: str | None
     stop_words: "Words | None"
     stop_words_id: str | None
@@ -390,6 +393,13 @@ OPTIONS: Mapping[str, Option] = {
         "Differences to ignore, comma-separated: points (Hebrew points, Arabic vowel signs and variants of letters), "
         "confusables (letters that look alike), traditional (simplify Chinese characters), width, accents, "
         "punctuation, numerals (write Chinese numbers in digits), digits (replace each number by 0).",
+        "LIST",
+    ),
+    "roles": Option(
+        _TEXT,
+        str,
+        "Turns of a conversation to compare (--text-field 'messages[].content'), by role, comma-separated: user, "
+        "assistant, tool, system or others. human and gpt mean user and assistant.  [default: all but system]",
         "LIST",
     ),
     "identifiers": Option(

@@ -42,6 +42,7 @@ from likewise.recipe.rules import check_fields, default_keep, default_measure
 from likewise.recipe.text import (
     USER_TOKENS,
     checked_fold,
+    checked_roles,
     checked_text,
     libraries_of,
     text_options,
@@ -194,6 +195,10 @@ class Recipe(Settings):
     fold : tuple of str, optional
         Differences to ignore: any of ``points``, ``confusables``, ``traditional``, ``width``, ``accents``,
         ``punctuation``, ``numerals``, ``digits``.
+    roles : tuple of str, optional
+        Turns of conversations that are compared, where the text field is in a list such as ``messages[].content``:
+        ``user``, ``assistant``, ``tool``, ``system`` or other values of ``role`` or ``from``. ``human`` and ``gpt``
+        mean ``user`` and ``assistant``. If None, all but ``system``.
     identifiers : {"numbers"}, optional
         With ``numbers``, numbers, model numbers, sizes and colors count more, and two documents do not match if each
         has one that the other lacks.
@@ -586,6 +591,7 @@ class Recipe(Settings):
         keep: str = "first",
         markup: str | None = None,
         fold: tuple[str, ...] | list[str] | str | None = None,
+        roles: tuple[str, ...] | list[str] | str | None = None,
         only_within: str | None = None,
     ) -> Self:
         """Make a recipe for which two documents match if their normalized texts are equal.
@@ -599,6 +605,8 @@ class Recipe(Settings):
         fold : str or sequence of str, optional
             Differences to ignore: any of "points", "confusables", "traditional", "width", "accents", "punctuation",
             "numerals", "digits".
+        roles : str or sequence of str, optional
+            Turns of conversations to compare (see :class:`Recipe`).
         only_within : str, optional
             Name of a field: only documents with equal values there are compared.
 
@@ -618,6 +626,7 @@ class Recipe(Settings):
             keep=keep,
             markup=markup,
             fold=checked_fold(fold),
+            roles=checked_roles(roles),
             only_within=only_within,
         )
 

@@ -6,6 +6,7 @@ other versions are rejected.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from likewise import _native
@@ -24,6 +25,13 @@ _STOPPED_TOKENS = ("auto", "word", "chinese")
 _CHUNKINGS = ("content", "fixed")
 _CHUNK_BYTES = 1024
 _LEAST_CONTENT_BYTES, _MOST_BYTES = 256, 1 << 20
+# Names of roles in conversations, in lower case, by the name that a recipe has.
+_SPELLINGS: Mapping[str, tuple[str, ...]] = {
+    "assistant": ("assistant", "gpt", "model", "chatgpt", "bot"),
+    "system": ("system", "developer"),
+    "tool": ("tool", "function", "observation"),
+    "user": ("user", "human", "prompter"),
+}
 # Fields that a recipe takes from its weight table unless they are given. Word lists are not included.
 _FROM_TABLE = ("markup", "fold", "identifiers", "chunking", "chunk_bytes", "tokenizer")
 
@@ -44,11 +52,11 @@ def checked_text(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the text fields of a recipe in their canonical form."""
     tokens, method = fields["tokens"], fields["method"]
     is_of_bytes = tokens in BYTE_TOKENS
-    found: dict[str, Any] = {"fold": checked_fold(fields["fold"])}
+    found: dict[str, Any] = {"fold": checked_fold(fields["fold"]), "roles": checked_roles(fields["roles"])}
     if fields["markup"] is not None:
         check_choice("markup", fields["markup"], ("html",))
     is_own = fields["weights"] == OWN_WEIGHTS
-    for name in ("markup", "fold", "only_within"):
+    for name in ("markup", "fold", "only_within", "roles"):
         if found.get(name, fields[name]) is not None and (is_of_bytes or is_own or tokens == USER_TOKENS):
             of = f"weights {OWN_WEIGHTS}" if is_own else f"tokens {tokens}"
             raise InvalidParameter(name, f"{name} does not apply to {of}, which are used as given")
@@ -68,6 +76,8 @@ def checked_text(fields: Mapping[str, Any]) -> dict[str, Any]:
         found |= {name: words, f"{name}_id": named if words is None else words.list_id}
     if fields["only_within"] == "":
         raise InvalidParameter("only_within", "the name of the field is empty")
+    if "[]" in (fields["only_within"] or ""):
+        raise InvalidParameter("only_within", f"{fields['only_within']!r} is a list; name a field with one value")
     found |= _checked_chunks(fields)
     _check_identifiers(fields, found["fold"] or ())
     if fields["tokenizer"] is not None and tokens != USER_TOKENS:
@@ -176,3 +186,38 @@ def libraries_of(fields: Mapping[str, Any]) -> str | None:
         markup=fields.get("markup"), fold=list(fields.get("fold") or ()), chunking=fields.get("chunking")
     )
     return ", ".join(rules.libraries(fields.get("tokens") or "auto")) or None
+
+
+@dataclass(frozen=True)
+class RoleNames:
+    """Roles in lower case: only these count, or all but these."""
+
+    names: tuple[str, ...] = ()
+    are_counted: bool = False
+
+    def count(self, role: str | None) -> bool:
+        """Return whether an item with this role counts."""
+        return (role is not None and role.lower() in self.names) == self.are_counted
+
+
+ALL_ROLES = RoleNames()
+
+
+def checked_roles(roles: object) -> tuple[str, ...] | None:
+    """Return roles in their canonical form, sorted; None if none are given."""
+    if roles is None:
+        return None
+    given = roles.split(",") if isinstance(roles, str) else roles
+    names = list(given) if isinstance(given, tuple | list | set | frozenset) else []
+    if not names or not all(isinstance(name, str) and name.strip() for name in names):
+        raise InvalidParameter("roles", f"{roles!r} is not a list of roles, such as user,assistant")
+    known = {spelling: name for name, spellings in _SPELLINGS.items() for spelling in spellings}
+    lower = [name.strip().lower() for name in names]
+    return tuple(sorted({known.get(name, name) for name in lower}))
+
+
+def role_names(roles: tuple[str, ...] | None) -> RoleNames:
+    """Return the turns that count with these roles of a recipe; all but system prompts if it has none."""
+    if roles is None:
+        return RoleNames(_SPELLINGS["system"])
+    return RoleNames(tuple(spelling for name in roles for spelling in _SPELLINGS.get(name, (name,))), are_counted=True)

@@ -314,6 +314,7 @@ def _lexicon_fields(named: Mapping[str, Any]) -> dict[str, Any]:
     absent = dict.fromkeys(
         (
             "markup",
+            "roles",
             "only_within",
             "identifiers",
             "chunking",

@@ -23,8 +23,8 @@ from likewise.io.tables.tables import texts_of
 from likewise.io.tables.tokens import token_lists
 from likewise.recipe.fields import OWN_WEIGHTS
 from likewise.recipe.recipe import Recipe
-from likewise.recipe.text import BYTE_TOKENS, USER_TOKENS
-from likewise.stages.text import TextField, field_names, is_arrow, is_table, text_batches, text_column
+from likewise.recipe.text import BYTE_TOKENS, USER_TOKENS, role_names
+from likewise.stages.text import TextField, field_names, is_arrow, is_table, table_column, text_batches
 
 Tokenizer: TypeAlias = Callable[[str], Iterable[Any]]
 _AT_ONCE = 8192
@@ -59,7 +59,7 @@ def document_batches(
         yield documents
     elif tokenizer is not None:
         row = 0
-        for batch in text_batches(documents, text_field):
+        for batch in text_batches(documents, text_field, role_names(recipe.roles)):
             yield tokenized(batch, recipe, tokenizer, first_row=row)
             row += len(batch)
     elif recipe.takes_tokens and is_arrow(documents):
@@ -69,7 +69,7 @@ def document_batches(
     elif are_bytes(documents, recipe):
         yield from _batches(documents, lambda part, row: _native.Texts.from_bytes(part))
     else:
-        yield from text_batches(documents, text_field)
+        yield from text_batches(documents, text_field, role_names(recipe.roles))
 
 
 def with_values(documents: TextData, recipe: Recipe, text_field: TextField) -> tuple[Any, TextField]:
@@ -171,7 +171,7 @@ def _of_lists(documents: TextData, recipe: Recipe, text_field: TextField, texts:
         has_stream = hasattr(documents, "__arrow_c_stream__")
         batches = pa.RecordBatchReader.from_stream(documents) if has_stream else [documents]
         columns = (
-            pair for batch in batches for pair in _with_texts(text_column(batch, names), texts_of(batch, ("text",)))
+            pair for batch in batches for pair in _with_texts(table_column(batch, names[0]), texts_of(batch, ("text",)))
         )
     row = 0
     for column, own_texts in columns:

@@ -1,6 +1,7 @@
 """Text: normalization, tokens, and the accepted forms of input."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any, TypeAlias
 
@@ -10,8 +11,9 @@ from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.source.source import NULL_TEXT
 from likewise.io.tables.columns import as_large_text, check_unique, is_text
 from likewise.io.tables.offered import as_arrow, as_reader, as_table
-from likewise.io.tables.tables import column_of, has_column, such_fields
+from likewise.io.tables.paths import column_of, found_fields, has_column, such_fields, text_of
 from likewise.recipe.fields import TOKENS
+from likewise.recipe.text import ALL_ROLES, RoleNames
 
 # Number of strings passed to the core at once, so that an iterator's texts are not all in memory twice.
 _STRINGS_AT_ONCE = 8192
@@ -55,7 +57,7 @@ def tokens(text: str, rule: str = "auto") -> list[str]:
     return _native.tokens(text, rule)
 
 
-def as_texts(texts: TextData, text_field: TextField = "text") -> _native.Texts:
+def as_texts(texts: TextData, text_field: TextField = "text", roles: RoleNames = ALL_ROLES) -> _native.Texts:
     """Return texts of any accepted kind as one native batch. Arrow data is not copied."""
     if isinstance(texts, _native.Texts):
         return texts
@@ -65,30 +67,32 @@ def as_texts(texts: TextData, text_field: TextField = "text") -> _native.Texts:
     if isinstance(texts, Mapping):
         raise InvalidInput("expected texts, got a mapping; pass its values")
     if is_arrow(texts):
-        return _native.Texts.from_arrow(text_column(texts, text_field) if is_table(texts) else texts)
+        return _native.Texts.from_arrow(text_column(texts, text_field, roles) if is_table(texts) else texts)
     if isinstance(texts, list):
         return _from_list(texts)
     return _native.Texts.concat(list(_of_strings(texts)))
 
 
-def text_batches(texts: TextData, text_field: TextField = "text") -> Iterator[_native.Texts]:
+def text_batches(
+    texts: TextData, text_field: TextField = "text", roles: RoleNames = ALL_ROLES
+) -> Iterator[_native.Texts]:
     """Yield texts of any accepted kind as native batches: streams and iterators batch by batch, the others as one."""
     texts = as_arrow(texts, field_names(text_field))
     if hasattr(texts, "__arrow_c_stream__") and is_stream(texts):
-        yield from _of_stream(texts, text_field)
+        yield from _of_stream(texts, text_field, roles)
     elif isinstance(texts, Iterable) and not isinstance(texts, _WHOLE) and not is_arrow(texts):
         yield from _of_strings(texts)
     else:
-        yield as_texts(texts, text_field)
+        yield as_texts(texts, text_field, roles)
 
 
-def _of_stream(stream: Any, text_field: TextField) -> Iterator[_native.Texts]:
+def _of_stream(stream: Any, text_field: TextField, roles: RoleNames) -> Iterator[_native.Texts]:
     reader = as_reader(stream)
     first_row = 0
     # Check the column even if the stream has no batches.
-    yield _native.Texts.from_arrow(text_column(reader.schema.empty_table(), text_field))
+    yield _native.Texts.from_arrow(text_column(reader.schema.empty_table(), text_field, roles))
     for batch in reader:
-        column = text_column(batch, text_field)
+        column = text_column(batch, text_field, roles)
         yield _counted_from(first_row, _native.Texts.from_arrow, column)
         first_row += batch.num_rows
 
@@ -154,16 +158,15 @@ def is_stream(data: object) -> bool:
     )
 
 
-def table_column(table: ArrowTable, name: str) -> ArrowTable:
-    """Return one column of any Arrow table, or the struct field at a dotted path, as a PyArrow chunked array."""
+def table_column(table: ArrowTable, name: str, read: Callable[..., ArrowColumn] = column_of) -> ArrowColumn:
+    """Return one column of any Arrow table, or the field at a path, as a PyArrow chunked array."""
     data = as_table(table)
     check_unique(data.column_names, [name])
     if not has_column(data.schema, name):
         raise InvalidInput(
-            f"no column {name!r} in the table (found: {', '.join(map(repr, data.column_names))}). "
-            "Set text_field to the text column"
+            f"no column {name!r} in the table (found: {found_fields(data.schema)}). Set text_field to the text column"
         )
-    return column_of(data, name)
+    return read(data, name)
 
 
 def field_names(text_field: TextField) -> tuple[str, ...]:
@@ -174,7 +177,7 @@ def field_names(text_field: TextField) -> tuple[str, ...]:
     return names
 
 
-def text_column(table: ArrowTable, text_field: TextField) -> ArrowColumn:
+def text_column(table: ArrowTable, text_field: TextField, roles: RoleNames = ALL_ROLES) -> ArrowColumn:
     """Return the text of any Arrow table as a PyArrow chunked array; several columns are joined with a newline.
 
     A row is null if one of its values is.
@@ -183,9 +186,9 @@ def text_column(table: ArrowTable, text_field: TextField) -> ArrowColumn:
     import pyarrow.compute as pc
 
     names = field_names(text_field)
-    columns = [table_column(table, name) for name in names]
+    columns = [table_column(table, name, partial(text_of, roles=roles)) for name in names]
     for name, column in zip(names, columns, strict=True):
-        is_value = pa.types.is_struct(column.type) or pa.types.is_primitive(column.type)
+        is_value = pa.types.is_nested(column.type) or pa.types.is_primitive(column.type)
         if is_value or (len(names) > 1 and not is_text(column.type)):
             raise InvalidInput(
                 f"the column {name!r} has type {column.type}, not text; convert it to text, or choose another column"

@@ -1,12 +1,18 @@
 //! How are the requested fields found in one pass over a row?
+//!
+//! Of a text in a list, only the positions of its strings are taken: those that do not count are never decoded.
 
 use std::fmt;
 use std::ops::Range;
 
-use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
+use serde::de::{
+    Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess,
+    Unexpected, Visitor,
+};
 use serde_json::value::RawValue;
 
-use super::rules::{Child, Node};
+use super::nan::type_of;
+use super::rules::{Child, JsonlRules, Node, RoleRules, Step, split_path};
 
 /// Where a requested value was found.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -18,6 +24,8 @@ pub(super) enum Found {
     Plain(Range<usize>),
     /// A string with escapes: it is decoded in [`TextSlot::decoded`].
     Decoded,
+    /// Strings of a list, in [`TextSlot::parts`].
+    Parts,
     /// Any value, unparsed: its bytes of the line.
     Raw(Range<usize>),
 }
@@ -27,6 +35,18 @@ pub(super) enum Found {
 pub(super) struct TextSlot {
     pub found: Found,
     pub decoded: String,
+    /// The strings of a list, with their quotes, as bytes of the line.
+    pub parts: Vec<Range<usize>>,
+    /// Steps to these strings.
+    steps: Vec<Step>,
+    roles: RoleRules,
+}
+
+impl TextSlot {
+    /// Whether the path of the field leads through a list.
+    pub fn is_in_list(&self) -> bool {
+        !self.steps.is_empty()
+    }
 }
 
 /// The values of one row. Reused for every row, to reuse its memory.
@@ -38,11 +58,16 @@ pub(super) struct Captured {
 }
 
 impl Captured {
-    pub fn new(num_texts: usize, num_fields: usize) -> Self {
+    pub fn new(rules: &JsonlRules) -> Self {
+        let slot = |path: &String| TextSlot {
+            steps: split_path(path).1,
+            roles: rules.roles.clone(),
+            ..TextSlot::default()
+        };
         Captured {
-            texts: (0..num_texts).map(|_| TextSlot::default()).collect(),
+            texts: rules.text_fields.iter().map(slot).collect(),
             id: None,
-            fields: vec![None; num_fields],
+            fields: vec![None; rules.fields.len()],
         }
     }
 
@@ -188,7 +213,7 @@ impl Visitor<'_> for KeySeed<'_> {
     }
 }
 
-/// Deserializes a string. It is read as bytes, since a lone surrogate would be rejected in a str.
+/// Deserializes a string, or the strings of a list. A string is read as bytes, since a lone surrogate would be rejected in a str.
 pub(super) struct TextSeed<'a> {
     pub line: &'a str,
     pub slot: &'a mut TextSlot,
@@ -198,7 +223,19 @@ impl<'de> DeserializeSeed<'de> for TextSeed<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_bytes(self)
+        if !self.slot.is_in_list() {
+            return deserializer.deserialize_bytes(self);
+        }
+        self.slot.parts.clear();
+        self.slot.found = Found::Parts;
+        Parts {
+            line: self.line,
+            steps: &self.slot.steps,
+            roles: &self.slot.roles,
+            is_inner: false,
+            out: &mut self.slot.parts,
+        }
+        .deserialize(deserializer)
     }
 }
 
@@ -207,6 +244,15 @@ impl<'de> Visitor<'de> for TextSeed<'_> {
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a string")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        self.slot.parts.clear();
+        self.slot.found = Found::Parts;
+        while let Some(raw) = list.next_element::<&RawValue>()? {
+            take_item(self.line, raw.get(), &mut self.slot.parts).map_err(A::Error::custom)?;
+        }
+        Ok(())
     }
 
     fn visit_borrowed_bytes<E>(self, bytes: &'de [u8]) -> Result<(), E> {
@@ -238,4 +284,132 @@ pub fn push_lossy(mut bytes: &[u8], out: &mut String) {
             }
         }
     }
+}
+
+/// Walks from a value to the strings in it, and appends their positions.
+struct Parts<'a> {
+    line: &'a str,
+    steps: &'a [Step],
+    roles: &'a RoleRules,
+    /// Whether the value is part of a text already, and so cannot be a list of parts.
+    is_inner: bool,
+    out: &'a mut Vec<Range<usize>>,
+}
+
+impl Parts<'_> {
+    /// The same one step further.
+    fn next(&mut self) -> Parts<'_> {
+        Parts {
+            line: self.line,
+            steps: &self.steps[1..],
+            roles: self.roles,
+            is_inner: self.is_inner,
+            out: self.out,
+        }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Parts<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        if !self.steps.is_empty() {
+            return deserializer.deserialize_any(self);
+        }
+        let raw = <&RawValue>::deserialize(deserializer)?.get();
+        match raw.as_bytes()[0] {
+            b'"' => self.out.push(range_in(self.line, raw)),
+            b'n' => {}
+            b'[' if !self.is_inner => {
+                for item in serde_json::from_str::<Vec<&RawValue>>(raw).map_err(D::Error::custom)? {
+                    take_item(self.line, item.get(), self.out).map_err(D::Error::custom)?;
+                }
+            }
+            _ => return Err(not_a_string(raw)),
+        }
+        Ok(())
+    }
+}
+
+impl<'de> Visitor<'de> for Parts<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.steps[0] {
+            Step::Items => "a list",
+            Step::Key(_) => "an object",
+        })
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut list: A) -> Result<(), A::Error> {
+        if self.steps[0] != Step::Items {
+            return Err(A::Error::invalid_type(Unexpected::Seq, &self));
+        }
+        while list.next_element_seed(self.next())?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
+        let Step::Key(key) = &self.steps[0] else {
+            return Err(A::Error::invalid_type(Unexpected::Map, &self));
+        };
+        let mut keys = Node::default();
+        for name in [key.as_slice(), b"role", b"from"] {
+            keys.children.push(Child {
+                key: name.to_vec(),
+                ..Child::default()
+            });
+        }
+        let num_before = self.out.len();
+        let mut roles: [Option<String>; 2] = [None, None];
+        while let Some(found) = map.next_key_seed(KeySeed(&keys))? {
+            match found {
+                Some(0) => {
+                    // Of duplicate keys, the last one counts.
+                    self.out.truncate(num_before);
+                    map.next_value_seed(self.next())?;
+                }
+                Some(at) => {
+                    let raw: &RawValue = map.next_value()?;
+                    roles[at - 1] = serde_json::from_str(raw.get()).ok();
+                }
+                None => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        if !self
+            .roles
+            .count(roles.iter().flatten().next().map(String::as_str))
+        {
+            self.out.truncate(num_before);
+        }
+        Ok(())
+    }
+}
+
+/// Takes an item of a text that is a list: a string, null, or an object with a `text`. Others, such as images, have none.
+fn take_item(line: &str, raw: &str, out: &mut Vec<Range<usize>>) -> Result<(), serde_json::Error> {
+    let text = [Step::Key(b"text".to_vec())];
+    Parts {
+        line,
+        steps: if raw.starts_with('{') { &text } else { &[] },
+        roles: &RoleRules::default(),
+        is_inner: true,
+        out,
+    }
+    .deserialize(&mut serde_json::Deserializer::from_str(raw))
+}
+
+fn not_a_string<E: Error>(raw: &str) -> E {
+    E::custom(format_args!("{} in the list, not a string", type_of(raw)))
+}
+
+fn range_in(line: &str, part: &str) -> Range<usize> {
+    let start = position_in(line, part.as_bytes());
+    start..start + part.len()
 }

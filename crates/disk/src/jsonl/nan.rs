@@ -1,4 +1,4 @@
-//! How are `NaN` and `Infinity` read, which JSON forbids and Python writes?
+//! How are `NaN` and `Infinity` read, which JSON forbids and Python writes, and what is the type of a value?
 
 /// Replaces every bare `NaN`, `Infinity` and `-Infinity` in the line with a fraction of the same length, so that
 /// positions do not change; returns `None` if there are none. A fraction is neither a text nor an id, and neither is
@@ -54,6 +54,24 @@ fn stands_alone(bytes: &[u8], from: usize, to: usize) -> bool {
         None | Some(b',' | b']' | b'}' | b' ' | b'\t' | b'\r')
     );
     starts && ends
+}
+
+/// Names the type of a valid JSON value, for people.
+pub(super) fn type_of(raw: &str) -> &'static str {
+    match raw.as_bytes().first() {
+        Some(b'{') => "an object",
+        Some(b'[') => "a list",
+        Some(b'"') => "a string",
+        Some(b't' | b'f') => "a boolean",
+        Some(b'n') => "null",
+        Some(b'N') => "NaN",
+        Some(b'I') => "Infinity",
+        Some(b'-') if raw.as_bytes().get(1) == Some(&b'I') => "-Infinity",
+        _ => match raw.contains(['.', 'e', 'E']) {
+            true => "a number with a fraction or exponent",
+            false => "a number",
+        },
+    }
 }
 
 #[cfg(test)]

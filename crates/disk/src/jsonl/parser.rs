@@ -6,7 +6,7 @@ use std::ops::Range;
 use serde::de::{DeserializeSeed, IgnoredAny};
 
 use super::capture::{Captured, Found, ObjectSeed, TextSeed, TextSlot};
-use super::nan::replace_non_numbers;
+use super::nan::{replace_non_numbers, type_of};
 use super::rules::{JsonlRules, Node, TokenRules};
 use super::tokens::{encode_text, encode_tokens, has_no_tokens};
 use crate::column::TextColumn;
@@ -39,7 +39,7 @@ impl<'r> RowParser<'r> {
         Ok(RowParser {
             rules,
             tree: rules.tree()?,
-            captured: Captured::new(rules.text_fields.len(), rules.fields.len()),
+            captured: Captured::new(rules),
             encoded: Vec::new(),
             of_text: match &rules.text_without_tokens {
                 Some(rules) => Some(Box::new(RowParser::new(rules)?)),
@@ -102,8 +102,8 @@ impl<'r> RowParser<'r> {
         self.resolve(line)
     }
 
-    /// Returns the range of the first text field's value, including quotes, in a line where that value is a string.
-    pub fn text_place(&mut self, line: &[u8], offset: u64) -> Result<Range<usize>, String> {
+    /// Returns the ranges of the strings of the first text field, including quotes.
+    pub fn text_places(&mut self, line: &[u8], offset: u64) -> Result<Vec<Range<usize>>, String> {
         let inner = without_mark(line, offset);
         let num_before = line.len() - inner.len();
         let inner = std::str::from_utf8(inner).map_err(|error| error.to_string())?;
@@ -112,12 +112,16 @@ impl<'r> RowParser<'r> {
             self.capture(&replaced, true)
                 .map_err(|error| bad_json(&error))?;
         }
-        match &self.captured.texts[0].found {
-            Found::Raw(range) if inner.as_bytes()[range.start] == b'"' => {
-                Ok(num_before + range.start..num_before + range.end)
-            }
-            _ => Err(format!("no string in \"{}\"", self.rules.text_fields[0])),
-        }
+        let (slot, name) = (&mut self.captured.texts[0], &self.rules.text_fields[0]);
+        let raw = slot.found.clone();
+        resolve_text(inner, slot, name)?;
+        let places = match (&slot.found, raw) {
+            (Found::Parts, _) => slot.parts.clone(),
+            (_, Found::Raw(range)) => vec![range],
+            _ => Vec::new(),
+        };
+        let shifted = |range: Range<usize>| num_before + range.start..num_before + range.end;
+        Ok(places.into_iter().map(shifted).collect())
     }
 
     /// Finds the requested values. With `all_raw`, only invalid JSON is an error.
@@ -178,6 +182,7 @@ impl Row<'_> {
             }
             match &slot.found {
                 Found::Plain(range) => out.push_part(&self.line[range.clone()]),
+                Found::Parts => push_parts(self.line, &slot.parts, out),
                 _ => out.push_part(&slot.decoded),
             }
         }
@@ -197,22 +202,62 @@ impl Row<'_> {
 fn resolve_text(line: &str, slot: &mut TextSlot, name: &str) -> Result<(), String> {
     let range: Range<usize> = match &slot.found {
         Found::Plain(_) | Found::Decoded => return Ok(()),
+        Found::Parts => return has_text(slot, name),
         Found::Absent => return Err(format!("no field \"{name}\"")),
         Found::Raw(range) => range.clone(),
     };
     let raw = &line[range.clone()];
     match raw.as_bytes()[0] {
-        b'"' => {
-            let mut deserializer = serde_json::Deserializer::from_str(raw);
-            TextSeed { line, slot }
-                .deserialize(&mut deserializer)
-                .map_err(|error| bad_json(&error))
+        b'"' | b'[' => {
+            let read = |line: &str, slot: &mut TextSlot| {
+                let mut deserializer = serde_json::Deserializer::from_str(&line[range.clone()]);
+                TextSeed { line, slot }.deserialize(&mut deserializer)
+            };
+            read(line, slot)
+                .or_else(|error| match replace_non_numbers(line) {
+                    Some(replaced) => read(&replaced, slot),
+                    None => Err(error),
+                })
+                .map_err(|error| format!("field \"{name}\": {}", without_position(&error)))?;
+            has_text(slot, name)
         }
         b'n' => Err(format!("field \"{name}\" is null")),
         _ => Err(format!(
             "field \"{name}\" is {}, not a string",
             type_of(raw)
         )),
+    }
+}
+
+/// Ensures that a list holds a string.
+fn has_text(slot: &TextSlot, name: &str) -> Result<(), String> {
+    match slot.found == Found::Parts && slot.parts.is_empty() {
+        true => Err(format!("no text in \"{name}\"")),
+        false => Ok(()),
+    }
+}
+
+/// Appends the strings of a list, joined by newlines.
+fn push_parts(line: &str, parts: &[Range<usize>], out: &mut TextColumn) {
+    let mut slot = TextSlot::default();
+    for (i, range) in parts.iter().enumerate() {
+        if i > 0 {
+            out.push_part("\n");
+        }
+        let raw = &line[range.clone()];
+        if memchr::memchr(b'\\', raw.as_bytes()).is_none() {
+            out.push_part(&raw[1..raw.len() - 1]);
+            continue;
+        }
+        let mut deserializer = serde_json::Deserializer::from_str(raw);
+        let slot = &mut slot;
+        // It was parsed before.
+        if (TextSeed { line, slot })
+            .deserialize(&mut deserializer)
+            .is_ok()
+        {
+            out.push_part(&slot.decoded);
+        }
     }
 }
 
@@ -273,24 +318,6 @@ fn parse_id<'a>(raw: &'a str, name: &str) -> Result<Option<Cow<'a, str>>, String
     }
 }
 
-/// Names the type of a valid JSON value, for people.
-fn type_of(raw: &str) -> &'static str {
-    match raw.as_bytes().first() {
-        Some(b'{') => "an object",
-        Some(b'[') => "a list",
-        Some(b'"') => "a string",
-        Some(b't' | b'f') => "a boolean",
-        Some(b'n') => "null",
-        Some(b'N') => "NaN",
-        Some(b'I') => "Infinity",
-        Some(b'-') if raw.as_bytes().get(1) == Some(&b'I') => "-Infinity",
-        _ => match raw.contains(['.', 'e', 'E']) {
-            true => "a number with a fraction or exponent",
-            false => "a number",
-        },
-    }
-}
-
 /// Explains why a line that does not begin with a brace is not a row.
 fn not_an_object(line: &str, first: Option<u8>) -> String {
     match (check_json(line), first) {
@@ -317,15 +344,17 @@ fn check_json(line: &str) -> Result<(), String> {
 
 /// Returns the reason, for people, without the library's line number, which is always 1.
 fn bad_json(error: &serde_json::Error) -> String {
-    let message = error.to_string();
-    let message = message
-        .split(" at line 1 column ")
-        .next()
-        .unwrap_or_default();
+    let message = without_position(error);
     match error.column() {
         0 => format!("bad JSON: {message}"),
         column => format!("bad JSON at byte {column} of the line: {message}"),
     }
+}
+
+fn without_position(error: &serde_json::Error) -> String {
+    let message = error.to_string();
+    let message = message.split(" at line 1 column ").next();
+    message.unwrap_or_default().to_owned()
 }
 
 /// Whether there is a control character before the end of the line, where a carriage return is usual.

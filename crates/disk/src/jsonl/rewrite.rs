@@ -43,13 +43,21 @@ pub fn rewrite_rows(
         let mut parser = RowParser::new(&rules)?;
         Ok(
             move |line: &[u8], offset, text: &mut Without<'_>, out: &mut Vec<u8>| {
-                let place = parser
-                    .text_place(line, offset)
+                let places = parser
+                    .text_places(line, offset)
                     .map_err(|reason| Error::Changed { offset, reason })?;
-                // The range includes the quotes.
-                out.extend_from_slice(&line[..=place.start]);
-                cut(&line[place.start + 1..place.end - 1], text, out);
-                out.extend_from_slice(&line[place.end - 1..]);
+                let mut done = 0;
+                for (i, place) in places.into_iter().enumerate() {
+                    if i > 0 {
+                        // The newline between strings of a list is part of the text, but not of the line.
+                        text.plain(b"\n", &mut Vec::new());
+                    }
+                    // The range includes the quotes.
+                    out.extend_from_slice(&line[done..=place.start]);
+                    cut(&line[place.start + 1..place.end - 1], text, out);
+                    done = place.end - 1;
+                }
+                out.extend_from_slice(&line[done..]);
                 Ok(())
             },
         )

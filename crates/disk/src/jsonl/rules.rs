@@ -6,7 +6,7 @@ use crate::error::Error;
 #[derive(Debug, Clone, PartialEq)]
 pub struct JsonlRules {
     /// Fields that hold the text; several are joined by a newline in this order. `a.b` is field `b` of the object in
-    /// field `a`.
+    /// field `a`; `a[].b` is field `b` of each object in the list `a`, and `a[]` each item of that list.
     pub text_fields: Vec<String>,
     /// Field that holds the id, if any.
     pub id_field: Option<String>,
@@ -18,8 +18,60 @@ pub struct JsonlRules {
     pub tokens: Option<TokenRules>,
     /// Then, how the text of a row is read whose list of tokens is empty; it has none if these rules reject the row.
     pub text_without_tokens: Option<Box<JsonlRules>>,
+    /// Which items of lists count as text.
+    pub roles: RoleRules,
     /// Longest line, in bytes; a longer one is a bad row. At most 4 GiB - 1.
     pub max_document: u64,
+}
+
+/// Which items of a list count, by their field `role` or, if they have none, `from`.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RoleRules {
+    /// Roles in lower case.
+    pub names: Vec<String>,
+    /// Whether only these count; otherwise, all but these.
+    pub are_counted: bool,
+}
+
+impl RoleRules {
+    /// Whether an item with this role counts.
+    pub(super) fn count(&self, role: Option<&str>) -> bool {
+        let named = role.and_then(|role| {
+            let mut names = self.names.iter();
+            names.find(|name| name.eq_ignore_ascii_case(role))
+        });
+        named.is_some() == self.are_counted
+    }
+}
+
+/// A step from a value to the texts in it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Step {
+    /// To each item of a list.
+    Items,
+    /// To a field of an object.
+    Key(Vec<u8>),
+}
+
+/// Splits a path at its first list: the field that holds it, and the steps from there.
+pub(super) fn split_path(path: &str) -> (&str, Vec<Step>) {
+    let Some((field, mut rest)) = path.split_once("[]") else {
+        return (path, Vec::new());
+    };
+    let mut steps = vec![Step::Items];
+    while !rest.is_empty() {
+        if let Some(after) = rest.strip_prefix("[]") {
+            steps.push(Step::Items);
+            rest = after;
+            continue;
+        }
+        rest = rest.strip_prefix('.').unwrap_or(rest);
+        let end = rest.find(['.', '[']).unwrap_or(rest.len());
+        let (key, after) = rest.split_at(end.max(1).min(rest.len()));
+        steps.push(Step::Key(key.as_bytes().to_vec()));
+        rest = after;
+    }
+    (field, steps)
 }
 
 /// How a list of tokens is read.
@@ -92,7 +144,7 @@ impl JsonlRules {
         }
         let mut root = Node::default();
         for (i, path) in self.text_fields.iter().enumerate() {
-            root.child(path).texts.push(i);
+            root.child(split_path(path).0).texts.push(i);
         }
         if let Some(path) = &self.id_field {
             root.child(path).is_id = true;

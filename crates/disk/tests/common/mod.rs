@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
 
-use likewise_disk::JsonlRules;
+use likewise_disk::{JsonlRules, RoleRules};
 
 pub fn path(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name)
@@ -25,6 +25,7 @@ pub fn rules() -> JsonlRules {
         fields: Vec::new(),
         tokens: None,
         text_without_tokens: None,
+        roles: RoleRules::default(),
         max_document: 64 << 20,
     }
 }

@@ -49,7 +49,7 @@ def dedup_parts(
         taken(progress),
     )
     check_rewriting(run)
-    parts = parts.resolved()
+    parts = parts.resolved(run.text_fields[0])
     _check(recipe, parts)
     is_span = parts.unit == "span"
     options = {"unit": parts.unit, "min_tokens": parts.min_tokens}

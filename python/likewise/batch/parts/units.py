@@ -34,6 +34,7 @@ from likewise.stages.sketch import sketch_texts
 
 UNITS = ("line", "paragraph", "sentence", "span")
 _MIN_TOKENS = 50
+_MIN_WORDS_OF_TURNS = 8
 # Removed parts whose positions are looked up at once.
 _ROWS_AT_ONCE = 1 << 20
 
@@ -44,15 +45,17 @@ class PartRules:
 
     # Unit into which documents are split; a span is any sequence of words
     unit: str
-    # Minimum length of a removed part, in words. If None, 50 for spans, otherwise 0, which also removes parts without
-    # words.
+    # Minimum length of a removed part, in words. If None, 50 for spans, 8 in conversations and other lists, otherwise
+    # 0, which also removes parts without words.
     min_tokens: int | None = None
 
-    def resolved(self) -> "PartRules":
-        """Return these rules, checked and with all defaults filled in."""
+    def resolved(self, text_field: str) -> "PartRules":
+        """Return these rules, checked and with all defaults filled in for this field."""
         check_choice("unit", self.unit, UNITS)
         if self.min_tokens is None:
-            return PartRules(self.unit, _MIN_TOKENS if self.unit == "span" else 0)
+            # Short turns, such as "yes", mean nothing without the one before them.
+            least = _MIN_WORDS_OF_TURNS if "[]" in text_field else 0
+            return PartRules(self.unit, _MIN_TOKENS if self.unit == "span" else least)
         least = 8 if self.unit == "span" else 0
         return PartRules(self.unit, check_integer("min_tokens", self.min_tokens, least, 100_000))
 

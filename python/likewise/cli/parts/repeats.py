@@ -60,7 +60,10 @@ Examples:
     help="line, paragraph, sentence or span (a run of words).",
 )
 @click.option(
-    "--min-tokens", type=int, metavar="N", help="Minimum length of a removed part, in words.  [default: 0; span: 50]"
+    "--min-tokens",
+    type=int,
+    metavar="N",
+    help="Minimum length of a removed part, in words.  [default: 0; span: 50; conversations: 8]",
 )
 @click.option(
     "--against",

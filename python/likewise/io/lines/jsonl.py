@@ -43,6 +43,8 @@ class JsonlFile(LineFile):
             are_weighted=rules.tokens is not None and rules.tokens.is_weighted,
             weight_scale=None if rules.tokens is None else rules.tokens.scale,
             text_without_tokens=[] if rules.tokens is None else list(rules.text_without_tokens),
+            roles=list(rules.roles.names),
+            are_roles_counted=rules.roles.are_counted,
         )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -114,6 +116,8 @@ def _names(row: dict[str, Any]) -> list[str]:
     names = []
     for name, value in row.items():
         names.append(name)
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            name, value = f"{name}[]", value[0]
         if isinstance(value, dict):
             names += [f"{name}.{inner}" for inner in value]
     return names

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from likewise._native import Texts
 from likewise.arrays import ColumnData
 from likewise.io.source.tokens import TokenRules
+from likewise.recipe.text import ALL_ROLES, RoleNames
 
 # Returns the texts of a slice of the kept documents of an input, in order, in parts.
 KeptTexts = Callable[[slice], list[Texts]]
@@ -52,6 +53,8 @@ class ReadRules:
     only_within: str | None = None
     # With `tokens`, fields of the text that stands for a document whose list of tokens is empty, if a row has them
     text_without_tokens: tuple[str, ...] = ("text",)
+    # Which items count of lists that hold texts
+    roles: RoleNames = ALL_ROLES
 
     def __post_init__(self) -> None:
         if self.id_field == NO_ID_FIELD:

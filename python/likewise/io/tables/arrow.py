@@ -14,8 +14,9 @@ from likewise.arrays import ArrowBatch, ArrowColumn, ArrowSchema
 from likewise.errors import InvalidInput
 from likewise.io.source.files import InputFile, Kept
 from likewise.io.source.source import Piece, ReadRules, ReadTask, Unnamed
-from likewise.io.tables.columns import OTHER_TYPES, narrowed, taken_rows
-from likewise.io.tables.tables import TableRows, column_of, integer_type
+from likewise.io.tables.columns import OTHER_TYPES, narrowed, root_of, taken_rows
+from likewise.io.tables.paths import column_of
+from likewise.io.tables.tables import TableRows, integer_type
 
 _FILE_MAGIC = b"ARROW1"
 # First bytes of a compressed buffer, after its eight bytes of length.
@@ -226,8 +227,7 @@ def batch_jobs(
     share: Callable[[int, int], int],
 ) -> Iterator[ReadTask]:
     """Yield a job for each part of each batch, of about `piece_bytes`."""
-    wanted = [name.split(".")[0] if name not in schema.names else name for name in rows.needed(schema)]
-    columns = list(dict.fromkeys(wanted))
+    columns = list(dict.fromkeys(root_of(name, schema.names) for name in rows.needed(schema)))
     first_row = 0
     for batch in batches:
         # Other columns need not stay in memory.

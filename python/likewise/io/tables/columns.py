@@ -3,7 +3,7 @@
 ``pyarrow.array`` and ``to_numpy`` import pandas if it is installed, which takes half a second.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -126,11 +126,16 @@ def decoded(column: ArrowColumn) -> Any:
     return as_large_text(column) if is_text(column.type) else column.cast(column.type.value_type)
 
 
+def root_of(name: str, names: Collection[str]) -> str:
+    """Return the column that contains the field at a path, given the names of all columns."""
+    return name if name in names else name.partition("[]")[0].split(".")[0]
+
+
 def check_unique(names: Sequence[str], wanted: Sequence[str], file: str | None = None) -> None:
     """Raise InvalidInput if several columns have the name of one of these columns or fields."""
     all_names = list(names)
     for name in wanted:
-        column = name if name in all_names else name.split(".")[0]
+        column = root_of(name, all_names)
         if (num := all_names.count(column)) > 1:
             raise InvalidInput(f"{num} columns are named {column!r}; rename all but one", file)
 

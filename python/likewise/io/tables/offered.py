@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from likewise.arrays import ArrowSchema, ArrowTable, ColumnData
 from likewise.errors import InvalidInput
-from likewise.io.tables.columns import OTHER_TYPES, check_unique, number_column
+from likewise.io.tables.columns import OTHER_TYPES, check_unique, number_column, root_of
 
 # Rows of a dataset that are gathered or converted at a time.
 _ROWS_AT_ONCE = 1000
@@ -78,7 +78,7 @@ def _wanted(names: Sequence[str] | None, needed: Sequence[str], optional: Sequen
     if names is None or not needed:
         return None
     # A dotted name is that of a field of a struct column.
-    required, others = ({name if name in names else name.split(".")[0] for name in some} for some in (needed, optional))
+    required, others = ({root_of(name, names) for name in some} for some in (needed, optional))
     return [name for name in names if name in required | others] if required <= set(names) else None
 
 

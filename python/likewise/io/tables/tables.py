@@ -15,7 +15,17 @@ from likewise.errors import InvalidInput
 from likewise.io.source.cut import Cut
 from likewise.io.source.source import NULL_TEXT, BadRow, Piece, ReadRules
 from likewise.io.source.tokens import TokenRules
-from likewise.io.tables.columns import as_large_text, check_unique, decoded, is_text, taken_rows
+from likewise.io.tables.columns import as_large_text, check_unique, decoded, is_text, root_of, taken_rows
+from likewise.io.tables.paths import (
+    column_of,
+    found_fields,
+    has_column,
+    is_joined,
+    such_fields,
+    text_of,
+    type_of,
+    without,
+)
 from likewise.io.tables.tokens import token_lists
 
 # Above this, a float represents several integers.
@@ -39,7 +49,7 @@ class TableRows:
         for name in (*rules.text_fields, *([id_field] if id_field else [])):
             if not has_column(schema, name):
                 raise InvalidInput(
-                    f"no column {name!r} (found: {', '.join(schema.names)}). "
+                    f"no column {name!r} (found: {found_fields(schema)}). "
                     f"Set the columns with {rules.option_of(name)} and --id-field",
                     self.name,
                 )
@@ -49,7 +59,8 @@ class TableRows:
     def needed(self, schema: ArrowSchema) -> list[str]:
         """Return the names of all columns that are read, each once."""
         texts = () if self.rules.tokens is None else text_columns(schema, self.rules.text_without_tokens)
-        return [name for name in dict.fromkeys((*self.columns(schema), *texts)) if name]
+        names = (*self.columns(schema), *texts)
+        return list(dict.fromkeys(name if name in schema.names else name.partition("[]")[0] for name in names if name))
 
     def piece(self, batch: ArrowBatch, first_row: int) -> Piece:
         """Return the documents of a record batch whose first row is row `first_row` of its file."""
@@ -57,7 +68,8 @@ class TableRows:
         id_field, *fields = self.columns(batch.schema)[len(rules.text_fields) :]
         if rules.tokens is None:
             column = self._texts(batch)
-            good, reasons = self._good_rows(column, first_row)
+            is_list = any(is_joined(batch.schema, name) for name in rules.text_fields)
+            good, reasons = self._good_rows(column, "no text in {}" if is_list else "{} is null")
         else:
             documents, good, reasons = self._documents(batch, rules.tokens)
         ids, why_not = self._ids(batch, id_field) if id_field else (None, {})
@@ -102,7 +114,7 @@ class TableRows:
         import pyarrow as pa
 
         (name,) = self.columns(schema)[: len(self.rules.text_fields)]
-        kind = _type_of(schema, name)
+        kind = type_of(schema, name)
         if pa.types.is_dictionary(kind):
             raise InvalidInput(
                 f"parts of text cannot be removed from the dictionary-encoded column {name!r}; convert it to string",
@@ -117,6 +129,10 @@ class TableRows:
         if not len(cut.rows):
             return batch
         (name,) = self.rules.text_fields
+        if is_joined(batch.schema, name):
+            place = batch.schema.get_field_index(root_of(name, batch.schema.names))
+            column = without(batch.column(place), batch.schema, name, self.rules.roles, cut)
+            return batch.set_column(place, batch.schema.field(place), column)
         texts = as_large_text(column_of(batch, name))
         left, _ = cut.apply(Texts.from_arrow(taken_rows(texts, cut.rows)))
         is_cut = np.zeros(batch.num_rows, bool)
@@ -154,7 +170,7 @@ class TableRows:
 
         columns = []
         for name in self.rules.text_fields:
-            column = column_of(batch, name)
+            column = text_of(batch, name, self.rules.roles)
             if not is_text(column.type):
                 raise InvalidInput(
                     f"column {name!r} has type {column.type}, not text; choose another with "
@@ -168,7 +184,7 @@ class TableRows:
         large = [as_large_text(column) for column in columns]
         return pc.binary_join_element_wise(*large, pa.scalar("\n", pa.large_string()), null_handling="emit_null")
 
-    def _good_rows(self, texts: TextData, first_row: int) -> tuple[NDArray[np.bool_], dict[int, str]]:
+    def _good_rows(self, texts: TextData, why_null: str) -> tuple[NDArray[np.bool_], dict[int, str]]:
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -189,7 +205,7 @@ class TableRows:
             # A dictionary may contain nulls; casting reveals them.
             for row in np.flatnonzero(good & ~np.asarray(as_large_text(texts).is_valid())).tolist():
                 good[row] = False
-                reasons[row] = NULL_TEXT if self.name is None else f"{names} is null"
+                reasons[row] = NULL_TEXT if self.name is None else why_null.format(names)
         if texts.nbytes > self.rules.max_document_bytes:
             sizes = np.asarray(pc.binary_length(as_large_text(texts).cast(pa.large_binary())).fill_null(0))
             long = good & (sizes > self.rules.max_document_bytes)
@@ -232,15 +248,10 @@ def _ids_of_numbers(column: ArrowColumn, *, required: bool) -> tuple[Any, dict[i
     return whole.cast(pa.large_string()), why_not
 
 
-def has_column(schema: ArrowSchema, name: str) -> bool:
-    """Return whether there is a column with this name, or a struct field at this dotted path."""
-    return _type_of(schema, name) is not None
-
-
 def text_columns(schema: ArrowSchema, names: Sequence[str]) -> Sequence[str]:
     """Return these names if they are all columns of text, otherwise none."""
-    are_there = all(has_column(schema, name) and is_text(_type_of(schema, name)) for name in names)
-    return names if are_there else ()
+    are_there = all(has_column(schema, name) and is_text(type_of(schema, name)) for name in names)
+    return names if are_there and not any(is_joined(schema, name) for name in names) else ()
 
 
 def texts_of(batch: ArrowBatch, names: Sequence[str]) -> Any:
@@ -254,40 +265,6 @@ def texts_of(batch: ArrowBatch, names: Sequence[str]) -> Any:
     texts = pc.binary_join_element_wise(*columns, pa.scalar("\n", pa.large_string()), null_handling="emit_null")
     texts = pc.fill_null(texts if len(columns) > 1 else columns[0], pa.scalar("", pa.large_string()))
     return texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
-
-
-def column_of(data: ColumnData, name: str) -> ArrowColumn:
-    """Return the column of a table or record batch with this name, or the struct field at this dotted path."""
-    import pyarrow.compute as pc
-
-    first, *rest = [name] if name in data.schema.names else name.split(".")
-    column = data.column(first)
-    for part in rest:
-        column = pc.struct_field(column, part)
-    return column
-
-
-def such_fields(name: str, kind: Any) -> str:
-    """Return the rest of an error about a column that is not text: the path of a text in it, if it has structs."""
-    import pyarrow as pa
-
-    texts = [field.name for field in kind if is_text(field.type)] if pa.types.is_struct(kind) else []
-    return f", such as {f'{name}.{texts[0]}'!r}" if texts else ""
-
-
-def _type_of(schema: ArrowSchema, name: str) -> Any:
-    """Return the type of a column, or of the struct field at a dotted path; None if it does not exist."""
-    import pyarrow as pa
-
-    first, *rest = [name] if name in schema.names else name.split(".")
-    if first not in schema.names:
-        return None
-    kind = schema.field(first).type
-    for part in rest:
-        if not pa.types.is_struct(kind) or kind.get_field_index(part) < 0:
-            return None
-        kind = kind.field(part).type
-    return kind
 
 
 def _with_field(column: ArrowColumn, path: Sequence[str], values: ArrowColumn) -> Any:

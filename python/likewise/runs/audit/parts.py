@@ -472,8 +472,8 @@ def _without(text: bytes, spans: Sequence[tuple[int, int]], *, has_spaces: bool)
     pieces.append(text[at:])
     if spans and not b"".join(pieces).decode(errors="replace").strip():
         return None
-    # A space is written between two words that would otherwise join.
-    return re.compile((b" ?" if has_spaces else b"").join(map(re.escape, pieces)), re.DOTALL)
+    # A space is written between two words that would otherwise join. Strings of a list keep the newlines between them.
+    return re.compile((b"[ \n]*" if has_spaces else b"\n*").join(map(re.escape, pieces)), re.DOTALL)
 
 
 def _check_left(repeated: set[tuple[int, int]], removed: _Removed, unit: str) -> Check:
