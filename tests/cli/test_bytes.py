@@ -60,7 +60,7 @@ BAD = {
     "no text": b'{"id":"x"}',
     "null": b'{"id":"x","text":null}',
     "number": b'{"id":"x","text":5}',
-    "list": b'{"id":"x","text":["a"]}',
+    "list": b'{"id":"x","text":[7]}',
     "not an object": b'["text"]',
     "broken": b'{"id":"x","text":"a"',
     "two objects": b'{"text":"a"} {"text":"b"}',
