@@ -53,13 +53,14 @@ from likewise.io.remote import is_remote
 from likewise.io.source.added import AddedFields
 from likewise.io.source.files import InputFile, Kept
 from likewise.job.context import RunContext
-from likewise.job.options import FileRun
+from likewise.job.options import FileRun, OnError
 from likewise.job.output import Job
 from likewise.progress import Progress, Warned, shows_progress, taken
 from likewise.recipe.companions import RECIPE, write_companions
 from likewise.recipe.fields import RecipeFields
 from likewise.recipe.given import GivenRecipe
 from likewise.recipe.recipe import Recipe
+from likewise.stages.text import TextField, field_names
 
 if TYPE_CHECKING:
     from likewise.batch.decide.stays import Decisions, StayingIds
@@ -372,6 +373,10 @@ def dedup_files(
     recipe: GivenRecipe | None = None,
     *,
     run: FileRun | None = None,
+    text_field: TextField | None = None,
+    id_field: str | None = None,
+    on_error: OnError | None = None,
+    memory: float | str | None = None,
     write: str = "kept",
     write_prefix: str = "",
     date_field: str | None = None,
@@ -401,6 +406,15 @@ def dedup_files(
         finished run in `against`; otherwise the preset ``default``, or ``online`` with an engine.
     run : FileRun, optional
         How files are read.
+    text_field : str or sequence of str, optional
+        Field that contains the text, with dots for nested fields; several fields are joined with a newline. This and
+        the next three are the most used fields of `run`, and replace those in it.
+    id_field : str, optional
+        Field that contains the id. If None, ``id`` if a row has it, otherwise ``file:line``.
+    on_error : {"fail", "skip", "keep"}, optional
+        What to do with rows that have no text or cannot be read.
+    memory : int, float or str, optional
+        Memory limit, as bytes or as ``"4GB"``.
     write : {"kept", "annotated", "evidence", "groups", "unique"}
         What to write in addition to the evidence. ``kept``: the kept documents, in ``kept/``. ``annotated``: all rows
         with the fields is_kept, group, duplicate_of, similarity and group_size, in ``annotated/``. ``unique``: kept
@@ -465,8 +479,12 @@ def dedup_files(
     >>> summary = dedup_files("articles.jsonl", "out", Recipe.minhash(0.8))  # doctest: +SKIP
     """
     recipe = recipe_of_files(recipe, fields, index=index, against=against, engine=engine).resolve()
+    given: dict[str, Any] = {
+        "text_fields": None if text_field is None else field_names(text_field), "id_field": id_field,
+        "on_error": on_error, "memory_bytes": memory,
+    }  # fmt: skip
     options = DedupOptions(
-        run or FileRun(),
+        replace(run or FileRun(), **{name: value for name, value in given.items() if value is not None}),
         write,
         write_prefix,
         GroupColumns(date_field, count_by, count_weight),

@@ -1,11 +1,13 @@
 """Deduplication and pairs of texts in memory."""
 
 import contextlib
+import importlib
 import json
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
@@ -23,9 +25,12 @@ from likewise.batch.read.references import Reference, References
 from likewise.batch.read.weighing import weighed
 from likewise.batch.run import decided, evidence, evidence_of_overruled, ordered
 from likewise.batch.search.splits import Splits
+from likewise.batch.write.saved import save_run
 from likewise.batch.write.summary import summarize
 from likewise.checks import check_integer, num_threads
-from likewise.io.html import element, joined, listing
+from likewise.errors import InvalidInput, InvalidParameter
+from likewise.io.html import Html, element, joined, listing
+from likewise.io.output.directory import EVIDENCE, OVERRULED
 from likewise.io.output.scratch import scratch_for
 from likewise.io.source.source import Source
 from likewise.io.tables.columns import null_where, number_column, taken_rows, text_column
@@ -35,7 +40,7 @@ from likewise.job.options import DuplicateIds, RunRules
 from likewise.progress import Progress, Warned, no_progress, shows_progress, taken
 from likewise.recipe.fields import RecipeFields
 from likewise.recipe.given import GivenRecipe, as_recipe
-from likewise.recipe.methods import SimHash
+from likewise.recipe.methods import SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.stages.documents import Tokenizer
 from likewise.stages.text import TextField
@@ -88,6 +93,9 @@ class Deduplication:
     # Importing PyArrow takes a third of the time of a short call, which may not need tables.
     _make_removed: Callable[[], "pa.Table"]
     _make_ids: Callable[[], Any]
+    # The documents again; None if they were a stream or an iterator, or the result was unpickled.
+    _read_again: Callable[[], Source] | None
+    _recipe: Recipe
 
     @cached_property
     def removed(self) -> "pa.Table":
@@ -108,7 +116,11 @@ class Deduplication:
         return self._make_ids()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("kept", "summary", "overruled", "removed", "ids")}
+        names = ("kept", "summary", "overruled", "removed", "ids")
+        return {name: getattr(self, name) for name in names} | {"_read_again": None}
+
+    def __len__(self) -> int:
+        return len(self.kept)
 
     @cached_property
     def groups(self) -> Any:
@@ -157,6 +169,138 @@ class Deduplication:
             }
         )
 
+    def sample(self, num: int = 10, *, seed: int = 0) -> ArrowTable:
+        """Draw removals at random, with both texts.
+
+        Parameters
+        ----------
+        num : int
+            Maximum number of removals.
+        seed : int
+            Seed of the draw.
+
+        Returns
+        -------
+        pyarrow.Table
+            One row for each removal, in the order of the input, with columns doc_id, kept_id, similarity, text and
+            kept_text, and with required and differs_in if the evidence has them.
+
+        Raises
+        ------
+        InvalidInput
+            If the documents were not a list or a table, or the result was unpickled: it does not hold their texts.
+        """
+        num = min(check_integer("num", num, 0, 2**31), len(self.removed))
+        drawn = np.random.default_rng(seed).choice(len(self.removed), num, replace=False)
+        found, texts = self.removed.take(number_column(np.sort(drawn))), self._texts()
+        names = ("doc_id", "kept_id", "similarity", "required", "differs_in")
+        found = found.select([name for name in (*names, "row", "kept_row") if name in found.column_names])
+        for name, rows in (("text", "row"), ("kept_text", "kept_row")):
+            found = found.append_column(name, taken_rows(texts, found[rows].to_numpy()))
+        return found.drop_columns(["row", "kept_row"])
+
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
+        """Write the result and its documents as the output directory of a run.
+
+        ``likewise serve``, ``report`` and ``compare`` read the directory. It has no ``kept/``.
+
+        Parameters
+        ----------
+        folder : path
+            Directory for ``documents.parquet``, ``removed.parquet`` (the evidence) and ``summary.json``.
+        overwrite : bool
+            Replace a finished run.
+
+        Returns
+        -------
+        Path
+            The directory.
+
+        Raises
+        ------
+        InvalidInput
+            As for :meth:`sample`, and if the directory cannot be used.
+        """
+        import pyarrow as pa
+
+        documents = pa.table({"id": self.ids.cast("string"), "text": self._texts()})
+        tables = {EVIDENCE: self.removed} | ({} if self.overruled is None else {OVERRULED: self.overruled})
+        save_run(Path(folder), documents, tables, self._recipe, self.summary, overwrite=overwrite)
+        return Path(folder)
+
+    def report(self, path: str | Path | None = None) -> Html:
+        """Make the page of ``likewise report``.
+
+        Parameters
+        ----------
+        path : path, optional
+            File to write the page to.
+
+        Returns
+        -------
+        str
+            The page, which a notebook shows in a frame.
+
+        Raises
+        ------
+        InvalidInput
+            As for :meth:`sample`.
+        """
+        page: Html = _views().report(self)
+        if path is not None:
+            Path(path).write_text(page, encoding="utf-8")
+        return page
+
+    def plot(self) -> Any:
+        """Draw the similarities of the removals with the threshold, the groups by size, and the shares kept.
+
+        Returns
+        -------
+        matplotlib.figure.Figure or str
+            A figure if Matplotlib is installed; otherwise a page of SVG charts, which a notebook shows in a frame.
+        """
+        return _views().plot(self)
+
+    def serve(self, port: int = 0) -> Any:
+        """Show the pages of ``likewise serve`` on this machine, until the returned object is closed.
+
+        Requires ``pip install "likewise[server]"``.
+
+        Parameters
+        ----------
+        port : int
+            Port to listen on; a free one if 0.
+
+        Returns
+        -------
+        Served
+            Has the attributes ``url`` and ``folder`` (a temporary directory with the labels) and the method ``close``.
+
+        Raises
+        ------
+        InvalidInput
+            As for :meth:`sample`.
+        """
+        return _views().serve(self, port)
+
+    def _texts(self) -> ArrowColumn:
+        """Return the texts of all rows."""
+        source = None if self._read_again is None else self._read_again()
+        if not isinstance(source, MemorySource) or not isinstance(source.texts, Texts):
+            raise InvalidInput(
+                "this result does not hold the texts of its documents, because they were a stream, an iterator, tokens "
+                "or bytes, or the result was unpickled; call dedup with a list or a table of texts, or dedup_files"
+            )
+        texts = text_column(source.texts)
+        if source.rows is not None:
+            places = np.zeros(len(self), np.int64)
+            is_null = np.ones(len(self), np.bool_)
+            places[source.rows], is_null[source.rows] = np.arange(len(texts)), False
+            texts = null_where(taken_rows(texts, places), is_null)
+        if len(texts) != len(self):
+            raise InvalidInput(f"the documents changed since the run: {len(self):,} then, {len(texts):,} now")
+        return texts
+
     @cached_property
     def _groups(self) -> Groups:
         rows, kept_rows, similarity = (
@@ -169,12 +313,17 @@ class Deduplication:
         return self._groups.labels(slice(0, len(self.kept)))
 
     def __repr__(self) -> str:
-        num_kept = int(np.count_nonzero(self.kept))
-        return f"<Deduplication of {len(self.kept):,} documents: {num_kept:,} kept, {len(self.removed):,} removed>"
+        return f"<Deduplication of {self._counts()}; {_rule(self.summary)}>"
+
+    def _counts(self) -> str:
+        summary = self.summary
+        num_null = len(self) - summary["num_documents"]
+        nulls = f", {num_null:,} without text" if num_null else ""
+        return f"{len(self):,} documents: {summary['num_kept']:,} kept, {summary['num_removed']:,} removed{nulls}"
 
     def _repr_html_(self) -> str:
         summary, first = self.summary, self.removed.slice(0, _ROWS_SHOWN).to_pylist()
-        title = f"{len(self.kept):,} documents: {np.count_nonzero(self.kept):,} kept, {len(self.removed):,} removed"
+        title = self._counts()
         columns = ("doc_id", "kept_id", "similarity")
         rows = [[row["doc_id"], row["kept_id"], f"{row['similarity']:.4f}"] for row in first]
         more = len(self.removed) - len(rows)
@@ -271,8 +420,9 @@ def dedup(
     """
     recipe = as_recipe(recipe, fields, base="default").resolve()
     context = _context(threads, nulls, duplicate_ids, progress)
+    again = partial(document_source, texts, ids, recipe, text_field=text_field, nulls=nulls, tokenizer=tokenizer)
     with null_option_named():
-        source = document_source(texts, ids, recipe, text_field=text_field, nulls=nulls, tokenizer=tokenizer)
+        source = again()
     with null_option_named(), opened_texts([source], recipe, context) as (documents, recipe, choice):
         stays = None
         if decisions is not None:
@@ -299,6 +449,8 @@ def dedup(
             overruled,
             partial(evidence, places, recipe, decision),
             partial(_ids, None if given is None else given.all_ids, places, len(kept)),
+            None if given is None or isinstance(texts, Iterator) else again,
+            recipe,
         )
 
 
@@ -314,6 +466,7 @@ def pairs(
     tokenizer: Tokenizer | None = None,
     against: Any = None,
     against_ids: Any = None,
+    distinct: bool = False,
     max_pairs: int = MAX_PAIRS,
     threads: int | None = None,
     progress: Progress | bool | None = None,
@@ -330,6 +483,9 @@ def pairs(
         are computed, they are computed from both collections.
     against_ids : list of str or int, Arrow data, or str, optional
         Ids of the documents in `against`, like `ids`.
+    distinct : bool
+        List only pairs of distinct texts: of documents with equal features (equal fingerprints if only these are
+        compared), only the first is in pairs. Cannot be combined with `against`.
     max_pairs : int
         Maximum number of pairs; if there are more, an error is raised.
 
@@ -356,6 +512,8 @@ def pairs(
 
     recipe = as_recipe(recipe, fields, base="default").resolve()
     context = _context(threads, nulls, duplicate_ids, progress)
+    if distinct and against is not None:
+        raise InvalidParameter("distinct", "cannot be combined with against")
     given = [(texts, ids)] if against is None else [(against, against_ids), (texts, ids)]
     with null_option_named():
         sources = [
@@ -374,6 +532,7 @@ def pairs(
                 recipe,
                 context,
                 counts=PairCounts(check_integer("max_pairs", max_pairs, 0, 2**63)),
+                is_distinct=distinct,
                 splits=None if against is None else Splits((0, documents.num_references, len(documents))),
             )
         )
@@ -397,6 +556,23 @@ def pairs(
             },
             metadata=about,
         )
+
+
+def _views() -> Any:
+    """Return the module that shows results; it is above this package, so it is loaded when it is asked for."""
+    return importlib.import_module("likewise.runs.results")
+
+
+def _rule(summary: Mapping[str, Any]) -> str:
+    """Return the match rule in a few words, and where its threshold comes from."""
+    recipe = Recipe.from_dict(summary["recipe"])
+    if isinstance(recipe.sketch, SimHashDistance):
+        return f"distance <= {recipe.sketch.within} of {recipe.sketch.bits} bits"
+    if recipe.measure == "equality":
+        return "equal normalized texts"
+    chosen = summary.get("chosen_threshold")
+    why = "" if chosen is None else f", {chosen['reason'] or 'auto'}"
+    return f"{recipe.measure} >= {recipe.threshold:g}{why}"
 
 
 def _context(

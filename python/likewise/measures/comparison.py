@@ -25,6 +25,8 @@ from likewise.stages.verify import matching_pairs, names_of, pair_differences
 
 # Number of characters that a notebook shows.
 _MOST_SHOWN = 4000
+# Lines and characters of a line in the text form of a comparison.
+_LINES, _LINE = 5, 30
 # Words as people see them; in scripts without spaces, each character is a word, so that changes stay small.
 _UNITS = re.compile(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]"
@@ -72,13 +74,21 @@ class Comparison:
             return None
         return float(self.recipe.required_similarity(min(self.measures.num_features), self.penalty))
 
+    def __repr__(self) -> str:
+        changes = [f"{_short(part.a)} -> {_short(part.b)}" for part in self.alignment if not part.is_same]
+        more = [f"and {len(changes) - _LINES:,} more differences"] if len(changes) > _LINES else []
+        measured = ", ".join(f"{name} {value}" for name, value in self._named().items())
+        required = "" if self.required is None else f", required {self.required:.4f}"
+        return "\n  ".join([f"<Comparison: {self._title()}{required}", measured, *changes[:_LINES], *more]) + ">"
+
+    def _title(self) -> str:
+        return f"{'match' if self.matches else 'no match'} by {self.recipe.measure}"
+
+    def _named(self) -> dict[str, str]:
+        names = ("jaccard", "containment_a_in_b", "containment_b_in_a", "cosine", "overlap", "edit", "hamming")
+        return {name: f"{getattr(self.measures, name):.4f}" for name in names}
+
     def _repr_html_(self) -> str:
-        measures = self.measures
-        named = {
-            name: f"{getattr(measures, name):.4f}"
-            for name in ("jaccard", "containment_a_in_b", "containment_b_in_a", "cosine", "overlap", "edit", "hamming")
-        }
-        title = f"{'match' if self.matches else 'no match'} by {self.recipe.measure}"
         parts, num_shown = [], 0
         for part in self.alignment:
             parts.append(part)
@@ -86,7 +96,7 @@ class Comparison:
             if num_shown > _MOST_SHOWN:
                 break
         rest = "" if len(parts) == len(self.alignment) else element("p", f"The first {num_shown:,} characters.")
-        return facts(title, named) + (side_by_side(parts, ("a", "b")) if parts else "") + rest
+        return facts(self._title(), self._named()) + (side_by_side(parts, ("a", "b")) if parts else "") + rest
 
     def to_dict(self) -> dict[str, object]:
         """Return everything as JSON values; fingerprints in hexadecimal, only the stretches that differ."""
@@ -280,3 +290,7 @@ def _keyed(units: Iterable[str], recipe: Recipe) -> list[str]:
         return list(units)
     normalize = functools.cache(Recipe.exact(fold=recipe.fold).feature_rules.normalize)
     return [normalize(unit) for unit in units]
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= _LINE else f"{text[: _LINE - 1]}…")

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -280,6 +281,13 @@ class Recipe(Settings):
         checked |= {"weights_id": checked_weights_id(checked), "sketch": sketch_of(checked)}
         for name in self.__dataclass_fields__:
             object.__setattr__(self, name, checked[name])
+
+    def __repr__(self) -> str:
+        fields = self.to_dict()
+        for name in ("text_version", "sketch_version"):
+            fields.pop(name, None)
+        text = ", ".join(f"{name}={value!r}" for name, value in fields.items() if value is not None)
+        return textwrap.fill(f"Recipe({text})", 100, subsequent_indent=" " * 7, break_long_words=False)
 
     @property
     def method(self) -> str:

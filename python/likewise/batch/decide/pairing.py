@@ -96,12 +96,16 @@ def verified_pairs(
     *,
     counts: PairCounts | None = None,
     splits: Splits | None = None,
+    is_distinct: bool = False,
 ) -> Iterator[PairBatch]:
-    """Yield every verified pair once (containment: each direction that reaches the threshold)."""
+    """Yield every verified pair once (containment: each direction that reaches the threshold).
+
+    With `is_distinct`, only the first of equal documents is in pairs.
+    """
     counts, timing, progress = PairCounts() if counts is None else counts, context.timing, context.progress
     if splits is not None:
         collapsed = first_split_first(collapsed, splits)
-    members = _Members(collapsed, documents.room, splits)
+    members = _Members(collapsed, documents.room, splits, is_distinct=is_distinct)
     num_positions = len(collapsed.order)
     progress(StageStarted("pairing", num_positions, "documents"))
     began = Timing.now()
@@ -175,7 +179,7 @@ def _matching(block: Block) -> PairBatch:
 class _Members:
     """The rows that collapsed into each position."""
 
-    def __init__(self, collapsed: Collapsed, room: Room, splits: Splits | None) -> None:
+    def __init__(self, collapsed: Collapsed, room: Room, splits: Splits | None, *, is_distinct: bool) -> None:
         self._splits = splits
         # Pairs of one class are yielded in batches: ten thousand copies have fifty million pairs.
         self._at_once = room.rows_at_once
@@ -197,6 +201,8 @@ class _Members:
         self._starts = starts.take()
         self._counts = counts[1:]
         self._empty = self._rows[: self._starts[0]]
+        if is_distinct:
+            self._counts, self._empty = np.minimum(self._counts, 1), self._empty[:1]
 
     def sizes(self, positions: NDArray[np.uint32]) -> NDArray[np.int64]:
         """Return the number of rows that collapsed into each position."""

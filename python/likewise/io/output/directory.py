@@ -38,6 +38,8 @@ ERRORS = "errors.jsonl"
 EMPTIED = "emptied.jsonl"
 SITES = "sites.parquet"
 REPORT = "report.html"
+# The documents of a result in memory that was saved.
+DOCUMENTS = "documents.parquet"
 AUDIT = "audit.json"
 REVIEW = "review.csv"
 DECISIONS = "decisions.csv"
@@ -63,7 +65,7 @@ FINAL_NAMES = (
         CONTAMINATED,
         ITEMS,
     ),
-    *(ERRORS, EMPTIED, SITES, REPORT, AUDIT),
+    *(ERRORS, EMPTIED, SITES, REPORT, AUDIT, DOCUMENTS),
     SUMMARY,
 )
 # Files made from a finished run later. Labels survive its replacement; derived files do not matter.

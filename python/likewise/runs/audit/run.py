@@ -13,7 +13,7 @@ from likewise.arrays import ColumnData, TextData
 from likewise.batch.in_memory import document_source
 from likewise.batch.read.collapse import Collapsed
 from likewise.batch.texts import Deduplication
-from likewise.checks import check_integer
+from likewise.checks import check_integer, counted
 from likewise.errors import InvalidParameter
 from likewise.io.stamps import check_unchanged, stamps
 from likewise.job.context import RunContext
@@ -72,6 +72,21 @@ class Audit:
     text_similarity: TextSimilarity | None
     num_compared_pairs: int
     certificate: dict[str, Any]
+
+    def __repr__(self) -> str:
+        failed = [f"  failed: {check.name} ({check.num_failed:,})" for check in self.checks if not check.passed]
+        shares: dict[str, Share | None] = {
+            "matching pairs compared": self.recall.pairs,
+            "duplicates removed": self.recall.removals,
+        }
+        shares |= {"correct removals": self.precision, "removals within the radius": self.within_radius}
+        lines = [
+            f"  {name}: {share.value:.4f} ({share.low:.4f} to {share.high:.4f})"
+            for name, share in shares.items()
+            if share is not None
+        ]
+        state = "passed" if self.passed else f"{counted(len(failed), 'check')} failed"
+        return "\n".join([f"<Audit: {state}", *failed[:_MOST_NAMED], *lines]) + ">"
 
     @property
     def passed(self) -> bool:

@@ -47,8 +47,8 @@ def _body(view: RunView, *, samples: bool) -> list[Html]:
         _card("Recipe", recipe_facts(recipe, summary["recall"])),
         _card("Comparisons", search_facts(summary)),
         *([_card("How the threshold was chosen", chosen)] if chosen is not None else []),
-        _card("Similarities of removed documents", similarity_chart(catalog, recipe)),
-        _card("Group sizes", size_chart(catalog)),
+        _card("Similarities of removed documents", similarity_chart(catalog.similarities(), recipe)),
+        _card("Group sizes", size_chart(catalog.sizes())),
         *([_card("Probability of finding a pair", chart)] if chart is not None else []),
         _card("Time", stage_chart(summary)),
     ]

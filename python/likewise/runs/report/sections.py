@@ -1,6 +1,6 @@
 """Sections of a report, some shared with the page's overview: a run in figures and charts."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from likewise.checks import counted
@@ -11,6 +11,8 @@ from likewise.runs.drawing import Html, bars, curve, density, element, histogram
 from likewise.runs.viewing import KINDS, Catalog, GroupRow, Member
 from likewise.stages.verify import needed
 
+# Sizes of groups, and the number of groups of each size.
+Sizes = Sequence[tuple[int, int]]
 _CURVE_POINTS = 100
 # Maximum number of field values in a table.
 _MOST_VALUES = 12
@@ -111,9 +113,10 @@ def threshold_of(recipe: Recipe) -> float | None:
     return None if isinstance(recipe.sketch, Exact) else recipe.least_similarity
 
 
-def similarity_chart(catalog: Catalog, recipe: Recipe, address: Callable[[float, float], Html] | None = None) -> Html:
-    """Return a histogram of the similarities of removals; bars link to `address` of their range."""
-    counts = catalog.similarities()
+def similarity_chart(
+    counts: Sequence[int], recipe: Recipe, address: Callable[[float, float], Html] | None = None
+) -> Html:
+    """Return a histogram of removals by intervals of similarity; bars link to `address` of their range."""
     num_bins = len(counts)
     threshold = threshold_of(recipe)
     first = next((i for i, count in enumerate(counts) if count), num_bins - 1)
@@ -183,16 +186,23 @@ def certainty_table(
     return element("table", [element("thead", element("tr", head)), element("tbody", rows)], class_="list")
 
 
-def size_chart(catalog: Catalog, address: Callable[[int, int | None], Html] | None = None) -> Html:
-    """Return the number of groups by size; names link to `address` of their range of sizes."""
-    rows: list[tuple[str | Html, int]] = []
-    sizes = catalog.sizes()
+def size_ranges(sizes: Sizes) -> list[tuple[str, tuple[int, int | None], int]]:
+    """Return the name, the bounds and the number of groups of each range of sizes."""
+    found = []
     for low, high in _SIZE_RANGES:
         count = sum(num for size, num in sizes if size >= low and (high is None or size <= high))
+        name = f"{low:,}" if low == high else f"over {low - 1:,}" if high is None else f"{low:,} to {high:,}"
         if count:
-            name = f"{low:,}" if low == high else f"over {low - 1:,}" if high is None else f"{low:,} to {high:,}"
-            named = f"{name} documents"
-            rows.append((named if address is None else element("a", named, href=address(low, high)), count))
+            found.append((name, (low, high), count))
+    return found
+
+
+def size_chart(sizes: Sizes, address: Callable[[int, int | None], Html] | None = None) -> Html:
+    """Return the number of groups by size; names link to `address` of their range of sizes."""
+    rows: list[tuple[str | Html, int]] = [
+        (f"{name} documents" if address is None else element("a", f"{name} documents", href=address(*of)), count)
+        for name, of, count in size_ranges(sizes)
+    ]
     return bars(rows, label="Number of groups by size") if rows else element("p", "There are no groups.")
 
 

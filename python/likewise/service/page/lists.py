@@ -80,8 +80,10 @@ def overview(place: Place, request: Request, fields: dict[str, str]) -> Response
             ]
         )
         cards = [("Recipe", sections.recipe_facts(recipe, recipe.stated_recall))]
-    cards.append(("Similarities of duplicates", sections.similarity_chart(catalog, recipe, _range_address(place))))
-    cards.append(("Group sizes", sections.size_chart(catalog, _size_address(place))))
+    cards.append(
+        ("Similarities of duplicates", sections.similarity_chart(catalog.similarities(), recipe, _range_address(place)))
+    )
+    cards.append(("Group sizes", sections.size_chart(catalog.sizes(), _size_address(place))))
     curve = sections.curve_chart(recipe)
     if curve is not None:
         cards.append(("Probability of finding a pair", curve))
