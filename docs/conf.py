@@ -12,7 +12,18 @@ exclude_patterns = ["_build"]
 autodoc_typehints = "none"
 # Large, and only their names are needed here.
 autodoc_mock_imports = [
-    *("datasets", "datatrove", "haystack", "itemadapter", "langchain_core", "llama_index", "mcp", "pyspark", "scrapy"),
+    *(
+        "datasets",
+        "datatrove",
+        "haystack",
+        "itemadapter",
+        "langchain_core",
+        "llama_index",
+        "mcp",
+        "pyspark",
+        "scrapy",
+        "sklearn",
+    ),
 ]
 numpydoc_show_class_members = False
 # Types in NumPy sections are prose ("ndarray of shape (n,), uint64"), not cross references.

@@ -25,6 +25,7 @@ NEEDED: dict[str, tuple[list[str], list[str]]] = {
     "llama-index": ([], []),
     "mcp": (["server", "client"], []),
     "scrapy": (["server", "client"], []),
+    "sklearn": ([], []),
 }
 TESTS = ["pytest>=9", "pytest-timeout>=2.4", "hypothesis>=6.150"]
 

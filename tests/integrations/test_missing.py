@@ -8,7 +8,7 @@ import pytest
 
 from likewise.errors import MissingExtra
 
-LIBRARIES = ["datasets", "datatrove", "duckdb", "mcp", "pandas", "polars", "scrapy"]
+LIBRARIES = ["datasets", "datatrove", "duckdb", "mcp", "pandas", "polars", "scrapy", "sklearn"]
 
 
 def test_no_library_is_imported_by_the_package():

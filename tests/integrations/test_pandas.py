@@ -1,5 +1,7 @@
 """The pandas accessor: frames in, frames with the same index out, with the decisions of the plain call."""
 
+from unittest.mock import ANY
+
 import numpy as np
 import pytest
 
@@ -8,7 +10,8 @@ from tests.integrations.documents import RECIPE, plain
 
 pd = pytest.importorskip("pandas", reason="pandas is not installed")
 
-import likewise.integrations.pandas  # noqa: E402, F401
+import likewise  # noqa: E402
+import likewise.integrations.pandas  # noqa: E402
 
 A, B, C = "one fine day in may by the sea", "One fine day in May, by the sea!", "another text of which nobody knows"
 TEXTS = [A, None, C, B, None]
@@ -63,3 +66,37 @@ def test_nulls_follow_their_option():
     assert frame.likewise.dedup("text", RECIPE, nulls="drop").index.tolist() == [0, 2]
     with pytest.raises(InvalidInput, match=r"the text is null.*nulls="):
         frame.likewise.dedup("text")
+
+
+def test_pairs_name_the_index_of_both_rows():
+    frame = pd.DataFrame({"body": [A, C, B, None]}, index=["x", "y", "z", "w"])
+    found = frame.likewise.pairs("body", RECIPE, nulls="drop")
+    assert found[["index_a", "index_b"]].to_numpy().tolist() == [["x", "z"]]
+    assert len(frame.likewise.pairs("body", "strict", nulls="drop", distinct=True)) == 0
+
+
+def test_leaks_between_the_splits_that_a_column_names():
+    frame = pd.DataFrame({"body": [C, A, B], "split": ["train", "train", "test"]})
+    found = frame.likewise.leaks("split", "body", RECIPE)
+    assert found.pairs.select(["split", "row", "other_split", "other_row"]).to_pylist() == [
+        {"split": "test", "row": 0, "other_split": "train", "other_row": 1}
+    ]
+
+
+def test_the_result_of_a_frame_has_a_report(tmp_path):
+    frame = pd.DataFrame({"body": [A, C, B]})
+    assert (
+        frame.likewise.report("body", RECIPE, path=tmp_path / "report.html") == (tmp_path / "report.html").read_text()
+    )
+    assert frame.likewise.result("body", RECIPE).sample()["text"].to_pylist() == [B]
+
+
+def test_a_column_in_place_of_the_recipe_is_the_text():
+    frame = pd.DataFrame({"body": [A, C, B], "strict": ["x", "y", "z"]})
+    assert likewise.dedup(frame, "body").summary == likewise.dedup(frame, text_field="body").summary | {"timings": ANY}
+    assert len(likewise.pairs(frame, "body")) == 1
+    # Presets go first, and other names are still wrong.
+    with pytest.raises(InvalidInput, match="no column 'text'"):
+        likewise.dedup(frame, "strict")
+    with pytest.raises(likewise.InvalidParameter):
+        likewise.dedup(frame, "bodies")

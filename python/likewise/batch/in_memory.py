@@ -22,6 +22,7 @@ from likewise.io.tables.offered import as_arrow, as_reader, as_table
 from likewise.io.tables.paths import found_fields, has_column
 from likewise.io.tables.tables import column_as_json, integer_type, texts_of
 from likewise.job.reading import refusal
+from likewise.recipe.presets import PRESETS
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.rules import keep_needs
 from likewise.recipe.text import role_names
@@ -115,6 +116,18 @@ def document_source(
             num_rows=num_rows,
         )
     return source if tokenizer is None else dataclasses.replace(source, texts=tokenized(texts, recipe, tokenizer))
+
+
+def column_named(documents: TextData, recipe: object, text_field: TextField) -> tuple[Any, TextField]:
+    """Return the recipe and the text field; a name given as the recipe that is a column and no preset is the field."""
+    names = getattr(documents, "column_names", getattr(documents, "columns", ()))
+    if (
+        isinstance(recipe, str)
+        and recipe not in PRESETS
+        and any(isinstance(name, str) and name == recipe for name in names)
+    ):
+        return None, recipe
+    return recipe, text_field
 
 
 def _stream_source(

@@ -18,7 +18,14 @@ from likewise.arrays import ArrowColumn, ArrowTable, ColumnData, TextData
 from likewise.batch.decide.group_warning import group_warning
 from likewise.batch.decide.labels import Groups, Labels
 from likewise.batch.decide.pairing import MAX_PAIRS, PairCounts, verified_pairs
-from likewise.batch.in_memory import Nulls, check_only_nulls, document_source, mask_of_rows, null_option_named
+from likewise.batch.in_memory import (
+    Nulls,
+    check_only_nulls,
+    column_named,
+    document_source,
+    mask_of_rows,
+    null_option_named,
+)
 from likewise.batch.opening import opened_run
 from likewise.batch.read.documents import Documents
 from likewise.batch.read.references import Reference, References
@@ -336,7 +343,7 @@ class Deduplication:
 @shows_progress
 def dedup(
     texts: TextData,
-    recipe: GivenRecipe | None = None,
+    recipe: GivenRecipe | str | None = None,
     *,
     ids: ColumnData = None,
     text_field: TextField = "text",
@@ -360,7 +367,8 @@ def dedup(
         bytes; with tokens ``user``, lists of str; and with weights ``own``, lists of (token, weight).
     recipe : Recipe or str, optional
         Determines when two documents match; or the name of a preset (:meth:`Recipe.preset`). If None, the preset
-        ``default``: weights and threshold are computed from the collection.
+        ``default``: weights and threshold are computed from the collection. The name of a column of a table is
+        understood as `text_field`: ``dedup(frame, "body")``.
     ids : list of str or int, Arrow data, or str, optional
         Ids of the documents, or the name of their column. If None, the column ``id`` of a table is used, and the row
         number where the id is null or the column is missing.
@@ -418,6 +426,7 @@ def dedup(
     >>> result.removed.column("kept_row").to_pylist()
     [0]
     """
+    recipe, text_field = column_named(texts, recipe, text_field)
     recipe = as_recipe(recipe, fields, base="default").resolve()
     context = _context(threads, nulls, duplicate_ids, progress)
     again = partial(document_source, texts, ids, recipe, text_field=text_field, nulls=nulls, tokenizer=tokenizer)
@@ -457,7 +466,7 @@ def dedup(
 @shows_progress
 def pairs(
     texts: TextData,
-    recipe: GivenRecipe | None = None,
+    recipe: GivenRecipe | str | None = None,
     *,
     ids: ColumnData = None,
     text_field: TextField = "text",
@@ -510,6 +519,7 @@ def pairs(
     """
     import pyarrow as pa
 
+    recipe, text_field = column_named(texts, recipe, text_field)
     recipe = as_recipe(recipe, fields, base="default").resolve()
     context = _context(threads, nulls, duplicate_ids, progress)
     if distinct and against is not None:

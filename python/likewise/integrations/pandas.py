@@ -99,5 +99,73 @@ class FrameMethods:
             labels["duplicate_of"] = table.column("duplicate_of").to_pandas(types_mapper=_NULLABLE.get).array
         return labels
 
+    def result(self, text: TextData = "text", recipe: Any = None, **options: Any) -> "likewise.Deduplication":
+        """Return the result itself, with `summary`, `sample`, `plot`, `report`, `serve` and `save`.
+
+        Parameters
+        ----------
+        text, recipe, **options
+            As for :meth:`dedup`.
+
+        Returns
+        -------
+        Deduplication
+            The result.
+        """
+        return self._deduplication(text, recipe, options)
+
+    def report(self, text: TextData = "text", recipe: Any = None, *, path: Any = None, **options: Any) -> str:
+        """Return the page of ``likewise report``, which a notebook shows; with `path`, also write it to a file.
+
+        Parameters
+        ----------
+        text, recipe, **options
+            As for :meth:`dedup`.
+        path : path, optional
+            File to write the page to.
+
+        Returns
+        -------
+        str
+            The page.
+        """
+        return self._deduplication(text, recipe, options).report(path)
+
+    def pairs(self, text: TextData = "text", recipe: Any = None, **options: Any) -> Any:
+        """Return all pairs of near-duplicates.
+
+        Parameters
+        ----------
+        text, recipe, **options
+            As `text_field`, `recipe` and other arguments of :func:`likewise.pairs`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The columns of :func:`likewise.pairs`, and index_a and index_b, the index of both rows.
+        """
+        pairs = likewise.pairs(self._frame, recipe, text_field=text, **options).to_pandas()
+        for side in ("a", "b"):
+            pairs[f"index_{side}"] = self._frame.index.take(pairs[f"row_{side}"])
+        return pairs
+
+    def leaks(self, split: str, text: TextData = "text", recipe: Any = None, **options: Any) -> Any:
+        """Find near-duplicates between the splits that a column names.
+
+        Parameters
+        ----------
+        split : str
+            Column with the name of the split of each row. The first name that occurs is the training set.
+        text, recipe, **options
+            As `text_field`, `recipe` and other arguments of :func:`likewise.leaks`.
+
+        Returns
+        -------
+        Leaks
+            Its rows count from 0 in each split.
+        """
+        splits = {str(name): rows for name, rows in self._frame.groupby(split, sort=False)}
+        return likewise.leaks(splits, recipe, text_field=text, **options)
+
     def _deduplication(self, text: TextData, recipe: Any, options: dict[str, Any]) -> "likewise.Deduplication":
         return likewise.dedup(self._frame, recipe, text_field=text, **options)
