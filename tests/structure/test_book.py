@@ -88,3 +88,18 @@ def test_a_command_knows_its_name():
         assert command.name == name
         for below in command.list_commands(None) if hasattr(command, "list_commands") else []:
             assert command.get_command(None, below).name == below
+
+
+def test_the_book_lists_its_pages_for_models(tmp_path):
+    spec = importlib.util.spec_from_file_location("book_settings", ROOT / "docs" / "conf.py")
+    settings = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(settings)
+    settings.write_for_models(tmp_path)
+    text = (tmp_path / "llms.txt").read_text(encoding="utf-8")
+    assert text.startswith("# Likewise")
+    assert [caption for caption, _ in settings.sections_of_book()] == re.findall(r"^## (.+)$", text, re.M)
+    linked = re.findall(r"^- \[.+\]\((.+?)\)", text, re.M)
+    assert set(linked) == {page.removeprefix("docs/") for page in pages() if page.startswith("docs/")} - {"index.md"}
+    for page in linked:
+        source = ROOT / "FORMAT.md" if page == "developers/format.md" else ROOT / "docs" / page
+        assert (tmp_path / page).read_bytes() == source.read_bytes()

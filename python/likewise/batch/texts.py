@@ -255,7 +255,7 @@ class Deduplication:
         """
         page: Html = _views().report(self)
         if path is not None:
-            Path(path).write_text(page, encoding="utf-8")
+            Path(path).write_text(page, encoding="utf-8", newline="\n")
         return page
 
     def plot(self) -> Any:

@@ -20,6 +20,7 @@ Examples:
   likewise report out
   likewise report out -o monday.html --no-samples
   likewise report out --inputs /archive/articles
+  likewise report out --card >> README.md
 """
 
 
@@ -32,12 +33,16 @@ Examples:
     metavar="FILE",
     help="Output file, or - for stdout.  [default: OUT/report.html]",
 )
+@click.option(
+    "--card", "is_card", is_flag=True, help="Write a section for a dataset card instead, as Markdown, to stdout."
+)
 @click.option("--no-samples", is_flag=True, help="Do not include document text.")
 @MOVED_INPUTS
 @QUIET
 def command(
     out: Path,
     output: Path | None,
+    is_card: bool,
     no_samples: bool,
     inputs: Path | None,
     quiet: bool,
@@ -47,8 +52,13 @@ def command(
     from likewise.io.output.whole import WholeFile
     from likewise.runs.report import report
 
-    with shown(not quiet) as progress:
-        text = report(out, samples=not no_samples, inputs=inputs, progress=progress)
+    if is_card:
+        from likewise.runs.report.card import card
+
+        text, output = card(out), output or Path("-")
+    else:
+        with shown(not quiet) as progress:
+            text = report(out, samples=not no_samples, inputs=inputs, progress=progress)
     if output is not None and str(output) == "-":
         sys.stdout.buffer.write(text.encode())
         return

@@ -93,12 +93,11 @@ def recipe_facts(recipe: Recipe, recall: float | None) -> Html:
                 asked = f"Hamming distance ≤ {method.within} of {method.bits} bits"
         case Exact():
             asked = "equal normalized texts"
-    features = f"{recipe.tokens} tokens, {recipe.shingle} per feature, weights {recipe.weights}"
     return facts(
         [
             ("Match", asked),
             ("Method", recipe.method),
-            ("Features", None if isinstance(recipe.sketch, Exact) else features),
+            ("Features", feature_text(recipe)),
             ("Search", search),
             ("P(found) at the threshold", None if recall is None else f"{recall:.4f}"),
             ("Keep", recipe.keep),
@@ -106,6 +105,13 @@ def recipe_facts(recipe: Recipe, recall: float | None) -> Html:
             ("Recipe id", element("code", recipe.recipe_id)),
         ]
     )
+
+
+def feature_text(recipe: Recipe) -> str | None:
+    """Return the features of a recipe in words; None if texts are compared as a whole."""
+    if isinstance(recipe.sketch, Exact):
+        return None
+    return f"{recipe.tokens} tokens, {recipe.shingle} per feature, weights {recipe.weights}"
 
 
 def threshold_of(recipe: Recipe) -> float | None:
