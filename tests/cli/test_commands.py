@@ -346,13 +346,37 @@ def test_plan_of_a_run_on_spark():
     assert "impractical" in json.loads(likewise_command(*options, "--within", "24", "--bits", "128").out)["warning"]
     for options, name in (
         (("--engine", "spark"), "--documents"),
-        (("--documents", "5"), "--engine"),
+        (("--documents", "5", "--workers", "5"), "--engine"),
         (("--documents", "5", "--engine", "spark", "--n", "5"), "--n"),
         (("--documents", "5", "--engine", "spark", "--workers", "0"), "--workers"),
         (("--documents", "5", "--engine", "spark", "--method", "shingles"), "--method"),
     ):
         ran = likewise_command("plan", *options)
         assert ran.status != 0
+        assert name in ran.err
+
+
+def test_plan_of_a_run_on_this_machine_is_that_of_the_run(tmp_path):
+    lines = [json.dumps({"text": f"{n:04} " + " ".join(f"w{n:04}x{i}" for i in range(10, 40))}) for n in range(1000)]
+    data = "".join(f"{line}\n" for line in lines).encode()
+    matching = ("--threshold", "0.8", "--memory", "300MB")
+    ran = likewise_command("dedup", "-", "-o", tmp_path / "out", *matching, stdin=data)
+    assert ran.status == 0, ran.err
+    (tmp_path / "in.jsonl").write_bytes(data)
+    ran = likewise_command("dedup", tmp_path / "in.jsonl", "-o", tmp_path / "out", "--overwrite", *matching)
+    stated = json.loads((tmp_path / "out" / "summary.json").read_text())["memory"]
+    size = ("--documents", "1000", "--document-bytes", f"{len(data) // 1000}")
+    planned = json.loads(likewise_command("plan", *size, *matching, "--json").out)
+    assert planned == stated
+    lines = likewise_command("plan", *size, *matching).out.decode().splitlines()
+    assert lines[1].startswith("about 1,000 documents, ")
+    for options, name in (
+        (("--n", "5"), "--n"),
+        (("--memory", "1MB"), "256000000"),
+        (("--method", "shingles"), "shingles"),
+    ):
+        ran = likewise_command("plan", "--documents", "5", *options)
+        assert ran.status == 2
         assert name in ran.err
 
 

@@ -27,7 +27,9 @@ pa = pytest.importorskip("pyarrow")
         (["index", "delete", "a.lw"], "No such command 'delete'."),
         (["dedup", "a.jsonl", "-o", "out.csv"], "out.csv is the name of a file; choose a name such as out"),
         (["repeats", "a.jsonl", "-o", "out.jsonl.gz", "--unit", "line"], "out.jsonl.gz is the name of a file"),
-        (["plan", "--documents", "1e9", "--memory", "64GB"], "requires --engine spark; to plan a search, give --n"),
+        (["plan", "--documents", "1e9", "--workers", "5"], "requires --engine spark; to plan a search, give --n"),
+        (["deduplicate", "a.jsonl"], "No such command 'deduplicate'. Did you mean 'dedup'?"),
+        (["add", "seen.lw"], "No such command 'add'. Did you mean 'index add'?"),
         (
             ["plan", "--documents", "1e9", "--engine", "spark", "--memory", "64GB"],
             "--memory: applies only to a search (--n), not to a run on Spark (--documents); remove it",

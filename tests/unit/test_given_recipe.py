@@ -89,7 +89,13 @@ def test_two_ways_at_once_are_an_error_that_names_both():
     with pytest.raises(InvalidParameter) as said:
         likewise.pairs(TEXTS, Recipe.minhash(), within=3)
     assert str(said.value) == "within: cannot be combined with the recipe; pass recipe.replace(within=3) instead"
-    for name, hint in (("treshold", "; did you mean threshold?"), ("preset", "")):
+    for name, hint in (
+        ("treshold", "; did you mean threshold?"),
+        ("id_field", "; did you mean ids?"),
+        ("on_error", "; did you mean nulls?"),
+        ("num_perm", "; did you mean num_slots?"),
+        ("preset", ""),
+    ):
         with pytest.raises(InvalidParameter) as said:
             likewise.dedup(TEXTS, **{name: "strict"})
         assert str(said.value) == f"{name}: neither an argument of this function nor a field of a recipe{hint}"

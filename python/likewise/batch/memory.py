@@ -258,12 +258,7 @@ class BoundedRun:
         self.plan: MemoryPlan | None = None
         if memory_bytes is None:
             return
-        if isinstance(recipe.sketch, Shingles | Bloom):
-            raise InvalidParameter(
-                "memory",
-                f"method {recipe.method} keeps lists of all documents in memory without a limit; remove --memory, or "
-                "use method minhash or simhash",
-            )
+        _check_can_be_bounded(recipe)
         from likewise.io.tables.parquet import PARQUET_TEXT
 
         num_documents, text_bytes = estimated_documents(files)
@@ -320,6 +315,23 @@ class BoundedRun:
                 f"the run needs about {plan.disk_bytes / 1e9:,.1f} GB of disk space in {self._work.parent}, but only "
                 f"{free / 1e9:,.1f} GB are free; free some space, or choose another output directory",
             )
+
+
+def plan_of(recipe: Recipe, num_documents: int, document_bytes: int, memory_bytes: int, threads: int) -> MemoryPlan:
+    """Return the plan of a run over that many documents in one file of JSON Lines, which writes the kept ones."""
+    _check_can_be_bounded(recipe)
+    text_bytes = num_documents * document_bytes
+    task = _Task(_planned(recipe), memory_bytes, threads, 1, text_bytes, text_bytes, 0.0, 0)
+    return task.plan(num_documents, is_estimated=True)
+
+
+def _check_can_be_bounded(recipe: Recipe) -> None:
+    if isinstance(recipe.sketch, Shingles | Bloom):
+        raise InvalidParameter(
+            "memory",
+            f"method {recipe.method} keeps lists of all documents in memory without a limit; remove --memory, or use "
+            "method minhash or simhash",
+        )
 
 
 def _planned(recipe: Recipe) -> Recipe:

@@ -45,6 +45,19 @@ _MODULES = {
     "repeats": "parts.repeats",
 }
 
+# Names that commands have in other tools, and commands of a group without its name.
+_MEANT = {
+    **dict.fromkeys(("deduplicate", "dedupe", "unique", "cluster", "filter", "minhash", "exact"), "dedup"),
+    **dict.fromkeys(("fingerprint", "fingerprints", "simhash", "signature", "hash"), "sketch"),
+    **dict.fromkeys(("diffs", "similarity"), "compare"),
+    **dict.fromkeys(("ui", "view", "show", "browse", "review", "server"), "serve"),
+    **dict.fromkeys(("search", "neighbors", "query"), "index query"),
+    **{name: f"index {name}" for name in ("add", "check", "create", "erase", "export", "remove", "snapshot", "verify")},
+    **dict.fromkeys(("contamination", "decontaminate-files"), "decontaminate"),
+    **dict.fromkeys(("evaluate", "recall", "benchmark"), "audit"),
+    "threshold": "tune", "idf": "weights", "overlap": "leaks",
+}  # fmt: skip
+
 _HELP = """Find and remove near-duplicate documents.
 
 \b
@@ -60,6 +73,7 @@ WET, ARC) or text files, local or in object stores (s3://, hf://). For options: 
 
 
 class _Commands(LazyGroup):
+    meant: ClassVar = _MEANT
     listed: ClassVar = {name: (f"likewise.cli.{_MODULES.get(name, name)}", about) for name, about in _COMMANDS.items()}
 
 

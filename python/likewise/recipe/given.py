@@ -11,6 +11,22 @@ from likewise.recipe.recipe import Recipe, check_is_recipe
 GivenRecipe: TypeAlias = Recipe | Preset
 
 
+# What users mean by a name: an argument of files or of calls in memory, or one of other tools.
+_MEANT = {
+    **dict.fromkeys(("id", "id_field", "id_column", "doc_ids", "keys"), "ids"),
+    **dict.fromkeys(("text", "column", "field", "text_column", "content", "text_fields"), "text_field"),
+    **dict.fromkeys(("on_error", "errors", "missing"), "nulls"),
+    **dict.fromkeys(("nulls",), "on_error"),
+    **dict.fromkeys(("ids",), "id_field"),
+    **dict.fromkeys(("num_perm", "num_hashes"), "num_slots"),
+    **dict.fromkeys(("ngram", "ngrams", "ngram_size", "k", "n"), "shingle"),
+    **dict.fromkeys(("similarity", "jaccard"), "threshold"),
+    **dict.fromkeys(("jobs", "n_jobs", "workers", "num_proc"), "threads"),
+    **dict.fromkeys(("memory_bytes", "max_memory"), "memory"),
+    **dict.fromkeys(("distance", "max_distance", "radius", "hamming"), "within"),
+}
+
+
 def as_recipe(given: object = None, fields: Mapping[str, Any] | None = None, *, base: str = "online") -> Recipe:
     """Return the recipe for the arguments of a function.
 
@@ -40,7 +56,7 @@ def as_recipe(given: object = None, fields: Mapping[str, Any] | None = None, *, 
         if name not in OPTION_NAMES:
             from difflib import get_close_matches
 
-            close = get_close_matches(name, OPTION_NAMES, 1)
+            close = [_MEANT[name]] if name in _MEANT else get_close_matches(name, OPTION_NAMES, 1)
             hint = f"; did you mean {close[0]}?" if close else ""
             raise InvalidParameter(name, f"neither an argument of this function nor a field of a recipe{hint}")
     keep = {} if given is None or "keep" not in named else {"keep": named.pop("keep")}

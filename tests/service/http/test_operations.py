@@ -119,6 +119,21 @@ def test_one_bad_document_spoils_its_own_request_only(begin):
     problem(client.post(f"{PAGES}/add", json={"doc_id": "a", "text": "other"}), "conflicting-document", "doc_id")
 
 
+def test_the_name_of_a_field_elsewhere_is_answered_with_that_of_the_service(begin):
+    client = begin()
+    for body, field, meant in (
+        ({"id": "a", "text": "b"}, "id", "doc_id"),
+        ({"doc_id": "a", "body": "b"}, "body", "text"),
+    ):
+        answer = client.post(f"{PAGES}/add", json=body)
+        problem(answer, "invalid", field)
+        assert answer.json()["detail"].endswith(f"; did you mean {meant}?")
+    assert (
+        "did you mean"
+        not in client.post(f"{PAGES}/add", json={"doc_id": "a", "text": "b", "other": 1}).json()["detail"]
+    )
+
+
 def test_collections_are_made_described_and_deleted(begin, tmp_path):
     client = begin()
     shown = client.get(PAGES).json()

@@ -14,9 +14,12 @@ class LazyGroup(click.Group):
     ----------
     listed : mapping of str to (str, str)
         Command name -> (module, which contains `command`, and help text).
+    meant : mapping of str to str
+        Other names -> the command that users mean by them.
     """
 
     listed: ClassVar[Mapping[str, tuple[str, str]]] = {}
+    meant: ClassVar[Mapping[str, str]] = {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the command names in the order of the help."""
@@ -40,7 +43,8 @@ class LazyGroup(click.Group):
         except click.UsageError as error:
             from difflib import get_close_matches
 
-            close = get_close_matches(args[0], self.listed, 2)
+            meant = self.meant.get(args[0])
+            close = get_close_matches(args[0], self.listed, 2) if meant is None else [meant]
             about = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
             raise click.UsageError(f"{error.message}{about}", ctx) from error
 

@@ -25,14 +25,15 @@ _HELP = """Show the bands or radius for a threshold, or a search plan for N fing
 
 Without --n: shows the resolved recipe and the probability of finding a pair at each similarity, which depends neither
 on margins for short documents nor on names (--siblings). With --n: shows the size, time and tables of an exact Hamming
-search over N fingerprints, with published searches for comparison. With --documents and --engine spark: shows the
-stages of a run on Spark with bytes, core-seconds and memory.
+search over N fingerprints, with published searches for comparison. With --documents: shows the memory, disk space and
+time of a run on this machine; with --engine spark, the stages of a run on Spark with bytes, core-seconds and memory.
 
 \b
 Examples:
   likewise plan --threshold 0.8 --recall 0.99 --num-slots 256
   likewise plan --method simhash --bits 128 --threshold 0.9
   likewise plan --n 1e9 --within 3 --memory 16GB
+  likewise plan --documents 1e8 --document-bytes 2kB --memory 8GB
   likewise plan --documents 1e9 --engine spark --workers 50
   likewise plan --calibrate costs.json && likewise plan --n 1e8 --costs costs.json
 """
@@ -42,7 +43,10 @@ Examples:
 @plan_options
 @click.option("--n", type=count, metavar="N", help="Plan a search of N fingerprints (default: --bits 64 --within 3).")
 @click.option(
-    "--memory", metavar="SIZE", help="With --n: memory limit for tables and ids.  [default: 4 times the fingerprints]"
+    "--memory",
+    metavar="SIZE",
+    help="With --n: memory limit for tables and ids.  [default: 4 times the fingerprints]  With --documents: memory "
+    "limit of the run.  [default: 4GB]",
 )
 @click.option(
     "--explain",
@@ -68,17 +72,22 @@ Examples:
     type=click.Path(dir_okay=False, exists=True, path_type=Path),
     help="With --n: costs written by --calibrate.",
 )
-@click.option("--documents", type=count, metavar="N", help="With --engine spark: plan a run over N documents.")
+@click.option("--documents", type=count, metavar="N", help="Plan a run over N documents.")
 @click.option("--engine", type=click.Choice(["spark"]), help="Plan a run on this engine; requires --documents.")
 @click.option("--workers", type=count, metavar="N", help="With --engine spark: cores that run tasks.  [default: 1]")
 @click.option(
-    "--document-bytes", metavar="SIZE", help="With --engine spark: text per document, such as 2kB.  [default: 1173]"
+    "--document-bytes", metavar="SIZE", help="With --documents: text per document, such as 2kB.  [default: 1173]"
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
 def command(as_json: bool, **options: Any) -> None:
     """Run the command."""
     run = {name: options.pop(name) for name in _RUN_OPTIONS}
     search = {name: options.pop(name) for name in _SEARCH_OPTIONS}
+    if run["documents"] is not None and run["engine"] is None and run["workers"] is None:
+        from likewise.cli.plan import local
+
+        local.run(run, search, options, as_json=as_json)
+        return
     if any(value is not None for value in run.values()):
         from likewise.cli.plan import spark as plan_spark
 

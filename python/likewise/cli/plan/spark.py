@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from likewise.batch.budget.cluster_plans import RunPlan
 
 # Average of the documents of the benchmarks.
-_DOCUMENT_BYTES = 1173
+DOCUMENT_BYTES = 1173
 
 
 def run(given: dict[str, Any], search: dict[str, Any], options: dict[str, Any], *, as_json: bool) -> None:
@@ -37,7 +37,7 @@ def run(given: dict[str, Any], search: dict[str, Any], options: dict[str, Any], 
     for name, value in (("documents", given["documents"]), ("workers", workers)):
         if value < 1:
             raise InvalidParameter(name, f"{value} is less than 1")
-    document_bytes = _DOCUMENT_BYTES
+    document_bytes = DOCUMENT_BYTES
     if given["document_bytes"] is not None:
         document_bytes = parse_size("document-bytes", given["document_bytes"])
     recipe = take_recipe(options).resolve()
