@@ -22,12 +22,6 @@ from likewise.service.page import add_page, not_found
 from likewise.service.problems import Problem, problem_of, problem_of_status
 from likewise.service.settings import Settings
 
-# Names that fields have in Python, on the command line and elsewhere, and their names over HTTP.
-_MEANT = {
-    "id": "doc_id", "key": "doc_id", "ids": "doc_ids", "body": "text", "content": "text", "document": "text",
-    "ttl": "ttl_s", "k": "limit", "n": "limit",
-}  # fmt: skip
-
 
 def create_app(
     path: str | os.PathLike[str] | None,
@@ -96,9 +90,6 @@ async def _refused(request: Request, error: Exception) -> Response:
 async def _invalid(_: Request, error: Exception) -> Response:
     """Return the response to invalid parameters without quoting them: they may not be valid Unicode."""
     assert isinstance(error, RequestValidationError)
-    found = error.errors()
-    meant = [one for one in found if one["type"] == "extra_forbidden" and one["loc"][-1] in _MEANT]
-    first = (meant or found)[0]
+    first = error.errors()[0]
     place = ".".join(str(part) for part in first["loc"][1:])
-    hint = f"; did you mean {_MEANT[first['loc'][-1]]}?" if meant else ""
-    return Problem("invalid", f"{first['msg']}{hint}", place or None).response()
+    return Problem("invalid", str(first["msg"]), place or None).response()

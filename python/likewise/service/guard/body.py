@@ -15,6 +15,11 @@ from likewise.service.problems import Problem
 from likewise.service.settings import Settings
 
 _PIECE = 1 << 16
+# Names that fields have in Python, on the command line and elsewhere, and their names over HTTP.
+_MEANT = {
+    "id": "doc_id", "key": "doc_id", "ids": "doc_ids", "body": "text", "content": "text", "document": "text",
+    "ttl": "ttl_s", "k": "limit", "n": "limit",
+}  # fmt: skip
 
 
 class Disconnected(Exception):
@@ -89,13 +94,16 @@ def parsed(model: type[BaseModel], given: bytes) -> BaseModel:
     try:
         return model.model_validate_json(given)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        found = error.errors(include_url=False, include_context=False, include_input=False)
+        meant = [one for one in found if one["type"] == "extra_forbidden" and one["loc"][-1] in _MEANT]
+        first = (meant or found)[0]
         if first["type"] == "json_invalid":
             raise Problem("bad-request", "the body is not JSON in UTF-8") from None
         # The location of an error lists the types that were tried after the field.
         known = itertools.takewhile(lambda part: isinstance(part, int) or part.isidentifier(), first["loc"])
         place = ".".join(map(str, known))[:200]
-        raise Problem("invalid", str(first["msg"]), place or None) from None
+        hint = f"; did you mean {_MEANT[str(first['loc'][-1])]}?" if meant else ""
+        raise Problem("invalid", f"{first['msg']}{hint}", place or None) from None
 
 
 class _Plain:
