@@ -1,6 +1,14 @@
 """Likewise finds near-duplicate documents and records why each was removed.
 
-Public names load on first use, so that ``import likewise`` and ``likewise --help`` are fast.
+Documents in memory: `dedup` (returns `Deduplication`), `pairs`, `leaks`, `decontaminate`, `match`; for two, `compare`.
+Files: `dedup_files`; the command ``likewise`` has more. Measure and choose: `audit`, `tune`.
+Documents as they arrive: `Index`, and over HTTP `Client` and `AsyncClient`.
+Recipes: `Recipe`, `Weights`. Sketches: `sketch` (returns `Sketches`), `band_pairs`.
+Fingerprints: `HammingIndex`, `hamming_pairs`, `hamming_join`, `hamming_distance`.
+Modules: `measures`, `hamming`; with their extras `redis`, `spark`, and `likewise.integrations`.
+Errors: `LikewiseError`, with `InvalidInput`, `InvalidParameter` and `RecipeMismatch`.
+
+``help(likewise.dedup)`` explains a function, ``likewise.__version__`` is the version. Public names load on first use.
 
 Examples
 --------
@@ -64,8 +72,8 @@ _HOMES = {
     "sketch": "likewise.stages.sketch",
     "tune": "likewise.tuning",
 }
-# Public modules; two of them need an extra.
-_MODULES = ("hamming", "measures", "redis", "spark")
+# Public modules, and the package that each needs.
+_MODULES = {"hamming": "numpy", "measures": "numpy", "redis": "redis", "spark": "pyspark"}
 
 __all__ = [
     "AsyncClient",
@@ -118,4 +126,7 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *_MODULES])
+    # Tools such as help() load each name, and would fail for a module whose package is not installed.
+    from importlib.util import find_spec
+
+    return sorted([*__all__, *(name for name, package in _MODULES.items() if find_spec(package) is not None)])

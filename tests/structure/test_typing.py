@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import pydoc
 import subprocess
 import sys
 from pathlib import Path
@@ -65,7 +66,9 @@ def test_pyright_agrees(snippet):
 
 
 def test_completion_lists_public_names_alone():
-    public = {*likewise.__all__, "hamming", "measures", "redis", "spark"}
+    extras = {"redis": "redis", "spark": "pyspark"}
+    installed = {name for name, package in extras.items() if importlib.util.find_spec(package) is not None}
+    public = {*likewise.__all__, "hamming", "measures", *installed}
     assert set(dir(likewise)) == public
     importlib.import_module("likewise.batch.texts")
     assert set(dir(likewise)) == public
@@ -74,6 +77,14 @@ def test_completion_lists_public_names_alone():
         assert all(getattr(module, name) is not None for name in dir(module))
     for name in likewise.__all__:
         assert getattr(likewise, name) is not None
+
+
+def test_help_lists_what_there_is_and_names_no_file_that_a_wheel_lacks():
+    # Loads each name that dir() lists.
+    told = pydoc.render_doc(likewise, renderer=pydoc.plaintext)
+    for name in (*likewise.__all__, "hamming", "measures", "redis", "spark"):
+        assert f"`{name}`" in likewise.__doc__ or f"likewise.{name}" in likewise.__doc__, name
+    assert "docs/" not in told
 
 
 def test_importing_it_loads_no_module_of_its_own():

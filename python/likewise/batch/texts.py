@@ -135,7 +135,8 @@ class Deduplication:
 
         Two documents of different groups may still match each other: both match their own kept document, or the pair
         was not found. To split a collection into parts without near-duplicates between them, as for cross-validation,
-        use the groups of ``group="components"``, which contain all found matches (docs/howto/split-without-leaks.md).
+        use the groups of ``group="components"``, which contain all found matches (page "Split without leaks" of the
+        documentation).
         """
         leaders = self._labels.leaders
         kept = taken_rows(self.ids, np.flatnonzero(self._labels.is_kept))

@@ -224,7 +224,7 @@ class Recipe(Settings):
         The libraries that affect the tokens, with their versions; set by the recipe itself.
     hash : {"xxh3", "md5", "sha1", "1000003", "simhash-1e0ng", "datasketch"}
         Hash of a token; only xxh3 uses the seed. The last two reproduce the stored sketches of these packages bit for
-        bit (docs/howto/move-stored-data.md).
+        bit (page "Keep and move sketches" of the documentation).
     threshold : float or "auto", optional
         Minimum similarity for a match, above 0 and at most 1; None in a Hamming-only run. With ``auto``, dedup and
         pairs choose it from the similarities of their documents, and their resolved recipe contains the number.
@@ -678,7 +678,7 @@ class Recipe(Settings):
         Parameters
         ----------
         name : {"default", "online", "strict", "templates", "titles", "names", "ocr", "threads", ...}
-            docs/howto/choose-a-recipe.md describes when to use each preset.
+            The page "Choose a recipe" of the documentation describes when to use each preset.
         **options
             Fields that replace those of the preset.
 

@@ -121,7 +121,7 @@ def audit_output(
     Notes
     -----
     A removal is correct if any kept document matches, whichever the tool preferred.
-    docs/howto/audit-another-tool.md explains the figures.
+    The page "Audit another tool" of the documentation explains the figures.
 
     Examples
     --------
