@@ -9,8 +9,8 @@ from typing import Any, Literal
 from likewise.batch.texts import dedup
 from likewise.checks import check_choice
 from likewise.errors import InvalidParameter
-from likewise.integrations.opening import open_index
 from likewise.recipe.given import GivenRecipe
+from likewise.service.client.opening import open_index
 
 #: What happens to near-duplicates: they are dropped, or marked in their metadata.
 Action = Literal["drop", "tag"]

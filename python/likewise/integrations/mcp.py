@@ -16,8 +16,8 @@ except ImportError as error:
 
 import likewise
 from likewise.index import Index
-from likewise.integrations.opening import open_index
 from likewise.service.client import Client
+from likewise.service.client.opening import open_index
 
 __all__ = ["serve", "server_of"]
 

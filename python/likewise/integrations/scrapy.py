@@ -12,7 +12,7 @@ except ImportError as error:
     raise MissingExtra("scrapy", "likewise.integrations.scrapy") from error
 
 from likewise.index import Verdict
-from likewise.integrations.opening import open_index
+from likewise.service.client.opening import open_index
 
 __all__ = ["LikewisePipeline", "NearDuplicate"]
 

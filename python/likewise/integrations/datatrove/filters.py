@@ -17,8 +17,8 @@ from datatrove.pipeline.writers.disk_base import DiskWriter
 from likewise.arrays import ColumnData
 from likewise.errors import InvalidInput
 from likewise.integrations.datatrove.collection import EVIDENCE, part_name
-from likewise.integrations.opening import open_index
 from likewise.recipe.given import GivenRecipe
+from likewise.service.client.opening import open_index
 
 _BATCH = 1000
 

@@ -1,4 +1,4 @@
-"""Opens the index of an integration: a directory or a service."""
+"""Opens an index by its place: a directory, or a service."""
 
 import os
 
