@@ -11,9 +11,10 @@ from likewise.progress import shown
 
 _HELP = """Write an HTML report about a run.
 
-OUT is the output directory of likewise dedup or likewise repeats. The page shows counts, stage timings, the
-similarities of removed documents, group sizes, recall, and twenty removals with their differences; for repeats, the
-parts removed most and twenty documents. It is one self-contained file without scripts, safe to send by email.
+OUT is the output directory of a command. For dedup, the page shows counts, stage timings, the similarities of removed
+documents, group sizes, recall, and twenty removals with their differences; for repeats, the parts removed most and
+twenty documents; for leaks, decontaminate, copies and boilerplate, the counts and the first rows of each table. It is
+one self-contained file without scripts, safe to send by email.
 
 \b
 Examples:

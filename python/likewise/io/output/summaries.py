@@ -60,18 +60,29 @@ _OTHER_COMMANDS = {
 }
 
 
-def read_summary(run: Path) -> dict[str, Any]:
-    """Return the summary of a finished run."""
+def read_other(run: Path) -> tuple[str, dict[str, Any]] | None:
+    """Return the command that made the output and its summary; None if it was a deduplication."""
+    summary = _loaded(run)
+    for key, command in _OTHER_COMMANDS.items():
+        if isinstance(summary, dict) and key in summary:
+            return command, summary
+    return None
+
+
+def _loaded(run: Path) -> Any:
     try:
-        summary = json.loads((run / SUMMARY).read_text(encoding="utf-8"))
+        return json.loads((run / SUMMARY).read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError) as error:
         raise InvalidInput("no finished run here (no summary.json)", str(run)) from error
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"cannot read the summary: {error}", str(run / SUMMARY)) from error
-    if isinstance(summary, dict):
-        for key, command in _OTHER_COMMANDS.items():
-            if key in summary:
-                raise InvalidInput(f"this is the output of likewise {command}, not of a deduplication", str(run))
+
+
+def read_summary(run: Path) -> dict[str, Any]:
+    """Return the summary of a finished run."""
+    summary = _loaded(run)
+    if (other := read_other(run)) is not None:
+        raise InvalidInput(f"this is the output of likewise {other[0]}, not of a deduplication", str(run))
     wrong = "recipe_id" if not isinstance(summary, dict) else _wrong(summary)
     if wrong is not None:
         raise InvalidInput(
@@ -84,6 +95,11 @@ def read_summary(run: Path) -> dict[str, Any]:
 def is_over_parts(summary: dict[str, Any]) -> bool:
     """Return whether this is the summary of a run of ``likewise repeats``."""
     return bool(summary.get("options", {}).get("unit"))
+
+
+def is_report_only(run: Path) -> bool:
+    """Return whether a finished run has no groups of documents to show."""
+    return read_other(run) is not None or is_over_parts(read_summary(run))
 
 
 def _wrong(summary: dict[str, Any]) -> str | None:

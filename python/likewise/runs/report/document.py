@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from likewise.checks import counted
-from likewise.io.output.summaries import is_over_parts, read_summary
+from likewise.io.output.summaries import is_over_parts, read_other, read_summary
 from likewise.measures.comparison import align
 from likewise.measures.diffs import MAX_CHARACTERS
 from likewise.progress import Progress
@@ -22,6 +22,7 @@ from likewise.runs.report.sections import (
     threshold_chart,
     why,
 )
+from likewise.runs.report.tables import table_sections
 from likewise.runs.viewing import KINDS, GroupRow, Member, Missing, RunView
 
 NUM_SAMPLES = 20
@@ -31,6 +32,9 @@ _SAMPLE_CHARACTERS = 20_000
 
 def report(run: Path, *, samples: bool = True, inputs: Path | None = None, progress: Progress | None = None) -> str:
     """Return a self-contained HTML page about a finished run."""
+    if (other := read_other(run)) is not None:
+        command, found = other
+        return _page(f"{run.resolve().name} ({command})", found["verification"], table_sections(run, found))
     summary = read_summary(run)
     if is_over_parts(summary):
         num_samples = NUM_SAMPLES if samples else 0

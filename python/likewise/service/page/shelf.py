@@ -6,7 +6,7 @@ from pathlib import Path
 
 from likewise.errors import InvalidInput, StoreError
 from likewise.io.output.directory import SUMMARY
-from likewise.io.output.summaries import is_over_parts, read_summary
+from likewise.io.output.summaries import is_report_only
 from likewise.progress import Event, StageAdvanced, StageStarted
 from likewise.runs.report import report
 from likewise.runs.viewing import IndexView, RunView, View
@@ -118,9 +118,9 @@ class Shelf:
             return made
 
     def report(self, name: str) -> str | None:
-        """Return the report of a run over parts, which has no groups to show; None for other views."""
+        """Return the report of a run that has no groups to show, as over parts; None for other views."""
         path = self._service.run_path
-        if path is None or name not in self.names() or not is_over_parts(read_summary(path)):
+        if path is None or name not in self.names() or not is_report_only(path):
             return None
         with self._lock:
             identity = _identity(path)
