@@ -35,7 +35,6 @@ Examples:
   likewise plan --n 1e9 --within 3 --memory 16GB
   likewise plan --documents 1e8 --document-bytes 2kB --memory 8GB
   likewise plan --documents 1e9 --engine spark --workers 50
-  likewise plan --calibrate costs.json && likewise plan --n 1e8 --costs costs.json
 """
 
 
