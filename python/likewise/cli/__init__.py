@@ -10,6 +10,7 @@ from typing import ClassVar, NoReturn
 
 import click
 
+from likewise.cli.options.declared import flag
 from likewise.cli.options.lazy import LazyGroup
 
 _COMMANDS = {
@@ -86,9 +87,7 @@ def _print_version(ctx: click.Context, option: click.Parameter, value: bool) -> 
 
 
 @click.command(cls=_Commands, help=_HELP, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option(
-    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Print the version."
-)
+@flag("--version", "Print the version.", is_eager=True, expose_value=False, callback=_print_version)
 def group() -> None:
     """Run a command."""
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from likewise.checks import counted
+from likewise.cli.options.declared import MEMORY, READ, WRITE, flag, option
 from likewise.cli.options.help import LongCommand
-from likewise.cli.options.memory_option import MEMORY
 from likewise.cli.options.recipe import QUIET, count, index_input_options, judging_options, take_recipe, take_run
 from likewise.cli.options.terminal import printable
 from likewise.progress import shown
@@ -63,53 +63,35 @@ Examples:
 
 @click.command("audit", cls=LongCommand, help=_HELP)
 @click.argument("out", metavar="[OUT]", required=False, type=click.Path(path_type=Path))
-@click.option(
-    "--inputs",
+@option(
+    "--inputs PATH",
+    "The documents that another tool read. With OUT: new location of the inputs, if they were moved. Repeatable.",
     multiple=True,
-    metavar="PATH",
-    help="The documents that another tool read. With OUT: new location of the inputs, if they were moved. Repeatable.",
 )
-@click.option("--kept", multiple=True, metavar="PATH", help="The documents that another tool kept. Repeatable.")
-@click.option(
-    "--removed",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Table of the removed documents (.csv, .tsv, .jsonl, .parquet): id, and optionally kept_id.",
+@option("--kept PATH", "The documents that another tool kept. Repeatable.", multiple=True)
+@option(
+    "--removed FILE", "Table of the removed documents (.csv, .tsv, .jsonl, .parquet): id, and optionally kept_id.", READ
 )
-@click.option(
-    "--clusters",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Table of clusters: id, cluster. Each removed document is compared with the kept ones of its cluster.",
+@option(
+    "--clusters FILE",
+    "Table of clusters: id, cluster. Each removed document is compared with the kept ones of its cluster.",
+    READ,
 )
-@click.option(
-    "--sample",
-    "num_sampled",
-    type=count,
-    default="5000",
-    show_default=True,
-    metavar="N",
-    help="Number of documents to compare with all others; fewer if most share a template. With all documents the "
+@option(
+    "--sample N",
+    "Number of documents to compare with all others; fewer if most share a template. With all documents the "
     "result is exact.",
+    count,
+    "5000",
+    to="num_sampled",
 )
-@click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of the sample.")
-@click.option(
-    "--least-recall",
-    type=click.FloatRange(0.0, 1.0),
-    metavar="P",
-    help="Fail unless the lower bound of each recall is at least P.",
-)
+@option("--seed N", "Seed of the sample.", int, 0)
+@option("--least-recall P", "Fail unless the lower bound of each recall is at least P.", click.FloatRange(0.0, 1.0))
 @judging_options
 @index_input_options
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Output file.  [default: OUT/audit.json; without OUT: audit.json]",
-)
+@option("-o --output FILE", "Output file.  [default: OUT/audit.json; without OUT: audit.json]", WRITE)
 @MEMORY
-@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON to stdout.")
+@flag("--json", "Print the results as JSON to stdout.", to="as_json")
 @QUIET
 @click.pass_context
 def command(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from likewise.checks import counted
+from likewise.cli.options.declared import flag, option
 from likewise.cli.options.help import LongCommand
 from likewise.cli.options.recipe import MOVED_INPUTS, match_options, take_recipe
 from likewise.cli.options.terminal import has_color, printable
@@ -38,13 +39,13 @@ Examples:
 @click.command("compare", cls=LongCommand, help=_HELP)
 @click.argument("files", nargs=-1, required=True, metavar="FILES...")
 @click.option("--ids", nargs=2, metavar="X Y", help="Ids of the two documents in FILES.")
-@click.option("--text-field", multiple=True, metavar="NAME", help="With --ids: text field.  [default: text]")
-@click.option("--tokens-field", metavar="NAME", help="With --ids: read a list of tokens from this field instead.")
-@click.option("--id-field", metavar="NAME", help="With --ids: id field.  [default: id if present]")
+@option("--text-field NAME", "With --ids: text field.  [default: text]", multiple=True)
+@option("--tokens-field NAME", "With --ids: read a list of tokens from this field instead.")
+@option("--id-field NAME", "With --ids: id field.  [default: id if present]")
 @MOVED_INPUTS
-@click.option("--max-diff", type=click.IntRange(min=0), metavar="N", help="Maximum number of differences to show.")
+@option("--max-diff N", "Maximum number of differences to show.", click.IntRange(min=0))
 @match_options
-@click.option("--json", "as_json", is_flag=True, help="Print all results as JSON.")
+@flag("--json", "Print all results as JSON.", to="as_json")
 def command(
     files: tuple[str, ...],
     ids: tuple[str, str] | None,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from likewise.checks import counted
+from likewise.cli.options.declared import FRESH, JSON, MEMORY, OVERWRITE, PLACE, READ, flag, option
 from likewise.cli.options.help import LongCommand
-from likewise.cli.options.memory_option import MEMORY
 from likewise.cli.options.recipe import (
     INPUTS,
     QUIET,
@@ -58,143 +58,97 @@ Examples:
 
 @click.command("dedup", cls=LongCommand, help=_HELP)
 @INPUTS
-@click.option(
-    "-o",
-    "--out",
-    callback=directory_name,
-    metavar="OUT",
-    help="Output directory, or - to write kept lines to stdout.  [required]",
-)
-@click.option(
+@option("-o --out OUT", "Output directory, or - to write kept lines to stdout.  [required]", callback=directory_name)
+@flag(
     "--dry-run",
-    is_flag=True,
-    help="Make all decisions, but write no files. Shows counts, groups by size and the removals nearest to the "
+    "Make all decisions, but write no files. Shows counts, groups by size and the removals nearest to the "
     "threshold; -o is then optional, and output options have no effect.",
 )
 @decision_options
 @document_options
 @MEMORY
-@click.option(
-    "--write",
-    default="kept",
-    show_default=True,
-    metavar="WHAT",
-    help="What to write in addition to the evidence. kept: kept documents. annotated: all rows, with the fields "
+@option(
+    "--write WHAT",
+    "What to write in addition to the evidence. kept: kept documents. annotated: all rows, with the fields "
     "is_kept, group, "
     "duplicate_of, similarity and group_size. unique: kept documents without duplicates. groups: one row per group, in "
     "groups.parquet; can be combined with another one, as in kept,groups. evidence: nothing else.",
+    default="kept",
 )
-@click.option(
-    "--write-prefix",
+@option(
+    "--write-prefix PREFIX",
+    "Prefix for the names of the fields that --write annotated adds.",
     default="",
-    metavar="PREFIX",
-    help="Prefix for the names of the fields that --write annotated adds.",
+    show_default=False,
 )
-@click.option(
-    "--date-field",
-    metavar="FIELD",
-    help="Field with numbers or ISO 8601 dates. With --write groups, adds the columns first_seen and last_seen, "
+@option(
+    "--date-field FIELD",
+    "Field with numbers or ISO 8601 dates. With --write groups, adds the columns first_seen and last_seen, "
     "over all runs in --against that wrote groups.",
 )
-@click.option(
-    "--count-by",
-    metavar="FIELD",
-    help="Field, such as a source, whose values are counted in the summary and the report: documents and removed "
+@option(
+    "--count-by FIELD",
+    "Field, such as a source, whose values are counted in the summary and the report: documents and removed "
     "documents of each value, and which value duplicates which. With --write groups, adds the counts of each group.",
 )
-@click.option(
-    "--count-weight",
-    metavar="FUNCTION",
-    help="With --write groups, add a weight column computed from n, the number of copies in all runs: log "
+@option(
+    "--count-weight FUNCTION",
+    "With --write groups, add a weight column computed from n, the number of copies in all runs: log "
     "(1 + ln n), sqrt, inverse (1 / n) or cap:N (n, but at most N).",
 )
-@click.option(
-    "--decisions",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Keep the documents that FILE lists, whatever they match. FILE is a CSV file with the columns doc_id and "
+@option(
+    "--decisions FILE",
+    "Keep the documents that FILE lists, whatever they match. FILE is a CSV file with the columns doc_id and "
     "decision (keep), as exported from the page of a run. overruled.parquet then names the kept documents that they "
     "match.",
+    READ,
 )
-@click.option(
-    "--index",
-    "index",
-    type=click.Path(path_type=Path),
-    metavar="PATH",
-    help="Also create an index of all documents, including removed ones, for later duplicate checks.",
+@option(
+    "--index PATH",
+    "Also create an index of all documents, including removed ones, for later duplicate checks.",
+    PLACE,
+    to="index",
 )
-@click.option(
-    "--against",
-    type=click.Path(path_type=Path),
-    multiple=True,
-    metavar="PATH",
-    help="Also remove documents that match an index, an earlier run or files. PATH is an index, the output directory "
+@option(
+    "--against PATH",
+    "Also remove documents that match an index, an earlier run or files. PATH is an index, the output directory "
     "of a run (only its kept documents count) or a file; repeat the option for several runs or files. The recipe of "
     "the index or run applies; of the recipe options, only --keep may differ.",
+    PLACE,
+    multiple=True,
 )
-@click.option("--add", is_flag=True, help="Add kept documents to the index given with --against.")
-@click.option(
+@flag("--add", "Add kept documents to the index given with --against.")
+@flag(
     "--keep-sketches",
-    is_flag=True,
-    help="Store the sketches of kept documents in OUT/sketches, so that --against OUT need not compute them again.",
+    "Store the sketches of kept documents in OUT/sketches, so that --against OUT need not compute them again.",
 )
-@click.option(
-    "--store-pairs",
-    type=float,
-    metavar="FLOOR",
-    help="Also write pairs.parquet, all verified pairs with at least this similarity, for the threshold page of "
+@option(
+    "--store-pairs FLOOR",
+    "Also write pairs.parquet, all verified pairs with at least this similarity, for the threshold page of "
     "likewise serve. Verdicts do not change.",
+    float,
 )
-@click.option("--overwrite", is_flag=True, help="Replace a finished run in OUT.")
-@click.option("--fresh", is_flag=True, help="Discard an unfinished run in OUT instead of continuing it.")
-@click.option(
-    "--engine",
-    type=click.Choice(["local", "spark"]),
-    default="local",
-    show_default=True,
-    metavar="NAME",
-    help="local or spark. One recipe gives the same results.",
-)
-@click.option(
-    "--master",
-    metavar="URL",
-    help="Spark master URL, such as spark://HOST:7077 or yarn.  [default: local[*,4], this machine with up to four "
+@OVERWRITE
+@FRESH
+@option("--engine NAME", "local or spark. One recipe gives the same results.", ("local", "spark"), "local")
+@option(
+    "--master URL",
+    "Spark master URL, such as spark://HOST:7077 or yarn.  [default: local[*,4], this machine with up to four "
     "attempts per task]",
 )
-@click.option(
-    "--checkpoint-dir",
-    metavar="PATH",
-    help="Spark: directory for finished stages, so that the same command continues after a failure.  [default: in OUT "
+@option(
+    "--checkpoint-dir PATH",
+    "Spark: directory for finished stages, so that the same command continues after a failure.  [default: in OUT "
     "until the run ends]",
 )
-@click.option(
-    "--driver-memory",
-    metavar="SIZE",
-    help="Spark: memory limit on the driver for open pairs.  [default: 4GB]",
-)
+@option("--driver-memory SIZE", "Spark: memory limit on the driver for open pairs.  [default: 4GB]")
 @QUIET
-@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON to stdout.")
+@JSON
 def command(
     inputs: tuple[str, ...],
     out: str | None,
-    dry_run: bool,
-    write: str,
-    write_prefix: str,
-    date_field: str | None,
-    count_by: str | None,
-    count_weight: str | None,
-    decisions: Path | None,
-    index: Path | None,
     against: tuple[Path, ...],
-    add: bool,
-    keep_sketches: bool,
-    store_pairs: float | None,
-    overwrite: bool,
-    fresh: bool,
-    engine: str,
-    master: str | None,
-    checkpoint_dir: str | None,
-    driver_memory: str | None,
+    dry_run: bool,
     quiet: bool,
     as_json: bool,
     **options: Any,
@@ -207,24 +161,18 @@ def command(
     from likewise.progress import taken
 
     asked, references = _told_apart(against)
-    use = IndexUse(index, asked, add)
-    elsewhere = _engine(engine, {"master": master, "checkpoint_dir": checkpoint_dir, "driver_memory": driver_memory})
+    use = IndexUse(options.pop("index"), asked, options.pop("add"))
+    of_spark = {name: options.pop(name) for name in ("master", "checkpoint_dir", "driver_memory")}
+    elsewhere = _engine(options.pop("engine"), of_spark)
     base = "default" if elsewhere is None else "online"
     recipe = take_recipe_beside(options, asked, references, base, quiet=quiet)
     run = take_run(options)
     if out == "-" and not dry_run:
-        given = {"json": as_json, "overwrite": overwrite, "fresh": fresh, "write": write != "kept"}
-        given |= {
-            "write_prefix": write_prefix != "",
-            "date_field": date_field is not None,
-            "count_by": count_by is not None,
-            "count_weight": count_weight is not None,
-            "decisions": decisions is not None,
-            "keep_sketches": keep_sketches,
-            "store_pairs": store_pairs is not None,
-            "engine": elsewhere is not None,
-        }
-        for name, is_given in given.items():
+        defaults = {"overwrite": False, "fresh": False, "write": "kept", "write_prefix": ""}
+        defaults |= dict.fromkeys(("date_field", "count_by", "count_weight", "decisions"))
+        defaults |= {"keep_sketches": False, "store_pairs": None}
+        given = {"json": as_json, **{name: options[name] != value for name, value in defaults.items()}}
+        for name, is_given in {**given, "engine": elsewhere is not None}.items():
             if is_given:
                 raise InvalidParameter(name, "cannot be combined with -o -, which writes kept lines to standard output")
         with shown(not quiet) as report:
@@ -233,10 +181,9 @@ def command(
             )
         print_summary(summary, None, as_json=as_json, quiet=quiet, lines=summary_lines)
         return
-    columns = GroupColumns(date_field, count_by, count_weight)
-    asked_for = DedupOptions(
-        run, write, write_prefix, columns, decisions, use, references, keep_sketches, store_pairs, elsewhere
-    )
+    overwrite, fresh = options.pop("overwrite"), options.pop("fresh")
+    columns = GroupColumns(*(options.pop(name) for name in ("date_field", "count_by", "count_weight")))
+    asked_for = DedupOptions(run, columns=columns, index=use, against=references, engine=elsewhere, **options)
     if dry_run:
         from likewise.runs.preview import preview
 

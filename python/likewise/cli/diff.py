@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from likewise.cli.options.declared import flag
 from likewise.cli.options.terminal import printable
 
 # Maximum number of differing rows that --json lists; all are counted.
@@ -26,8 +27,8 @@ Examples:
 @click.command("diff", help=_HELP)
 @click.argument("first", type=click.Path(file_okay=False, path_type=Path), metavar="RUN1")
 @click.argument("second", type=click.Path(file_okay=False, path_type=Path), metavar="RUN2")
-@click.option("--json", "as_json", is_flag=True, help="Print counts and differing rows as JSON.")
-@click.option("--quiet", "-q", is_flag=True, help="Print nothing; only set the exit status.")
+@flag("--json", "Print counts and differing rows as JSON.", to="as_json")
+@flag("--quiet -q", "Print nothing; only set the exit status.")
 def command(first: Path, second: Path, as_json: bool, quiet: bool) -> int:
     """Run the command."""
     from likewise.errors import InvalidParameter

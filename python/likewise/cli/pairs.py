@@ -2,14 +2,13 @@
 
 import json
 import sys
-from pathlib import Path
 from typing import Any
 
 import click
 
 from likewise.checks import counted
+from likewise.cli.options.declared import MEMORY, PLACE, flag, option
 from likewise.cli.options.help import LongCommand
-from likewise.cli.options.memory_option import MEMORY
 from likewise.cli.options.recipe import (
     INPUTS,
     QUIET,
@@ -41,60 +40,36 @@ Examples:
 
 @click.command("pairs", cls=LongCommand, help=_HELP)
 @INPUTS
-@click.option(
-    "-o",
-    "--out",
-    required=True,
-    metavar="PAIRS",
-    help="Output file (.tsv, .jsonl or .parquet), or - for TSV to stdout.",
-)
+@option("-o --out PAIRS", "Output file (.tsv, .jsonl or .parquet), or - for TSV to stdout.", required=True)
 @search_options
-@click.option(
-    "--against",
-    type=click.Path(path_type=Path),
-    multiple=True,
-    metavar="PATH",
-    help="List only pairs of a document of INPUT (a) with one of PATH (b): a file, a directory of files, or the output "
+@option(
+    "--against PATH",
+    "List only pairs of a document of INPUT (a) with one of PATH (b): a file, a directory of files, or the output "
     "directory of a run (its kept documents, and its recipe by default). Repeatable.",
+    PLACE,
+    multiple=True,
 )
-@click.option(
-    "--max-pairs",
-    type=count,
-    metavar="N",
-    default="10_000_000",
-    help="Fail if there are more pairs. 1,000 copies of a text make 499,500 pairs.  [default: 10,000,000]",
+@option(
+    "--max-pairs N",
+    "Fail if there are more pairs. 1,000 copies of a text make 499,500 pairs.  [default: 10,000,000]",
+    count,
+    "10_000_000",
+    show_default=False,
 )
 @input_options
 @MEMORY
 @QUIET
-@click.option("--json", "as_json", is_flag=True, help="Print counts and timings as JSON to stdout.")
-def command(
-    inputs: tuple[str, ...],
-    out: str,
-    against: tuple[Path, ...],
-    max_pairs: int,
-    quiet: bool,
-    as_json: bool,
-    **options: Any,
-) -> None:
+@flag("--json", "Print counts and timings as JSON to stdout.", to="as_json")
+def command(inputs: tuple[str, ...], out: str, quiet: bool, as_json: bool, **options: Any) -> None:
     """Run the command."""
     from likewise.batch.pair_files import pair_files
     from likewise.errors import InvalidParameter
 
-    recipe, run = take_recipe_beside(options, None, against, "default", quiet=quiet), take_run(options)
+    recipe, run = take_recipe_beside(options, None, options["against"], "default", quiet=quiet), take_run(options)
     if out == "-" and as_json:
         raise InvalidParameter("json", "cannot be combined with -o -, which writes pairs to standard output")
     with shown(not quiet) as report:
-        summary = pair_files(
-            inputs,
-            out,
-            recipe,
-            run=run,
-            against=against,
-            max_pairs=max_pairs,
-            progress=report,
-            stdout=sys.stdout.buffer,
-        )
+        summary = pair_files(inputs, out, recipe, run=run, progress=report, stdout=sys.stdout.buffer, **options)
     if as_json:
         click.echo(json.dumps(summary, ensure_ascii=False))
     elif not quiet:

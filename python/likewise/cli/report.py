@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from likewise.cli.options.declared import flag, option
 from likewise.cli.options.recipe import MOVED_INPUTS, QUIET
 from likewise.cli.options.terminal import printable
 from likewise.progress import shown
@@ -27,17 +28,13 @@ Examples:
 
 @click.command("report", help=_HELP)
 @click.argument("out", metavar="OUT", type=click.Path(path_type=Path))
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
-    metavar="FILE",
-    help="Output file, or - for stdout.  [default: OUT/report.html]",
+@option(
+    "-o --output FILE",
+    "Output file, or - for stdout.  [default: OUT/report.html]",
+    click.Path(dir_okay=False, allow_dash=True, path_type=Path),
 )
-@click.option(
-    "--card", "is_card", is_flag=True, help="Write a section for a dataset card instead, as Markdown, to stdout."
-)
-@click.option("--no-samples", is_flag=True, help="Do not include document text.")
+@flag("--card", "Write a section for a dataset card instead, as Markdown, to stdout.", to="is_card")
+@flag("--no-samples", "Do not include document text.")
 @MOVED_INPUTS
 @QUIET
 def command(

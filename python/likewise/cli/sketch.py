@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from likewise.checks import counted
+from likewise.cli.options.declared import option
 from likewise.cli.options.help import LongCommand
 from likewise.cli.options.recipe import INPUTS, QUIET, input_options, sketch_options, take_recipe, take_run
 from likewise.progress import shown
@@ -25,7 +26,7 @@ Examples:
 
 @click.command("sketch", cls=LongCommand, help=_HELP)
 @INPUTS
-@click.option("-o", "--out", required=True, metavar="OUT", help="Output file (.parquet or .npy).")
+@option("-o --out OUT", "Output file (.parquet or .npy).", required=True)
 @sketch_options
 @input_options
 @QUIET

@@ -14,10 +14,10 @@ import click
 
 from likewise.arrays import ColumnData
 from likewise.checks import counted
+from likewise.cli.options.declared import WRITE, flag, option
 from likewise.cli.options.help import LongCommand
-from likewise.cli.options.recipe import INPUTS, OPTION_OF, QUIET, READING, input_options, take_run
+from likewise.cli.options.recipe import INPUTS, OPTION_OF, QUIET, READING, input_options, take_run, take_word_lists
 from likewise.cli.options.terminal import has_color, printable
-from likewise.cli.options.text_options import take_word_lists
 from likewise.progress import shown
 
 if TYPE_CHECKING:
@@ -45,67 +45,34 @@ _MOST_SHOWN = 3
 
 @click.command("tune", cls=LongCommand, help=_HELP)
 @INPUTS
-@click.option(
-    "--labels",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="PAIRS",
-    help="Labeled pairs; with --ask, answers are added here.  [default: RECIPE.labels.csv, with --ask]",
+@option(
+    "--labels PAIRS",
+    "Labeled pairs; with --ask, answers are added here.  [default: RECIPE.labels.csv, with --ask]",
+    WRITE,
 )
-@click.option("--ask", is_flag=True, help="Ask about pairs even if --labels is given.")
-@click.option(
-    "--questions",
-    type=click.IntRange(min=1),
-    default=60,
-    show_default=True,
-    metavar="N",
-    help="Number of labels to ask for.",
-)
-@click.option(
-    "-o",
-    "--out",
-    type=click.Path(dir_okay=False, path_type=Path),
-    default=Path("recipe.json"),
-    show_default=True,
-    metavar="RECIPE",
-    help="Output file.",
-)
-@click.option(
-    "--method",
-    type=click.Choice(["minhash", "simhash"]),
-    help="Try only this method: minhash or simhash.  [default: both]",
-)
-@click.option(
+@flag("--ask", "Ask about pairs even if --labels is given.")
+@option("--questions N", "Number of labels to ask for.", click.IntRange(min=1), 60)
+@option("-o --out RECIPE", "Output file.", WRITE, Path("recipe.json"))
+@option("--method", "Try only this method: minhash or simhash.  [default: both]", ("minhash", "simhash"))
+@option(
     "--tokens",
-    type=click.Choice(["auto", "word", "char", "chinese", "sentence", "line", "paragraph"]),
-    help="Try only these tokens: auto, word, char, chinese, ...  [default: auto and char]",
+    "Try only these tokens: auto, word, char, chinese, ...  [default: auto and char]",
+    ("auto", "word", "char", "chinese", "sentence", "line", "paragraph"),
 )
 @OPTION_OF["markup"]
 @OPTION_OF["fold"]
 @OPTION_OF["stop_words"]
-@click.option(
-    "--sample",
-    type=click.IntRange(min=20, max=4000),
-    default=1000,
-    show_default=True,
-    metavar="N",
-    help="Number of documents to compare in full.",
-)
-@click.option(
-    "--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of the sample and the questions."
-)
+@option("--sample N", "Number of documents to compare in full.", click.IntRange(min=20, max=4000), 1000)
+@option("--seed N", "Seed of the sample and the questions.", int, 0)
 @partial(input_options, without=("tokens_field",))
 @QUIET
-@click.option("--json", "as_json", is_flag=True, help="Print the proposal and all trials as JSON to stdout.")
+@flag("--json", "Print the proposal and all trials as JSON to stdout.", to="as_json")
 def command(
     inputs: tuple[str, ...],
     labels: Path | None,
     ask: bool,
     questions: int,
     out: Path,
-    method: str | None,
-    tokens: str | None,
-    sample: int,
-    seed: int,
     quiet: bool,
     as_json: bool,
     **options: Any,
@@ -142,14 +109,12 @@ def command(
         open_tuner(
             inputs,
             given,
-            run=take_run(options),
-            method=method,
-            tokens=tokens,
             rules=rules,
-            most_documents=sample,
-            seed=seed,
+            most_documents=options.pop("sample"),
+            run=take_run(options),
             output=out,
             progress=bars.enter_context(shown(not quiet)),
+            **options,
         ) as tuner,
     ):
         if asks:
@@ -327,13 +292,13 @@ def _reading_words() -> list[str]:
     """Return the options of this call that `dedup` needs too: reading options, and stop words, which recipes lack."""
     context = click.get_current_context()
     words = []
-    for option in context.command.params:
-        name = option.name or ""
+    for param in context.command.params:
+        name = param.name or ""
         is_given = context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
         if is_given and name in (*READING, "stop_words"):
             given = context.params[name]
             for value in given if isinstance(given, tuple) else (given,):
-                words += [option.opts[-1], str(value)]
+                words += [param.opts[-1], str(value)]
     return words
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from likewise.checks import counted, parse_size
+from likewise.cli.options.declared import WRITE, flag, option
 from likewise.cli.options.help import LongCommand
 from likewise.cli.options.recipe import INPUTS, QUIET, feature_options, input_options, take_recipe, take_run
 from likewise.progress import shown
@@ -29,29 +30,18 @@ Examples:
 
 @click.command("weights", cls=LongCommand, help=_HELP)
 @INPUTS
-@click.option(
-    "-o", "--out", required=True, type=click.Path(path_type=Path, dir_okay=False), metavar="W", help="Output file."
-)
-@click.option(
-    "--memory",
-    default="2GB",
-    show_default=True,
-    metavar="SIZE",
-    help="Memory limit. Counts are exact up to one distinct feature per 48 bytes; beyond that a counting sketch may "
+@option("-o --out W", "Output file.", WRITE, required=True)
+@option(
+    "--memory SIZE",
+    "Memory limit. Counts are exact up to one distinct feature per 48 bytes; beyond that a counting sketch may "
     "overestimate them.",
+    default="2GB",
 )
 @feature_options
 @partial(input_options, without=("duplicate_ids",))
 @QUIET
-@click.option("--json", "as_json", is_flag=True, help="Print counts as JSON to stdout.")
-def command(
-    inputs: tuple[str, ...],
-    out: Path,
-    memory: str,
-    quiet: bool,
-    as_json: bool,
-    **options: Any,
-) -> None:
+@flag("--json", "Print counts as JSON to stdout.", to="as_json")
+def command(inputs: tuple[str, ...], out: Path, memory: str, quiet: bool, as_json: bool, **options: Any) -> None:
     """Run the command."""
     from likewise.batch.read.weighing import doubts_of
     from likewise.batch.weights import weigh_files

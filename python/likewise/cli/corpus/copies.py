@@ -1,7 +1,6 @@
 """``likewise copies``: copies of given documents."""
 
 import json
-import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -9,8 +8,9 @@ from typing import Any
 import click
 
 from likewise.checks import counted
+from likewise.cli.options.declared import flag, option
 from likewise.cli.options.help import LongCommand
-from likewise.cli.options.recipe import QUIET, directory_name, document_options, take_run
+from likewise.cli.options.recipe import QUIET, document_options, output_directory, take_run
 from likewise.cli.options.summary import bad_line
 from likewise.cli.options.terminal import printable, skipped_line, table_lines
 from likewise.progress import shown
@@ -39,50 +39,31 @@ _MOST_SHOWN = 20
 
 @click.command("copies", cls=LongCommand, help=_HELP)
 @click.argument("documents", nargs=-1, metavar="[DOCUMENT...]")
-@click.option("--in", "places", multiple=True, required=True, metavar="PLACE", help="Place to search; repeatable.")
-@click.option("--ids", "ids_file", metavar="FILE", help="Ids of given documents, one per line; - for standard input.")
-@click.option(
-    "-o", "--out", callback=directory_name, metavar="OUT", help="Output directory. Without it, nothing is written."
+@option("--in PLACE", "Place to search; repeatable.", to="places", multiple=True, required=True)
+@option("--ids FILE", "Ids of given documents, one per line; - for standard input.", to="ids_file")
+@output_directory("Output directory. Without it, nothing is written.")
+@option(
+    "--threshold S",
+    "Minimum weighted share of the given document's words found in the other document in the same order, 0 to 1.",
+    float,
+    0.75,
 )
-@click.option(
-    "--threshold",
-    type=float,
-    default=0.75,
-    show_default=True,
-    metavar="S",
-    help="Minimum weighted share of the given document's words found in the other document in the same order, 0 to 1.",
+@option(
+    "--min-share S",
+    "Minimum weighted share of the given document's word 5-grams found in the other document, 0 to 1.",
+    float,
+    0.2,
 )
-@click.option(
-    "--min-share",
-    type=float,
-    default=0.2,
-    show_default=True,
-    metavar="S",
-    help="Minimum weighted share of the given document's word 5-grams found in the other document, 0 to 1.",
-)
-@click.option(
-    "--min-ngrams",
-    type=int,
-    default=8,
-    show_default=True,
-    metavar="N",
-    help="For a given document with fewer distinct n-grams, only exact copies are found.",
-)
+@option("--min-ngrams N", "For a given document with fewer distinct n-grams, only exact copies are found.", int, 8)
 @partial(document_options, without=("tokens_field",))
-@click.option("--overwrite", is_flag=True, help="Replace a finished search in OUT.")
+@flag("--overwrite", "Replace a finished search in OUT.")
 @QUIET
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print the summary, the given documents and their copies as JSON."
-)
+@flag("--json", "Print the summary, the given documents and their copies as JSON.", to="as_json")
 def command(
     documents: tuple[str, ...],
     places: tuple[str, ...],
     ids_file: str | None,
     out: str | None,
-    threshold: float,
-    min_share: float,
-    min_ngrams: int,
-    overwrite: bool,
     quiet: bool,
     as_json: bool,
     **options: Any,
@@ -90,30 +71,20 @@ def command(
     """Run the command."""
     from likewise.cli.index.documents import ids_in
     from likewise.corpus import ContainmentRules, find_copies
-    from likewise.errors import InvalidParameter
 
-    if out == "-":
-        raise InvalidParameter("out", "must be a directory")
     if not documents and ids_file is None:
         raise click.UsageError("Missing argument 'DOCUMENT...' (or --ids).")
-    rules, run = ContainmentRules(threshold, min_share, min_ngrams), take_run(options)
+    names = ("threshold", "min_share", "min_ngrams")
+    rules, run = ContainmentRules(*(options.pop(name) for name in names)), take_run(options)
     texts, files = _texts_and_files(documents)
+    ids = () if ids_file is None else ids_in(ids_file)
     with shown(not quiet) as report:
         found = find_copies(
-            places,
-            texts=texts,
-            files=files,
-            ids=() if ids_file is None else ids_in(ids_file),
-            output=out,
-            rules=rules,
-            run=run,
-            overwrite=overwrite,
-            progress=report,
+            places, texts=texts, files=files, ids=ids, output=out, rules=rules, run=run, progress=report, **options
         )
     if as_json:
         tables = {"given": found.given.to_pylist(), "copies": found.copies.to_pylist()}
-        json.dump({**found.summary, **tables}, sys.stdout, ensure_ascii=False)
-        sys.stdout.write("\n")
+        click.echo(json.dumps({**found.summary, **tables}, ensure_ascii=False))
     elif not quiet:
         _show(found, out)
 

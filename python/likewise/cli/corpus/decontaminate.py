@@ -1,17 +1,15 @@
 """``likewise decontaminate``: items of evaluation sets inside documents."""
 
-import json
-import sys
 from functools import partial
 from typing import Any
 
 import click
 
 from likewise.checks import counted
+from likewise.cli.options.declared import FRESH, JSON, OVERWRITE, option
 from likewise.cli.options.help import LongCommand
-from likewise.cli.options.recipe import QUIET, directory_name, document_options, take_run
-from likewise.cli.options.summary import bad_line
-from likewise.cli.options.terminal import printable, skipped_line, table_lines
+from likewise.cli.options.recipe import QUIET, document_options, output_directory, take_run
+from likewise.cli.options.summary import print_summary, reading_lines
 from likewise.progress import shown
 
 _HELP = """Find items of evaluation sets inside documents, and remove them.
@@ -36,146 +34,80 @@ Examples:
 
 @click.command("decontaminate", cls=LongCommand, help=_HELP)
 @click.argument("inputs", nargs=-1, required=True, metavar="CORPUS...")
-@click.option(
-    "--against",
-    multiple=True,
-    required=True,
-    metavar="EVALS",
-    help="Evaluation set, as NAME=PATH or PATH; repeat for several.",
+@option("--against EVALS", "Evaluation set, as NAME=PATH or PATH; repeat for several.", multiple=True, required=True)
+@output_directory(
+    "Output directory for contaminated.parquet (the places found), items.parquet and summary.json.", required=True
 )
-@click.option(
-    "-o",
-    "--out",
-    required=True,
-    callback=directory_name,
-    metavar="OUT",
-    help="Output directory for contaminated.parquet (the places found), items.parquet and summary.json.",
-)
-@click.option(
+@option(
     "--write",
-    type=click.Choice(["kept", "cut", "annotated", "evidence"]),
-    default="kept",
-    show_default=True,
-    help="What to write in addition to the evidence. kept: documents that contain no item. cut: all documents without "
+    "What to write in addition to the evidence. kept: documents that contain no item. cut: all documents without "
     "the passages found (not for web archives). annotated: all rows, with the fields is_contaminated, item_set, "
     "item_id, item_field and similarity. evidence: nothing else.",
+    ("kept", "cut", "annotated", "evidence"),
+    "kept",
 )
-@click.option(
-    "--write-prefix",
+@option(
+    "--write-prefix PREFIX",
+    "Prefix for the names of the fields that --write annotated adds.",
     default="",
-    metavar="PREFIX",
-    help="Prefix for the names of the fields that --write annotated adds.",
+    show_default=False,
 )
-@click.option(
-    "--threshold",
-    type=float,
-    default=0.75,
-    show_default=True,
-    metavar="S",
-    help="Minimum weighted share of the item's words found in the document in the same order, 0 to 1.",
+@option(
+    "--threshold S",
+    "Minimum weighted share of the item's words found in the document in the same order, 0 to 1.",
+    float,
+    0.75,
 )
-@click.option(
-    "--min-share",
-    type=float,
-    default=0.2,
-    show_default=True,
-    metavar="S",
-    help="Minimum weighted share of the item's word 5-grams found in the document, 0 to 1.",
+@option("--min-share S", "Minimum weighted share of the item's word 5-grams found in the document, 0 to 1.", float, 0.2)
+@option("--min-ngrams N", "A text of an item with fewer distinct n-grams is too short to be found.", int, 8)
+@option("--unsure", "Whether to keep or remove what differs from an item in a number.", ("keep", "remove"), "keep")
+@option(
+    "--weights TABLE",
+    "Take the rarity of n-grams from a table that likewise weights --shingle 5 wrote, instead of counting CORPUS.",
+    click.Path(exists=True, dir_okay=False),
 )
-@click.option(
-    "--min-ngrams",
-    type=int,
-    default=8,
-    show_default=True,
-    metavar="N",
-    help="A text of an item with fewer distinct n-grams is too short to be found.",
-)
-@click.option(
-    "--unsure",
-    type=click.Choice(["keep", "remove"]),
-    default="keep",
-    show_default=True,
-    help="Whether to keep or remove what differs from an item in a number.",
-)
-@click.option(
-    "--weights",
-    type=click.Path(exists=True, dir_okay=False),
-    metavar="TABLE",
-    help="Take the rarity of n-grams from a table that likewise weights --shingle 5 wrote, instead of counting CORPUS.",
-)
-@click.option(
-    "--item-field",
-    multiple=True,
-    metavar="FIELD",
-    help="Field of an item to search for, dots for nested fields; repeat for several. Each set needs one of them; the "
+@option(
+    "--item-field FIELD",
+    "Field of an item to search for, dots for nested fields; repeat for several. Each set needs one of them; the "
     "first one that it has must be a text in every item.  [default: those of question, answer, passage, text that a "
     "set has]",
+    multiple=True,
 )
-@click.option(
-    "--item-id-field",
-    metavar="FIELD",
-    help="Field of the id of an item, or none to use its row.  [default: id, or the row]",
-)
+@option("--item-id-field FIELD", "Field of the id of an item, or none to use its row.  [default: id, or the row]")
 @partial(document_options, without=("tokens_field", "duplicate_ids"))
-@click.option("--overwrite", is_flag=True, help="Replace a finished run in OUT.")
-@click.option("--fresh", is_flag=True, help="Discard an unfinished run in OUT instead of continuing it.")
+@OVERWRITE
+@FRESH
 @QUIET
-@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON to stdout.")
+@JSON
 def command(
-    inputs: tuple[str, ...],
-    against: tuple[str, ...],
-    out: str,
-    write: str,
-    write_prefix: str,
-    threshold: float,
-    min_share: float,
-    min_ngrams: int,
-    unsure: str,
-    weights: str | None,
-    item_field: tuple[str, ...],
-    item_id_field: str | None,
-    overwrite: bool,
-    fresh: bool,
-    quiet: bool,
-    as_json: bool,
-    **options: Any,
+    inputs: tuple[str, ...], against: tuple[str, ...], out: str, quiet: bool, as_json: bool, **options: Any
 ) -> None:
     """Run the command."""
-    from likewise.corpus import ContainmentRules, decontaminate_files, splits_named
-    from likewise.errors import InvalidParameter
+    from likewise.corpus import ContainmentRules, decontaminate_files, set_table, splits_named
     from likewise.stages.weights import read_table
 
-    if out == "-":
-        raise InvalidParameter("out", "must be a directory")
-    rules, run = ContainmentRules(threshold, min_share, min_ngrams, unsure), take_run(options)
+    names = ("threshold", "min_share", "min_ngrams", "unsure")
+    rules, run = ContainmentRules(*(options.pop(name) for name in names)), take_run(options)
+    weights, item_fields = options.pop("weights"), options.pop("item_field") or None
+    splits = splits_named(against, "against", "evaluation sets")
     with shown(not quiet) as report:
         summary = decontaminate_files(
             inputs,
-            splits_named(against, "against", "evaluation sets"),
+            splits,
             out,
             rules,
             run=run,
             weights=None if weights is None else read_table(weights),
-            item_fields=item_field or None,
-            item_id_field=item_id_field,
-            write=write,
-            write_prefix=write_prefix,
-            overwrite=overwrite,
-            fresh=fresh,
+            item_fields=item_fields,
             progress=report,
+            **options,
         )
-    if as_json:
-        json.dump(summary, sys.stdout, ensure_ascii=False)
-        sys.stdout.write("\n")
-    elif not quiet:
-        _show(summary, out)
+    print_summary(summary, out, as_json=as_json, quiet=quiet, lines=_lines, table=set_table)
 
 
-def _show(summary: dict[str, Any], out: str) -> None:
-    from likewise.corpus import decontamination_line, set_table
+def _lines(summary: dict[str, Any], out: str) -> list[str]:
+    from likewise.corpus import decontamination_line
 
-    for line in table_lines(set_table(summary)):
-        click.echo(printable(line))
     lines = [summary["verification"], decontamination_line(summary)]
     if summary["most_found"]:
         most = summary["most_found"][0]
@@ -183,10 +115,7 @@ def _show(summary: dict[str, Any], out: str) -> None:
             f"in most documents ({most['num_documents']:,}): {most['set']} {most['item_id']} {most['field']}, "
             f"{most['text'][:60]!r}"
         )
-    if summary["num_bad_rows"] or summary["num_blank_lines"]:
-        lines.append(bad_line(summary))
-    if summary["skipped_files"]:
-        lines.append(skipped_line(summary["skipped_files"]))
+    lines += reading_lines(summary)
     if num_other := summary["num_other_numbers"]:
         verb = "removed" if summary["unsure"] == "remove" else "not removed"
         place = counted(num_other, "place differs", "places differ")
@@ -194,6 +123,4 @@ def _show(summary: dict[str, Any], out: str) -> None:
     num_short = sum(facts["num_too_short"] for facts in summary["items"].values())
     if num_short:
         lines.append(f"{counted(num_short, 'text')} of items too short to be found: see {out}/items.parquet")
-    lines.append(f"{summary['timings']['total_s']:.2f} s; results in {out}")
-    for line in lines:
-        click.echo(printable(line), err=True)
+    return [*lines, f"{summary['timings']['total_s']:.2f} s; results in {out}"]

@@ -1,25 +1,23 @@
 """``likewise leaks``: near-duplicates between the splits of a dataset."""
 
-import json
-import sys
 from typing import Any
 
 import click
 
 from likewise.checks import counted
+from likewise.cli.options.declared import FRESH, JSON, MEMORY, OVERWRITE, option
 from likewise.cli.options.help import LongCommand
-from likewise.cli.options.memory_option import MEMORY
 from likewise.cli.options.recipe import (
     QUIET,
     count,
-    directory_name,
     document_options,
+    output_directory,
     search_options,
     take_recipe,
     take_run,
 )
-from likewise.cli.options.summary import bad_line, crowd_words
-from likewise.cli.options.terminal import chosen_lines, printable, skipped_line, table_lines
+from likewise.cli.options.summary import crowd_words, print_summary, reading_lines
+from likewise.cli.options.terminal import chosen_lines
 from likewise.progress import shown
 
 _HELP = """Find near-duplicates between the splits of a dataset.
@@ -42,79 +40,31 @@ Examples:
 
 @click.command("leaks", cls=LongCommand, help=_HELP)
 @click.argument("splits", nargs=-1, required=True, metavar="TRAIN TEST...")
-@click.option(
-    "-o",
-    "--out",
-    callback=directory_name,
-    metavar="OUT",
-    help="Output directory for leaks.parquet (the pairs) and summary.json.",
-)
-@click.option(
+@output_directory("Output directory for leaks.parquet (the pairs) and summary.json.")
+@option(
     "--write",
-    type=click.Choice(["evidence", "kept"]),
-    default="evidence",
-    show_default=True,
-    help="kept: also write the splits after the first without their leaking documents, in OUT/kept/NAME/.",
+    "kept: also write the splits after the first without their leaking documents, in OUT/kept/NAME/.",
+    ("evidence", "kept"),
+    "evidence",
 )
 @search_options
-@click.option(
-    "--max-pairs",
-    type=count,
-    metavar="N",
-    default="10_000_000",
-    help="Fail if there are more pairs.  [default: 10,000,000]",
+@option(
+    "--max-pairs N", "Fail if there are more pairs.  [default: 10,000,000]", count, "10_000_000", show_default=False
 )
 @document_options
-@click.option("--overwrite", is_flag=True, help="Replace a finished run in OUT.")
-@click.option("--fresh", is_flag=True, help="Discard an unfinished run in OUT instead of continuing it.")
+@OVERWRITE
+@FRESH
 @MEMORY
 @QUIET
-@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON to stdout.")
-def command(
-    splits: tuple[str, ...],
-    out: str | None,
-    write: str,
-    max_pairs: int,
-    overwrite: bool,
-    fresh: bool,
-    quiet: bool,
-    as_json: bool,
-    **options: Any,
-) -> None:
+@JSON
+def command(splits: tuple[str, ...], out: str | None, quiet: bool, as_json: bool, **options: Any) -> None:
     """Run the command."""
-    from likewise.corpus import leak_files, splits_named
-    from likewise.errors import InvalidParameter
+    from likewise.corpus import leak_files, leak_table, splits_named
 
-    if out == "-":
-        raise InvalidParameter("out", "must be a directory")
     recipe, run = take_recipe(options, "default", quiet=quiet), take_run(options)
     with shown(not quiet) as report:
-        summary = leak_files(
-            splits_named(splits),
-            out,
-            recipe,
-            run=run,
-            write=write,
-            max_pairs=max_pairs,
-            overwrite=overwrite,
-            fresh=fresh,
-            progress=report,
-        )
-    if as_json:
-        json.dump(summary, sys.stdout, ensure_ascii=False)
-        sys.stdout.write("\n")
-    elif not quiet:
-        for line in _table_lines(summary):
-            click.echo(printable(line))
-        for line in _lines(summary, out):
-            click.echo(printable(line), err=True)
-
-
-def _table_lines(summary: dict[str, Any]) -> list[str]:
-    """Return the lines of the table of splits by splits."""
-    from likewise.corpus import leak_table
-
-    return table_lines(leak_table(summary))
+        summary = leak_files(splits_named(splits), out, recipe, run=run, progress=report, **options)
+    print_summary(summary, out, as_json=as_json, quiet=quiet, lines=_lines, table=leak_table)
 
 
 def _lines(summary: dict[str, Any], out: str | None) -> list[str]:
@@ -128,9 +78,6 @@ def _lines(summary: dict[str, Any], out: str | None) -> list[str]:
     ]
     if "chosen_threshold" in summary:
         lines += chosen_lines(summary["chosen_threshold"])
-    if summary["num_bad_rows"] or summary["num_blank_lines"]:
-        lines.append(bad_line(summary))
-    if summary["skipped_files"]:
-        lines.append(skipped_line(summary["skipped_files"]))
+    lines += reading_lines(summary)
     lines.append(f"{summary['timings']['total_s']:.2f} s" + ("" if out is None else f"; results in {out}"))
     return lines

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from likewise.checks import counted
+from likewise.cli.options.declared import flag, option
 from likewise.cli.options.help import LongCommand
 from likewise.cli.options.recipe import QUIET, index_input_options, matching_options, take_recipe, take_run
 from likewise.cli.options.terminal import skipped_line
@@ -28,47 +29,27 @@ Examples:
 
 @click.command("match", cls=LongCommand, help=_HELP)
 @click.argument("queries", nargs=-1, required=True, metavar="QUERIES...")
-@click.option(
-    "--in", "references", multiple=True, required=True, metavar="REFERENCES", help="References; repeat for several."
-)
-@click.option(
-    "-o",
-    "--out",
+@option("--in REFERENCES", "References; repeat for several.", to="references", multiple=True, required=True)
+@option(
+    "-o --out MATCHES",
+    "Output file (.tsv, .jsonl or .parquet), or - for TSV to stdout.  [default: -]",
     default="-",
-    metavar="MATCHES",
-    help="Output file (.tsv, .jsonl or .parquet), or - for TSV to stdout.  [default: -]",
+    show_default=False,
 )
-@click.option(
-    "--top", type=click.IntRange(1), default=1, show_default=True, metavar="N", help="Maximum references per document."
-)
-@click.option(
-    "--min-score", type=float, default=0.05, show_default=True, metavar="S", help="Minimum score of a match, 0 to 1."
-)
-@click.option(
-    "--shingle",
-    type=int,
-    metavar="N",
-    help="Number of consecutive tokens in a feature (1 to 64).  [default: 2; char: 9]",
-)
-@click.option(
-    "--weights",
-    metavar="RULE|FILE",
-    help="Feature weights: none, count, log-count, idf, log-count-idf, or a file. idf uses the number of references "
+@option("--top N", "Maximum references per document.", click.IntRange(1), 1)
+@option("--min-score S", "Minimum score of a match, 0 to 1.", float, 0.05)
+@option("--shingle N", "Number of consecutive tokens in a feature (1 to 64).  [default: 2; char: 9]", int)
+@option(
+    "--weights RULE|FILE",
+    "Feature weights: none, count, log-count, idf, log-count-idf, or a file. idf uses the number of references "
     "with the feature. A file is a table from likewise weights or a lexicon.  [default: idf]",
 )
 @matching_options
 @index_input_options
 @QUIET
-@click.option("--json", "as_json", is_flag=True, help="Print counts and timings as JSON to stdout.")
+@flag("--json", "Print counts and timings as JSON to stdout.", to="as_json")
 def command(
-    queries: tuple[str, ...],
-    references: tuple[str, ...],
-    out: str,
-    top: int,
-    min_score: float,
-    quiet: bool,
-    as_json: bool,
-    **options: Any,
+    queries: tuple[str, ...], references: tuple[str, ...], out: str, quiet: bool, as_json: bool, **options: Any
 ) -> None:
     """Run the command."""
     from likewise.corpus import match_files
@@ -76,20 +57,13 @@ def command(
 
     if options["recipe_file"] is None and options["preset"] is None:
         options |= {"method": "shingles", "weights": options["weights"] or "idf"}
-    recipe, run = take_recipe(options), take_run(options | {"duplicate_ids": "allow"})
+    options["duplicate_ids"] = "allow"
+    recipe, run = take_recipe(options), take_run(options)
     if out == "-" and as_json:
         raise InvalidParameter("json", "cannot be combined with -o -, which writes matches to standard output")
     with shown(not quiet) as report:
         summary = match_files(
-            queries,
-            references,
-            out,
-            recipe,
-            top=top,
-            min_score=min_score,
-            run=run,
-            progress=report,
-            stdout=sys.stdout.buffer,
+            queries, references, out, recipe, run=run, progress=report, stdout=sys.stdout.buffer, **options
         )
     if as_json:
         click.echo(json.dumps(summary, ensure_ascii=False))

@@ -33,12 +33,7 @@ Examples:
 @target_options
 @QUIET
 def command(
-    places: tuple[str, ...],
-    durability: str | None,
-    url: str | None,
-    prefix: str | None,
-    quiet: bool,
-    **options: Any,
+    places: tuple[str, ...], url: str | None, prefix: str | None, quiet: bool, durability: str | None, **options: Any
 ) -> int:
     """Run the command."""
     from likewise.errors import InvalidParameter

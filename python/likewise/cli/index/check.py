@@ -26,13 +26,7 @@ Examples:
 @index_input_options
 @target_options
 @QUIET
-def command(
-    places: tuple[str, ...],
-    url: str | None,
-    prefix: str | None,
-    quiet: bool,
-    **options: Any,
-) -> None:
+def command(places: tuple[str, ...], url: str | None, prefix: str | None, quiet: bool, **options: Any) -> None:
     """Run the command."""
     path, inputs = split_target(places, url, "INPUT")
     tally = Tally()

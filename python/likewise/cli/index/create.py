@@ -7,6 +7,7 @@ import click
 
 from likewise.checks import counted
 from likewise.cli.index.target import open_index, split_target, target_options
+from likewise.cli.options.declared import FOLDER, option
 from likewise.cli.options.help import LongCommand
 from likewise.cli.options.recipe import QUIET, recipe_line, search_options, take_recipe
 
@@ -39,70 +40,49 @@ Examples:
 @click.command("create", cls=LongCommand, help=_HELP)
 @click.argument("places", nargs=-1, metavar="PATH")
 @search_options
-@click.option(
-    "--like",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    metavar="RUN",
-    help="Use the recipe of a dedup run (its output directory), with its chosen threshold and weights.",
+@option(
+    "--like RUN", "Use the recipe of a dedup run (its output directory), with its chosen threshold and weights.", FOLDER
 )
-@click.option(
+@option(
     "--store",
-    type=click.Choice(["sketch", "shingles", "text"]),
-    help="What to store per document: sketch, shingles or text.  [default: sketch for Hamming-only recipes, otherwise "
+    "What to store per document: sketch, shingles or text.  [default: sketch for Hamming-only recipes, otherwise "
     "shingles]",
+    ("sketch", "shingles", "text"),
 )
-@click.option(
-    "--ttl",
-    type=click.IntRange(1),
-    metavar="SECONDS",
-    help="Expire documents after this time.  [default: never]",
-)
-@click.option(
+@option("--ttl SECONDS", "Expire documents after this time.  [default: never]", click.IntRange(1))
+@option(
     "--ttl-from",
-    type=click.Choice(["first_seen", "last_seen"]),
-    help="With --ttl: count the age of a document from its arrival, or from that of its group's newest duplicate, "
+    "With --ttl: count the age of a document from its arrival, or from that of its group's newest duplicate, "
     "which is kept in its place. With --url: first_seen only.  [default: first_seen]",
+    ("first_seen", "last_seen"),
 )
-@click.option(
-    "--expected",
-    type=click.IntRange(1),
-    metavar="N",
-    help="With --url: expected number of documents, which determines the size of tables.  [default: 1000000]",
+@option(
+    "--expected N",
+    "With --url: expected number of documents, which determines the size of tables.  [default: 1000000]",
+    click.IntRange(1),
 )
-@click.option(
-    "--partitions",
-    type=click.IntRange(1, 1024),
-    metavar="N",
-    help="With --url: number of partitions, which the nodes of a cluster share.  [default: 1 on a server, 64 on a "
-    "cluster]",
+@option(
+    "--partitions N",
+    "With --url: number of partitions, which the nodes of a cluster share.  [default: 1 on a server, 64 on a cluster]",
+    click.IntRange(1, 1024),
 )
-@click.option(
+@option(
     "--durability",
-    type=click.Choice(["written", "replicated"]),
-    help="With --url: answer when the masters have the writes, or when a replica of each has confirmed them.  "
+    "With --url: answer when the masters have the writes, or when a replica of each has confirmed them.  "
     "[default: written]",
+    ("written", "replicated"),
 )
 @target_options
 @QUIET
 def command(
-    places: tuple[str, ...],
-    like: Path | None,
-    store: str | None,
-    ttl: int | None,
-    ttl_from: str | None,
-    expected: int | None,
-    partitions: int | None,
-    durability: str | None,
-    url: str | None,
-    prefix: str | None,
-    quiet: bool,
-    **options: Any,
+    places: tuple[str, ...], like: Path | None, url: str | None, prefix: str | None, quiet: bool, **options: Any
 ) -> None:
     """Run the command."""
     from likewise.errors import InvalidInput, InvalidParameter
 
+    own = {name: options.pop(name) for name in ("store", "ttl", "ttl_from")}
     path, _ = split_target(places, url)
-    shared = {"expected": expected, "partitions": partitions, "durability": durability}
+    shared = {name: options.pop(name) for name in ("expected", "partitions", "durability")}
     given = [name for name, value in shared.items() if value is not None]
     if url is None and given:
         raise InvalidParameter(given[0], "requires --url")
@@ -117,7 +97,7 @@ def command(
         )
     if path and Path(path).exists():
         raise InvalidInput("already exists; choose a new directory", path)
-    with open_index(path, url, prefix, recipe, store=store, ttl=ttl, ttl_from=ttl_from, **shared) as index:
+    with open_index(path, url, prefix, recipe, **own, **shared) as index:
         if not quiet:
             click.echo(recipe_line(index.recipe.resolve().to_dict()), err=True)
             # Never print the URL of a server: it may contain a password.

@@ -7,11 +7,12 @@ from pathlib import Path
 import click
 
 from likewise.cli.index.target import open_index, split_target, target_options
+from likewise.cli.options.declared import option
 
 
 @click.command("export", short_help="Write all documents and verdicts to a file.")
 @click.argument("places", nargs=-1, metavar="PATH")
-@click.option("-o", "--out", default="-", metavar="FILE", help="Output file.  [default: standard output]")
+@option("-o --out FILE", "Output file.  [default: standard output]", default="-", show_default=False)
 @target_options
 def command(places: tuple[str, ...], out: str, url: str | None, prefix: str | None) -> None:
     """Write each document as one JSON object per line, in order of arrival: id, verdict, evidence and stored data.

@@ -1,5 +1,7 @@
 """``likewise index import``: create an index from an exported Parquet file."""
 
+from typing import Any
+
 import click
 
 from likewise.cli.index.move import run, servers_options
@@ -26,14 +28,7 @@ Examples:
 @target_options
 @QUIET
 def command(
-    file: str,
-    places: tuple[str, ...],
-    url: str | None,
-    prefix: str | None,
-    expected: int | None,
-    partitions: int | None,
-    durability: str | None,
-    quiet: bool,
+    file: str, places: tuple[str, ...], url: str | None, prefix: str | None, quiet: bool, **options: Any
 ) -> None:
     """Run the command."""
     from likewise.errors import InvalidInput, InvalidParameter
@@ -43,5 +38,4 @@ def command(
         raise InvalidInput("an index is imported from a file that ends in .parquet", file)
     if url is None and prefix is not None:
         raise InvalidParameter("prefix", "requires --url")
-    options = {"expected": expected, "partitions": partitions, "durability": durability}
     run(file, url or path, quiet=quiet, prefix=prefix or "likewise", **options)

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from likewise.checks import counted
+from likewise.cli.options.declared import option
 from likewise.cli.options.help import LongCommand
 from likewise.cli.options.recipe import QUIET
 
@@ -27,22 +28,20 @@ Examples:
 
 def servers_options(command: Any) -> Any:
     """Add the options of a new index on a server."""
-    expected = click.option(
-        "--expected",
-        type=click.IntRange(1),
-        metavar="N",
-        help="On a server: expected number of documents.  [default: the number of documents, at least 1000000]",
+    expected = option(
+        "--expected N",
+        "On a server: expected number of documents.  [default: the number of documents, at least 1000000]",
+        click.IntRange(1),
     )
-    partitions = click.option(
-        "--partitions",
-        type=click.IntRange(1, 1024),
-        metavar="N",
-        help="On a server: number of partitions.  [default: 1 on a server, 64 on a cluster]",
+    partitions = option(
+        "--partitions N",
+        "On a server: number of partitions.  [default: 1 on a server, 64 on a cluster]",
+        click.IntRange(1, 1024),
     )
-    durability = click.option(
+    durability = option(
         "--durability",
-        type=click.Choice(["written", "replicated"]),
-        help="On a server: when a write is acknowledged.  [default: that of a source on servers, or written]",
+        "On a server: when a write is acknowledged.  [default: that of a source on servers, or written]",
+        ("written", "replicated"),
     )
     return expected(partitions(durability(command)))
 
@@ -50,31 +49,13 @@ def servers_options(command: Any) -> Any:
 @click.command("move", cls=LongCommand, help=_HELP)
 @click.argument("source", metavar="SRC")
 @click.argument("destination", metavar="DST")
-@click.option(
-    "--prefix",
-    default="likewise",
-    show_default=True,
-    metavar="NAME",
-    help="Prefix of the keys of an index on a server.",
-)
-@click.option(
-    "--to-prefix", metavar="NAME", help="Prefix of the keys of DST, if it is on a server.  [default: that of --prefix]"
-)
+@option("--prefix NAME", "Prefix of the keys of an index on a server.", default="likewise")
+@option("--to-prefix NAME", "Prefix of the keys of DST, if it is on a server.  [default: that of --prefix]")
 @servers_options
 @QUIET
-def command(
-    source: str,
-    destination: str,
-    prefix: str,
-    to_prefix: str | None,
-    expected: int | None,
-    partitions: int | None,
-    durability: str | None,
-    quiet: bool,
-) -> None:
+def command(source: str, destination: str, quiet: bool, **options: Any) -> None:
     """Run the command."""
-    options = {"expected": expected, "partitions": partitions, "durability": durability}
-    run(source, destination, quiet=quiet, prefix=prefix, to_prefix=to_prefix, **options)
+    run(source, destination, quiet=quiet, **options)
 
 
 def run(source: str, destination: str, *, quiet: bool, **options: Any) -> None:

@@ -6,6 +6,7 @@ import click
 
 from likewise.cli.index.documents import Tally, given_documents, write_lines
 from likewise.cli.index.target import open_index, split_target, target_options
+from likewise.cli.options.declared import option
 from likewise.cli.options.help import LongCommand
 from likewise.cli.options.recipe import index_input_options
 
@@ -24,23 +25,14 @@ Examples:
 
 @click.command("query", cls=LongCommand, help=_HELP)
 @click.argument("places", nargs=-1, metavar="PATH [INPUT...]")
-@click.option("--id", "doc_ids", multiple=True, metavar="ID", help="Id of a stored document; repeatable.")
-@click.option(
-    "--k", type=click.IntRange(1), default=10, show_default=True, metavar="N", help="Maximum neighbors per document."
-)
-@click.option(
-    "--min-similarity",
-    type=click.FloatRange(0, 1),
-    default=0.0,
-    show_default=True,
-    metavar="S",
-    help="Minimum similarity of a neighbor.",
-)
-@click.option(
+@option("--id ID", "Id of a stored document; repeatable.", to="doc_ids", multiple=True)
+@option("--k N", "Maximum neighbors per document.", click.IntRange(1), 10)
+@option("--min-similarity S", "Minimum similarity of a neighbor.", click.FloatRange(0, 1), 0.0)
+@option(
     "--among",
-    type=click.Choice(["all", "kept", "candidates"]),
-    help="Documents to search: all stored ones, the kept ones, or only those kept ones that a verdict would be based "
+    "Documents to search: all stored ones, the kept ones, or only those kept ones that a verdict would be based "
     "on.  [default: all; with --url: candidates]",
+    ("all", "kept", "candidates"),
 )
 @index_input_options
 @target_options

@@ -8,6 +8,7 @@ import click
 from likewise.checks import counted
 from likewise.cli.index.documents import write_lines
 from likewise.cli.index.target import open_index, split_target, target_options
+from likewise.cli.options.declared import option
 from likewise.cli.options.recipe import QUIET
 
 _HELP = """Remove documents and reassign their duplicates.
@@ -25,22 +26,10 @@ Examples:
 
 @click.command("remove", help=_HELP)
 @click.argument("places", nargs=-1, metavar="PATH ID...")
-@click.option(
-    "--on-error",
-    type=click.Choice(["fail", "skip"]),
-    default="fail",
-    show_default=True,
-    help="What to do with unknown ids: fail or skip.",
-)
+@option("--on-error", "What to do with unknown ids: fail or skip.", ("fail", "skip"), "fail")
 @target_options
 @QUIET
-def command(
-    places: tuple[str, ...],
-    on_error: str,
-    url: str | None,
-    prefix: str | None,
-    quiet: bool,
-) -> None:
+def command(places: tuple[str, ...], on_error: str, url: str | None, prefix: str | None, quiet: bool) -> None:
     """Run the command."""
     path, ids = split_target(places, url, "ID")
     num_skipped = 0

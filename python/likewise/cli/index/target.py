@@ -2,34 +2,29 @@
 
 import importlib
 import warnings
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from likewise.cli.options.declared import option
 
 if TYPE_CHECKING:
     from likewise.recipe.recipe import Recipe
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
-
-URL = click.option(
-    "--url",
-    metavar="URL",
-    help="URL of a Redis or Valkey server, or of a node of a cluster, redis://HOST:PORT/DATABASE, instead of PATH.",
+URL = option(
+    "--url URL",
+    "URL of a Redis or Valkey server, or of a node of a cluster, redis://HOST:PORT/DATABASE, instead of PATH.",
 )
-PREFIX = click.option(
-    "--prefix", metavar="NAME", help="With --url: prefix of the keys of this index.  [default: likewise]"
-)
-DURABILITY = click.option(
-    "--durability",
-    metavar="RULE",
-    help="commit: print a verdict after its document is synced to disk; interval:200ms: sync that often, so that a "
+PREFIX = option("--prefix NAME", "With --url: prefix of the keys of this index.  [default: likewise]")
+DURABILITY = option(
+    "--durability RULE",
+    "commit: print a verdict after its document is synced to disk; interval:200ms: sync that often, so that a "
     "power failure may lose the last documents. Not with --url: see index create --durability.  [default: commit]",
 )
 
 
-def target_options(command: _Command) -> _Command:
+def target_options(command: Any) -> Any:
     """Add --url and --prefix."""
     return URL(PREFIX(command))
 

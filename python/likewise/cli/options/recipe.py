@@ -1,7 +1,7 @@
 """Options that several commands share, and the recipes and reading rules built from them."""
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from functools import partial
 from pathlib import Path
@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from likewise.checks import parse_size
-from likewise.cli.options.text_options import facts, named_options, take_word_lists
+from likewise.cli.options.declared import FOLDER, READ, WRITE, flag, option
 from likewise.cli.options.weight_option import take_weights
 from likewise.recipe.fields import COMPANIONS, DECISION, FEATURES, FIELDS, OPTION_NAMES, OPTIONS, SKETCH
 
 if TYPE_CHECKING:
     from likewise.job.options import FileRun
     from likewise.recipe.recipe import Recipe
+    from likewise.recipe.word_lists import WordList
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _Decorator = Callable[[_Command], _Command]
@@ -47,118 +48,84 @@ def count(text: str) -> int:
 
 
 _NAMED = {
-    "text_field": facts(
-        multiple=True,
-        metavar="NAME",
-        help="Name of the text field, with dots for nested fields. Repeat to join several fields with newlines.  "
+    "text_field": option(
+        "--text-field NAME",
+        "Name of the text field, with dots for nested fields. Repeat to join several fields with newlines.  "
         "[default: text]",
+        multiple=True,
     ),
-    "tokens_field": facts(
-        metavar="NAME",
-        help="Read a list of tokens from this field (JSON Lines, Parquet, Arrow); the text counts only where the list "
+    "tokens_field": option(
+        "--tokens-field NAME",
+        "Read a list of tokens from this field (JSON Lines, Parquet, Arrow); the text counts only where the list "
         "is empty. Implies --tokens user; requires --tokenizer.",
     ),
-    "id_field": facts(
-        metavar="NAME",
-        help="Name of the id field, or none to use file:line.  [default: id if present, otherwise file:line]",
+    "id_field": option(
+        "--id-field NAME",
+        "Name of the id field, or none to use file:line.  [default: id if present, otherwise file:line]",
     ),
-    "on_error": facts(
-        type=click.Choice(["fail", "skip", "keep"]),
-        metavar="ACTION",
-        default="fail",
-        show_default=True,
-        help="What to do with bad rows: fail, skip or keep. skip lists them in errors.jsonl; keep copies them to the "
+    "on_error": option(
+        "--on-error ACTION",
+        "What to do with bad rows: fail, skip or keep. skip lists them in errors.jsonl; keep copies them to the "
         "output unchanged.",
+        ("fail", "skip", "keep"),
+        "fail",
     ),
-    "duplicate_ids": facts(
-        type=click.Choice(["fail", "allow"]),
-        default="fail",
-        show_default=True,
-        help="Whether two documents may share an id.",
-    ),
-    "max_document": facts(
-        default="64MB", show_default=True, metavar="SIZE", help="Treat longer documents as bad rows."
-    ),
-    "quote": facts(
-        type=click.Choice(["none", "double"]),
-        help="CSV and TSV quoting. double: a quote at the start of a field opens a quoted field; none: quotes are "
+    "duplicate_ids": option("--duplicate-ids", "Whether two documents may share an id.", ("fail", "allow"), "fail"),
+    "max_document": option("--max-document SIZE", "Treat longer documents as bad rows.", default="64MB"),
+    "quote": option(
+        "--quote",
+        "CSV and TSV quoting. double: a quote at the start of a field opens a quoted field; none: quotes are "
         "text.  [default: double; tsv: none, unless the file has doubled quotes or a quoted header]",
+        ("none", "double"),
     ),
-    "max_bad_rows": facts(
-        default="50%",
-        show_default=True,
-        metavar="SHARE|N",
-        help="Fail if more rows than this are bad: a share such as 1%, or a count.",
+    "max_bad_rows": option(
+        "--max-bad-rows SHARE|N", "Fail if more rows than this are bad: a share such as 1%, or a count.", default="50%"
     ),
-    "delimiter": facts(metavar="C", help="CSV field separator.  [default: comma; tsv: tab]"),
-    "max_unpacked": facts(
-        default="1000GB",
-        show_default=True,
-        metavar="SIZE",
-        help="Reject compressed files that expand to more than this.",
+    "delimiter": option("--delimiter C", "CSV field separator.  [default: comma; tsv: tab]"),
+    "max_unpacked": option(
+        "--max-unpacked SIZE", "Reject compressed files that expand to more than this.", default="1000GB"
     ),
-    "max_unpack_ratio": facts(
-        type=int,
-        default=250,
-        show_default=True,
-        metavar="N",
-        help="Reject compressed files that expand to over 64MB and over N times their size.",
+    "max_unpack_ratio": option(
+        "--max-unpack-ratio N",
+        "Reject compressed files that expand to over 64MB and over N times their size.",
+        int,
+        250,
     ),
-    "threads": facts(
-        type=int, metavar="N", help="Number of threads. Results do not depend on it.  [default: all processors]"
-    ),
-    "preset": facts(
-        type=click.Choice(
-            ["default", "online", "strict", "templates", "titles", "names", "ocr", "threads", "classic-simhash", "code"]
-        ),
-        metavar="NAME",
-        help="default, online, strict, templates, titles, names, ocr, threads, classic-simhash or code. Other options "
+    "threads": option("--threads N", "Number of threads. Results do not depend on it.  [default: all processors]", int),
+    "preset": option(
+        "--preset NAME",
+        "default, online, strict, templates, titles, names, ocr, threads, classic-simhash or code. Other options "
         "override individual fields; `likewise plan --preset NAME --json` lists the fields.",
+        ("default", "online", "strict", "templates", "titles", "names", "ocr", "threads", "classic-simhash", "code"),
     ),
 }
 
 
-def _type_of(kind: Any) -> Any:
-    """Return the type of an option of a recipe field."""
-    if isinstance(kind, tuple):
-        return click.Choice(list(kind))
-    named = {"threshold": threshold, "count": count, "file": click.Path(exists=True, dir_okay=False, path_type=Path)}
-    return named.get(kind, kind)
-
-
-_FIELDS = {
-    name: facts(type=_type_of(one.kind), help=one.help, **({} if one.metavar is None else {"metavar": one.metavar}))
-    for name, one in OPTIONS.items()
-}
+_KINDS: dict[Any, Any] = {"threshold": threshold, "count": count, "file": READ}
 # Options by the names of the parameters that they set.
 OPTION_OF = {
-    **named_options(_FIELDS),
-    **named_options(_NAMED),
-    "file_format": click.option(
-        "--format",
-        "file_format",
-        type=click.Choice(["jsonl", "csv", "tsv", "parquet", "arrow", "text", "warc", "binary"]),
-        metavar="NAME",
-        help="Input format: jsonl, csv, tsv, parquet, arrow, text, warc or binary.  [default: from name and content; "
+    **{
+        name: option(
+            f"--{name.replace('_', '-')}" + ("" if one.metavar is None else f" {one.metavar}"),
+            one.help,
+            one.kind if isinstance(one.kind, tuple) else _KINDS.get(one.kind, one.kind),
+        )
+        for name, one in OPTIONS.items()
+    },
+    **_NAMED,
+    "file_format": option(
+        "--format NAME",
+        "Input format: jsonl, csv, tsv, parquet, arrow, text, warc or binary.  [default: from name and content; "
         "standard input: jsonl; --tokens bytes, chunks: binary, one document per file]",
+        ("jsonl", "csv", "tsv", "parquet", "arrow", "text", "warc", "binary"),
+        to="file_format",
     ),
-    "recipe_file": click.option(
-        "--recipe",
-        "recipe_file",
-        type=click.Path(dir_okay=False, path_type=Path),
-        metavar="FILE",
-        help="Read the recipe from a JSON file or from the summary.json of a run.",
+    "recipe_file": option(
+        "--recipe FILE", "Read the recipe from a JSON file or from the summary.json of a run.", WRITE, to="recipe_file"
     ),
 }
 # Bad rows can be kept only by commands that write documents.
-_ON_ERROR_SKIP = click.option(
-    "--on-error",
-    type=click.Choice(["fail", "skip"]),
-    metavar="ACTION",
-    default="fail",
-    show_default=True,
-    help="What to do with bad rows: fail or skip.",
-)
+_ON_ERROR_SKIP = option("--on-error ACTION", "What to do with bad rows: fail or skip.", ("fail", "skip"), "fail")
 _BY_NAME = {one.name: one for one in FIELDS}
 
 
@@ -182,10 +149,9 @@ _INPUT = (
 )
 # Options of commands that read documents; results do not depend on threads.
 READING = (*_INPUT, "on_error")
-THREADS = OPTION_OF["threads"]
 
 
-def directory_name(ctx: click.Context, option: click.Parameter, value: Any) -> Any:
+def directory_name(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
     """Return the name of an output directory; reject that of a file, which would become a directory."""
     from likewise.io.formats import format_by_name
 
@@ -195,69 +161,59 @@ def directory_name(ctx: click.Context, option: click.Parameter, value: Any) -> A
             f"the output is a directory, and {path.name} is the name of a file; choose a name such as "
             f"{path.name.partition('.')[0] or 'out'}",
             ctx,
-            option,
+            param,
         )
     return value
 
 
-QUIET = click.option("--quiet", "-q", is_flag=True, help="Print errors only.")
-MOVED_INPUTS = click.option(
-    "--inputs",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    metavar="DIR",
-    help="Current directory of the inputs of a finished run, if they were moved.",
-)
+def _directory_only(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+    from likewise.errors import InvalidParameter
+
+    if str(value) == "-":
+        raise InvalidParameter("out", "must be a directory")
+    return directory_name(ctx, param, value)
+
+
+def output_directory(about: str = "Output directory.", **more: Any) -> _Decorator[Any]:
+    """Declare --out of a command that writes a directory."""
+    return option("-o --out OUT", about, callback=_directory_only, **more)
+
+
+QUIET = flag("--quiet -q", "Print errors only.")
+MOVED_INPUTS = option("--inputs DIR", "Current directory of the inputs of a finished run, if they were moved.", FOLDER)
 INPUTS = click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
 
 
-def feature_options(command: _Command) -> _Command:
-    """Add the options for features."""
-    return _add((*_for("features"), "preset", "recipe_file"), command)
+def _add(names: Iterable[str], command: _Command) -> _Command:
+    for name in reversed([*names]):
+        command = OPTION_OF[name](command)
+    return command
 
 
-def sketch_options(command: _Command) -> _Command:
-    """Add the options for sketches."""
-    return _add((*_SKETCH, "preset", "recipe_file"), command)
+def _recipe_options(names: Iterable[str]) -> _Decorator[Any]:
+    """Return a decorator that adds options of recipe fields, in the order of the table, and of whole recipes."""
+    wanted = frozenset(names)
+    return partial(_add, (*(name for name in OPTIONS if name in wanted), "preset", "recipe_file"))
 
 
-def search_options(command: _Command) -> _Command:
-    """Add the options for sketches and candidate search."""
-    return _add((*(name for name in OPTIONS if name not in _DECISION), "preset", "recipe_file"), command)
-
-
-def matching_options(command: _Command) -> _Command:
-    """Add the feature options of likewise match, except those with different defaults there."""
-    return _add(
-        (*(name for name in _for("features") if name not in ("method", "shingle")), "preset", "recipe_file"), command
-    )
-
-
-def judging_options(command: _Command) -> _Command:
-    """Add the options that define a match, without search options; `seed` is excluded because it is a sample's here."""
-    names = {"weights", *(name for name in _for("match") if _BY_NAME[name].part == DECISION), *_for("features")} - {
-        "seed"
-    }
-    return _add((*(name for name in OPTIONS if name in names), "preset", "recipe_file"), command)
-
-
-def match_options(command: _Command) -> _Command:
-    """Add the options for sketches and those that define a match."""
-    return _add((*_for("match"), "preset", "recipe_file"), command)
-
-
-def plan_options(command: _Command) -> _Command:
-    """Add the options that determine bands and radius."""
-    return _add((*_for("plan"), "preset", "recipe_file"), command)
-
-
-def decision_options(command: _Command) -> _Command:
-    """Add all options of a recipe."""
-    return _add((*OPTIONS, "preset", "recipe_file"), command)
+feature_options = _recipe_options(_for("features"))
+sketch_options = _recipe_options(_SKETCH)
+search_options = _recipe_options(set(OPTIONS) - set(_DECISION))
+# Those of likewise match, which has other defaults for two of them.
+matching_options = _recipe_options(set(_for("features")) - {"method", "shingle"})
+match_options = _recipe_options(_for("match"))
+plan_options = _recipe_options(_for("plan"))
+decision_options = _recipe_options(OPTIONS)
+# Those that define a match, without search; `seed` is that of a sample there.
+judging_options = _recipe_options(
+    {"weights", *_for("features"), *(name for name in _for("match") if _BY_NAME[name].part == DECISION)} - {"seed"}
+)
 
 
 def input_options(command: _Command, without: tuple[str, ...] = ()) -> _Command:
     """Add the reading options of a command that does not write documents, except those in `without`."""
-    return _add(tuple(name for name in _INPUT if name not in without), _ON_ERROR_SKIP(command))
+    command = _ON_ERROR_SKIP(command)
+    return _add((name for name in _INPUT if name not in without), command)
 
 
 def index_input_options(command: _Command) -> _Command:
@@ -271,12 +227,6 @@ def document_options(command: _Command, without: tuple[str, ...] = ()) -> _Comma
     return _add(tuple(name for name in names if name not in without), command)
 
 
-def _add(names: tuple[str, ...], command: _Command) -> _Command:
-    for name in reversed(names):
-        command = OPTION_OF[name](command)
-    return command
-
-
 def take_recipe(options: dict[str, Any], base: str = "online", *, quiet: bool = True) -> "Recipe":
     """Build the recipe from a command's options and remove these from `options`.
 
@@ -287,6 +237,17 @@ def take_recipe(options: dict[str, Any], base: str = "online", *, quiet: bool = 
     if is_told:
         click.echo(fields_line(recipe), err=True)
     return recipe
+
+
+def take_word_lists(given: dict[str, Any]) -> "dict[str, WordList]":
+    """Read the word lists that recipe options name, and remove these from `given`."""
+    named = {name: given.pop(name) for name in ("stop_words", "dictionary") if name in given}
+    if not named:
+        return {}
+    from likewise.recipe.word_lists import WordList
+
+    readers = {"stop_words": WordList.read_stop_words, "dictionary": WordList.read_dictionary}
+    return {name: readers[name](path) for name, path in named.items()}
 
 
 def _taken_recipe(options: dict[str, Any], base: str) -> "Recipe":

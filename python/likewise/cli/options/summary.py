@@ -7,26 +7,35 @@ from typing import Any
 import click
 
 from likewise.checks import counted
-from likewise.cli.options.terminal import printable
+from likewise.cli.options.terminal import printable, skipped_line, table_lines
 
 
 def print_summary(
     summary: dict[str, Any],
-    out: str | None,
+    out: Any,
     *,
     as_json: bool,
     quiet: bool,
-    lines: Callable[[dict[str, Any], str | None], list[str]],
+    lines: Callable[[dict[str, Any], Any], list[str]],
+    table: Callable[[dict[str, Any]], list[list[str]]] | None = None,
 ) -> None:
-    """Print a summary: as JSON to stdout, or as lines to stderr unless `quiet`."""
+    """Print a summary: as JSON to stdout, or as a table to stdout and lines to stderr unless `quiet`."""
     if as_json:
         click.echo(json.dumps(summary, ensure_ascii=False))
     elif not quiet:
+        for line in [] if table is None else table_lines(table(summary)):
+            click.echo(printable(line))
         from likewise.job.shrinkage import shrinkage_line
 
         lost = summary.get("shrunk", {"slices": ()})["slices"]
         for line in (*lines(summary, out), *map(shrinkage_line, lost)):
             click.echo(printable(line), err=True)
+
+
+def reading_lines(summary: dict[str, Any]) -> list[str]:
+    """Return lines about rows and files that were not read."""
+    lines = [bad_line(summary)] if summary["num_bad_rows"] or summary["num_blank_lines"] else []
+    return [*lines, *([skipped_line(summary["skipped_files"])] if summary["skipped_files"] else [])]
 
 
 def search_line(summary: dict[str, Any]) -> str:

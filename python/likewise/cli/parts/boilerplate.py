@@ -7,10 +7,10 @@ from typing import Any
 import click
 
 from likewise.checks import counted
+from likewise.cli.options.declared import DRY_RUN, FRESH, JSON, OVERWRITE, PLACE, option
 from likewise.cli.options.help import LongCommand
-from likewise.cli.options.recipe import INPUTS, QUIET, directory_name, document_options, take_run
-from likewise.cli.options.summary import bad_line, print_summary
-from likewise.cli.options.terminal import skipped_line
+from likewise.cli.options.recipe import INPUTS, QUIET, document_options, output_directory, take_run
+from likewise.cli.options.summary import print_summary, reading_lines
 from likewise.progress import shown
 
 _HELP = """Remove lines or paragraphs that many documents of one site share.
@@ -31,78 +31,33 @@ Examples:
 
 @click.command("boilerplate", cls=LongCommand, help=_HELP)
 @INPUTS
-@click.option(
-    "-o",
-    "--out",
-    required=True,
-    type=click.Path(path_type=Path),
-    callback=directory_name,
-    metavar="OUT",
-    help="Output directory.",
+@output_directory(kind=PLACE, required=True)
+@option("--site FIELD", "Field with the site of a document. For a URL, the host is used.", required=True)
+@option(
+    "--share S",
+    "Share of the site's documents that must contain a part (0 < S <= 1); always at least two documents.",
+    float,
+    0.3,
 )
-@click.option(
-    "--site", required=True, metavar="FIELD", help="Field with the site of a document. For a URL, the host is used."
-)
-@click.option(
-    "--share",
-    type=float,
-    default=0.3,
-    show_default=True,
-    metavar="S",
-    help="Share of the site's documents that must contain a part (0 < S <= 1); always at least two documents.",
-)
-@click.option(
-    "--unit",
-    type=click.Choice(["line", "paragraph", "sentence"]),
-    default="line",
-    show_default=True,
-    metavar="UNIT",
-    help="line, paragraph or sentence.",
-)
-@click.option(
-    "--min-documents",
-    type=int,
-    default=10,
-    show_default=True,
-    metavar="N",
-    help="Leave sites with fewer documents as they are.",
-)
-@click.option(
-    "--min-tokens", type=int, default=0, show_default=True, metavar="N", help="Minimum length of a part, in words."
-)
+@option("--unit UNIT", "line, paragraph or sentence.", ("line", "paragraph", "sentence"), "line")
+@option("--min-documents N", "Leave sites with fewer documents as they are.", int, 10)
+@option("--min-tokens N", "Minimum length of a part, in words.", int, 0)
 @partial(document_options, without=("tokens_field",))
-@click.option("--dry-run", is_flag=True, help="Report what would be removed and write nothing.")
-@click.option("--overwrite", is_flag=True, help="Replace a finished run in OUT.")
-@click.option("--fresh", is_flag=True, help="Discard an unfinished run in OUT instead of continuing it.")
+@DRY_RUN
+@OVERWRITE
+@FRESH
 @QUIET
-@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON to stdout.")
-def command(
-    inputs: tuple[str, ...],
-    out: Path,
-    site: str,
-    share: float,
-    unit: str,
-    min_documents: int,
-    min_tokens: int,
-    dry_run: bool,
-    overwrite: bool,
-    fresh: bool,
-    quiet: bool,
-    as_json: bool,
-    **options: Any,
-) -> None:
+@JSON
+def command(inputs: tuple[str, ...], out: Path, quiet: bool, as_json: bool, **options: Any) -> None:
     """Run the command."""
     from likewise.batch.parts import BoilerplateRules, remove_boilerplate
-    from likewise.errors import InvalidParameter
 
-    if str(out) == "-":
-        raise InvalidParameter("out", "must be a directory")
-    rules, run = BoilerplateRules(site, share, unit, min_documents, min_tokens), take_run(options)
+    names = ("site", "share", "unit", "min_documents", "min_tokens")
+    rules, run = BoilerplateRules(*(options.pop(name) for name in names)), take_run(options)
     with shown(not quiet) as report:
-        summary = remove_boilerplate(
-            inputs, out, rules, run=run, dry_run=dry_run, overwrite=overwrite, fresh=fresh, progress=report
-        )
-    print_summary(summary, None if dry_run else str(out), as_json=as_json, quiet=quiet, lines=_lines)
+        summary = remove_boilerplate(inputs, out, rules, run=run, progress=report, **options)
+    shown_out = None if options["dry_run"] else str(out)
+    print_summary(summary, shown_out, as_json=as_json, quiet=quiet, lines=_lines)
 
 
 def _lines(summary: dict[str, Any], out: str | None) -> list[str]:
@@ -130,10 +85,7 @@ def _lines(summary: dict[str, Any], out: str | None) -> list[str]:
         f"{counted(part['num_bytes'], 'byte')}: {part['text']!r}"
         for part in summary["most_removed"]
     ]
-    if summary["num_bad_rows"] or summary["num_blank_lines"]:
-        lines.append(bad_line(summary))
-    if summary["skipped_files"]:
-        lines.append(skipped_line(summary["skipped_files"]))
+    lines += reading_lines(summary)
     lines.append(f"{summary['timings']['total_s']:.2f} s")
     lines.append("nothing was written (--dry-run)" if out is None else f"results in {out}")
     return lines

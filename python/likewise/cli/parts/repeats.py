@@ -7,20 +7,19 @@ from typing import Any
 import click
 
 from likewise.checks import counted
+from likewise.cli.options.declared import DRY_RUN, FRESH, JSON, MEMORY, OVERWRITE, PLACE, option
 from likewise.cli.options.help import LongCommand
-from likewise.cli.options.memory_option import MEMORY
 from likewise.cli.options.recipe import (
     INPUTS,
     QUIET,
     decision_options,
-    directory_name,
     document_options,
+    output_directory,
     recipe_line,
     take_recipe,
     take_run,
 )
-from likewise.cli.options.summary import bad_line, print_summary, search_line
-from likewise.cli.options.terminal import skipped_line
+from likewise.cli.options.summary import print_summary, reading_lines, search_line
 from likewise.progress import shown
 
 _HELP = """Remove repeated lines, paragraphs, sentences or spans from documents.
@@ -42,81 +41,40 @@ Examples:
 
 @click.command("repeats", cls=LongCommand, help=_HELP)
 @INPUTS
-@click.option(
-    "-o",
-    "--out",
-    required=True,
-    type=click.Path(path_type=Path),
-    callback=directory_name,
-    metavar="OUT",
-    help="Output directory.",
+@output_directory(kind=PLACE, required=True)
+@option(
+    "--unit UNIT",
+    "line, paragraph, sentence or span (a run of words).",
+    ("line", "paragraph", "sentence", "span"),
+    "paragraph",
 )
-@click.option(
-    "--unit",
-    type=click.Choice(["line", "paragraph", "sentence", "span"]),
-    default="paragraph",
-    show_default=True,
-    metavar="UNIT",
-    help="line, paragraph, sentence or span (a run of words).",
-)
-@click.option(
-    "--min-tokens",
-    type=int,
-    metavar="N",
-    help="Minimum length of a removed part, in words.  [default: 0; span: 50; conversations: 8]",
-)
-@click.option(
-    "--against",
-    type=click.Path(path_type=Path),
-    multiple=True,
-    metavar="PATH",
-    help="Also remove parts that occur in these documents. PATH is the output directory of a run (only its kept "
+@option("--min-tokens N", "Minimum length of a removed part, in words.  [default: 0; span: 50; conversations: 8]", int)
+@option(
+    "--against PATH",
+    "Also remove parts that occur in these documents. PATH is the output directory of a run (only its kept "
     "documents are used) or a file; repeat the option for several.",
+    PLACE,
+    multiple=True,
 )
 @decision_options
 @partial(document_options, without=("tokens_field",))
 @MEMORY
-@click.option("--dry-run", is_flag=True, help="Report what would be removed and write nothing.")
-@click.option("--overwrite", is_flag=True, help="Replace a finished run in OUT.")
-@click.option("--fresh", is_flag=True, help="Discard an unfinished run in OUT instead of continuing it.")
+@DRY_RUN
+@OVERWRITE
+@FRESH
 @QUIET
-@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON to stdout.")
-def command(
-    inputs: tuple[str, ...],
-    out: Path,
-    unit: str,
-    min_tokens: int | None,
-    against: tuple[Path, ...],
-    dry_run: bool,
-    overwrite: bool,
-    fresh: bool,
-    quiet: bool,
-    as_json: bool,
-    **options: Any,
-) -> None:
+@JSON
+def command(inputs: tuple[str, ...], out: Path, quiet: bool, as_json: bool, **options: Any) -> None:
     """Run the command."""
     from likewise.batch.parts import PartRules, dedup_parts
-    from likewise.errors import InvalidParameter
 
-    if str(out) == "-":
-        raise InvalidParameter("out", "must be a directory")
-    given = _part_options(unit, options)
+    rules = PartRules(options.pop("unit"), options.pop("min_tokens"))
+    given = _part_options(rules.unit, options)
     # The default, equal parts, is not shown as a recipe.
-    recipe, run = take_recipe(given, quiet=quiet or given is not options), take_run(options)
+    recipe, run = take_recipe(given, quiet=quiet or given is not options), take_run(given)
     with shown(not quiet) as report:
-        summary = dedup_parts(
-            inputs,
-            out,
-            PartRules(unit, min_tokens),
-            recipe,
-            run=run,
-            against=against,
-            dry_run=dry_run,
-            overwrite=overwrite,
-            fresh=fresh,
-            progress=report,
-        )
-    print_summary(summary, None if dry_run else str(out), as_json=as_json, quiet=quiet, lines=part_lines)
+        summary = dedup_parts(inputs, out, rules, recipe, run=run, progress=report, **given)
+    print_summary(summary, None if given["dry_run"] else str(out), as_json=as_json, quiet=quiet, lines=part_lines)
 
 
 def _part_options(unit: str, options: dict[str, Any]) -> dict[str, Any]:
@@ -160,10 +118,7 @@ def part_lines(summary: dict[str, Any], out: str | None) -> list[str]:
         f"{counted(part['num_times'], 'time')}, {counted(part['num_bytes'], 'byte')}: {part['text']!r}"
         for part in summary["most_removed"]
     ]
-    if summary["num_bad_rows"] or summary["num_blank_lines"]:
-        lines.append(bad_line(summary))
-    if summary["skipped_files"]:
-        lines.append(skipped_line(summary["skipped_files"]))
+    lines += reading_lines(summary)
     lines.append(f"{seconds['total_s']:.2f} s: {stages}")
     lines.append("nothing was written (--dry-run)" if out is None else f"results in {out}")
     return lines

@@ -2,12 +2,12 @@
 
 import json
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from likewise.checks import parse_size
+from likewise.cli.options.declared import READ, WRITE, flag, option
 from likewise.cli.options.help import LongCommand
 from likewise.cli.options.recipe import count, plan_options, recipe_line, take_recipe
 from likewise.cli.options.terminal import has_color
@@ -40,44 +40,23 @@ Examples:
 
 @click.command("plan", cls=LongCommand, help=_HELP)
 @plan_options
-@click.option("--n", type=count, metavar="N", help="Plan a search of N fingerprints (default: --bits 64 --within 3).")
-@click.option(
-    "--memory",
-    metavar="SIZE",
-    help="With --n: memory limit for tables and ids.  [default: 4 times the fingerprints]  With --documents: memory "
-    "limit of the run.  [default: 4GB]",
+@option("--n N", "Plan a search of N fingerprints (default: --bits 64 --within 3).", count)
+@option(
+    "--memory SIZE",
+    "With --n: memory limit for tables and ids.  [default: 4 times the fingerprints]  With --documents: memory limit of "
+    "the run.  [default: 4GB]",
 )
-@click.option(
-    "--explain",
-    is_flag=True,
-    help="With --n: show the cost of published searches; with --memory, which of them fit.",
-)
-@click.option("--without-ids", is_flag=True, help="With --n: do not store ids; queries return fingerprints.")
-@click.option(
-    "--interleaved", is_flag=True, help="With --n: put bit i in block i mod m instead of using adjacent bits."
-)
-@click.option(
-    "--sample",
-    type=click.Path(dir_okay=False, exists=True, path_type=Path),
-    help="With --n: sample of fingerprints (.npy) used to balance blocks when bits are skewed.",
-)
-@click.option(
-    "--calibrate",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Measure the costs of this machine (about a second) and write them to a JSON file.",
-)
-@click.option(
-    "--costs",
-    type=click.Path(dir_okay=False, exists=True, path_type=Path),
-    help="With --n: costs written by --calibrate.",
-)
-@click.option("--documents", type=count, metavar="N", help="Plan a run over N documents.")
-@click.option("--engine", type=click.Choice(["spark"]), help="Plan a run on this engine; requires --documents.")
-@click.option("--workers", type=count, metavar="N", help="With --engine spark: cores that run tasks.  [default: 1]")
-@click.option(
-    "--document-bytes", metavar="SIZE", help="With --documents: text per document, such as 2kB.  [default: 1173]"
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
+@flag("--explain", "With --n: show the cost of published searches; with --memory, which of them fit.")
+@flag("--without-ids", "With --n: do not store ids; queries return fingerprints.")
+@flag("--interleaved", "With --n: put bit i in block i mod m instead of using adjacent bits.")
+@option("--sample", "With --n: sample of fingerprints (.npy) used to balance blocks when bits are skewed.", READ)
+@option("--calibrate", "Measure the costs of this machine (about a second) and write them to a JSON file.", WRITE)
+@option("--costs", "With --n: costs written by --calibrate.", READ)
+@option("--documents N", "Plan a run over N documents.", count)
+@option("--engine", "Plan a run on this engine; requires --documents.", ("spark",))
+@option("--workers N", "With --engine spark: cores that run tasks.  [default: 1]", count)
+@option("--document-bytes SIZE", "With --documents: text per document, such as 2kB.  [default: 1173]")
+@flag("--json", "Print the plan as JSON.", to="as_json")
 def command(as_json: bool, **options: Any) -> None:
     """Run the command."""
     run = {name: options.pop(name) for name in _RUN_OPTIONS}

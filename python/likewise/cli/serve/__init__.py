@@ -2,11 +2,13 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import click
 
 from likewise.checks import parse_size
 from likewise.cli.index.target import target_options
+from likewise.cli.options.declared import WRITE, flag, option
 from likewise.cli.options.help import LongCommand
 from likewise.cli.options.recipe import MOVED_INPUTS
 
@@ -32,72 +34,38 @@ Examples:
 
 # Settings whose option has a different name.
 _OPTIONS = {"max_body_bytes": "max_body", "max_requests_per_second": "max_rate", "deadline_s": "deadline"}
+_LIMITS = ("max_body_bytes", "max_batch", "max_concurrency", "max_requests_per_second", "deadline_s")
 
 
 @click.command("serve", cls=LongCommand, help=_HELP)
 @click.argument("path", required=False, type=click.Path(path_type=Path))
 @target_options
-@click.option("--create", is_flag=True, help="Create PATH if it does not exist.")
-@click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Address to listen on.")
-@click.option(
-    "--port", default=8765, show_default=True, type=click.IntRange(0, 65535), help="Port; 0 picks a free one."
-)
-@click.option("--keys", "keys_file", type=click.Path(dir_okay=False, path_type=Path), help="Key file.")
-@click.option(
-    "--new-key", metavar="NAME:RIGHT", help="Add a key with this name and right to --keys, print it and exit."
-)
-@click.option(
-    "--allow-host",
-    "allowed_hosts",
-    multiple=True,
-    metavar="NAME",
-    help="Host name to accept when there are no keys; repeatable.",
+@flag("--create", "Create PATH if it does not exist.")
+@option("--host ADDRESS", "Address to listen on.", default="127.0.0.1")
+@option("--port", "Port; 0 picks a free one.", click.IntRange(0, 65535), 8765)
+@option("--keys", "Key file.", WRITE, to="keys_file")
+@option("--new-key NAME:RIGHT", "Add a key with this name and right to --keys, print it and exit.")
+@option(
+    "--allow-host NAME", "Host name to accept when there are no keys; repeatable.", to="allowed_hosts", multiple=True
 )
 @MOVED_INPUTS
-@click.option("--read-only", is_flag=True, help="Open indexes read-only while another process writes.")
-@click.option(
-    "--durability",
+@flag("--read-only", "Open indexes read-only while another process writes.")
+@option(
+    "--durability commit|interval:TIME",
+    "When to answer: commit waits until data is on disk; interval:200ms syncs that often. Not with --url.",
     default="commit",
-    show_default=True,
-    metavar="commit|interval:TIME",
-    help="When to answer: commit waits until data is on disk; interval:200ms syncs that often. Not with --url.",
 )
-@click.option("--threads", type=click.IntRange(1), help="Number of threads per batch.  [default: all processors]")
-@click.option("--max-body", metavar="SIZE", help="Maximum request size.  [default: 8MiB]")
-@click.option("--max-batch", type=click.IntRange(1), help="Maximum documents per request.  [default: 1000]")
-@click.option("--max-concurrency", type=click.IntRange(1), help="Maximum concurrent requests.  [default: 64]")
-@click.option(
-    "--max-rate",
-    type=click.FloatRange(0, min_open=True),
-    help="Maximum requests per second for each key.  [default: no limit]",
+@option("--threads", "Number of threads per batch.  [default: all processors]", click.IntRange(1))
+@option("--max-body SIZE", "Maximum request size.  [default: 8MiB]")
+@option("--max-batch", "Maximum documents per request.  [default: 1000]", click.IntRange(1))
+@option("--max-concurrency", "Maximum concurrent requests.  [default: 64]", click.IntRange(1))
+@option(
+    "--max-rate", "Maximum requests per second for each key.  [default: no limit]", click.FloatRange(0, min_open=True)
 )
-@click.option(
-    "--deadline",
-    type=click.FloatRange(0, min_open=True),
-    metavar="SECONDS",
-    help="Time limit per request.  [default: 10]",
-)
-@click.option("--quiet", is_flag=True, help="Do not log requests.")
+@option("--deadline SECONDS", "Time limit per request.  [default: 10]", click.FloatRange(0, min_open=True))
+@flag("--quiet", "Do not log requests.")
 def command(
-    path: Path | None,
-    url: str | None,
-    prefix: str | None,
-    create: bool,
-    host: str,
-    port: int,
-    keys_file: Path | None,
-    new_key: str | None,
-    allowed_hosts: tuple[str, ...],
-    inputs: Path | None,
-    read_only: bool,
-    durability: str,
-    threads: int | None,
-    max_body: str | None,
-    max_batch: int | None,
-    max_concurrency: int | None,
-    max_rate: float | None,
-    deadline: float | None,
-    quiet: bool,
+    path: Path | None, url: str | None, prefix: str | None, keys_file: Path | None, new_key: str | None, **options: Any
 ) -> None:
     """Run the command."""
     from likewise.errors import InvalidParameter
@@ -112,6 +80,7 @@ def command(
         raise click.UsageError(f"Got both --url and PATH ({path}).")
     if prefix is not None and url is None:
         raise InvalidParameter("prefix", "requires --url")
+    create = options.pop("create")
     if create and url is not None:
         raise InvalidParameter("create", "does not apply to --url; create the index with `likewise index create`")
     keys = () if keys_file is None else read_keys(keys_file)
@@ -123,31 +92,25 @@ def command(
             keys += (key_of(secret, name="environment"),)
         except InvalidParameter as error:
             raise click.UsageError(f"LIKEWISE_API_KEY: {error.message}") from None
-    given = {
-        "max_body_bytes": None if max_body is None else parse_size("max_body", max_body),
-        "max_batch": max_batch,
-        "max_concurrency": max_concurrency,
-        "max_requests_per_second": max_rate,
-        "deadline_s": deadline,
-    }
     from likewise.service import Settings, serve
     from likewise.service.collections.shared import PREFIX
 
+    host, port = options.pop("host"), options.pop("port")
+    if options["max_body"] is not None:
+        options["max_body"] = parse_size("max_body", options["max_body"])
+    limits = {name: options.pop(_OPTIONS.get(name, name)) for name in _LIMITS}
     try:
         settings = Settings(
             keys=keys,
-            inputs=inputs,
-            allowed_hosts=allowed_hosts,
-            is_read_only=read_only,
-            durability=durability,
-            threads=threads,
-            has_request_log=not quiet,
-            **{name: value for name, value in given.items() if value is not None},  # type: ignore[arg-type]
+            is_read_only=options.pop("read_only"),
+            has_request_log=not options.pop("quiet"),
+            **options,
+            **{name: value for name, value in limits.items() if value is not None},
         )
     except InvalidParameter as error:
         raise InvalidParameter(_OPTIONS.get(error.name, error.name), error.message) from None
     if path is not None:
-        _check_path(path, creates=create, is_read_only=read_only)
+        _check_path(path, creates=create, is_read_only=settings.is_read_only)
     serve(path, settings, url=url, prefix=PREFIX if prefix is None else prefix, host=host, port=port)
 
 

@@ -4,6 +4,7 @@ import os
 
 import click
 
+from likewise.cli.options.declared import flag, option
 from likewise.cli.options.help import LongCommand
 
 _HELP = """Serve an index to an agent over the Model Context Protocol (stdio).
@@ -22,8 +23,8 @@ Examples:
 
 @click.command("mcp", cls=LongCommand, help=_HELP)
 @click.argument("path")
-@click.option("--write", is_flag=True, help="Let clients add texts. An index allows one writer; a service allows many.")
-@click.option("--collection", metavar="NAME", help="Collection of a service.  [default: the only one]")
+@flag("--write", "Let clients add texts. An index allows one writer; a service allows many.")
+@option("--collection NAME", "Collection of a service.  [default: the only one]")
 def command(path: str, write: bool, collection: str | None) -> None:
     """Run the command."""
     from likewise.errors import InvalidInput

@@ -10,6 +10,7 @@ import click
 from likewise.checks import counted
 from likewise.cli.index.documents import ids_in
 from likewise.cli.index.target import open_index, split_target, target_options
+from likewise.cli.options.declared import PLACE, READ, option
 from likewise.cli.options.help import LongCommand
 from likewise.cli.options.recipe import QUIET
 
@@ -32,16 +33,9 @@ Examples:
 
 @click.command("erase", cls=LongCommand, help=_HELP)
 @click.argument("places", nargs=-1, metavar="PATH")
-@click.option("--ids", "ids_file", required=True, metavar="FILE", help="Ids, one per line; - for standard input.")
-@click.option(
-    "--key-file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Key of the digests in the certificate: all bytes of the file, 16 to 64.",
-)
-@click.option(
-    "--certificate", type=click.Path(path_type=Path), metavar="FILE", help="Write the certificate. Requires --key-file."
-)
+@option("--ids FILE", "Ids, one per line; - for standard input.", to="ids_file", required=True)
+@option("--key-file FILE", "Key of the digests in the certificate: all bytes of the file, 16 to 64.", READ)
+@option("--certificate FILE", "Write the certificate. Requires --key-file.", PLACE)
 @target_options
 @QUIET
 def command(

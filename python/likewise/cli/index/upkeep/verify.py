@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from likewise.cli.index.target import open_index, split_target, target_options
+from likewise.cli.options.declared import flag
 from likewise.cli.options.terminal import printable
 
 _HELP = """Check the integrity of an index.
@@ -20,19 +21,9 @@ documents are still missing.
 
 @click.command("verify", help=_HELP)
 @click.argument("places", nargs=-1, metavar="PATH")
-@click.option(
-    "--full", is_flag=True, help="Also compare all search tables with the documents, which reads the whole index."
-)
-@click.option(
-    "--accept-loss",
-    is_flag=True,
-    help="Open an index whose database or log lost acknowledged documents, and print the losses.",
-)
-@click.option(
-    "--accept-clock",
-    is_flag=True,
-    help="Accept the current time for --ttl, even if it is far ahead of the last recorded time.",
-)
+@flag("--full", "Also compare all search tables with the documents, which reads the whole index.")
+@flag("--accept-loss", "Open an index whose database or log lost acknowledged documents, and print the losses.")
+@flag("--accept-clock", "Accept the current time for --ttl, even if it is far ahead of the last recorded time.")
 @target_options
 def command(
     places: tuple[str, ...],
