@@ -38,9 +38,8 @@ impl Bound {
     }
 }
 
-/// Returns the pieces up to and including the first that stopped early.
-///
-/// Each piece is its result, where it stopped, and where it should have stopped; `None` if it was not started.
+/// Returns the pieces up to and including the first that stopped early. Each piece is its result, where it stopped, and
+/// where it should have stopped; `None` if it was not started.
 pub fn unbroken<T>(pieces: Vec<Option<(T, u32, u32)>>) -> Vec<(T, u32)> {
     let mut whole = Vec::with_capacity(pieces.len());
     for (found, end, asked) in pieces.into_iter().map_while(|piece| piece) {

@@ -5,10 +5,8 @@
 //!
 //! Callers pass it as the argument `isa`; tests force each one.
 
-/// An instruction set that has kernels.
-///
-/// Only this module creates the vector variants, after checking the processor. So the holder of a value may run its
-/// kernels, and safe code cannot reach an instruction that the processor lacks.
+/// An instruction set that has kernels. Only this module creates the vector variants, after checking the processor. So
+/// the holder of a value may run its kernels, and safe code cannot reach an instruction that the processor lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Isa {
     /// Portable Rust.

@@ -13,16 +13,10 @@ use crate::position::{MAX_WINDOW, Window, write_all_at};
 const GRAIN_BYTES: u64 = 8 << 20;
 
 /// Writes the byte ranges `(offset, length)` of `source` one after another to the start of `target`; returns the number
-/// of bytes written.
-///
-/// Ranges are written unchanged in the given order, line ends included; nothing is added. Adjacent ranges are copied as
-/// one. If the last line has no newline, its range may reach one byte past the end of the source; that byte is not
-/// written.
-///
-/// Returns [`Error::Changed`] if the source is too short. The target is then incomplete.
-///
-/// # Cost
-/// Two megabytes per thread and 16 bytes per merged range.
+/// of bytes written. Ranges are written unchanged in the given order, line ends included; nothing is added. Adjacent
+/// ranges are copied as one. If the last line has no newline, its range may reach one byte past the end of the source;
+/// that byte is not written. Returns [`Error::Changed`] if the source is too short. The target is then incomplete.
+/// Cost: two megabytes per thread and 16 bytes per merged range.
 pub fn copy_ranges(
     source: &File,
     target: &File,

@@ -11,15 +11,10 @@ pub const MAX_PIECE_BYTES: u64 = 1 << 30;
 /// Bytes read at a time while searching for a line end.
 const PROBE_BYTES: u64 = 64 << 10;
 
-/// Cuts a file into consecutive pieces `(offset, length)` of about `piece_bytes`, each ending after a line end.
-///
-/// The last piece ends with the file, whether or not the file ends with a newline. An empty file has no pieces. A piece
-/// is longer than `piece_bytes` only to reach the end of its last line.
-///
-/// Returns [`Error::InvalidParameter`] if `piece_bytes` is 0 or over [`MAX_PIECE_BYTES`].
-///
-/// # Cost
-/// One read of 64 kB per piece, more if lines are longer.
+/// Cuts a file into consecutive pieces `(offset, length)` of about `piece_bytes`, each ending after a line end. The
+/// last piece ends with the file, whether or not the file ends with a newline. An empty file has no pieces. A piece is
+/// longer than `piece_bytes` only to reach the end of its last line. Returns [`Error::InvalidParameter`] if
+/// `piece_bytes` is 0 or over [`MAX_PIECE_BYTES`]. Cost: one read of 64 kB per piece, more if lines are longer.
 pub fn split_lines(file: &File, piece_bytes: u64) -> Result<Vec<(u64, u64)>, Error> {
     if piece_bytes == 0 || piece_bytes > MAX_PIECE_BYTES {
         return Err(Error::invalid(

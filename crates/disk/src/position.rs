@@ -51,10 +51,8 @@ pub fn write_all_at(file: &File, mut buffer: &[u8], mut offset: u64) -> io::Resu
     Ok(())
 }
 
-/// A buffer with a range of a file, filled for several rows by one read.
-///
-/// Rows with small gaps between them are fetched together: reading across a gap of 8 kB costs no more than a second
-/// call.
+/// A buffer with a range of a file, filled for several rows by one read. Rows with small gaps between them are fetched
+/// together: reading across a gap of 8 kB costs no more than a second call.
 pub struct Window {
     bytes: Vec<u8>,
     start: u64,

@@ -64,13 +64,9 @@ pub struct Rewritten {
     pub num_removed_bytes: u64,
 }
 
-/// Rewrites the rows at `offsets`, which have `lengths` bytes without their line end.
-///
-/// For each thread, `make` returns a function that takes a row, its offset and the filter of its text, and appends the
-/// new row without a line end.
-///
-/// # Cost
-/// One pass over the rows, and memory for the rewritten rows.
+/// Rewrites the rows at `offsets`, which have `lengths` bytes without their line end. For each thread, `make` returns a
+/// function that takes a row, its offset and the filter of its text, and appends the new row without a line end. Cost:
+/// one pass over the rows, and memory for the rewritten rows.
 pub(crate) fn rewrite<F>(
     file: &File,
     offsets: &[u64],

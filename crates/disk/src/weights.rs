@@ -54,9 +54,8 @@ impl WeightFile {
     }
 }
 
-/// Writes a table to a new file, which gets its name only when it is complete and synced.
-///
-/// After an error, no file remains.
+/// Writes a table to a new file, which gets its name only when it is complete and synced. After an error, no file
+/// remains.
 pub fn write_weights(path: &Path, content: &WeightFile) -> Result<(), Error> {
     let write_new = |file: &File| {
         let mut out = BufWriter::with_capacity(1 << 20, file);

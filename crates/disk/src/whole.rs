@@ -24,12 +24,9 @@ const MAX_LINKS: usize = 40;
 const MAX_NAMES: usize = 100;
 
 /// Calls `write` to fill a new file under a temporary name next to `path` and sync it, then renames it and syncs the
-/// directory.
-///
-/// If `path` is a symbolic link, its target is written, which need not exist. Leftovers of dead writers of the same
-/// target are deleted first.
-///
-/// After an error, no file remains. Returns [`Error::NotRegular`] if the path exists and is not a regular file.
+/// directory. If `path` is a symbolic link, its target is written, which need not exist. Leftovers of dead writers of
+/// the same target are deleted first. After an error, no file remains. Returns [`Error::NotRegular`] if the path exists
+/// and is not a regular file.
 pub(crate) fn write_whole(
     path: &Path,
     write: impl FnOnce(&File, &Path) -> Result<(), Error>,

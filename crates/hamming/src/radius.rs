@@ -1,7 +1,6 @@
 //! Which radius finds pairs of a given cosine?
 
 /// Returns the least radius k with `P(Binomial(bits, acos(threshold)/pi) <= k) >= recall`, and that probability.
-///
 /// `threshold` is the cosine, 0 to 1; values outside are clamped. If rounding keeps the sum below `recall`, the radius
 /// is `bits`.
 pub fn radius_for(bits: u32, threshold: f64, recall: f64) -> (u32, f64) {

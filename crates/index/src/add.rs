@@ -19,13 +19,10 @@ use crate::state::promoted::building;
 pub type TextOf<'a> = &'a (dyn Fn(usize) -> &'a [u8] + Sync);
 
 impl Index {
-    /// Decides documents in order and adds them in one transaction. A document whose id exists with the same text changes
-    /// nothing and gets its stored verdict.
-    ///
-    /// `text_of` returns the bytes to store if texts are stored. `now_s` are seconds since 1970 by the clock of the machine.
-    /// `run` is the batch run that adds them, if any.
-    ///
-    /// Returns [`Error::Input`], and adds nothing, if the index has an id with another text.
+    /// Decides documents in order and adds them in one transaction. A document whose id exists with the same text
+    /// changes nothing and gets its stored verdict. `text_of` returns the bytes to store if texts are stored. `now_s`
+    /// are seconds since 1970 by the clock of the machine. `run` is the batch run that adds them, if any. Returns
+    /// [`Error::Input`], and adds nothing, if the index has an id with another text.
     #[expect(clippy::too_many_arguments, reason = "documents, and means")]
     pub fn add(
         &self,

@@ -183,10 +183,8 @@ pub fn wide(digest: [u64; 2]) -> u128 {
 }
 
 impl Sketching {
-    /// Sketches documents; `ranges` are what a thread takes at once.
-    ///
-    /// # Cost
-    /// Linear in the texts: about 3 ns a byte on one core.
+    /// Sketches documents; `ranges` are what a thread takes at once. Cost: linear in the texts: about 3 ns a byte on
+    /// one core.
     pub fn documents<'d>(
         &self,
         ranges: &[Range<usize>],

@@ -64,20 +64,15 @@ pub struct Opening {
 }
 
 impl Index {
-    /// Makes an index in a directory that holds none.
-    ///
-    /// Fails if the directory holds a store, cannot be written, or is on a network file system.
+    /// Makes an index in a directory that holds none. Fails if the directory holds a store, cannot be written, or is on
+    /// a network file system.
     pub fn create(dir: &Path, description: &Description, opening: Opening) -> Result<Self, Error> {
         let store = Store::create_in(&opening.environment, dir, description, opening.durability)?;
         Index::of_writer(store, opening, &AtomicBool::new(false))
     }
 
-    /// Opens the index of a directory to write and read.
-    ///
-    /// Fails if another process has it open for writing, or it is damaged.
-    ///
-    /// # Cost
-    /// Some milliseconds after a clean close; up to a second if a large segment was unfinished.
+    /// Opens the index of a directory to write and read. Fails if another process has it open for writing, or it is
+    /// damaged. Cost: some milliseconds after a clean close; up to a second if a large segment was unfinished.
     pub fn open(dir: &Path, opening: Opening, cancel: &AtomicBool) -> Result<Self, Error> {
         let (environment, durability) = (opening.environment.clone(), opening.durability);
         let (store, loss) = match opening.accept_loss {

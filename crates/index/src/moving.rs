@@ -46,10 +46,8 @@ impl Index {
         })
     }
 
-    /// The rows of documents that are not gone, and of expired documents that these name as their kept ones.
-    ///
-    /// # Cost
-    /// About 0.1 us for each document.
+    /// The rows of documents that are not gone, and of expired documents that these name as their kept ones. Cost:
+    /// about 0.1 us for each document.
     pub fn moving_rows(&self, cancel: &AtomicBool) -> Result<RowNumbers, Error> {
         self.ready(cancel)?;
         let mut numbers = self.repairing(|| {
@@ -170,15 +168,10 @@ impl Index {
         Ok(found)
     }
 
-    /// Appends documents with the verdicts that they have, to an index that is being filled. Nothing is decided, and nothing expires.
-    ///
-    /// `now_s` are seconds since 1970, by the clock of the machine.
-    ///
-    /// Returns [`Error::Input`] if the rows are not the next ones, or the index has an id. Neither that document nor
-    /// those in the same transaction are added then.
-    ///
-    /// # Cost
-    /// A transaction, and about 1 us for each document.
+    /// Appends documents with the verdicts that they have, to an index that is being filled. Nothing is decided, and
+    /// nothing expires. `now_s` are seconds since 1970, by the clock of the machine. Returns [`Error::Input`] if the
+    /// rows are not the next ones, or the index has an id. Neither that document nor those in the same transaction are
+    /// added then. Cost: a transaction, and about 1 us for each document.
     pub fn restore(
         &self,
         documents: &[MovedDocument],

@@ -101,11 +101,8 @@ impl Index {
         documents
     }
 
-    /// The verdict that each document would get now, independently of the others; with `end`, as if the rows from that one
-    /// on did not exist.
-    ///
-    /// # Cost
-    /// About 2 us a fingerprint at ten million; a read of the store for each duplicate.
+    /// The verdict that each document would get now, independently of the others; with `end`, as if the rows from that
+    /// one on did not exist. Cost: about 2 us a fingerprint at ten million; a read of the store for each duplicate.
     pub fn check(
         &self,
         documents: &Documents,
@@ -239,13 +236,11 @@ impl Index {
         })
     }
 
-    /// The most similar documents of each document, best first, among equals in order of arrival. Whether they match plays no part.
-    ///
-    /// With `among`, those whose sketches are most similar are measured: of all documents, or of the kept ones. Without it, the kept ones that the
-    /// tables of verdicts show: of fingerprints within the radius of the rules all, else of those that share a bucket.
-    ///
-    /// # Cost
-    /// Without `among` as [`Index::check`], but every document found is measured. With it, all sketches are compared, and kept in memory.
+    /// The most similar documents of each document, best first, among equals in order of arrival. Whether they match
+    /// plays no part. With `among`, those whose sketches are most similar are measured: of all documents, or of the
+    /// kept ones. Without it, the kept ones that the tables of verdicts show: of fingerprints within the radius of the
+    /// rules all, else of those that share a bucket. Cost: without `among` as [`Index::check`], but every document
+    /// found is measured. With it, all sketches are compared, and kept in memory.
     pub fn neighbors(
         &self,
         documents: &Documents,
@@ -279,12 +274,8 @@ impl Index {
         })
     }
 
-    /// Removes a document; what it was kept against moves to another kept document or is kept from now on, all in one transaction.
-    ///
-    /// If it is canceled, nothing was changed.
-    ///
-    /// # Cost
-    /// That of a check for each duplicate, and a sync.
+    /// Removes a document; what it was kept against moves to another kept document or is kept from now on, all in one
+    /// transaction. If it is canceled, nothing was changed. Cost: that of a check for each duplicate, and a sync.
     pub fn remove(&self, id: &str, cancel: &AtomicBool) -> Result<Removed, Error> {
         let row_of = |lookup: &mut Lookup<'_>| {
             let row = lookup.row_of_id(id, None)?;

@@ -36,10 +36,8 @@ const FLUSH_SIGNATURES: u32 = 1 << 16;
 /// Name of the directory of segments in that of the index.
 pub const SEGMENTS: &str = "segments";
 
-/// An open index.
-///
-/// Locks are taken in this order: `writer`, `follower`, `state`, `sketched`. Every other lock is held for one statement,
-/// in which no lock is taken.
+/// An open index. Locks are taken in this order: `writer`, `follower`, `state`, `sketched`. Every other lock is held
+/// for one statement, in which no lock is taken.
 pub struct Shared {
     /// Its directory.
     pub dir: PathBuf,
@@ -142,10 +140,9 @@ impl Shared {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A connection that can read all rows of the state. In a reader it holds one snapshot of the database, in which no row
-    /// of the state was dropped; a writer drops nothing while the state is being read.
-    ///
-    /// Returns [`likewise_disk::Error::Dropped`] if a reader must refresh first.
+    /// A connection that can read all rows of the state. In a reader it holds one snapshot of the database, in which no
+    /// row of the state was dropped; a writer drops nothing while the state is being read. Returns
+    /// [`likewise_disk::Error::Dropped`] if a reader must refresh first.
     pub fn lease(&self, state: &State) -> Result<Lease<'_>, Error> {
         let idle = lock(&self.readers).pop();
         let mut store = match idle {

@@ -32,9 +32,7 @@ impl Index {
     }
 
     /// The documents of the chunk that holds a row, and the first row of the next chunk; `None` after the last one.
-    ///
-    /// # Cost
-    /// Reading them; where texts are kept, sketching them.
+    /// Cost: reading them; where texts are kept, sketching them.
     pub fn stored_from(
         &self,
         row: u32,

@@ -78,8 +78,7 @@ impl Array {
         )
     }
 
-    /// # Safety
-    /// Called by Python with a view to fill.
+    /// Safety: called by Python with a view to fill.
     unsafe fn __getbuffer__(
         slf: Bound<'_, Self>,
         view: *mut ffi::Py_buffer,
@@ -151,9 +150,7 @@ pub enum Input<T: Item> {
 }
 
 impl<T: Item> Input<T> {
-    /// Takes parameter `name`.
-    ///
-    /// Raises `InvalidParameter` unless it is a one-dimensional contiguous buffer of this type.
+    /// Takes parameter `name`. Raises `InvalidParameter` unless it is a one-dimensional contiguous buffer of this type.
     pub fn take(name: &str, object: &Bound<'_, PyAny>) -> Result<Self, Failure> {
         let wrong = |found: &str| {
             Failure::parameter(

@@ -53,8 +53,7 @@ pub fn plan_hamming_file(
 }
 
 /// Builds an index file. Before anything is written, `check` receives the bytes of the file and of the temporary files
-/// next to it;
-/// `progress` receives how many fingerprints were read, and the total.
+/// next to it; `progress` receives how many fingerprints were read, and the total.
 #[pyfunction]
 #[pyo3(signature = (source, bits, path, extra, ids=None, *, within, keys, with_rows, memory_bytes, check, progress, threads=1, isa=None))]
 #[expect(clippy::too_many_arguments, reason = "one call of Python, by keyword")]

@@ -9,11 +9,10 @@ use crate::error::Error;
 use crate::parallel::map_ranges;
 use crate::sketch::Signatures;
 
-/// For each document, the bucket members that it looks at, in all bands.
-///
-/// Documents are *positions*, `0..order.len()`, in order of priority; `order[p]` is the row of position `p` in the
-/// signatures. Memory depends on the actual collisions: 8 bytes for each (position, level) that has members to look at,
-/// 4 bytes per member of a bucket of two or more (up to 20 if it is full), 8 bytes per position.
+/// For each document, the bucket members that it looks at, in all bands. Documents are *positions*, `0..order.len()`,
+/// in order of priority; `order[p]` is the row of position `p` in the signatures. Memory depends on the actual
+/// collisions: 8 bytes for each (position, level) that has members to look at, 4 bytes per member of a bucket of two or
+/// more (up to 20 if it is full), 8 bytes per position.
 #[derive(Debug)]
 pub struct BandBuckets {
     /// Members of all buckets, ascending within each.
@@ -45,13 +44,10 @@ pub(super) fn num_members(slice: u64) -> usize {
 }
 
 impl BandBuckets {
-    /// Puts every position into its buckets, band by band, on `num_levels` levels.
-    ///
-    /// Returns [`Error::InvalidParameter`] if the shapes do not fit (`bands * rows` above the slots, a row of `order`
-    /// that does not exist, bytes that are not whole rows).
-    ///
-    /// # Cost
-    /// About 40 ns per (position, band) on one core; 28 bytes of scratch per position and thread.
+    /// Puts every position into its buckets, band by band, on `num_levels` levels. Returns [`Error::InvalidParameter`]
+    /// if the shapes do not fit (`bands * rows` above the slots, a row of `order` that does not exist, bytes that are
+    /// not whole rows). Cost: about 40 ns per (position, band) on one core; 28 bytes of scratch per position and
+    /// thread.
     pub fn build(
         signatures: Signatures<'_>,
         order: &[u32],

@@ -41,10 +41,8 @@ struct Scratch {
 }
 
 impl BandBuckets {
-    /// Returns the candidate pairs of a call; `signatures` and `order` must be those of [`BandBuckets::build`].
-    ///
-    /// # Cost
-    /// About 1 ns per bucket member looked at and 10 ns per distinct pair; an eighth of a byte per position and thread.
+    /// Returns the candidate pairs of a call; `signatures` and `order` must be those of [`BandBuckets::build`]. Cost:
+    /// about 1 ns per bucket member looked at and 10 ns per distinct pair; an eighth of a byte per position and thread.
     /// At most about `2 * max_pairs` pairs are held, plus those of one position per thread.
     pub fn candidates(
         &self,

@@ -2,9 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Positions that met a full first-level bucket in some band, one bit each; filled by several threads.
-///
-/// Two documents that share a band key are compared through their bands unless both are here: the first
+/// Positions that met a full first-level bucket in some band, one bit each; filled by several threads. Two documents
+/// that share a band key are compared through their bands unless both are here: the first
 /// [`BUCKET_SIZE`](super::BUCKET_SIZE) members of a bucket are compared with every later document.
 #[derive(Debug)]
 pub struct Crowd {

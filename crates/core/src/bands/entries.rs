@@ -16,10 +16,8 @@ const BLOCK: usize = 4096;
 const LENGTH_BITS: u32 = 8;
 
 /// Members of a bucket among 64 neighboring positions: `[word, bits]`, where bit `i` of `bits` is position
-/// `64 * word + i`.
-///
-/// All positions after a full bucket look at the same members, so they are stored in a form that a set of positions can
-/// insert several at a time.
+/// `64 * word + i`. All positions after a full bucket look at the same members, so they are stored in a form that a set
+/// of positions can insert several at a time.
 pub type Chunk = [u64; 2];
 
 /// The entries of one band, or of one part of its keys.
@@ -68,10 +66,9 @@ pub(super) fn unpack(slice: u64) -> (usize, usize) {
     ((slice >> LENGTH_BITS) as usize, length)
 }
 
-/// Fills the buckets of one band after another, a part of the keys at a time.
-///
-/// Every bucket lies entirely in one part, so the parts do not change any bucket. Memory: 28 bytes per position of a
-/// part and a quarter of a byte per position, plus up to 32 bytes of entries per position of a part.
+/// Fills the buckets of one band after another, a part of the keys at a time. Every bucket lies entirely in one part,
+/// so the parts do not change any bucket. Memory: 28 bytes per position of a part and a quarter of a byte per position,
+/// plus up to 32 bytes of entries per position of a part.
 #[derive(Debug)]
 pub struct BandFiller<'a> {
     signatures: Signatures<'a>,
@@ -111,10 +108,7 @@ impl<'a> BandFiller<'a> {
     }
 
     /// Adds the buckets of a band, on all levels, to `entries`; `flush` is called after each part, and may remove its
-    /// entries.
-    ///
-    /// # Cost
-    /// About 40 ns per position, and 10 ns more for each further part.
+    /// entries. Cost: about 40 ns per position, and 10 ns more for each further part.
     pub fn fill<E>(
         &mut self,
         band: u32,

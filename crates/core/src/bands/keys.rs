@@ -18,9 +18,7 @@ pub struct BandKey {
 
 impl BandKey {
     /// Creates the key of band `band` of `rows` slots at `level`: `min(num_slots, rows * 2^level)` slots, taken
-    /// cyclically.
-    ///
-    /// Only the shape of `signatures` is used; it may have no rows. The bands must fit in the slots.
+    /// cyclically. Only the shape of `signatures` is used; it may have no rows. The bands must fit in the slots.
     pub fn new(signatures: &Signatures<'_>, band: u32, rows: u32, level: u32) -> Self {
         let num_slots = signatures.num_slots;
         let length = ((rows as usize) << level).min(num_slots);
@@ -40,10 +38,7 @@ impl BandKey {
         self.start
     }
 
-    /// Returns the key of one row.
-    ///
-    /// # Panics
-    /// Panics if the row is shorter than those of the signatures that this was created for.
+    /// Returns the key of one row. Panics if the row is shorter than those of the signatures that this was created for.
     #[inline]
     pub fn of(&mut self, row: &[u8]) -> u64 {
         if self.tail_end == 0 {

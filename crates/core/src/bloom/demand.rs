@@ -128,12 +128,10 @@ pub enum Demand {
 
 impl Demand {
     /// Returns the demand that a pair meets with probability `recall` if its feature sets are exactly at `threshold`,
-    /// by the normal approximation.
-    ///
-    /// `load(x) = -ln(1 - x/m)` is the number of features estimated from x set bits of m, in units of m/num_hashes
-    /// (Swamidass, Baldi, J. Chem. Inf. Model. 47, 2007). A pair passes if the load of the union of the filters is at
-    /// most `load(a) + load(b) - shared`, plus allowed deviations, where `shared` is what sets with these loads must
-    /// share.
+    /// by the normal approximation. `load(x) = -ln(1 - x/m)` is the number of features estimated from x set bits of m,
+    /// in units of m/num_hashes (Swamidass, Baldi, J. Chem. Inf. Model. 47, 2007). A pair passes if the load of the
+    /// union of the filters is at most `load(a) + load(b) - shared`, plus allowed deviations, where `shared` is what
+    /// sets with these loads must share.
     pub fn sets(measure: Measure, threshold: f64, recall: f64) -> Self {
         Demand::Sets {
             measure,
@@ -191,10 +189,8 @@ fn variance(x: f64) -> f64 {
 }
 
 /// Returns the standard deviation of `load(a) + load(b) - shared(a, b) - load(a | b)` for sets that share exactly what
-/// they must.
-///
-/// By the delta method from the numbers of empty bits: the covariance of the loads of two sets is that function of the
-/// load of their intersection.
+/// they must. By the delta method from the numbers of empty bits: the covariance of the loads of two sets is that
+/// function of the load of their intersection.
 fn deviation(num_bits: u32, loads: [f64; 2], shared: f64, slopes: [f64; 2]) -> f64 {
     let [x, y] = loads;
     let (p, q) = (1.0 - slopes[0], 1.0 - slopes[1]);

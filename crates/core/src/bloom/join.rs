@@ -22,9 +22,8 @@ const SEGMENT_BYTES: usize = 1 << 20;
 const MAX_SEGMENT: usize = 4096;
 const MIN_SEGMENT: usize = 64;
 
-/// Filters in order of priority, arranged for comparing all pairs.
-///
-/// Memory: the size of the filters, 8 bytes per position, and 256 kB.
+/// Filters in order of priority, arranged for comparing all pairs. Memory: the size of the filters, 8 bytes per
+/// position, and 256 kB.
 #[derive(Debug)]
 pub struct BloomJoin {
     num_bits: u32,
@@ -46,10 +45,8 @@ struct Scratch {
 }
 
 impl BloomJoin {
-    /// Arranges filters `order[0], order[1], ...` of `num_bits` bits; `filters` holds all filters, concatenated.
-    ///
-    /// # Cost
-    /// About 30 ns for the first 64 bits of a filter and for each further 64, plus up to 130,000 demands of less than 1
+    /// Arranges filters `order[0], order[1], ...` of `num_bits` bits; `filters` holds all filters, concatenated. Cost:
+    /// about 30 ns for the first 64 bits of a filter and for each further 64, plus up to 130,000 demands of less than 1
     /// us each.
     pub fn new(
         filters: &[u64],
@@ -132,11 +129,8 @@ impl BloomJoin {
         )
     }
 
-    /// Returns the pairs of a call that meet the demand.
-    ///
-    /// # Cost
-    /// For filters of 2,048 bits, about 3 ns per pair with similar numbers of bits on one core (AVX-512); other pairs
-    /// are not compared.
+    /// Returns the pairs of a call that meet the demand. Cost: for filters of 2,048 bits, about 3 ns per pair with
+    /// similar numbers of bits on one core (AVX-512); other pairs are not compared.
     pub fn candidates(&self, call: &Call<'_>) -> Result<Pairs, Error> {
         let range = &call.range;
         if range.start > range.end || range.end as usize > self.len() {
@@ -183,9 +177,8 @@ impl BloomJoin {
         Ok(all)
     }
 
-    /// Returns whether each pair of positions meets the demand.
-    ///
-    /// Returns [`Error::InvalidParameter`] if a position does not exist or lengths differ.
+    /// Returns whether each pair of positions meets the demand. Returns [`Error::InvalidParameter`] if a position does
+    /// not exist or lengths differ.
     pub fn passes(
         &self,
         later: &[u32],

@@ -27,13 +27,11 @@ const DEPTH: u32 = 4;
 /// Minimum memory for counting.
 const MIN_MEMORY_BYTES: u64 = 16 << 20;
 
-/// Counts how many documents with distinct feature sets contain each feature.
-///
-/// Counts are exact up to `memory_bytes / 48` features. With more features, all counts are those of a count-min sketch
-/// in half of the memory, which may be too high but never too low.
-///
-/// Source of the sketch: Cormode, Muthukrishnan: An improved data stream summary: the count-min sketch and its
-/// applications, J. Algorithms 55 (2005). Plain updates instead of conservative ones, which would depend on the order.
+/// Counts how many documents with distinct feature sets contain each feature. Counts are exact up to
+/// `memory_bytes / 48` features. With more features, all counts are those of a count-min sketch in half of the memory,
+/// which may be too high but never too low. Source of the sketch: Cormode, Muthukrishnan: An improved data stream
+/// summary: the count-min sketch and its applications, J. Algorithms 55 (2005). Plain updates instead of conservative
+/// ones, which would depend on the order.
 #[derive(Debug)]
 pub struct DocumentCounter {
     shards: Box<[Mutex<Shard>]>,
@@ -83,9 +81,7 @@ impl Counted {
 }
 
 impl DocumentCounter {
-    /// Creates an empty counter.
-    ///
-    /// Returns [`Error::InvalidParameter`] if `memory_bytes` is under 16 MiB.
+    /// Creates an empty counter. Returns [`Error::InvalidParameter`] if `memory_bytes` is under 16 MiB.
     pub fn new(memory_bytes: u64) -> Result<Self, Error> {
         if memory_bytes < MIN_MEMORY_BYTES {
             return Err(Error::invalid(

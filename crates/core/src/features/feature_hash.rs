@@ -80,11 +80,10 @@ impl FeatureHash {
     }
 }
 
-/// Returns the string hash of Python up to 3.2, in 64 bits, over the UTF-16 code units of a text.
-///
-/// `x` starts as the first unit times 128; for every unit `u`, `x = x * 1000003 ^ u`; finally the number of units is
-/// XORed. The empty text has hash 0, and 2^64 - 1 (an error code in old Python) becomes 2^64 - 2. The hash is weak: the
-/// high bits of short tokens are almost constant.
+/// Returns the string hash of Python up to 3.2, in 64 bits, over the UTF-16 code units of a text. `x` starts as the
+/// first unit times 128; for every unit `u`, `x = x * 1000003 ^ u`; finally the number of units is XORed. The empty
+/// text has hash 0, and 2^64 - 1 (an error code in old Python) becomes 2^64 - 2. The hash is weak: the high bits of
+/// short tokens are almost constant.
 pub fn multiplicative_hash(text: &str) -> u64 {
     let mut units = text.encode_utf16();
     let Some(first) = units.clone().next() else {

@@ -34,9 +34,8 @@ impl Shard {
         !self.cells.is_empty()
     }
 
-    /// Adds waiting features; returns whether there are enough that they should be counted.
-    ///
-    /// Counted together, they find the table in a cache.
+    /// Adds waiting features; returns whether there are enough that they should be counted. Counted together, they find
+    /// the table in a cache.
     pub(super) fn wait(&mut self, features: &[u64]) -> bool {
         self.waiting.extend_from_slice(features);
         self.waiting.len() >= MIN_WAITING

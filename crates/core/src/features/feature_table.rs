@@ -4,9 +4,8 @@ use super::weight_table::high_product;
 use crate::hash::GOLDEN;
 use crate::prefetch::prefetch_read;
 
-/// Maps features to counts, and later to weights, by open addressing.
-///
-/// It grows by half when three quarters of the places are used, so at least half of them are used afterward.
+/// Maps features to counts, and later to weights, by open addressing. It grows by half when three quarters of the
+/// places are used, so at least half of them are used afterward.
 #[derive(Debug, Default)]
 pub(super) struct FeatureTable {
     /// 0 is a free place.

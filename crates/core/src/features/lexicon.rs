@@ -7,10 +7,8 @@ use super::weight_table::WeightTable;
 pub const UNLISTED_WEIGHT: u8 = 1;
 
 /// Replaces `weights` by those of the shingles of `width` tokens: the maximum of the weights of their tokens (1 if a
-/// token is not listed) and of the multi-token terms that they contain as a whole.
-///
-/// The table lists terms of `lengths` tokens by [`term_feature`]. `tokens` must have at least `width` token hashes.
-/// Cost: one lookup per token and length.
+/// token is not listed) and of the multi-token terms that they contain as a whole. The table lists terms of `lengths`
+/// tokens by [`term_feature`]. `tokens` must have at least `width` token hashes. Cost: one lookup per token and length.
 pub(super) fn weigh(
     table: &WeightTable,
     lengths: &[u32],

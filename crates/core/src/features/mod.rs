@@ -215,10 +215,8 @@ impl Extractor {
         (&self.occurrences, shape)
     }
 
-    /// Returns the distinct features, in order of first occurrence, and their weights. Cost: linear in the text.
-    ///
-    /// A document that does not suit the kind of tokens (bytes for words, a text for the user's tokens) counts as
-    /// empty.
+    /// Returns the distinct features, in order of first occurrence, and their weights. Cost: linear in the text. A
+    /// document that does not suit the kind of tokens (bytes for words, a text for the user's tokens) counts as empty.
     pub fn features<'a>(&mut self, document: impl Into<Document<'a>>) -> FeatureView<'_> {
         let shape = self.extract(document.into());
         self.distinct.collect(&self.occurrences);

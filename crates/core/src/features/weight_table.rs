@@ -105,9 +105,8 @@ const HASHED_AT_ONCE: usize = 4096;
 const FEATURES_AHEAD: usize = 32;
 
 impl WeightTable {
-    /// Builds a table. Cost: about 20 ns per feature.
-    ///
-    /// Returns [`Error::InvalidParameter`] if features do not ascend, lengths differ, or a weight is above 15.
+    /// Builds a table. Cost: about 20 ns per feature. Returns [`Error::InvalidParameter`] if features do not ascend,
+    /// lengths differ, or a weight is above 15.
     pub fn new(default_weight: u8, entries: Entries) -> Result<Self, Error> {
         let weights = match &entries {
             Entries::Listed { weights, .. } | Entries::Cells { weights, .. } => weights,

@@ -79,10 +79,8 @@ pub const fn log_count_weight(count: u32) -> u32 {
     if weight > 15 { 15 } else { weight }
 }
 
-/// Returns 128 bits that are equal for equal feature sets, in any order. If `weights` is empty, each is 1.
-///
-/// Cost: about 1 ns per feature. Different sets have equal digests with a probability of at most 2^-64, unless they
-/// were crafted.
+/// Returns 128 bits that are equal for equal feature sets, in any order. If `weights` is empty, each is 1. Cost: about
+/// 1 ns per feature. Different sets have equal digests with a probability of at most 2^-64, unless they were crafted.
 pub fn digest(features: &[u64], weights: &[u32]) -> [u64; 2] {
     #[cfg(target_arch = "x86_64")]
     match Isa::best() {

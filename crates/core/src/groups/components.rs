@@ -1,12 +1,7 @@
 //! Which positions are connected?
 
-/// Returns the smallest position in the component of each of `n` positions, joined by the pairs.
-///
-/// # Panics
-/// Panics if the slices differ in length or a position is `n` or more.
-///
-/// # Cost
-/// Almost linear; 4 bytes per position.
+/// Returns the smallest position in the component of each of `n` positions, joined by the pairs. Panics if the slices
+/// differ in length or a position is `n` or more. Cost: almost linear; 4 bytes per position.
 pub fn components(n: usize, later: &[u32], earlier: &[u32]) -> Vec<u32> {
     let mut joined = Components::new(n);
     joined.join(later, earlier);
@@ -28,10 +23,7 @@ impl Components {
         }
     }
 
-    /// Joins the positions of pairs.
-    ///
-    /// # Panics
-    /// Panics in the cases of [`components`].
+    /// Joins the positions of pairs. Panics in the cases of [`components`].
     pub fn join(&mut self, later: &[u32], earlier: &[u32]) {
         assert_eq!(
             later.len(),

@@ -11,10 +11,9 @@ const NUM_SHARDS: usize = 1 << SHARD_BITS;
 /// Number of stored keys of a shard from which repeated ones are dropped.
 const LEAST_KEYS: usize = 1024;
 
-/// Finds items whose key, of one or more words, equals that of an earlier item.
-///
-/// Memory: 8 bytes per word and 8 bytes per distinct key, at most doubled while they are added, and a table for one of
-/// 256 shards at a time. With several shares, each of which takes the same items, only the keys of one share are stored.
+/// Finds items whose key, of one or more words, equals that of an earlier item. Memory: 8 bytes per word and 8 bytes
+/// per distinct key, at most doubled while they are added, and a table for one of 256 shards at a time. With several
+/// shares, each of which takes the same items, only the keys of one share are stored.
 #[derive(Debug)]
 pub struct EqualKeys {
     num_words: usize,
@@ -45,9 +44,8 @@ pub struct Repeated {
 }
 
 impl EqualKeys {
-    /// Creates an empty collection of the keys that belong to `share` of `num_shares`.
-    ///
-    /// Returns [`Error::InvalidParameter`] unless there are words, and `share` is below `num_shares`.
+    /// Creates an empty collection of the keys that belong to `share` of `num_shares`. Returns
+    /// [`Error::InvalidParameter`] unless there are words, and `share` is below `num_shares`.
     pub fn new(num_words: usize, share: u32, num_shares: u32) -> Result<Self, Error> {
         if num_words == 0 {
             return Err(Error::invalid("num_words", "a key has at least one word"));

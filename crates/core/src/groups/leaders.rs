@@ -8,10 +8,9 @@ use crate::states::{KEPT, REMOVED, UNDECIDED};
 /// Value of `best_earlier` and `best_distance` if there is no match.
 pub const NO_MATCH: u32 = u32::MAX;
 
-/// Verdicts and evidence, one entry per position, filled from the front.
-///
-/// In order, each document is removed if an already kept one matches it, and kept otherwise: the lexicographically
-/// first maximal independent set of the graph of matching pairs.
+/// Verdicts and evidence, one entry per position, filled from the front. In order, each document is removed if an
+/// already kept one matches it, and kept otherwise: the lexicographically first maximal independent set of the graph of
+/// matching pairs.
 #[derive(Debug, Clone)]
 pub struct Leaders {
     /// [`UNDECIDED`], [`KEPT`] or [`REMOVED`].
@@ -43,11 +42,9 @@ impl Leaders {
         self.num_decided
     }
 
-    /// Decides the documents of `range`, which must start where the last one ended.
-    ///
-    /// Entry `i` of the slices is one compared pair, sorted by `later`; all pairs of the range must be present.
-    /// `similarity[i]` is NaN if the pair does not match. `distance` may be empty. Pairs whose earlier document was
-    /// removed are ignored.
+    /// Decides the documents of `range`, which must start where the last one ended. Entry `i` of the slices is one
+    /// compared pair, sorted by `later`; all pairs of the range must be present. `similarity[i]` is NaN if the pair
+    /// does not match. `distance` may be empty. Pairs whose earlier document was removed are ignored.
     pub fn decide(
         &mut self,
         range: Range<u32>,
@@ -102,9 +99,7 @@ pub struct RangeVerdicts {
     pub best_distance: Vec<u32>,
 }
 
-/// Decides the next `num` documents after those of `states`, which are decided.
-///
-/// Pairs are as for [`Leaders::decide`].
+/// Decides the next `num` documents after those of `states`, which are decided. Pairs are as for [`Leaders::decide`].
 pub fn decide_range(
     states: &[u8],
     num: u32,

@@ -110,9 +110,8 @@ impl<'a> ItemScanner<'a> {
         }
     }
 
-    /// Counts a document under 4 GB, and appends where it may contain the text of an item.
-    ///
-    /// Cost: linear in the document, plus the product of the lengths of text and window for each candidate.
+    /// Counts a document under 4 GB, and appends where it may contain the text of an item. Cost: linear in the
+    /// document, plus the product of the lengths of text and window for each candidate.
     pub fn scan(&mut self, document: u32, content: &str, out: &mut Matches) {
         self.parts.clear();
         self.cutter.cut_words(content, &mut self.parts);

@@ -34,12 +34,9 @@ pub struct Repeat {
 }
 
 impl PlacedWords<'_> {
-    /// Returns the ranges of a stretch and of the one it should equal in `other`, if they are equal.
-    ///
-    /// If a text has too few words, there is no such stretch.
-    ///
-    /// # Cost
-    /// Linear in the words of the stretch and, if a mark touches its first word, in the text between the removed words.
+    /// Returns the ranges of a stretch and of the one it should equal in `other`, if they are equal. If a text has too
+    /// few words, there is no such stretch. Cost: linear in the words of the stretch and, if a mark touches its first
+    /// word, in the text between the removed words.
     pub fn repeat(
         &self,
         stretch: WordStretch,

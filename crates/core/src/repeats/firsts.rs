@@ -34,10 +34,7 @@ impl FirstPlaces {
         self.num_hashes = 0;
     }
 
-    /// Records pairs (hash, place), in any order. Places must be below 2^64 - 1.
-    ///
-    /// # Cost
-    /// One table access per pair.
+    /// Records pairs (hash, place), in any order. Places must be below 2^64 - 1. Cost: one table access per pair.
     pub fn note(&mut self, pairs: &[Pair]) {
         for some in pairs.chunks(PAIRS_AT_ONCE) {
             self.reserve(some.len());
@@ -52,10 +49,7 @@ impl FirstPlaces {
     }
 
     /// Calls `take` with the place, and the first place of its hash, for each of the recorded pairs whose hash has an
-    /// earlier place.
-    ///
-    /// # Cost
-    /// One table access per pair.
+    /// earlier place. Cost: one table access per pair.
     pub fn for_each_later(&self, pairs: &[Pair], mut take: impl FnMut(u64, u64)) {
         let shift = self.shift();
         for &[hash, place] in pairs {

@@ -101,9 +101,8 @@ fn closes(mark: char) -> bool {
     matches!(mark, ':' | ';' | '\u{301F}') || PAIRS.iter().any(|&(_, close)| close == mark)
 }
 
-/// Returns the number of bytes after a word that are removed with it, including the whitespace after them.
-///
-/// `gap` extends to the next word, or to the end of the text (`is_last`), where marks open nothing.
+/// Returns the number of bytes after a word that are removed with it, including the whitespace after them. `gap`
+/// extends to the next word, or to the end of the text (`is_last`), where marks open nothing.
 pub(super) fn behind(gap: &str, is_last: bool) -> usize {
     // Computed once, so that many marks do not search for it repeatedly.
     let last_break = OnceCell::new();
@@ -129,11 +128,8 @@ pub(super) fn behind(gap: &str, is_last: bool) -> usize {
 
 impl PlacedWords<'_> {
     /// Returns the start of what is removed with word `begin`, if `num_going` words from it on are removed and the
-    /// previous one is kept.
-    ///
-    /// # Cost
-    /// Linear in the text between these words for each kind of mark that touches the first word; constant without such
-    /// marks.
+    /// previous one is kept. Cost: linear in the text between these words for each kind of mark that touches the first
+    /// word; constant without such marks.
     pub(super) fn start_of(&self, begin: usize, num_going: usize) -> usize {
         let start = self.starts[begin] as usize;
         let from = begin.checked_sub(1).map_or(0, |i| self.ends[i] as usize);

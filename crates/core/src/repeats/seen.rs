@@ -76,10 +76,9 @@ impl WindowReader {
         }
     }
 
-    /// Counts the least hashes of a text's windows; returns the number of its words.
-    ///
-    /// If the same short window is the least one of consecutive windows, it counts once; if there are more of these
-    /// than a single short window could account for, it counts twice.
+    /// Counts the least hashes of a text's windows; returns the number of its words. If the same short window is the
+    /// least one of consecutive windows, it counts once; if there are more of these than a single short window could
+    /// account for, it counts twice.
     pub fn count(&mut self, text: &str, seen: &SeenTwice) -> u32 {
         let num_words = self.hasher.take(text);
         let width = self.hasher.width();

@@ -45,11 +45,10 @@ impl Stretches {
     }
 }
 
-/// Stretches, few of which begin close to each other, even for text that repeats itself.
-///
-/// The words of a document are divided into blocks as long as a window. If more than 8 stretches begin in a block, or
-/// more than half its words (but at least 2 are allowed), only the first and the last of them are kept: the first
-/// contains every word up to the last, and the last ends after all others, so the words are the same.
+/// Stretches, few of which begin close to each other, even for text that repeats itself. The words of a document are
+/// divided into blocks as long as a window. If more than 8 stretches begin in a block, or more than half its words (but
+/// at least 2 are allowed), only the first and the last of them are kept: the first contains every word up to the last,
+/// and the last ends after all others, so the words are the same.
 #[derive(Debug)]
 pub struct FewStretches<'a> {
     found: Stretches,
@@ -118,14 +117,11 @@ impl<'a> FewStretches<'a> {
     }
 }
 
-/// Returns the stretches among windows with places in `start..start + scratch.len()`.
-///
-/// For each window that equals an earlier one, `later` has its place and that of the first, in any order. A window
-/// repeats the first one if that is in an earlier document, or in the same document without overlapping it.
-/// `doc_starts` holds the place at which the words of each document begin, and the end of the last document.
-///
-/// # Cost
-/// One write to the scratch space per window, and one pass over it.
+/// Returns the stretches among windows with places in `start..start + scratch.len()`. For each window that equals an
+/// earlier one, `later` has its place and that of the first, in any order. A window repeats the first one if that is in
+/// an earlier document, or in the same document without overlapping it. `doc_starts` holds the place at which the words
+/// of each document begin, and the end of the last document. Cost: one write to the scratch space per window, and one
+/// pass over it.
 pub fn repeated_stretches(
     later: &[Pair],
     start: u64,

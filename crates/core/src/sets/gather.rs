@@ -28,9 +28,8 @@ const POSITIONS_BETWEEN_CHECKS: usize = 1 << 16;
 /// Stands for a list that no pair can meet in.
 const NO_LIST: u32 = u32::MAX;
 
-/// The prefixes of documents as they come, in any order.
-///
-/// 13 bytes an entry (17 with weights), 40 a document; [`Prefixes::into_join`] needs the memory of the join as well.
+/// The prefixes of documents as they come, in any order. 13 bytes an entry (17 with weights), 40 a document;
+/// [`Prefixes::into_join`] needs the memory of the join as well.
 #[derive(Debug)]
 pub struct Prefixes {
     limit: Limit,
@@ -198,10 +197,9 @@ impl Prefixes {
         Ok(())
     }
 
-    /// Adds the entries of a few documents, which are parted together with those of other calls.
-    ///
-    /// Returns [`Error::InvalidParameter`] if a position is out of range, or if the number of positions and of
-    /// documents differ.
+    /// Adds the entries of a few documents, which are parted together with those of other calls. Returns
+    /// [`Error::InvalidParameter`] if a position is out of range, or if the number of positions and of documents
+    /// differ.
     pub fn add_few(&mut self, positions: &[u32], batches: Vec<Batch>) -> Result<(), Error> {
         self.check_positions(positions)?;
         check_documents(positions, &batches)?;
@@ -243,9 +241,8 @@ impl Prefixes {
         }
     }
 
-    /// Numbers the features, drops those that no pair can meet in, and makes room for the lists of the others.
-    ///
-    /// Returns [`Error::InvalidParameter`] if there are more than 2^32 - 1 distinct features.
+    /// Numbers the features, drops those that no pair can meet in, and makes room for the lists of the others. Returns
+    /// [`Error::InvalidParameter`] if there are more than 2^32 - 1 distinct features.
     pub fn into_join(mut self, threads: usize, cancel: &AtomicBool) -> Result<PrefixJoin, Error> {
         self.part_waiting()?;
         let (bases, rooms) = self.number(threads, cancel)?;

@@ -23,9 +23,8 @@ pub(super) struct Entry {
     pub(super) rest: f32,
 }
 
-/// For every feature the documents that hold it in their prefix, and what tells early that a pair shares too little.
-///
-/// 16 bytes an entry (24 with weights), 24 a feature, 36 a document; 8 bytes a document a thread of scratch.
+/// For every feature the documents that hold it in their prefix, and what tells early that a pair shares too little. 16
+/// bytes an entry (24 with weights), 24 a feature, 36 a document; 8 bytes a document a thread of scratch.
 #[derive(Debug)]
 pub struct PrefixJoin {
     pub(super) limit: Limit,
@@ -104,17 +103,12 @@ impl PrefixJoin {
             + self.forms.num_bytes()
     }
 
-    /// The pairs of a call that may reach the threshold.
-    ///
-    /// No pair that reaches it is missing, except those of removed earlier documents. A removed document stays removed.
-    /// Pairs of about 128 positions a thread more than `max_pairs` are held in between.
-    ///
-    /// Returns [`Error::InvalidParameter`] unless the range begins at the [`Pairs::end`] of the last call. After
-    /// [`Error::Canceled`] the join cannot be used.
-    ///
-    /// # Cost
-    /// About 2 ns for each earlier document of the same feature, for each feature of a prefix; a few of those 64 (or
-    /// 4,096) in a row that are too large for what the feature leaves to share.
+    /// The pairs of a call that may reach the threshold. No pair that reaches it is missing, except those of removed
+    /// earlier documents. A removed document stays removed. Pairs of about 128 positions a thread more than `max_pairs`
+    /// are held in between. Returns [`Error::InvalidParameter`] unless the range begins at the [`Pairs::end`] of the
+    /// last call. After [`Error::Canceled`] the join cannot be used. Cost: about 2 ns for each earlier document of the
+    /// same feature, for each feature of a prefix; a few of those 64 (or 4,096) in a row that are too large for what
+    /// the feature leaves to share.
     pub fn candidates(&mut self, call: &Call<'_>) -> Result<Pairs, Error> {
         let &Call {
             states,

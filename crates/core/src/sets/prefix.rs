@@ -70,9 +70,8 @@ impl Chooser {
     }
 
     /// Adds to a batch the entries of a document: the features of its prefix, and of those behind it what is `wanted`.
-    ///
-    /// Features that no other document holds are left out: no pair shares them. `weights` is empty (each weighs 1) or as long as
-    /// `features`. Cost: about 3 us for 400 features.
+    /// Features that no other document holds are left out: no pair shares them. `weights` is empty (each weighs 1) or
+    /// as long as `features`. Cost: about 3 us for 400 features.
     pub fn choose(
         &mut self,
         features: &[u64],

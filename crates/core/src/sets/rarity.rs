@@ -4,10 +4,9 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use crate::prefetch::prefetch_read;
 
-/// Counts of documents by feature, hashed into cells: never less than the true number.
-///
-/// A byte a cell, the power of two from an eighth to a quarter of the text's bytes, 64 MiB at most. Several threads may count at once; the
-/// counts do not depend on their order.
+/// Counts of documents by feature, hashed into cells: never less than the true number. A byte a cell, the power of two
+/// from an eighth to a quarter of the text's bytes, 64 MiB at most. Several threads may count at once; the counts do
+/// not depend on their order.
 #[derive(Debug)]
 pub struct Rarity {
     cells: Box<[AtomicU8]>,

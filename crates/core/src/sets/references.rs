@@ -17,19 +17,17 @@ pub struct Answer {
     pub score: f64,
 }
 
-/// How well a query carries a reference: the geometric mean of both containments.
-///
-/// Of several references that a text holds, the one wins that explains most of it; for one query the order is that of
-/// `shared / sqrt(reference_size)`, so that text around a reference changes no order. Two divisions, a product and a root,
-/// each rounded once: the same on every processor.
+/// How well a query carries a reference: the geometric mean of both containments. Of several references that a text
+/// holds, the one wins that explains most of it; for one query the order is that of `shared / sqrt(reference_size)`, so
+/// that text around a reference changes no order. Two divisions, a product and a root, each rounded once: the same on
+/// every processor.
 pub fn score(shared: u64, reference_size: u64, query_size: u64) -> f64 {
     let shared = shared as f64;
     ((shared / reference_size as f64) * (shared / query_size as f64)).sqrt()
 }
 
-/// Feature sets of references, each feature with the list of those that hold it.
-///
-/// 4 bytes for each feature of each reference (8 with weights), some 40 for each distinct feature.
+/// Feature sets of references, each feature with the list of those that hold it. 4 bytes for each feature of each
+/// reference (8 with weights), some 40 for each distinct feature.
 #[derive(Debug)]
 pub struct References {
     /// The list of a feature.
@@ -136,9 +134,8 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// Calls `take` with each reference that shares a feature with a query, and the weight shared.
-    ///
-    /// Returns the length of the lists of the query's features, which is the cost.
+    /// Calls `take` with each reference that shares a feature with a query, and the weight shared. Returns the length
+    /// of the lists of the query's features, which is the cost.
     pub(super) fn share(
         &mut self,
         features: &[u64],
@@ -174,9 +171,8 @@ impl<'a> Matcher<'a> {
     }
 
     /// Appends to `answers` the best references of a query, at most `top`, the best first and of equal ones the first.
-    ///
-    /// Only references that share anything and have at least `min_score` are answers. `features` are distinct; `weights` are empty
-    /// (each weighs 1) or as long. Cost: the lengths of the lists of the query's features.
+    /// Only references that share anything and have at least `min_score` are answers. `features` are distinct;
+    /// `weights` are empty (each weighs 1) or as long. Cost: the lengths of the lists of the query's features.
     pub fn answer(
         &mut self,
         features: &[u64],

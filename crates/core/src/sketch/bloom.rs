@@ -14,10 +14,8 @@ pub struct BloomHasher {
 }
 
 impl BloomHasher {
-    /// Creates a hasher for filters of `num_bits` bits, of which every feature sets up to `num_hashes`.
-    ///
-    /// # Panics
-    /// Panics if `num_bits` is not a positive multiple of 64, or `num_hashes` is 0.
+    /// Creates a hasher for filters of `num_bits` bits, of which every feature sets up to `num_hashes`. Panics if
+    /// `num_bits` is not a positive multiple of 64, or `num_hashes` is 0.
     pub fn new(num_bits: u32, num_hashes: u32, seed: u64) -> Self {
         assert!(
             num_bits > 0 && num_bits.is_multiple_of(64) && num_hashes > 0,
@@ -36,12 +34,8 @@ impl BloomHasher {
     }
 
     /// Sets the bits of a feature set: for member f of the expansion and hash i, bit
-    /// `floor(mix(f ^ k(i)) * num_bits / 2^64)`.
-    ///
-    /// `weights` is empty (each feature weighs 1) or as long as `features`. Order and repetition do not matter.
-    ///
-    /// # Panics
-    /// Panics if `filter` does not have [`Self::num_words`] words.
+    /// `floor(mix(f ^ k(i)) * num_bits / 2^64)`. `weights` is empty (each feature weighs 1) or as long as `features`.
+    /// Order and repetition do not matter. Panics if `filter` does not have [`Self::num_words`] words.
     pub fn add(&self, features: &[u64], weights: &[u32], filter: &mut [u64]) {
         assert_eq!(filter.len(), self.num_words(), "words of the filter");
         for (i, &feature) in features.iter().enumerate() {

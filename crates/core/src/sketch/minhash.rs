@@ -64,13 +64,8 @@ pub struct MinHasher {
 }
 
 impl MinHasher {
-    /// Creates a hasher for signatures of `num_slots` slots.
-    ///
-    /// For [`Scheme::Affine32`] and [`Scheme::Legacy`], only the low 32 bits of the seed are used, as in NumPy's
-    /// generator.
-    ///
-    /// # Panics
-    /// Panics if `num_slots` is outside 1..=65535.
+    /// Creates a hasher for signatures of `num_slots` slots. For [`Scheme::Affine32`] and [`Scheme::Legacy`], only the
+    /// low 32 bits of the seed are used, as in NumPy's generator. Panics if `num_slots` is outside 1..=65535.
     pub fn new(num_slots: u32, scheme: Scheme, seed: u64, isa: Isa) -> Self {
         assert!(
             (1..=65535).contains(&num_slots),
@@ -91,14 +86,10 @@ impl MinHasher {
         }
     }
 
-    /// Writes the 32-bit value of every slot to `out`; the caller truncates them to the width of its slots.
-    ///
-    /// `weights` is empty (each feature weighs 1) or as long as `features`; a feature of weight v represents v features
+    /// Writes the 32-bit value of every slot to `out`; the caller truncates them to the width of its slots. `weights`
+    /// is empty (each feature weighs 1) or as long as `features`; a feature of weight v represents v features
     /// ([`expand`](crate::hash::expand)). Without features, every slot is `u32::MAX`. Order and repetition of features
-    /// do not matter.
-    ///
-    /// # Panics
-    /// Panics if `out` is not `num_slots` long or `weights` has another length than `features`.
+    /// do not matter. Panics if `out` is not `num_slots` long or `weights` has another length than `features`.
     pub fn sketch(&mut self, features: &[u64], weights: &[u32], out: &mut [u32]) {
         assert_eq!(out.len(), self.num_slots as usize, "slots of the signature");
         assert!(

@@ -44,9 +44,8 @@ pub(super) fn fill(expansion: &mut Expansion<'_>, seed: u64, isa: Isa, slots: &m
     }
 }
 
-/// Lets the features of a block compete for slots in one round; returns how many slots got their first value.
-///
-/// A slot holds `round * 2^32 + value`, so that the minimum keeps the values of earlier rounds.
+/// Lets the features of a block compete for slots in one round; returns how many slots got their first value. A slot
+/// holds `round * 2^32 + value`, so that the minimum keeps the values of earlier rounds.
 fn compete(block: &[u64], key: u64, round: u32, isa: Isa, slots: &mut [u64]) -> u32 {
     match isa {
         #[cfg(target_arch = "x86_64")]

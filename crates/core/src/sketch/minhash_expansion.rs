@@ -9,10 +9,9 @@ use super::minhash_values::fold;
 /// that memory stays bounded for any weights.
 const EXPANSION_LEN: usize = 1 << 16;
 
-/// The expansion of a weighted feature set in blocks of folded features.
-///
-/// Every block is padded to a multiple of [`Expansion::LANES`] with features that it already holds: a repeated feature
-/// changes no minimum, and the kernels need no tails.
+/// The expansion of a weighted feature set in blocks of folded features. Every block is padded to a multiple of
+/// [`Expansion::LANES`] with features that it already holds: a repeated feature changes no minimum, and the kernels
+/// need no tails.
 pub(super) struct Expansion<'a> {
     features: &'a [u64],
     weights: &'a [u32],

@@ -24,10 +24,8 @@ pub(super) const fn folded_key(round: u32, seed: u64) -> u64 {
     fold(mix64((round as u64 + 1).wrapping_mul(GOLDEN) ^ seed))
 }
 
-/// The body of [`least_hash`]; each instruction set compiles its own copy.
-///
-/// Keeps eight running minima, since block lengths are multiples of eight and a single minimum would be a dependency
-/// chain.
+/// The body of [`least_hash`]; each instruction set compiles its own copy. Keeps eight running minima, since block
+/// lengths are multiples of eight and a single minimum would be a dependency chain.
 #[inline(always)]
 pub(super) fn least_hash_body(block: &[u64], key: u64) -> u64 {
     let mut least = [u64::MAX; 8];

@@ -29,30 +29,23 @@ impl<'a> Signatures<'a> {
         self.num_slots * self.slot_bytes
     }
 
-    /// Returns the bytes of row `i`.
-    ///
-    /// # Panics
-    /// Panics if there is no such row.
+    /// Returns the bytes of row `i`. Panics if there is no such row.
     #[inline]
     pub fn row(&self, i: usize) -> &'a [u8] {
         let row_bytes = self.row_bytes();
         &self.bytes[i * row_bytes..(i + 1) * row_bytes]
     }
 
-    /// Returns the number of equal slots of rows `a` and `b`.
-    ///
-    /// # Panics
-    /// Panics if there is no such row, or `slot_bytes` is not 1, 2 or 4.
+    /// Returns the number of equal slots of rows `a` and `b`. Panics if there is no such row, or `slot_bytes` is not 1,
+    /// 2 or 4.
     #[inline]
     pub fn num_equal(&self, a: usize, b: usize, isa: Isa) -> u32 {
         num_equal(self.row(a), self.row(b), self.slot_bytes, isa)
     }
 }
 
-/// Returns the number of equal slots of two rows of the same length, with slots of 1, 2 or 4 bytes.
-///
-/// # Panics
-/// Panics if `slot_bytes` is not 1, 2 or 4.
+/// Returns the number of equal slots of two rows of the same length, with slots of 1, 2 or 4 bytes. Panics if
+/// `slot_bytes` is not 1, 2 or 4.
 #[inline]
 pub fn num_equal(a: &[u8], b: &[u8], slot_bytes: usize, isa: Isa) -> u32 {
     assert!(

@@ -5,9 +5,8 @@ use crate::isa::Isa;
 
 use super::{MinHasher, Scheme, simhash};
 
-/// Returns the mean error, and the mean squared error over J(1-J)/m, of the estimates on many pairs of sets.
-///
-/// Pair i is sketched with seed i. Of `num_union` features (made by `feature(pair, number)`), both sets have the first
+/// Returns the mean error, and the mean squared error over J(1-J)/m, of the estimates on many pairs of sets. Pair i is
+/// sketched with seed i. Of `num_union` features (made by `feature(pair, number)`), both sets have the first
 /// `num_shared`; the rest are assigned to the two sets alternately.
 fn errors(
     scheme: Scheme,

@@ -59,11 +59,9 @@ impl Dictionary {
     }
 
     /// Calls `word` with the byte range of every word in ranges that contain a Chinese character, and `other` with the
-    /// ranges between them, in order.
-    ///
-    /// A range consists of Chinese characters, ASCII letters and digits, and `+#&._%-`, as in the dictionary's words,
-    /// and ends after [`MAX_STRETCH`] of them, so that an adversarial text does not need more memory. Segments without
-    /// letters and digits are not words.
+    /// ranges between them, in order. A range consists of Chinese characters, ASCII letters and digits, and `+#&._%-`,
+    /// as in the dictionary's words, and ends after [`MAX_STRETCH`] of them, so that an adversarial text does not need
+    /// more memory. Segments without letters and digits are not words.
     pub(crate) fn cut<T>(
         &self,
         text: &str,

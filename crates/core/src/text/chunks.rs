@@ -19,9 +19,8 @@ pub enum Chunks {
 pub const CONTENT_BYTES: std::ops::RangeInclusive<u32> = 256..=1 << 20;
 
 impl Chunks {
-    /// Calls `take` with every chunk in order. Cost for content-defined chunks: 0.5 ns per byte.
-    ///
-    /// Source: Xia et al., The Design of Fast Content-Defined Chunking, 2020 (normalization level 1).
+    /// Calls `take` with every chunk in order. Cost for content-defined chunks: 0.5 ns per byte. Source: Xia et al.,
+    /// The Design of Fast Content-Defined Chunking, 2020 (normalization level 1).
     pub(crate) fn cut<'a>(self, bytes: &'a [u8], mut take: impl FnMut(&'a [u8])) {
         match self {
             Chunks::Fixed(size) => bytes.chunks(size.max(1) as usize).for_each(take),

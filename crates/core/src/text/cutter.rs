@@ -65,10 +65,7 @@ pub(crate) struct Preparer {
 
 impl Preparer {
     /// Writes the normalized text to `out`: without markup, normalized, folded, and normalized again if folding changed
-    /// something.
-    ///
-    /// # Safety
-    /// The processor must have `isa`.
+    /// something. Safety: the processor must have `isa`.
     pub(crate) unsafe fn prepare(
         &mut self,
         text: &str,
@@ -96,8 +93,7 @@ fn visible_text<'a>(text: &'a str, rules: &TextRules, scratch: &'a mut String) -
     scratch
 }
 
-/// # Safety
-/// The processor must have `isa`.
+/// Safety: the processor must have `isa`.
 unsafe fn normalize_folded(
     text: &str,
     fold: Fold,
@@ -129,10 +125,7 @@ pub(crate) struct Cutter {
 
 impl Cutter {
     /// Finds the tokens of a text: `text[starts[i]..ends[i]]`, in order. There are none for kinds that do not apply to
-    /// texts.
-    ///
-    /// # Safety
-    /// The processor must have `isa`.
+    /// texts. Safety: the processor must have `isa`.
     pub(crate) unsafe fn cut(
         &mut self,
         text: &str,
@@ -181,8 +174,7 @@ impl Cutter {
         self.ends.push(end as u32);
     }
 
-    /// # Safety
-    /// The processor must have `isa`.
+    /// Safety: the processor must have `isa`.
     unsafe fn cut_units(&mut self, text: &str, tokens: Tokens, rules: &TextRules, isa: Isa) {
         let Cutter {
             preparer: Preparer { visible, folded },
@@ -218,8 +210,7 @@ impl Cutter {
         self.ends.extend((len > 0).then_some(len as u32));
     }
 
-    /// # Safety
-    /// The processor must have `isa`.
+    /// Safety: the processor must have `isa`.
     unsafe fn cut_words(&mut self, len: usize, part_katakana: bool, isa: Isa, spans: &mut Spans) {
         let Cutter {
             text, starts, ends, ..
@@ -262,8 +253,7 @@ impl Cutter {
         ends.truncate(num_kept);
     }
 
-    /// # Safety
-    /// The processor must have `isa`.
+    /// Safety: the processor must have `isa`.
     unsafe fn cut_chinese(&mut self, len: usize, rules: &TextRules, isa: Isa, spans: &mut Spans) {
         let standard;
         let dictionary = match &rules.dictionary {

@@ -59,7 +59,6 @@ impl Fold {
     }
 
     /// Writes the folded form of a normalized text to `out`, which is cleared first; returns false if nothing changed.
-    ///
     /// The result may need to be normalized again: spaces or marks may become adjacent. Cost: linear.
     pub(crate) fn apply(self, text: &[u8], out: &mut Vec<u8>) -> bool {
         if self.has(NUMERALS) {

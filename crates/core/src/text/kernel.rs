@@ -34,46 +34,29 @@ impl Masks {
     }
 }
 
-/// Block operations of one instruction set.
-///
-/// # Safety
-/// Methods may be called only if the processor has the instruction set, from code compiled for it.
+/// Block operations of one instruction set. Safety: methods may be called only if the processor has the instruction
+/// set, from code compiled for it.
 pub(crate) trait Kernel {
-    /// Copies a block with ASCII capitals in lower case. Returns the mask of non-ASCII bytes.
-    ///
-    /// # Safety
-    /// 64 bytes must be readable at `source` and writable at `target`.
+    /// Copies a block with ASCII capitals in lower case. Returns the mask of non-ASCII bytes. Safety: 64 bytes must be
+    /// readable at `source` and writable at `target`.
     unsafe fn lower(source: *const u8, target: *mut u8) -> u64;
 
-    /// Returns the mask of the non-ASCII bytes.
-    ///
-    /// # Safety
-    /// 64 bytes must be readable at `source`.
+    /// Returns the mask of the non-ASCII bytes. Safety: 64 bytes must be readable at `source`.
     unsafe fn non_ascii(source: *const u8) -> u64;
 
-    /// Returns the masks of the ASCII whitespace, and of the spaces in it.
-    ///
-    /// # Safety
-    /// 64 bytes must be readable at `source`.
+    /// Returns the masks of the ASCII whitespace, and of the spaces in it. Safety: 64 bytes must be readable at
+    /// `source`.
     unsafe fn white_space(source: *const u8) -> (u64, u64);
 
-    /// Returns the word classes of the ASCII bytes.
-    ///
-    /// # Safety
-    /// 64 bytes must be readable at `source`.
+    /// Returns the word classes of the ASCII bytes. Safety: 64 bytes must be readable at `source`.
     unsafe fn classify(source: *const u8) -> Masks;
 
-    /// Returns the number of bytes, at most 63, in the run of ideographs U+4E00..=U+9FFF that begins here.
-    ///
-    /// # Safety
-    /// 64 bytes must be readable at `source`, which must be well-formed UTF-8 from the start of a scalar (the end may
-    /// be cut).
+    /// Returns the number of bytes, at most 63, in the run of ideographs U+4E00..=U+9FFF that begins here. Safety: 64
+    /// bytes must be readable at `source`, which must be well-formed UTF-8 from the start of a scalar (the end may be
+    /// cut).
     unsafe fn ideographs(source: *const u8) -> usize;
 
-    /// Copies a block.
-    ///
-    /// # Safety
-    /// 64 bytes must be readable at `source` and writable at `target`.
+    /// Copies a block. Safety: 64 bytes must be readable at `source` and writable at `target`.
     #[inline(always)]
     unsafe fn copy(source: *const u8, target: *mut u8) {
         // SAFETY: guaranteed by the caller.
@@ -81,10 +64,8 @@ pub(crate) trait Kernel {
     }
 
     /// Replaces the bytes of a block selected by `blanked` with spaces, and moves those selected by `kept` to its
-    /// front; the bytes after them are unspecified. Returns the number of kept bytes.
-    ///
-    /// # Safety
-    /// 64 bytes must be readable and writable at `block`.
+    /// front; the bytes after them are unspecified. Returns the number of kept bytes. Safety: 64 bytes must be readable
+    /// and writable at `block`.
     #[inline(always)]
     unsafe fn keep(block: *mut u8, blanked: u64, kept: u64) -> usize {
         let mut rest = blanked;
@@ -107,10 +88,8 @@ pub(crate) trait Kernel {
         end
     }
 
-    /// Writes `base` plus the position of every bit of the mask, in order. Returns the number of bits.
-    ///
-    /// # Safety
-    /// 64 entries must be writable at `target`, for any mask.
+    /// Writes `base` plus the position of every bit of the mask, in order. Returns the number of bits. Safety: 64
+    /// entries must be writable at `target`, for any mask.
     #[inline(always)]
     unsafe fn positions(mask: u64, base: u32, target: *mut u32) -> usize {
         let num_bits = mask.count_ones() as usize;

@@ -61,10 +61,9 @@ pub use without::Without;
 /// Version of the text rules and of their Unicode tables.
 pub const TEXT_VERSION: &str = "1/unicode-17.0.0";
 
-/// Writes the normalized text to `out`, in UTF-8; `out` is cleared first.
-///
-/// Applies NFKC case folding and NFC, turns runs of whitespace into one space and drops them at both ends. Normalizing
-/// again changes nothing. Cost: linear; the result may be up to 11 times as long as the text.
+/// Writes the normalized text to `out`, in UTF-8; `out` is cleared first. Applies NFKC case folding and NFC, turns runs
+/// of whitespace into one space and drops them at both ends. Normalizing again changes nothing. Cost: linear; the
+/// result may be up to 11 times as long as the text.
 pub fn normalize(text: &str, out: &mut Vec<u8>) {
     // SAFETY: the processor has the instruction set returned by `best`.
     unsafe { normalize::normalize(text, Spaces::Collapse, Isa::best(), out) };
@@ -122,10 +121,7 @@ pub fn tokens_by(document: Document<'_>, tokens: Tokens, rules: &TextRules) -> V
 pub(crate) type TakeWords<'a> = &'a mut dyn FnMut(&[u8], &[u32], &[u32]);
 
 /// Cuts a text: normalizes it into `scratch` as far as words depend on it, and passes the byte ranges of its words to
-/// `take`, in order.
-///
-/// # Safety
-/// The processor must have `isa`.
+/// `take`, in order. Safety: the processor must have `isa`.
 pub(crate) unsafe fn cut_words(
     text: &str,
     part_katakana: bool,
@@ -194,10 +190,7 @@ pub(crate) fn may_be_one_word(earlier: Option<char>, last: char, next: char) -> 
     }
 }
 
-/// Same as [`normalize`], with a given instruction set.
-///
-/// # Safety
-/// The processor must have `isa`.
+/// Same as [`normalize`], with a given instruction set. Safety: the processor must have `isa`.
 pub(crate) unsafe fn normalize_into(text: &str, isa: Isa, out: &mut Vec<u8>) {
     // SAFETY: guaranteed by the caller.
     unsafe { normalize::normalize(text, Spaces::Collapse, isa, out) };

@@ -19,10 +19,7 @@ pub(crate) enum Spaces {
 /// Space beyond the text that a step of the writer may need.
 const SLACK: usize = 3 * BLOCK;
 
-/// Writes the normalized text to `out`, which is cleared first.
-///
-/// # Safety
-/// The processor must have `isa`.
+/// Writes the normalized text to `out`, which is cleared first. Safety: the processor must have `isa`.
 pub(crate) unsafe fn normalize(text: &str, spaces: Spaces, isa: Isa, out: &mut Vec<u8>) {
     match isa {
         #[cfg(target_arch = "x86_64")]
@@ -55,8 +52,7 @@ unsafe fn normalize_avx2(text: &str, spaces: Spaces, out: &mut Vec<u8>) {
     unsafe { normalize_by::<super::avx2::Avx2>(text, spaces, out) }
 }
 
-/// # Safety
-/// Same as for the methods of the kernel.
+/// Safety: same as for the methods of the kernel.
 #[inline(always)]
 unsafe fn normalize_by<K: Kernel>(text: &str, spaces: Spaces, out: &mut Vec<u8>) {
     out.clear();
@@ -101,10 +97,8 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Processes the ASCII bytes at the start of the text; returns their number.
-    ///
-    /// # Safety
-    /// The processor must have the kernel's instruction set, and `out` must have space for the text and SLACK.
+    /// Processes the ASCII bytes at the start of the text; returns their number. Safety: the processor must have the
+    /// kernel's instruction set, and `out` must have space for the text and SLACK.
     #[inline(always)]
     unsafe fn ascii<K: Kernel>(&mut self, text: &[u8]) -> usize {
         let mut at = 0;
@@ -137,10 +131,8 @@ impl Writer<'_> {
         at
     }
 
-    /// Collapses the whitespace of the bytes from `start` on, fewer than 65, given the masks of their block.
-    ///
-    /// # Safety
-    /// Same as for [`Writer::ascii`]; the block must have been written completely at `start`.
+    /// Collapses the whitespace of the bytes from `start` on, fewer than 65, given the masks of their block. Safety:
+    /// same as for [`Writer::ascii`]; the block must have been written completely at `start`.
     #[inline(always)]
     unsafe fn collapse_block<K: Kernel>(&mut self, start: usize, white: u64, spaces: u64) {
         let num_bytes = self.out.len() - start;
@@ -163,10 +155,7 @@ impl Writer<'_> {
     }
 
     /// Processes the non-ASCII scalar at the start of the text, and what it interacts with; returns the number of
-    /// bytes.
-    ///
-    /// # Safety
-    /// Same as for [`Writer::ascii`].
+    /// bytes. Safety: same as for [`Writer::ascii`].
     #[inline(always)]
     unsafe fn scalar<K: Kernel>(&mut self, text: &[u8]) -> usize {
         let length = self.out.len();
@@ -211,10 +200,7 @@ impl Writer<'_> {
         self.interacting(text)
     }
 
-    /// Appends the first `len` of four bytes.
-    ///
-    /// # Safety
-    /// `out` must have space for four bytes.
+    /// Appends the first `len` of four bytes. Safety: `out` must have space for four bytes.
     #[inline(always)]
     unsafe fn write_first(&mut self, bytes: [u8; 4], len: usize) {
         let end = self.out.len();

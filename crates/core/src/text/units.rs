@@ -43,10 +43,7 @@ pub(crate) fn paragraphs<'a>(text: &'a str, mut take: impl FnMut(&'a str)) {
 }
 
 /// Calls `take` with every sentence by the rules of UAX #29, including the spaces after it. A line end is also a
-/// sentence end.
-///
-/// # Cost
-/// Linear for ASCII lines, which need no tables.
+/// sentence end. Cost: linear for ASCII lines, which need no tables.
 pub(crate) fn sentences<'a>(text: &'a str, mut take: impl FnMut(&'a str)) {
     let mut start = 0;
     // No rule crosses a line feed (SB4), so lines are cut one by one.

@@ -96,10 +96,8 @@ fn mixed(sum: u64) -> u64 {
     sum ^ sum >> 32
 }
 
-/// Appends the minimum of every `width` consecutive values, of which there must be at least `width`.
-///
-/// Combines minima of blocks of `width` values, computed backward, which replace the values, and forward (van Herk,
-/// 1992).
+/// Appends the minimum of every `width` consecutive values, of which there must be at least `width`. Combines minima of
+/// blocks of `width` values, computed backward, which replace the values, and forward (van Herk, 1992).
 fn sliding_minima(values: &mut [u64], width: usize, out: &mut Vec<u64>) {
     let num_windows = values.len() - width + 1;
     out.reserve(num_windows);

@@ -113,13 +113,9 @@ const fn transitions(part_katakana: bool) -> Transitions {
 static WORD: Transitions = transitions(false);
 static AUTO: Transitions = transitions(true);
 
-/// Passes the byte ranges of the words of `text[..len]` to `take`, in order.
-///
-/// A segment without alphanumeric scalars is not a word. `part_katakana` separates Katakana scalars (tokens `auto`). At
-/// least 64 zero bytes must follow the text, which must be shorter than 2^32 - 64 bytes.
-///
-/// # Safety
-/// The processor must have `isa`.
+/// Passes the byte ranges of the words of `text[..len]` to `take`, in order. A segment without alphanumeric scalars is
+/// not a word. `part_katakana` separates Katakana scalars (tokens `auto`). At least 64 zero bytes must follow the text,
+/// which must be shorter than 2^32 - 64 bytes. Safety: the processor must have `isa`.
 pub(crate) unsafe fn cut(
     text: &[u8],
     len: usize,
@@ -182,8 +178,7 @@ const LAST_PARTING_BYTE: u8 = b' ';
 const ASCII_AHEAD: u64 = (1 << 24) - 1;
 
 impl Cutter<'_> {
-    /// # Safety
-    /// The processor must have the kernel's instruction set.
+    /// Safety: the processor must have the kernel's instruction set.
     #[inline(always)]
     unsafe fn cut<K: Kernel>(self, spans: &mut Spans, take: TakeBatch<'_>) {
         let mut at = 0;
@@ -202,10 +197,7 @@ impl Cutter<'_> {
     }
 
     /// Returns the last position from `from` on up to which words are pure ASCII: a separating byte, or the end of the
-    /// text.
-    ///
-    /// # Safety
-    /// Same as for [`Cutter::cut`].
+    /// text. Safety: same as for [`Cutter::cut`].
     #[inline(always)]
     unsafe fn end_of_ascii_words<K: Kernel>(self, from: usize) -> usize {
         let mut at = from;
@@ -224,10 +216,7 @@ impl Cutter<'_> {
         self.len
     }
 
-    /// Returns the classes of the block at `at`, without bytes from `to` on.
-    ///
-    /// # Safety
-    /// Same as for [`Cutter::cut`].
+    /// Returns the classes of the block at `at`, without bytes from `to` on. Safety: same as for [`Cutter::cut`].
     #[inline(always)]
     unsafe fn classify<K: Kernel>(self, at: usize, to: usize) -> Masks {
         if at >= to {
@@ -242,10 +231,7 @@ impl Cutter<'_> {
         }
     }
 
-    /// Cuts a range of ASCII that begins and ends at word separators.
-    ///
-    /// # Safety
-    /// Same as for [`Cutter::cut`].
+    /// Cuts a range of ASCII that begins and ends at word separators. Safety: same as for [`Cutter::cut`].
     #[inline(always)]
     unsafe fn ascii<K: Kernel>(
         self,
@@ -297,10 +283,7 @@ impl Cutter<'_> {
     }
 
     /// Cuts any text from a word separator on, until a separating byte followed by ASCII or the end of the text;
-    /// returns that position.
-    ///
-    /// # Safety
-    /// Same as for [`Cutter::cut`].
+    /// returns that position. Safety: same as for [`Cutter::cut`].
     #[inline(always)]
     unsafe fn mixed<K: Kernel>(self, from: usize, spans: &mut Spans, take: TakeBatch<'_>) -> usize {
         let Cutter {

@@ -7,10 +7,8 @@ const TOKENS: usize = 8;
 /// Number of groups between two visits to their long tokens.
 const GROUPS_AT_ONCE: usize = 32;
 
-/// Same as `TokenHasher::hash`, for whole groups of eight; returns the remaining starts and ends.
-///
-/// Every token is hashed as if it had at most eight bytes. Places of longer ones are listed without a branch, and hashed
-/// again later.
+/// Same as `TokenHasher::hash`, for whole groups of eight; returns the remaining starts and ends. Every token is hashed
+/// as if it had at most eight bytes. Places of longer ones are listed without a branch, and hashed again later.
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 pub(super) fn hash<'a>(
     keys: &Keys,

@@ -4,10 +4,7 @@ use std::arch::x86_64::*;
 
 use super::keys::{Keys, MAX_SHORT_BYTES, PRIME_MX1, PRIME_MX2, PRIME64_2, PRIME64_3};
 
-/// Same as `TokenHasher::hash`.
-///
-/// # Safety
-/// The processor must have the instruction sets named.
+/// Same as `TokenHasher::hash`. Safety: the processor must have the instruction sets named.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi1,bmi2,popcnt")]
 pub(super) unsafe fn hash(
     keys: &Keys,

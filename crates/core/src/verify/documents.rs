@@ -36,12 +36,9 @@ pub struct MeasuredPairs {
 
 impl FeatureSets {
     /// Same as [`FeatureSets::verify_pairs`] for pairs of documents; NaN if the state of the earlier one is
-    /// [`REMOVED`].
-    ///
-    /// Looking up a document costs a cache miss, so it is done here by all threads rather than by the caller.
-    ///
-    /// Returns [`Error::InvalidParameter`] if a document has no place, or the number of states is neither 0 nor the
-    /// number of places.
+    /// [`REMOVED`]. Looking up a document costs a cache miss, so it is done here by all threads rather than by the
+    /// caller. Returns [`Error::InvalidParameter`] if a document has no place, or the number of states is neither 0 nor
+    /// the number of places.
     #[allow(clippy::too_many_arguments)]
     pub fn verify_documents(
         &self,
@@ -113,9 +110,8 @@ impl HeldDocuments<'_> {
     }
 }
 
-/// Returns the documents below `num_documents` in any of the lists, ascending and each once; others are ignored.
-///
-/// About 1 ns per entry and an eighth of a byte per document.
+/// Returns the documents below `num_documents` in any of the lists, ascending and each once; others are ignored. About
+/// 1 ns per entry and an eighth of a byte per document.
 pub fn distinct_documents(lists: &[&[u32]], num_documents: usize) -> Vec<u32> {
     let mut words = vec![0u64; num_documents.div_ceil(64)];
     for &document in lists.iter().copied().flatten() {

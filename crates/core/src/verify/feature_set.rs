@@ -10,10 +10,9 @@ use super::intersect;
 use super::required::NameRules;
 use super::side::Side;
 
-/// The distinct features of a document, sorted, with their weights.
-///
-/// About 8 bytes per feature, 4 more if weights differ from 1, and 1 to 2 bytes per copy for the bitmap. The value
-/// itself takes less than a cache line, since most pairs are rejected using only it and the bitmap.
+/// The distinct features of a document, sorted, with their weights. About 8 bytes per feature, 4 more if weights differ
+/// from 1, and 1 to 2 bytes per copy for the bitmap. The value itself takes less than a cache line, since most pairs
+/// are rejected using only it and the bitmap.
 #[derive(Debug, Clone)]
 pub struct FeatureSet {
     /// The words of the bitmap, then the features, padded to a multiple of [`Side::LANES`] by repeating the last. A
@@ -42,14 +41,10 @@ struct Weights {
 }
 
 impl FeatureSet {
-    /// Builds the set of the features, given in any order.
-    ///
-    /// `weights` is empty (each feature weighs 1) or as long as `features`. Repeated features count once without
-    /// weights; with weights, their weights are added (up to `u32::MAX`). A feature of weight 0 is absent. Cost: about
-    /// 3 us for 400 features, twice that with weights.
-    ///
-    /// # Panics
-    /// Panics if `weights` has another length than `features`, or there are 2^32 features or more.
+    /// Builds the set of the features, given in any order. `weights` is empty (each feature weighs 1) or as long as
+    /// `features`. Repeated features count once without weights; with weights, their weights are added (up to
+    /// `u32::MAX`). A feature of weight 0 is absent. Cost: about 3 us for 400 features, twice that with weights. Panics
+    /// if `weights` has another length than `features`, or there are 2^32 features or more.
     pub fn new(features: &[u64], weights: &[u32]) -> Self {
         assert!(
             weights.is_empty() || weights.len() == features.len(),
@@ -145,12 +140,10 @@ impl FeatureSet {
         intersect::num_shared(self.side(), other.side(), 0, Isa::Plain) as usize
     }
 
-    /// Returns the exact similarity of this set (A) and another (B).
-    ///
-    /// Sums are exact integers. All measures except cosine are one rounded division. Cosine is one division by the
-    /// rounded square root of the product of the squared norms, itself rounded once to `f64`; if the norms are equal,
-    /// the root is the norm, so that equal sets have similarity 1 at any weight. Two empty sets have similarity 1; an
-    /// empty and a nonempty set have 0.
+    /// Returns the exact similarity of this set (A) and another (B). Sums are exact integers. All measures except
+    /// cosine are one rounded division. Cosine is one division by the rounded square root of the product of the squared
+    /// norms, itself rounded once to `f64`; if the norms are equal, the root is the norm, so that equal sets have
+    /// similarity 1 at any weight. Two empty sets have similarity 1; an empty and a nonempty set have 0.
     pub fn similarity(&self, other: &FeatureSet, measure: Measure) -> f64 {
         let formula = self.formula(other, measure);
         formula.similarity(intersect::plain_sum(

@@ -37,9 +37,8 @@ pub(super) fn sum(a: Side<'_>, b: Side<'_>, is_product: bool, isa: Isa) -> u64 {
     }
 }
 
-/// Returns the number of shared features: the oracle of the vector kernels.
-///
-/// Has no branches on the data, since the order of features is random.
+/// Returns the number of shared features: the oracle of the vector kernels. Has no branches on the data, since the
+/// order of features is random.
 fn plain_shared(a: Side<'_>, b: Side<'_>) -> u64 {
     let (a, b) = (a.features(), b.features());
     let (mut i, mut j, mut num_shared) = (0, 0, 0);

@@ -87,10 +87,8 @@ fn equal(four: [uint64x2_t; 2], first: uint64x2_t, second: uint64x2_t) -> uint32
     vuzp1q_u32(vreinterpretq_u32_u64(low), vreinterpretq_u32_u64(high))
 }
 
-/// Loads four features of each side, and the last of each four.
-///
-/// # Safety
-/// `i` and `j` must be multiples of 4 below lengths that are multiples of 8.
+/// Loads four features of each side, and the last of each four. Safety: `i` and `j` must be multiples of 4 below
+/// lengths that are multiples of 8.
 #[target_feature(enable = "neon")]
 #[inline]
 unsafe fn load(
@@ -112,10 +110,7 @@ unsafe fn load(
     }
 }
 
-/// Loads four weights from index `i` on.
-///
-/// # Safety
-/// `i` must be a multiple of 4 below the number of features.
+/// Loads four weights from index `i` on. Safety: `i` must be a multiple of 4 below the number of features.
 #[target_feature(enable = "neon")]
 #[inline]
 unsafe fn weights(side: Side<'_>, i: usize) -> uint32x4_t {

@@ -43,9 +43,8 @@ pub struct FeatureSets {
 }
 
 impl FeatureSets {
-    /// Creates an empty collection with capacity for positions below `capacity`; it grows for greater ones.
-    ///
-    /// Memory of unused positions is not touched unless a greater position is used.
+    /// Creates an empty collection with capacity for positions below `capacity`; it grows for greater ones. Memory of
+    /// unused positions is not touched unless a greater position is used.
     pub fn new(capacity: usize) -> Self {
         FeatureSets {
             places: Vec::with_capacity(capacity),
@@ -94,14 +93,11 @@ impl FeatureSets {
         self.num_set_bytes
     }
 
-    /// Returns the exact similarity of every pair that reaches the threshold, NaN for the others.
-    ///
-    /// Pair i is A = `later[i]` against B = `earlier[i]`. A pair reaches the threshold if its similarity, as computed
-    /// by [`FeatureSet::similarity`], is `>=` the [`Required`] one for sets of their sizes. The result does not depend
-    /// on `isa` or `threads`.
-    ///
-    /// Returns [`Error::InvalidParameter`] if the lists differ in length, a position has no set, or the threshold is
-    /// NaN.
+    /// Returns the exact similarity of every pair that reaches the threshold, NaN for the others. Pair i is A =
+    /// `later[i]` against B = `earlier[i]`. A pair reaches the threshold if its similarity, as computed by
+    /// [`FeatureSet::similarity`], is `>=` the [`Required`] one for sets of their sizes. The result does not depend on
+    /// `isa` or `threads`. Returns [`Error::InvalidParameter`] if the lists differ in length, a position has no set, or
+    /// the threshold is NaN.
     #[allow(clippy::too_many_arguments)]
     pub fn verify_pairs(
         &self,
@@ -230,9 +226,8 @@ fn verify(a: &FeatureSet, b: &FeatureSet, measure: Measure, required: Required, 
     }
 }
 
-/// Returns the similarity if it reaches the threshold, otherwise NaN.
-///
-/// With [`NameRules`], the names of the documents are compared too.
+/// Returns the similarity if it reaches the threshold, otherwise NaN. With [`NameRules`], the names of the documents
+/// are compared too.
 #[inline]
 fn verify_names(
     a: &FeatureSet,
@@ -257,9 +252,8 @@ fn verify_names(
     }
 }
 
-/// Returns the similarity of two sets if it reaches the threshold, otherwise NaN.
-///
-/// Three checks, each more expensive than the previous one: sizes, bitmaps, features.
+/// Returns the similarity of two sets if it reaches the threshold, otherwise NaN. Three checks, each more expensive
+/// than the previous one: sizes, bitmaps, features.
 #[inline]
 fn verify_sets(a: &FeatureSet, b: &FeatureSet, measure: Measure, threshold: f64, isa: Isa) -> f64 {
     let formula = a.formula(b, measure);
@@ -306,11 +300,9 @@ fn verify_sets(a: &FeatureSet, b: &FeatureSet, measure: Measure, threshold: f64,
     }
 }
 
-/// Returns an upper bound of the sum of products, given one of the sum of lesser weights.
-///
-/// A product is the lesser weight times the greater one, which gives the first bound. For the second,
-/// `2ab = a^2 + b^2 - (a-b)^2`, and `(a-b)^2 >= |a-b|` in integers, whose sum is both totals minus twice the sum of the
-/// lesser weights.
+/// Returns an upper bound of the sum of products, given one of the sum of lesser weights. A product is the lesser
+/// weight times the greater one, which gives the first bound. For the second, `2ab = a^2 + b^2 - (a-b)^2`, and
+/// `(a-b)^2 >= |a-b|` in integers, whose sum is both totals minus twice the sum of the lesser weights.
 fn product_bound(a: &FeatureSet, b: &FeatureSet, min_bound: u64) -> u128 {
     let min_bound = min_bound.min(a.total).min(b.total);
     let by_weight = u128::from(min_bound) * u128::from(a.max_weight().max(b.max_weight()));

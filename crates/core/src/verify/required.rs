@@ -7,11 +7,10 @@
 /// than this.
 pub const SHORT_FEATURES: u32 = 64;
 
-/// The similarity that a pair must reach: more than the threshold if a document is short.
-///
-/// With n distinct features in the smaller document it is `threshold + short_margin / sqrt(n)`, at most 1: one changed
-/// word matters in a message of ten words, but not in a thousand. Square root, division and sum are each correctly
-/// rounded, so that every processor and every language computes the same number.
+/// The similarity that a pair must reach: more than the threshold if a document is short. With n distinct features in
+/// the smaller document it is `threshold + short_margin / sqrt(n)`, at most 1: one changed word matters in a message of
+/// ten words, but not in a thousand. Square root, division and sum are each correctly rounded, so that every processor
+/// and every language computes the same number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Required {
     /// The threshold for documents of any size.

@@ -60,17 +60,13 @@ pub struct TextAlignment {
     pub alignment: Alignment,
 }
 
-/// Returns the edit distance and the longest common subsequence of two sequences.
-///
-/// Up to [`MAX_EXACT_CELLS`] the computation is bit-parallel (Myers 1999; Hyyro 2003, 2004), 64 cells per step. Beyond
-/// that, only bounds on both are computed: the sequences are cut at symbols that occur once in each, as far as these
-/// are in the same order, and each piece that is too large for its share of the cells is cut again, at the same
-/// fractions of both sides. Pieces are exact.
-///
-/// Cost: at most 0.6 s for 65,536 against 65,536 scalars, 1.7 s for 100,000 words per side, and 6 s for sequences of
-/// any length (random ones over several thousand symbols, each looked up by hashing), plus time linear in their length.
-///
-/// `cancel` is checked between the two values and between pieces.
+/// Returns the edit distance and the longest common subsequence of two sequences. Up to [`MAX_EXACT_CELLS`] the
+/// computation is bit-parallel (Myers 1999; Hyyro 2003, 2004), 64 cells per step. Beyond that, only bounds on both are
+/// computed: the sequences are cut at symbols that occur once in each, as far as these are in the same order, and each
+/// piece that is too large for its share of the cells is cut again, at the same fractions of both sides. Pieces are
+/// exact. Cost: at most 0.6 s for 65,536 against 65,536 scalars, 1.7 s for 100,000 words per side, and 6 s for
+/// sequences of any length (random ones over several thousand symbols, each looked up by hashing), plus time linear in
+/// their length. `cancel` is checked between the two values and between pieces.
 pub fn align_sequences(a: &[u32], b: &[u32], cancel: &AtomicBool) -> Result<Alignment, Error> {
     let num_first = a.iter().zip(b).take_while(|(x, y)| x == y).count();
     let (a, b) = (&a[num_first..], &b[num_first..]);
@@ -123,9 +119,8 @@ pub(super) fn renumbered(a: &[u32], b: &[u32]) -> (Vec<u32>, Vec<u32>) {
 }
 
 /// Returns the edit distance and the longest common subsequence of two texts, in the finest unit that their size
-/// allows.
-///
-/// The longer normalized text determines the unit for both. A text without tokens is one token, its normalized text.
+/// allows. The longer normalized text determines the unit for both. A text without tokens is one token, its normalized
+/// text.
 pub fn align_texts(a: &str, b: &str, cancel: &AtomicBool) -> Result<TextAlignment, Error> {
     let (left, right) = (normalized(a), normalized(b));
     let num_bytes = left.len().max(right.len());

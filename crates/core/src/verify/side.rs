@@ -1,9 +1,8 @@
 //! What is one side of an intersection?
 
-/// One side of an intersection: sorted distinct features and their weights.
-///
-/// Both slices may be padded to a multiple of [`Side::LANES`] by repeating the last element, so that vector kernels
-/// load whole vectors. Padding on one side is masked; on the other, a repeat changes nothing.
+/// One side of an intersection: sorted distinct features and their weights. Both slices may be padded to a multiple of
+/// [`Side::LANES`] by repeating the last element, so that vector kernels load whole vectors. Padding on one side is
+/// masked; on the other, a repeat changes nothing.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Side<'a> {
     padded_features: &'a [u64],
@@ -16,10 +15,8 @@ impl<'a> Side<'a> {
     /// Padded lengths are multiples of this.
     pub(super) const LANES: usize = 8;
 
-    /// Creates a side with `len` features.
-    ///
-    /// # Panics
-    /// Panics if a slice is not padded, since kernels read whole vectors without further checks.
+    /// Creates a side with `len` features. Panics if a slice is not padded, since kernels read whole vectors without
+    /// further checks.
     #[inline]
     pub(super) fn new(padded_features: &'a [u64], padded_weights: &'a [u32], len: usize) -> Self {
         let padded_len = len.next_multiple_of(Self::LANES);

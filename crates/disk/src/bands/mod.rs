@@ -61,14 +61,10 @@ struct Files {
 
 impl SpilledBuckets {
     /// Puts every position into its buckets, band by band, on `num_levels` levels, with about `scratch_bytes` of memory
-    /// for all threads.
-    ///
-    /// The files in `folder` take 12 bytes for each (position, level) that has members to look at, and 4 bytes for each
-    /// member of a bucket of two or more.
-    ///
-    /// # Cost
-    /// The cost of building the buckets in memory, and 10 ns per (position, band) for each further part. In addition to
-    /// `scratch_bytes`, each thread keeps a quarter of a byte per position.
+    /// for all threads. The files in `folder` take 12 bytes for each (position, level) that has members to look at, and
+    /// 4 bytes for each member of a bucket of two or more. Cost: the cost of building the buckets in memory, and 10 ns
+    /// per (position, band) for each further part. In addition to `scratch_bytes`, each thread keeps a quarter of a
+    /// byte per position.
     #[allow(clippy::too_many_arguments)]
     pub fn build(
         signatures: Signatures<'_>,
@@ -150,10 +146,8 @@ impl SpilledBuckets {
         columns.iter().map(|column| column.num_bytes()).sum()
     }
 
-    /// The file-based version of [`likewise_core::bands::BandBuckets::candidates`].
-    ///
-    /// # Cost
-    /// The same, and merging the slices of the range: 8 bytes per slice.
+    /// The file-based version of [`likewise_core::bands::BandBuckets::candidates`]. Cost: the same, and merging the
+    /// slices of the range: 8 bytes per slice.
     pub fn candidates(
         &self,
         signatures: Signatures<'_>,

@@ -25,9 +25,8 @@ pub struct CsvHeader {
     pub num_blank: u64,
 }
 
-/// Reads the header. The header of an empty file has no columns.
-///
-/// Returns [`Error::Damaged`] if no header ends within 16 MB.
+/// Reads the header. The header of an empty file has no columns. Returns [`Error::Damaged`] if no header ends within 16
+/// MB.
 pub fn read_csv_header(file: &File, dialect: CsvDialect) -> Result<CsvHeader, Error> {
     let size = file
         .metadata()

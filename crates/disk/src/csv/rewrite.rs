@@ -11,13 +11,9 @@ use crate::error::Error;
 use crate::rewrite::{Rewritten, Stretches, rewrite};
 
 /// Removes the spans `gone` from the texts of the records at `offsets`, which have `lengths` bytes without their line
-/// end.
-///
-/// All other fields stay byte for byte the same. A quoted field stays quoted; an unquoted field gets quotes if its
-/// remaining text begins with one. The rules must have one text column.
-///
-/// # Cost
-/// One pass over the records, and memory for the rewritten records.
+/// end. All other fields stay byte for byte the same. A quoted field stays quoted; an unquoted field gets quotes if its
+/// remaining text begins with one. The rules must have one text column. Cost: one pass over the records, and memory for
+/// the rewritten records.
 pub fn rewrite_csv_rows(
     file: &File,
     offsets: &[u64],

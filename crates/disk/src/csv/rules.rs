@@ -31,10 +31,8 @@ pub struct CsvRules {
 }
 
 impl CsvRules {
-    /// Checks the rules.
-    ///
-    /// Returns [`Error::InvalidParameter`] if a column is not in the header, no text column is named, or `max_document`
-    /// is out of range.
+    /// Checks the rules. Returns [`Error::InvalidParameter`] if a column is not in the header, no text column is named,
+    /// or `max_document` is out of range.
     pub fn check(&self) -> Result<(), Error> {
         let wanted = self.text_columns.iter().chain(&self.id_column);
         for &column in wanted.chain(self.field_columns.iter().flatten()) {

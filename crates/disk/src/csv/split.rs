@@ -47,16 +47,11 @@ pub struct RecordPiece {
     pub stray_lines: Vec<u64>,
 }
 
-/// Cuts a file into consecutive pieces that each end with a record, in one scan from start to end.
-///
-/// A quoted field that holds a line end must be closed by a quote before a delimiter, a line end or the end of the
-/// file. If it is not, the first line of its record is a stray line, and the next record begins after it.
-///
-/// The scan may run ahead of the writer of the file: bytes that are not there yet are requested again.
-///
-/// # Cost
-/// Long quoted texts are scanned at the speed of `memchr`; each plain field costs a few nanoseconds. Lines after a
-/// stray one are scanned again.
+/// Cuts a file into consecutive pieces that each end with a record, in one scan from start to end. A quoted field that
+/// holds a line end must be closed by a quote before a delimiter, a line end or the end of the file. If it is not, the
+/// first line of its record is a stray line, and the next record begins after it. The scan may run ahead of the writer
+/// of the file: bytes that are not there yet are requested again. Cost: long quoted texts are scanned at the speed of
+/// `memchr`; each plain field costs a few nanoseconds. Lines after a stray one are scanned again.
 pub struct RecordSplitter {
     file: File,
     dialect: CsvDialect,

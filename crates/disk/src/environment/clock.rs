@@ -21,10 +21,8 @@ pub struct Uptime {
     pub elapsed: Duration,
 }
 
-/// The clocks of the system.
-///
-/// On Linux the uptime is that of the boot-time clock, which counts suspended time. On other systems it is the time
-/// since the process first asked, with a boot id of its own.
+/// The clocks of the system. On Linux the uptime is that of the boot-time clock, which counts suspended time. On other
+/// systems it is the time since the process first asked, with a boot id of its own.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 

@@ -19,9 +19,7 @@ use crate::position::{read_exact_at, write_all_at};
 
 /// A file that is being written sequentially.
 pub trait SegmentFile: Write + Seek + Send {
-    /// Makes its bytes durable.
-    ///
-    /// Do not retry after an error: after a failed sync, unwritten bytes count as clean.
+    /// Makes its bytes durable. Do not retry after an error: after a failed sync, unwritten bytes count as clean.
     fn sync(&mut self) -> io::Result<()>;
 }
 

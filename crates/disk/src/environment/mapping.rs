@@ -264,10 +264,8 @@ mod handler {
         }
     }
 
-    /// Replaces a watched mapping with zeros; passes every other signal to the previous handler.
-    ///
-    /// It calls nothing that takes a lock or allocates memory, because it can interrupt any code of the thread that
-    /// read the page.
+    /// Replaces a watched mapping with zeros; passes every other signal to the previous handler. It calls nothing that
+    /// takes a lock or allocates memory, because it can interrupt any code of the thread that read the page.
     extern "C" fn on_bus_error(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
         // SAFETY: the system passes a valid structure.
         let (is_sent, address) = unsafe { ((*info).si_code <= 0, (*info).si_addr() as usize) };

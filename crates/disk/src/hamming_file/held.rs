@@ -45,7 +45,6 @@ impl Codes for Reading<'_> {
 impl IndexSource {
     /// Builds a set in memory from all fingerprints, none of which may belong to an empty text. The plan must have at
     /// least one table. For each table the file is read once to count, and once for each `memory_bytes` of entries.
-    ///
     /// Returns [`Error::InvalidParameter`] if the plan has no key or does not fit, or a bit beyond the width is set.
     pub fn build_set(&self, plan: SearchPlan, building: Building<'_>) -> Result<HammingSet, Error> {
         if self.num_fingerprints() != self.len() || plan.bits() != self.bits() {

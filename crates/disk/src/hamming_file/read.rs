@@ -32,15 +32,10 @@ pub struct OpenedSet {
 }
 
 /// Opens a file written by [`write_hamming_set`](super::write_hamming_set). The file must not change while the set is
-/// in use.
-///
-/// The header, the description, the lengths and the checksums of all blocks are checked, and the sections that are
-/// copied: tail, removals, ids. A block of a table is checked when it is first read. If it is damaged, the search
+/// in use. The header, the description, the lengths and the checksums of all blocks are checked, and the sections that
+/// are copied: tail, removals, ids. A block of a table is checked when it is first read. If it is damaged, the search
 /// returns [`likewise_core::error::Error::Damaged`], and [`OpenedSet::damage`] states where. With `verify`, every block
-/// is checked on opening.
-///
-/// # Cost
-/// Microseconds; with `verify`, a read of the whole file.
+/// is checked on opening. Cost: microseconds; with `verify`, a read of the whole file.
 pub fn open_hamming_set(
     path: &Path,
     verify: bool,

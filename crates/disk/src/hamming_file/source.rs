@@ -40,10 +40,9 @@ pub struct IndexSource {
 }
 
 impl IndexSource {
-    /// Opens the `len` fingerprints from byte `offset` on.
-    ///
-    /// Returns [`Error::InvalidParameter`] if there are more fingerprints than an index can hold, the width is not a
-    /// multiple of 32 from 32 to 256, or the rows of empty texts are not ascending and below `len`.
+    /// Opens the `len` fingerprints from byte `offset` on. Returns [`Error::InvalidParameter`] if there are more
+    /// fingerprints than an index can hold, the width is not a multiple of 32 from 32 to 256, or the rows of empty
+    /// texts are not ascending and below `len`.
     pub fn new(
         file: File,
         offset: u64,
@@ -230,7 +229,6 @@ impl IndexSource {
     }
 
     /// Passes the fingerprints of a range of rows to `take`, in runs without empty texts, each with its first row.
-    ///
     /// Returns the wrapping sum of the checksums of the reads, each combined with its first row. For ranges that begin
     /// at multiples of [`MAX_READ_ROWS`] the sums add up to the same total, however the rows are divided.
     pub(super) fn each(

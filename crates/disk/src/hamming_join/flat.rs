@@ -42,10 +42,8 @@ impl Rows {
 }
 
 impl FlatFingerprints {
-    /// Opens the fingerprints of a file; `empty_rows`, ascending, are the rows of empty texts.
-    ///
-    /// Returns [`Error::InvalidParameter`] if there are more than 2^31 rows, or `empty_rows` is out of range or out of
-    /// order.
+    /// Opens the fingerprints of a file; `empty_rows`, ascending, are the rows of empty texts. Returns
+    /// [`Error::InvalidParameter`] if there are more than 2^31 rows, or `empty_rows` is out of range or out of order.
     pub fn new(
         file: File,
         offset: u64,

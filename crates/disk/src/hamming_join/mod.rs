@@ -69,13 +69,9 @@ impl LargeJoin<'_> {
     }
 
     /// Passes every pair of rows at distance `within` or less to `consumer`, each once. The smaller row comes first; in
-    /// a join of two sets, the row of the left set.
-    ///
-    /// Returns [`Error::InvalidParameter`] if `within` or the width is out of range or a set has more than 2^31 rows,
-    /// or [`Error::Canceled`], also if `consumer` ended the join.
-    ///
-    /// # Cost
-    /// Each key writes and reads the fingerprints once.
+    /// a join of two sets, the row of the left set. Returns [`Error::InvalidParameter`] if `within` or the width is out
+    /// of range or a set has more than 2^31 rows, or [`Error::Canceled`], also if `consumer` ended the join. Cost: each
+    /// key writes and reads the fingerprints once.
     pub fn run(&self, options: &JoinOptions<'_>, consumer: Consumer<'_>) -> Result<(), Error> {
         if !self.fits() {
             let plan = self.plan(self.left.len(), options)?;

@@ -57,10 +57,8 @@ pub struct BadRow {
 }
 
 /// Reads and parses the lines in `length` bytes from `offset` on. The range must start at the beginning of a line and
-/// end at the end of a line or of the file.
-///
-/// # Cost
-/// One megabyte of scratch, or as much as the longest line (never more than `max_document`), and the texts.
+/// end at the end of a line or of the file. Cost: one megabyte of scratch, or as much as the longest line (never more
+/// than `max_document`), and the texts.
 pub fn read_piece(
     file: &File,
     offset: u64,

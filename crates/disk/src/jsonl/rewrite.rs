@@ -11,12 +11,8 @@ use crate::error::Error;
 use crate::rewrite::{Rewritten, Stretches, rewrite};
 
 /// Removes the spans `gone` from the texts of the lines at `offsets`, which have `lengths` bytes without their newline.
-///
 /// The rest of a line stays byte for byte the same, including escapes in the remaining text. The rules must have one
-/// text field.
-///
-/// # Cost
-/// One pass over the lines, and memory for the rewritten lines.
+/// text field. Cost: one pass over the lines, and memory for the rewritten lines.
 pub fn rewrite_rows(
     file: &File,
     offsets: &[u64],

@@ -15,10 +15,8 @@ use crate::position::Window;
 const GRAIN_ROWS: usize = 256;
 
 /// Reads the texts of the rows at `offsets`, which have `lengths` bytes without their newline, as returned by
-/// [`read_piece`](crate::read_piece), in any order.
-///
-/// Returns consecutive columns that together hold the texts in the requested order. Rows that are close together in the
-/// file are fetched by one read.
+/// [`read_piece`](crate::read_piece), in any order. Returns consecutive columns that together hold the texts in the
+/// requested order. Rows that are close together in the file are fetched by one read.
 pub fn read_rows(
     file: &File,
     offsets: &[u64],

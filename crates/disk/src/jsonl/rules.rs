@@ -117,10 +117,8 @@ impl Child {
 }
 
 impl JsonlRules {
-    /// Checks the rules.
-    ///
-    /// Returns [`Error::InvalidParameter`] if no text field is named, several hold tokens, or `max_document` is out of
-    /// range.
+    /// Checks the rules. Returns [`Error::InvalidParameter`] if no text field is named, several hold tokens, or
+    /// `max_document` is out of range.
     pub fn check(&self) -> Result<(), Error> {
         self.tree().map(|_| ())
     }

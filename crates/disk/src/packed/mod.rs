@@ -20,9 +20,7 @@ pub enum Codec {
 }
 
 impl Codec {
-    /// Returns the codec with this name.
-    ///
-    /// Returns [`Error::InvalidParameter`] if there is none.
+    /// Returns the codec with this name. Returns [`Error::InvalidParameter`] if there is none.
     pub fn from_name(name: &str) -> Result<Self, Error> {
         match name {
             "gzip" => Ok(Codec::Gzip),

@@ -25,15 +25,10 @@ const GRAIN_BYTES: u64 = 2 << 20;
 const TASKS_A_THREAD: usize = 8;
 
 /// Writes the byte ranges `(offset, length)` of `source` one after another into `target`, compressed; returns the
-/// number of bytes written.
-///
-/// Works like [`copy_ranges`](crate::copy_ranges), with compression: each two megabytes become one gzip member with its
-/// CRC, or one Zstandard frame with a checksum. Without ranges, the file holds one empty member or frame.
-///
-/// Returns [`Error::Changed`] if the source is too short. The target is then incomplete.
-///
-/// # Cost
-/// About 30 MB of memory per thread.
+/// number of bytes written. Works like [`copy_ranges`](crate::copy_ranges), with compression: each two megabytes become
+/// one gzip member with its CRC, or one Zstandard frame with a checksum. Without ranges, the file holds one empty
+/// member or frame. Returns [`Error::Changed`] if the source is too short. The target is then incomplete. Cost: about
+/// 30 MB of memory per thread.
 pub fn pack_ranges(
     source: &File,
     target: &File,

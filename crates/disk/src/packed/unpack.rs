@@ -130,7 +130,6 @@ impl Unpacker {
 
     /// Decompresses about `piece_bytes` more, up to a line end or the end of the file. Returns `None` at the end, or at
     /// damage, which [`damage`](Self::damage) then reports; the last piece before damage ends with the last whole line.
-    ///
     /// Returns [`Error::Damaged`] if the plain bytes exceed the limits.
     pub fn next_piece(&mut self, piece_bytes: u64) -> Result<Option<Unpacked>, Error> {
         if piece_bytes == 0 || piece_bytes > MAX_PIECE_BYTES {

@@ -40,9 +40,8 @@ impl FooterJoin {
         })
     }
 
-    /// Adds a file; returns the range of its bytes to append to the joined file, after the magic number.
-    ///
-    /// Returns a [`Damage`], and nothing is joined.
+    /// Adds a file; returns the range of its bytes to append to the joined file, after the magic number. Returns a
+    /// [`Damage`], and nothing is joined.
     pub fn add(&mut self, file: &[u8]) -> Result<Range<usize>, Damage> {
         let start = MAGIC.len();
         let (rest, end) = file.split_last_chunk::<8>().ok_or(Damage::Short)?;
@@ -87,9 +86,8 @@ impl FooterJoin {
         Ok(start..stop)
     }
 
-    /// Returns the end of the joined file, after all row groups: footer, its length, and the magic number.
-    ///
-    /// Returns [`Damage::Short`] if nothing was joined, or [`Damage::Malformed`] if the footer would reach 4 GB.
+    /// Returns the end of the joined file, after all row groups: footer, its length, and the magic number. Returns
+    /// [`Damage::Short`] if nothing was joined, or [`Damage::Malformed`] if the footer would reach 4 GB.
     pub fn finish(&self) -> Result<Vec<u8>, Damage> {
         let mut out = Vec::with_capacity(self.first.len() + self.row_groups.len() + 16);
         let mut reader = Reader::new(&self.first);

@@ -90,10 +90,7 @@ impl Sections {
         self.bytes.as_ref().as_ref()
     }
 
-    /// Returns the 64-bit number at a byte of the file.
-    ///
-    /// # Panics
-    /// Panics if it reaches beyond the end.
+    /// Returns the 64-bit number at a byte of the file. Panics if it reaches beyond the end.
     pub(crate) fn number(&self, at: usize) -> u64 {
         u64::from_le_bytes(std::array::from_fn(|i| self.all()[at + i]))
     }

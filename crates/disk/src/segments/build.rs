@@ -24,13 +24,10 @@ use crate::sections::{Section, SectionStream};
 use crate::store::LiveSegment;
 
 /// Builds the files of a segment of the rows in `dir`, durable under new names. They are not used before the store
-/// lists them. If all rows are gone, no segment is built.
-///
-/// Returns [`Error::InvalidParameter`] if the range is empty or has more than [`MAX_SEGMENT_ROWS`] rows, or a row does
-/// not fit the plan. After an error the files are deleted if possible.
-///
-/// # Cost
-/// About 50 ns per row and table on one core, plus the passes over the source: one for each `memory_bytes` of tables.
+/// lists them. If all rows are gone, no segment is built. Returns [`Error::InvalidParameter`] if the range is empty or
+/// has more than [`MAX_SEGMENT_ROWS`] rows, or a row does not fit the plan. After an error the files are deleted if
+/// possible. Cost: about 50 ns per row and table on one core, plus the passes over the source: one for each
+/// `memory_bytes` of tables.
 pub fn build_segment(
     dir: &Path,
     files: &dyn Files,

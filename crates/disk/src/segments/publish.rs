@@ -27,12 +27,9 @@ pub(super) fn temporary_of(path: &Path) -> PathBuf {
     path.with_file_name(format!(".{name}{UNFINISHED}"))
 }
 
-/// Deletes the files of segments that the store no longer lists; absent files are ignored.
-///
-/// If the system does not allow deletion of mapped files (Windows) they remain, and [`delete_orphans`] deletes them
-/// later.
-///
-/// Returns [`Error::Io`] for the first file that could not be deleted; the others are deleted anyway.
+/// Deletes the files of segments that the store no longer lists; absent files are ignored. If the system does not allow
+/// deletion of mapped files (Windows) they remain, and [`delete_orphans`] deletes them later. Returns [`Error::Io`] for
+/// the first file that could not be deleted; the others are deleted anyway.
 pub fn unlink_segments(dir: &Path, files: &dyn Files, names: &[String]) -> Result<(), Error> {
     let mut first = Ok(());
     for name in names {
@@ -50,9 +47,8 @@ pub fn unlink_segments(dir: &Path, files: &dyn Files, names: &[String]) -> Resul
 }
 
 /// Deletes the files that a dead writer left: those of all segments that are not `live`. Only the writer may call this,
-/// while it is not building a segment.
-///
-/// Returns the number of files. Other files, and files that cannot be deleted, remain.
+/// while it is not building a segment. Returns the number of files. Other files, and files that cannot be deleted,
+/// remain.
 pub fn delete_orphans(dir: &Path, files: &dyn Files, live: &[String]) -> Result<usize, Error> {
     let entries = match files.list(dir) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(0),

@@ -20,10 +20,9 @@ use crate::store::LiveSegment;
 /// The reason reported for tables whose blocks are intact but inconsistent.
 const CONTRADICTS: &str = "its directories are inconsistent with its lengths";
 
-/// The mapped tables of a range of rows. Lookups return rows of the store, in ascending order for each key.
-///
-/// Keys are compared only by some bits of a hash. All rows with the key are returned, but a returned row may have
-/// another key, so the caller must compare.
+/// The mapped tables of a range of rows. Lookups return rows of the store, in ascending order for each key. Keys are
+/// compared only by some bits of a hash. All rows with the key are returned, but a returned row may have another key,
+/// so the caller must compare.
 pub struct Segment {
     live: LiveSegment,
     num_rows: u32,
@@ -52,16 +51,11 @@ impl std::fmt::Debug for Segment {
 }
 
 impl Segment {
-    /// Maps the files of a segment. They must not change while it is in use.
-    ///
-    /// The header, the description, the lengths and the checksums of all blocks are checked. A block of a table is
-    /// checked when it is first read; with `verify`, on opening.
-    ///
-    /// Returns [`Error::Damaged`], which names what is wrong, also if the segment belongs to something else.
-    ///
-    /// # Cost
-    /// Microseconds, plus a read of an eighth of a byte for each row that has no fingerprint; with `verify`, a read of
-    /// both files.
+    /// Maps the files of a segment. They must not change while it is in use. The header, the description, the lengths
+    /// and the checksums of all blocks are checked. A block of a table is checked when it is first read; with `verify`,
+    /// on opening. Returns [`Error::Damaged`], which names what is wrong, also if the segment belongs to something
+    /// else. Cost: microseconds, plus a read of an eighth of a byte for each row that has no fingerprint; with
+    /// `verify`, a read of both files.
     pub fn open(
         dir: &Path,
         files: &dyn Files,
@@ -250,9 +244,8 @@ impl Segment {
         self.find(&self.ids, hashes, out)
     }
 
-    /// Appends the first rows of classes whose key may have this hash.
-    ///
-    /// Returns [`Error::InvalidParameter`] if the segment has no classes.
+    /// Appends the first rows of classes whose key may have this hash. Returns [`Error::InvalidParameter`] if the
+    /// segment has no classes.
     pub fn rows_of_class(&self, hash: u64, out: &mut Vec<u32>) -> Result<(), Error> {
         self.find_one(self.classes()?, hash, out)
     }
@@ -262,9 +255,8 @@ impl Segment {
         self.find(self.classes()?, hashes, out)
     }
 
-    /// Appends the members of a band whose key may be this one, at the level where they are members.
-    ///
-    /// Returns [`Error::InvalidParameter`] if there is no such band.
+    /// Appends the members of a band whose key may be this one, at the level where they are members. Returns
+    /// [`Error::InvalidParameter`] if there is no such band.
     pub fn bucket(&self, band: u32, key: u64, out: &mut Vec<u32>) -> Result<(), Error> {
         self.find_one(self.band(band)?, key, out)
     }
@@ -301,9 +293,8 @@ impl Segment {
         self.hamming.as_ref()
     }
 
-    /// Searches these fingerprints; finds nothing if there are none.
-    ///
-    /// [`CoreError::Damaged`] is also recorded as [damage](Self::damage).
+    /// Searches these fingerprints; finds nothing if there are none. [`CoreError::Damaged`] is also recorded as
+    /// [damage](Self::damage).
     pub fn search(
         &self,
         queries: Fingerprints<'_>,

@@ -28,13 +28,12 @@ impl Piece {
     }
 }
 
-/// Returns the rows of the next segment to build, if one is due; it replaces the pieces inside its range.
-///
-/// `pieces` ascend without overlaps; between them, all rows are gone. Rows that are not in a segment are due if they
-/// precede a segment, or if there are `min_rows` of them at the end. They are joined with the preceding segments of the
-/// same or a lower tier if these, with the new segment, number at least [`RATIO`], and so on with the tier of the
-/// result. So a row is rebuilt a logarithmic number of times, and there are fewer than [`RATIO`] segments per tier.
-/// Tiers depend only on rows that are not gone.
+/// Returns the rows of the next segment to build, if one is due; it replaces the pieces inside its range. `pieces`
+/// ascend without overlaps; between them, all rows are gone. Rows that are not in a segment are due if they precede a
+/// segment, or if there are `min_rows` of them at the end. They are joined with the preceding segments of the same or a
+/// lower tier if these, with the new segment, number at least [`RATIO`], and so on with the tier of the result. So a
+/// row is rebuilt a logarithmic number of times, and there are fewer than [`RATIO`] segments per tier. Tiers depend
+/// only on rows that are not gone.
 pub fn next_build(pieces: &[Piece], min_rows: u32) -> Option<Range<u32>> {
     let min_rows = min_rows.max(1);
     let first = pieces.iter().position(|piece| !piece.is_built)?;

@@ -42,10 +42,7 @@ impl Chunk {
         self.batch
     }
 
-    /// The user's id of the document at a position.
-    ///
-    /// # Panics
-    /// Panics if `position` is out of range.
+    /// The user's id of the document at a position. Panics if `position` is out of range.
     pub fn id(&self, position: usize) -> &str {
         let begin = match position {
             0 => 0,

@@ -16,12 +16,9 @@ const STEP_PAGES: i32 = 1024;
 
 impl Store {
     /// Copies the current database into a directory, which is created if it is absent. The copy is synced on return.
-    ///
     /// The writer continues meanwhile. The copy has the identity of the original and lists the same segments, whose
     /// files may be copied next to it; segments with missing files are rebuilt. The database gets its final name only
-    /// when it is complete.
-    ///
-    /// Returns [`Error::InvalidParameter`] if the directory is not empty.
+    /// when it is complete. Returns [`Error::InvalidParameter`] if the directory is not empty.
     pub fn snapshot(&self, to: &Path, cancel: &AtomicBool) -> Result<(), Error> {
         let files = self.environment.files.as_ref();
         files

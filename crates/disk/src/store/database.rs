@@ -193,9 +193,7 @@ pub(super) fn open_to_read(environment: &Environment, dir: &Path) -> Result<Data
 }
 
 /// Returns how far the pages of the database reach without its log, or `None` if that is unknown, as after an
-/// interrupted checkpoint.
-///
-/// Only sealed records count, since these were once committed.
+/// interrupted checkpoint. Only sealed records count, since these were once committed.
 pub(super) fn reach_without_log(environment: &Environment, dir: &Path) -> Option<Position> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
@@ -294,9 +292,8 @@ pub(super) enum Kind {
     Store,
 }
 
-/// Returns the kind of the database, from its header.
-///
-/// Returns [`Error::Unsupported`] for a database of another application or another format.
+/// Returns the kind of the database, from its header. Returns [`Error::Unsupported`] for a database of another
+/// application or another format.
 pub(super) fn kind_of(connection: &Connection) -> Result<Kind, Error> {
     let number = |name| -> Result<i32, Error> {
         connection

@@ -5,11 +5,10 @@ use super::types::{BandLevel, Evidence, NewContents, NewRows};
 
 /// Maximum number of documents of a chunk.
 pub(super) const MAX_CHUNK_ROWS: usize = 1000;
-/// Maximum size of a chunk in bytes, except for large documents: reading one document means reading its chunk.
-///
-/// SQLite stores 489 bytes of such a record in a page of 4096 bytes shared with others, and the rest in overflow pages
-/// of 4092 bytes each. This size fills four of them. A slightly smaller record would be stored as a whole and could
-/// take a page of its own, which would waste an eighth of the file.
+/// Maximum size of a chunk in bytes, except for large documents: reading one document means reading its chunk. SQLite
+/// stores 489 bytes of such a record in a page of 4096 bytes shared with others, and the rest in overflow pages of 4092
+/// bytes each. This size fills four of them. A slightly smaller record would be stored as a whole and could take a page
+/// of its own, which would waste an eighth of the file.
 pub(super) const CHUNK_BYTES: usize = 489 + 4 * 4092;
 
 /// Chunk flag: it has digests of the texts.

@@ -172,9 +172,8 @@ impl LogCheckpoint {
         })
     }
 
-    /// Checkpoints everything committed so far; returns how many pages of the log are then in the database.
-    ///
-    /// After an error, the caller must [give up](Store::give_up) the store.
+    /// Checkpoints everything committed so far; returns how many pages of the log are then in the database. After an
+    /// error, the caller must [give up](Store::give_up) the store.
     pub fn drain(&self) -> Result<u32, Error> {
         let outcome = self.watch.checkpoint(|| bring_in(&self.connection, None))?;
         Ok(match outcome {
@@ -198,9 +197,8 @@ impl Store {
     }
 
     /// Checkpoints the rest of the log, so that the next commit restarts it. Waits briefly for readers, and less often
-    /// the longer they remain; the log then continues to grow.
-    ///
-    /// An error poisons the store, since it is unknown whether the pages reached the disk.
+    /// the longer they remain; the log then continues to grow. An error poisons the store, since it is unknown whether
+    /// the pages reached the disk.
     pub fn checkpoint_log(&mut self) -> Result<(), Error> {
         let wait = self.writer.as_ref().and_then(|writer| writer.log.wait());
         self.checkpoint_log_within(wait).map(|_| ())
@@ -236,11 +234,8 @@ impl Store {
     }
 
     /// Rewrites the whole database and truncates the log, so that no byte of deleted data remains in either; returns
-    /// false if a reader of the log prevented that.
-    ///
-    /// # Cost
-    /// Writes the database three times: to a temporary file of the system, to the log, and to itself. Nothing else is
-    /// written meanwhile.
+    /// false if a reader of the log prevented that. Cost: writes the database three times: to a temporary file of the
+    /// system, to the log, and to itself. Nothing else is written meanwhile.
     pub fn rewrite(&mut self) -> Result<bool, Error> {
         // A log that is being read cannot be truncated. This shows while it is still short.
         if !self.cut_log_within(LONG_READERS_WAIT)? {

@@ -168,9 +168,7 @@ impl MarkFile {
 }
 
 /// Returns the newest complete mark next to a database, and whether it belongs to its file, or to one that it is a copy
-/// of.
-///
-/// Returns [`Error::Io`] if it cannot be read: what it proves must not be ignored.
+/// of. Returns [`Error::Io`] if it cannot be read: what it proves must not be ignored.
 pub(super) fn read(
     files: &dyn Files,
     dir: &Path,

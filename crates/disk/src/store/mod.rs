@@ -58,10 +58,8 @@ pub use types::{
     Row, Sizes, Swept,
 };
 
-/// An open store: the writer, or one of many readers.
-///
-/// It may be sent to another thread; threads that read concurrently need one each ([`Store::reader`]). It must not be
-/// used in a child of the process that opened it.
+/// An open store: the writer, or one of many readers. It may be sent to another thread; threads that read concurrently
+/// need one each ([`Store::reader`]). It must not be used in a child of the process that opened it.
 pub struct Store {
     environment: Environment,
     connection: Database,
@@ -138,10 +136,9 @@ impl Drop for Store {
 }
 
 impl Store {
-    /// Creates a store in a directory and opens it for writing. The directory is created if it is absent.
-    ///
-    /// Returns [`Error::InvalidParameter`] if the directory already holds a store, [`Error::Unsupported`] if it holds
-    /// another database or is on a network file system.
+    /// Creates a store in a directory and opens it for writing. The directory is created if it is absent. Returns
+    /// [`Error::InvalidParameter`] if the directory already holds a store, [`Error::Unsupported`] if it holds another
+    /// database or is on a network file system.
     pub fn create(
         dir: &Path,
         description: &Description,
@@ -193,10 +190,9 @@ impl Store {
         )
     }
 
-    /// Opens the store of a directory for writing, as its only writer.
-    ///
-    /// Returns [`Error::Locked`] while another writer has it, [`Error::InvalidParameter`] if there is none,
-    /// [`Error::Unsupported`] for another database, another format or a network file system.
+    /// Opens the store of a directory for writing, as its only writer. Returns [`Error::Locked`] while another writer
+    /// has it, [`Error::InvalidParameter`] if there is none, [`Error::Unsupported`] for another database, another
+    /// format or a network file system.
     pub fn open(dir: &Path, durability: Durability) -> Result<Self, Error> {
         Store::open_in(&Environment::default(), dir, durability)
     }

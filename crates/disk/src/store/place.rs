@@ -43,10 +43,8 @@ const NETWORK_FILE_SYSTEMS: &[&str] = &[
     "smbfs",
 ];
 
-/// Returns the directory's absolute path, with links resolved.
-///
-/// Returns [`Error::Io`] if the directory does not exist, or [`Error::Unsupported`] on a network file system (detected
-/// only on Linux).
+/// Returns the directory's absolute path, with links resolved. Returns [`Error::Io`] if the directory does not exist,
+/// or [`Error::Unsupported`] on a network file system (detected only on Linux).
 pub(super) fn settle(files: &dyn Files, dir: &Path) -> Result<PathBuf, Error> {
     let dir = files
         .canonicalize(dir)
@@ -101,11 +99,10 @@ pub(super) fn lock(files: &dyn Files, dir: &Path) -> Result<Box<dyn FileLock>, E
 /// Bytes of a log that are rewritten at a time.
 const REWRITE_BYTES: usize = 1 << 20;
 
-/// Makes what a killed writer left of the log safe from power loss, before anything relies on it.
-///
-/// A commit whose sync failed, or was never requested, may exist only in the cache of the system, which considers it
-/// written after a failed sync. A later commit comes after it in the log and would be lost with it. So the whole log is
-/// rewritten unchanged and synced. Returns whether there is a log.
+/// Makes what a killed writer left of the log safe from power loss, before anything relies on it. A commit whose sync
+/// failed, or was never requested, may exist only in the cache of the system, which considers it written after a failed
+/// sync. A later commit comes after it in the log and would be lost with it. So the whole log is rewritten unchanged
+/// and synced. Returns whether there is a log.
 pub(super) fn harden_log(files: &dyn Files, dir: &Path, name: &str) -> Result<bool, Error> {
     let path = dir.join(format!("{name}-wal"));
     let num_bytes = match files.facts(&path) {
@@ -165,9 +162,8 @@ pub(super) fn has_frames_behind(
 }
 
 /// Returns the URI for reading a database with a log if no file can be created next to it, not even by its writer: on a
-/// read-only file system. Returns `None` if files can be created there.
-///
-/// Returns [`Error::Unsupported`] if the user lacks permission, or the log has not been checkpointed.
+/// read-only file system. Returns `None` if files can be created there. Returns [`Error::Unsupported`] if the user
+/// lacks permission, or the log has not been checkpointed.
 pub(super) fn unchanging(
     files: &dyn Files,
     dir: &Path,

@@ -38,7 +38,6 @@ fn one_less(state: u64, process: u32) -> u64 {
 pub(super) struct OpenMark;
 
 impl OpenMark {
-    ///
     /// Returns [`Error::Forked`] if the process inherited open connections.
     pub(super) fn new() -> Result<Self, Error> {
         let process = process::id();

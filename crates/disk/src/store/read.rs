@@ -13,9 +13,8 @@ use crate::error::Error;
 const CHUNK_OF_ROW: &str = "SELECT first_row, num_rows, data FROM chunks WHERE first_row <= ?1 ORDER BY first_row DESC LIMIT 1";
 
 impl Store {
-    /// Returns one document in its current state. Cost: about 10 us, less if its neighbors were just read.
-    ///
-    /// Returns [`Error::InvalidParameter`] if there is no such row, [`Error::Dropped`] if it is gone and its record was
+    /// Returns one document in its current state. Cost: about 10 us, less if its neighbors were just read. Returns
+    /// [`Error::InvalidParameter`] if there is no such row, [`Error::Dropped`] if it is gone and its record was
     /// dropped.
     pub fn row(&self, row: u32) -> Result<Row, Error> {
         let change = self.change(row)?;

@@ -19,11 +19,9 @@ const ROWS_A_STATE: u32 = 1 << 16;
 
 impl Store {
     /// Passes the chunks that hold any of the rows to `each`, as a whole, in order and from one state, which is
-    /// returned.
-    ///
-    /// A range that begins with row 0 first checks that no change was lost. A scan of all rows also checks at the end
-    /// that no chunk is an outdated one with documents that were dropped since. Cost: about 0.1 us per document. The
-    /// log grows during the scan.
+    /// returned. A range that begins with row 0 first checks that no change was lost. A scan of all rows also checks at
+    /// the end that no chunk is an outdated one with documents that were dropped since. Cost: about 0.1 us per
+    /// document. The log grows during the scan.
     pub fn scan(
         &self,
         rows: Range<u32>,
@@ -125,9 +123,7 @@ impl Store {
     }
 
     /// Passes the feature sets or texts of rows to `each`, in order and from one state; rows without any are skipped,
-    /// possibly including gone ones.
-    ///
-    /// Returns [`Error::Damaged`] also if a stored content is missing.
+    /// possibly including gone ones. Returns [`Error::Damaged`] also if a stored content is missing.
     pub fn scan_contents(
         &self,
         rows: Range<u32>,
@@ -263,12 +259,9 @@ impl Store {
         Ok(ChangesTally::decode(&self.needed(CHANGES_TALLY)?)?)
     }
 
-    /// Returns findings about the database, for people; none if it is intact.
-    ///
-    /// Without `full`, SQLite checks the structure of its pages (`quick_check`). With it (`integrity_check`), every
-    /// record is also read, and its checksum and order are verified. Cost: reading the file once, or twice with `full`.
-    ///
-    /// Damage is a finding, not an error.
+    /// Returns findings about the database, for people; none if it is intact. Without `full`, SQLite checks the
+    /// structure of its pages (`quick_check`). With it (`integrity_check`), every record is also read, and its checksum
+    /// and order are verified. Cost: reading the file once, or twice with `full`. Damage is a finding, not an error.
     pub fn check(&self, full: bool, cancel: &AtomicBool) -> Result<Vec<String>, Error> {
         let not_cancelled = || match cancel.load(Ordering::Relaxed) {
             true => Err(Error::Canceled),

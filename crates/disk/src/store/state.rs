@@ -68,9 +68,8 @@ impl Store {
             .map_err(wrong)
     }
 
-    /// Switches to the state that is currently committed; returns it.
-    ///
-    /// Returns [`Error::Replaced`] if it does not continue the state taken before.
+    /// Switches to the state that is currently committed; returns it. Returns [`Error::Replaced`] if it does not
+    /// continue the state taken before.
     pub fn refresh(&mut self) -> Result<Position, Error> {
         self.refresh_and_read(|store| Ok(store.position))
     }
@@ -134,7 +133,6 @@ impl Store {
     }
 
     /// Fixes one state for all reads until [`Store::release`], if nothing was dropped since the count was `droppings`.
-    ///
     /// Returns [`Error::Dropped`] if something was dropped.
     pub fn hold(&self, droppings: u64) -> Result<(), Error> {
         self.connection.execute_batch("BEGIN").map_err(wrong)?;
@@ -201,9 +199,8 @@ impl Store {
         }
     }
 
-    /// Compares the names of the store's files with the open files. Cost: that of looking up three names.
-    ///
-    /// Returns [`Error::Replaced`] from now on.
+    /// Compares the names of the store's files with the open files. Cost: that of looking up three names. Returns
+    /// [`Error::Replaced`] from now on.
     pub fn check_files(&self) -> Result<(), Error> {
         self.watch.check()?;
         if self.is_reader() && self.watch.take_touched() {

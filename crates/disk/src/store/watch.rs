@@ -75,9 +75,8 @@ fn is_absent(error: &io::Error) -> bool {
 
 impl Watch {
     /// Records the files of a database that was just opened in `dir`, to which `given` led. `before` is what the
-    /// database was before it was opened, if it existed.
-    ///
-    /// Returns [`Error::Replaced`] if the database is another file now.
+    /// database was before it was opened, if it existed. Returns [`Error::Replaced`] if the database is another file
+    /// now.
     pub(super) fn new(
         files: &Arc<dyn Files>,
         given: &Path,
@@ -120,9 +119,8 @@ impl Watch {
         Ok(watch)
     }
 
-    /// Compares the names with the open files. A loss that was found once is permanent.
-    ///
-    /// Returns [`Error::Replaced`] if they differ.
+    /// Compares the names with the open files. A loss that was found once is permanent. Returns [`Error::Replaced`] if
+    /// they differ.
     pub(super) fn check(&self) -> Result<(), Error> {
         if let Some((_, reason)) = self.lost.get() {
             return Err(Error::Replaced {
@@ -230,9 +228,8 @@ impl Watch {
         now.is_ok_and(|now| id(&now) == id(&self.database))
     }
 
-    /// Moves the log away from a database to which it does not belong, where the next opening would apply it.
-    ///
-    /// It is renamed rather than deleted, since the database to which it belongs may have the other name.
+    /// Moves the log away from a database to which it does not belong, where the next opening would apply it. It is
+    /// renamed rather than deleted, since the database to which it belongs may have the other name.
     pub(super) fn set_log_aside(&self) {
         let is_ours = |(path, facts): &(PathBuf, Facts)| {
             let now = self.files.facts(path);

@@ -23,12 +23,9 @@ fn last_arrival_s(rows: &NewRows<'_>) -> u64 {
 }
 
 impl Store {
-    /// Appends rows and events in one transaction; returns the rows. On return, the batch is acknowledged.
-    ///
-    /// Events are applied after the rows, so they may refer to them. An arrival time before that of the last batch is
-    /// replaced by it, since clocks can be set back. Cost: about 0.1 us per row in addition to the sync; 20 us for a
-    /// single row.
-    ///
+    /// Appends rows and events in one transaction; returns the rows. On return, the batch is acknowledged. Events are
+    /// applied after the rows, so they may refer to them. An arrival time before that of the last batch is replaced by
+    /// it, since clocks can be set back. Cost: about 0.1 us per row in addition to the sync; 20 us for a single row.
     /// Returns [`Error::InvalidParameter`] if columns are inconsistent or there would be 2^32 - 1 rows or more; nothing
     /// is appended then. Any error of the disk poisons the store: the batch is not acknowledged (after reopening it may
     /// be there, as a whole), and every later write returns [`Error::Poisoned`]. Returns [`Error::Unsupported`] if the

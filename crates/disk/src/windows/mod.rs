@@ -39,13 +39,11 @@ pub struct RepeatedWindows {
 }
 
 impl RepeatedWindows {
-    /// Prepares for windows of `num_window_words` words in documents with `num_words` words in total.
-    ///
-    /// # Cost
-    /// 16 bytes for each added window and again for each repeated one, of which about `memory_bytes` are in memory and
-    /// the rest in files in `folder`. While the stretches are searched, each thread needs up to 64 bytes per word of
-    /// one part, of which there are up to 4096, or 64 MB; then 24 bytes per stretch, of which few begin close to each
-    /// other ([`FewStretches`]).
+    /// Prepares for windows of `num_window_words` words in documents with `num_words` words in total. Cost: 16 bytes
+    /// for each added window and again for each repeated one, of which about `memory_bytes` are in memory and the rest
+    /// in files in `folder`. While the stretches are searched, each thread needs up to 64 bytes per word of one part,
+    /// of which there are up to 4096, or 64 MB; then 24 bytes per stretch, of which few begin close to each other
+    /// ([`FewStretches`]).
     pub fn new(folder: &Path, num_window_words: u64, num_words: u64, memory_bytes: usize) -> Self {
         let num_parts = (num_words / PART_WORDS)
             .clamp(1, MOST_PARTS)
@@ -80,9 +78,8 @@ impl RepeatedWindows {
     }
 
     /// Returns the longest stretches of windows that repeat consecutive ones, in order of place, as [`FewStretches`]
-    /// does. All windows must have been added; they are consumed.
-    ///
-    /// `doc_starts` holds the place at which the words of each document begin, and the end of the last document.
+    /// does. All windows must have been added; they are consumed. `doc_starts` holds the place at which the words of
+    /// each document begin, and the end of the last document.
     pub fn stretches(
         &self,
         doc_starts: &[i64],
@@ -130,9 +127,8 @@ impl RepeatedWindows {
         Ok(found.finish())
     }
 
-    /// Stores the windows of a part that equal an earlier one, by place.
-    ///
-    /// A few hashes may account for most windows: of such a large part, only the hashes are held in memory.
+    /// Stores the windows of a part that equal an earlier one, by place. A few hashes may account for most windows: of
+    /// such a large part, only the hashes are held in memory.
     fn put_aside_by_place(
         &self,
         number: usize,

@@ -54,8 +54,7 @@ impl Wanted<'_> {
     }
 }
 
-/// # Safety
-/// The processor must have the kernel's instruction set, and the codes must have `W` words.
+/// Safety: the processor must have the kernel's instruction set, and the codes must have `W` words.
 #[inline(always)]
 unsafe fn in_buckets<K: Kernel, const W: usize>(
     wanted: &Wanted<'_>,
@@ -79,8 +78,7 @@ unsafe fn in_buckets<K: Kernel, const W: usize>(
     progress.next = value;
 }
 
-/// # Safety
-/// Same as [`in_buckets`].
+/// Safety: same as [`in_buckets`].
 #[inline(always)]
 unsafe fn across_buckets<K: Kernel, const W: usize>(
     wanted: &Wanted<'_>,
@@ -115,8 +113,7 @@ unsafe fn across_buckets<K: Kernel, const W: usize>(
     progress.next = value;
 }
 
-/// # Safety
-/// Same as [`in_buckets`].
+/// Safety: same as [`in_buckets`].
 #[inline(always)]
 unsafe fn inside<K: Kernel, const W: usize>(
     wanted: &Wanted<'_>,
@@ -127,8 +124,7 @@ unsafe fn inside<K: Kernel, const W: usize>(
     unsafe { inside_range::<K, W>(wanted, (&view, &[]), 0, view.len, hits) };
 }
 
-/// # Safety
-/// Same as [`in_buckets`].
+/// Safety: same as [`in_buckets`].
 #[inline(always)]
 unsafe fn across<K: Kernel, const W: usize>(
     wanted: &Wanted<'_>,

@@ -57,19 +57,10 @@ pub struct JoinOptions<'a> {
 }
 
 /// Passes every pair of rows of one set at distance `within` or less to `consumer`, each once, with the smaller row on
-/// the left.
-///
-/// Pairs arrive in batches of at most 65,536, in an order that depends only on the fingerprints; `consumer` returns
-/// `false` to end the join. Two rows of empty texts have distance 0, and an empty text does not pair with any other
-/// text.
-///
-/// # Errors
-/// Returns [`Error::InvalidParameter`] if the shapes do not fit, `within` is above the width or there are more than
-/// 2^31 rows, or [`Error::Canceled`], also if `consumer` ended the join.
-///
-/// # Cost
-/// Memory: about 2.5 times `8 * words + 4` bytes per row and some megabytes per thread, regardless of the number of
-/// pairs.
+/// the left. Pairs arrive in batches of at most 65,536, in an order that depends only on the fingerprints; `consumer`
+/// returns `false` to end the join. Two rows of empty texts have distance 0, and an empty text does not pair with any
+/// other text. Memory: about 2.5 times `8 * words + 4` bytes per row and some megabytes per thread, regardless of
+/// the number of pairs.
 pub fn join_self(
     side: &JoinSide<'_>,
     options: &JoinOptions<'_>,
@@ -87,11 +78,7 @@ pub fn join_self(
 }
 
 /// Passes every pair of a row of `left` and a row of `right` at distance `within` or less to `consumer`, each once.
-///
 /// Otherwise the same as [`join_self`].
-///
-/// # Errors
-/// Returns the errors of [`join_self`], and [`Error::InvalidParameter`] if the widths differ.
 pub fn join_two(
     left: &JoinSide<'_>,
     right: &JoinSide<'_>,

@@ -56,8 +56,7 @@ impl Digit {
         )
     }
 
-    /// # Safety
-    /// The processor must have the kernel's instruction set.
+    /// Safety: the processor must have the kernel's instruction set.
     #[inline(always)]
     pub(super) unsafe fn value<K: Kernel, const W: usize>(&self, code: &[u64; W]) -> usize {
         // SAFETY: guaranteed by the caller, whose processor has the instruction set.
@@ -143,8 +142,7 @@ impl Table {
     }
 }
 
-/// # Safety
-/// The processor must have the kernel's instruction set, and the codes must have `W` words.
+/// Safety: the processor must have the kernel's instruction set, and the codes must have `W` words.
 #[inline(always)]
 unsafe fn fill_table<K: Kernel, const W: usize>(
     table: &mut Table,
@@ -155,8 +153,7 @@ unsafe fn fill_table<K: Kernel, const W: usize>(
     unsafe { fill_any::<K, W, false>(table, views, digit, digit) };
 }
 
-/// # Safety
-/// Same as [`fill_table`].
+/// Safety: same as [`fill_table`].
 #[inline(always)]
 unsafe fn fill_table_with_parts<K: Kernel, const W: usize>(
     table: &mut Table,
@@ -168,8 +165,7 @@ unsafe fn fill_table_with_parts<K: Kernel, const W: usize>(
     unsafe { fill_any::<K, W, true>(table, views, digit, part) };
 }
 
-/// # Safety
-/// Same as [`fill_table`].
+/// Safety: same as [`fill_table`].
 #[inline(always)]
 unsafe fn fill_any<K: Kernel, const W: usize, const WITH_PARTS: bool>(
     table: &mut Table,

@@ -17,9 +17,6 @@ use crate::plan::{Key, SearchPlan};
 use likewise_core::error::Error;
 
 /// Returns the estimated seconds on one core of a join of `len` fingerprints like those of `sample`.
-///
-/// # Errors
-/// Returns the errors of [`join_self`](super::join_self).
 pub fn predicted_seconds(
     sample: Fingerprints<'_>,
     len: usize,
@@ -29,13 +26,8 @@ pub fn predicted_seconds(
     Ok(free.cheapest((len, None), &search, options.within).0 / 1e9)
 }
 
-/// Returns keys for a join of sets too large for memory, complete within the radius.
-///
-/// `sample` holds some of the fingerprints, which show how selective bits are. A plan without keys means that every
-/// pair must be compared.
-///
-/// # Errors
-/// Returns the errors of [`join_self`](super::join_self).
+/// Returns keys for a join of sets too large for memory, complete within the radius. `sample` holds some of the
+/// fingerprints, which show how selective bits are. A plan without keys means that every pair must be compared.
 pub fn plan_parts(
     sample: Fingerprints<'_>,
     num_left: usize,
@@ -98,14 +90,9 @@ pub struct PartPair<'a> {
 }
 
 /// Passes every pair of two parts (of one, if `right` is `None`) that the plan's key finds, and no earlier key, to
-/// `consumer`.
-///
-/// Over all keys and all pairs of parts that differ by at most the key's radius, this yields every pair once, except
-/// for pairs of empty texts, which belong to no part. A part may also be joined in pieces: each with itself, and each
-/// two with one another.
-///
-/// # Errors
-/// Returns the errors of [`join_self`](super::join_self) and [`join_two`](super::join_two).
+/// `consumer`. Over all keys and all pairs of parts that differ by at most the key's radius, this yields every pair
+/// once, except for pairs of empty texts, which belong to no part. A part may also be joined in pieces: each with
+/// itself, and each two with one another.
 pub fn join_parts(
     left: &JoinSide<'_>,
     right: Option<&JoinSide<'_>>,

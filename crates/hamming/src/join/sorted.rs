@@ -19,13 +19,8 @@ pub struct SortedPairs {
     pub distance: Vec<u16>,
 }
 
-/// Returns the pairs of all batches, sorted by left row, then right row.
-///
-/// # Errors
-/// Returns [`Error::Canceled`] when `cancel` is set.
-///
-/// # Cost
-/// 12 bytes per pair in addition to the batches and the result.
+/// Returns the pairs of all batches, sorted by left row, then right row. Cost: 12 bytes per pair in addition to the
+/// batches and the result.
 pub fn sort_pairs(
     batches: Vec<PairBatch>,
     threads: usize,

@@ -23,8 +23,7 @@ fn parts_at(parts: &[u32], first: usize, last: usize) -> [u32; NUM_QUERIES] {
     std::array::from_fn(|i| parts[(first + i).min(last)])
 }
 
-/// # Safety
-/// The processor must have the kernel's instruction set, and the codes must have `W` words.
+/// Safety: the processor must have the kernel's instruction set, and the codes must have `W` words.
 #[inline(always)]
 pub(super) unsafe fn inside_range<K: Kernel, const W: usize>(
     wanted: &Wanted<'_>,
@@ -71,8 +70,7 @@ pub(super) unsafe fn inside_range<K: Kernel, const W: usize>(
     }
 }
 
-/// # Safety
-/// The processor must have the kernel's instruction set, and the codes must have `W` words.
+/// Safety: the processor must have the kernel's instruction set, and the codes must have `W` words.
 #[inline(always)]
 pub(super) unsafe fn across_range<K: Kernel, const W: usize>(
     wanted: &Wanted<'_>,
@@ -108,10 +106,8 @@ pub(super) unsafe fn across_range<K: Kernel, const W: usize>(
 }
 
 /// Same as [`compare_queries`], but first by parts of 32 bits: twice as many fit in a vector, and on few bits almost
-/// none are near by chance.
-///
-/// # Safety
-/// The processor must have the kernel's instruction set, and the codes must have `W` words.
+/// none are near by chance. Safety: the processor must have the kernel's instruction set, and the codes must have `W`
+/// words.
 #[inline(always)]
 unsafe fn compare_parts<K: Kernel, const W: usize>(
     wanted: &Wanted<'_>,
@@ -149,8 +145,7 @@ unsafe fn compare_parts<K: Kernel, const W: usize>(
     }
 }
 
-/// # Safety
-/// The processor must have the kernel's instruction set, and the codes must have `W` words.
+/// Safety: the processor must have the kernel's instruction set, and the codes must have `W` words.
 #[inline(always)]
 unsafe fn compare_queries<K: Kernel, const W: usize>(
     wanted: &Wanted<'_>,

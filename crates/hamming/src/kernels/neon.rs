@@ -8,10 +8,8 @@ use std::arch::aarch64::*;
 /// Kernel with the popcount of bytes.
 pub struct Neon;
 
-/// Returns the number of ones in each of eight words, given those of their bytes, which are at most 32.
-///
-/// # Safety
-/// The processor must have NEON.
+/// Returns the number of ones in each of eight words, given those of their bytes, which are at most 32. Safety: the
+/// processor must have NEON.
 #[inline(always)]
 pub(crate) unsafe fn sums_of_words(bytes: [uint8x16_t; 4]) -> uint16x8_t {
     // SAFETY: the caller's processor has NEON.
@@ -23,10 +21,7 @@ pub(crate) unsafe fn sums_of_words(bytes: [uint8x16_t; 4]) -> uint16x8_t {
     }
 }
 
-/// Returns a mask in which bit `i` is set if number `i` is `limit` or less.
-///
-/// # Safety
-/// The processor must have NEON.
+/// Returns a mask in which bit `i` is set if number `i` is `limit` or less. Safety: the processor must have NEON.
 #[inline(always)]
 pub(crate) unsafe fn mask_within(numbers: uint16x8_t, limit: u32) -> u8 {
     const BITS: [u16; LANES] = [1, 2, 4, 8, 16, 32, 64, 128];
@@ -39,10 +34,7 @@ pub(crate) unsafe fn mask_within(numbers: uint16x8_t, limit: u32) -> u8 {
 }
 
 impl Neon {
-    /// Returns the distances of eight codes.
-    ///
-    /// # Safety
-    /// Same as [`Kernel::within8`].
+    /// Returns the distances of eight codes. Safety: same as [`Kernel::within8`].
     #[inline(always)]
     unsafe fn distances8<const W: usize>(
         codes: *const u64,
@@ -63,10 +55,7 @@ impl Neon {
         }
     }
 
-    /// Returns the distances of sixteen parts.
-    ///
-    /// # Safety
-    /// Same as [`Kernel::parts_within16`].
+    /// Returns the distances of sixteen parts. Safety: same as [`Kernel::parts_within16`].
     #[inline(always)]
     unsafe fn part_distances16(parts: *const u32, query: u32) -> uint8x16_t {
         // SAFETY: the caller's processor has NEON and the parts are readable.

@@ -7,10 +7,7 @@ use std::arch::x86_64::*;
 pub struct Avx2;
 
 impl Avx2 {
-    /// Returns the distances of four codes as 64-bit numbers.
-    ///
-    /// # Safety
-    /// Same as [`Kernel::within8`], for four codes.
+    /// Returns the distances of four codes as 64-bit numbers. Safety: same as [`Kernel::within8`], for four codes.
     #[inline(always)]
     unsafe fn distances4<const W: usize>(
         codes: *const u64,
@@ -40,10 +37,8 @@ impl Avx2 {
 }
 
 impl Avx2 {
-    /// Returns the distances of eight parts as 32-bit numbers.
-    ///
-    /// # Safety
-    /// Same as [`Kernel::parts_within16`], for eight parts.
+    /// Returns the distances of eight parts as 32-bit numbers. Safety: same as [`Kernel::parts_within16`], for eight
+    /// parts.
     #[inline(always)]
     unsafe fn part_distances8(parts: *const u32, query: u32) -> __m256i {
         // SAFETY: the caller's processor has AVX2 and the parts are readable.
@@ -150,10 +145,7 @@ impl Kernel for Avx2 {
 pub struct Avx512;
 
 impl Avx512 {
-    /// Returns the distances of eight codes as 64-bit numbers.
-    ///
-    /// # Safety
-    /// Same as [`Kernel::within8`].
+    /// Returns the distances of eight codes as 64-bit numbers. Safety: same as [`Kernel::within8`].
     #[inline(always)]
     unsafe fn distances8<const W: usize>(
         codes: *const u64,
@@ -174,10 +166,7 @@ impl Avx512 {
 }
 
 impl Avx512 {
-    /// Returns the distances of sixteen parts as 32-bit numbers.
-    ///
-    /// # Safety
-    /// Same as [`Kernel::parts_within16`].
+    /// Returns the distances of sixteen parts as 32-bit numbers. Safety: same as [`Kernel::parts_within16`].
     #[inline(always)]
     unsafe fn part_distances16(parts: *const u32, query: u32) -> __m512i {
         // SAFETY: the caller's processor has the instructions and the parts are readable.

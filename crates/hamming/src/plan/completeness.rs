@@ -35,9 +35,6 @@ struct Class {
 
 /// Returns at most `within` errors that every key misses, or `None` if there are none, which means that the plan is
 /// complete.
-///
-/// # Errors
-/// Returns [`Error::InvalidParameter`] if there are more than [`MAX_KEYS`] keys or the search is abandoned.
 pub(super) fn escape(within: u32, keys: &[Key]) -> Result<Option<Errors>, Error> {
     if keys.len() > MAX_KEYS {
         return Err(Error::invalid(

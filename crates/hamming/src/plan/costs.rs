@@ -103,9 +103,6 @@ impl Costs {
     }
 
     /// Rejects costs that are not positive and finite, or sizes that do not ascend.
-    ///
-    /// # Errors
-    /// Returns [`Error::InvalidParameter`], which names the value.
     pub fn check(&self) -> Result<(), Error> {
         let reads = self.memory.iter().flat_map(|read| {
             [
@@ -132,9 +129,7 @@ impl Costs {
     }
 
     /// Returns the nanoseconds of a read from a working set of this size: (a dependent read, one of many prefetched
-    /// reads).
-    ///
-    /// Linear in the logarithm of the size between the measured sizes, and extrapolated beyond the last.
+    /// reads). Linear in the logarithm of the size between the measured sizes, and extrapolated beyond the last.
     pub fn read_ns(&self, num_bytes: f64) -> (f64, f64) {
         let last = self.memory.len() - 1;
         let upper = self

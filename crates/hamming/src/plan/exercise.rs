@@ -36,9 +36,8 @@ impl Exercise {
         self.len * 8
     }
 
-    /// Reads at random places, each determined by the previous read; returns a number computed from all.
-    ///
-    /// A different seed leads to other places: recently read ones are cached.
+    /// Reads at random places, each determined by the previous read; returns a number computed from all. A different
+    /// seed leads to other places: recently read ones are cached.
     pub fn wait(&self, num_reads: usize, seed: u64) -> u64 {
         let mut state = mix64(seed ^ GOLDEN);
         for _ in 0..num_reads {
@@ -90,8 +89,7 @@ impl Exercise {
     }
 }
 
-/// # Safety
-/// The processor must have the kernel's instruction set, and `words` must have [`LANES`] words more than `len`.
+/// Safety: the processor must have the kernel's instruction set, and `words` must have [`LANES`] words more than `len`.
 #[inline(always)]
 unsafe fn stream<K: Kernel, const W: usize>(
     words: &[u64],
@@ -107,8 +105,7 @@ unsafe fn stream<K: Kernel, const W: usize>(
     }
 }
 
-/// # Safety
-/// Same as [`stream`].
+/// Safety: same as [`stream`].
 #[inline(always)]
 unsafe fn scan<K: Kernel, const W: usize>(
     words: &[u64],

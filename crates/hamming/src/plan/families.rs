@@ -162,10 +162,9 @@ pub(super) fn ring_radius(num_blocks: u32, chosen: u32, within: u32) -> u32 {
     within * chosen / num_blocks
 }
 
-/// Returns the least radius at which all choices of `chosen` of the blocks together find all pairs.
-///
-/// To escape all of them, the `chosen` blocks with the fewest errors must contain radius + 1, and each other block at
-/// least as many as the fullest of these.
+/// Returns the least radius at which all choices of `chosen` of the blocks together find all pairs. To escape all of
+/// them, the `chosen` blocks with the fewest errors must contain radius + 1, and each other block at least as many as
+/// the fullest of these.
 pub(super) fn chosen_radius(num_blocks: u32, chosen: u32, within: u32) -> u32 {
     (0..=within)
         .find(|radius| radius + 1 + (num_blocks - chosen) * (radius + 1).div_ceil(chosen) > within)

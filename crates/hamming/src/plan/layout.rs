@@ -210,10 +210,9 @@ pub(super) fn least_key_ns(collection: &Collection, width: u32, radius: u32, cos
     costs.table_ns + ball(shape.prefix_bits, radius) * shape.bucket_ns(costs)
 }
 
-/// Returns the cost of searching a key in an index of `num_tables` such tables, which share the caches.
-///
-/// `mismatch` is the probability that two codes differ, for each bit of the key, leading bit first; `dependence` is the
-/// correlation of two of these.
+/// Returns the cost of searching a key in an index of `num_tables` such tables, which share the caches. `mismatch` is
+/// the probability that two codes differ, for each bit of the key, leading bit first; `dependence` is the correlation
+/// of two of these.
 pub(super) fn key_cost(
     collection: &Collection,
     mismatch: &[f64],

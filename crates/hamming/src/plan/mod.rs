@@ -101,9 +101,7 @@ impl Key {
     }
 }
 
-/// Keys that together find every pair within `within`, which has been checked.
-///
-/// A plan without keys is the scan.
+/// Keys that together find every pair within `within`, which has been checked. A plan without keys is the scan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchPlan {
     bits: u32,
@@ -112,16 +110,9 @@ pub struct SearchPlan {
 }
 
 impl SearchPlan {
-    /// Creates the plan with these keys for fingerprints of `bits` bits; without keys, it is a scan.
-    ///
-    /// # Errors
-    /// Returns [`Error::InvalidParameter`] if a pattern of at most `within` errors escapes every key (the message names
-    /// one), a key is empty or extends beyond `bits`, its radius is above its width, or the set is too large to be
-    /// checked.
-    ///
-    /// # Cost
-    /// Microseconds for disjoint keys; for overlapping ones, an exact search over the sets of positions in the same
-    /// keys, which is abandoned after a million steps.
+    /// Creates the plan with these keys for fingerprints of `bits` bits; without keys, it is a scan. Cost: microseconds
+    /// for disjoint keys; for overlapping ones, an exact search over the sets of positions in the same keys, which is
+    /// abandoned after a million steps.
     pub fn new(bits: u32, within: u32, keys: Vec<Key>) -> Result<Self, Error> {
         if !(1..=MAX_BITS).contains(&bits) {
             return Err(Error::invalid("bits", format!("{bits} is outside 1..=256")));
@@ -187,10 +178,8 @@ impl SearchPlan {
     }
 
     /// Returns radii of the keys that suffice for another radius, in order of the keys; `None` if a key need not be
-    /// searched.
-    ///
-    /// Below the plan's own radius, the most expensive probes are omitted as long as the rest is complete; above it,
-    /// the cheapest are added until it is complete. A plan without keys remains a scan.
+    /// searched. Below the plan's own radius, the most expensive probes are omitted as long as the rest is complete;
+    /// above it, the cheapest are added until it is complete. A plan without keys remains a scan.
     pub fn radii_at(&self, within: u32) -> Vec<Option<u32>> {
         let mut radii: Vec<Option<u32>> = self.keys.iter().map(|key| Some(key.radius)).collect();
         if self.keys.is_empty() || within == self.within {

@@ -80,10 +80,9 @@ impl<'a> Pricer<'a> {
         }
     }
 
-    /// Returns the priced design, or `None` if one of `others` is neither larger nor slower.
-    ///
-    /// An omitted plan is not on the frontier: a smaller plan that keeps the other one off it, because the other is
-    /// hardly faster, also keeps this one off.
+    /// Returns the priced design, or `None` if one of `others` is neither larger nor slower. An omitted plan is not on
+    /// the frontier: a smaller plan that keeps the other one off it, because the other is hardly faster, also keeps
+    /// this one off.
     pub(super) fn price_unless_beaten(
         &mut self,
         design: Design,

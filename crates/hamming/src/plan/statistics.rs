@@ -15,10 +15,8 @@ pub struct BitStatistics {
     pub dependence: f64,
 }
 
-/// Returns statistics of fingerprints. Words as in [`crate::Fingerprints`].
-///
-/// # Cost
-/// About a nanosecond per bit and sixteen per fingerprint; a sample of ten thousand from the whole set is enough.
+/// Returns statistics of fingerprints. Words as in [`crate::Fingerprints`]. Cost: about a nanosecond per bit and
+/// sixteen per fingerprint; a sample of ten thousand from the whole set is enough.
 pub fn bit_statistics(words: &[u64], bits: u32) -> BitStatistics {
     let ones = bit_frequencies(words, bits);
     let deviations: Vec<f64> = mismatch(&ones)
@@ -67,10 +65,7 @@ pub(super) fn mismatch(ones: &[f64]) -> Vec<f64> {
 }
 
 /// Returns the fraction of fingerprints that have a one at each of `bits` positions. Words as in
-/// [`crate::Fingerprints`].
-///
-/// # Cost
-/// About a nanosecond per bit; a sample of ten thousand is enough.
+/// [`crate::Fingerprints`]. Cost: about a nanosecond per bit; a sample of ten thousand is enough.
 pub fn bit_frequencies(words: &[u64], bits: u32) -> Vec<f64> {
     let num_words = bits.min(MAX_BITS).div_ceil(64) as usize;
     let num_codes = (words.len() / num_words.max(1)).max(1);
@@ -87,10 +82,8 @@ pub fn bit_frequencies(words: &[u64], bits: u32) -> Vec<f64> {
 }
 
 /// Returns P(at most `radius` of the bits differ), each with its own probability and every two correlated by
-/// `dependence`.
-///
-/// Exact for independent bits. For dependent bits, the result is scaled by the ratio for a beta-binomial number of
-/// errors with that correlation and the mean probability.
+/// `dependence`. Exact for independent bits. For dependent bits, the result is scaled by the ratio for a beta-binomial
+/// number of errors with that correlation and the mean probability.
 pub(super) fn within_probability(mismatch: &[f64], dependence: f64, radius: u32) -> f64 {
     if radius as usize >= mismatch.len() {
         return 1.0;

@@ -44,13 +44,8 @@ pub struct SurveyWork {
     pub num_plans_checked: usize,
 }
 
-/// Prices the plans for a collection and chooses one.
-///
-/// # Errors
-/// Returns [`Error::InvalidParameter`] if bits, radius, frequencies or costs are out of range, or [`Error::Canceled`].
-///
-/// # Cost
-/// Milliseconds, several dozen at wide radii ([`SurveyWork`] counts the steps). `cancel` is checked between plans.
+/// Prices the plans for a collection and chooses one. Cost: milliseconds, several dozen at wide radii ([`SurveyWork`]
+/// counts the steps). `cancel` is checked between plans.
 pub fn survey(request: &SurveyRequest, cancel: &AtomicBool) -> Result<Survey, Error> {
     check(request)?;
     let SurveyRequest {
@@ -115,10 +110,8 @@ pub fn survey(request: &SurveyRequest, cancel: &AtomicBool) -> Result<Survey, Er
 }
 
 /// From plans in order of size, keeps the historical ones and those that are sufficiently faster than every smaller
-/// one.
-///
-/// A plan that no counting argument shows complete is not offered: completeness is always checked, and a search for an
-/// escape may take seconds.
+/// one. A plan that no counting argument shows complete is not offered: completeness is always checked, and a search
+/// for an escape may take seconds.
 fn keep_complete(plans: &mut Vec<PricedPlan>, within: u32, work: &mut SurveyWork) {
     let mut fastest = f64::INFINITY;
     plans.retain_mut(|plan| {
@@ -144,9 +137,6 @@ fn keep_complete(plans: &mut Vec<PricedPlan>, within: u32, work: &mut SurveyWork
 }
 
 /// Returns the plan chosen for a collection, or `None` if nothing fits in the memory.
-///
-/// # Errors
-/// Returns the errors of [`survey`].
 pub fn choose_plan(
     request: &SurveyRequest,
     cancel: &AtomicBool,

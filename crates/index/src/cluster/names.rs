@@ -209,9 +209,8 @@ pub struct NamesCost {
 }
 
 impl Names {
-    /// Names for an expected number of documents.
-    ///
-    /// Returns [`CoreError::InvalidParameter`] if no plan for the radius reads few enough names.
+    /// Names for an expected number of documents. Returns [`CoreError::InvalidParameter`] if no plan for the radius
+    /// reads few enough names.
     pub fn for_expected(rules: &Rules, expected: u64) -> Result<Self, Error> {
         let hash_bits = widest(expected, SHARING);
         let plan = match rules.method {

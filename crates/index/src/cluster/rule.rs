@@ -132,9 +132,8 @@ impl ClusterRule {
         Ok(Record::unpack(self.rules(), record)?.id)
     }
 
-    /// Verdicts on the documents of an operation, column by column.
-    ///
-    /// Returns [`Error::Input`] if the index has an id with another text.
+    /// Verdicts on the documents of an operation, column by column. Returns [`Error::Input`] if the index has an id
+    /// with another text.
     pub fn verdicts(&self, payload: &[u8], row: u32, verdict: &[u8]) -> Result<Verdicts, Error> {
         let operation = self.operation(payload)?;
         let all = match self.answer(verdict)? {

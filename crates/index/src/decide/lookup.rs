@@ -62,10 +62,9 @@ pub struct Pending {
     pub promoted_tables: PromotedTables,
 }
 
-/// A row of the store whose verdict goes together with the state.
-///
-/// The state proved all changes when it was loaded, but one record read later may come from a page whose last write the disk lost. A duplicate gets
-/// another verdict only when its kept document is removed, so an older verdict names a document that is not kept any more.
+/// A row of the store whose verdict goes together with the state. The state proved all changes when it was loaded, but
+/// one record read later may come from a page whose last write the disk lost. A duplicate gets another verdict only
+/// when its kept document is removed, so an older verdict names a document that is not kept any more.
 pub fn stored_row(state: &State, store: &Store, row: u32) -> Result<Row, Error> {
     let stored = store.row(row)?;
     let Some(evidence) = stored.verdict else {

@@ -253,9 +253,8 @@ pub fn in_parts<T: Send>(
     Ok(all)
 }
 
-/// Decides documents in order, each by the committed rows and those before it.
-///
-/// Returns [`Error::Input`] for the first document whose id the index has with another text.
+/// Decides documents in order, each by the committed rows and those before it. Returns [`Error::Input`] for the first
+/// document whose id the index has with another text.
 pub fn decide<'d>(
     holder: &dyn Holder,
     state: &State,

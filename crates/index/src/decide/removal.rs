@@ -86,12 +86,8 @@ impl Lookup<'_> {
         self.decide_again(row, was_kept, &members, holder, cancel)
     }
 
-    /// What happens when rows expire whose duplicates take their place, as events.
-    ///
-    /// Of a group's duplicates the newest comes first: it expires last, so that those that match it are not compared again before.
-    ///
-    /// # Errors
-    /// Those of the store.
+    /// What happens when rows expire whose duplicates take their place, as events. Of a group's duplicates the newest
+    /// comes first: it expires last, so that those that match it are not compared again before.
     pub fn expiry(
         &mut self,
         rows: Range<u32>,

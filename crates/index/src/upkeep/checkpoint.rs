@@ -47,9 +47,8 @@ impl Shared {
             .store(store.new_log_pages(), Ordering::Relaxed);
     }
 
-    /// Checkpoints the log if it has grown, on a thread that is in the background already.
-    ///
-    /// After an error of the disk, nothing more is written.
+    /// Checkpoints the log if it has grown, on a thread that is in the background already. After an error of the disk,
+    /// nothing more is written.
     pub fn checkpoint_here_when_due(&self) -> Result<(), Error> {
         if self.new_log_pages.load(Ordering::Relaxed) < self.pages_due()
             || self.is_checkpointing.swap(true, Ordering::AcqRel)
@@ -61,9 +60,8 @@ impl Shared {
         drained
     }
 
-    /// Checkpoints and truncates the log, unless a reader uses it for longer than the writer waits.
-    ///
-    /// After an error of the disk, nothing more is written.
+    /// Checkpoints and truncates the log, unless a reader uses it for longer than the writer waits. After an error of
+    /// the disk, nothing more is written.
     pub fn cut_log(&self) -> Result<(), Error> {
         if let Some(store) = lock(&self.writer).as_mut() {
             store.cut_log()?;
@@ -72,9 +70,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Brings the log into the database, most of it while others write.
-    ///
-    /// After an error of the disk, nothing more is written.
+    /// Brings the log into the database, most of it while others write. After an error of the disk, nothing more is
+    /// written.
     pub fn checkpoint_log(&self) -> Result<(), Error> {
         self.log_pages()?;
         // Where no connection more can be opened, for want of file handles say, nothing has failed yet: the writer does all of it.
@@ -96,10 +93,9 @@ impl Shared {
         Ok(())
     }
 
-    /// Pages of the log after the last commit.
-    ///
-    /// Returns [`likewise_disk::Error::Poisoned`] after a failed sync of the log: a later sync may succeed although
-    /// those pages are not on the disk, and a checkpoint could then outlive the log that belongs to it.
+    /// Pages of the log after the last commit. Returns [`likewise_disk::Error::Poisoned`] after a failed sync of the
+    /// log: a later sync may succeed although those pages are not on the disk, and a checkpoint could then outlive the
+    /// log that belongs to it.
     fn log_pages(&self) -> Result<u32, Error> {
         match lock(&self.writer).as_ref() {
             None => Ok(0),

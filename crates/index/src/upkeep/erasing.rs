@@ -41,10 +41,8 @@ pub struct Purged {
 }
 
 impl Index {
-    /// All records of ids, by place and row. Of equal ids the first place counts.
-    ///
-    /// # Cost
-    /// Reads all chunks: about 0.1 us a document.
+    /// All records of ids, by place and row. Of equal ids the first place counts. Cost: reads all chunks: about 0.1 us
+    /// a document.
     pub fn records_of(
         &self,
         ids: &[&str],
@@ -93,9 +91,7 @@ impl Index {
     }
 
     /// Compacts the index and writes the database again, so that no file holds anything of documents that are gone.
-    ///
-    /// # Cost
-    /// That of [`Index::compact`] and of [`likewise_disk::store::Store::rewrite`].
+    /// Cost: that of [`Index::compact`] and of [`likewise_disk::store::Store::rewrite`].
     pub fn purge(&self, threads: usize, cancel: &AtomicBool) -> Result<Purged, Error> {
         self.ready(cancel)?;
         self.quiesce();

@@ -210,9 +210,8 @@ impl Index {
         }
     }
 
-    /// Closes the index; a second call does nothing. Rows in memory become a segment if that is worth its files.
-    ///
-    /// After an error, acknowledged documents are still safe, unless durability is by interval.
+    /// Closes the index; a second call does nothing. Rows in memory become a segment if that is worth its files. After
+    /// an error, acknowledged documents are still safe, unless durability is by interval.
     pub fn close(&self) -> Result<(), Error> {
         let shared = &self.shared;
         if process_id() != shared.process {

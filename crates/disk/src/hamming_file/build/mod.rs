@@ -74,12 +74,9 @@ impl HammingBuild<'_> {
         (bytes, beside)
     }
 
-    /// Writes the file, which is complete and synced under its name, or absent.
-    ///
-    /// Returns [`Error::InvalidParameter`] if there is too little memory or a fingerprint is too wide.
-    ///
-    /// # Cost
-    /// For each table, one pass over the fingerprints to count them, and one for each `memory_bytes` of entries.
+    /// Writes the file, which is complete and synced under its name, or absent. Returns [`Error::InvalidParameter`] if
+    /// there is too little memory or a fingerprint is too wide. Cost: for each table, one pass over the fingerprints to
+    /// count them, and one for each `memory_bytes` of entries.
     pub fn write(&self, path: &Path, progress: Progress<'_>) -> Result<(), Error> {
         if self.plan.keys().is_empty() || self.plan.bits() != self.source.bits() {
             return Err(Error::invalid(

@@ -75,10 +75,8 @@ pub(crate) fn most_hits(num_queries: usize) -> usize {
 }
 
 /// Searches the tables for the queries of a range, each table in its own order; hits number the queries from 0. Stops
-/// if there are too many hits to keep (`hits.is_crowded`), or when `cancel` is set.
-///
-/// # Safety
-/// The processor must have the kernel's instruction set, and the codes must have `W` words.
+/// if there are too many hits to keep (`hits.is_crowded`), or when `cancel` is set. Safety: the processor must have the
+/// kernel's instruction set, and the codes must have `W` words.
 #[inline(always)]
 pub(crate) unsafe fn search_sorted<K: TableKernel, const W: usize>(
     request: &Request<'_>,

@@ -50,10 +50,8 @@ pub(crate) struct Probe {
     pub(crate) len: u32,
 }
 
-/// Searches the tables for the queries of a range; hits number them from 0.
-///
-/// # Safety
-/// The processor must have the kernel's instruction set, and the codes must have `W` words.
+/// Searches the tables for the queries of a range; hits number them from 0. Safety: the processor must have the
+/// kernel's instruction set, and the codes must have `W` words.
 #[inline(always)]
 pub(crate) unsafe fn search_range<K: TableKernel, const W: usize>(
     request: &Request<'_>,

@@ -76,10 +76,8 @@ impl Planes {
     }
 }
 
-/// Compares every code with every query.
-///
-/// # Safety
-/// The processor must have the kernel's instruction set, and the codes must have `W` words.
+/// Compares every code with every query. Safety: the processor must have the kernel's instruction set, and the codes
+/// must have `W` words.
 #[inline(always)]
 unsafe fn scan<K: Kernel, const W: usize>(
     planes: &Planes,

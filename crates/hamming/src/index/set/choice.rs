@@ -20,10 +20,6 @@ const MIN_PLANNED: usize = 100_000;
 
 /// Returns the plan for a set that begins with these fingerprints: blocks of neighboring bits or, if the bits are
 /// skewed, blocks of about equal selectivity.
-///
-/// # Errors
-/// Returns [`Error::InvalidParameter`] if `within` is above the width, or nothing fits in the memory, or
-/// [`Error::Canceled`].
 pub fn plan_for(
     fingerprints: Fingerprints<'_>,
     within: u32,
@@ -53,9 +49,6 @@ pub fn sample_step(len: usize) -> usize {
 }
 
 /// Same as [`plan_for`] for `len` fingerprints, of which `sample` holds every [`sample_step`]-th.
-///
-/// # Errors
-/// Returns the errors of [`plan_for`].
 pub fn plan_for_sample(
     sample: Fingerprints<'_>,
     len: usize,

@@ -66,9 +66,6 @@ pub struct SetFacts {
 
 impl HammingSet {
     /// Creates an empty set that is searched by a plan.
-    ///
-    /// # Errors
-    /// Returns [`Error::InvalidParameter`] if the width is not a multiple of 32 from 32 to 256.
     pub fn new(plan: SearchPlan) -> Result<Self, Error> {
         Fingerprints {
             words: &[],
@@ -165,14 +162,8 @@ impl HammingSet {
     }
 
     /// Inserts fingerprints under ascending rows above all earlier ones; returns the last of these rows + 1. If `rows`
-    /// is `None`, they follow the greatest row so far.
-    ///
-    /// # Errors
-    /// Returns [`Error::InvalidParameter`] if rows or width do not fit, 2^32 rows are reached, or the set keeps no
-    /// rows. Returns [`Error::Canceled`] or [`Error::OutOfMemory`] from merging; everything was then inserted.
-    ///
-    /// # Cost
-    /// About a microsecond per fingerprint, mostly for merging, which is done by the caller that triggers it.
+    /// is `None`, they follow the greatest row so far. Cost: about a microsecond per fingerprint, mostly for merging,
+    /// which is done by the caller that triggers it.
     pub fn insert(
         &self,
         fingerprints: Fingerprints<'_>,
@@ -360,10 +351,6 @@ impl HammingSet {
     }
 
     /// Creates the set from these parts.
-    ///
-    /// # Errors
-    /// Returns [`Error::Damaged`] if lengths contradict each other. The contents of tables are checked when they are
-    /// used.
     pub fn of_parts(parts: SetParts) -> Result<Self, Error> {
         let bits = parts.plan.bits();
         let mut segments = Vec::new();
@@ -420,9 +407,6 @@ impl HammingSet {
     }
 
     /// Removes rows; returns how many of them were present. Absent and removed rows are ignored.
-    ///
-    /// # Errors
-    /// Returns [`Error::InvalidParameter`] if the set keeps no rows, or [`Error::Damaged`].
     pub fn remove(&self, rows: &[u32]) -> Result<usize, Error> {
         let _changing = self.changing();
         let state = self.state();
@@ -445,10 +429,6 @@ impl HammingSet {
 impl HammingSet {
     /// Builds a set of fingerprints that are known in advance, as one segment. `rows` must ascend; without them, rows
     /// are the positions.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Segment::build`], and [`Error::InvalidParameter`] if rows do not ascend or exceed
-    /// [`MAX_INDEXED`].
     pub fn build(
         fingerprints: Fingerprints<'_>,
         rows: Option<&[u32]>,
@@ -484,10 +464,6 @@ impl HammingSet {
 
     /// Same as [`build`](Self::build), for fingerprints that are read again for each table of the plan, which must have
     /// at least one, and never held as a whole.
-    ///
-    /// # Errors
-    /// Returns the errors of [`build`](Self::build) and of `codes`, and [`Error::Damaged`] if the fingerprints are not
-    /// the same each time.
     pub fn build_of(
         codes: &dyn Codes,
         plan: SearchPlan,

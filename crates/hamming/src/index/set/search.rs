@@ -20,10 +20,6 @@ const GRAIN: usize = 1024;
 impl HammingSet {
     /// Returns all rows at distance `within` or less of each query, in ascending order of row; for a set without rows,
     /// all fingerprints.
-    ///
-    /// # Errors
-    /// Returns [`Error::InvalidParameter`] if `within` is above the plan's or the widths differ, [`Error::Damaged`], or
-    /// [`Error::Canceled`].
     pub fn search(
         &self,
         queries: Fingerprints<'_>,
@@ -220,14 +216,8 @@ fn candidates(of_segments: &[Matches]) -> (u64, u64) {
 
 impl HammingSet {
     /// Returns the `num` rows nearest to each query, in ascending order of distance, then row; all rows if there are
-    /// fewer.
-    ///
-    /// # Errors
-    /// Returns the errors of [`HammingSet::search`].
-    ///
-    /// # Cost
-    /// For each query, that of [`nearest_within`](Self::nearest_within) and, only if that finds too few, that of
-    /// [`nearest_of_all`](Self::nearest_of_all).
+    /// fewer. Cost: for each query, that of [`nearest_within`](Self::nearest_within) and, only if that finds too few,
+    /// that of [`nearest_of_all`](Self::nearest_of_all).
     pub fn nearest(
         &self,
         queries: Fingerprints<'_>,
@@ -263,12 +253,7 @@ impl HammingSet {
     }
 
     /// Same as [`nearest`](Self::nearest) for one query, or `None` if they are not all within the radius of the plan.
-    ///
-    /// # Errors
-    /// Returns the errors of [`HammingSet::search`].
-    ///
-    /// # Cost
-    /// A search with growing radius up to the plan's.
+    /// Cost: a search with growing radius up to the plan's.
     pub fn nearest_within(
         &self,
         query: Fingerprints<'_>,
@@ -310,14 +295,8 @@ impl HammingSet {
         }))
     }
 
-    /// Same as [`nearest`](Self::nearest) for one query, by comparing it with everything.
-    ///
-    /// # Errors
-    /// Returns [`Error::Damaged`] or [`Error::Canceled`].
-    ///
-    /// # Cost
-    /// Some nanoseconds per fingerprint on one core; 48 bytes of memory for each of `num`, regardless of the number of
-    /// fingerprints.
+    /// Same as [`nearest`](Self::nearest) for one query, by comparing it with everything. Cost: some nanoseconds per
+    /// fingerprint on one core; 48 bytes of memory for each of `num`, regardless of the number of fingerprints.
     pub fn nearest_of_all(
         &self,
         query: Fingerprints<'_>,

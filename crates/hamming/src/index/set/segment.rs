@@ -49,14 +49,7 @@ pub struct Building<'a> {
 
 impl Segment {
     /// Builds tables for the keys of a plan. `rows` holds the row of each fingerprint; if it is `None`, rows are
-    /// positions.
-    ///
-    /// # Errors
-    /// Returns [`Error::InvalidParameter`] if plan, rows and fingerprints do not fit, or there are 2^32 fingerprints or
-    /// more; [`Error::OutOfMemory`]; or [`Error::Canceled`].
-    ///
-    /// # Cost
-    /// About 40 ns per fingerprint and table on one core.
+    /// positions. Cost: about 40 ns per fingerprint and table on one core.
     pub fn build(
         fingerprints: Fingerprints<'_>,
         rows: Option<&[u32]>,
@@ -269,10 +262,6 @@ const CROWDED_PARTS: usize = 8;
 
 impl Segment {
     /// Returns all fingerprints at distance `within` or less of each query.
-    ///
-    /// # Errors
-    /// Returns [`Error::InvalidParameter`] if `within` is above the plan's or the widths differ, [`Error::Damaged`] if
-    /// the tables are inconsistent, or [`Error::Canceled`].
     pub fn search(
         &self,
         queries: Fingerprints<'_>,

@@ -43,9 +43,6 @@ pub trait Codes: Sync {
     }
 
     /// Returns the words of the fingerprints of a range, row-major; `buffer` may be used to hold them.
-    ///
-    /// # Errors
-    /// Returns the errors of the reader, which end the build.
     fn read<'a>(
         &'a self,
         range: Range<usize>,
@@ -97,9 +94,6 @@ struct Slice {
 
 /// Builds the table of `key`, with rows if `with_rows` is set. `num_expected` is the number of distinct codes, or a
 /// little more.
-///
-/// # Errors
-/// Returns [`Error::Canceled`] or [`Error::OutOfMemory`].
 pub(crate) fn build_table(
     source: Source<'_>,
     key: Key,

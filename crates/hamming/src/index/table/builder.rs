@@ -123,19 +123,15 @@ impl TableBuilder {
         run_kernel!(isa, layout.num_words, spread, (layout: &Layout, codes: &[u64], rows: RowsOf<'_>, places: &mut Places<'_>));
     }
 
-    /// Sorts and packs all entries of neighboring cells.
-    ///
-    /// # Cost
-    /// Memory for another copy of the entries, and for the piece.
+    /// Sorts and packs all entries of neighboring cells. Cost: memory for another copy of the entries, and for the
+    /// piece.
     pub fn pack(&self, cells: Range<usize>, entries: &mut [u64]) -> TablePiece {
         TablePiece(self.layout.pack(cells, entries))
     }
 }
 
-/// Counts codes by cell.
-///
-/// # Safety
-/// The processor must have the kernel's instruction set, and the codes must have `W` words.
+/// Counts codes by cell. Safety: the processor must have the kernel's instruction set, and the codes must have `W`
+/// words.
 #[inline(always)]
 pub(crate) unsafe fn count<K: TableKernel, const W: usize>(
     layout: &Layout,
@@ -149,10 +145,7 @@ pub(crate) unsafe fn count<K: TableKernel, const W: usize>(
     }
 }
 
-/// Selects the codes of the cells, then copies them to their places.
-///
-/// # Safety
-/// Same as [`count`].
+/// Selects the codes of the cells, then copies them to their places. Safety: same as [`count`].
 #[inline(always)]
 pub(crate) unsafe fn spread<K: TableKernel, const W: usize>(
     layout: &Layout,

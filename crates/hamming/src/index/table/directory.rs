@@ -41,9 +41,7 @@ pub(crate) struct Shape {
 
 impl Shape {
     /// Chooses a good shape for `num_entries` entries with `top_bits` bits in the first word, whose key has `key_width`
-    /// bits.
-    ///
-    /// The prefix stays within the key, so that a bucket holds every value of the rest of the key. Among those
+    /// bits. The prefix stays within the key, so that a bucket holds every value of the rest of the key. Among those
     /// prefixes, the one with the fewest bytes is chosen. A nonempty bucket counts as a fraction of a byte, since it
     /// costs a second cache miss.
     pub(crate) fn choose(num_entries: usize, key_width: u32, top_bits: u32) -> Self {

@@ -53,30 +53,19 @@ const UNARY: [u64; LINE_WORDS] = [FIRST_WORD, !0, !0, !0, !0, !0, !0, LAST_WORD]
 
 /// An implementation of the search for one instruction set.
 pub(crate) trait TableKernel {
-    /// Returns the permuted code.
-    ///
-    /// # Safety
-    /// The processor must have the instruction set.
+    /// Returns the permuted code. Safety: the processor must have the instruction set.
     unsafe fn permute<const W: usize>(permutation: &Permutation, code: &[u64; W]) -> [u64; W];
 
-    /// Computes the data needed to find buckets of a line.
-    ///
-    /// # Safety
-    /// Same as [`permute`](Self::permute).
+    /// Computes the data needed to find buckets of a line. Safety: same as [`permute`](Self::permute).
     unsafe fn read_line(words: &[u64; LINE_WORDS]) -> OnesBefore;
 
     /// Returns the number of entries of the line before a bucket, and in it; for a damaged line, arbitrary numbers
-    /// below 512.
-    ///
-    /// # Safety
-    /// Same as [`permute`](Self::permute).
+    /// below 512. Safety: same as [`permute`](Self::permute).
     unsafe fn bucket(line: &OnesBefore, words: &[u64; LINE_WORDS], bucket: u32) -> (u32, u32);
 
     /// Returns a mask in which bit `i` is set if number `i` differs from the query in at most `limit` bits. Only the
-    /// first `num` numbers count.
-    ///
-    /// # Safety
-    /// Same as [`permute`](Self::permute), and 64 bytes from `packed` on must be readable.
+    /// first `num` numbers count. Safety: same as [`permute`](Self::permute), and 64 bytes from `packed` on must be
+    /// readable.
     unsafe fn near8(packed: *const u8, comparison: &Comparison<'_>, num: usize) -> u32;
 }
 
@@ -171,10 +160,7 @@ mod x86 {
     use super::*;
     use std::arch::x86_64::*;
 
-    /// Permutes with PEXT if a code is one word.
-    ///
-    /// # Safety
-    /// The processor must have BMI2.
+    /// Permutes with PEXT if a code is one word. Safety: the processor must have BMI2.
     #[inline(always)]
     unsafe fn permute<const W: usize>(permutation: &Permutation, code: &[u64; W]) -> [u64; W] {
         if W > 1 {
@@ -186,10 +172,7 @@ mod x86 {
         permuted
     }
 
-    /// Finds the bucket of a line with PDEP.
-    ///
-    /// # Safety
-    /// The processor must have BMI2.
+    /// Finds the bucket of a line with PDEP. Safety: the processor must have BMI2.
     #[inline(always)]
     unsafe fn bucket_in(
         line: &OnesBefore,
@@ -299,10 +282,7 @@ mod neon {
     use std::arch::aarch64::*;
 
     /// Returns the position of the 1 of `word` that is preceded by `num_before` ones, or any position if the word has
-    /// fewer.
-    ///
-    /// # Safety
-    /// The processor must have NEON.
+    /// fewer. Safety: the processor must have NEON.
     #[inline(always)]
     unsafe fn place_of_one(word: u64, num_before: u64) -> u32 {
         const EACH_BYTE: u64 = 0x0101_0101_0101_0101;

@@ -2,11 +2,9 @@
 
 use crate::plan::Key;
 
-/// An order of the bits: those of the key first, then the others, each from high to low.
-///
-/// A permuted code has as many words as the code. The first word holds the first 64 bits of the order (or all, if there
-/// are fewer), with the first bit of the order as its highest used bit. So permuted codes compare like their bit
-/// strings.
+/// An order of the bits: those of the key first, then the others, each from high to low. A permuted code has as many
+/// words as the code. The first word holds the first 64 bits of the order (or all, if there are fewer), with the first
+/// bit of the order as its highest used bit. So permuted codes compare like their bit strings.
 #[derive(Debug, Clone)]
 pub(crate) struct Permutation {
     bits: u32,
@@ -101,10 +99,8 @@ impl Permutation {
         code
     }
 
-    /// Same as [`apply`](Self::apply) for codes of one word, with BMI2 instructions.
-    ///
-    /// # Safety
-    /// The processor must have BMI2.
+    /// Same as [`apply`](Self::apply) for codes of one word, with BMI2 instructions. Safety: the processor must have
+    /// BMI2.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(crate) unsafe fn apply_bmi2(&self, code: u64) -> u64 {

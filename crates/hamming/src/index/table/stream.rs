@@ -72,9 +72,6 @@ impl<'a> TableStream<'a> {
     }
 
     /// Passes the words of the next piece to `put`, section by section.
-    ///
-    /// # Errors
-    /// Returns the errors of `put`.
     pub fn append<E>(
         &mut self,
         piece: TablePiece,
@@ -145,9 +142,6 @@ impl<'a> TableStream<'a> {
     }
 
     /// Passes the remaining words and the padding to `put`.
-    ///
-    /// # Errors
-    /// Returns the errors of `put`.
     pub fn finish<E>(
         mut self,
         put: &mut impl FnMut(TableSection, &[u64]) -> Result<(), E>,

@@ -8,10 +8,9 @@ use super::permutation::Permutation;
 use super::words::Words;
 use crate::plan::Key;
 
-/// The distinct codes sorted by one key: a directory over the first bits, and the remaining bits of each code.
-///
-/// An entry's number is its rank in this order. The remaining bits of the first word are packed; further words are
-/// stored by entry.
+/// The distinct codes sorted by one key: a directory over the first bits, and the remaining bits of each code. An
+/// entry's number is its rank in this order. The remaining bits of the first word are packed; further words are stored
+/// by entry.
 #[derive(Debug, Clone)]
 pub(crate) struct Table {
     pub(crate) key: Key,

@@ -142,9 +142,6 @@ pub struct WordsMut {
 
 impl WordsMut {
     /// Allocates `len` words of value 0.
-    ///
-    /// # Errors
-    /// Returns [`Error::OutOfMemory`] if the system refuses.
     pub fn zeroed(len: usize) -> Result<Self, Error> {
         let num_bytes = 8 * len;
         let memory =
