@@ -32,14 +32,12 @@ impl Bound {
         start > 0 && self.found.load(Ordering::Relaxed) >= self.max
     }
 
-    /// Adds the number of results of a piece.
     pub fn add(&self, num: usize) {
         self.found.fetch_add(num, Ordering::Relaxed);
     }
 }
 
-/// Returns the pieces up to and including the first that stopped early. Each piece is its result, where it stopped, and
-/// where it should have stopped; `None` if it was not started.
+/// Returns the pieces up to the first that stopped early: its result, where it stopped, where it should have.
 pub fn unbroken<T>(pieces: Vec<Option<(T, u32, u32)>>) -> Vec<(T, u32)> {
     let mut whole = Vec::with_capacity(pieces.len());
     for (found, end, asked) in pieces.into_iter().map_while(|piece| piece) {

@@ -2,22 +2,20 @@
 
 use std::fmt;
 
-/// An error of the core.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
     /// A parameter is outside its range. The message names the value and the allowed range.
     InvalidParameter {
-        /// Name of the parameter as users write it.
         name: &'static str,
         /// The value found and the allowed range.
         message: String,
     },
-    /// The tables are inconsistent.
     Damaged,
     /// The system refuses to allocate memory.
     OutOfMemory {
-        /// Number of bytes requested.
         num_bytes: usize,
     },
     /// The caller asked the operation to stop.

@@ -5,8 +5,7 @@ pub use xxhash_rust::xxh3::xxh3_64_with_seed;
 /// 2^64 divided by the golden ratio, made odd: the step between derived keys.
 pub const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// Multiplier of the shingle polynomial. Congruent to 7 modulo 8, so that M - 1 has only one factor of two and
-/// exchanged tokens are distinguished.
+/// Multiplier of the shingle polynomial: 7 modulo 8, so that exchanged tokens are distinguished.
 pub const SHINGLE_MULTIPLIER: u64 = 0xC2B2_AE3D_27D4_EB4F;
 
 /// Step between the copies (f, 2), (f, 3), ... of a weighted feature.

@@ -5,11 +5,9 @@
 //!
 //! Callers pass it as the argument `isa`; tests force each one.
 
-/// An instruction set that has kernels. Only this module creates the vector variants, after checking the processor. So
-/// the holder of a value may run its kernels, and safe code cannot reach an instruction that the processor lacks.
+/// An instruction set that has kernels; made only here, after checking the processor, so that its holder may run them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Isa {
-    /// Portable Rust.
     Plain,
     /// AVX2, BMI1, BMI2, POPCNT.
     Avx2(Detected),
@@ -38,7 +36,6 @@ impl Isa {
         widest.unwrap_or(Isa::Plain)
     }
 
-    /// Returns [`Isa::Avx2`] if this processor has it.
     #[cfg(target_arch = "x86_64")]
     pub fn avx2() -> Option<Isa> {
         let has_all = is_x86_feature_detected!("avx2")
@@ -48,13 +45,11 @@ impl Isa {
         has_all.then_some(Isa::Avx2(Detected(())))
     }
 
-    /// Returns [`Isa::Avx2`] if this processor has it.
     #[cfg(not(target_arch = "x86_64"))]
     pub fn avx2() -> Option<Isa> {
         None
     }
 
-    /// Returns [`Isa::Avx512`] if this processor has it.
     #[cfg(target_arch = "x86_64")]
     pub fn avx512() -> Option<Isa> {
         let has_all = Isa::avx2().is_some()
@@ -70,25 +65,21 @@ impl Isa {
         has_all.then_some(Isa::Avx512(Detected(())))
     }
 
-    /// Returns [`Isa::Avx512`] if this processor has it.
     #[cfg(not(target_arch = "x86_64"))]
     pub fn avx512() -> Option<Isa> {
         None
     }
 
-    /// Returns [`Isa::Neon`] if this processor has it.
     #[cfg(target_arch = "aarch64")]
     pub fn neon() -> Option<Isa> {
         std::arch::is_aarch64_feature_detected!("neon").then_some(Isa::Neon(Detected(())))
     }
 
-    /// Returns [`Isa::Neon`] if this processor has it.
     #[cfg(not(target_arch = "aarch64"))]
     pub fn neon() -> Option<Isa> {
         None
     }
 
-    /// Returns the name as tests and benchmarks write it.
     pub fn name(self) -> &'static str {
         match self {
             Isa::Plain => "plain",

@@ -9,10 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::error::Error;
 
-/// Runs `work` on consecutive ranges of `0..len`, `grain` long (the last may be shorter), on up to `threads` threads.
-/// Returns the results in the order of the ranges. `make_state` is called once per thread, for scratch space that the
-/// ranges of that thread share. With `threads <= 1` or a single range, no thread is started. Returns
-/// [`Error::Canceled`] if `cancel` was set before the last range began.
+/// Runs `work` on consecutive ranges of `0..len`, `grain` long, on up to `threads` threads, each with its own state;
+/// returns the results in order, or [`Error::Canceled`] if `cancel` was set before the last range began.
 pub fn map_ranges<S, T, M, F>(
     len: usize,
     grain: usize,

@@ -12,16 +12,13 @@ pub struct Call<'a> {
     pub range: Range<u32>,
     /// Decisions about positions; pairs with `states[earlier] == REMOVED` are omitted.
     pub states: Option<&'a [u8]>,
-    /// Number of pairs at which the search stops. The pairs of a later position are returned together, and at least one
-    /// position is searched.
+    /// Number of pairs at which the search stops, after at least one position.
     pub max_pairs: usize,
     /// Minimum number of equal slots of a pair; for signatures only.
     pub min_equal: u32,
-    /// The instruction set, which changes no result.
     pub isa: Isa,
     /// Number of threads; only [`Pairs::end`] depends on it.
     pub threads: usize,
-    /// Ends the search.
     pub cancel: &'a AtomicBool,
 }
 

@@ -2,9 +2,7 @@
 //!
 //! One byte per position. The modules that pair documents read it to skip irrelevant pairs; `groups` writes it.
 
-/// Not decided yet.
 pub const UNDECIDED: u8 = 0;
-/// Kept.
 pub const KEPT: u8 = 1;
 /// Removed: a kept document of higher priority matches it.
 pub const REMOVED: u8 = 2;

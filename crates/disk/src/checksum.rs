@@ -5,20 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use xxhash_rust::xxh3::Xxh3Default;
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::position::read_exact_at;
 
 /// Bytes read at a time.
 const BLOCK_BYTES: u64 = 1 << 20;
 
-/// Returns the XXH3-64 checksum, with seed 0, of `length` bytes of a file starting at `offset`. It equals the checksum
-/// of the same bytes in memory.
-pub fn range_checksum(
-    file: &File,
-    offset: u64,
-    length: u64,
-    cancel: &AtomicBool,
-) -> Result<u64, Error> {
+/// Returns the XXH3-64 checksum, with seed 0, of `length` bytes of a file from `offset` on.
+pub fn range_checksum(file: &File, offset: u64, length: u64, cancel: &AtomicBool) -> Result<u64> {
     let mut hasher = Xxh3Default::new();
     let mut block = vec![0; BLOCK_BYTES.min(length) as usize];
     let mut done = 0;

@@ -18,17 +18,14 @@ impl TextColumn {
         }
     }
 
-    /// Number of texts.
     pub fn len(&self) -> usize {
         self.offsets.len() - 1
     }
 
-    /// Whether there are no texts.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Text `i`.
     pub fn get(&self, i: usize) -> &str {
         &self.bytes[self.offsets[i] as usize..self.offsets[i + 1] as usize]
     }
@@ -38,12 +35,10 @@ impl TextColumn {
         self.bytes.push_str(part);
     }
 
-    /// Closes the open text.
     pub fn end_text(&mut self) {
         self.offsets.push(self.bytes.len() as i64);
     }
 
-    /// Adds one text.
     pub fn push(&mut self, text: &str) {
         self.push_part(text);
         self.end_text();
@@ -60,7 +55,6 @@ pub struct TokenColumn {
 }
 
 impl TokenColumn {
-    /// Adds one document.
     pub fn push(&mut self, encoded: &[u8]) {
         self.bytes.extend_from_slice(encoded);
         self.offsets.push(self.bytes.len() as i64);

@@ -6,24 +6,22 @@ use std::sync::atomic::AtomicBool;
 
 use likewise_core::parallel::map_ranges;
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::position::{MAX_WINDOW, Window, write_all_at};
 
 /// Output bytes that one thread writes at a time.
 const GRAIN_BYTES: u64 = 8 << 20;
 
-/// Writes the byte ranges `(offset, length)` of `source` one after another to the start of `target`; returns the number
-/// of bytes written. Ranges are written unchanged in the given order, line ends included; nothing is added. Adjacent
-/// ranges are copied as one. If the last line has no newline, its range may reach one byte past the end of the source;
-/// that byte is not written. Returns [`Error::Changed`] if the source is too short. The target is then incomplete.
-/// Cost: two megabytes per thread and 16 bytes per merged range.
+/// Writes the byte ranges `(offset, length)` of `source` one after another to `target`, unchanged; returns the bytes
+/// written. The last range may reach one byte past the end of the source, for a missing newline. After
+/// [`Error::Changed`] the target is incomplete.
 pub fn copy_ranges(
     source: &File,
     target: &File,
     ranges: impl Iterator<Item = (u64, u64)>,
     threads: usize,
     cancel: &AtomicBool,
-) -> Result<u64, Error> {
+) -> Result<u64> {
     let size = source
         .metadata()
         .map_err(|e| Error::io("read the size", e))?
@@ -44,11 +42,10 @@ pub fn copy_ranges(
         make_state,
         |(window, out), i| copy_task(source, target, &merged, &tasks[i.start], window, out),
     )?;
-    results.into_iter().collect::<Result<(), Error>>()?;
+    results.into_iter().collect::<Result<()>>()?;
     Ok(num_bytes)
 }
 
-/// A part of the output.
 pub(crate) struct Task {
     /// Index of its first range, and how many bytes of that range belong to earlier tasks.
     first: usize,
@@ -114,7 +111,7 @@ fn copy_task(
     task: &Task,
     window: &mut Window,
     out: &mut Vec<u8>,
-) -> Result<(), Error> {
+) -> Result<()> {
     let mut target_offset = task.target_offset;
     out.clear();
     each_part(source, merged, task, window, |bytes| {
@@ -138,8 +135,8 @@ pub(crate) fn each_part(
     merged: &[Range<u64>],
     task: &Task,
     window: &mut Window,
-    mut take: impl FnMut(&[u8]) -> Result<(), Error>,
-) -> Result<(), Error> {
+    mut take: impl FnMut(&[u8]) -> Result<()>,
+) -> Result<()> {
     let mut left = task.num_bytes;
     let mut skipped = task.skipped;
     for at in task.first..merged.len() {
@@ -165,7 +162,7 @@ pub(crate) fn each_part(
     Ok(())
 }
 
-fn flush(target: &File, out: &mut Vec<u8>, target_offset: &mut u64) -> Result<(), Error> {
+fn flush(target: &File, out: &mut Vec<u8>, target_offset: &mut u64) -> Result<()> {
     write_all_at(target, out, *target_offset).map_err(|e| Error::io("write", e))?;
     *target_offset += out.len() as u64;
     out.clear();

@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
 /// An error of a file operation. Bad rows are not errors: they are part of a [`Piece`](crate::Piece).
 #[derive(Debug)]
 #[non_exhaustive]
@@ -12,14 +14,12 @@ pub enum Error {
     Io {
         /// The action that failed, such as "read".
         action: &'static str,
-        /// The system's error.
         source: io::Error,
     },
     /// The file no longer holds what was there before.
     Changed {
         /// First changed byte in the file.
         offset: u64,
-        /// What is wrong there.
         reason: String,
     },
     /// The name does not refer to a regular file.
@@ -29,23 +29,15 @@ pub enum Error {
         /// What is wrong, and how much could be read.
         reason: String,
     },
-    /// A parameter is outside its range.
     InvalidParameter {
-        /// Name of the parameter as users write it.
         name: &'static str,
         /// The value found and the allowed range.
         message: String,
     },
     /// Another process, or another writer of this process, holds the lock of the store.
-    Locked {
-        /// The lock file.
-        path: PathBuf,
-    },
+    Locked { path: PathBuf },
     /// A write failed, so nothing more is written. Reads continue; reopening the store recovers it.
-    Poisoned {
-        /// The error of the write that failed.
-        reason: String,
-    },
+    Poisoned { reason: String },
     /// The files at the path of an open store are no longer its own; the store is not used any more.
     Replaced {
         /// What happened, and what to do.
@@ -57,10 +49,7 @@ pub enum Error {
         reason: String,
     },
     /// A document was removed or has expired, and its record was dropped after the caller looked up its row.
-    Dropped {
-        /// Its row.
-        row: u32,
-    },
+    Dropped { row: u32 },
     /// This process was forked from one that had a store open.
     Forked,
     /// The caller asked the operation to stop.

@@ -43,7 +43,7 @@ pub use csv::rules::{CsvDialect, CsvRules};
 pub use csv::split::{RecordPiece, RecordSplitter};
 pub use csv::stream::CsvStream;
 pub use environment::Environment;
-pub use error::Error;
+pub use error::{Error, Result};
 pub use jsonl::capture::push_lossy;
 pub use jsonl::piece::{BadRow, Piece, read_piece};
 pub use jsonl::rewrite::rewrite_rows;

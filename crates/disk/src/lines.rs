@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::position::read_exact_at;
 
 /// Maximum length of a piece, in bytes: line numbers inside a piece are 32 bits.
@@ -11,11 +11,9 @@ pub const MAX_PIECE_BYTES: u64 = 1 << 30;
 /// Bytes read at a time while searching for a line end.
 const PROBE_BYTES: u64 = 64 << 10;
 
-/// Cuts a file into consecutive pieces `(offset, length)` of about `piece_bytes`, each ending after a line end. The
-/// last piece ends with the file, whether or not the file ends with a newline. An empty file has no pieces. A piece is
-/// longer than `piece_bytes` only to reach the end of its last line. Returns [`Error::InvalidParameter`] if
-/// `piece_bytes` is 0 or over [`MAX_PIECE_BYTES`]. Cost: one read of 64 kB per piece, more if lines are longer.
-pub fn split_lines(file: &File, piece_bytes: u64) -> Result<Vec<(u64, u64)>, Error> {
+/// Cuts a file into consecutive pieces `(offset, length)` of about `piece_bytes`, each with the rest of its last line;
+/// an empty file has none.
+pub fn split_lines(file: &File, piece_bytes: u64) -> Result<Vec<(u64, u64)>> {
     if piece_bytes == 0 || piece_bytes > MAX_PIECE_BYTES {
         return Err(Error::invalid(
             "piece_bytes",
@@ -41,7 +39,7 @@ pub fn split_lines(file: &File, piece_bytes: u64) -> Result<Vec<(u64, u64)>, Err
 }
 
 /// Returns the position after the first newline at or after `from`, or the end of the file.
-fn line_end(file: &File, from: u64, length: u64, probe: &mut Vec<u8>) -> Result<u64, Error> {
+fn line_end(file: &File, from: u64, length: u64, probe: &mut Vec<u8>) -> Result<u64> {
     let mut position = from;
     while position < length {
         let num_bytes = PROBE_BYTES.min(length - position) as usize;

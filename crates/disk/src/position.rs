@@ -51,8 +51,7 @@ pub fn write_all_at(file: &File, mut buffer: &[u8], mut offset: u64) -> io::Resu
     Ok(())
 }
 
-/// A buffer with a range of a file, filled for several rows by one read. Rows with small gaps between them are fetched
-/// together: reading across a gap of 8 kB costs no more than a second call.
+/// A buffer with a range of a file, filled for several rows by one read, even across gaps of 8 kB.
 pub struct Window {
     bytes: Vec<u8>,
     start: u64,
@@ -66,7 +65,6 @@ const MAX_GAP: u64 = 8 << 10;
 pub const MAX_WINDOW: u64 = 1 << 20;
 
 impl Window {
-    /// Creates an empty window.
     pub fn new() -> Self {
         Window {
             bytes: Vec::new(),
@@ -75,8 +73,7 @@ impl Window {
         }
     }
 
-    /// Returns the bytes of `(offset, length)`, reading the file if the window does not hold them. `next` yields the
-    /// rows that will be requested afterward; rows that follow closely are fetched by the same read.
+    /// Returns the bytes of `(offset, length)`; one read also fetches rows of `next` that follow closely.
     pub fn fetch(
         &mut self,
         file: &File,

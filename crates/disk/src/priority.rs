@@ -4,10 +4,8 @@
 #[cfg(target_os = "linux")]
 const NICENESS: i32 = 10;
 
-/// Runs `work` on a separate thread with low priority, and waits for it; a panic is propagated. The priority of the
-/// caller does not change, because a lowered priority cannot be raised again, and a low-priority thread that holds a
-/// lock would delay all threads that wait for it. Only Linux has a priority for each thread. On other systems, or if no
-/// thread can be started, `work` runs at the priority of the process.
+/// Runs `work` on a separate thread with low priority (on Linux), and waits for it; a panic is propagated. The caller
+/// keeps its priority, which could not be raised again, and would delay others if it holds a lock.
 pub fn at_low_priority<T: Send>(name: &str, work: impl Fn() -> T + Sync) -> T {
     std::thread::scope(|scope| {
         let lowered = || {

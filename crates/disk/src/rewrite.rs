@@ -6,21 +6,17 @@ use std::sync::atomic::AtomicBool;
 use likewise_core::parallel::map_ranges;
 use likewise_core::text::Without;
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::position::Window;
 
 /// Rows that a thread rewrites at a time.
 const GRAIN_ROWS: usize = 64;
 
-/// Spans of texts, sorted by row and then by start, in bytes of the text in UTF-8, with three bytes for a lone
-/// surrogate. They may overlap.
+/// Spans of texts, sorted by row and start, in bytes of UTF-8 (three for a lone surrogate); they may overlap.
 #[derive(Debug, Clone, Copy)]
 pub struct Stretches<'a> {
-    /// Number of spans in each row.
     pub counts: &'a [u32],
-    /// Start of each span.
     pub starts: &'a [u32],
-    /// End of each span.
     pub ends: &'a [u32],
     /// Whether a space is inserted if two words would otherwise be joined.
     pub keeps_words_apart: bool,
@@ -28,7 +24,7 @@ pub struct Stretches<'a> {
 
 impl<'a> Stretches<'a> {
     /// Returns, for each of `num_texts` texts, a filter that removes its spans.
-    pub fn of_texts(&self, num_texts: usize) -> Result<Vec<Without<'a>>, Error> {
+    pub fn of_texts(&self, num_texts: usize) -> Result<Vec<Without<'a>>> {
         let num_stretches: usize = self.counts.iter().map(|&count| count as usize).sum();
         let is_even = self.counts.len() == num_texts
             && self.starts.len() == num_stretches
@@ -64,9 +60,8 @@ pub struct Rewritten {
     pub num_removed_bytes: u64,
 }
 
-/// Rewrites the rows at `offsets`, which have `lengths` bytes without their line end. For each thread, `make` returns a
-/// function that takes a row, its offset and the filter of its text, and appends the new row without a line end. Cost:
-/// one pass over the rows, and memory for the rewritten rows.
+/// Rewrites the rows at `offsets`; each thread's function from `make` takes a row, its offset and the filter of its
+/// text, and appends the new row without a line end.
 pub(crate) fn rewrite<F>(
     file: &File,
     offsets: &[u64],
@@ -74,10 +69,10 @@ pub(crate) fn rewrite<F>(
     gone: Stretches<'_>,
     threads: usize,
     cancel: &AtomicBool,
-    make: impl Fn() -> Result<F, Error> + Sync,
-) -> Result<Rewritten, Error>
+    make: impl Fn() -> Result<F> + Sync,
+) -> Result<Rewritten>
 where
-    F: FnMut(&[u8], u64, &mut Without<'_>, &mut Vec<u8>) -> Result<(), Error>,
+    F: FnMut(&[u8], u64, &mut Without<'_>, &mut Vec<u8>) -> Result<()>,
 {
     if lengths.len() != offsets.len() {
         let message = format!("{} lengths for {} offsets", lengths.len(), offsets.len());

@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// Distinguishes the files of one process.
 static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -29,7 +29,7 @@ impl Drop for TemporaryFile {
 
 impl TemporaryFile {
     /// Creates an empty file in the folder; its name begins with `kind`.
-    pub(crate) fn create(folder: &Path, kind: &str) -> Result<Self, Error> {
+    pub(crate) fn create(folder: &Path, kind: &str) -> Result<Self> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = folder.join(format!("{kind}-{}-{number}", std::process::id()));
         let file = OpenOptions::new()

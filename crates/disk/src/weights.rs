@@ -10,12 +10,11 @@ use likewise_core::features::{CellPlan, Entries, MAX_WEIGHT, table_id};
 use likewise_core::hash::xxh3_64_with_seed;
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::whole::write_whole;
 
 const MAGIC: &[u8; 8] = b"LWWEIGHT";
 const VERSION: u32 = 1;
-/// Version of a table with names.
 const VERSION_WITH_NAMES: u32 = 2;
 /// Bytes before the rules.
 const FIXED_BYTES: usize = 88;
@@ -23,7 +22,6 @@ const UNKNOWN: u64 = u64::MAX;
 /// Features that are converted to bytes at a time.
 const FEATURES_AT_ONCE: usize = 8192;
 
-/// A weight table as stored in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WeightFile {
     /// What determines the features, as canonical JSON; part of the identity of the table.
@@ -32,9 +30,7 @@ pub struct WeightFile {
     pub default_weight: u8,
     /// Bit i is set if there are terms of i + 1 tokens (a lexicon).
     pub term_lengths: u64,
-    /// Number of documents counted.
     pub num_documents: u64,
-    /// Total number of features of all documents.
     pub num_incidences: u64,
     /// Number of distinct features counted, if known.
     pub num_features: Option<u64>,
@@ -45,7 +41,6 @@ pub struct WeightFile {
 }
 
 impl WeightFile {
-    /// Returns the identity of the table and its rules.
     pub fn id(&self) -> u128 {
         let id = table_id(self.rules.as_bytes(), self.default_weight, &self.entries);
         let Some(names) = &self.names else { return id };
@@ -54,9 +49,8 @@ impl WeightFile {
     }
 }
 
-/// Writes a table to a new file, which gets its name only when it is complete and synced. After an error, no file
-/// remains.
-pub fn write_weights(path: &Path, content: &WeightFile) -> Result<(), Error> {
+/// Writes a table to a new file, which gets its name only when it is complete and synced.
+pub fn write_weights(path: &Path, content: &WeightFile) -> Result<()> {
     let write_new = |file: &File| {
         let mut out = BufWriter::with_capacity(1 << 20, file);
         write_to(&mut out, content)?;
@@ -70,7 +64,7 @@ pub fn write_weights(path: &Path, content: &WeightFile) -> Result<(), Error> {
 }
 
 /// Returns the bytes that [`write_weights`] writes.
-pub fn weights_to_bytes(content: &WeightFile) -> Result<Vec<u8>, Error> {
+pub fn weights_to_bytes(content: &WeightFile) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     write_to(&mut bytes, content).map_err(|source| Error::io("write", source))?;
     Ok(bytes)
@@ -150,7 +144,7 @@ fn header(content: &WeightFile) -> Vec<u8> {
 }
 
 /// Reads a file written by [`write_weights`].
-pub fn read_weights(path: &Path) -> Result<WeightFile, Error> {
+pub fn read_weights(path: &Path) -> Result<WeightFile> {
     let mut file = File::open(path).map_err(|source| Error::io("open", source))?;
     let metadata = file
         .metadata()
@@ -159,12 +153,12 @@ pub fn read_weights(path: &Path) -> Result<WeightFile, Error> {
 }
 
 /// Reads the bytes returned by [`weights_to_bytes`].
-pub fn weights_of_bytes(mut bytes: &[u8]) -> Result<WeightFile, Error> {
+pub fn weights_of_bytes(mut bytes: &[u8]) -> Result<WeightFile> {
     let num_bytes = bytes.len() as u64;
     read_from(&mut bytes, num_bytes)
 }
 
-fn read_from(source: &mut dyn Read, num_bytes: u64) -> Result<WeightFile, Error> {
+fn read_from(source: &mut dyn Read, num_bytes: u64) -> Result<WeightFile> {
     let mut reader = Reader {
         left: num_bytes,
         source,
@@ -251,7 +245,7 @@ impl Reader<'_> {
         &mut self,
         num_listed: u64,
         num_weights: Option<u64>,
-    ) -> Result<(Vec<u64>, Vec<u8>), Error> {
+    ) -> Result<(Vec<u64>, Vec<u8>)> {
         let num_bytes = num_listed
             .checked_mul(8)
             .ok_or_else(|| damaged("its header is damaged"))?;
@@ -268,7 +262,7 @@ impl Reader<'_> {
     }
 
     /// Reads `num_bytes` bytes; never allocates more memory than the file can fill.
-    fn take(&mut self, num_bytes: u64) -> Result<Vec<u8>, Error> {
+    fn take(&mut self, num_bytes: u64) -> Result<Vec<u8>> {
         if num_bytes > self.left {
             return Err(damaged("it ends too early"));
         }
@@ -280,7 +274,7 @@ impl Reader<'_> {
         Ok(bytes)
     }
 
-    fn check(&mut self, bytes: &[u8]) -> Result<(), Error> {
+    fn check(&mut self, bytes: &[u8]) -> Result<()> {
         let expected = self.take(8)?;
         match u64_at(&expected, 0) == checksum(bytes) {
             true => Ok(()),

@@ -12,25 +12,20 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 
-/// Maximum number of bytes of a target's name that temporary names contain: names have at most 255, and spools add to
-/// theirs.
+/// Bytes of a target's name in temporary names, which have at most 255, and spools add to theirs.
 const MAX_STEM_BYTES: usize = 150;
 const SUFFIX: &str = ".unfinished";
-/// Maximum length of a chain of links that is followed.
 const MAX_LINKS: usize = 40;
-/// Maximum number of names that are tried.
 const MAX_NAMES: usize = 100;
 
-/// Calls `write` to fill a new file under a temporary name next to `path` and sync it, then renames it and syncs the
-/// directory. If `path` is a symbolic link, its target is written, which need not exist. Leftovers of dead writers of
-/// the same target are deleted first. After an error, no file remains. Returns [`Error::NotRegular`] if the path exists
-/// and is not a regular file.
+/// Calls `write` to fill and sync a new file next to `path`, or to the target of a link there, then renames it and
+/// syncs the directory. Leftovers of dead writers are deleted; after an error, no file remains.
 pub(crate) fn write_whole(
     path: &Path,
-    write: impl FnOnce(&File, &Path) -> Result<(), Error>,
-) -> Result<(), Error> {
+    write: impl FnOnce(&File, &Path) -> Result<()>,
+) -> Result<()> {
     let target = target_of(path)?;
     if fs::metadata(&target).is_ok_and(|found| !found.is_file()) {
         return Err(Error::NotRegular);
@@ -48,7 +43,7 @@ pub(crate) fn write_whole(
 }
 
 /// Returns the path itself, or the target of the link there.
-fn target_of(path: &Path) -> Result<PathBuf, Error> {
+fn target_of(path: &Path) -> Result<PathBuf> {
     let mut target = path.to_owned();
     for _ in 0..MAX_LINKS {
         match fs::read_link(&target) {
@@ -141,14 +136,14 @@ fn directory_of(path: &Path) -> &Path {
 }
 
 #[cfg(unix)]
-fn sync_directory(path: &Path) -> Result<(), Error> {
+fn sync_directory(path: &Path) -> Result<()> {
     File::open(directory_of(path))
         .and_then(|directory| directory.sync_all())
         .map_err(|e| Error::io("sync the directory", e))
 }
 
 #[cfg(not(unix))]
-fn sync_directory(_: &Path) -> Result<(), Error> {
+fn sync_directory(_: &Path) -> Result<()> {
     Ok(())
 }
 

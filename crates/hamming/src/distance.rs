@@ -1,6 +1,6 @@
 //! How far apart are two fingerprints?
 
-use likewise_core::error::Error;
+use likewise_core::error::{Error, Result};
 
 /// Fingerprints of one width, stored consecutively.
 #[derive(Debug, Clone, Copy)]
@@ -12,24 +12,21 @@ pub struct Fingerprints<'a> {
 }
 
 impl Fingerprints<'_> {
-    /// Number of fingerprints.
     pub fn len(&self) -> usize {
         // A width of 0, which `check` rejects, must not divide by zero.
         self.words.len() / self.num_words().max(1)
     }
 
-    /// Whether there are no fingerprints.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
 
-    /// Words of one fingerprint.
     pub(super) fn num_words(&self) -> usize {
         self.bits.div_ceil(64) as usize
     }
 
     /// Checks that the width is allowed and that the words are whole fingerprints.
-    pub(super) fn check(&self) -> Result<(), Error> {
+    pub(super) fn check(&self) -> Result<()> {
         if !(32..=256).contains(&self.bits) || !self.bits.is_multiple_of(32) {
             return Err(Error::invalid(
                 "bits",

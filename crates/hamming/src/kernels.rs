@@ -11,9 +11,8 @@ pub(super) const PART_LANES: usize = 16;
 
 /// An implementation of the comparison for one instruction set.
 pub(super) trait Kernel {
-    /// Returns a mask in which bit `i` is set if the code at `codes + i` (its word `w` is `w * stride` further) is at
-    /// distance `within` or less of `query`. Safety: for each word `w` below `W`, `codes + w * stride` and the seven
-    /// words after it must be readable, and the processor must have the instruction set.
+    /// Returns a mask of the eight codes from `codes` on (word `w` is `w * stride` further) within `within` of `query`.
+    /// Safety: those words are readable, and the processor has the instruction set.
     unsafe fn within8<const W: usize>(
         codes: *const u64,
         stride: usize,
@@ -21,8 +20,7 @@ pub(super) trait Kernel {
         within: u32,
     ) -> u8;
 
-    /// Returns whether any of the eight codes is at distance `within` or less of any query. Safety: same as
-    /// [`Kernel::within8`].
+    /// Returns whether any of the eight codes is within `within` of any query. Safety: same as [`Kernel::within8`].
     #[inline(always)]
     unsafe fn any_within8<const W: usize, const Q: usize>(
         codes: *const u64,
@@ -38,13 +36,11 @@ pub(super) trait Kernel {
         any != 0
     }
 
-    /// Returns a mask in which bit `i` is set if the 32 bits at `parts + i` differ from `query` in `within` bits or
-    /// less; sixteen are compared. Safety: `parts` and the fifteen numbers after it must be readable, and the processor
-    /// must have the instruction set.
+    /// Returns a mask of the sixteen numbers from `parts` on within `within` bits of `query`. Safety: they are
+    /// readable, and the processor has the instruction set.
     unsafe fn parts_within16(parts: *const u32, query: u32, within: u32) -> u16;
 
-    /// Returns whether any of sixteen numbers differs from any query in `within` bits or less. Safety: same as
-    /// [`Kernel::parts_within16`].
+    /// Returns whether any of sixteen numbers is within `within` of any query. Safety: as [`Kernel::parts_within16`].
     #[inline(always)]
     unsafe fn any_part_within16<const Q: usize>(
         parts: *const u32,
@@ -59,12 +55,10 @@ pub(super) trait Kernel {
         any != 0
     }
 
-    /// Returns the bits of `word` under `mask`, packed from bit 0 on. Safety: the processor must have the instruction
-    /// set.
+    /// Returns the bits of `word` under `mask`, packed. Safety: the processor must have the instruction set.
     unsafe fn gather(word: u64, mask: u64) -> u64;
 }
 
-/// The portable kernel.
 pub(super) struct Plain;
 
 impl Kernel for Plain {
@@ -124,9 +118,8 @@ pub(crate) mod neon;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-/// Runs a generic body with the kernel of an instruction set, and with the number of words as a constant.
-/// `run_kernel!(isa, num_words, body(arguments...))` calls `body::<K, W>(arguments...)`. The body must be an
-/// `#[inline(always)]` unsafe function, and the arguments must be variables.
+/// Runs a generic body with a kernel and a number of words: `run_kernel!(isa, num_words, body(arguments...))` calls
+/// `body::<K, W>(arguments...)`, an `#[inline(always)]` unsafe function, with variables.
 macro_rules! run_kernel {
     ($isa:expr, $num_words:expr, $body:ident, ($($argument:ident : $type:ty),*)) => {{
         use crate::kernels;

@@ -1,8 +1,7 @@
 //! Which radius finds pairs of a given cosine?
 
-/// Returns the least radius k with `P(Binomial(bits, acos(threshold)/pi) <= k) >= recall`, and that probability.
-/// `threshold` is the cosine, 0 to 1; values outside are clamped. If rounding keeps the sum below `recall`, the radius
-/// is `bits`.
+/// Returns the least radius k with `P(Binomial(bits, acos(threshold)/pi) <= k) >= recall`, and that probability; `bits`
+/// if rounding keeps the sum below.
 pub fn radius_for(bits: u32, threshold: f64, recall: f64) -> (u32, f64) {
     let flip = libm::acos(threshold.clamp(0.0, 1.0)) / std::f64::consts::PI;
     // flip <= 1/2, so the first term is at least 2^-256 and every ratio is finite. All terms are positive, so the sum

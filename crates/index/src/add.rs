@@ -7,7 +7,7 @@ use likewise_disk::store::{AddingRun, Keeps, NewContents, NewRows};
 use crate::decide::decide;
 use crate::decide::holder::Holder;
 use crate::documents::Documents;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::lock::lock;
 use crate::queries::Verdicts;
@@ -19,10 +19,8 @@ use crate::state::promoted::building;
 pub type TextOf<'a> = &'a (dyn Fn(usize) -> &'a [u8] + Sync);
 
 impl Index {
-    /// Decides documents in order and adds them in one transaction. A document whose id exists with the same text
-    /// changes nothing and gets its stored verdict. `text_of` returns the bytes to store if texts are stored. `now_s`
-    /// are seconds since 1970 by the clock of the machine. `run` is the batch run that adds them, if any. Returns
-    /// [`Error::Input`], and adds nothing, if the index has an id with another text.
+    /// Decides documents in order and adds them in one transaction; one whose id exists with the same text changes
+    /// nothing and gets its stored verdict, with another text all are refused. `text_of` returns the bytes to store.
     #[expect(clippy::too_many_arguments, reason = "documents, and means")]
     pub fn add(
         &self,
@@ -33,7 +31,7 @@ impl Index {
         now_s: u64,
         threads: usize,
         cancel: &AtomicBool,
-    ) -> Result<Verdicts, Error> {
+    ) -> Result<Verdicts> {
         self.ready(cancel)?;
         let verdicts =
             self.repairing(|| self.add_once(ids, documents, text_of, run, now_s, threads, cancel))?;
@@ -53,7 +51,7 @@ impl Index {
         now_s: u64,
         threads: usize,
         cancel: &AtomicBool,
-    ) -> Result<Verdicts, Error> {
+    ) -> Result<Verdicts> {
         let shared: &Shared = &self.shared;
         let rules = shared.rules();
         let mut writer = lock(&shared.writer);

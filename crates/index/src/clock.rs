@@ -17,7 +17,6 @@ const MOST_SLACK_S: u64 = 60;
 /// Least one: seconds are cut off.
 const LEAST_SLACK_S: u64 = 2;
 
-/// Two clocks of the machine at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moment {
     /// Seconds since 1970, as the clock that can be set has it.
@@ -35,7 +34,6 @@ pub struct Known {
     pub marked: Option<ClockTime>,
     /// What earlier openings left.
     pub record: ClockRecord,
-    /// Rows of the index.
     pub num_rows: u32,
 }
 
@@ -43,7 +41,6 @@ pub struct Known {
 #[derive(Debug)]
 pub struct IndexClock {
     ttl_s: u64,
-    /// The time at some moment.
     base: ClockTime,
     record: ClockRecord,
     /// Whether the store does not have the record yet.

@@ -16,7 +16,6 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::rules::{Method, Rules};
 
-/// What a stored text is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextKind {
     /// UTF-8.
@@ -44,13 +43,9 @@ pub type MakeExtractor = Arc<dyn Fn(Isa) -> Extractor + Send + Sync>;
 /// Turns documents into sketches and feature sets.
 #[derive(Clone)]
 pub struct Sketching {
-    /// Sketch and rules.
     pub rules: Rules,
-    /// Features.
     pub make_extractor: MakeExtractor,
-    /// What a stored text is.
     pub text_kind: TextKind,
-    /// Instruction set.
     pub isa: Isa,
 }
 
@@ -61,7 +56,6 @@ pub struct Documents {
     pub sketches: Vec<u8>,
     /// [`Shape`] of each.
     pub shapes: Vec<u8>,
-    /// Distinct features.
     pub num_features: Vec<u32>,
     /// Digests of the feature sets; none where sketches were given.
     pub feature_digests: Vec<u128>,
@@ -90,12 +84,10 @@ impl Documents {
         }
     }
 
-    /// Number of documents.
     pub fn len(&self) -> usize {
         self.shapes.len()
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.shapes.is_empty()
     }
@@ -105,7 +97,6 @@ impl Documents {
         self.shapes[i] == Shape::Empty as u8
     }
 
-    /// The sketch of a document.
     pub fn sketch(&self, i: usize) -> &[u8] {
         let bytes = self.sketches.len() / self.len();
         &self.sketches[i * bytes..(i + 1) * bytes]
@@ -161,13 +152,9 @@ impl Documents {
     }
 }
 
-/// What a store holds of a document.
 pub struct StoredDocument<'a> {
-    /// Its sketch.
     pub sketch: &'a [u8],
-    /// Its [`Shape`].
     pub shape: u8,
-    /// Distinct features.
     pub num_features: u32,
     /// XXH3-64 of its text, if it had one.
     pub text_digest: Option<u64>,
@@ -183,8 +170,7 @@ pub fn wide(digest: [u64; 2]) -> u128 {
 }
 
 impl Sketching {
-    /// Sketches documents; `ranges` are what a thread takes at once. Cost: linear in the texts: about 3 ns a byte on
-    /// one core.
+    /// Sketches documents in the `ranges` that a thread takes at once, about 3 ns a byte.
     pub fn documents<'d>(
         &self,
         ranges: &[Range<usize>],
@@ -214,7 +200,6 @@ impl Sketching {
         Ok(all)
     }
 
-    /// A sketcher for one thread.
     pub fn sketcher(&self) -> Sketcher {
         let hasher = match self.rules.method {
             Method::Simhash { .. } => None,

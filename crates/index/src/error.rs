@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-/// An error of the index.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// An error of the files.
     Disk(likewise_disk::Error),
     /// A document cannot be taken.
     Input {
@@ -21,7 +21,6 @@ pub enum Error {
     Forked,
     /// The index was opened for reading only.
     ReadOnly,
-    /// The index was closed.
     Closed,
     /// A derived table contradicts itself; it is built again.
     Damaged,

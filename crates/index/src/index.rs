@@ -12,7 +12,7 @@ use likewise_disk::store::{Description, Durability, Event, NewRows, Position, St
 use crate::clock::{IndexClock, Known, Moment};
 use crate::decide::holder::Holder;
 use crate::documents::Sketching;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::keys::Keys;
 use crate::load::{apply_events, extend_rows};
 use crate::lock::lock;
@@ -26,7 +26,6 @@ use crate::state::{Layer, State};
 /// An open index; any number of threads may use it at once.
 pub struct Index {
     pub(crate) shared: Arc<Shared>,
-    /// Tasks in the background.
     pub(crate) tasks: Mutex<Vec<Box<dyn Task>>>,
 }
 
@@ -42,10 +41,8 @@ impl Drop for Taken {
     }
 }
 
-/// How an index is opened.
 #[derive(Clone)]
 pub struct Opening {
-    /// Rules and features.
     pub sketching: Sketching,
     /// When an addition is safe from power loss.
     pub durability: Durability,
@@ -64,16 +61,14 @@ pub struct Opening {
 }
 
 impl Index {
-    /// Makes an index in a directory that holds none. Fails if the directory holds a store, cannot be written, or is on
-    /// a network file system.
-    pub fn create(dir: &Path, description: &Description, opening: Opening) -> Result<Self, Error> {
+    /// Makes an index in a directory that holds none, and is not on a network file system.
+    pub fn create(dir: &Path, description: &Description, opening: Opening) -> Result<Self> {
         let store = Store::create_in(&opening.environment, dir, description, opening.durability)?;
         Index::of_writer(store, opening, &AtomicBool::new(false))
     }
 
-    /// Opens the index of a directory to write and read. Fails if another process has it open for writing, or it is
-    /// damaged. Cost: some milliseconds after a clean close; up to a second if a large segment was unfinished.
-    pub fn open(dir: &Path, opening: Opening, cancel: &AtomicBool) -> Result<Self, Error> {
+    /// Opens the index of a directory to write and read, in milliseconds after a clean close, else up to a second.
+    pub fn open(dir: &Path, opening: Opening, cancel: &AtomicBool) -> Result<Self> {
         let (environment, durability) = (opening.environment.clone(), opening.durability);
         let (store, loss) = match opening.accept_loss {
             true => Store::open_accepting_loss(&environment, dir, durability)?,
@@ -85,7 +80,7 @@ impl Index {
     }
 
     /// Opens the index of a directory to read; it follows what its writer commits.
-    pub fn open_reader(dir: &Path, opening: Opening, cancel: &AtomicBool) -> Result<Self, Error> {
+    pub fn open_reader(dir: &Path, opening: Opening, cancel: &AtomicBool) -> Result<Self> {
         let mut store = Store::open_reader_in(&opening.environment, dir)?;
         store.check_loss()?;
         let shared = Shared::new(&store, opening)?;
@@ -97,7 +92,7 @@ impl Index {
         })
     }
 
-    fn of_writer(mut store: Store, opening: Opening, cancel: &AtomicBool) -> Result<Self, Error> {
+    fn of_writer(mut store: Store, opening: Opening, cancel: &AtomicBool) -> Result<Self> {
         let (durability, accept_clock) = (opening.durability, opening.accept_clock);
         let shared = Shared::new(&store, opening)?;
         shared.open_clock(&mut store, accept_clock)?;
@@ -135,13 +130,12 @@ impl Index {
         self.start("likewise-sync", Box::new(work));
     }
 
-    /// Starts work in the background, which closing the index waits for. The caller has set `flag`, which is cleared at
-    /// the end.
+    /// Starts work that closing waits for; the caller has set `flag`, which is cleared at the end.
     pub(crate) fn in_background(
         &self,
         name: &str,
         flag: fn(&Shared) -> &AtomicBool,
-        work: impl FnOnce(&Shared) -> Result<(), Error> + Send + 'static,
+        work: impl FnOnce(&Shared) -> Result<()> + Send + 'static,
     ) {
         let taken = Taken {
             shared: self.shared.clone(),
@@ -168,7 +162,7 @@ impl Index {
     }
 
     /// Refuses a process that was forked from the one that opened the index, and a closed index.
-    pub fn guard(&self) -> Result<(), Error> {
+    pub fn guard(&self) -> Result<()> {
         if process_id() != self.shared.process {
             return Err(Error::Forked);
         }
@@ -179,7 +173,7 @@ impl Index {
     }
 
     /// As [`guard`](Self::guard); a reader takes what its writer has committed since.
-    pub(crate) fn ready(&self, cancel: &AtomicBool) -> Result<(), Error> {
+    pub(crate) fn ready(&self, cancel: &AtomicBool) -> Result<()> {
         self.guard()?;
         self.reload_if_stale(cancel)?;
         self.shared.look_at_segments();
@@ -190,25 +184,23 @@ impl Index {
         }
     }
 
-    /// The current position of the store.
     pub fn position(&self) -> Position {
         self.shared.state().position()
     }
 
-    /// Rules and features.
     pub fn sketching(&self) -> &Sketching {
         &self.shared.sketching
     }
 
     /// Documents that are not gone.
-    pub fn num_documents(&self) -> Result<usize, Error> {
+    pub fn num_documents(&self) -> Result<usize> {
         self.ready(&AtomicBool::new(false))?;
         self.repairing(|| self.shared.state().num_documents())
     }
 }
 
 impl Shared {
-    fn new(store: &Store, opening: Opening) -> Result<Self, Error> {
+    fn new(store: &Store, opening: Opening) -> Result<Self> {
         let rules = opening.sketching.rules;
         let plan = match rules.method {
             Method::Simhash { bits, within } => Some(plan_of_coins(bits, within)?),
@@ -253,7 +245,7 @@ impl Shared {
     }
 
     /// Takes what the writer has committed since the last look.
-    fn follow(&self, store: &mut Store, cancel: &AtomicBool) -> Result<(), Error> {
+    fn follow(&self, store: &mut Store, cancel: &AtomicBool) -> Result<()> {
         store.check_files()?;
         if self.is_stale.load(Ordering::Acquire) {
             return self.load(store, cancel);
@@ -271,7 +263,7 @@ impl Shared {
     }
 
     /// Applies what was committed since to the state; returns false if layers changed or events were dropped.
-    fn take_changes(&self, store: &Store, cancel: &AtomicBool) -> Result<bool, Error> {
+    fn take_changes(&self, store: &Store, cancel: &AtomicBool) -> Result<bool> {
         *lock(&self.arrival_shift) = store.arrival_shift();
         let position = store.position();
         let mut live = store.segments()?;
@@ -309,7 +301,7 @@ impl Shared {
     }
 
     /// Opens the clock if documents expire.
-    fn open_clock(&self, store: &mut Store, accept: bool) -> Result<(), Error> {
+    fn open_clock(&self, store: &mut Store, accept: bool) -> Result<()> {
         *lock(&self.arrival_shift) = store.arrival_shift();
         let Some(ttl_s) = self.ttl_s else {
             return Ok(());
@@ -334,7 +326,7 @@ impl Shared {
     }
 
     /// The arrival time of documents that are added now; `wall_s` is the clock of the machine.
-    pub(crate) fn arrival_time(&self, store: &mut Store, wall_s: u64) -> Result<u64, Error> {
+    pub(crate) fn arrival_time(&self, store: &mut Store, wall_s: u64) -> Result<u64> {
         let now_s = match lock(&self.clock).as_mut() {
             Some(clock) => {
                 let uptime = self.environment.clock.uptime();
@@ -346,7 +338,7 @@ impl Shared {
         Ok(now_s)
     }
 
-    fn keep_clock(&self, store: &mut Store) -> Result<(), Error> {
+    fn keep_clock(&self, store: &mut Store) -> Result<()> {
         let record = lock(&self.clock).as_mut().and_then(IndexClock::take_record);
         if let Some(record) = record {
             store.set_clock_record(&record)?;
@@ -356,12 +348,7 @@ impl Shared {
     }
 
     /// Forgets what is too old at a time.
-    pub(crate) fn expire(
-        &self,
-        store: &mut Store,
-        now_s: u64,
-        cancel: &AtomicBool,
-    ) -> Result<(), Error> {
+    pub(crate) fn expire(&self, store: &mut Store, now_s: u64, cancel: &AtomicBool) -> Result<()> {
         let Some(ttl_s) = self.ttl_s else {
             return Ok(());
         };
@@ -385,7 +372,7 @@ impl Shared {
     }
 
     /// Commits events without rows and applies them to the state.
-    pub(crate) fn commit_events(&self, store: &mut Store, events: &[Event]) -> Result<(), Error> {
+    pub(crate) fn commit_events(&self, store: &mut Store, events: &[Event]) -> Result<()> {
         let before = store.last_event();
         store.append(&NewRows::default(), events)?;
         self.applied(store, self.state_mut(), before, events)
@@ -398,7 +385,7 @@ impl Shared {
         mut state: RwLockWriteGuard<'_, State>,
         before: u64,
         events: &[Event],
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let numbered: Vec<(u64, Event)> = (before + 1..).zip(events.iter().cloned()).collect();
         let applied = apply_events(self, store, &mut state, &numbered);
         drop(state);
@@ -406,7 +393,7 @@ impl Shared {
     }
 
     /// Begins a new tail behind the newest rows, so that those before it stay as they are; gives the end of them.
-    pub(crate) fn freeze(&self, state: &mut State) -> Result<u32, Error> {
+    pub(crate) fn freeze(&self, state: &mut State) -> Result<u32> {
         let end = state.num_rows();
         let is_empty = state.newest().is_none_or(|tail| tail.rows().is_empty());
         if !is_empty {

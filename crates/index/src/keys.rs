@@ -55,7 +55,6 @@ impl Keys {
         }
     }
 
-    /// Number of bands.
     pub fn num_bands(&self) -> u32 {
         self.bands.len() as u32
     }
@@ -65,8 +64,7 @@ impl Keys {
         self.bands[band as usize][level as usize].of(sketch)
     }
 
-    /// Hash of the key of a document's class, where classes are looked up by one: of empty texts, and where pairs are measured on
-    /// feature sets. In Hamming-only recipes equal fingerprints are found by the search for near ones.
+    /// Hash of the key of a document's class, if looked up: of empty texts, and where feature sets are measured.
     pub fn class_hash(&self, rules: &Rules, shape: u8, digest: u128) -> Option<u64> {
         if shape & 3 == Shape::Empty as u8 {
             return Some(EMPTY_CLASS);

@@ -32,7 +32,7 @@ pub use decide::nearest::{Nearest, Neighbor};
 pub use decide::other_text;
 pub use decide::removal::Removal;
 pub use documents::{Documents, MakeExtractor, Sketching, TextKind};
-pub use error::Error;
+pub use error::{Error, Result};
 pub use index::{Index, Opening};
 pub use moving::Standing as IndexStanding;
 pub use queries::{Among, Group, Removed, Verdicts};

@@ -9,7 +9,7 @@ use likewise_disk::store::{Changed, Event, LiveSegment, Store};
 
 use crate::decide::holder::Holder;
 use crate::decide::lookup::Lookup;
-use crate::error::Error;
+use crate::error::Result;
 use crate::lock::lock;
 use crate::shared::Shared;
 use crate::state::in_memory::{COLLAPSED, MemoryRow, MemoryRows};
@@ -30,7 +30,7 @@ pub struct Opened {
 }
 
 /// Opens the live segments.
-pub fn open_segments(shared: &Shared, store: &Store, cancel: &AtomicBool) -> Result<Opened, Error> {
+pub fn open_segments(shared: &Shared, store: &Store, cancel: &AtomicBool) -> Result<Opened> {
     let mut opened = Opened {
         segments: Vec::new(),
         bad: Vec::new(),
@@ -71,7 +71,7 @@ pub fn open_segment(
     dir: &std::path::Path,
     live: &LiveSegment,
     cancel: &AtomicBool,
-) -> Result<Option<Segment>, Error> {
+) -> Result<Option<Segment>> {
     match last_batch(store, live)? {
         Some(batch) => open_built(shared, store, dir, live, batch, cancel).map(Some),
         None => Ok(None),
@@ -79,7 +79,7 @@ pub fn open_segment(
 }
 
 /// Identity of the batch that a segment ends with; `None` if it was built from other rows than the store has.
-fn last_batch(store: &Store, live: &LiveSegment) -> Result<Option<u64>, Error> {
+fn last_batch(store: &Store, live: &LiveSegment) -> Result<Option<u64>> {
     match live.rows.end <= store.num_rows() {
         true => Ok(store.batch_before(live.rows.end)?),
         false => Ok(None),
@@ -93,7 +93,7 @@ fn open_built(
     live: &LiveSegment,
     batch: u64,
     cancel: &AtomicBool,
-) -> Result<Segment, Error> {
+) -> Result<Segment> {
     let expected = Expected {
         identity: store.identity(),
         sketch_id: &store.description().sketch_id,
@@ -115,7 +115,7 @@ pub fn load_rows(
     store: &Store,
     rows: std::ops::Range<u32>,
     cancel: &AtomicBool,
-) -> Result<MemoryRows, Error> {
+) -> Result<MemoryRows> {
     let mut tail = MemoryRows::new(shared.rules(), shared.plan().as_ref(), rows.start)?;
     extend_rows(shared, store, &mut tail, rows, cancel)?;
     Ok(tail)
@@ -128,7 +128,7 @@ pub fn extend_rows(
     tail: &mut MemoryRows,
     rows: std::ops::Range<u32>,
     cancel: &AtomicBool,
-) -> Result<(), Error> {
+) -> Result<()> {
     if rows.is_empty() {
         return Ok(());
     }
@@ -196,13 +196,12 @@ pub fn extend_rows(
     Ok(())
 }
 
-/// The state of one snapshot of the store and its intact segments.
 pub fn load_state(
     shared: &Shared,
     store: &Store,
     segments: Vec<Arc<Segment>>,
     cancel: &AtomicBool,
-) -> Result<State, Error> {
+) -> Result<State> {
     let mut state = State::default();
     let num_rows = store.num_rows();
     let mut newest = Vec::new();
@@ -238,7 +237,7 @@ pub fn load_state(
 }
 
 /// Lets a new state know what became of documents since they were added, as far as segments do not.
-fn note_changes(shared: &Shared, store: &Store, state: &mut State) -> Result<(), Error> {
+fn note_changes(shared: &Shared, store: &Store, state: &mut State) -> Result<()> {
     let num_rows = store.num_rows();
     let mut changes = Vec::new();
     store.changes(|changed| {
@@ -298,7 +297,7 @@ pub fn apply_events(
     store: &Store,
     state: &mut State,
     events: &[(u64, Event)],
-) -> Result<(), Error> {
+) -> Result<()> {
     let mut newly_promoted = Vec::new();
     for (number, event) in events {
         state.last_event = *number;
@@ -334,12 +333,7 @@ pub fn apply_events(
 }
 
 /// Adds promoted rows to tables if no table finds them.
-pub fn add_promoted(
-    shared: &Shared,
-    store: &Store,
-    state: &mut State,
-    rows: &[u32],
-) -> Result<(), Error> {
+pub fn add_promoted(shared: &Shared, store: &Store, state: &mut State, rows: &[u32]) -> Result<()> {
     for &row in rows {
         let mut promoted_tables = std::mem::take(&mut state.promoted_tables);
         let mut lookup = shared.lookup(state, store);
@@ -356,7 +350,7 @@ pub fn add_promoted(
 }
 
 /// Builds the tables of promoted documents again after layers changed, which may contain them now.
-pub fn renew_promoted(shared: &Shared, store: &Store, state: &mut State) -> Result<(), Error> {
+pub fn renew_promoted(shared: &Shared, store: &Store, state: &mut State) -> Result<()> {
     if state.promoted_tables.is_empty() {
         return Ok(());
     }
@@ -373,7 +367,7 @@ pub fn renew_promoted(shared: &Shared, store: &Store, state: &mut State) -> Resu
 
 impl Lookup<'_> {
     /// Whether a promoted row is in no table.
-    fn needs_table(&mut self, row: u32) -> Result<bool, Error> {
+    fn needs_table(&mut self, row: u32) -> Result<bool> {
         let known = self.row(row)?;
         let (collapsed, is_blank) = (known.shape() & COLLAPSED != 0, known.is_blank());
         match self.state.layer_of(row) {
@@ -389,7 +383,7 @@ impl Lookup<'_> {
         promoted_tables: &mut PromotedTables,
         row: u32,
         holder: &dyn Holder,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let rules = *self.rules();
         let known = self.row(row)?;
         let (sketch, shape) = (known.sketch().to_vec(), known.shape() & !COLLAPSED);

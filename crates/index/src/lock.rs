@@ -2,8 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Takes a lock, also after a panic of its holder: values are changed by single assignments and inserts, so they are
-/// whole.
+/// Takes a lock, also after a panic of its holder, since single assignments leave values whole.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

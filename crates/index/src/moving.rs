@@ -13,7 +13,7 @@ use likewise_disk::store::{
 use crate::cluster::{MovedDocument, Record, RowNumbers, Verdict, needs_set};
 use crate::decide::holder::Holder;
 use crate::documents::wide;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::lock::lock;
 use crate::shared::Shared;
@@ -27,15 +27,13 @@ const PART_BYTES: usize = 8 << 20;
 /// Identity of an index, and what it knows: equal ones have the same documents and verdicts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
-    /// Identity of the database.
     pub identity: [u8; 16],
     /// What was added, removed and expired.
     pub position: Position,
 }
 
 impl Index {
-    /// What the index is, and knows now.
-    pub fn standing_now(&self) -> Result<Standing, Error> {
+    pub fn standing_now(&self) -> Result<Standing> {
         self.ready(&AtomicBool::new(false))?;
         self.repairing(|| {
             let lease = self.shared.lease(&self.shared.state())?;
@@ -46,9 +44,8 @@ impl Index {
         })
     }
 
-    /// The rows of documents that are not gone, and of expired documents that these name as their kept ones. Cost:
-    /// about 0.1 us for each document.
-    pub fn moving_rows(&self, cancel: &AtomicBool) -> Result<RowNumbers, Error> {
+    /// The rows of documents that are not gone, and of expired ones that these name as kept.
+    pub fn moving_rows(&self, cancel: &AtomicBool) -> Result<RowNumbers> {
         self.ready(cancel)?;
         let mut numbers = self.repairing(|| {
             let lease = self.shared.lease(&self.shared.state())?;
@@ -83,7 +80,7 @@ impl Index {
         row: u32,
         numbers: &RowNumbers,
         cancel: &AtomicBool,
-    ) -> Result<Option<(Vec<MovedDocument>, u32)>, Error> {
+    ) -> Result<Option<(Vec<MovedDocument>, u32)>> {
         self.ready(cancel)?;
         self.repairing(|| {
             let lease = self.shared.lease(&self.shared.state())?;
@@ -168,16 +165,14 @@ impl Index {
         Ok(found)
     }
 
-    /// Appends documents with the verdicts that they have, to an index that is being filled. Nothing is decided, and
-    /// nothing expires. `now_s` are seconds since 1970, by the clock of the machine. Returns [`Error::Input`] if the
-    /// rows are not the next ones, or the index has an id. Neither that document nor those in the same transaction are
-    /// added then. Cost: a transaction, and about 1 us for each document.
+    /// Appends documents with their verdicts to an index that is being filled; nothing is decided, nothing expires.
+    /// Rows must be the next ones with new ids, or nothing of the transaction is added.
     pub fn restore(
         &self,
         documents: &[MovedDocument],
         now_s: u64,
         cancel: &AtomicBool,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         self.ready(cancel)?;
         // A transaction has either all digests of texts or none.
         let has_text = |document: &MovedDocument| document.record.text_digest.is_some();
@@ -190,7 +185,7 @@ impl Index {
         Ok(())
     }
 
-    fn restore_part(&self, documents: &[MovedDocument], now_s: u64) -> Result<(), Error> {
+    fn restore_part(&self, documents: &[MovedDocument], now_s: u64) -> Result<()> {
         let shared: &Shared = &self.shared;
         let rules = shared.rules();
         let mut writer = lock(&shared.writer);
@@ -274,12 +269,7 @@ impl Index {
     }
 
     /// Checks that the rows of documents are the next ones, and that no other document that has not expired has their ids.
-    fn check_new(
-        &self,
-        store: &Store,
-        documents: &[MovedDocument],
-        now_s: u64,
-    ) -> Result<(), Error> {
+    fn check_new(&self, store: &Store, documents: &[MovedDocument], now_s: u64) -> Result<()> {
         let shared: &Shared = &self.shared;
         let state = shared.state();
         let mut lookup = shared.lookup(&state, store);

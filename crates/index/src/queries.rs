@@ -15,7 +15,7 @@ use crate::decide::records::Records;
 use crate::decide::removal::Removal;
 use crate::decide::{BLOCK, check_documents};
 use crate::documents::Documents;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::lock::lock;
 use crate::shared::Shared;
@@ -33,14 +33,11 @@ pub struct Verdicts {
     pub kept_ids: Vec<String>,
     /// The row of each; none of those that were checked only.
     pub rows: Vec<u32>,
-    /// Whether each was added now.
     pub added: Vec<bool>,
 }
 
-/// A kept document and its group.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Group {
-    /// Id of the kept one.
     pub leader_id: String,
     /// Whether it is gone: it expired, its duplicates did not.
     pub is_leader_gone: bool,
@@ -59,10 +56,8 @@ pub struct Removed {
     pub moved_ids: Vec<(String, String)>,
 }
 
-/// Among which documents neighbors are searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Among {
-    /// The kept ones.
     Kept,
     /// All.
     All,
@@ -70,12 +65,7 @@ pub enum Among {
 
 impl Shared {
     /// The sketches of all rows of a state.
-    fn sketched(
-        &self,
-        state: &State,
-        store: &Store,
-        cancel: &AtomicBool,
-    ) -> Result<Arc<Sketched>, Error> {
+    fn sketched(&self, state: &State, store: &Store, cancel: &AtomicBool) -> Result<Arc<Sketched>> {
         let mut sketched = lock(&self.sketched);
         if sketched.num_rows() < state.num_rows() {
             let bytes = self.rules().sketch_bytes();
@@ -109,7 +99,7 @@ impl Index {
         end: Option<u32>,
         threads: usize,
         cancel: &AtomicBool,
-    ) -> Result<Verdicts, Error> {
+    ) -> Result<Verdicts> {
         self.ready(cancel)?;
         let end = end.unwrap_or(u32::MAX);
         self.repairing(|| self.check_once(documents, end, threads, cancel))
@@ -121,7 +111,7 @@ impl Index {
         end: u32,
         threads: usize,
         cancel: &AtomicBool,
-    ) -> Result<Verdicts, Error> {
+    ) -> Result<Verdicts> {
         let shared: &Shared = &self.shared;
         let mut verdicts = Verdicts::default();
         for start in (0..documents.len()).step_by(BLOCK) {
@@ -149,7 +139,7 @@ impl Index {
     }
 
     /// Whether there is a document of each id.
-    pub fn are_known(&self, ids: &[&str], cancel: &AtomicBool) -> Result<Vec<bool>, Error> {
+    pub fn are_known(&self, ids: &[&str], cancel: &AtomicBool) -> Result<Vec<bool>> {
         self.ready(cancel)?;
         self.repairing(|| {
             let state = self.shared.state();
@@ -170,7 +160,7 @@ impl Index {
         ids: &[&str],
         documents: &Documents,
         cancel: &AtomicBool,
-    ) -> Result<Option<usize>, Error> {
+    ) -> Result<Option<usize>> {
         self.ready(cancel)?;
         self.repairing(|| {
             let state = self.shared.state();
@@ -186,7 +176,7 @@ impl Index {
     }
 
     /// Number of rows when a batch run that adds rows first compared its documents with the index: the current number if none of its rows exist.
-    pub fn first_row_of_run(&self, identity: [u8; 16]) -> Result<u32, Error> {
+    pub fn first_row_of_run(&self, identity: [u8; 16]) -> Result<u32> {
         self.ready(&AtomicBool::new(false))?;
         self.repairing(|| {
             let state = self.shared.state();
@@ -196,8 +186,7 @@ impl Index {
         })
     }
 
-    /// The document of an id.
-    pub fn get(&self, id: &str) -> Result<Option<(u32, Row, Option<String>)>, Error> {
+    pub fn get(&self, id: &str) -> Result<Option<(u32, Row, Option<String>)>> {
         self.ready(&AtomicBool::new(false))?;
         self.repairing(|| {
             let state = self.shared.state();
@@ -215,8 +204,7 @@ impl Index {
         })
     }
 
-    /// The group that a document belongs to.
-    pub fn group(&self, id: &str) -> Result<Group, Error> {
+    pub fn group(&self, id: &str) -> Result<Group> {
         self.ready(&AtomicBool::new(false))?;
         self.repairing(|| {
             let state = self.shared.state();
@@ -236,11 +224,9 @@ impl Index {
         })
     }
 
-    /// The most similar documents of each document, best first, among equals in order of arrival. Whether they match
-    /// plays no part. With `among`, those whose sketches are most similar are measured: of all documents, or of the
-    /// kept ones. Without it, the kept ones that the tables of verdicts show: of fingerprints within the radius of the
-    /// rules all, else of those that share a bucket. Cost: without `among` as [`Index::check`], but every document
-    /// found is measured. With it, all sketches are compared, and kept in memory.
+    /// The most similar documents of each document, best first, among equals in order of arrival, whether or not they
+    /// match. With `among`, those with the most similar sketches are measured, of all or kept ones, which are kept in
+    /// memory; without it, the kept ones that verdicts would be based on.
     pub fn neighbors(
         &self,
         documents: &Documents,
@@ -248,7 +234,7 @@ impl Index {
         among: Option<Among>,
         threads: usize,
         cancel: &AtomicBool,
-    ) -> Result<Vec<Vec<Neighbor>>, Error> {
+    ) -> Result<Vec<Vec<Neighbor>>> {
         self.ready(cancel)?;
         self.repairing(|| {
             let shared: &Shared = &self.shared;
@@ -274,9 +260,8 @@ impl Index {
         })
     }
 
-    /// Removes a document; what it was kept against moves to another kept document or is kept from now on, all in one
-    /// transaction. If it is canceled, nothing was changed. Cost: that of a check for each duplicate, and a sync.
-    pub fn remove(&self, id: &str, cancel: &AtomicBool) -> Result<Removed, Error> {
+    /// Removes a document and reassigns or keeps its duplicates, in one transaction; if canceled, nothing changed.
+    pub fn remove(&self, id: &str, cancel: &AtomicBool) -> Result<Removed> {
         let row_of = |lookup: &mut Lookup<'_>| {
             let row = lookup.row_of_id(id, None)?;
             row.ok_or_else(|| Error::UnknownId(id.to_owned()))
@@ -285,15 +270,15 @@ impl Index {
     }
 
     /// The same of the row of an expired document that duplicates still name.
-    pub fn remove_expired(&self, row: u32, cancel: &AtomicBool) -> Result<Removed, Error> {
+    pub fn remove_expired(&self, row: u32, cancel: &AtomicBool) -> Result<Removed> {
         self.remove_found(&|_| Ok(row), cancel)
     }
 
     fn remove_found(
         &self,
-        row_of: &dyn Fn(&mut Lookup<'_>) -> Result<u32, Error>,
+        row_of: &dyn Fn(&mut Lookup<'_>) -> Result<u32>,
         cancel: &AtomicBool,
-    ) -> Result<Removed, Error> {
+    ) -> Result<Removed> {
         self.ready(cancel)?;
         let removed = self.repairing(|| {
             let shared: &Shared = &self.shared;

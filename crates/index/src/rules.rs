@@ -10,28 +10,18 @@ use likewise_disk::store::Keeps;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Method {
     /// Fingerprints, within a radius.
-    Simhash {
-        /// Width, a multiple of 32 from 32 to 256.
-        bits: u32,
-        /// Radius.
-        within: u32,
-    },
+    Simhash { bits: u32, within: u32 },
     /// Signatures, by bands.
     Minhash {
-        /// Slots.
         num_slots: u32,
         /// Bytes of a slot: 1, 2 or 4.
         slot_bytes: u32,
-        /// How they are filled.
         scheme: Scheme,
-        /// Bands.
         bands: u32,
-        /// Slots of a band.
         rows: u32,
     },
 }
 
-/// How a candidate is measured.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Matching {
     /// By the distance of the fingerprints alone, and by the features of short documents, each counted once.
@@ -39,9 +29,7 @@ pub enum Matching {
         /// Least Jaccard similarity where either has fewer than [`SHORT_FEATURES`].
         short_threshold: f64,
     },
-    /// On the feature sets.
     Verified {
-        /// What is measured.
         measure: Measure,
         /// Least similarity, by the size of the smaller document.
         required: Required,
@@ -51,13 +39,9 @@ pub enum Matching {
 /// Everything that decides a verdict, but for what makes features of a text.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rules {
-    /// Sketch and candidates.
     pub method: Method,
-    /// Measure.
     pub matching: Matching,
-    /// Seed of the sketch.
     pub seed: u64,
-    /// What is kept of a document.
     pub keeps: Keeps,
 }
 
@@ -74,13 +58,11 @@ impl Rules {
         }
     }
 
-    /// Whether the distance of the fingerprints alone decides.
     pub fn is_distance_only(&self) -> bool {
         matches!(self.matching, Matching::Distance { .. })
     }
 
-    /// Whether a document has so few features that they also decide in a Hamming-only recipe: they identify its class and
-    /// are stored.
+    /// Whether a document has so few features that they also decide, identify its class and are stored.
     pub fn is_short(&self, num_features: u32) -> bool {
         match self.matching {
             Matching::Distance { short_threshold } => {

@@ -18,7 +18,7 @@ use crate::decide::lookup::stored_row;
 use crate::decide::pool::Sketched;
 use crate::decide::records::Records;
 use crate::documents::{Sketcher, Sketching};
-use crate::error::Error;
+use crate::error::Result;
 use crate::keys::Keys;
 use crate::lock::lock;
 use crate::rules::{Method, Rules};
@@ -33,23 +33,18 @@ const MAX_FLUSH: u32 = 1 << 19;
 const FLUSH_PART: u32 = 32;
 /// Rows in memory at which signatures become a segment; about a kilobyte each.
 const FLUSH_SIGNATURES: u32 = 1 << 16;
-/// Name of the directory of segments in that of the index.
 pub const SEGMENTS: &str = "segments";
 
-/// An open index. Locks are taken in this order: `writer`, `follower`, `state`, `sketched`. Every other lock is held
-/// for one statement, in which no lock is taken.
+/// An open index. Locks are taken in this order: `writer`, `follower`, `state`, `sketched`; all others for a statement.
 pub struct Shared {
-    /// Its directory.
     pub dir: PathBuf,
     /// Whether another process may be writing to it.
     pub is_reader: bool,
     /// Opens its database again.
     pub source: StoreSource,
-    /// Rules and features.
     pub sketching: Sketching,
     /// How fingerprints in memory are searched; chosen again from the most recent ones.
     pub plan: RwLock<Option<SearchPlan>>,
-    /// Makes band keys.
     pub keys: Keys,
     /// Everything derived from the store.
     pub state: RwLock<State>,
@@ -65,15 +60,11 @@ pub struct Shared {
     pub ttl_s: Option<u64>,
     /// Whether the duplicates of a document that is gone take its place.
     pub is_renewed: bool,
-    /// The process that opened it.
     pub process: u32,
-    /// Ends background work.
     pub stop: AtomicBool,
     /// Whether it was closed.
     pub is_closed: AtomicBool,
-    /// Whether segments are being built.
     pub is_building: AtomicBool,
-    /// Pages of the log since the last checkpoint.
     pub new_log_pages: AtomicU32,
     /// Whether a checkpoint is running.
     pub is_checkpointing: AtomicBool,
@@ -87,7 +78,6 @@ pub struct Shared {
     pub is_stale: AtomicBool,
     /// The interval of time in which the files of segments were last checked.
     pub last_look: AtomicU64,
-    /// Segments built.
     pub num_built: AtomicU64,
     /// Why the last background build failed.
     pub build_error: Mutex<Option<String>>,
@@ -105,45 +95,37 @@ pub struct Shared {
     pub flush_rows: Option<u32>,
     /// Files, clock and background work.
     pub environment: Environment,
-    /// Idle sketchers of single documents.
     pub sketchers: Mutex<Vec<Sketcher>>,
 }
 
 impl Shared {
-    /// The rules.
     pub fn rules(&self) -> &Rules {
         &self.sketching.rules
     }
 
-    /// The instruction set.
     pub fn isa(&self) -> Isa {
         self.sketching.isa
     }
 
-    /// The files.
     pub fn files(&self) -> &dyn Files {
         self.environment.files.as_ref()
     }
 
-    /// The directory of segments.
     pub fn segment_dir(&self) -> PathBuf {
         self.dir.join(SEGMENTS)
     }
 
-    /// The state, for reading.
     pub fn state(&self) -> RwLockReadGuard<'_, State> {
         self.state.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The state, for writing.
     pub fn state_mut(&self) -> RwLockWriteGuard<'_, State> {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A connection that can read all rows of the state. In a reader it holds one snapshot of the database, in which no
-    /// row of the state was dropped; a writer drops nothing while the state is being read. Returns
-    /// [`likewise_disk::Error::Dropped`] if a reader must refresh first.
-    pub fn lease(&self, state: &State) -> Result<Lease<'_>, Error> {
+    /// A connection that can read all rows of the state: in a reader one snapshot, in which none was dropped
+    /// ([`likewise_disk::Error::Dropped`] if it must refresh); a writer drops nothing meanwhile.
+    pub fn lease(&self, state: &State) -> Result<Lease<'_>> {
         let idle = lock(&self.readers).pop();
         let mut store = match idle {
             Some(store) => store,
@@ -161,14 +143,13 @@ impl Shared {
         Ok(lease)
     }
 
-    /// How fingerprints in memory are searched.
     pub fn plan(&self) -> Option<SearchPlan> {
         let plan = self.plan.read().unwrap_or_else(PoisonError::into_inner);
         plan.clone()
     }
 
     /// Chooses the plan from the fingerprints in memory, which resemble those to come. If they are few, it is kept.
-    pub fn learn_plan(&self) -> Result<(), Error> {
+    pub fn learn_plan(&self) -> Result<()> {
         let sampled = match self.state().layers.last() {
             Some(Layer::Memory(tail)) => self.sample(tail.sketches()),
             _ => None,
@@ -177,7 +158,7 @@ impl Shared {
     }
 
     /// The same from given fingerprints.
-    pub fn learn_plan_of(&self, sketches: &[u8]) -> Result<(), Error> {
+    pub fn learn_plan_of(&self, sketches: &[u8]) -> Result<()> {
         self.plan_like(self.sample(sketches))
     }
 
@@ -188,7 +169,7 @@ impl Shared {
         }
     }
 
-    fn plan_like(&self, sampled: Option<Vec<u64>>) -> Result<(), Error> {
+    fn plan_like(&self, sampled: Option<Vec<u64>>) -> Result<()> {
         if let (Method::Simhash { bits, within }, Some(words)) = (self.rules().method, sampled) {
             let plan = plan_like(&words, bits, within)?;
             *self.plan.write().unwrap_or_else(PoisonError::into_inner) = Some(plan);
@@ -196,8 +177,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Rows in memory at which a segment is built: a share of all rows, for few segments and little memory. The first is
-    /// built early, since the plan is chosen from its fingerprints.
+    /// Rows in memory at which a segment is built: a share of all rows, and early the first, for the plan.
     pub fn flush_rows(&self, num_rows: u32) -> u32 {
         let least = match self.rules().method {
             Method::Simhash { .. } => FLUSH_FINGERPRINTS,
@@ -228,49 +208,43 @@ impl Holder for Shared {
         Shared::plan(self)
     }
 
-    fn records(&self, state: &State) -> Result<Box<dyn Records + '_>, Error> {
+    fn records(&self, state: &State) -> Result<Box<dyn Records + '_>> {
         Ok(Box::new(self.lease(state)?))
     }
 }
 
 impl Records for Store {
-    fn row(&self, state: &State, row: u32) -> Result<Row, Error> {
+    fn row(&self, state: &State, row: u32) -> Result<Row> {
         stored_row(state, self, row)
     }
 
-    fn id(&self, row: u32) -> Result<String, Error> {
+    fn id(&self, row: u32) -> Result<String> {
         Ok(Store::id(self, row)?)
     }
 
-    fn content(&self, row: u32) -> Result<Content, Error> {
+    fn content(&self, row: u32) -> Result<Content> {
         Ok(Store::content(self, row)?)
     }
 
-    fn read_together(
-        &self,
-        read: &mut dyn FnMut(&dyn Records) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+    fn read_together(&self, read: &mut dyn FnMut(&dyn Records) -> Result<()>) -> Result<()> {
         Store::read_together(self, |store| read(store))
     }
 }
 
 impl Records for Lease<'_> {
-    fn row(&self, state: &State, row: u32) -> Result<Row, Error> {
+    fn row(&self, state: &State, row: u32) -> Result<Row> {
         Records::row(&**self, state, row)
     }
 
-    fn id(&self, row: u32) -> Result<String, Error> {
+    fn id(&self, row: u32) -> Result<String> {
         Records::id(&**self, row)
     }
 
-    fn content(&self, row: u32) -> Result<Content, Error> {
+    fn content(&self, row: u32) -> Result<Content> {
         Records::content(&**self, row)
     }
 
-    fn read_together(
-        &self,
-        read: &mut dyn FnMut(&dyn Records) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+    fn read_together(&self, read: &mut dyn FnMut(&dyn Records) -> Result<()>) -> Result<()> {
         Records::read_together(&**self, read)
     }
 }

@@ -6,15 +6,13 @@ use likewise_core::features::digest;
 use likewise_disk::store::{Chunk, Content, Keeps, Store};
 
 use crate::documents::{Documents, StoredDocument, wide};
-use crate::error::Error;
+use crate::error::Result;
 use crate::index::Index;
 
 /// Documents of one chunk of the store that are not gone, in order of arrival.
 #[derive(Debug, Default)]
 pub struct StoredPart {
-    /// Their ids.
     pub ids: Vec<String>,
-    /// What decides on them.
     pub documents: Documents,
     /// Their texts, if the index stores texts.
     pub texts: Vec<Vec<u8>>,
@@ -24,21 +22,20 @@ pub struct StoredPart {
 
 impl Index {
     /// Ids of the documents of the chunk that holds a row, and the first row of the next chunk; `None` after the last one.
-    pub fn ids_from(&self, row: u32) -> Result<Option<(Vec<String>, u32)>, Error> {
+    pub fn ids_from(&self, row: u32) -> Result<Option<(Vec<String>, u32)>> {
         self.of_chunk(row, |chunk, _| {
             let ids = places(chunk).map(|place| chunk.id(place).to_owned());
             Ok(ids.collect())
         })
     }
 
-    /// The documents of the chunk that holds a row, and the first row of the next chunk; `None` after the last one.
-    /// Cost: reading them; where texts are kept, sketching them.
+    /// The documents of the chunk that holds a row, and the first row of the next one; `None` after the last.
     pub fn stored_from(
         &self,
         row: u32,
         threads: usize,
         cancel: &AtomicBool,
-    ) -> Result<Option<(StoredPart, u32)>, Error> {
+    ) -> Result<Option<(StoredPart, u32)>> {
         let found = self.of_chunk(row, stored_part)?;
         let Some((mut part, next)) = found else {
             return Ok(None);
@@ -58,7 +55,7 @@ impl Index {
         &self,
         row: u32,
         make: impl Fn(&Chunk, &Store) -> Result<T, likewise_disk::Error>,
-    ) -> Result<Option<(T, u32)>, Error> {
+    ) -> Result<Option<(T, u32)>> {
         self.ready(&AtomicBool::new(false))?;
         self.repairing(|| {
             let lease = self.shared.lease(&self.shared.state())?;

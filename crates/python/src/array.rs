@@ -8,7 +8,8 @@ use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-use crate::errors::Failure;
+use crate::door::Object;
+use crate::errors::{Failure, Result};
 
 /// A read-only array made by the native module. `numpy.asarray` gives a view of it.
 #[pyclass(frozen, module = "likewise._native")]
@@ -142,8 +143,7 @@ impl Item for f64 {
     const NAME: &'static str = "float64";
 }
 
-/// The values of an array from Python. A writable one is copied, since another thread may write to it while the
-/// interpreter lock is released; a read-only one is used in place.
+/// The values of an array from Python; a writable one is copied, since another thread may write to it.
 pub enum Input<T: Item> {
     Copied(Vec<T>),
     Shared(PyBuffer<T>),
@@ -151,7 +151,7 @@ pub enum Input<T: Item> {
 
 impl<T: Item> Input<T> {
     /// Takes parameter `name`. Raises `InvalidParameter` unless it is a one-dimensional contiguous buffer of this type.
-    pub fn take(name: &str, object: &Bound<'_, PyAny>) -> Result<Self, Failure> {
+    pub fn take(name: &str, object: &Object<'_>) -> Result<Self> {
         let wrong = |found: &str| {
             Failure::parameter(
                 name,
@@ -181,14 +181,10 @@ impl<T: Item> Input<T> {
     }
 
     /// Like [`take`](Self::take), with `None` for Python's `None`.
-    pub fn take_option(
-        name: &str,
-        object: Option<&Bound<'_, PyAny>>,
-    ) -> Result<Option<Self>, Failure> {
+    pub fn take_option(name: &str, object: Option<&Object<'_>>) -> Result<Option<Self>> {
         object.map(|object| Self::take(name, object)).transpose()
     }
 
-    /// The values.
     pub fn values(&self) -> &[T] {
         match self {
             Input::Copied(values) => values,
@@ -202,8 +198,19 @@ impl<T: Item> Input<T> {
     }
 }
 
+/// `take!(rows: u32, marks: u8)` makes slices of the parameters with these names.
+macro_rules! take {
+    ($($name:ident: $item:ty),+) => {
+        $(
+            let held = $crate::array::Input::<$item>::take(stringify!($name), $name)?;
+            let $name = held.values();
+        )+
+    };
+}
+pub(crate) use take;
+
 /// Describes an object for error messages: the dtype of an array, or the type.
-fn describe(object: &Bound<'_, PyAny>) -> String {
+fn describe(object: &Object<'_>) -> String {
     match (object.getattr("dtype"), object.getattr("ndim")) {
         (Ok(dtype), Ok(num_dimensions)) => format!("dtype {dtype}, {num_dimensions}-D"),
         _ => match object.get_type().name() {

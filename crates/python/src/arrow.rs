@@ -20,8 +20,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
 
 use crate::column::{Chunk, Column, Kind, to_binary_array};
-use crate::door::{caught, run};
-use crate::errors::Failure;
+use crate::door::{Object, caught, run};
+use crate::errors::{Failure, Result};
 
 const SCHEMA: &CStr = c"arrow_schema";
 const ARRAY: &CStr = c"arrow_array";
@@ -48,7 +48,7 @@ impl Drop for Stream {
 
 impl Stream {
     /// Moves the stream out of its capsule.
-    fn take(capsule: &Bound<'_, PyCapsule>) -> Result<Self, Failure> {
+    fn take(capsule: &Bound<'_, PyCapsule>) -> Result<Self> {
         let pointer = capsule.pointer_checked(Some(STREAM))?.cast::<Stream>();
         let empty = Stream {
             get_schema: None,
@@ -67,7 +67,7 @@ impl Stream {
         }
     }
 
-    fn check(&mut self, code: c_int) -> Result<(), Failure> {
+    fn check(&mut self, code: c_int) -> Result<()> {
         if code == 0 {
             return Ok(());
         }
@@ -86,7 +86,7 @@ impl Stream {
         Err(Failure::input(format!("the Arrow stream failed: {reason}")))
     }
 
-    fn schema(&mut self) -> Result<FFI_ArrowSchema, Failure> {
+    fn schema(&mut self) -> Result<FFI_ArrowSchema> {
         let mut schema = FFI_ArrowSchema::empty();
         let get_schema = self
             .get_schema
@@ -97,7 +97,7 @@ impl Stream {
         Ok(schema)
     }
 
-    fn next(&mut self) -> Result<Option<FFI_ArrowArray>, Failure> {
+    fn next(&mut self) -> Result<Option<FFI_ArrowArray>> {
         let mut array = FFI_ArrowArray::empty();
         let get_next = self
             .get_next
@@ -113,9 +113,8 @@ impl Stream {
     }
 }
 
-/// Reads a column of strings from an object with `__arrow_c_stream__` or `__arrow_c_array__`; for other kinds,
-/// one of `large_binary`, as made by [`write_column`].
-pub fn read_column(data: &Bound<'_, PyAny>, kind: Kind) -> Result<Column, Failure> {
+/// Reads a column of strings, or for other kinds `large_binary` of [`write_column`], by the Arrow C interface.
+pub fn read_column(data: &Object<'_>, kind: Kind) -> Result<Column> {
     let py = data.py();
     let mut parts = Vec::new();
     if data.hasattr(intern!(py, "__arrow_c_stream__"))? {
@@ -151,9 +150,9 @@ pub fn read_column(data: &Bound<'_, PyAny>, kind: Kind) -> Result<Column, Failur
 }
 
 /// Moves schema and array out of the capsules of an object with `__arrow_c_array__`.
-fn take_array(data: &Bound<'_, PyAny>) -> Result<(FFI_ArrowSchema, FFI_ArrowArray), Failure> {
+fn take_array(data: &Object<'_>) -> Result<(FFI_ArrowSchema, FFI_ArrowArray)> {
     let pair = data.call_method0(intern!(data.py(), "__arrow_c_array__"))?;
-    let (schema, array): (Bound<'_, PyAny>, Bound<'_, PyAny>) = pair.extract()?;
+    let (schema, array): (Object<'_>, Object<'_>) = pair.extract()?;
     let schema = as_capsule(&schema)?.pointer_checked(Some(SCHEMA))?;
     let array = as_capsule(&array)?.pointer_checked(Some(ARRAY))?;
     // SAFETY: capsules of these names hold a valid schema and array; both are moved out and marked as released.
@@ -172,14 +171,14 @@ fn take_array(data: &Bound<'_, PyAny>) -> Result<(FFI_ArrowSchema, FFI_ArrowArra
 }
 
 /// Reads an array of any type, and checks its contents.
-pub fn read_array(data: &Bound<'_, PyAny>) -> Result<ArrayData, Failure> {
+pub fn read_array(data: &Object<'_>) -> Result<ArrayData> {
     let (schema, array) = take_array(data)?;
     let found = import(array, &schema)?;
     found.validate_full().map_err(arrow_failure)?;
     Ok(found)
 }
 
-fn as_capsule<'py>(object: &Bound<'py, PyAny>) -> Result<Bound<'py, PyCapsule>, Failure> {
+fn as_capsule<'py>(object: &Object<'py>) -> Result<Bound<'py, PyCapsule>> {
     match object.cast::<PyCapsule>() {
         Ok(capsule) => Ok(capsule.clone()),
         Err(_) => Err(Failure::input(
@@ -188,7 +187,7 @@ fn as_capsule<'py>(object: &Bound<'py, PyAny>) -> Result<Bound<'py, PyCapsule>, 
     }
 }
 
-fn import(array: FFI_ArrowArray, schema: &FFI_ArrowSchema) -> Result<ArrayData, Failure> {
+fn import(array: FFI_ArrowArray, schema: &FFI_ArrowSchema) -> Result<ArrayData> {
     caught(|| {
         // SAFETY: array and schema come from one producer by the C data interface; `to_chunk` validates the contents.
         unsafe { from_ffi(array, schema) }.map_err(arrow_failure)
@@ -200,7 +199,7 @@ fn arrow_failure(error: arrow_schema::ArrowError) -> Failure {
 }
 
 /// Rejects anything but a column of strings early.
-fn check_type(schema: &FFI_ArrowSchema, kind: Kind) -> Result<(), Failure> {
+fn check_type(schema: &FFI_ArrowSchema, kind: Kind) -> Result<()> {
     let data_type = DataType::try_from(schema).map_err(arrow_failure)?;
     match &data_type {
         DataType::LargeBinary if kind != Kind::Text => Ok(()),
@@ -230,7 +229,7 @@ fn is_text(data_type: &DataType) -> bool {
 }
 
 /// Validates the data and keeps it alive. `first_row` is its row in the column, for messages.
-fn to_chunk(data: ArrayData, first_row: usize) -> Result<Chunk, Failure> {
+fn to_chunk(data: ArrayData, first_row: usize) -> Result<Chunk> {
     if data.is_empty() {
         // An empty slice may have no buffers.
         return Ok(Chunk::Picked {
@@ -273,7 +272,7 @@ fn null_failure(row: usize) -> Failure {
     Failure::row(row, "the text is null; leave such rows out or fill them")
 }
 
-fn refuse_nulls(array: &dyn arrow_array::Array, first_row: usize) -> Result<(), Failure> {
+fn refuse_nulls(array: &dyn arrow_array::Array, first_row: usize) -> Result<()> {
     match array.logical_nulls().filter(|nulls| nulls.null_count() > 0) {
         None => Ok(()),
         Some(nulls) => {
@@ -286,10 +285,7 @@ fn refuse_nulls(array: &dyn arrow_array::Array, first_row: usize) -> Result<(), 
     }
 }
 
-fn dictionary<K: ArrowDictionaryKeyType>(
-    data: ArrayData,
-    first_row: usize,
-) -> Result<Chunk, Failure> {
+fn dictionary<K: ArrowDictionaryKeyType>(data: ArrayData, first_row: usize) -> Result<Chunk> {
     let array = DictionaryArray::<K>::from(data);
     refuse_nulls(&array, first_row)?;
     let rows: Vec<u32> = array
@@ -313,7 +309,7 @@ fn dictionary<K: ArrowDictionaryKeyType>(
 }
 
 /// Returns the schema and array capsules of a column: `large_utf8` for texts, `large_binary` for other kinds.
-pub fn write_column<'py>(py: Python<'py>, column: &Column) -> Result<Bound<'py, PyTuple>, Failure> {
+pub fn write_column<'py>(py: Python<'py>, column: &Column) -> Result<Bound<'py, PyTuple>> {
     let data = run(py, column.num_bytes, |_| {
         Ok(match column.kind {
             Kind::Text => column.to_large_array().to_data(),
@@ -323,8 +319,7 @@ pub fn write_column<'py>(py: Python<'py>, column: &Column) -> Result<Bound<'py, 
     write_array(py, &data)
 }
 
-/// Returns the schema and array capsules of an array.
-pub fn write_array<'py>(py: Python<'py>, data: &ArrayData) -> Result<Bound<'py, PyTuple>, Failure> {
+pub fn write_array<'py>(py: Python<'py>, data: &ArrayData) -> Result<Bound<'py, PyTuple>> {
     let (array, schema) = to_ffi(data).map_err(|error| Failure::Internal(error.to_string()))?;
     // Whatever the consumer does not move out is released with the capsule.
     let schema = PyCapsule::new_with_value(py, schema, SCHEMA)?;

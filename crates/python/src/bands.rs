@@ -8,12 +8,11 @@ use likewise_core::sketch::Signatures;
 use likewise_disk::bands::SpilledBuckets;
 use pyo3::prelude::*;
 
-use crate::array::{Array, Input};
-use crate::door::{LONG_BYTES, caught, check_below, check_same_length, parse_isa, run};
-use crate::errors::Failure;
+use crate::array::{Array, Input, take};
+use crate::door::{LONG_BYTES, Object, caught, check_below, check_same_length, parse_isa, run};
+use crate::errors::{Failure, Result};
 use crate::searcher::{Search, Searcher};
 
-/// Signatures from Python.
 struct Rows {
     bytes: Input<u8>,
     num_slots: usize,
@@ -21,11 +20,7 @@ struct Rows {
 }
 
 impl Rows {
-    fn take(
-        bytes: &Bound<'_, PyAny>,
-        num_slots: usize,
-        slot_bytes: usize,
-    ) -> Result<Self, Failure> {
+    fn take(bytes: &Object<'_>, num_slots: usize, slot_bytes: usize) -> Result<Self> {
         let bytes = Input::<u8>::take("signatures", bytes)?;
         if !(1..=65_535).contains(&num_slots) {
             return Err(Failure::parameter(
@@ -86,7 +81,7 @@ impl Search for BandSearch {
         num_later * 4096
     }
 
-    fn candidates(&self, call: &Call<'_>) -> Result<Pairs, Failure> {
+    fn candidates(&self, call: &Call<'_>) -> Result<Pairs> {
         let (signatures, order) = (self.signatures.view(), self.order.values());
         match &self.buckets {
             Buckets::Held(buckets) => Ok(buckets.candidates(signatures, order, call)?),
@@ -121,20 +116,19 @@ impl Search for BandSearch {
 /// Puts documents into buckets by their bands; in files of `folder` without a name, with about `scratch_bytes`, if given.
 #[pyfunction]
 #[pyo3(signature = (signatures, num_slots, slot_bytes, order, *, bands, rows, num_levels=3, folder=None, scratch_bytes=0, threads=1))]
-#[expect(clippy::too_many_arguments, reason = "keywords in Python")]
 pub fn search_bands(
     py: Python<'_>,
-    signatures: &Bound<'_, PyAny>,
+    signatures: &Object<'_>,
     num_slots: usize,
     slot_bytes: usize,
-    order: &Bound<'_, PyAny>,
+    order: &Object<'_>,
     bands: u32,
     rows: u32,
     num_levels: u32,
     folder: Option<PathBuf>,
     scratch_bytes: usize,
     threads: usize,
-) -> Result<Searcher, Failure> {
+) -> Result<Searcher> {
     let signatures = Rows::take(signatures, num_slots, slot_bytes)?;
     let order = Input::<u32>::take("order", order)?;
     if !(1..=bands::NUM_LEVELS).contains(&num_levels) {
@@ -143,8 +137,8 @@ pub fn search_bands(
             format!("{num_levels} is outside 1..{}", bands::NUM_LEVELS),
         ));
     }
-    check_below("order", order.values(), signatures.view().len())?;
     let (view, positions) = (signatures.view(), order.values());
+    check_below("order", positions, view.len())?;
     let buckets = run(py, signatures.bytes.values().len(), |cancel| match folder {
         None => Ok(Buckets::Held(bands::BandBuckets::build(
             view, positions, bands, rows, num_levels, threads, cancel,
@@ -172,7 +166,7 @@ pub fn search_bands(
 
 /// Bands, rows per band, and the recall at the threshold.
 #[pyfunction]
-pub fn plan_bands(num_slots: u32, threshold: f64, recall: f64) -> Result<(u32, u32, f64), Failure> {
+pub fn plan_bands(num_slots: u32, threshold: f64, recall: f64) -> Result<(u32, u32, f64)> {
     caught(|| {
         let plan = bands::plan_bands(num_slots, threshold, recall)?;
         Ok((plan.bands, plan.rows, plan.recall))
@@ -181,13 +175,13 @@ pub fn plan_bands(num_slots: u32, threshold: f64, recall: f64) -> Result<(u32, u
 
 /// Probability that a pair of this similarity shares a band.
 #[pyfunction]
-pub fn s_curve(similarity: f64, bands: u32, rows: u32) -> Result<f64, Failure> {
+pub fn s_curve(similarity: f64, bands: u32, rows: u32) -> Result<f64> {
     caught(|| Ok(bands::s_curve(similarity, bands, rows)))
 }
 
 /// Number of equal slots below which a pair is not measured.
 #[pyfunction]
-pub fn min_equal_slots(num_slots: u32, threshold: f64) -> Result<u32, Failure> {
+pub fn min_equal_slots(num_slots: u32, threshold: f64) -> Result<u32> {
     caught(|| Ok(bands::min_equal_slots(num_slots, threshold)))
 }
 
@@ -196,17 +190,16 @@ pub fn min_equal_slots(num_slots: u32, threshold: f64) -> Result<u32, Failure> {
 #[pyo3(signature = (signatures, num_slots, slot_bytes, a, b, *, isa=None))]
 pub fn num_equal(
     py: Python<'_>,
-    signatures: &Bound<'_, PyAny>,
+    signatures: &Object<'_>,
     num_slots: usize,
     slot_bytes: usize,
-    a: &Bound<'_, PyAny>,
-    b: &Bound<'_, PyAny>,
+    a: &Object<'_>,
+    b: &Object<'_>,
     isa: Option<&str>,
-) -> Result<Array, Failure> {
+) -> Result<Array> {
     let isa = parse_isa(isa)?;
     let signatures = Rows::take(signatures, num_slots, slot_bytes)?;
-    let (a, b) = (Input::<u32>::take("a", a)?, Input::<u32>::take("b", b)?);
-    let (a, b) = (a.values(), b.values());
+    take!(a: u32, b: u32);
     let view = signatures.view();
     check_same_length("b", b.len(), "a", a.len())?;
     check_below("a", a, view.len())?;

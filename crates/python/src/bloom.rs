@@ -6,9 +6,9 @@ use likewise_core::search::{Call, Pairs};
 use likewise_core::sketch::{BloomHasher, MinHasher, Scheme};
 use pyo3::prelude::*;
 
-use crate::array::{Array, Input};
-use crate::door::{LONG_BYTES, check_below, check_same_length, parse_isa, run};
-use crate::errors::Failure;
+use crate::array::{Array, Input, take};
+use crate::door::{LONG_BYTES, Object, check_below, check_same_length, parse_isa, run};
+use crate::errors::{Failure, Result};
 use crate::features::FeatureRules;
 use crate::searcher::{Search, Searcher};
 use crate::sketch::{Batch, SketchBatch};
@@ -17,7 +17,7 @@ use crate::texts::Texts;
 /// Maximum number of bits set by a feature.
 const MAX_HASHES: u32 = 64;
 
-fn check_filter(filter_bits: u32, num_hashes: u32) -> Result<usize, Failure> {
+fn check_filter(filter_bits: u32, num_hashes: u32) -> Result<usize> {
     if !(64..=MAX_BITS).contains(&filter_bits) || !filter_bits.is_multiple_of(64) {
         return Err(Failure::parameter(
             "filter_bits",
@@ -33,10 +33,8 @@ fn check_filter(filter_bits: u32, num_hashes: u32) -> Result<usize, Failure> {
     Ok(filter_bits as usize / 64)
 }
 
-/// Bloom filters of a batch of texts.
 #[pyfunction]
 #[pyo3(signature = (texts, rules, *, filter_bits, num_hashes, sets=true, threads=1, isa=None))]
-#[allow(clippy::too_many_arguments)]
 pub fn sketch_bloom(
     py: Python<'_>,
     texts: &Texts,
@@ -46,7 +44,7 @@ pub fn sketch_bloom(
     sets: bool,
     threads: usize,
     isa: Option<&str>,
-) -> Result<SketchBatch, Failure> {
+) -> Result<SketchBatch> {
     let isa = parse_isa(isa)?;
     let num_words = check_filter(filter_bits, num_hashes)?;
     let batch = Batch {
@@ -70,21 +68,19 @@ pub fn sketch_bloom(
     .into_batch(py)
 }
 
-/// The Bloom filter of one list of features.
 #[pyfunction]
 #[pyo3(signature = (features, weights, *, filter_bits, num_hashes, seed=0))]
 pub fn bloom_features(
     py: Python<'_>,
-    features: &Bound<'_, PyAny>,
-    weights: Option<&Bound<'_, PyAny>>,
+    features: &Object<'_>,
+    weights: Option<&Object<'_>>,
     filter_bits: u32,
     num_hashes: u32,
     seed: u64,
-) -> Result<Array, Failure> {
+) -> Result<Array> {
     let num_words = check_filter(filter_bits, num_hashes)?;
-    let features = Input::<u64>::take("features", features)?;
+    take!(features: u64);
     let weights = Input::<u32>::take_option("weights", weights)?;
-    let features = features.values();
     let weights = weights.as_ref().map_or(&[][..], Input::values);
     if !weights.is_empty() {
         check_same_length("weights", weights.len(), "features", features.len())?;
@@ -105,7 +101,7 @@ pub fn largest_set(
     texts: &Texts,
     rules: &FeatureRules,
     threads: usize,
-) -> Result<u64, Failure> {
+) -> Result<u64> {
     let batch = Batch {
         column: &texts.column,
         rules,
@@ -132,15 +128,14 @@ pub fn largest_set(
 #[pyo3(signature = (filters, *, filter_bits, num_slots, seed=0, threads=1))]
 pub fn bloom_signatures(
     py: Python<'_>,
-    filters: &Bound<'_, PyAny>,
+    filters: &Object<'_>,
     filter_bits: u32,
     num_slots: u32,
     seed: u64,
     threads: usize,
-) -> Result<Array, Failure> {
+) -> Result<Array> {
     let num_words = check_filter(filter_bits, 1)?;
-    let filters = Input::<u64>::take("filters", filters)?;
-    let filters = filters.values();
+    take!(filters: u64);
     if !(1..=65_535).contains(&num_slots) || !filters.len().is_multiple_of(num_words) {
         return Err(Failure::parameter(
             "num_slots",
@@ -184,16 +179,14 @@ pub fn bloom_signatures(
 #[pyfunction]
 pub fn bloom_similarities(
     py: Python<'_>,
-    filters: &Bound<'_, PyAny>,
+    filters: &Object<'_>,
     filter_bits: u32,
-    a: &Bound<'_, PyAny>,
-    b: &Bound<'_, PyAny>,
+    a: &Object<'_>,
+    b: &Object<'_>,
     measure: &str,
-) -> Result<Array, Failure> {
+) -> Result<Array> {
     let num_words = check_filter(filter_bits, 1)?;
-    let filters = Input::<u64>::take("filters", filters)?;
-    let (a, b) = (Input::<u32>::take("a", a)?, Input::<u32>::take("b", b)?);
-    let (filters, a, b) = (filters.values(), a.values(), b.values());
+    take!(filters: u64, a: u32, b: u32);
     check_same_length("a", a.len(), "b", b.len())?;
     check_below("a", a, filters.len() / num_words)?;
     check_below("b", b, filters.len() / num_words)?;
@@ -210,7 +203,7 @@ pub fn bloom_similarities(
     Ok(values.into())
 }
 
-fn parse_bit_measure(name: &str) -> Result<BitMeasure, Failure> {
+fn parse_bit_measure(name: &str) -> Result<BitMeasure> {
     BitMeasure::from_name(name).ok_or_else(|| {
         let names = BitMeasure::ALL.map(BitMeasure::name).join(", ");
         Failure::parameter("measure", format!("{name:?} is not one of {names}"))
@@ -231,17 +224,15 @@ impl BloomJoin {
     #[pyo3(signature = (filters, filter_bits, order, *, measure, threshold, recall=None))]
     fn new(
         py: Python<'_>,
-        filters: &Bound<'_, PyAny>,
+        filters: &Object<'_>,
         filter_bits: u32,
-        order: &Bound<'_, PyAny>,
+        order: &Object<'_>,
         measure: &str,
         threshold: f64,
         recall: Option<f64>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self> {
         let num_words = check_filter(filter_bits, 1)?;
-        let filters = Input::<u64>::take("filters", filters)?;
-        let order = Input::<u32>::take("order", order)?;
-        let (filters, order) = (filters.values(), order.values());
+        take!(filters: u64, order: u32);
         if !(0.0..=1.0).contains(&threshold) {
             return Err(Failure::parameter(
                 "threshold",
@@ -280,13 +271,11 @@ impl BloomJoin {
     fn passes(
         &self,
         py: Python<'_>,
-        later: &Bound<'_, PyAny>,
-        earlier: &Bound<'_, PyAny>,
+        later: &Object<'_>,
+        earlier: &Object<'_>,
         threads: usize,
-    ) -> Result<Array, Failure> {
-        let later = Input::<u32>::take("later", later)?;
-        let earlier = Input::<u32>::take("earlier", earlier)?;
-        let (later, earlier) = (later.values(), earlier.values());
+    ) -> Result<Array> {
+        take!(later: u32, earlier: u32);
         let passes = run(py, 16 * self.num_words * later.len(), |cancel| {
             Ok(self.join.passes(later, earlier, threads, cancel)?)
         })?;
@@ -305,7 +294,7 @@ impl Search for BloomSearch {
         num_later * self.num_positions().min(LONG_BYTES) * self.0.get().num_words
     }
 
-    fn candidates(&self, call: &Call<'_>) -> Result<Pairs, Failure> {
+    fn candidates(&self, call: &Call<'_>) -> Result<Pairs> {
         Ok(self.0.get().join.candidates(call)?)
     }
 }

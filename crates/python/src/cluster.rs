@@ -8,10 +8,10 @@ use likewise_index::cluster;
 use likewise_index::cluster::{Answer, Arrived, Kind, Names, Past, Tag};
 use likewise_index::{Documents, Nearest, Sketching, TextKind};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString};
+use pyo3::types::{PyBytes, PyDict, PyInt, PyList};
 
-use crate::door::{LONG_BYTES, parse_isa, run};
-use crate::errors::Failure;
+use crate::door::{Bytes, Dict, LONG_BYTES, Object, Str, parse_isa, run};
+use crate::errors::{Failure, Result};
 use crate::features::FeatureRules;
 use crate::index_given::{Given, Taken, check_num_ids, list_of};
 use crate::index_recipe::RecipeParts;
@@ -20,35 +20,26 @@ use crate::moved::MovedDocuments;
 use crate::texts::{Texts, text_of};
 
 /// An operation of the log, decided: position, nonce, kind, first row, number of rows, second, payload, stored verdict.
-type TailOperation<'py> = (
-    u64,
-    Bound<'py, PyBytes>,
-    u8,
-    u32,
-    u32,
-    u64,
-    Bound<'py, PyBytes>,
-    Bound<'py, PyBytes>,
-);
+type TailOperation<'py> = (u64, Bytes<'py>, u8, u32, u32, u64, Bytes<'py>, Bytes<'py>);
 
 /// Partition, first row, number of rows; then tables, entries, chunks, fields, records and changes, as a partition's `write` takes them.
 type ShownEffects<'py> = (
     u32,
     u32,
     u32,
-    Bound<'py, PyBytes>,
-    Bound<'py, PyBytes>,
-    Bound<'py, PyBytes>,
-    Bound<'py, PyBytes>,
-    Bound<'py, PyBytes>,
-    Bound<'py, PyBytes>,
+    Bytes<'py>,
+    Bytes<'py>,
+    Bytes<'py>,
+    Bytes<'py>,
+    Bytes<'py>,
+    Bytes<'py>,
 );
 
-fn asked<T>(result: Result<T, likewise_index::Error>) -> Result<T, Failure> {
+fn asked<T>(result: Result<T, likewise_index::Error>) -> Result<T> {
     result.map_err(|error| Failure::index(error, Path::new("index on a cluster")))
 }
 
-fn tag_of(nonce: &[u8]) -> Result<Tag, Failure> {
+fn tag_of(nonce: &[u8]) -> Result<Tag> {
     match nonce {
         [a, b, ..] => Ok([*a, *b]),
         _ => Err(Failure::parameter("nonce", "has fewer than 2 bytes")),
@@ -73,7 +64,7 @@ impl ClusterRule {
         partitions: u32,
         ttl_seconds: Option<u64>,
         isa: Option<&str>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self> {
         let rules_of_recipe = recipe.rules()?;
         if !(1..=1 << 14).contains(&partitions) {
             return Err(Failure::parameter(
@@ -104,17 +95,13 @@ impl ClusterRule {
 
     /// The plan of keys for so many documents.
     #[staticmethod]
-    fn plan_for(
-        py: Python<'_>,
-        recipe: RecipeParts,
-        expected: u64,
-    ) -> Result<Bound<'_, PyBytes>, Failure> {
+    fn plan_for(py: Python<'_>, recipe: RecipeParts, expected: u64) -> Result<Bytes<'_>> {
         let names = asked(Names::for_expected(&recipe.rules()?, expected))?;
         Ok(PyBytes::new(py, &names.pack()))
     }
 
     /// What a document costs by the model of the plan.
-    fn plan_facts<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyDict>, Failure> {
+    fn plan_facts<'py>(&self, py: Python<'py>) -> Result<Dict<'py>> {
         let cost = self.rule.cost();
         let facts = PyDict::new(py);
         facts.set_item("tables", cost.num_tables)?;
@@ -124,7 +111,6 @@ impl ClusterRule {
         Ok(facts)
     }
 
-    /// The operation that adds documents.
     #[pyo3(signature = (ids, documents, *, threads=1))]
     fn add<'py>(
         &self,
@@ -132,7 +118,7 @@ impl ClusterRule {
         ids: &Texts,
         documents: Given<'py>,
         threads: usize,
-    ) -> Result<Bound<'py, PyBytes>, Failure> {
+    ) -> Result<Bytes<'py>> {
         let taken = documents.taken(self.rule.rules())?;
         check_num_ids(ids, taken.len())?;
         self.payload(py, &taken, threads, |documents| {
@@ -140,55 +126,35 @@ impl ClusterRule {
         })
     }
 
-    /// The operation that removes a document.
-    fn remove<'py>(
-        &self,
-        py: Python<'py>,
-        doc_id: &Bound<'py, PyString>,
-    ) -> Result<Bound<'py, PyBytes>, Failure> {
+    fn remove<'py>(&self, py: Python<'py>, doc_id: &Str<'py>) -> Result<Bytes<'py>> {
         self.of_id(py, Kind::Remove, doc_id)
     }
 
-    /// The question for the document of an id.
-    fn get<'py>(
-        &self,
-        py: Python<'py>,
-        doc_id: &Bound<'py, PyString>,
-    ) -> Result<Bound<'py, PyBytes>, Failure> {
+    fn get<'py>(&self, py: Python<'py>, doc_id: &Str<'py>) -> Result<Bytes<'py>> {
         self.of_id(py, Kind::Get, doc_id)
     }
 
-    /// The question for the group of a document.
-    fn group<'py>(
-        &self,
-        py: Python<'py>,
-        doc_id: &Bound<'py, PyString>,
-    ) -> Result<Bound<'py, PyBytes>, Failure> {
+    fn group<'py>(&self, py: Python<'py>, doc_id: &Str<'py>) -> Result<Bytes<'py>> {
         self.of_id(py, Kind::Group, doc_id)
     }
 
-    /// The question for the documents of some rows.
-    fn listing<'py>(&self, py: Python<'py>, first_row: u32, num_rows: u32) -> Bound<'py, PyBytes> {
+    fn listing<'py>(&self, py: Python<'py>, first_row: u32, num_rows: u32) -> Bytes<'py> {
         self.of_rows(py, Kind::List, first_row, num_rows)
     }
 
     /// The question whether the tables contain the documents of some rows.
-    fn audit<'py>(&self, py: Python<'py>, first_row: u32, num_rows: u32) -> Bound<'py, PyBytes> {
+    fn audit<'py>(&self, py: Python<'py>, first_row: u32, num_rows: u32) -> Bytes<'py> {
         self.of_rows(py, Kind::Audit, first_row, num_rows)
     }
 
     /// The question for all that is kept of the first documents of some rows, expired ones too. The answer has as many as fit in 4 MiB, at least one, and
     /// the row that follows them.
-    fn records<'py>(&self, py: Python<'py>, first_row: u32, num_rows: u32) -> Bound<'py, PyBytes> {
+    fn records<'py>(&self, py: Python<'py>, first_row: u32, num_rows: u32) -> Bytes<'py> {
         self.of_rows(py, Kind::Records, first_row, num_rows)
     }
 
     /// Documents as servers keep them, with feature sets instead of texts.
-    fn without_texts(
-        &self,
-        py: Python<'_>,
-        documents: &MovedDocuments,
-    ) -> Result<MovedDocuments, Failure> {
+    fn without_texts(&self, py: Python<'_>, documents: &MovedDocuments) -> Result<MovedDocuments> {
         run(py, LONG_BYTES, |_| {
             let sketching = &self.rule.sketching;
             let mut sketcher = sketching.sketcher();
@@ -204,12 +170,7 @@ impl ClusterRule {
     }
 
     /// The operation that deletes those of some rows that expired long ago; None where documents do not expire.
-    fn sweep<'py>(
-        &self,
-        py: Python<'py>,
-        first_row: u32,
-        num_rows: u32,
-    ) -> Option<Bound<'py, PyBytes>> {
+    fn sweep<'py>(&self, py: Python<'py>, first_row: u32, num_rows: u32) -> Option<Bytes<'py>> {
         let rows = first_row..first_row.saturating_add(num_rows);
         Some(PyBytes::new(py, &self.rule.sweep(&rows)?))
     }
@@ -221,7 +182,7 @@ impl ClusterRule {
         py: Python<'py>,
         documents: Given<'py>,
         threads: usize,
-    ) -> Result<Bound<'py, PyBytes>, Failure> {
+    ) -> Result<Bytes<'py>> {
         let taken = documents.taken(self.rule.rules())?;
         self.payload(py, &taken, threads, |documents| self.rule.check(documents))
     }
@@ -235,7 +196,7 @@ impl ClusterRule {
         limit: usize,
         min_similarity: f64,
         threads: usize,
-    ) -> Result<Bound<'py, PyBytes>, Failure> {
+    ) -> Result<Bytes<'py>> {
         let nearest = Nearest {
             limit,
             min_similarity,
@@ -247,7 +208,7 @@ impl ClusterRule {
     }
 
     /// The largest number of rows that an operation can take.
-    fn num_rows(&self, payload: &[u8]) -> Result<usize, Failure> {
+    fn num_rows(&self, payload: &[u8]) -> Result<usize> {
         let operation = asked(self.rule.operation(payload))?;
         Ok(match operation.kind {
             Kind::Add => operation.documents.len(),
@@ -257,13 +218,13 @@ impl ClusterRule {
     }
 
     /// Ids of an operation.
-    fn ids(&self, payload: &[u8]) -> Result<Vec<String>, Failure> {
+    fn ids(&self, payload: &[u8]) -> Result<Vec<String>> {
         let operation = asked(self.rule.operation(payload))?;
         Ok(operation.ids().into_iter().map(str::to_owned).collect())
     }
 
     /// Ids of records.
-    fn lost_ids(&self, records: Vec<Bound<'_, PyBytes>>) -> Result<Vec<String>, Failure> {
+    fn lost_ids(&self, records: Vec<Bytes<'_>>) -> Result<Vec<String>> {
         let ids = records
             .iter()
             .map(|record| asked(self.rule.id_of_record(record.as_bytes())));
@@ -271,7 +232,6 @@ impl ClusterRule {
     }
 
     /// Begins to decide on an operation. `below` has 16 bytes for each operation of the log below the low mark: nonce, first row, number of rows.
-    #[expect(clippy::too_many_arguments, reason = "what a client knows of the log")]
     fn decide(
         &self,
         py: Python<'_>,
@@ -282,7 +242,7 @@ impl ClusterRule {
         tail: Vec<TailOperation<'_>>,
         low_row: u32,
         below: &[u8],
-    ) -> Result<ClusterDecision, Failure> {
+    ) -> Result<ClusterDecision> {
         let mut operations = Vec::with_capacity(below.len() / 16);
         for one in below.chunks_exact(16) {
             let number =
@@ -325,7 +285,7 @@ impl ClusterRule {
         second: u64,
         nonce: &[u8],
         verdict: &[u8],
-    ) -> Result<Vec<ShownEffects<'py>>, Failure> {
+    ) -> Result<Vec<ShownEffects<'py>>> {
         let tag = tag_of(nonce)?;
         let all = run(py, 0, |_| {
             asked(self.rule.effects(payload, row, second, tag, verdict))
@@ -353,7 +313,7 @@ impl ClusterRule {
         payload: &[u8],
         row: u32,
         verdict: &[u8],
-    ) -> Result<Bound<'py, PyAny>, Failure> {
+    ) -> Result<Object<'py>> {
         let shown = |evidence: Evidence| (evidence.similarity, evidence.distance);
         Ok(match asked(self.rule.answer(verdict))? {
             Answer::Documents(_) | Answer::OtherText(_) => {
@@ -439,24 +399,19 @@ impl ClusterRule {
     }
 
     /// The verdict on an operation on which no decision is possible.
-    fn rejected<'py>(&self, py: Python<'py>, reason: &str) -> Bound<'py, PyBytes> {
+    fn rejected<'py>(&self, py: Python<'py>, reason: &str) -> Bytes<'py> {
         PyBytes::new(py, &self.rule.rejected(reason))
     }
 
     /// Documents added, by how many more are kept, documents removed, the row below which were swept or 0.
-    fn counts(&self, verdict: &[u8]) -> Result<(usize, i64, usize, u32), Failure> {
+    fn counts(&self, verdict: &[u8]) -> Result<(usize, i64, usize, u32)> {
         let counts = asked(self.rule.counts(verdict))?;
         Ok((counts.added, counts.kept, counts.gone, counts.swept))
     }
 }
 
 impl ClusterRule {
-    fn of_id<'py>(
-        &self,
-        py: Python<'py>,
-        kind: Kind,
-        doc_id: &Bound<'py, PyString>,
-    ) -> Result<Bound<'py, PyBytes>, Failure> {
+    fn of_id<'py>(&self, py: Python<'py>, kind: Kind, doc_id: &Str<'py>) -> Result<Bytes<'py>> {
         Ok(PyBytes::new(py, &self.rule.of_id(kind, &text_of(doc_id)?)))
     }
 
@@ -466,7 +421,7 @@ impl ClusterRule {
         kind: Kind,
         first_row: u32,
         num_rows: u32,
-    ) -> Bound<'py, PyBytes> {
+    ) -> Bytes<'py> {
         let rows = first_row..first_row.saturating_add(num_rows);
         PyBytes::new(py, &self.rule.of_rows(kind, &rows))
     }
@@ -478,7 +433,7 @@ impl ClusterRule {
         taken: &Taken,
         threads: usize,
         pack: impl Fn(&Documents) -> Vec<u8> + Sync,
-    ) -> Result<Bound<'py, PyBytes>, Failure> {
+    ) -> Result<Bytes<'py>> {
         let packed = run(py, taken.num_bytes(), |cancel| {
             let sketching = &self.rule.sketching;
             Ok(pack(taken.sketched(sketching, threads, cancel)?.as_ref()))
@@ -492,11 +447,7 @@ const STRINGS_A_COMMAND: usize = 1 << 16;
 
 /// The commands that read strings of a partition, as a server reads them, and their number. `tag` precedes each name; `names` is from a decision.
 #[pyfunction]
-pub fn cluster_gets<'py>(
-    py: Python<'py>,
-    tag: &[u8],
-    names: &[u8],
-) -> Result<(Bound<'py, PyBytes>, usize), Failure> {
+pub fn cluster_gets<'py>(py: Python<'py>, tag: &[u8], names: &[u8]) -> Result<(Bytes<'py>, usize)> {
     let mut keys = Vec::with_capacity(names.len() / 6);
     let mut rest = names;
     while let Some((length, after)) = rest.split_first_chunk() {
@@ -547,7 +498,7 @@ impl ClusterRestoring {
         &self,
         py: Python<'py>,
         documents: &MovedDocuments,
-    ) -> Result<Vec<(Bound<'py, PyBytes>, u64)>, Failure> {
+    ) -> Result<Vec<(Bytes<'py>, u64)>> {
         let packed = run(py, 0, |_| {
             let mut restoring = self
                 .restoring
@@ -572,10 +523,7 @@ pub struct ClusterDecision {
 impl ClusterDecision {
     /// What must be read now: partition, names of strings, names and fields of hashes. Each partition occurs once.
     #[allow(clippy::type_complexity)]
-    fn wanted<'py>(
-        &self,
-        py: Python<'py>,
-    ) -> Result<Vec<(u32, Bound<'py, PyBytes>, Bound<'py, PyBytes>)>, Failure> {
+    fn wanted<'py>(&self, py: Python<'py>) -> Result<Vec<(u32, Bytes<'py>, Bytes<'py>)>> {
         let round = run(py, 0, |_| asked(self.held().wanted()))?;
         let shown = round.into_iter().map(|wanted| {
             let tables = PyBytes::new(py, &wanted.tables);
@@ -589,10 +537,10 @@ impl ClusterDecision {
         &self,
         py: Python<'_>,
         partition: u32,
-        found: Vec<Option<Bound<'_, PyBytes>>>,
-        records: Vec<Option<Bound<'_, PyBytes>>>,
-        changes: Vec<Bound<'_, PyBytes>>,
-    ) -> Result<(), Failure> {
+        found: Vec<Option<Bytes<'_>>>,
+        records: Vec<Option<Bytes<'_>>>,
+        changes: Vec<Bytes<'_>>,
+    ) -> Result<()> {
         let found: Vec<&[u8]> = found
             .iter()
             .map(|bytes| bytes.as_ref().map_or(&[][..], |bytes| bytes.as_bytes()))
@@ -612,8 +560,7 @@ impl ClusterDecision {
         self.held().searched()
     }
 
-    /// What was decided.
-    fn verdict<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyBytes>, Failure> {
+    fn verdict<'py>(&self, py: Python<'py>) -> Result<Bytes<'py>> {
         match self.held().verdict() {
             Some(verdict) => Ok(PyBytes::new(py, &verdict)),
             None => Err(Failure::input("the decision still wants replies")),

@@ -10,15 +10,13 @@ use likewise_core::parallel::map_ranges;
 use likewise_core::text::{Document, OwnTokens};
 use likewise_disk::{TextColumn, TokenColumn};
 
-use crate::errors::Failure;
+use crate::errors::{Failure, Result};
 
 /// Bytes of text that one thread takes at a time.
 pub const GRAIN_BYTES: usize = 256 << 10;
 
-/// The kind of the documents of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Texts.
     Text,
     /// Any bytes.
     Bytes,
@@ -41,7 +39,6 @@ pub enum Chunk {
     Utf8(StringArray),
     LargeUtf8(LargeStringArray),
     View(StringViewArray),
-    /// Documents that are not texts.
     Binary(LargeBinaryArray),
     /// Texts of another column, by row: selections and dictionaries.
     Picked {
@@ -105,7 +102,6 @@ impl Chunk {
 }
 
 impl Column {
-    /// A column of texts.
     pub fn new(chunks: Vec<Arc<Chunk>>) -> Self {
         Self::of_kind(Kind::Text, chunks)
     }
@@ -127,7 +123,7 @@ impl Column {
     }
 
     /// Takes over documents: document i is `bytes[offsets[i]..offsets[i + 1]]`.
-    pub fn from_bytes(kind: Kind, bytes: Vec<u8>, offsets: Vec<i64>) -> Result<Self, Failure> {
+    pub fn from_bytes(kind: Kind, bytes: Vec<u8>, offsets: Vec<i64>) -> Result<Self> {
         let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
         if kind == Kind::Text {
             let array = LargeStringArray::try_new(offsets, Buffer::from_vec(bytes), None)
@@ -140,7 +136,7 @@ impl Column {
     }
 
     /// Takes over encoded tokens in one buffer.
-    pub fn from_tokens(tokens: TokenColumn) -> Result<Self, Failure> {
+    pub fn from_tokens(tokens: TokenColumn) -> Result<Self> {
         Self::from_bytes(Kind::Tokens, tokens.bytes, tokens.offsets)
     }
 
@@ -153,7 +149,6 @@ impl Column {
         self.starts[self.chunks.len()]
     }
 
-    /// Text `i`; empty for other kinds.
     pub fn get(&self, i: usize) -> &str {
         let (chunk, i) = self.place(i);
         chunk.get(i)
@@ -203,7 +198,7 @@ impl Column {
     }
 
     /// All documents of several columns, which must be of one kind, except empty ones.
-    pub fn concat<'a>(parts: impl Iterator<Item = &'a Column> + Clone) -> Result<Column, Failure> {
+    pub fn concat<'a>(parts: impl Iterator<Item = &'a Column> + Clone) -> Result<Column> {
         let mut kinds = parts
             .clone()
             .filter(|part| part.len() > 0)
@@ -243,7 +238,7 @@ impl Column {
         cancel: &AtomicBool,
         make_state: impl Fn() -> S + Sync,
         add: impl Fn(&mut S, &mut T, usize) + Sync,
-    ) -> Result<Vec<T>, Failure> {
+    ) -> Result<Vec<T>> {
         let ranges = self.ranges(GRAIN_BYTES);
         let work = |state: &mut S, which: Range<usize>| {
             let mut part = T::default();
@@ -278,7 +273,7 @@ impl Column {
 }
 
 /// Encoded documents as one array of `large_binary`; shared if they are one already.
-pub fn to_binary_array(column: &Column) -> Result<LargeBinaryArray, Failure> {
+pub fn to_binary_array(column: &Column) -> Result<LargeBinaryArray> {
     if let [chunk] = column.chunks.as_slice()
         && let Chunk::Binary(array) = chunk.as_ref()
     {
@@ -298,7 +293,7 @@ fn large_array(texts: TextColumn) -> LargeStringArray {
 }
 
 /// Converts rows to 32 bits, each checked to be below `len`.
-pub fn checked_rows(rows: impl Iterator<Item = i64>, len: usize) -> Result<Vec<u32>, Failure> {
+pub fn checked_rows(rows: impl Iterator<Item = i64>, len: usize) -> Result<Vec<u32>> {
     rows.map(|row| match u32::try_from(row) {
         Ok(small) if (small as usize) < len => Ok(small),
         _ => Err(Failure::parameter(

@@ -6,10 +6,10 @@ use std::sync::Mutex;
 use likewise_disk as disk;
 use pyo3::prelude::*;
 
-use crate::array::Input;
+use crate::array::take;
 use crate::column::Column;
-use crate::door::{run, run_short};
-use crate::errors::Failure;
+use crate::door::{Object, run, run_short};
+use crate::errors::{Failure, Result};
 use crate::jsonl::{JsonlPiece, open, to_python};
 use crate::texts::Texts;
 
@@ -20,7 +20,7 @@ pub fn csv_header(
     path: PathBuf,
     delimiter: u8,
     has_quotes: bool,
-) -> Result<(Vec<String>, u64, u64), Failure> {
+) -> Result<(Vec<String>, u64, u64)> {
     let dialect = disk::CsvDialect {
         delimiter,
         has_quotes,
@@ -42,7 +42,6 @@ pub struct CsvReader {
 impl CsvReader {
     #[new]
     #[pyo3(signature = (path, *, delimiter, has_quotes, text_columns, id_column, id_required, field_columns, max_document))]
-    #[expect(clippy::too_many_arguments, reason = "one call of Python, by keyword")]
     fn new(
         path: PathBuf,
         delimiter: u8,
@@ -52,7 +51,7 @@ impl CsvReader {
         id_required: bool,
         field_columns: Vec<Option<usize>>,
         max_document: u64,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self> {
         let failure = |error| Failure::disk(error, &path);
         let dialect = disk::CsvDialect {
             delimiter,
@@ -81,7 +80,7 @@ impl CsvReader {
         length: u64,
         stray_lines: Vec<u64>,
         num_lines_before: u64,
-    ) -> Result<JsonlPiece, Failure> {
+    ) -> Result<JsonlPiece> {
         let piece = run(py, (length / 16) as usize, |_| {
             disk::CsvStream::open(
                 open(&self.path)?,
@@ -108,7 +107,7 @@ pub struct CsvSplitter {
 impl CsvSplitter {
     #[new]
     #[pyo3(signature = (path, *, delimiter, has_quotes, start))]
-    fn new(path: PathBuf, delimiter: u8, has_quotes: bool, start: u64) -> Result<Self, Failure> {
+    fn new(path: PathBuf, delimiter: u8, has_quotes: bool, start: u64) -> Result<Self> {
         let dialect = disk::CsvDialect {
             delimiter,
             has_quotes,
@@ -127,7 +126,7 @@ impl CsvSplitter {
         limit: u64,
         piece_bytes: u64,
         is_end: bool,
-    ) -> Result<Option<(u64, u64, Vec<u64>)>, Failure> {
+    ) -> Result<Option<(u64, u64, Vec<u64>)>> {
         let piece = run_short(py, |_| {
             self.splitter
                 .lock()
@@ -145,18 +144,17 @@ impl CsvSplitter {
 pub fn read_csv_texts(
     py: Python<'_>,
     reader: &CsvReader,
-    offsets: &Bound<'_, PyAny>,
-    lengths: &Bound<'_, PyAny>,
+    offsets: &Object<'_>,
+    lengths: &Object<'_>,
     threads: usize,
-) -> Result<Texts, Failure> {
-    let offsets = Input::<u64>::take("offsets", offsets)?;
-    let lengths = Input::<u32>::take("lengths", lengths)?;
-    let num_bytes = lengths.values().iter().map(|&length| length as usize).sum();
+) -> Result<Texts> {
+    take!(offsets: u64, lengths: u32);
+    let num_bytes = lengths.iter().map(|&length| length as usize).sum();
     let columns = run(py, num_bytes, |cancel| {
         disk::read_csv_rows(
             &open(&reader.path)?,
-            offsets.values(),
-            lengths.values(),
+            offsets,
+            lengths,
             &reader.rules,
             threads,
             cancel,

@@ -15,7 +15,7 @@ use crate::array::Array;
 use crate::column::GRAIN_BYTES;
 use crate::column::{Column, Kind};
 use crate::door::run;
-use crate::errors::Failure;
+use crate::errors::{Failure, Result};
 use crate::features::FeatureRules;
 use crate::texts::Texts;
 use crate::weights::WeightTable;
@@ -38,7 +38,7 @@ impl TextSample {
     }
 
     /// Adds documents, all of one kind.
-    fn add(&self, py: Python<'_>, texts: &Texts) -> Result<(), Failure> {
+    fn add(&self, py: Python<'_>, texts: &Texts) -> Result<()> {
         let column = texts.column.as_ref();
         self.kind.get_or_init(|| column.kind);
         run(py, column.num_bytes, |_| {
@@ -48,7 +48,7 @@ impl TextSample {
     }
 
     /// The documents of the sample, in the order of their hashes; they are moved out of it.
-    fn take(&self, py: Python<'_>) -> Result<Texts, Failure> {
+    fn take(&self, py: Python<'_>) -> Result<Texts> {
         let kind = self.kind.get().copied().unwrap_or(Kind::Text);
         let column = run(py, usize::MAX, |_| {
             let (mut bytes, mut offsets) = (Vec::new(), vec![0]);
@@ -71,7 +71,7 @@ pub struct DocumentCounter {
 }
 
 impl DocumentCounter {
-    fn counter(&self) -> Result<Arc<CoreCounter>, Failure> {
+    fn counter(&self) -> Result<Arc<CoreCounter>> {
         let counter = self.counter.lock().unwrap_or_else(PoisonError::into_inner);
         counter
             .clone()
@@ -83,7 +83,7 @@ impl DocumentCounter {
 impl DocumentCounter {
     #[new]
     #[pyo3(signature = (memory_bytes, *, names=false))]
-    fn new(memory_bytes: u64, names: bool) -> Result<Self, Failure> {
+    fn new(memory_bytes: u64, names: bool) -> Result<Self> {
         let counter = CoreCounter::new(memory_bytes)?;
         Ok(DocumentCounter {
             counter: Mutex::new(Some(Arc::new(counter))),
@@ -91,7 +91,6 @@ impl DocumentCounter {
         })
     }
 
-    /// Counts the features of texts.
     #[pyo3(signature = (texts, rules, *, threads=1))]
     fn add(
         &self,
@@ -99,7 +98,7 @@ impl DocumentCounter {
         texts: &Texts,
         rules: &FeatureRules,
         threads: usize,
-    ) -> Result<(), Failure> {
+    ) -> Result<()> {
         let counter = self.counter()?;
         let column = texts.column.as_ref();
         rules.check(column)?;
@@ -142,12 +141,7 @@ impl DocumentCounter {
 
     /// The table of the counts. Nothing can be added afterwards.
     #[pyo3(signature = (rules, *, threads=1))]
-    fn finish(
-        &self,
-        py: Python<'_>,
-        rules: String,
-        threads: usize,
-    ) -> Result<WeightTable, Failure> {
+    fn finish(&self, py: Python<'_>, rules: String, threads: usize) -> Result<WeightTable> {
         let counter = self
             .counter
             .lock()
@@ -181,7 +175,6 @@ impl DocumentCounter {
     }
 }
 
-/// Rules of the features that are counted.
 fn counted_by(rules: &FeatureRules) -> FeatureRules {
     rules.unweighted(rules.rules.shingle)
 }
@@ -192,7 +185,7 @@ pub fn term_features(
     py: Python<'_>,
     terms: &Texts,
     rules: &FeatureRules,
-) -> Result<(Array, Array), Failure> {
+) -> Result<(Array, Array)> {
     let column = terms.column.as_ref();
     rules.check(column)?;
     let rules = rules.unweighted(1);

@@ -11,8 +11,15 @@ use std::time::Duration;
 
 use likewise_core::isa::Isa;
 use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyString};
 
-use crate::errors::Failure;
+use crate::errors::{Failure, Result};
+
+/// What Python gives and gets.
+pub type Object<'py> = Bound<'py, PyAny>;
+pub type Bytes<'py> = Bound<'py, PyBytes>;
+pub type Dict<'py> = Bound<'py, PyDict>;
+pub type Str<'py> = Bound<'py, PyString>;
 
 /// How often a waiting caller checks for Ctrl-C.
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
@@ -21,20 +28,20 @@ const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
 pub const LONG_BYTES: usize = 4 << 20;
 
 /// Runs short work with the interpreter lock released.
-pub fn run_short<T, F>(py: Python<'_>, work: F) -> Result<T, Failure>
+pub fn run_short<T, F>(py: Python<'_>, work: F) -> Result<T>
 where
     T: Send,
-    F: FnOnce(&AtomicBool) -> Result<T, Failure> + Send,
+    F: FnOnce(&AtomicBool) -> Result<T> + Send,
 {
     py.detach(|| caught(|| work(&AtomicBool::new(false))))
 }
 
 /// Runs work with the interpreter lock released; `num_bytes` is its size. Long work runs on a second thread while this
 /// one checks for Ctrl-C, which sets the flag passed to the work.
-pub fn run<T, F>(py: Python<'_>, num_bytes: usize, work: F) -> Result<T, Failure>
+pub fn run<T, F>(py: Python<'_>, num_bytes: usize, work: F) -> Result<T>
 where
     T: Send,
-    F: FnOnce(&AtomicBool) -> Result<T, Failure> + Send,
+    F: FnOnce(&AtomicBool) -> Result<T> + Send,
 {
     if num_bytes < LONG_BYTES {
         return run_short(py, work);
@@ -74,7 +81,7 @@ where
 }
 
 /// Runs work and turns a panic into [`Failure::Internal`].
-pub fn caught<T>(work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+pub fn caught<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(work))
         .unwrap_or_else(|panic| Err(Failure::Internal(panic_text(panic.as_ref()))))
 }
@@ -90,7 +97,7 @@ fn panic_text(panic: &(dyn Any + Send)) -> String {
 }
 
 /// The instruction set of that name, or the best one for `None`.
-pub fn parse_isa(name: Option<&str>) -> Result<Isa, Failure> {
+pub fn parse_isa(name: Option<&str>) -> Result<Isa> {
     match name {
         None => Ok(Isa::best()),
         Some(name) => Isa::from_name(name).ok_or_else(|| {
@@ -104,7 +111,7 @@ pub fn parse_isa(name: Option<&str>) -> Result<Isa, Failure> {
 }
 
 /// Rejects values of `name` that are not below `end`.
-pub fn check_below(name: &str, values: &[u32], end: usize) -> Result<(), Failure> {
+pub fn check_below(name: &str, values: &[u32], end: usize) -> Result<()> {
     match values.iter().max() {
         Some(&max) if max as usize >= end => Err(Failure::parameter(
             name,
@@ -115,12 +122,7 @@ pub fn check_below(name: &str, values: &[u32], end: usize) -> Result<(), Failure
 }
 
 /// Rejects two arrays of different lengths.
-pub fn check_same_length(
-    name: &str,
-    length: usize,
-    other: &str,
-    expected: usize,
-) -> Result<(), Failure> {
+pub fn check_same_length(name: &str, length: usize, other: &str, expected: usize) -> Result<()> {
     match length == expected {
         true => Ok(()),
         false => Err(Failure::parameter(
@@ -131,7 +133,7 @@ pub fn check_same_length(
 }
 
 /// Rejects a range outside `0..end`.
-pub fn check_range(lo: u32, hi: u32, end: usize) -> Result<std::ops::Range<u32>, Failure> {
+pub fn check_range(lo: u32, hi: u32, end: usize) -> Result<std::ops::Range<u32>> {
     match lo <= hi && hi as usize <= end {
         true => Ok(lo..hi),
         false => Err(Failure::parameter(

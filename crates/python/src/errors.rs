@@ -6,6 +6,8 @@ use std::path::Path;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyOSError};
 use pyo3::prelude::*;
 
+pub type Result<T, E = Failure> = std::result::Result<T, E>;
+
 /// Any reason that ends a call. Becomes a Python error only while attached to the interpreter.
 #[derive(Debug)]
 pub enum Failure {

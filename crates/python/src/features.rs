@@ -13,18 +13,16 @@ use pyo3::types::{PyBytes, PyString};
 
 use crate::array::Array;
 use crate::column::{Column, Kind};
-use crate::door::{parse_isa, run, run_short};
-use crate::errors::Failure;
+use crate::door::{Object, Str, parse_isa, run, run_short};
+use crate::errors::{Failure, Result};
 use crate::text_rules::{TextRules, parse_tokens};
 use crate::texts::{Texts, text_of};
 use crate::weights::WeightTable;
 
-/// Rules that turn a text into features.
 #[pyclass(frozen, module = "likewise._native")]
 pub struct FeatureRules {
     pub rules: CoreRules,
     pub text_rules: CoreTextRules,
-    /// The source of the weights.
     table: Option<FeatureWeights>,
     /// Whether each feature with a weight counts once.
     once: bool,
@@ -66,7 +64,7 @@ impl FeatureRules {
     }
 
     /// Rejects documents that such tokens cannot be cut from.
-    pub fn check(&self, column: &Column) -> Result<(), Failure> {
+    pub fn check(&self, column: &Column) -> Result<()> {
         let tokens = self.rules.tokens;
         if column.len() == 0 {
             return Ok(());
@@ -89,7 +87,6 @@ impl FeatureRules {
 impl FeatureRules {
     #[new]
     #[pyo3(signature = (tokens, shingle, weights="none", seed=0, table=None, hash="xxh3", text_rules=None, *, once=false, siblings=false))]
-    #[expect(clippy::too_many_arguments, reason = "one call of Python, by keyword")]
     fn new(
         tokens: &str,
         shingle: u32,
@@ -100,7 +97,7 @@ impl FeatureRules {
         text_rules: Option<&Bound<'_, TextRules>>,
         once: bool,
         siblings: bool,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self> {
         if !(1..=64).contains(&shingle) {
             return Err(Failure::parameter(
                 "shingle",
@@ -137,7 +134,7 @@ impl FeatureRules {
     }
 
     /// The normalized text by these rules.
-    fn normalize(&self, py: Python<'_>, text: &Bound<'_, PyString>) -> Result<String, Failure> {
+    fn normalize(&self, py: Python<'_>, text: &Str<'_>) -> Result<String> {
         let text = text_of(text)?;
         let text = text.as_ref();
         run(py, text.len(), |_| {
@@ -146,11 +143,7 @@ impl FeatureRules {
     }
 
     /// The tokens of each document in order, stop words included: str, or bytes for the kinds bytes and chunks.
-    fn cut<'py>(
-        &self,
-        py: Python<'py>,
-        documents: &Texts,
-    ) -> Result<Vec<Vec<Bound<'py, PyAny>>>, Failure> {
+    fn cut<'py>(&self, py: Python<'py>, documents: &Texts) -> Result<Vec<Vec<Object<'py>>>> {
         self.check(&documents.column)?;
         let column = documents.column.as_ref();
         let tokens = self.rules.tokens;
@@ -205,16 +198,15 @@ impl FeatureRules {
     }
 }
 
-fn parse_hash(name: &str) -> Result<FeatureHash, Failure> {
+fn parse_hash(name: &str) -> Result<FeatureHash> {
     FeatureHash::from_name(name).ok_or_else(|| {
         let names = FeatureHash::ALL.map(FeatureHash::name).join(", ");
         Failure::parameter("hash", format!("{name:?} is not one of {names}"))
     })
 }
 
-/// The normalized text.
 #[pyfunction]
-pub fn normalize(py: Python<'_>, text: &Bound<'_, PyString>) -> Result<String, Failure> {
+pub fn normalize(py: Python<'_>, text: &Str<'_>) -> Result<String> {
     let text = text_of(text)?;
     let text = text.as_ref();
     run_short(py, |_| {
@@ -226,11 +218,7 @@ pub fn normalize(py: Python<'_>, text: &Bound<'_, PyString>) -> Result<String, F
 
 /// The tokens of a text in order, by the default rules.
 #[pyfunction]
-pub fn tokens(
-    py: Python<'_>,
-    text: &Bound<'_, PyString>,
-    tokens: &str,
-) -> Result<Vec<String>, Failure> {
+pub fn tokens(py: Python<'_>, text: &Str<'_>, tokens: &str) -> Result<Vec<String>> {
     let kind = parse_tokens(tokens)?;
     let text = text_of(text)?;
     let text = text.as_ref();
@@ -254,7 +242,7 @@ pub fn features(
     rules: &FeatureRules,
     threads: usize,
     isa: Option<&str>,
-) -> Result<(Array, Array, Array), Failure> {
+) -> Result<(Array, Array, Array)> {
     let isa = parse_isa(isa)?;
     let column = texts.column.as_ref();
     rules.check(column)?;

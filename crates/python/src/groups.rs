@@ -5,9 +5,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use likewise_core::groups;
 use pyo3::prelude::*;
 
-use crate::array::{Array, Input};
-use crate::door::{check_below, check_range, check_same_length, run, run_short};
-use crate::errors::Failure;
+use crate::array::{Array, Input, take};
+use crate::door::{Object, check_below, check_range, check_same_length, run, run_short};
+use crate::errors::{Failure, Result};
 
 /// Verdicts and evidence of documents in order of priority.
 #[pyclass(frozen, module = "likewise._native")]
@@ -21,12 +21,11 @@ impl Leaders {
         self.leaders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A copy of one of the columns.
     fn column<V: Clone + Send>(
         &self,
         py: Python<'_>,
         column: impl Fn(&groups::Leaders) -> &Vec<V> + Send + Sync,
-    ) -> Result<Array, Failure>
+    ) -> Result<Array>
     where
         Vec<V>: Into<Array>,
     {
@@ -37,7 +36,7 @@ impl Leaders {
 #[pymethods]
 impl Leaders {
     #[new]
-    fn new(py: Python<'_>, n: u32) -> Result<Self, Failure> {
+    fn new(py: Python<'_>, n: u32) -> Result<Self> {
         let num_positions = n as usize;
         Ok(Leaders {
             leaders: Mutex::new(run_short(py, |_| Ok(groups::Leaders::new(num_positions)))?),
@@ -47,23 +46,19 @@ impl Leaders {
 
     /// Decides the positions `lo..hi`, which begin where the last ones ended. Pairs are sorted by their later position.
     #[pyo3(signature = (lo, hi, later, earlier, similarity, distance=None))]
-    #[allow(clippy::too_many_arguments)]
     fn decide(
         &self,
         py: Python<'_>,
         lo: u32,
         hi: u32,
-        later: &Bound<'_, PyAny>,
-        earlier: &Bound<'_, PyAny>,
-        similarity: &Bound<'_, PyAny>,
-        distance: Option<&Bound<'_, PyAny>>,
-    ) -> Result<(), Failure> {
+        later: &Object<'_>,
+        earlier: &Object<'_>,
+        similarity: &Object<'_>,
+        distance: Option<&Object<'_>>,
+    ) -> Result<()> {
         let range = check_range(lo, hi, self.num_positions)?;
-        let later = Input::<u32>::take("later", later)?;
-        let earlier = Input::<u32>::take("earlier", earlier)?;
-        let similarity = Input::<f64>::take("similarity", similarity)?;
+        take!(later: u32, earlier: u32, similarity: f64);
         let distance = Input::<u32>::take_option("distance", distance)?;
-        let (later, earlier, similarity) = (later.values(), earlier.values(), similarity.values());
         let distance = distance.as_ref().map_or(&[][..], Input::values);
         check_same_length("earlier", earlier.len(), "later", later.len())?;
         check_same_length("similarity", similarity.len(), "later", later.len())?;
@@ -81,25 +76,25 @@ impl Leaders {
 
     /// 0 undecided, 1 kept, 2 removed.
     #[getter]
-    fn states(&self, py: Python<'_>) -> Result<Array, Failure> {
+    fn states(&self, py: Python<'_>) -> Result<Array> {
         self.column(py, |leaders| &leaders.states)
     }
 
     /// The kept position that removed each one; 4294967295 if not removed.
     #[getter]
-    fn best_earlier(&self, py: Python<'_>) -> Result<Array, Failure> {
+    fn best_earlier(&self, py: Python<'_>) -> Result<Array> {
         self.column(py, |leaders| &leaders.best_earlier)
     }
 
     /// Similarity to it; NaN if not removed.
     #[getter]
-    fn best_similarity(&self, py: Python<'_>) -> Result<Array, Failure> {
+    fn best_similarity(&self, py: Python<'_>) -> Result<Array> {
         self.column(py, |leaders| &leaders.best_similarity)
     }
 
     /// Distance to it; 4294967295 if not removed or not given.
     #[getter]
-    fn best_distance(&self, py: Python<'_>) -> Result<Array, Failure> {
+    fn best_distance(&self, py: Python<'_>) -> Result<Array> {
         self.column(py, |leaders| &leaders.best_distance)
     }
 }
@@ -110,20 +105,15 @@ impl Leaders {
 #[pyo3(signature = (states, hi, later, earlier, similarity, distance=None))]
 pub fn decide_range(
     py: Python<'_>,
-    states: &Bound<'_, PyAny>,
+    states: &Object<'_>,
     hi: u32,
-    later: &Bound<'_, PyAny>,
-    earlier: &Bound<'_, PyAny>,
-    similarity: &Bound<'_, PyAny>,
-    distance: Option<&Bound<'_, PyAny>>,
-) -> Result<(Array, Array, Array, Array), Failure> {
-    let states = Input::<u8>::take("states", states)?;
-    let later = Input::<u32>::take("later", later)?;
-    let earlier = Input::<u32>::take("earlier", earlier)?;
-    let similarity = Input::<f64>::take("similarity", similarity)?;
+    later: &Object<'_>,
+    earlier: &Object<'_>,
+    similarity: &Object<'_>,
+    distance: Option<&Object<'_>>,
+) -> Result<(Array, Array, Array, Array)> {
+    take!(states: u8, later: u32, earlier: u32, similarity: f64);
     let distance = Input::<u32>::take_option("distance", distance)?;
-    let (states, later, earlier) = (states.values(), later.values(), earlier.values());
-    let similarity = similarity.values();
     let distance = distance.as_ref().map_or(&[][..], Input::values);
     let Some(num) = (hi as usize).checked_sub(states.len()) else {
         return Err(Failure::parameter(
@@ -158,7 +148,7 @@ pub struct EqualKeys {
 impl EqualKeys {
     #[new]
     #[pyo3(signature = (num_words, share=0, num_shares=1))]
-    fn new(num_words: usize, share: u32, num_shares: u32) -> Result<Self, Failure> {
+    fn new(num_words: usize, share: u32, num_shares: u32) -> Result<Self> {
         Ok(EqualKeys {
             keys: Mutex::new(groups::EqualKeys::new(num_words, share, num_shares)?),
             num_words,
@@ -167,9 +157,8 @@ impl EqualKeys {
 
     /// Adds the keys of the next items, one after another; returns some of the items whose key is that of an earlier
     /// one, and the first item with it, in no order.
-    fn add(&self, py: Python<'_>, keys: &Bound<'_, PyAny>) -> Result<(Array, Array), Failure> {
-        let keys = Input::<u64>::take("keys", keys)?;
-        let keys = keys.values();
+    fn add(&self, py: Python<'_>, keys: &Object<'_>) -> Result<(Array, Array)> {
+        take!(keys: u64);
         let found = run(py, 8 * keys.len(), |_| {
             let mut all = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
             Ok(all.add(keys)?)
@@ -178,7 +167,7 @@ impl EqualKeys {
     }
 
     /// Returns the other items, in no order. The keys are consumed.
-    fn finish(&self, py: Python<'_>) -> Result<(Array, Array), Failure> {
+    fn finish(&self, py: Python<'_>) -> Result<(Array, Array)> {
         let found = run(py, usize::MAX, |cancel| {
             let empty = groups::EqualKeys::new(self.num_words, 0, 1)?;
             let mut all = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
@@ -198,7 +187,7 @@ pub struct Components {
 #[pymethods]
 impl Components {
     #[new]
-    fn new(py: Python<'_>, n: u32) -> Result<Self, Failure> {
+    fn new(py: Python<'_>, n: u32) -> Result<Self> {
         let num_positions = n as usize;
         Ok(Components {
             joined: Mutex::new(run_short(py, |_| {
@@ -208,16 +197,8 @@ impl Components {
         })
     }
 
-    /// Joins the positions of pairs.
-    fn join(
-        &self,
-        py: Python<'_>,
-        later: &Bound<'_, PyAny>,
-        earlier: &Bound<'_, PyAny>,
-    ) -> Result<(), Failure> {
-        let later = Input::<u32>::take("later", later)?;
-        let earlier = Input::<u32>::take("earlier", earlier)?;
-        let (later, earlier) = (later.values(), earlier.values());
+    fn join(&self, py: Python<'_>, later: &Object<'_>, earlier: &Object<'_>) -> Result<()> {
+        take!(later: u32, earlier: u32);
         check_same_length("earlier", earlier.len(), "later", later.len())?;
         check_below("later", later, self.num_positions)?;
         check_below("earlier", earlier, self.num_positions)?;
@@ -229,7 +210,7 @@ impl Components {
     }
 
     /// The smallest position of each position's component. The pairs are consumed.
-    fn smallest(&self, py: Python<'_>) -> Result<Array, Failure> {
+    fn smallest(&self, py: Python<'_>) -> Result<Array> {
         let smallest = run(py, 8 * self.num_positions, |_| {
             let mut joined = self.joined.lock().unwrap_or_else(PoisonError::into_inner);
             Ok(std::mem::replace(&mut *joined, groups::Components::new(0)).smallest())
@@ -243,12 +224,10 @@ impl Components {
 pub fn components(
     py: Python<'_>,
     n: u32,
-    later: &Bound<'_, PyAny>,
-    earlier: &Bound<'_, PyAny>,
-) -> Result<Array, Failure> {
-    let later = Input::<u32>::take("later", later)?;
-    let earlier = Input::<u32>::take("earlier", earlier)?;
-    let (later, earlier) = (later.values(), earlier.values());
+    later: &Object<'_>,
+    earlier: &Object<'_>,
+) -> Result<Array> {
+    take!(later: u32, earlier: u32);
     check_same_length("earlier", earlier.len(), "later", later.len())?;
     check_below("later", later, n as usize)?;
     check_below("earlier", earlier, n as usize)?;

@@ -2,16 +2,13 @@
 
 use pyo3::prelude::*;
 
-use crate::array::{Array, Input};
-use crate::door::{caught, check_below, check_same_length, run};
-use crate::errors::Failure;
+use crate::array::{Array, Input, take};
+use crate::door::{Object, caught, check_below, check_same_length, run};
+use crate::errors::{Failure, Result};
 use crate::sketch::check_bits;
 
 /// Takes fingerprints of `bits` bits; also returns their number.
-pub fn take_fingerprints(
-    words: &Bound<'_, PyAny>,
-    bits: u32,
-) -> Result<(Input<u64>, usize), Failure> {
+pub fn take_fingerprints(words: &Object<'_>, bits: u32) -> Result<(Input<u64>, usize)> {
     let num_words = check_bits(bits)?;
     let words = Input::<u64>::take("fingerprints", words)?;
     let len = words.values().len();
@@ -26,7 +23,7 @@ pub fn take_fingerprints(
 
 /// The smallest radius that finds a pair at the threshold with probability `recall`, and the actual probability.
 #[pyfunction]
-pub fn radius_for(bits: u32, threshold: f64, recall: f64) -> Result<(u32, f64), Failure> {
+pub fn radius_for(bits: u32, threshold: f64, recall: f64) -> Result<(u32, f64)> {
     check_bits(bits)?;
     for (name, value) in [("threshold", threshold), ("recall", recall)] {
         if !(0.0..=1.0).contains(&value) {
@@ -40,14 +37,14 @@ pub fn radius_for(bits: u32, threshold: f64, recall: f64) -> Result<(u32, f64), 
 #[pyfunction]
 pub fn distances(
     py: Python<'_>,
-    fingerprints: &Bound<'_, PyAny>,
+    fingerprints: &Object<'_>,
     bits: u32,
-    a: &Bound<'_, PyAny>,
-    b: &Bound<'_, PyAny>,
-) -> Result<Array, Failure> {
+    a: &Object<'_>,
+    b: &Object<'_>,
+) -> Result<Array> {
     let (words, len) = take_fingerprints(fingerprints, bits)?;
-    let (a, b) = (Input::<u32>::take("a", a)?, Input::<u32>::take("b", b)?);
-    let (words, a, b) = (words.values(), a.values(), b.values());
+    take!(a: u32, b: u32);
+    let words = words.values();
     check_same_length("b", b.len(), "a", a.len())?;
     check_below("a", a, len)?;
     check_below("b", b, len)?;

@@ -7,22 +7,21 @@ use likewise_disk::hamming_file::{HammingBuild, IndexSource};
 use likewise_hamming::plan::{Key, SearchPlan};
 use pyo3::prelude::*;
 
-use crate::array::Input;
-use crate::door::{LONG_BYTES, parse_isa, run};
-use crate::errors::Failure;
+use crate::array::take;
+use crate::door::{LONG_BYTES, Object, parse_isa, run};
+use crate::errors::{Failure, Result};
 
 /// A flat file of fingerprints: path, first byte, number of fingerprints, and the rows of empty texts.
-pub(crate) type GivenFile<'py> = (PathBuf, u64, u64, Bound<'py, PyAny>);
-/// Mask and radius of each table.
+pub(crate) type GivenFile<'py> = (PathBuf, u64, u64, Object<'py>);
 pub(crate) type Keys = Vec<([u64; 4], u32)>;
 
 pub(crate) fn open_source(
     (path, offset, len, empty_rows): &GivenFile<'_>,
     bits: u32,
-) -> Result<IndexSource, Failure> {
-    let empty_rows = Input::<u32>::take("empty_rows", empty_rows)?;
+) -> Result<IndexSource> {
+    take!(empty_rows: u32);
     let file = File::open(path).map_err(|error| Failure::system(error, path))?;
-    IndexSource::new(file, *offset, *len, bits, empty_rows.values().to_vec())
+    IndexSource::new(file, *offset, *len, bits, empty_rows.to_vec())
         .map(|source| source.named(path.clone()))
         .map_err(|error| Failure::disk(error, path))
 }
@@ -37,7 +36,7 @@ pub fn plan_hamming_file(
     within: u32,
     with_rows: bool,
     memory_bytes: Option<f64>,
-) -> Result<Keys, Failure> {
+) -> Result<Keys> {
     let path = source.0.clone();
     let source = open_source(&source, bits)?;
     let plan = run(py, LONG_BYTES, |cancel| {
@@ -56,7 +55,6 @@ pub fn plan_hamming_file(
 /// next to it; `progress` receives how many fingerprints were read, and the total.
 #[pyfunction]
 #[pyo3(signature = (source, bits, path, extra, ids=None, *, within, keys, with_rows, memory_bytes, check, progress, threads=1, isa=None))]
-#[expect(clippy::too_many_arguments, reason = "one call of Python, by keyword")]
 pub fn build_hamming_file(
     py: Python<'_>,
     source: GivenFile<'_>,
@@ -68,11 +66,11 @@ pub fn build_hamming_file(
     keys: Keys,
     with_rows: bool,
     memory_bytes: usize,
-    check: Bound<'_, PyAny>,
+    check: Object<'_>,
     progress: Py<PyAny>,
     threads: usize,
     isa: Option<&str>,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let isa = parse_isa(isa)?;
     let source_path = source.0.clone();
     let source = open_source(&source, bits)?;

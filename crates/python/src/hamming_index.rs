@@ -10,9 +10,9 @@ use likewise_hamming::plan::{Key, SearchPlan};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use crate::array::{Array, Input};
-use crate::door::{LONG_BYTES, parse_isa, run, run_short};
-use crate::errors::Failure;
+use crate::array::{Array, Input, take};
+use crate::door::{Bytes, Dict, LONG_BYTES, Object, parse_isa, run, run_short};
+use crate::errors::{Failure, Result};
 use crate::hamming::take_fingerprints;
 use crate::hamming_build::{GivenFile, Keys, open_source};
 
@@ -31,7 +31,7 @@ pub struct HammingSet {
 
 impl HammingSet {
     /// The result of the set, unless the file it was opened from became unreadable in the meantime.
-    fn checked<T>(&self, said: Result<T, Error>) -> Result<T, Failure> {
+    fn checked<T>(&self, said: Result<T, Error>) -> Result<T> {
         if let Some((_, damage)) = &self.opened {
             damage.look();
             if damage.is_unreadable() {
@@ -76,19 +76,18 @@ impl HammingSet {
     /// None.
     #[new]
     #[pyo3(signature = (fingerprints, bits, *, within, rows=None, with_rows=true, keys=None, memory_bytes=None, threads=1, isa=None))]
-    #[expect(clippy::too_many_arguments, reason = "one call of Python, by keyword")]
     fn new(
         py: Python<'_>,
-        fingerprints: &Bound<'_, PyAny>,
+        fingerprints: &Object<'_>,
         bits: u32,
         within: u32,
-        rows: Option<&Bound<'_, PyAny>>,
+        rows: Option<&Object<'_>>,
         with_rows: bool,
         keys: Option<Vec<([u64; 4], u32)>>,
         memory_bytes: Option<f64>,
         threads: usize,
         isa: Option<&str>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self> {
         let isa = parse_isa(isa)?;
         let (words, len) = take_fingerprints(fingerprints, bits)?;
         let rows = Input::<u32>::take_option("rows", rows)?;
@@ -125,7 +124,6 @@ impl HammingSet {
     /// path, first byte, number of fingerprints, and no rows.
     #[staticmethod]
     #[pyo3(signature = (source, bits, *, within, keys, with_rows=true, threads=1, isa=None))]
-    #[expect(clippy::too_many_arguments, reason = "one call of Python, by keyword")]
     fn of_file(
         py: Python<'_>,
         source: GivenFile<'_>,
@@ -135,7 +133,7 @@ impl HammingSet {
         with_rows: bool,
         threads: usize,
         isa: Option<&str>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self> {
         let isa = parse_isa(isa)?;
         let path = source.0.clone();
         let source = open_source(&source, bits)?;
@@ -160,7 +158,6 @@ impl HammingSet {
         self.set.len()
     }
 
-    /// The radius of the plan.
     #[getter]
     fn within(&self) -> u32 {
         self.set.plan().within()
@@ -184,11 +181,11 @@ impl HammingSet {
     fn insert(
         &self,
         py: Python<'_>,
-        fingerprints: &Bound<'_, PyAny>,
-        rows: Option<&Bound<'_, PyAny>>,
+        fingerprints: &Object<'_>,
+        rows: Option<&Object<'_>>,
         threads: usize,
         isa: Option<&str>,
-    ) -> Result<u64, Failure> {
+    ) -> Result<u64> {
         let isa = parse_isa(isa)?;
         let bits = self.bits();
         let (words, len) = take_fingerprints(fingerprints, bits)?;
@@ -211,16 +208,14 @@ impl HammingSet {
     }
 
     /// Removes rows; returns how many were present.
-    fn remove(&self, py: Python<'_>, rows: &Bound<'_, PyAny>) -> Result<usize, Failure> {
-        let rows = Input::<u32>::take("rows", rows)?;
-        let rows = rows.values();
+    fn remove(&self, py: Python<'_>, rows: &Object<'_>) -> Result<usize> {
+        take!(rows: u32);
         run_short(py, |_| Ok(self.set.remove(rows)?))
     }
 
     /// Whether each row is present, as 1 or 0.
-    fn holds(&self, py: Python<'_>, rows: &Bound<'_, PyAny>) -> Result<Array, Failure> {
-        let rows = Input::<u32>::take("rows", rows)?;
-        let rows = rows.values();
+    fn holds(&self, py: Python<'_>, rows: &Object<'_>) -> Result<Array> {
+        take!(rows: u32);
         run_short(py, |_| Ok(self.set.holds(rows))).map(Array::from)
     }
 
@@ -229,11 +224,11 @@ impl HammingSet {
     fn search(
         &self,
         py: Python<'_>,
-        queries: &Bound<'_, PyAny>,
+        queries: &Object<'_>,
         within: u32,
         threads: usize,
         isa: Option<&str>,
-    ) -> Result<Found, Failure> {
+    ) -> Result<Found> {
         let isa = parse_isa(isa)?;
         let bits = self.bits();
         let (words, len) = take_fingerprints(queries, bits)?;
@@ -251,11 +246,11 @@ impl HammingSet {
     fn nearest(
         &self,
         py: Python<'_>,
-        queries: &Bound<'_, PyAny>,
+        queries: &Object<'_>,
         num: usize,
         threads: usize,
         isa: Option<&str>,
-    ) -> Result<Found, Failure> {
+    ) -> Result<Found> {
         let isa = parse_isa(isa)?;
         let bits = self.bits();
         let (words, len) = take_fingerprints(queries, bits)?;
@@ -278,13 +273,7 @@ impl HammingSet {
 
     /// Writes to one file, which is complete under its name or absent.
     #[pyo3(signature = (path, extra, ids=None))]
-    fn save(
-        &self,
-        py: Python<'_>,
-        path: PathBuf,
-        extra: &str,
-        ids: Option<&[u8]>,
-    ) -> Result<(), Failure> {
+    fn save(&self, py: Python<'_>, path: PathBuf, extra: &str, ids: Option<&[u8]>) -> Result<()> {
         run(py, LONG_BYTES, |cancel| {
             write_hamming_set(&self.set, &path, ids, extra, cancel).map_err(|error| match error {
                 likewise_disk::Error::Damaged { .. } => self.failure(Error::Damaged),
@@ -300,7 +289,7 @@ impl HammingSet {
         py: Python<'py>,
         path: PathBuf,
         verify: bool,
-    ) -> Result<(Self, String, Option<Bound<'py, PyBytes>>), Failure> {
+    ) -> Result<(Self, String, Option<Bytes<'py>>)> {
         let opened = run(py, LONG_BYTES, |cancel| {
             open_hamming_set(&path, verify, cancel).map_err(|error| Failure::disk(error, &path))
         })?;
@@ -312,8 +301,7 @@ impl HammingSet {
         Ok((set, opened.extra, ids))
     }
 
-    /// Sizes.
-    fn facts<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyDict>, Failure> {
+    fn facts<'py>(&self, py: Python<'py>) -> Result<Dict<'py>> {
         let facts = run_short(py, |_| Ok(self.set.facts()))?;
         let dict = PyDict::new(py);
         dict.set_item("num_rows", facts.num_rows)?;

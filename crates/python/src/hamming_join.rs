@@ -10,9 +10,9 @@ use likewise_hamming::join::{
 };
 use pyo3::prelude::*;
 
-use crate::array::{Array, Input};
-use crate::door::{check_same_length, parse_isa, run};
-use crate::errors::Failure;
+use crate::array::{Array, Input, take};
+use crate::door::{Object, check_same_length, parse_isa, run};
+use crate::errors::{Failure, Result};
 use crate::hamming::take_fingerprints;
 use crate::sketch::check_bits;
 
@@ -23,10 +23,10 @@ struct Side {
     len: usize,
 }
 
-type GivenSide<'py> = (Bound<'py, PyAny>, Option<Bound<'py, PyAny>>);
+type GivenSide<'py> = (Object<'py>, Option<Object<'py>>);
 
 impl Side {
-    fn take((words, is_empty): &GivenSide<'_>, bits: u32) -> Result<Self, Failure> {
+    fn take((words, is_empty): &GivenSide<'_>, bits: u32) -> Result<Self> {
         let (words, len) = take_fingerprints(words, bits)?;
         let is_empty = Input::take_option("is_empty", is_empty.as_ref())?;
         if let Some(is_empty) = &is_empty {
@@ -50,13 +50,12 @@ impl Side {
     }
 }
 
-/// Runs the join of one or two sides.
 fn join(
     left: &JoinSide<'_>,
     right: Option<&JoinSide<'_>>,
     options: &JoinOptions<'_>,
     consumer: &mut (dyn FnMut(PairBatch) -> bool + Send),
-) -> Result<(), Failure> {
+) -> Result<()> {
     match right {
         None => join_self(left, options, consumer)?,
         Some(right) => join_two(left, right, options, consumer)?,
@@ -68,10 +67,6 @@ fn join(
 /// more than `max_pairs`.
 #[pyfunction]
 #[pyo3(signature = (left, right, bits, *, within, max_pairs, threads=1, isa=None))]
-#[expect(
-    clippy::too_many_arguments,
-    reason = "one call of Python's, by keyword"
-)]
 pub fn join_fingerprints(
     py: Python<'_>,
     left: GivenSide<'_>,
@@ -81,7 +76,7 @@ pub fn join_fingerprints(
     max_pairs: u64,
     threads: usize,
     isa: Option<&str>,
-) -> Result<Option<(Array, Array)>, Failure> {
+) -> Result<Option<(Array, Array)>> {
     let isa = parse_isa(isa)?;
     let left = Side::take(&left, bits)?;
     let right = right.map(|side| Side::take(&side, bits)).transpose()?;
@@ -115,11 +110,11 @@ pub fn join_fingerprints(
 #[pyo3(signature = (sample, bits, *, within, num))]
 pub fn predicted_join_seconds(
     py: Python<'_>,
-    sample: &Bound<'_, PyAny>,
+    sample: &Object<'_>,
     bits: u32,
     within: u32,
     num: usize,
-) -> Result<f64, Failure> {
+) -> Result<f64> {
     let (words, len) = take_fingerprints(sample, bits)?;
     run(py, 64 * len, |cancel| {
         let options = JoinOptions {
@@ -140,10 +135,6 @@ pub fn predicted_join_seconds(
 /// Passes all pairs within distance `within` to `consumer(left, right, distance)`, at most 65,536 at a time.
 #[pyfunction]
 #[pyo3(signature = (left, right, bits, *, within, consumer, threads=1, isa=None))]
-#[expect(
-    clippy::too_many_arguments,
-    reason = "one call of Python's, by keyword"
-)]
 pub fn stream_joined_fingerprints(
     py: Python<'_>,
     left: GivenSide<'_>,
@@ -153,7 +144,7 @@ pub fn stream_joined_fingerprints(
     consumer: Py<PyAny>,
     threads: usize,
     isa: Option<&str>,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let isa = parse_isa(isa)?;
     let left = Side::take(&left, bits)?;
     let right = right.map(|side| Side::take(&side, bits)).transpose()?;
@@ -165,52 +156,45 @@ pub fn stream_joined_fingerprints(
             threads,
             cancel,
         };
-        let mut error = None;
-        let mut give = |batch| match give_batch(&consumer, batch) {
-            Ok(()) => true,
-            Err(raised) => {
-                error = Some(raised);
-                false
-            }
-        };
         let right = right.as_ref().map(|side| side.view(bits));
-        let result = join(&left.view(bits), right.as_ref(), &options, &mut give);
-        match error {
-            Some(error) => Err(Failure::Python(error)),
-            None => result,
-        }
+        stream_to(&consumer, |give| {
+            join(&left.view(bits), right.as_ref(), &options, give)
+        })
     })
 }
 
-/// Calls `consumer` with the arrays of a batch.
-fn give_batch(consumer: &Py<PyAny>, batch: PairBatch) -> PyResult<()> {
-    Python::attach(|py| {
+/// Runs a join that gives the arrays of each batch to `consumer`, until it raises.
+fn stream_to(
+    consumer: &Py<PyAny>,
+    join: impl FnOnce(&mut (dyn FnMut(PairBatch) -> bool + Send)) -> Result<()>,
+) -> Result<()> {
+    let mut raised = None;
+    let mut give = |batch: PairBatch| {
         let arrays: (Array, Array, Array) =
             (batch.left.into(), batch.right.into(), batch.distance.into());
-        consumer.call1(py, arrays).map(|_| ())
-    })
+        raised = Python::attach(|py| consumer.call1(py, arrays).err());
+        raised.is_none()
+    };
+    let result = join(&mut give);
+    raised.map_or(result, |error| Err(Failure::Python(error)))
 }
 
 /// A flat file of fingerprints: path, first byte, number of fingerprints, and the rows of empty texts.
-type GivenFile<'py> = (PathBuf, u64, usize, Bound<'py, PyAny>);
+type GivenFile<'py> = (PathBuf, u64, usize, Object<'py>);
 
 fn open_flat(
     (path, offset, len, empty_rows): &GivenFile<'_>,
     num_words: usize,
-) -> Result<FlatFingerprints, Failure> {
-    let empty_rows = Input::<u32>::take("empty_rows", empty_rows)?;
+) -> Result<FlatFingerprints> {
+    take!(empty_rows: u32);
     let file = File::open(path).map_err(|error| Failure::system(error, path))?;
-    FlatFingerprints::new(file, *offset, *len, num_words, empty_rows.values().to_vec())
+    FlatFingerprints::new(file, *offset, *len, num_words, empty_rows.to_vec())
         .map_err(|error| Failure::disk(error, path))
 }
 
 /// Like [`stream_joined_fingerprints`], for sets in flat files, in bounded memory; temporary files are in `folder`.
 #[pyfunction]
 #[pyo3(signature = (left, right, bits, *, within, memory_bytes, folder, consumer, threads=1, isa=None))]
-#[expect(
-    clippy::too_many_arguments,
-    reason = "one call of Python's, by keyword"
-)]
 pub fn stream_joined_files(
     py: Python<'_>,
     left: GivenFile<'_>,
@@ -222,7 +206,7 @@ pub fn stream_joined_files(
     consumer: Py<PyAny>,
     threads: usize,
     isa: Option<&str>,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let isa = parse_isa(isa)?;
     let num_words = check_bits(bits)?;
     let path = left.0.clone();
@@ -235,14 +219,6 @@ pub fn stream_joined_files(
             threads,
             cancel,
         };
-        let mut error = None;
-        let mut give = |batch| match give_batch(&consumer, batch) {
-            Ok(()) => true,
-            Err(raised) => {
-                error = Some(raised);
-                false
-            }
-        };
         let join = LargeJoin {
             left: &left,
             right: right.as_ref(),
@@ -250,10 +226,9 @@ pub fn stream_joined_files(
             memory_bytes,
             folder: &folder,
         };
-        let result = join.run(&options, &mut give);
-        match error {
-            Some(error) => Err(Failure::Python(error)),
-            None => result.map_err(|error| Failure::disk(error, &path)),
-        }
+        stream_to(&consumer, |give| {
+            join.run(&options, give)
+                .map_err(|error| Failure::disk(error, &path))
+        })
     })
 }

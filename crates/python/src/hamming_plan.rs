@@ -8,14 +8,14 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::array::{Array, Input};
-use crate::door::{LONG_BYTES, parse_isa, run, run_short};
-use crate::errors::Failure;
+use crate::door::{Dict, LONG_BYTES, Object, parse_isa, run, run_short};
+use crate::errors::{Failure, Result};
 use crate::sketch::check_bits;
 
 /// Nanoseconds of the steps of a search: (bytes, latency, overlapped) of random reads, and the others by name.
-type NamedCosts<'py> = (Vec<(f64, f64, f64)>, Bound<'py, PyDict>);
+type NamedCosts<'py> = (Vec<(f64, f64, f64)>, Dict<'py>);
 
-fn take_costs(costs: Option<NamedCosts<'_>>) -> Result<Costs, Failure> {
+fn take_costs(costs: Option<NamedCosts<'_>>) -> Result<Costs> {
     let mut taken = Costs::default();
     let Some((memory, steps)) = costs else {
         return Ok(taken);
@@ -63,7 +63,6 @@ pub fn default_costs(py: Python<'_>) -> PyResult<NamedCosts<'_>> {
 /// The plans for a collection, by size, and the number of the chosen one.
 #[pyfunction]
 #[pyo3(signature = (num_fingerprints, bits, within, *, memory_bytes=None, id_bits=None, interleaved=false, bit_frequencies=None, bit_dependence=0.0, costs=None))]
-#[expect(clippy::too_many_arguments, reason = "one call of Python, by keyword")]
 pub fn survey_plans<'py>(
     py: Python<'py>,
     num_fingerprints: u64,
@@ -75,7 +74,7 @@ pub fn survey_plans<'py>(
     bit_frequencies: Option<Vec<f64>>,
     bit_dependence: f64,
     costs: Option<NamedCosts<'py>>,
-) -> Result<(Vec<Bound<'py, PyDict>>, Option<usize>), Failure> {
+) -> Result<(Vec<Dict<'py>>, Option<usize>)> {
     check_bits(bits)?;
     let mut collection = Collection::with_rows(num_fingerprints, bits);
     collection.id_bits = id_bits.unwrap_or(collection.id_bits);
@@ -102,7 +101,7 @@ pub fn survey_plans<'py>(
     Ok((plans, survey.chosen))
 }
 
-fn plan_dict<'py>(py: Python<'py>, plan: &PricedPlan) -> PyResult<Bound<'py, PyDict>> {
+fn plan_dict<'py>(py: Python<'py>, plan: &PricedPlan) -> PyResult<Dict<'py>> {
     let KeyCost {
         num_probes,
         num_candidates,
@@ -146,7 +145,7 @@ pub fn check_keys(
     within: u32,
     keys: Vec<([u64; 4], u32)>,
     asked: Option<u32>,
-) -> Result<Vec<Option<u32>>, Failure> {
+) -> Result<Vec<Option<u32>>> {
     let keys = keys
         .into_iter()
         .map(|(mask, radius)| Key { mask, radius })
@@ -161,9 +160,9 @@ pub fn check_keys(
 #[pyfunction]
 pub fn bit_statistics(
     py: Python<'_>,
-    fingerprints: &Bound<'_, PyAny>,
+    fingerprints: &Object<'_>,
     bits: u32,
-) -> Result<(Array, f64), Failure> {
+) -> Result<(Array, f64)> {
     let num_words = check_bits(bits)?;
     let words = Input::<u64>::take("fingerprints", fingerprints)?;
     let words = words.values();
@@ -197,7 +196,7 @@ pub struct Exercise {
 #[pymethods]
 impl Exercise {
     #[new]
-    fn new(py: Python<'_>, num_bytes: usize) -> Result<Self, Failure> {
+    fn new(py: Python<'_>, num_bytes: usize) -> Result<Self> {
         let exercise = run_short(py, |_| Ok(plan::Exercise::new(num_bytes)))?;
         Ok(Exercise { exercise })
     }
@@ -209,18 +208,18 @@ impl Exercise {
     }
 
     /// Random reads, each waiting for the previous one.
-    fn wait(&self, py: Python<'_>, num_reads: usize, seed: u64) -> Result<u64, Failure> {
+    fn wait(&self, py: Python<'_>, num_reads: usize, seed: u64) -> Result<u64> {
         run_short(py, |_| Ok(self.exercise.wait(num_reads, seed)))
     }
 
     /// Random reads requested several dozen ahead.
-    fn ask(&self, py: Python<'_>, num_reads: usize, seed: u64) -> Result<u64, Failure> {
+    fn ask(&self, py: Python<'_>, num_reads: usize, seed: u64) -> Result<u64> {
         run_short(py, |_| Ok(self.exercise.ask(num_reads, seed)))
     }
 
     /// Compares one query with every word.
     #[pyo3(signature = (within, *, isa=None))]
-    fn stream(&self, py: Python<'_>, within: u32, isa: Option<&str>) -> Result<u64, Failure> {
+    fn stream(&self, py: Python<'_>, within: u32, isa: Option<&str>) -> Result<u64> {
         let isa = parse_isa(isa)?;
         run_short(py, |_| Ok(self.exercise.stream(within, isa)))
     }
@@ -233,7 +232,7 @@ impl Exercise {
         num_queries: usize,
         within: u32,
         isa: Option<&str>,
-    ) -> Result<u64, Failure> {
+    ) -> Result<u64> {
         let isa = parse_isa(isa)?;
         run_short(py, |_| Ok(self.exercise.scan(num_queries, within, isa)))
     }

@@ -14,10 +14,9 @@ use likewise_index::{
     TextKind, TextOf,
 };
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
 
-use crate::door::{self, LONG_BYTES, parse_isa, run};
-use crate::errors::Failure;
+use crate::door::{self, Dict, LONG_BYTES, Object, Str, parse_isa, run};
+use crate::errors::{Failure, Result};
 use crate::features::FeatureRules;
 use crate::index_export::{StoredText, export_chunk};
 use crate::index_given::{Given, Taken, check_num_ids, list_of, long_if};
@@ -45,7 +44,6 @@ impl OnlineIndex {
     /// Opens the index in a directory; `mode` is create, write or read. `recipe` determines the verdicts.
     #[new]
     #[pyo3(signature = (path, mode, recipe, rules, *, sync_seconds=None, ttl_seconds=None, is_renewed=false, flush_rows=None, accept_loss=false, accept_clock=false, clock=None, isa=None))]
-    #[expect(clippy::too_many_arguments, reason = "one call of Python, by keyword")]
     fn new(
         py: Python<'_>,
         path: PathBuf,
@@ -60,7 +58,7 @@ impl OnlineIndex {
         accept_clock: bool,
         clock: Option<&ManualClock>,
         isa: Option<&str>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self> {
         let isa = parse_isa(isa)?;
         let rules_of_recipe = recipe.rules()?;
         let stored_text = match (recipe.takes_tokens, rules.get().text_rules.has_value) {
@@ -119,10 +117,7 @@ impl OnlineIndex {
 
     /// Description of an index: recipe as JSON, its id, what is stored; None for an absent index.
     #[staticmethod]
-    fn describe(
-        py: Python<'_>,
-        path: PathBuf,
-    ) -> Result<(String, String, String, &'static str), Failure> {
+    fn describe(py: Python<'_>, path: PathBuf) -> Result<(String, String, String, &'static str)> {
         run(py, 0, |_| {
             let store =
                 Store::open_reader(&path).map_err(|error| Failure::index(error.into(), &path))?;
@@ -132,7 +127,7 @@ impl OnlineIndex {
         })
     }
 
-    fn __len__(&self, py: Python<'_>) -> Result<usize, Failure> {
+    fn __len__(&self, py: Python<'_>) -> Result<usize> {
         run(py, 0, |_| self.asked(self.index.num_documents()))
     }
 
@@ -144,7 +139,7 @@ impl OnlineIndex {
         documents: Given<'py>,
         end: Option<u32>,
         threads: usize,
-    ) -> Result<Bound<'py, PyDict>, Failure> {
+    ) -> Result<Dict<'py>> {
         let taken = documents.taken(self.rules())?;
         let verdicts = run(py, taken.num_bytes(), |cancel| {
             let documents = self.sketched(&taken, threads, cancel)?;
@@ -154,11 +149,7 @@ impl OnlineIndex {
     }
 
     /// The verdict on one text: (kept id or None, similarity, distance).
-    fn check_text(
-        &self,
-        py: Python<'_>,
-        text: &Bound<'_, PyString>,
-    ) -> Result<ShownVerdict, Failure> {
+    fn check_text(&self, py: Python<'_>, text: &Str<'_>) -> Result<ShownVerdict> {
         let text = text_of(text)?;
         run(py, text.len(), |cancel| {
             let documents = self.sketched_one(&text)?;
@@ -171,9 +162,9 @@ impl OnlineIndex {
     fn add_text(
         &self,
         py: Python<'_>,
-        doc_id: &Bound<'_, PyString>,
-        text: &Bound<'_, PyString>,
-    ) -> Result<(ShownVerdict, u32, bool), Failure> {
+        doc_id: &Str<'_>,
+        text: &Str<'_>,
+    ) -> Result<(ShownVerdict, u32, bool)> {
         let (doc_id, text) = (text_of(doc_id)?, text_of(text)?);
         run(py, text.len(), |cancel| {
             let documents = self.sketched_one(&text)?;
@@ -204,7 +195,7 @@ impl OnlineIndex {
         documents: Given<'py>,
         run: Option<([u8; 16], u32)>,
         threads: usize,
-    ) -> Result<Bound<'py, PyDict>, Failure> {
+    ) -> Result<Dict<'py>> {
         let taken = documents.taken(self.rules())?;
         check_num_ids(ids, taken.len())?;
         let adding = run.map(|(identity, first_row)| AddingRun {
@@ -230,7 +221,7 @@ impl OnlineIndex {
     }
 
     /// Whether a document of each id exists.
-    fn are_known(&self, py: Python<'_>, ids: &Texts) -> Result<Vec<bool>, Failure> {
+    fn are_known(&self, py: Python<'_>, ids: &Texts) -> Result<Vec<bool>> {
         run(py, long_if(ids.column.len()), |cancel| {
             self.asked(self.index.are_known(&list_of(ids), cancel))
         })
@@ -244,7 +235,7 @@ impl OnlineIndex {
         ids: &Texts,
         texts: Given<'_>,
         threads: usize,
-    ) -> Result<Option<usize>, Failure> {
+    ) -> Result<Option<usize>> {
         let taken = texts.taken(self.rules())?;
         check_num_ids(ids, taken.len())?;
         run(py, taken.num_bytes(), |cancel| {
@@ -258,7 +249,7 @@ impl OnlineIndex {
 
     /// Ids of the documents of the stored chunk that contains a row, in order of arrival, and the row of the next
     /// chunk; None after the last one.
-    fn ids_from(&self, py: Python<'_>, row: u32) -> Result<Option<(Vec<String>, u32)>, Failure> {
+    fn ids_from(&self, py: Python<'_>, row: u32) -> Result<Option<(Vec<String>, u32)>> {
         run(py, LONG_BYTES, |_| self.asked(self.index.ids_from(row)))
     }
 
@@ -271,7 +262,7 @@ impl OnlineIndex {
         other: &OnlineIndex,
         row: u32,
         threads: usize,
-    ) -> Result<Option<u32>, Failure> {
+    ) -> Result<Option<u32>> {
         run(py, LONG_BYTES, |cancel| {
             let Some((part, next)) = other.asked(other.index.stored_from(row, threads, cancel))?
             else {
@@ -298,7 +289,7 @@ impl OnlineIndex {
         other: &OnlineIndex,
         row: u32,
         threads: usize,
-    ) -> Result<Option<(Vec<String>, Vec<Option<String>>, Bound<'py, PyDict>, u32)>, Failure> {
+    ) -> Result<Option<(Vec<String>, Vec<Option<String>>, Dict<'py>, u32)>> {
         let added = run(py, LONG_BYTES, |cancel| {
             let Some((part, next)) = other.asked(other.index.stored_from(row, threads, cancel))?
             else {
@@ -326,7 +317,7 @@ impl OnlineIndex {
 
     /// Identity, number of rows, last event, and the row below which documents have expired: equal for equal documents and
     /// verdicts.
-    fn standing(&self, py: Python<'_>) -> Result<(String, u32, u64, u32), Failure> {
+    fn standing(&self, py: Python<'_>) -> Result<(String, u32, u64, u32)> {
         let standing = run(py, 0, |_| self.asked(self.index.standing_now()))?;
         let position = standing.position;
         let identity = u128::from_be_bytes(standing.identity);
@@ -339,8 +330,7 @@ impl OnlineIndex {
         ))
     }
 
-    /// The rows that move to another index.
-    fn moving_rows(&self, py: Python<'_>) -> Result<RowNumbers, Failure> {
+    fn moving_rows(&self, py: Python<'_>) -> Result<RowNumbers> {
         let numbers = run(py, LONG_BYTES, |cancel| {
             self.asked(self.index.moving_rows(cancel))
         })?;
@@ -353,7 +343,7 @@ impl OnlineIndex {
         py: Python<'_>,
         row: u32,
         numbers: &RowNumbers,
-    ) -> Result<Option<(MovedDocuments, u32)>, Failure> {
+    ) -> Result<Option<(MovedDocuments, u32)>> {
         let found = run(py, LONG_BYTES, |cancel| {
             let numbers = numbers.held();
             self.asked(self.index.moved_from(row, &numbers, cancel))
@@ -362,8 +352,7 @@ impl OnlineIndex {
         Ok(found.map(|(all, next)| (MovedDocuments { rules, all }, next)))
     }
 
-    /// Adds documents with the verdicts that they have.
-    fn restore(&self, py: Python<'_>, documents: &MovedDocuments) -> Result<(), Failure> {
+    fn restore(&self, py: Python<'_>, documents: &MovedDocuments) -> Result<()> {
         let now_s = self.clock.unix_s();
         run(py, LONG_BYTES, |cancel| {
             self.asked(self.index.restore(&documents.all, now_s, cancel))
@@ -371,7 +360,7 @@ impl OnlineIndex {
     }
 
     /// Number of rows when a batch run first compared its documents with the index.
-    fn first_row_of_run(&self, py: Python<'_>, identity: [u8; 16]) -> Result<u32, Failure> {
+    fn first_row_of_run(&self, py: Python<'_>, identity: [u8; 16]) -> Result<u32> {
         run(py, 0, |_| self.asked(self.index.first_row_of_run(identity)))
     }
 
@@ -380,8 +369,8 @@ impl OnlineIndex {
     fn get(
         &self,
         py: Python<'_>,
-        doc_id: &Bound<'_, PyString>,
-    ) -> Result<Option<(u32, Option<String>, f64, Option<u16>, u64)>, Failure> {
+        doc_id: &Str<'_>,
+    ) -> Result<Option<(u32, Option<String>, f64, Option<u16>, u64)>> {
         let doc_id = text_of(doc_id)?;
         let found = run(py, 0, |_| self.asked(self.index.get(&doc_id)))?;
         Ok(found.map(|(row, stored, kept_id)| {
@@ -397,11 +386,7 @@ impl OnlineIndex {
     }
 
     /// Id of the kept document of a group, whether it is gone, ids of the members.
-    fn group(
-        &self,
-        py: Python<'_>,
-        doc_id: &Bound<'_, PyString>,
-    ) -> Result<(String, bool, Vec<String>), Failure> {
+    fn group(&self, py: Python<'_>, doc_id: &Str<'_>) -> Result<(String, bool, Vec<String>)> {
         let doc_id = text_of(doc_id)?;
         let group = run(py, 0, |_| self.asked(self.index.group(&doc_id)))?;
         Ok((group.leader_id, group.is_leader_gone, group.member_ids))
@@ -417,7 +402,7 @@ impl OnlineIndex {
         min_similarity: f64,
         among: Option<&str>,
         threads: usize,
-    ) -> Result<Vec<Vec<ShownNeighbor>>, Failure> {
+    ) -> Result<Vec<Vec<ShownNeighbor>>> {
         let nearest = Nearest {
             limit,
             min_similarity,
@@ -433,11 +418,7 @@ impl OnlineIndex {
     }
 
     /// Removes a document: (whether it was kept, promoted ids, pairs of moved id and its new kept id).
-    fn remove(
-        &self,
-        py: Python<'_>,
-        doc_id: &Bound<'_, PyString>,
-    ) -> Result<ShownRemoval, Failure> {
+    fn remove(&self, py: Python<'_>, doc_id: &Str<'_>) -> Result<ShownRemoval> {
         let doc_id = text_of(doc_id)?;
         // Removing a kept document with many duplicates takes long.
         let removed = run(py, LONG_BYTES, |cancel| {
@@ -447,7 +428,7 @@ impl OnlineIndex {
     }
 
     /// Like `remove`, for the row of an expired document that duplicates still name.
-    fn remove_expired(&self, py: Python<'_>, row: u32) -> Result<ShownRemoval, Failure> {
+    fn remove_expired(&self, py: Python<'_>, row: u32) -> Result<ShownRemoval> {
         let removed = run(py, LONG_BYTES, |cancel| {
             self.asked(self.index.remove_expired(row, cancel))
         })?;
@@ -456,11 +437,7 @@ impl OnlineIndex {
 
     /// Database records of ids: position of the id, row, and `present`, `named` (expired, but named by duplicates) or
     /// `gone`.
-    fn records_of(
-        &self,
-        py: Python<'_>,
-        ids: &Texts,
-    ) -> Result<Vec<(usize, u32, &'static str)>, Failure> {
+    fn records_of(&self, py: Python<'_>, ids: &Texts) -> Result<Vec<(usize, u32, &'static str)>> {
         let records = run(py, LONG_BYTES, |cancel| {
             self.asked(self.index.records_of(&list_of(ids), cancel))
         })?;
@@ -478,22 +455,20 @@ impl OnlineIndex {
     /// Compacts and rewrites the database; returns whether the log was truncated, and what could not be deleted in the
     /// directory of segments.
     #[pyo3(signature = (*, threads=1))]
-    fn purge(&self, py: Python<'_>, threads: usize) -> Result<(bool, Vec<String>), Failure> {
+    fn purge(&self, py: Python<'_>, threads: usize) -> Result<(bool, Vec<String>)> {
         let purged = run(py, LONG_BYTES, |cancel| {
             self.asked(self.index.purge(threads, cancel))
         })?;
         Ok((purged.is_log_cut, purged.left))
     }
 
-    /// Sizes and counts.
-    fn facts<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyDict>, Failure> {
+    fn facts<'py>(&self, py: Python<'py>) -> Result<Dict<'py>> {
         let facts = run(py, 0, |_| self.asked(self.index.facts()))?;
         shown_facts(py, facts)
     }
 
-    /// Descriptions of everything that is wrong.
     #[pyo3(signature = (full=false))]
-    fn verify(&self, py: Python<'_>, full: bool) -> Result<Vec<String>, Failure> {
+    fn verify(&self, py: Python<'_>, full: bool) -> Result<Vec<String>> {
         run(py, LONG_BYTES, |cancel| {
             self.asked(self.index.verify(full, cancel))
         })
@@ -501,7 +476,7 @@ impl OnlineIndex {
 
     /// Makes one segment of all rows and joins small chunks; returns by how many the chunks decreased.
     #[pyo3(signature = (*, threads=1))]
-    fn compact(&self, py: Python<'_>, threads: usize) -> Result<u64, Failure> {
+    fn compact(&self, py: Python<'_>, threads: usize) -> Result<u64> {
         run(py, LONG_BYTES, |cancel| {
             self.asked(self.index.compact(threads, cancel))
         })
@@ -509,21 +484,21 @@ impl OnlineIndex {
 
     /// Discards the segments and builds them again.
     #[pyo3(signature = (*, threads=1))]
-    fn rebuild(&self, py: Python<'_>, threads: usize) -> Result<(), Failure> {
+    fn rebuild(&self, py: Python<'_>, threads: usize) -> Result<()> {
         run(py, LONG_BYTES, |cancel| {
             self.asked(self.index.rebuild(threads, cancel))
         })
     }
 
     /// Copies the database to a new directory.
-    fn snapshot(&self, py: Python<'_>, path: PathBuf) -> Result<(), Failure> {
+    fn snapshot(&self, py: Python<'_>, path: PathBuf) -> Result<()> {
         run(py, LONG_BYTES, |cancel| {
             self.asked(self.index.snapshot(&path, cancel))
         })
     }
 
     /// Calls `write` with JSON lines, one for each document that is not gone, in order of arrival.
-    fn export(&self, py: Python<'_>, write: &Bound<'_, PyAny>) -> Result<(), Failure> {
+    fn export(&self, py: Python<'_>, write: &Object<'_>) -> Result<()> {
         let write = write.clone().unbind();
         run(py, LONG_BYTES, |cancel| {
             let mut lines = String::new();
@@ -543,13 +518,13 @@ impl OnlineIndex {
     }
 
     /// Closes the index; does nothing if it is closed.
-    fn close(&self, py: Python<'_>) -> Result<(), Failure> {
+    fn close(&self, py: Python<'_>) -> Result<()> {
         run(py, 0, |_| self.asked(self.index.close()))
     }
 }
 
 impl OnlineIndex {
-    fn asked<T>(&self, result: Result<T, likewise_index::Error>) -> Result<T, Failure> {
+    fn asked<T>(&self, result: Result<T, likewise_index::Error>) -> Result<T> {
         result.map_err(|error| Failure::index(error, &self.dir))
     }
 
@@ -557,7 +532,7 @@ impl OnlineIndex {
         &self.index.sketching().rules
     }
 
-    fn sketched_one(&self, text: &str) -> Result<Documents, Failure> {
+    fn sketched_one(&self, text: &str) -> Result<Documents> {
         self.asked(self.index.guard())?;
         Ok(self.index.sketch_one(Document::Text(text)))
     }
@@ -567,7 +542,7 @@ impl OnlineIndex {
         taken: &'a Taken,
         threads: usize,
         cancel: &std::sync::atomic::AtomicBool,
-    ) -> Result<Cow<'a, Documents>, Failure> {
+    ) -> Result<Cow<'a, Documents>> {
         self.asked(self.index.guard())?;
         taken.sketched(self.index.sketching(), threads, cancel)
     }

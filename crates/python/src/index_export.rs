@@ -6,7 +6,6 @@ use likewise_core::text::{Document, OwnTokens};
 use likewise_disk::Error;
 use likewise_disk::store::{Chunk, Content, Store};
 
-/// The form of a stored text.
 #[derive(Debug, Clone, Copy)]
 pub enum StoredText {
     Plain,
@@ -83,7 +82,6 @@ fn push_text(stored: &[u8], kind: StoredText, out: &mut String) {
     push_json(shown, out);
 }
 
-/// Appends a JSON string.
 fn push_json(text: &str, out: &mut String) {
     out.push('"');
     for character in text.chars() {

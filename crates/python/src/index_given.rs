@@ -7,8 +7,8 @@ use likewise_index::{Documents, Rules, Sketching};
 use pyo3::prelude::*;
 
 use crate::column::GRAIN_BYTES;
-use crate::door::LONG_BYTES;
-use crate::errors::Failure;
+use crate::door::{LONG_BYTES, Object};
+use crate::errors::{Failure, Result};
 use crate::index_recipe::sketched_documents;
 use crate::texts::Texts;
 
@@ -21,7 +21,7 @@ pub fn list_of(ids: &Texts) -> Vec<&str> {
 }
 
 /// Rejects ids unless there is one per document.
-pub fn check_num_ids(ids: &Texts, num: usize) -> Result<(), Failure> {
+pub fn check_num_ids(ids: &Texts, num: usize) -> Result<()> {
     match ids.column.len() == num {
         true => Ok(()),
         false => Err(Failure::input(format!(
@@ -40,12 +40,12 @@ pub fn long_if(num: usize) -> usize {
 #[derive(FromPyObject)]
 pub enum Given<'py> {
     Texts(Py<Texts>),
-    Sketches(Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>),
+    Sketches(Object<'py>, Object<'py>, Object<'py>),
 }
 
 impl Given<'_> {
     /// Copies sketches, so that the interpreter lock can be released.
-    pub fn taken(self, rules: &Rules) -> Result<Taken, Failure> {
+    pub fn taken(self, rules: &Rules) -> Result<Taken> {
         Ok(match self {
             Given::Texts(texts) => Taken::Texts(texts),
             Given::Sketches(sketches, is_empty, num_features) => Taken::Sketched(
@@ -83,7 +83,7 @@ impl Taken {
         sketching: &Sketching,
         threads: usize,
         cancel: &AtomicBool,
-    ) -> Result<Cow<'_, Documents>, Failure> {
+    ) -> Result<Cow<'_, Documents>> {
         match self {
             Taken::Texts(texts) => {
                 let column = texts.get().column.as_ref();

@@ -10,9 +10,9 @@ use likewise_index::{Documents, Matching, Method, Rules};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::array::Input;
-use crate::door::run;
-use crate::errors::Failure;
+use crate::array::take;
+use crate::door::{Bytes, Object, run};
+use crate::errors::{Failure, Result};
 use crate::verify::name_rules;
 
 /// What determines a verdict, from Python.
@@ -47,7 +47,7 @@ pub fn index_attached<'py>(
     py: Python<'py>,
     path: PathBuf,
     name: &str,
-) -> Result<Option<Bound<'py, PyBytes>>, Failure> {
+) -> Result<Option<Bytes<'py>>> {
     let found = run(py, 0, |_| {
         let attached = Store::open_reader(&path).and_then(|store| store.attached(name));
         attached.map_err(|error| Failure::index(error.into(), &path))
@@ -65,8 +65,7 @@ pub fn name_of(keeps: Keeps) -> &'static str {
 }
 
 impl RecipeParts {
-    /// What is stored of a document.
-    pub fn keeps(&self) -> Result<Keeps, Failure> {
+    pub fn keeps(&self) -> Result<Keeps> {
         match self.store.as_str() {
             "sketch" => Ok(Keeps::Sketch),
             "shingles" => Ok(Keeps::Shingles),
@@ -90,8 +89,7 @@ impl RecipeParts {
         }
     }
 
-    /// All rules except those of features.
-    pub fn rules(&self) -> Result<Rules, Failure> {
+    pub fn rules(&self) -> Result<Rules> {
         let missing = |name: &str| Failure::parameter(name, "the recipe has none");
         let method = match (self.bits, self.num_slots) {
             (Some(bits), _) => Method::Simhash {
@@ -139,16 +137,12 @@ impl RecipeParts {
 /// Documents known only by their sketches.
 pub fn sketched_documents(
     rules: &Rules,
-    sketches: &Bound<'_, PyAny>,
-    is_empty: &Bound<'_, PyAny>,
-    num_features: &Bound<'_, PyAny>,
-) -> Result<Documents, Failure> {
-    let sketches = Input::<u8>::take("sketches", sketches)?;
-    let is_empty = Input::<u8>::take("is_empty", is_empty)?;
-    let num_features = Input::<u32>::take("num_features", num_features)?;
-    let (sketches, num_features) = (sketches.values(), num_features.values());
+    sketches: &Object<'_>,
+    is_empty: &Object<'_>,
+    num_features: &Object<'_>,
+) -> Result<Documents> {
+    take!(sketches: u8, is_empty: u8, num_features: u32);
     let shapes: Vec<u8> = is_empty
-        .values()
         .iter()
         .map(|&empty| 2 * u8::from(empty != 0))
         .collect();

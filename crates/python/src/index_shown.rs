@@ -6,7 +6,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
 use crate::array::Array;
-use crate::errors::Failure;
+use crate::door::{Dict, Str};
+use crate::errors::Result;
 
 /// Kept id (None for a new document), similarity, distance.
 pub type ShownVerdict = (Option<String>, f64, Option<u16>);
@@ -26,12 +27,11 @@ pub fn shown_verdict(mut verdicts: Verdicts) -> ShownVerdict {
     }
 }
 
-/// Verdicts as columns, with distances for fingerprints.
 pub fn shown_verdicts<'py>(
     py: Python<'py>,
     verdicts: Verdicts,
     has_distance: bool,
-) -> Result<Bound<'py, PyDict>, Failure> {
+) -> Result<Dict<'py>> {
     let evidence = &verdicts.evidence;
     let is_new: Vec<u8> = evidence.iter().map(|e| u8::from(e.is_none())).collect();
     let of = |value: fn(&Evidence) -> f64| -> Vec<f64> {
@@ -41,7 +41,7 @@ pub fn shown_verdicts<'py>(
             .collect()
     };
     let mut kept = verdicts.kept_ids.iter();
-    let kept_ids: Vec<Option<Bound<'py, PyString>>> = evidence
+    let kept_ids: Vec<Option<Str<'py>>> = evidence
         .iter()
         .map(|e| e.and_then(|_| kept.next()).map(|id| PyString::new(py, id)))
         .collect();
@@ -94,8 +94,7 @@ pub fn shown_neighbors(all: Vec<Vec<Neighbor>>) -> Vec<Vec<ShownNeighbor>> {
     all.into_iter().map(of_one).collect()
 }
 
-/// Sizes and counts by name.
-pub fn shown_facts(py: Python<'_>, facts: Facts) -> Result<Bound<'_, PyDict>, Failure> {
+pub fn shown_facts(py: Python<'_>, facts: Facts) -> Result<Dict<'_>> {
     let shown = PyDict::new(py);
     shown.set_item("num_documents", facts.num_documents)?;
     shown.set_item("num_rows", facts.num_rows)?;

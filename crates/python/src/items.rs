@@ -4,10 +4,10 @@ use likewise_core::isa::Isa;
 use likewise_core::items::{self, ItemCounts, ItemScanner, Matches, judge};
 use pyo3::prelude::*;
 
-use crate::array::{Array, Input};
+use crate::array::{Array, Input, take};
 use crate::column::Kind;
-use crate::door::run;
-use crate::errors::Failure;
+use crate::door::{Object, run};
+use crate::errors::{Failure, Result};
 use crate::texts::Texts;
 
 /// Stored counts: documents with each n-gram, sampled documents with each word, documents, sampled documents.
@@ -28,8 +28,8 @@ impl ItemTable {
         py: Python<'_>,
         texts: &Texts,
         min_ngrams: usize,
-        counts: Option<(Bound<'_, PyAny>, Bound<'_, PyAny>, u64, u64)>,
-    ) -> Result<Self, Failure> {
+        counts: Option<(Object<'_>, Object<'_>, u64, u64)>,
+    ) -> Result<Self> {
         let column = texts.column.as_ref();
         check_texts(texts)?;
         let table = run(py, column.num_bytes, |_| {
@@ -80,7 +80,7 @@ impl ItemTable {
         py: Python<'_>,
         texts: &Texts,
         threads: usize,
-    ) -> Result<(Array, Array, Array, Array, Array, Array, Array, Array), Failure> {
+    ) -> Result<(Array, Array, Array, Array, Array, Array, Array, Array)> {
         let column = texts.column.as_ref();
         check_texts(texts)?;
         let parts: Vec<Matches> = run(py, column.num_bytes, |cancel| {
@@ -115,15 +115,13 @@ impl ItemTable {
     fn judge(
         &self,
         py: Python<'_>,
-        texts: &Bound<'_, PyAny>,
-        present: &Bound<'_, PyAny>,
-        aligned: &Bound<'_, PyAny>,
-    ) -> Result<(Array, Array), Failure> {
-        let texts = Input::<u32>::take("texts", texts)?;
-        let present = Input::<u8>::take("present", present)?;
-        let aligned = Input::<u8>::take("aligned", aligned)?;
+        texts: &Object<'_>,
+        present: &Object<'_>,
+        aligned: &Object<'_>,
+    ) -> Result<(Array, Array)> {
+        take!(texts: u32, present: u8, aligned: u8);
         let (mut num_present, mut num_aligned) = (0, 0);
-        for &text in texts.values() {
+        for &text in texts {
             if text as usize >= self.table.num_texts() || self.table.is_short(text as usize) {
                 return Err(Failure::parameter(
                     "texts",
@@ -134,16 +132,16 @@ impl ItemTable {
             num_present += grams.div_ceil(8);
             num_aligned += words.div_ceil(8);
         }
-        if (num_present, num_aligned) != (present.values().len(), aligned.values().len()) {
+        if (num_present, num_aligned) != (present.len(), aligned.len()) {
             return Err(Failure::parameter(
                 "present",
                 "has another size than the texts",
             ));
         }
         let matches = Matches {
-            texts: texts.values().to_vec(),
-            present: present.values().to_vec(),
-            aligned: aligned.values().to_vec(),
+            texts: texts.to_vec(),
+            present: present.to_vec(),
+            aligned: aligned.to_vec(),
             ..Matches::default()
         };
         let found = run(py, matches.aligned.len() * 64, |_| {
@@ -155,7 +153,7 @@ impl ItemTable {
     }
 }
 
-fn check_texts(texts: &Texts) -> Result<(), Failure> {
+fn check_texts(texts: &Texts) -> Result<()> {
     match texts.column.kind {
         Kind::Text => Ok(()),
         _ => Err(Failure::input("expected texts".to_owned())),

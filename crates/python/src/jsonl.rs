@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use likewise_disk::{self as disk, TextColumn};
 use pyo3::prelude::*;
 
-use crate::array::{Array, Input};
+use crate::array::{Array, take};
 use crate::column::Column;
-use crate::door::{LONG_BYTES, run, run_short};
-use crate::errors::Failure;
+use crate::door::{LONG_BYTES, Object, run, run_short};
+use crate::errors::{Failure, Result};
 use crate::texts::Texts;
 
 /// What to take from each row of a JSON Lines file.
@@ -25,7 +25,6 @@ impl JsonlRules {
         text_fields, id_field=None, id_required=false, fields=Vec::new(), max_document=64 << 20, *, takes_tokens=false,
         are_weighted=false, weight_scale=None, text_without_tokens=Vec::new(), roles=Vec::new(), are_roles_counted=false
     ))]
-    #[expect(clippy::too_many_arguments, reason = "one call of Python")]
     fn new(
         text_fields: Vec<String>,
         id_field: Option<String>,
@@ -38,7 +37,7 @@ impl JsonlRules {
         text_without_tokens: Vec<String>,
         roles: Vec<String>,
         are_roles_counted: bool,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self> {
         let of_text = |text_fields| disk::JsonlRules {
             text_fields,
             id_field: None,
@@ -86,23 +85,18 @@ pub struct JsonlPiece {
     errors: Vec<(u32, u64, u64, String, u64)>,
 }
 
-pub fn open(path: &Path) -> Result<File, Failure> {
+pub fn open(path: &Path) -> Result<File> {
     File::open(path).map_err(|source| Failure::system(source, path))
 }
 
 /// Cuts a file into `(offset, length)` of about `piece_bytes`, each ending after a line end.
 #[pyfunction]
-pub fn jsonl_pieces(
-    py: Python<'_>,
-    path: PathBuf,
-    piece_bytes: u64,
-) -> Result<Vec<(u64, u64)>, Failure> {
+pub fn jsonl_pieces(py: Python<'_>, path: PathBuf, piece_bytes: u64) -> Result<Vec<(u64, u64)>> {
     run_short(py, |_| {
         disk::split_lines(&open(&path)?, piece_bytes).map_err(|error| Failure::disk(error, &path))
     })
 }
 
-/// Reads and parses one piece.
 #[pyfunction]
 pub fn read_jsonl_piece(
     py: Python<'_>,
@@ -110,7 +104,7 @@ pub fn read_jsonl_piece(
     offset: u64,
     length: u64,
     rules: &JsonlRules,
-) -> Result<JsonlPiece, Failure> {
+) -> Result<JsonlPiece> {
     // Long enough for Ctrl-C only if a piece is far larger than usual.
     let piece = run(py, (length / 16) as usize, |_| {
         disk::read_piece(&open(&path)?, offset, length, &rules.rules)
@@ -119,12 +113,7 @@ pub fn read_jsonl_piece(
     to_python(py, piece, rules.rules.tokens.is_some())
 }
 
-/// The columns of a piece as Python objects.
-pub fn to_python(
-    py: Python<'_>,
-    piece: disk::Piece,
-    takes_tokens: bool,
-) -> Result<JsonlPiece, Failure> {
+pub fn to_python(py: Python<'_>, piece: disk::Piece, takes_tokens: bool) -> Result<JsonlPiece> {
     let texts = |column: TextColumn| Py::new(py, Texts::from(Column::from_texts(column)));
     let documents = match takes_tokens {
         true => Column::from_tokens(piece.tokens)?,
@@ -166,15 +155,14 @@ pub fn to_python(
 pub fn read_jsonl_texts(
     py: Python<'_>,
     path: PathBuf,
-    offsets: &Bound<'_, PyAny>,
-    lengths: &Bound<'_, PyAny>,
+    offsets: &Object<'_>,
+    lengths: &Object<'_>,
     rules: &JsonlRules,
     threads: usize,
-) -> Result<Texts, Failure> {
-    let offsets = Input::<u64>::take("offsets", offsets)?;
-    let lengths = Input::<u32>::take("lengths", lengths)?;
-    let num_bytes = lengths.values().iter().map(|&length| length as usize).sum();
-    let (offsets, lengths, rules) = (offsets.values(), lengths.values(), &rules.rules);
+) -> Result<Texts> {
+    take!(offsets: u64, lengths: u32);
+    let num_bytes = lengths.iter().map(|&length| length as usize).sum();
+    let rules = &rules.rules;
     let columns: Vec<Column> = run(py, num_bytes, |cancel| {
         let file = open(&path)?;
         let failure = |error| Failure::disk(error, &path);
@@ -197,13 +185,11 @@ pub fn copy_lines(
     py: Python<'_>,
     source: PathBuf,
     target: PathBuf,
-    offsets: &Bound<'_, PyAny>,
-    lengths: &Bound<'_, PyAny>,
+    offsets: &Object<'_>,
+    lengths: &Object<'_>,
     threads: usize,
-) -> Result<u64, Failure> {
-    let offsets = Input::<u64>::take("offsets", offsets)?;
-    let lengths = Input::<u64>::take("lengths", lengths)?;
-    let (offsets, lengths) = (offsets.values(), lengths.values());
+) -> Result<u64> {
+    take!(offsets: u64, lengths: u64);
     if offsets.len() != lengths.len() {
         return Err(Failure::parameter(
             "lengths",

@@ -1,5 +1,8 @@
 //! The binding: arguments in, interpreter lock released, core called, arrays out.
 
+// A function has as many arguments as the call from Python.
+#![allow(clippy::too_many_arguments)]
+
 mod array;
 mod arrow;
 mod bands;
@@ -47,7 +50,6 @@ use pyo3::prelude::*;
 /// Version of the sketch bytes: any change of them needs a new version.
 const SKETCH_VERSION: u32 = 1;
 
-/// The native half of Likewise.
 #[pymodule(gil_used = true)]
 mod _native {
     use pyo3::prelude::*;

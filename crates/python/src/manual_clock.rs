@@ -52,7 +52,6 @@ impl ManualClock {
         self.0.unix_s()
     }
 
-    /// Lets time pass.
     fn pass_time(&self, seconds: u64) {
         self.0.with(|hands| {
             hands.unix_s += seconds;
@@ -60,7 +59,6 @@ impl ManualClock {
         });
     }
 
-    /// Sets the adjustable clock.
     fn set(&self, unix_s: u64) {
         self.0.with(|hands| hands.unix_s = unix_s);
     }

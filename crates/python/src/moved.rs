@@ -19,8 +19,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::arrow::{read_array, write_array};
-use crate::door::{LONG_BYTES, run};
-use crate::errors::Failure;
+use crate::door::{LONG_BYTES, Object, run};
+use crate::errors::{Failure, Result};
 use crate::index_recipe::RecipeParts;
 
 /// Bit of a shape: the document collapsed into an equal one.
@@ -74,8 +74,7 @@ fn damaged(error: arrow_schema::ArrowError) -> Failure {
     Failure::Internal(error.to_string())
 }
 
-/// The documents as Arrow data.
-fn to_arrow(rules: &Rules, all: &[MovedDocument]) -> Result<StructArray, Failure> {
+fn to_arrow(rules: &Rules, all: &[MovedDocument]) -> Result<StructArray> {
     let element = |item: DataType| Arc::new(Field::new("element", item, false));
     let records = || all.iter().map(|document| &document.record);
     let evidence = || records().map(|record| record.verdict.map(|verdict| verdict.evidence));
@@ -164,7 +163,7 @@ fn to_arrow(rules: &Rules, all: &[MovedDocument]) -> Result<StructArray, Failure
 }
 
 /// Reads documents from columns; the data are not trusted.
-fn from_arrow(rules: &Rules, table: &StructArray) -> Result<Vec<MovedDocument>, Failure> {
+fn from_arrow(rules: &Rules, table: &StructArray) -> Result<Vec<MovedDocument>> {
     let schema = Schema::new(fields(rules));
     let batch = RecordBatch::try_new(Arc::new(schema), table.columns().to_vec())
         .map_err(|error| Failure::input(error.to_string()))?;
@@ -294,11 +293,7 @@ fn from_arrow(rules: &Rules, table: &StructArray) -> Result<Vec<MovedDocument>, 
 impl MovedDocuments {
     /// Reads documents from Arrow data with the columns of this class.
     #[staticmethod]
-    fn from_arrow(
-        py: Python<'_>,
-        data: &Bound<'_, PyAny>,
-        recipe: RecipeParts,
-    ) -> Result<Self, Failure> {
+    fn from_arrow(py: Python<'_>, data: &Object<'_>, recipe: RecipeParts) -> Result<Self> {
         let rules = recipe.rules()?;
         let table = StructArray::from(read_array(data)?);
         if !table
@@ -317,7 +312,7 @@ impl MovedDocuments {
 
     /// No documents of a recipe; its Arrow schema is that of all.
     #[staticmethod]
-    fn none(recipe: RecipeParts) -> Result<Self, Failure> {
+    fn none(recipe: RecipeParts) -> Result<Self> {
         let rules = recipe.rules()?;
         Ok(MovedDocuments {
             rules,
@@ -334,15 +329,15 @@ impl MovedDocuments {
     fn __arrow_c_array__<'py>(
         &self,
         py: Python<'py>,
-        requested_schema: Option<&Bound<'py, PyAny>>,
-    ) -> Result<Bound<'py, PyTuple>, Failure> {
+        requested_schema: Option<&Object<'py>>,
+    ) -> Result<Bound<'py, PyTuple>> {
         let _ = requested_schema;
         let table = run(py, 0, |_| to_arrow(&self.rules, &self.all))?;
         write_array(py, &table.to_data())
     }
 
     /// Continues a checksum over documents, which does not depend on how they are divided.
-    fn checksum(&self, py: Python<'_>, before: u64) -> Result<u64, Failure> {
+    fn checksum(&self, py: Python<'_>, before: u64) -> Result<u64> {
         run(py, 0, |_| {
             let mut packed = Vec::new();
             let all = self.all.iter();
@@ -422,11 +417,7 @@ impl RowNumbers {
     }
 
     /// The documents that move, by their numbers.
-    fn renumbered(
-        &self,
-        py: Python<'_>,
-        documents: &MovedDocuments,
-    ) -> Result<MovedDocuments, Failure> {
+    fn renumbered(&self, py: Python<'_>, documents: &MovedDocuments) -> Result<MovedDocuments> {
         run(py, 0, |_| {
             let numbers = self.held();
             let all = documents.all.iter().cloned();

@@ -7,9 +7,9 @@ use std::sync::Mutex;
 use likewise_disk as disk;
 use pyo3::prelude::*;
 
-use crate::array::Input;
-use crate::door::{LONG_BYTES, run};
-use crate::errors::Failure;
+use crate::array::take;
+use crate::door::{LONG_BYTES, Object, run};
+use crate::errors::{Failure, Result};
 use crate::jsonl::open;
 
 /// A compressed file that is being decompressed into a plain one.
@@ -19,7 +19,7 @@ pub struct PackedFile {
     path: PathBuf,
 }
 
-fn codec_of(name: &str) -> Result<disk::Codec, Failure> {
+fn codec_of(name: &str) -> Result<disk::Codec> {
     disk::Codec::from_name(name).map_err(|error| Failure::parameter("codec", error.to_string()))
 }
 
@@ -34,7 +34,7 @@ impl PackedFile {
         max_bytes: u64,
         max_ratio: u64,
         threads: usize,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self> {
         let limits = disk::UnpackLimits {
             max_bytes,
             max_ratio: max_ratio.max(1),
@@ -57,11 +57,7 @@ impl PackedFile {
 
     /// Decompresses about `piece_bytes` more: `(offset, length, compressed bytes)` of whole lines in the plain file;
     /// None at the end.
-    fn next_piece(
-        &self,
-        py: Python<'_>,
-        piece_bytes: u64,
-    ) -> Result<Option<(u64, u64, u64)>, Failure> {
+    fn next_piece(&self, py: Python<'_>, piece_bytes: u64) -> Result<Option<(u64, u64, u64)>> {
         let piece = run(py, (piece_bytes / 16) as usize, |_| {
             self.unpacker
                 .lock()
@@ -74,7 +70,7 @@ impl PackedFile {
 
     /// After the last piece: why the file cannot be decompressed to its end, and the number of plain bytes; None if it
     /// can.
-    fn damage(&self) -> Result<Option<(String, u64)>, Failure> {
+    fn damage(&self) -> Result<Option<(String, u64)>> {
         let unpacker = self
             .unpacker
             .lock()
@@ -92,14 +88,12 @@ pub fn pack_lines(
     py: Python<'_>,
     source: PathBuf,
     target: PathBuf,
-    offsets: &Bound<'_, PyAny>,
-    lengths: &Bound<'_, PyAny>,
+    offsets: &Object<'_>,
+    lengths: &Object<'_>,
     codec: &str,
     threads: usize,
-) -> Result<u64, Failure> {
-    let offsets = Input::<u64>::take("offsets", offsets)?;
-    let lengths = Input::<u64>::take("lengths", lengths)?;
-    let (offsets, lengths) = (offsets.values(), lengths.values());
+) -> Result<u64> {
+    take!(offsets: u64, lengths: u64);
     if offsets.len() != lengths.len() {
         return Err(Failure::parameter(
             "lengths",

@@ -7,11 +7,10 @@ use likewise_disk::parquet::join;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::array::Input;
-use crate::door::run_short;
-use crate::errors::Failure;
+use crate::array::take;
+use crate::door::{Bytes, Object, run_short};
+use crate::errors::{Failure, Result};
 
-/// Joins Parquet files of one schema into one.
 #[pyclass(frozen, module = "likewise._native")]
 pub struct ParquetJoin {
     join: Mutex<join::FooterJoin>,
@@ -29,7 +28,7 @@ fn broken<T>(_: T) -> Failure {
 impl ParquetJoin {
     #[new]
     #[pyo3(signature = (footer=None))]
-    fn new(footer: Option<&[u8]>) -> Result<Self, Failure> {
+    fn new(footer: Option<&[u8]>) -> Result<Self> {
         let join = match footer {
             Some(footer) => join::FooterJoin::described_by(footer).map_err(failed)?,
             None => join::FooterJoin::default(),
@@ -40,9 +39,9 @@ impl ParquetJoin {
     }
 
     /// Joins one more complete file: returns the range of its bytes to write next.
-    fn add(&self, py: Python<'_>, file: &Bound<'_, PyAny>) -> Result<(usize, usize), Failure> {
-        let file = Input::<u8>::take("file", file)?;
-        let bytes = file.values();
+    fn add(&self, py: Python<'_>, file: &Object<'_>) -> Result<(usize, usize)> {
+        take!(file: u8);
+        let bytes = file;
         let range = run_short(py, |_| {
             self.join.lock().map_err(broken)?.add(bytes).map_err(failed)
         })?;
@@ -50,7 +49,7 @@ impl ParquetJoin {
     }
 
     /// The last bytes of the joined file.
-    fn finish<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyBytes>, Failure> {
+    fn finish<'py>(&self, py: Python<'py>) -> Result<Bytes<'py>> {
         let footer = run_short(py, |_| {
             self.join.lock().map_err(broken)?.finish().map_err(failed)
         })?;

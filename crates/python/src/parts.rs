@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use crate::array::Array;
 use crate::column::Column;
 use crate::door::{parse_isa, run};
-use crate::errors::Failure;
+use crate::errors::{Failure, Result};
 use crate::texts::Texts;
 
 /// Number of texts cut between two checks for an interrupt.
@@ -22,7 +22,7 @@ pub fn cut_parts(
     py: Python<'_>,
     texts: &Texts,
     unit: &str,
-) -> Result<(Texts, Array, Array, Array), Failure> {
+) -> Result<(Texts, Array, Array, Array)> {
     let unit = PartUnit::from_name(unit).ok_or_else(|| {
         Failure::parameter(
             "unit",
@@ -60,7 +60,7 @@ pub fn cut_words(
     py: Python<'_>,
     texts: &Texts,
     isa: Option<&str>,
-) -> Result<(Array, Array, Array, Array), Failure> {
+) -> Result<(Array, Array, Array, Array)> {
     let isa = parse_isa(isa)?;
     let found = cut(py, texts.column.as_ref(), isa, PartCutter::cut_words)?;
     Ok((
@@ -76,7 +76,7 @@ fn cut(
     column: &Column,
     isa: Isa,
     mut cut_one: impl FnMut(&mut PartCutter, &str, &mut Parts) + Send,
-) -> Result<Parts, Failure> {
+) -> Result<Parts> {
     run(py, column.num_bytes, |cancel| {
         let mut cutter = PartCutter::new(isa);
         let mut found = Parts::default();

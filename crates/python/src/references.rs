@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 
 use crate::array::Array;
 use crate::door::run;
-use crate::errors::Failure;
+use crate::errors::{Failure, Result};
 use crate::features::FeatureRules;
 use crate::texts::Texts;
 use crate::verify::parse_measure;
@@ -18,14 +18,13 @@ pub struct ReferenceSets {
     rules: Py<FeatureRules>,
 }
 
-/// What `make` makes of the features of each text and their weights.
 fn with_sets<T: Send>(
     py: Python<'_>,
     texts: &Texts,
     rules: &FeatureRules,
     threads: usize,
     make: impl FnOnce(&[(Vec<u64>, Vec<u32>)]) -> T + Send,
-) -> Result<T, Failure> {
+) -> Result<T> {
     let column = texts.column.as_ref();
     rules.check(column)?;
     if column.len() >= u32::MAX as usize {
@@ -56,12 +55,7 @@ type Found = (Vec<u64>, Vec<Answer>, Vec<u64>);
 impl ReferenceSets {
     #[new]
     #[pyo3(signature = (texts, rules, *, threads=1))]
-    fn new(
-        py: Python<'_>,
-        texts: &Texts,
-        rules: Py<FeatureRules>,
-        threads: usize,
-    ) -> Result<Self, Failure> {
+    fn new(py: Python<'_>, texts: &Texts, rules: Py<FeatureRules>, threads: usize) -> Result<Self> {
         let references = with_sets(py, texts, rules.get(), threads, References::new)?;
         Ok(ReferenceSets { references, rules })
     }
@@ -82,7 +76,7 @@ impl ReferenceSets {
         top: usize,
         min_score: f64,
         threads: usize,
-    ) -> Result<(Array, Array, Array, Array, Array), Failure> {
+    ) -> Result<(Array, Array, Array, Array, Array)> {
         let column = texts.column.as_ref();
         let rules = self.rules.get();
         rules.check(column)?;
@@ -149,7 +143,7 @@ impl RarestFeatures {
         measure: &str,
         threshold: f64,
         threads: usize,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self> {
         let measure = parse_measure(measure)?;
         let rarest = with_sets(py, texts, rules.get(), threads, |sets| {
             Rarest::new(sets, measure, threshold)
@@ -164,7 +158,7 @@ impl RarestFeatures {
         py: Python<'_>,
         texts: &Texts,
         threads: usize,
-    ) -> Result<(Array, Array, usize), Failure> {
+    ) -> Result<(Array, Array, usize)> {
         let column = texts.column.as_ref();
         let rules = self.rules.get();
         rules.check(column)?;
@@ -184,7 +178,6 @@ impl RarestFeatures {
     }
 }
 
-/// Pairs of a text and a document.
 #[derive(Default)]
 struct Pairs {
     texts: Vec<u32>,

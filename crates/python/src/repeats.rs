@@ -9,10 +9,10 @@ use likewise_core::text::{PartCutter, Parts};
 use likewise_disk::windows;
 use pyo3::prelude::*;
 
-use crate::array::{Array, Input};
+use crate::array::{Array, take};
 use crate::column::Column;
-use crate::door::{check_below, check_same_length, run};
-use crate::errors::Failure;
+use crate::door::{Object, check_below, check_same_length, run};
+use crate::errors::{Failure, Result};
 use crate::texts::Texts;
 
 /// Number of texts or stretches processed between two checks for an interrupt.
@@ -30,7 +30,7 @@ pub struct SeenTwice {
 #[pymethods]
 impl SeenTwice {
     #[new]
-    fn new(num_words: usize, num_expected: usize) -> Result<Self, Failure> {
+    fn new(num_words: usize, num_expected: usize) -> Result<Self> {
         if num_words < 2 {
             return Err(Failure::parameter(
                 "num_words",
@@ -44,7 +44,7 @@ impl SeenTwice {
     }
 
     /// Counts the windows of texts; returns how many words each has.
-    fn count(&self, py: Python<'_>, texts: &Texts) -> Result<Array, Failure> {
+    fn count(&self, py: Python<'_>, texts: &Texts) -> Result<Array> {
         let column = texts.column.as_ref();
         let counts = run(py, column.num_bytes, |cancel| {
             let mut reader = WindowReader::new(Isa::best(), self.num_words);
@@ -73,13 +73,7 @@ impl RepeatedWindows {
     }
 
     /// Stores the windows of texts that may occur twice; the first word has position `first` among all.
-    fn add(
-        &self,
-        py: Python<'_>,
-        texts: &Texts,
-        seen: &SeenTwice,
-        first: u64,
-    ) -> Result<(), Failure> {
+    fn add(&self, py: Python<'_>, texts: &Texts, seen: &SeenTwice, first: u64) -> Result<()> {
         let column = texts.column.as_ref();
         run(py, column.num_bytes, |cancel| {
             let mut reader = WindowReader::new(Isa::best(), seen.num_words);
@@ -99,13 +93,13 @@ impl RepeatedWindows {
     fn stretches(
         &self,
         py: Python<'_>,
-        doc_starts: &Bound<'_, PyAny>,
+        doc_starts: &Object<'_>,
         threads: usize,
-    ) -> Result<(Array, Array, Array), Failure> {
-        let doc_starts = Input::<i64>::take("doc_starts", doc_starts)?;
+    ) -> Result<(Array, Array, Array)> {
+        take!(doc_starts: i64);
         let found = run(py, usize::MAX, |cancel| {
             self.windows
-                .stretches(doc_starts.values(), threads, cancel)
+                .stretches(doc_starts, threads, cancel)
                 .map_err(|error| Failure::disk(error, &self.folder))
         })?;
         Ok((
@@ -118,40 +112,33 @@ impl RepeatedWindows {
 
 /// Locations of stretches of words that equal others: the number of each, and the bytes of both.
 #[pyfunction]
-#[allow(clippy::too_many_arguments)]
 #[allow(clippy::type_complexity)]
 pub fn equal_stretches(
     py: Python<'_>,
     texts: &Texts,
-    owners: &Bound<'_, PyAny>,
-    begins: &Bound<'_, PyAny>,
-    kept_owners: &Bound<'_, PyAny>,
-    kept_begins: &Bound<'_, PyAny>,
-    num_words: &Bound<'_, PyAny>,
-    is_followed: &Bound<'_, PyAny>,
-    num_going: &Bound<'_, PyAny>,
-) -> Result<(Array, Array, Array, Array, Array), Failure> {
-    let owners = Input::<u32>::take("owners", owners)?;
-    let begins = Input::<u32>::take("begins", begins)?;
-    let kept_owners = Input::<u32>::take("kept_owners", kept_owners)?;
-    let kept_begins = Input::<u32>::take("kept_begins", kept_begins)?;
-    let num_words = Input::<u32>::take("num_words", num_words)?;
-    let is_followed = Input::<u8>::take("is_followed", is_followed)?;
-    let num_going = Input::<u32>::take("num_going", num_going)?;
+    owners: &Object<'_>,
+    begins: &Object<'_>,
+    kept_owners: &Object<'_>,
+    kept_begins: &Object<'_>,
+    num_words: &Object<'_>,
+    is_followed: &Object<'_>,
+    num_going: &Object<'_>,
+) -> Result<(Array, Array, Array, Array, Array)> {
+    take!(owners: u32, begins: u32, kept_owners: u32, kept_begins: u32, num_words: u32, is_followed: u8, num_going: u32);
     let column = texts.column.as_ref();
-    let count = owners.values().len();
+    let count = owners.len();
     for (name, length) in [
-        ("begins", begins.values().len()),
-        ("kept_owners", kept_owners.values().len()),
-        ("kept_begins", kept_begins.values().len()),
-        ("num_words", num_words.values().len()),
-        ("is_followed", is_followed.values().len()),
-        ("num_going", num_going.values().len()),
+        ("begins", begins.len()),
+        ("kept_owners", kept_owners.len()),
+        ("kept_begins", kept_begins.len()),
+        ("num_words", num_words.len()),
+        ("is_followed", is_followed.len()),
+        ("num_going", num_going.len()),
     ] {
         check_same_length(name, length, "owners", count)?;
     }
-    check_below("owners", owners.values(), column.len())?;
-    check_below("kept_owners", kept_owners.values(), column.len())?;
+    check_below("owners", owners, column.len())?;
+    check_below("kept_owners", kept_owners, column.len())?;
     let (numbers, repeats) = run(py, column.num_bytes, |cancel| {
         let mut cutter = PartCutter::new(Isa::best());
         let mut parts = Parts::default();
@@ -176,14 +163,14 @@ pub fn equal_stretches(
                 return Err(Failure::Canceled);
             }
             let stretch = WordStretch {
-                begin: begins.values()[i] as usize,
-                other_begin: kept_begins.values()[i] as usize,
-                num_words: num_words.values()[i] as usize,
-                is_followed: is_followed.values()[i] != 0,
-                num_going: num_going.values()[i] as usize,
+                begin: begins[i] as usize,
+                other_begin: kept_begins[i] as usize,
+                num_words: num_words[i] as usize,
+                is_followed: is_followed[i] != 0,
+                num_going: num_going[i] as usize,
             };
-            let kept = placed(kept_owners.values()[i]);
-            let found = placed(owners.values()[i]).repeat(stretch, &kept, &mut cutter);
+            let kept = placed(kept_owners[i]);
+            let found = placed(owners[i]).repeat(stretch, &kept, &mut cutter);
             if let Some(repeat) = found {
                 numbers.push(i as u32);
                 repeats.push(repeat);
@@ -207,7 +194,7 @@ fn each_text<T>(
     column: &Column,
     cancel: &AtomicBool,
     mut take: impl FnMut(&str) -> T,
-) -> Result<Vec<T>, Failure> {
+) -> Result<Vec<T>> {
     let mut found = Vec::with_capacity(column.len());
     for i in 0..column.len() {
         if i % LOOK_TEXTS == 0 && cancel.load(Ordering::Relaxed) {

@@ -6,11 +6,11 @@ use std::sync::atomic::Ordering;
 use likewise_disk::{self as disk, TextColumn};
 use pyo3::prelude::*;
 
-use crate::array::{Array, Input};
+use crate::array::{Array, Input, take};
 use crate::column::Column;
 use crate::csv::CsvReader;
-use crate::door::run;
-use crate::errors::Failure;
+use crate::door::{Object, run};
+use crate::errors::{Failure, Result};
 use crate::jsonl::{JsonlRules, open};
 use crate::texts::Texts;
 
@@ -27,11 +27,11 @@ struct Gone {
 
 impl Gone {
     fn take(
-        counts: &Bound<'_, PyAny>,
-        starts: &Bound<'_, PyAny>,
-        ends: &Bound<'_, PyAny>,
+        counts: &Object<'_>,
+        starts: &Object<'_>,
+        ends: &Object<'_>,
         keeps_words_apart: bool,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self> {
         Ok(Gone {
             counts: Input::take("counts", counts)?,
             starts: Input::take("starts", starts)?,
@@ -56,11 +56,11 @@ impl Gone {
 pub fn cut_texts(
     py: Python<'_>,
     texts: &Texts,
-    counts: &Bound<'_, PyAny>,
-    starts: &Bound<'_, PyAny>,
-    ends: &Bound<'_, PyAny>,
+    counts: &Object<'_>,
+    starts: &Object<'_>,
+    ends: &Object<'_>,
     keeps_words_apart: bool,
-) -> Result<(Texts, Array, u64), Failure> {
+) -> Result<(Texts, Array, u64)> {
     let gone = Gone::take(counts, starts, ends, keeps_words_apart)?;
     let column = texts.column.as_ref();
     let (left, is_blank, num_removed) = run(py, column.num_bytes, |cancel| {
@@ -97,27 +97,25 @@ pub fn cut_texts(
 /// the number of text bytes removed. A row with no text left has no line.
 #[pyfunction]
 #[pyo3(signature = (path, offsets, lengths, rules, counts, starts, ends, *, keeps_words_apart=false, threads=1))]
-#[expect(clippy::too_many_arguments, reason = "one call of Python")]
 pub fn rewrite_jsonl_rows(
     py: Python<'_>,
     path: PathBuf,
-    offsets: &Bound<'_, PyAny>,
-    lengths: &Bound<'_, PyAny>,
+    offsets: &Object<'_>,
+    lengths: &Object<'_>,
     rules: &JsonlRules,
-    counts: &Bound<'_, PyAny>,
-    starts: &Bound<'_, PyAny>,
-    ends: &Bound<'_, PyAny>,
+    counts: &Object<'_>,
+    starts: &Object<'_>,
+    ends: &Object<'_>,
     keeps_words_apart: bool,
     threads: usize,
-) -> Result<(Array, Array, u64), Failure> {
-    let offsets = Input::<u64>::take("offsets", offsets)?;
-    let lengths = Input::<u32>::take("lengths", lengths)?;
+) -> Result<(Array, Array, u64)> {
+    take!(offsets: u64, lengths: u32);
     let gone = Gone::take(counts, starts, ends, keeps_words_apart)?;
-    let made = run(py, num_bytes(lengths.values()), |cancel| {
+    let made = run(py, num_bytes(lengths), |cancel| {
         disk::rewrite_rows(
             &open(&path)?,
-            offsets.values(),
-            lengths.values(),
+            offsets,
+            lengths,
             &rules.rules,
             gone.stretches(),
             threads,
@@ -131,26 +129,24 @@ pub fn rewrite_jsonl_rows(
 /// The same for CSV records, by the rules of a reader of the file.
 #[pyfunction]
 #[pyo3(signature = (reader, offsets, lengths, counts, starts, ends, *, keeps_words_apart=false, threads=1))]
-#[expect(clippy::too_many_arguments, reason = "one call of Python")]
 pub fn rewrite_csv_rows(
     py: Python<'_>,
     reader: &CsvReader,
-    offsets: &Bound<'_, PyAny>,
-    lengths: &Bound<'_, PyAny>,
-    counts: &Bound<'_, PyAny>,
-    starts: &Bound<'_, PyAny>,
-    ends: &Bound<'_, PyAny>,
+    offsets: &Object<'_>,
+    lengths: &Object<'_>,
+    counts: &Object<'_>,
+    starts: &Object<'_>,
+    ends: &Object<'_>,
     keeps_words_apart: bool,
     threads: usize,
-) -> Result<(Array, Array, u64), Failure> {
-    let offsets = Input::<u64>::take("offsets", offsets)?;
-    let lengths = Input::<u32>::take("lengths", lengths)?;
+) -> Result<(Array, Array, u64)> {
+    take!(offsets: u64, lengths: u32);
     let gone = Gone::take(counts, starts, ends, keeps_words_apart)?;
-    let made = run(py, num_bytes(lengths.values()), |cancel| {
+    let made = run(py, num_bytes(lengths), |cancel| {
         disk::rewrite_csv_rows(
             &open(&reader.path)?,
-            offsets.values(),
-            lengths.values(),
+            offsets,
+            lengths,
             &reader.rules,
             gone.stretches(),
             threads,

@@ -4,8 +4,8 @@ use likewise_core::search::{Call, Pairs};
 use pyo3::prelude::*;
 
 use crate::array::{Array, Input};
-use crate::door::{LONG_BYTES, check_range, check_same_length, parse_isa, run};
-use crate::errors::Failure;
+use crate::door::{LONG_BYTES, Object, check_range, check_same_length, parse_isa, run};
+use crate::errors::{Failure, Result};
 
 /// What a search answers. Everything else is the same for all of them.
 pub(crate) trait Search: Send + Sync {
@@ -16,10 +16,10 @@ pub(crate) trait Search: Send + Sync {
     fn num_bytes_read(&self, num_later: usize) -> usize;
 
     /// The pairs of a call, whose range and states fit.
-    fn candidates(&self, call: &Call<'_>) -> Result<Pairs, Failure>;
+    fn candidates(&self, call: &Call<'_>) -> Result<Pairs>;
 
     /// Lists positions up to `end` as earlier ones, without their own pairs.
-    fn pass_over(&self, _end: u32) -> Result<(), Failure> {
+    fn pass_over(&self, _end: u32) -> Result<()> {
         Ok(())
     }
 
@@ -64,18 +64,17 @@ pub struct Candidates {
 impl Searcher {
     /// Candidate pairs whose later position is in `lo..hi`, up to `max_pairs` or a few more.
     #[pyo3(signature = (lo, hi, states=None, max_pairs=usize::MAX, *, min_equal=0, threads=1, isa=None))]
-    #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     fn candidates(
         &self,
         py: Python<'_>,
         lo: u32,
         hi: u32,
-        states: Option<&Bound<'_, PyAny>>,
+        states: Option<&Object<'_>>,
         max_pairs: usize,
         min_equal: u32,
         threads: usize,
         isa: Option<&str>,
-    ) -> Result<Candidates, Failure> {
+    ) -> Result<Candidates> {
         let (search, isa) = (&self.0, parse_isa(isa)?);
         let range = check_range(lo, hi, search.num_positions())?;
         let states = Input::<u8>::take_option("states", states)?;
@@ -103,7 +102,7 @@ impl Searcher {
     }
 
     /// Lists positions up to `end` as earlier ones, in place of asking for their pairs.
-    fn pass_over(&self, py: Python<'_>, end: u32) -> Result<(), Failure> {
+    fn pass_over(&self, py: Python<'_>, end: u32) -> Result<()> {
         run(py, LONG_BYTES, |_| self.0.pass_over(end))
     }
 

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use crate::array::Array;
 use crate::column::Kind;
 use crate::door::{parse_isa, run};
-use crate::errors::Failure;
+use crate::errors::{Failure, Result};
 use crate::features::FeatureRules;
 use crate::sets::Rarity;
 use crate::sketch::{Batch, Part, SketchBatch};
@@ -25,7 +25,7 @@ pub fn count_sets(
     rarity: &Rarity,
     threads: usize,
     isa: Option<&str>,
-) -> Result<SketchBatch, Failure> {
+) -> Result<SketchBatch> {
     let isa = parse_isa(isa)?;
     let batch = Batch {
         column: &texts.column,
@@ -53,7 +53,7 @@ pub fn digest_texts(
     rules: &TextRules,
     threads: usize,
     isa: Option<&str>,
-) -> Result<SketchBatch, Failure> {
+) -> Result<SketchBatch> {
     let isa = parse_isa(isa)?;
     let column = texts.column.as_ref();
     if column.kind != Kind::Text {
@@ -100,7 +100,7 @@ pub fn sample_sets(
     size: u64,
     threads: usize,
     isa: Option<&str>,
-) -> Result<(Array, Array, Array, Array), Failure> {
+) -> Result<(Array, Array, Array, Array)> {
     let isa = parse_isa(isa)?;
     let sample = match (kind, u32::try_from(size)) {
         ("min-s", Ok(size)) if size > 0 => Sample::MinS(size),

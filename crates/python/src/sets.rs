@@ -11,9 +11,9 @@ use likewise_core::sets::{
 };
 use pyo3::prelude::*;
 
-use crate::array::Input;
-use crate::door::{LONG_BYTES, check_below, check_same_length, run, run_short};
-use crate::errors::Failure;
+use crate::array::take;
+use crate::door::{LONG_BYTES, Object, check_below, check_same_length, run, run_short};
+use crate::errors::{Failure, Result};
 use crate::features::FeatureRules;
 use crate::searcher::{Search, Searcher};
 use crate::texts::Texts;
@@ -28,7 +28,7 @@ pub struct Rarity {
 impl Rarity {
     /// No counts yet, sized for so many bytes of text.
     #[new]
-    fn new(py: Python<'_>, num_text_bytes: u64) -> Result<Self, Failure> {
+    fn new(py: Python<'_>, num_text_bytes: u64) -> Result<Self> {
         Ok(Rarity {
             counts: run_short(py, |_| Ok(sets::Rarity::new(num_text_bytes)))?,
         })
@@ -67,10 +67,7 @@ impl PrefixJoin {
         self.forms.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn with_prefixes(
-        &self,
-        work: impl FnOnce(&mut Prefixes) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
+    fn with_prefixes(&self, work: impl FnOnce(&mut Prefixes) -> Result<()>) -> Result<()> {
         work(self.locked().as_mut().ok_or_else(finished)?)
     }
 }
@@ -89,7 +86,7 @@ impl PrefixJoin {
         rarity: Py<Rarity>,
         measure: &str,
         threshold: f64,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self> {
         let Some(set_measure) = SetMeasure::from_name(measure) else {
             return Err(Failure::parameter(
                 "measure",
@@ -134,7 +131,7 @@ impl PrefixJoin {
 
     /// Notes which features are in the prefix of any of the texts.
     #[pyo3(signature = (texts, *, threads=1))]
-    fn mark(&self, py: Python<'_>, texts: &Texts, threads: usize) -> Result<(), Failure> {
+    fn mark(&self, py: Python<'_>, texts: &Texts, threads: usize) -> Result<()> {
         let Some(wanted) = &self.wanted else {
             return Ok(());
         };
@@ -161,12 +158,11 @@ impl PrefixJoin {
     fn add(
         &self,
         py: Python<'_>,
-        positions: &Bound<'_, PyAny>,
+        positions: &Object<'_>,
         texts: &Texts,
         threads: usize,
-    ) -> Result<(), Failure> {
-        let positions = Input::<u32>::take("positions", positions)?;
-        let positions = positions.values();
+    ) -> Result<()> {
+        take!(positions: u32);
         check_below("positions", positions, self.num_positions)?;
         let column = texts.column.as_ref();
         check_same_length("positions", positions.len(), "texts", column.len())?;
@@ -202,7 +198,7 @@ impl PrefixJoin {
 
     /// The search; nothing can be added afterwards.
     #[pyo3(signature = (*, threads=1))]
-    fn finish(&self, py: Python<'_>, threads: usize) -> Result<Searcher, Failure> {
+    fn finish(&self, py: Python<'_>, threads: usize) -> Result<Searcher> {
         let join = run(py, LONG_BYTES, |cancel| {
             let prefixes = self.locked().take().ok_or_else(finished)?;
             let forms = std::mem::take(&mut *self.locked_forms());
@@ -234,12 +230,12 @@ impl Search for PrefixSearch {
         num_later * 8192
     }
 
-    fn candidates(&self, call: &Call<'_>) -> Result<Pairs, Failure> {
+    fn candidates(&self, call: &Call<'_>) -> Result<Pairs> {
         let mut join = self.join.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(join.candidates(call)?)
     }
 
-    fn pass_over(&self, end: u32) -> Result<(), Failure> {
+    fn pass_over(&self, end: u32) -> Result<()> {
         let mut join = self.join.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(join.pass_over(end)?)
     }

@@ -9,10 +9,10 @@ use likewise_core::parallel::map_ranges;
 use likewise_core::sketch::{MinHasher, Scheme, simhash};
 use pyo3::prelude::*;
 
-use crate::array::{Array, Input};
+use crate::array::{Array, Input, take};
 use crate::column::Column;
-use crate::door::{check_same_length, parse_isa, run};
-use crate::errors::Failure;
+use crate::door::{Object, check_same_length, parse_isa, run};
+use crate::errors::{Failure, Result};
 use crate::features::FeatureRules;
 use crate::texts::Texts;
 
@@ -63,7 +63,7 @@ impl<V> Part<V> {
         self.all_time += other.all_time;
     }
 
-    pub fn into_batch(self, py: Python<'_>) -> Result<SketchBatch, Failure>
+    pub fn into_batch(self, py: Python<'_>) -> Result<SketchBatch>
     where
         Vec<V>: Into<Array>,
     {
@@ -81,7 +81,6 @@ impl<V> Part<V> {
     }
 }
 
-/// How to process a batch.
 pub struct Batch<'a> {
     pub column: &'a Column,
     pub rules: &'a FeatureRules,
@@ -100,7 +99,7 @@ impl Batch<'_> {
         &self,
         cancel: &AtomicBool,
         make: impl Fn() -> S + Sync,
-    ) -> Result<Part<V>, Failure> {
+    ) -> Result<Part<V>> {
         self.rules.check(self.column)?;
         let make_state = || (self.rules.extractor(self.isa), make());
         let add = |(extractor, sketcher): &mut (Extractor, S), part: &mut Part<V>, i: usize| {
@@ -144,7 +143,6 @@ impl Batch<'_> {
     }
 }
 
-/// SimHash fingerprints of a batch of texts.
 #[pyfunction]
 #[pyo3(signature = (texts, rules, *, bits, sets=true, threads=1, isa=None))]
 pub fn sketch_simhash(
@@ -155,7 +153,7 @@ pub fn sketch_simhash(
     sets: bool,
     threads: usize,
     isa: Option<&str>,
-) -> Result<SketchBatch, Failure> {
+) -> Result<SketchBatch> {
     let isa = parse_isa(isa)?;
     let num_words = check_bits(bits)?;
     let batch = Batch {
@@ -179,10 +177,8 @@ pub fn sketch_simhash(
     .into_batch(py)
 }
 
-/// MinHash signatures of a batch of texts.
 #[pyfunction]
 #[pyo3(signature = (texts, rules, *, num_slots, slot_bits, scheme, sets=true, threads=1, isa=None))]
-#[allow(clippy::too_many_arguments)]
 pub fn sketch_minhash(
     py: Python<'_>,
     texts: &Texts,
@@ -193,7 +189,7 @@ pub fn sketch_minhash(
     sets: bool,
     threads: usize,
     isa: Option<&str>,
-) -> Result<SketchBatch, Failure> {
+) -> Result<SketchBatch> {
     let isa = parse_isa(isa)?;
     let (scheme, slot_bytes) = check_slots(num_slots, slot_bits, scheme)?;
     let batch = Batch {
@@ -248,7 +244,7 @@ impl SlotSketcher {
 }
 
 /// Words of a fingerprint of `bits` bits.
-pub fn check_bits(bits: u32) -> Result<usize, Failure> {
+pub fn check_bits(bits: u32) -> Result<usize> {
     match (32..=256).contains(&bits) && bits.is_multiple_of(32) {
         true => Ok(bits.div_ceil(64) as usize),
         false => Err(Failure::parameter(
@@ -258,11 +254,7 @@ pub fn check_bits(bits: u32) -> Result<usize, Failure> {
     }
 }
 
-pub fn check_slots(
-    num_slots: u32,
-    slot_bits: u32,
-    scheme: &str,
-) -> Result<(Scheme, usize), Failure> {
+pub fn check_slots(num_slots: u32, slot_bits: u32, scheme: &str) -> Result<(Scheme, usize)> {
     if !(1..=65_535).contains(&num_slots) {
         return Err(Failure::parameter(
             "num_slots",
@@ -289,16 +281,15 @@ pub fn check_slots(
 #[pyo3(signature = (features, weights, *, bits, isa=None))]
 pub fn simhash_features(
     py: Python<'_>,
-    features: &Bound<'_, PyAny>,
-    weights: Option<&Bound<'_, PyAny>>,
+    features: &Object<'_>,
+    weights: Option<&Object<'_>>,
     bits: u32,
     isa: Option<&str>,
-) -> Result<Array, Failure> {
+) -> Result<Array> {
     let isa = parse_isa(isa)?;
     let num_words = check_bits(bits)?;
-    let features = Input::<u64>::take("features", features)?;
+    take!(features: u64);
     let weights = Input::<u32>::take_option("weights", weights)?;
-    let features = features.values();
     let weights = weights.as_ref().map_or(&[][..], Input::values);
     if !weights.is_empty() {
         check_same_length("weights", weights.len(), "features", features.len())?;
@@ -314,25 +305,22 @@ pub fn simhash_features(
 /// MinHash signatures of lists of features: list i is `features[offsets[i]:offsets[i + 1]]`.
 #[pyfunction]
 #[pyo3(signature = (offsets, features, weights, *, num_slots, slot_bits, scheme, seed, isa=None, threads=1))]
-#[allow(clippy::too_many_arguments)]
 pub fn minhash_features(
     py: Python<'_>,
-    offsets: &Bound<'_, PyAny>,
-    features: &Bound<'_, PyAny>,
-    weights: Option<&Bound<'_, PyAny>>,
+    offsets: &Object<'_>,
+    features: &Object<'_>,
+    weights: Option<&Object<'_>>,
     num_slots: u32,
     slot_bits: u32,
     scheme: &str,
     seed: u64,
     isa: Option<&str>,
     threads: usize,
-) -> Result<Array, Failure> {
+) -> Result<Array> {
     let isa = parse_isa(isa)?;
     let (scheme, slot_bytes) = check_slots(num_slots, slot_bits, scheme)?;
-    let offsets = Input::<i64>::take("offsets", offsets)?;
-    let features = Input::<u64>::take("features", features)?;
+    take!(offsets: i64, features: u64);
     let weights = Input::<u32>::take_option("weights", weights)?;
-    let (offsets, features) = (offsets.values(), features.values());
     let weights = weights.as_ref().map_or(&[][..], Input::values);
     if !weights.is_empty() {
         check_same_length("weights", weights.len(), "features", features.len())?;

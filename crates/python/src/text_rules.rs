@@ -9,7 +9,7 @@ use likewise_core::text::{
 use pyo3::prelude::*;
 
 use crate::door::run;
-use crate::errors::Failure;
+use crate::errors::{Failure, Result};
 
 /// Words of Chinese text.
 #[pyclass(frozen, module = "likewise._native")]
@@ -21,7 +21,7 @@ pub struct Dictionary {
 impl Dictionary {
     /// The standard words and these, normalized, with their frequencies; `None`: just frequent enough to be found.
     #[new]
-    fn new(py: Python<'_>, words: Vec<(String, Option<u32>)>) -> Result<Self, Failure> {
+    fn new(py: Python<'_>, words: Vec<(String, Option<u32>)>) -> Result<Self> {
         // Always long enough to release the interpreter lock: the standard words take 0.2 s.
         let dictionary = run(py, usize::MAX, |_| {
             let words = words.iter().map(|(word, count)| (word.as_str(), *count));
@@ -59,7 +59,6 @@ pub struct TextRules {
 impl TextRules {
     #[new]
     #[pyo3(signature = (*, markup=None, fold=Vec::new(), dictionary=None, stop_words=None, chunking=None, chunk_bytes=None, has_value=false, has_identifiers=false))]
-    #[allow(clippy::too_many_arguments)]
     fn new(
         markup: Option<&str>,
         fold: Vec<String>,
@@ -69,7 +68,7 @@ impl TextRules {
         chunk_bytes: Option<u32>,
         has_value: bool,
         has_identifiers: bool,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self> {
         let is_html = match markup {
             None => false,
             Some("html") => true,
@@ -101,12 +100,12 @@ impl TextRules {
     }
 
     /// The libraries that affect tokens of this kind, with their versions.
-    fn libraries(&self, tokens: &str) -> Result<Vec<&'static str>, Failure> {
+    fn libraries(&self, tokens: &str) -> Result<Vec<&'static str>> {
         Ok(self.rules.libraries(parse_tokens(tokens)?))
     }
 }
 
-fn parse_chunks(chunking: Option<&str>, size: Option<u32>) -> Result<Chunks, Failure> {
+fn parse_chunks(chunking: Option<&str>, size: Option<u32>) -> Result<Chunks> {
     let size = match (size, Chunks::default()) {
         (Some(size), _) | (None, Chunks::Content(size) | Chunks::Fixed(size)) => size,
     };
@@ -130,8 +129,7 @@ fn parse_chunks(chunking: Option<&str>, size: Option<u32>) -> Result<Chunks, Fai
     }
 }
 
-/// The token kind of that name.
-pub fn parse_tokens(name: &str) -> Result<Tokens, Failure> {
+pub fn parse_tokens(name: &str) -> Result<Tokens> {
     text::Tokens::from_name(name).ok_or_else(|| {
         let names = Tokens::ALL.map(Tokens::name).join(", ");
         Failure::parameter("tokens", format!("{name:?} is not one of {names}"))

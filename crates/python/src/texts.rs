@@ -11,11 +11,11 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
 
-use crate::array::{Array, Input};
+use crate::array::{Array, Input, take};
 use crate::arrow::{read_column, write_column};
 use crate::column::{Column, Kind, checked_rows};
-use crate::door::{check_same_length, run};
-use crate::errors::Failure;
+use crate::door::{Object, Str, check_same_length, run};
+use crate::errors::{Failure, Result};
 
 /// An immutable batch of texts. It shares the buffers of Arrow input.
 #[pyclass(frozen, module = "likewise._native")]
@@ -38,7 +38,7 @@ impl From<Column> for Texts {
 impl Texts {
     /// Copies texts from a list (or another iterable) of str.
     #[staticmethod]
-    fn from_list(texts: &Bound<'_, PyAny>) -> Result<Self, Failure> {
+    fn from_list(texts: &Object<'_>) -> Result<Self> {
         let py = texts.py();
         if texts.is_instance_of::<PyString>() || texts.is_instance_of::<PyBytes>() {
             return Err(Failure::input(format!(
@@ -48,7 +48,7 @@ impl Texts {
         }
         let mut collected = TextColumn::default();
         let mut num_bytes_at_turn = 0;
-        let mut take = |row: usize, item: Bound<'_, PyAny>| -> Result<(), Failure> {
+        let mut take = |row: usize, item: Object<'_>| -> Result<()> {
             let Ok(text) = item.cast::<PyString>() else {
                 return Err(Failure::row(
                     row,
@@ -80,26 +80,26 @@ impl Texts {
 
     /// Takes a column of strings by the Arrow PyCapsule protocol, without a copy.
     #[staticmethod]
-    fn from_arrow(data: &Bound<'_, PyAny>) -> Result<Self, Failure> {
+    fn from_arrow(data: &Object<'_>) -> Result<Self> {
         Ok(read_column(data, Kind::Text)?.into())
     }
 
     /// Takes a column of encoded tokens, as returned by `__arrow_c_array__`, without a copy.
     #[staticmethod]
-    fn from_encoded(data: &Bound<'_, PyAny>) -> Result<Self, Failure> {
+    fn from_encoded(data: &Object<'_>) -> Result<Self> {
         Ok(read_column(data, Kind::Tokens)?.into())
     }
 
     /// Concatenates batches without a copy.
     #[staticmethod]
-    fn concat(parts: Vec<Bound<'_, Texts>>) -> Result<Self, Failure> {
+    fn concat(parts: Vec<Bound<'_, Texts>>) -> Result<Self> {
         let columns = parts.iter().map(|part| part.get().column.as_ref());
         Ok(Column::concat(columns)?.into())
     }
 
     /// Copies documents from a list of bytes.
     #[staticmethod]
-    fn from_bytes(documents: &Bound<'_, PyList>) -> Result<Self, Failure> {
+    fn from_bytes(documents: &Bound<'_, PyList>) -> Result<Self> {
         let (mut bytes, mut offsets) = (Vec::new(), vec![0]);
         for (row, item) in documents.iter().enumerate() {
             let Ok(document) = item.cast::<PyBytes>() else {
@@ -120,16 +120,13 @@ impl Texts {
     #[pyo3(signature = (offsets, tokens, weights, lengths, texts=None))]
     fn from_tokens(
         py: Python<'_>,
-        offsets: &Bound<'_, PyAny>,
+        offsets: &Object<'_>,
         tokens: &Texts,
-        weights: &Bound<'_, PyAny>,
-        lengths: &Bound<'_, PyAny>,
+        weights: &Object<'_>,
+        lengths: &Object<'_>,
         texts: Option<&Texts>,
-    ) -> Result<Self, Failure> {
-        let offsets = Input::<i64>::take("offsets", offsets)?;
-        let weights = Input::<u8>::take("weights", weights)?;
-        let lengths = Input::<u32>::take("lengths", lengths)?;
-        let (offsets, weights, lengths) = (offsets.values(), weights.values(), lengths.values());
+    ) -> Result<Self> {
+        take!(offsets: i64, weights: u8, lengths: u32);
         let column = tokens.column.as_ref();
         check_same_length("weights", weights.len(), "tokens", column.len())?;
         check_same_length("lengths", lengths.len() + 1, "offsets", offsets.len())?;
@@ -194,7 +191,7 @@ impl Texts {
         self.column.num_bytes
     }
 
-    fn __getitem__<'py>(&self, py: Python<'py>, i: isize) -> Result<Bound<'py, PyAny>, Failure> {
+    fn __getitem__<'py>(&self, py: Python<'py>, i: isize) -> Result<Object<'py>> {
         let len = self.column.len();
         let row = match i < 0 {
             true => i + len as isize,
@@ -207,13 +204,13 @@ impl Texts {
     }
 
     /// All documents as a list: texts as str, tokens as str separated by spaces, bytes as bytes.
-    fn to_list<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyList>, Failure> {
+    fn to_list<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyList>> {
         let list = PyList::new(py, (0..self.column.len()).map(|i| self.shown(py, i)))?;
         Ok(list)
     }
 
     /// The texts at some rows, in that order; shares their memory.
-    fn take(&self, rows: &Bound<'_, PyAny>) -> Result<Self, Failure> {
+    fn take(&self, rows: &Object<'_>) -> Result<Self> {
         let len = self.column.len();
         let rows = match Input::<u32>::take("rows", rows) {
             Ok(rows) => checked_rows(rows.values().iter().map(|&row| i64::from(row)), len)?,
@@ -226,7 +223,7 @@ impl Texts {
     }
 
     /// Unicode scalars of each text, or of the text that tokens were cut from; bytes for documents that are bytes.
-    fn lengths(&self, py: Python<'_>) -> Result<Array, Failure> {
+    fn lengths(&self, py: Python<'_>) -> Result<Array> {
         let column = &self.column;
         let lengths: Vec<u32> = run(py, column.num_bytes, |_| {
             Ok((0..column.len())
@@ -238,7 +235,7 @@ impl Texts {
 
     /// XXH3-64 of each text's UTF-8.
     #[pyo3(signature = (seed=0))]
-    fn hashes(&self, py: Python<'_>, seed: u64) -> Result<Array, Failure> {
+    fn hashes(&self, py: Python<'_>, seed: u64) -> Result<Array> {
         let column = &self.column;
         let hashes: Vec<u64> = run(py, column.num_bytes, |_| {
             Ok((0..column.len())
@@ -253,15 +250,15 @@ impl Texts {
     fn __arrow_c_array__<'py>(
         &self,
         py: Python<'py>,
-        requested_schema: Option<Bound<'py, PyAny>>,
-    ) -> Result<Bound<'py, PyTuple>, Failure> {
+        requested_schema: Option<Object<'py>>,
+    ) -> Result<Bound<'py, PyTuple>> {
         drop(requested_schema); // advice only
         write_column(py, &self.column)
     }
 }
 
 impl Texts {
-    fn shown<'py>(&self, py: Python<'py>, i: usize) -> Bound<'py, PyAny> {
+    fn shown<'py>(&self, py: Python<'py>, i: usize) -> Object<'py> {
         match self.column.kind {
             Kind::Text => PyString::new(py, self.column.get(i)).into_any(),
             Kind::Tokens => {
@@ -274,7 +271,7 @@ impl Texts {
 
 /// Adds one str. Only ASCII is read in place: asking for UTF-8 in place would leave a copy inside every other str for
 /// as long as it lives.
-fn push_str(text: &Bound<'_, PyString>, out: &mut TextColumn) -> Result<(), Failure> {
+fn push_str(text: &Str<'_>, out: &mut TextColumn) -> Result<()> {
     let py = text.py();
     if text.call_method0(intern!(py, "isascii"))?.is_truthy()? {
         out.push(text.to_str()?);
@@ -290,12 +287,12 @@ fn push_str(text: &Bound<'_, PyString>, out: &mut TextColumn) -> Result<(), Fail
     Ok(())
 }
 
-fn utf8(bytes: &[u8]) -> Result<&str, Failure> {
+fn utf8(bytes: &[u8]) -> Result<&str> {
     std::str::from_utf8(bytes).map_err(|error| Failure::Internal(error.to_string()))
 }
 
 /// The text of a str with lone surrogates, each replaced by U+FFFD.
-fn without_surrogates(text: &Bound<'_, PyString>) -> Result<String, Failure> {
+fn without_surrogates(text: &Str<'_>) -> Result<String> {
     let py = text.py();
     let encoded = text.call_method1(intern!(py, "encode"), ("utf-8", "surrogatepass"))?;
     let encoded = encoded.cast::<PyBytes>().map_err(PyErr::from)?;
@@ -305,7 +302,7 @@ fn without_surrogates(text: &Bound<'_, PyString>) -> Result<String, Failure> {
 }
 
 /// The text of any str, for functions that take one document.
-pub fn text_of<'a>(text: &'a Bound<'_, PyString>) -> Result<Cow<'a, str>, Failure> {
+pub fn text_of<'a>(text: &'a Str<'_>) -> Result<Cow<'a, str>> {
     let py = text.py();
     if text.call_method0(intern!(py, "isascii"))?.is_truthy()? {
         return Ok(Cow::Borrowed(text.to_str()?));

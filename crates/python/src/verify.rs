@@ -10,11 +10,12 @@ use likewise_core::isa::Isa;
 use likewise_core::parallel::map_ranges;
 use likewise_core::verify::{self, FeatureSet, HeldDocuments, Measure, NameRules, Required};
 use pyo3::prelude::*;
-use pyo3::types::PyString;
 
-use crate::array::{Array, Input};
-use crate::door::{LONG_BYTES, check_below, check_same_length, parse_isa, run, run_short};
-use crate::errors::Failure;
+use crate::array::{Array, Input, take};
+use crate::door::{
+    LONG_BYTES, Object, Str, check_below, check_same_length, parse_isa, run, run_short,
+};
+use crate::errors::{Failure, Result};
 use crate::features::FeatureRules;
 use crate::texts::{Texts, text_of};
 
@@ -36,11 +37,7 @@ impl FeatureSets {
         self.sets.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take_positions(
-        &self,
-        name: &str,
-        positions: &Bound<'_, PyAny>,
-    ) -> Result<Input<u32>, Failure> {
+    fn take_positions(&self, name: &str, positions: &Object<'_>) -> Result<Input<u32>> {
         let positions = Input::<u32>::take(name, positions)?;
         check_below(name, positions.values(), self.capacity)?;
         Ok(positions)
@@ -50,7 +47,7 @@ impl FeatureSets {
 #[pymethods]
 impl FeatureSets {
     #[new]
-    fn new(py: Python<'_>, capacity: usize, rules: Py<FeatureRules>) -> Result<Self, Failure> {
+    fn new(py: Python<'_>, capacity: usize, rules: Py<FeatureRules>) -> Result<Self> {
         if capacity > u32::MAX as usize {
             return Err(Failure::parameter(
                 "capacity",
@@ -69,10 +66,10 @@ impl FeatureSets {
     fn add(
         &self,
         py: Python<'_>,
-        positions: &Bound<'_, PyAny>,
+        positions: &Object<'_>,
         texts: &Texts,
         threads: usize,
-    ) -> Result<(), Failure> {
+    ) -> Result<()> {
         let positions = self.take_positions("positions", positions)?;
         let positions = positions.values();
         let column = texts.column.as_ref();
@@ -96,7 +93,7 @@ impl FeatureSets {
     }
 
     /// The positions that have no set, sorted and distinct.
-    fn missing(&self, py: Python<'_>, positions: &Bound<'_, PyAny>) -> Result<Array, Failure> {
+    fn missing(&self, py: Python<'_>, positions: &Object<'_>) -> Result<Array> {
         let positions = self.take_positions("positions", positions)?;
         let positions = positions.values();
         let missing = run(py, 16 * positions.len(), |_| {
@@ -115,7 +112,7 @@ impl FeatureSets {
     }
 
     /// Drops the sets at these positions, ignoring positions without one.
-    fn discard(&self, py: Python<'_>, positions: &Bound<'_, PyAny>) -> Result<(), Failure> {
+    fn discard(&self, py: Python<'_>, positions: &Object<'_>) -> Result<()> {
         let positions = self.take_positions("positions", positions)?;
         let positions = positions.values();
         run_short(py, |_| {
@@ -127,25 +124,24 @@ impl FeatureSets {
 
     /// Bytes held.
     #[getter]
-    fn num_bytes(&self, py: Python<'_>) -> Result<usize, Failure> {
+    fn num_bytes(&self, py: Python<'_>) -> Result<usize> {
         run_short(py, |_| Ok(self.read().num_bytes()))
     }
 
     /// The exact similarity of each pair that reaches the threshold, NaN for the others.
     #[pyo3(signature = (later, earlier, *, measure, threshold, short_margin=0.0, names=None, threads=1, isa=None))]
-    #[allow(clippy::too_many_arguments)]
     fn verify(
         &self,
         py: Python<'_>,
-        later: &Bound<'_, PyAny>,
-        earlier: &Bound<'_, PyAny>,
+        later: &Object<'_>,
+        earlier: &Object<'_>,
         measure: &str,
         threshold: f64,
         short_margin: f64,
         names: Option<(bool, bool, u32)>,
         threads: usize,
         isa: Option<&str>,
-    ) -> Result<Array, Failure> {
+    ) -> Result<Array> {
         let isa = parse_isa(isa)?;
         let measure = parse_measure(measure)?;
         let required = Required {
@@ -173,16 +169,13 @@ impl FeatureSets {
     fn differences(
         &self,
         py: Python<'_>,
-        later: &Bound<'_, PyAny>,
-        earlier: &Bound<'_, PyAny>,
-        places: &Bound<'_, PyAny>,
+        later: &Object<'_>,
+        earlier: &Object<'_>,
+        places: &Object<'_>,
         penalties_only: bool,
         threads: usize,
-    ) -> Result<(Array, Array), Failure> {
-        let later = Input::<u32>::take("later", later)?;
-        let earlier = Input::<u32>::take("earlier", earlier)?;
-        let places = Input::<u32>::take("places", places)?;
-        let (later, earlier, places) = (later.values(), earlier.values(), places.values());
+    ) -> Result<(Array, Array)> {
+        take!(later: u32, earlier: u32, places: u32);
         check_same_length("earlier", earlier.len(), "later", later.len())?;
         check_below("later", later, places.len())?;
         check_below("earlier", earlier, places.len())?;
@@ -207,21 +200,20 @@ impl FeatureSets {
     /// Like `verify`, for documents; the set of document d is at position `places[d]`: `(similarity, num_measured)`.
     /// Pairs whose earlier document is removed by its state are skipped: NaN.
     #[pyo3(signature = (later, earlier, places, states=None, *, measure, threshold, short_margin=0.0, names=None, threads=1, isa=None))]
-    #[allow(clippy::too_many_arguments)]
     fn verify_documents(
         &self,
         py: Python<'_>,
-        later: &Bound<'_, PyAny>,
-        earlier: &Bound<'_, PyAny>,
-        places: &Bound<'_, PyAny>,
-        states: Option<&Bound<'_, PyAny>>,
+        later: &Object<'_>,
+        earlier: &Object<'_>,
+        places: &Object<'_>,
+        states: Option<&Object<'_>>,
         measure: &str,
         threshold: f64,
         short_margin: f64,
         names: Option<(bool, bool, u32)>,
         threads: usize,
         isa: Option<&str>,
-    ) -> Result<(Array, usize), Failure> {
+    ) -> Result<(Array, usize)> {
         let isa = parse_isa(isa)?;
         let measure = parse_measure(measure)?;
         let required = Required {
@@ -230,11 +222,8 @@ impl FeatureSets {
             names: name_rules(names),
             identifiers: self.rules.get().text_rules.has_identifiers,
         };
-        let later = Input::<u32>::take("later", later)?;
-        let earlier = Input::<u32>::take("earlier", earlier)?;
-        let places = Input::<u32>::take("places", places)?;
+        take!(later: u32, earlier: u32, places: u32);
         let states = Input::<u8>::take_option("states", states)?;
-        let (later, earlier, places) = (later.values(), earlier.values(), places.values());
         check_same_length("earlier", earlier.len(), "later", later.len())?;
         let held = HeldDocuments {
             places,
@@ -260,7 +249,7 @@ pub fn name_rules(given: Option<(bool, bool, u32)>) -> NameRules {
     }
 }
 
-pub fn parse_measure(name: &str) -> Result<Measure, Failure> {
+pub fn parse_measure(name: &str) -> Result<Measure> {
     Measure::from_name(name).ok_or_else(|| {
         Failure::parameter(
             "measure",
@@ -276,12 +265,12 @@ pub fn parse_measure(name: &str) -> Result<Measure, Failure> {
 #[pyfunction]
 pub fn distinct_documents(
     py: Python<'_>,
-    a: &Bound<'_, PyAny>,
-    b: &Bound<'_, PyAny>,
+    a: &Object<'_>,
+    b: &Object<'_>,
     num_documents: usize,
-) -> Result<Array, Failure> {
-    let (a, b) = (Input::<u32>::take("a", a)?, Input::<u32>::take("b", b)?);
-    let lists = [a.values(), b.values()];
+) -> Result<Array> {
+    take!(a: u32, b: u32);
+    let lists = [a, b];
     let distinct = run_short(py, |_| {
         Ok(verify::distinct_documents(&lists, num_documents))
     })?;
@@ -305,9 +294,9 @@ fn alignment_size(num_units: usize) -> usize {
 #[pyfunction]
 pub fn align_texts(
     py: Python<'_>,
-    a: &Bound<'_, PyString>,
-    b: &Bound<'_, PyString>,
-) -> Result<(&'static str, usize, usize, usize, usize, bool), Failure> {
+    a: &Str<'_>,
+    b: &Str<'_>,
+) -> Result<(&'static str, usize, usize, usize, usize, bool)> {
     let (a, b) = (text_of(a)?, text_of(b)?);
     run(py, alignment_size(a.len() + b.len()), |cancel| {
         let found = verify::align_texts(&a, &b, cancel)?;
@@ -325,11 +314,10 @@ pub fn align_texts(
 #[pyfunction]
 pub fn align_sequences(
     py: Python<'_>,
-    a: &Bound<'_, PyAny>,
-    b: &Bound<'_, PyAny>,
-) -> Result<(usize, usize, bool), Failure> {
-    let (a, b) = (Input::<u32>::take("a", a)?, Input::<u32>::take("b", b)?);
-    let (a, b) = (a.values(), b.values());
+    a: &Object<'_>,
+    b: &Object<'_>,
+) -> Result<(usize, usize, bool)> {
+    take!(a: u32, b: u32);
     run(py, alignment_size(a.len() + b.len()), |cancel| {
         let found = verify::align_sequences(a, b, cancel)?;
         Ok((found.distance, found.common, found.is_exact))
@@ -340,9 +328,9 @@ pub fn align_sequences(
 #[pyfunction]
 pub fn aligned_diff(
     py: Python<'_>,
-    a: Vec<Bound<'_, PyString>>,
-    b: Vec<Bound<'_, PyString>>,
-) -> Result<Vec<(u32, u32, u32, u32)>, Failure> {
+    a: Vec<Str<'_>>,
+    b: Vec<Str<'_>>,
+) -> Result<Vec<(u32, u32, u32, u32)>> {
     let a: Vec<Cow<'_, str>> = a.iter().map(text_of).collect::<Result<_, _>>()?;
     let b: Vec<Cow<'_, str>> = b.iter().map(text_of).collect::<Result<_, _>>()?;
     run(py, 16 * (a.len() + b.len()), |_| {

@@ -12,9 +12,9 @@ use likewise_disk::{WeightFile, read_weights, weights_of_bytes, weights_to_bytes
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::array::{Array, Input};
-use crate::door::{check_same_length, run, run_short};
-use crate::errors::Failure;
+use crate::array::{Array, take};
+use crate::door::{Bytes, Object, check_same_length, run, run_short};
+use crate::errors::{Failure, Result};
 
 /// Integer weights of features, with the rules that make the features.
 #[pyclass(frozen, module = "likewise._native")]
@@ -30,7 +30,7 @@ pub struct WeightTable {
 }
 
 impl WeightTable {
-    pub fn new(mut content: WeightFile, error: (u64, f64)) -> Result<Self, Failure> {
+    pub fn new(mut content: WeightFile, error: (u64, f64)) -> Result<Self> {
         let id = content.id();
         let nothing = Entries::Listed {
             features: Vec::new(),
@@ -51,7 +51,7 @@ impl WeightTable {
         })
     }
 
-    fn of_file(content: WeightFile) -> Result<Self, Failure> {
+    fn of_file(content: WeightFile) -> Result<Self> {
         let counted = Counted {
             num_documents: content.num_documents,
             num_incidences: content.num_incidences,
@@ -74,12 +74,10 @@ impl WeightTable {
         }
     }
 
-    /// The table of names for an extractor.
     pub fn name_table(&self) -> Option<Arc<NameTable>> {
         self.names.clone()
     }
 
-    /// The weights for an extractor.
     pub fn feature_weights(&self) -> FeatureWeights {
         let lengths = (1..=64).filter(|length| self.about.term_lengths >> (length - 1) & 1 == 1);
         FeatureWeights {
@@ -93,7 +91,7 @@ impl WeightTable {
 impl WeightTable {
     /// Reads a file written by `write`.
     #[staticmethod]
-    fn read(py: Python<'_>, path: PathBuf) -> Result<Self, Failure> {
+    fn read(py: Python<'_>, path: PathBuf) -> Result<Self> {
         let num_bytes = std::fs::metadata(&path).map_or(0, |metadata| metadata.len() as usize);
         run(py, num_bytes, |_| {
             let content = read_weights(&path).map_err(|error| Failure::disk(error, &path))?;
@@ -103,7 +101,7 @@ impl WeightTable {
 
     /// Reads the result of `to_bytes`.
     #[staticmethod]
-    fn from_bytes(py: Python<'_>, content: &[u8]) -> Result<Self, Failure> {
+    fn from_bytes(py: Python<'_>, content: &[u8]) -> Result<Self> {
         run(py, content.len(), |_| {
             let content = weights_of_bytes(content)
                 .map_err(|error| Failure::disk(error, Path::new("bytes")))?;
@@ -112,7 +110,7 @@ impl WeightTable {
     }
 
     /// The bytes that `write` writes.
-    fn to_bytes<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyBytes>, Failure> {
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Result<Bytes<'py>> {
         let bytes = run(py, self.table.num_bytes(), |_| {
             weights_to_bytes(&self.content())
                 .map_err(|error| Failure::disk(error, Path::new("bytes")))
@@ -124,15 +122,12 @@ impl WeightTable {
     #[staticmethod]
     fn from_terms(
         py: Python<'_>,
-        features: &Bound<'_, PyAny>,
-        lengths: &Bound<'_, PyAny>,
-        weights: &Bound<'_, PyAny>,
+        features: &Object<'_>,
+        lengths: &Object<'_>,
+        weights: &Object<'_>,
         rules: String,
-    ) -> Result<Self, Failure> {
-        let features = Input::<u64>::take("features", features)?;
-        let lengths = Input::<u32>::take("lengths", lengths)?;
-        let weights = Input::<u32>::take("weights", weights)?;
-        let (features, lengths, weights) = (features.values(), lengths.values(), weights.values());
+    ) -> Result<Self> {
+        take!(features: u64, lengths: u32, weights: u32);
         check_same_length("lengths", lengths.len(), "features", features.len())?;
         check_same_length("weights", weights.len(), "features", features.len())?;
         if lengths.iter().any(|length| !(1..=64).contains(length)) {
@@ -166,7 +161,7 @@ impl WeightTable {
     }
 
     /// Writes the table to a file, which is complete under its name or absent.
-    fn write(&self, py: Python<'_>, path: PathBuf) -> Result<(), Failure> {
+    fn write(&self, py: Python<'_>, path: PathBuf) -> Result<()> {
         run(py, self.table.num_bytes(), |_| {
             write_weights(Path::new(&path), &self.content())
                 .map_err(|error| Failure::disk(error, &path))
@@ -174,9 +169,8 @@ impl WeightTable {
     }
 
     /// Weights of features: uint32.
-    fn weigh(&self, py: Python<'_>, features: &Bound<'_, PyAny>) -> Result<Array, Failure> {
-        let features = Input::<u64>::take("features", features)?;
-        let features = features.values();
+    fn weigh(&self, py: Python<'_>, features: &Object<'_>) -> Result<Array> {
+        take!(features: u64);
         let weights = run(py, 8 * features.len(), |_| {
             let mut weights = Vec::with_capacity(features.len());
             self.table.weigh(features, Isa::best(), &mut weights);
@@ -218,7 +212,6 @@ impl WeightTable {
         self.table.num_features()
     }
 
-    /// Number of tokens of the longest term of a lexicon.
     #[getter]
     fn longest_term(&self) -> u32 {
         64 - self.about.term_lengths.leading_zeros()
@@ -230,7 +223,6 @@ impl WeightTable {
         self.excess
     }
 
-    /// Maximum probability that a count is higher than that.
     #[getter]
     fn excess_probability(&self) -> f64 {
         self.excess_probability

@@ -9,10 +9,8 @@ use crate::error::Error;
 use crate::parallel::map_ranges;
 use crate::sketch::Signatures;
 
-/// For each document, the bucket members that it looks at, in all bands. Documents are *positions*, `0..order.len()`,
-/// in order of priority; `order[p]` is the row of position `p` in the signatures. Memory depends on the actual
-/// collisions: 8 bytes for each (position, level) that has members to look at, 4 bytes per member of a bucket of two or
-/// more (up to 20 if it is full), 8 bytes per position.
+/// For each document, the bucket members that it looks at, in all bands: 8 bytes for each (position, level) with
+/// members, 4 per member (up to 20 if full), 8 per position; `order[p]` is the row of position `p`.
 #[derive(Debug)]
 pub struct BandBuckets {
     /// Members of all buckets, ascending within each.
@@ -23,7 +21,6 @@ pub struct BandBuckets {
     slices: Vec<u64>,
     /// Position `p` looks at `slices[offsets[p]..offsets[p + 1]]`.
     offsets: Vec<usize>,
-    /// Number of rows of the signatures.
     num_rows: usize,
     num_capped: u64,
     crowded: Vec<u32>,
@@ -37,16 +34,13 @@ pub(super) enum Slice<'a> {
     Full(&'a [Chunk]),
 }
 
-/// Returns the number of members in a packed slice.
 #[inline(always)]
 pub(super) fn num_members(slice: u64) -> usize {
     unpack(slice).1.min(BUCKET_SIZE)
 }
 
 impl BandBuckets {
-    /// Puts every position into its buckets, band by band, on `num_levels` levels. Returns [`Error::InvalidParameter`]
-    /// if the shapes do not fit (`bands * rows` above the slots, a row of `order` that does not exist, bytes that are
-    /// not whole rows). Cost: about 40 ns per (position, band) on one core; 28 bytes of scratch per position and
+    /// Puts every position into its buckets, band by band: about 40 ns per (position, band), 28 bytes of scratch a
     /// thread.
     pub fn build(
         signatures: Signatures<'_>,
@@ -89,17 +83,14 @@ impl BandBuckets {
         &self.crowded
     }
 
-    /// Number of positions.
     pub fn len(&self) -> usize {
         self.offsets.len() - 1
     }
 
-    /// Whether there are no positions.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Size in bytes.
     pub fn num_bytes(&self) -> usize {
         4 * (self.members.capacity() + self.crowded.capacity())
             + 16 * self.chunks.capacity()
@@ -124,9 +115,7 @@ impl BandBuckets {
 /// The parts of buckets that a search reads: all members, and the slices of some consecutive positions.
 #[derive(Debug, Clone, Copy)]
 pub struct BucketView<'a> {
-    /// Members of all buckets, ascending within each.
     pub members: &'a [u32],
-    /// Members of all full buckets.
     pub chunks: &'a [Chunk],
     /// Packed slices, as in [`BandEntries`], ordered by the position that looks at them.
     pub slices: &'a [u64],
@@ -134,14 +123,11 @@ pub struct BucketView<'a> {
     pub offsets: &'a [usize],
     /// The first position whose slices are available.
     pub first: usize,
-    /// Total number of positions.
     pub num_positions: usize,
-    /// Number of rows of the signatures.
     pub num_rows: usize,
 }
 
 impl<'a> BucketView<'a> {
-    /// Returns the slices that a position looks at.
     #[inline(always)]
     pub(super) fn slices_of(&self, position: usize) -> &'a [u64] {
         let place = position - self.first;

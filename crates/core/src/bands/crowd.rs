@@ -2,9 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Positions that met a full first-level bucket in some band, one bit each; filled by several threads. Two documents
-/// that share a band key are compared through their bands unless both are here: the first
-/// [`BUCKET_SIZE`](super::BUCKET_SIZE) members of a bucket are compared with every later document.
+/// Positions that met a full first-level bucket in some band. Two of them are not compared through their bands, unless
+/// one is among the first [`BUCKET_SIZE`](super::BUCKET_SIZE) members of a bucket.
 #[derive(Debug)]
 pub struct Crowd {
     words: Vec<AtomicU64>,
@@ -25,7 +24,6 @@ impl Crowd {
         word.fetch_or(1 << (position % 64), Ordering::Relaxed);
     }
 
-    /// Returns the positions, ascending.
     pub fn positions(&self) -> Vec<u32> {
         let mut found = Vec::new();
         for (number, word) in self.words.iter().enumerate() {

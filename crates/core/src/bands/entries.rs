@@ -15,9 +15,7 @@ const BLOCK: usize = 4096;
 /// Number of bits of a packed slice for its length.
 const LENGTH_BITS: u32 = 8;
 
-/// Members of a bucket among 64 neighboring positions: `[word, bits]`, where bit `i` of `bits` is position
-/// `64 * word + i`. All positions after a full bucket look at the same members, so they are stored in a form that a set
-/// of positions can insert several at a time.
+/// Members of a full bucket among 64 neighboring positions: `[word, bits]`, bit `i` for position `64 * word + i`.
 pub type Chunk = [u64; 2];
 
 /// The entries of one band, or of one part of its keys.
@@ -29,8 +27,7 @@ pub struct BandEntries {
     pub chunks: Vec<Chunk>,
     /// The position that looks at each slice.
     pub lookers: Vec<u32>,
-    /// Packed slices: `start << 8 | length`. A length up to [`BUCKET_SIZE`] is that of a slice of `members`; above, it
-    /// is [`BUCKET_SIZE`] more than that of a slice of `chunks`.
+    /// Packed: `start << 8 | length`; a length above [`BUCKET_SIZE`] is that plus the length of a slice of `chunks`.
     pub slices: Vec<u64>,
     /// Number of times a position met a full last level.
     pub num_capped: u64,
@@ -66,9 +63,7 @@ pub(super) fn unpack(slice: u64) -> (usize, usize) {
     ((slice >> LENGTH_BITS) as usize, length)
 }
 
-/// Fills the buckets of one band after another, a part of the keys at a time. Every bucket lies entirely in one part,
-/// so the parts do not change any bucket. Memory: 28 bytes per position of a part and a quarter of a byte per position,
-/// plus up to 32 bytes of entries per position of a part.
+/// Fills the buckets of one band after another, a part of the keys at a time, with up to 60 bytes per position of it.
 #[derive(Debug)]
 pub struct BandFiller<'a> {
     signatures: Signatures<'a>,
@@ -83,9 +78,7 @@ pub struct BandFiller<'a> {
 }
 
 impl<'a> BandFiller<'a> {
-    /// Creates a filler for bands of `rows` slots with buckets on `num_levels` levels; `order[p]` is the row of
-    /// position `p`, and keys are processed in `num_parts` parts. Positions that meet a full first-level bucket are
-    /// added to `crowd`.
+    /// Creates a filler; `order[p]` is the row of position `p`, and positions that meet a full bucket go to `crowd`.
     pub fn new(
         signatures: Signatures<'a>,
         order: &'a [u32],
@@ -107,8 +100,7 @@ impl<'a> BandFiller<'a> {
         }
     }
 
-    /// Adds the buckets of a band, on all levels, to `entries`; `flush` is called after each part, and may remove its
-    /// entries. Cost: about 40 ns per position, and 10 ns more for each further part.
+    /// Adds the buckets of a band to `entries`; `flush`, called after each part, may remove them.
     pub fn fill<E>(
         &mut self,
         band: u32,
@@ -248,8 +240,7 @@ impl Positions {
         self.len += 1;
     }
 
-    /// Appends members from `next` on until there are at least [`BLOCK`]; returns where to continue, which is below
-    /// `end` if there are more.
+    /// Appends at least [`BLOCK`] members from `next` on, if there are; returns where to continue.
     fn take_block(&self, next: usize, end: usize, block: &mut Vec<u32>) -> usize {
         let mut word = next / 64;
         while word < self.words.len() && block.len() < BLOCK {

@@ -16,9 +16,7 @@ pub(super) struct Grouper {
 }
 
 impl Grouper {
-    /// Calls `visit` with the ascending indices of every two or more items with equal keys. The order of the calls is
-    /// unspecified. Cost: two or three passes over 8 bytes per item: only as many key bits are sorted as distinguish
-    /// most keys, and the rest is compared.
+    /// Calls `visit` with the ascending indices of two or more items with equal keys, in two or three passes.
     pub(super) fn for_each_run(&mut self, keys: &[u64], mut visit: impl FnMut(&[u32])) {
         self.packed.clear();
         self.packed.extend(

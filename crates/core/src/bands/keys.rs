@@ -17,8 +17,7 @@ pub struct BandKey {
 }
 
 impl BandKey {
-    /// Creates the key of band `band` of `rows` slots at `level`: `min(num_slots, rows * 2^level)` slots, taken
-    /// cyclically. Only the shape of `signatures` is used; it may have no rows. The bands must fit in the slots.
+    /// Creates the key of band `band` at `level`: `min(num_slots, rows * 2^level)` slots, taken cyclically.
     pub fn new(signatures: &Signatures<'_>, band: u32, rows: u32, level: u32) -> Self {
         let num_slots = signatures.num_slots;
         let length = ((rows as usize) << level).min(num_slots);

@@ -5,16 +5,13 @@ use crate::error::Error;
 /// Number and size of bands, and their recall at the threshold.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BandPlan {
-    /// Number of bands.
     pub bands: u32,
-    /// Slots per band.
     pub rows: u32,
     /// Probability that a pair with a similarity of exactly the threshold shares a band.
     pub recall: f64,
 }
 
-/// Returns the probability `1 - (1 - similarity^rows)^bands` that a pair shares at least one band. `similarity` is the
-/// Jaccard similarity, 0 to 1; values outside are clamped.
+/// Returns `1 - (1 - similarity^rows)^bands`: the probability that a pair shares a band.
 pub fn s_curve(similarity: f64, bands: u32, rows: u32) -> f64 {
     let similarity = similarity.clamp(0.0, 1.0);
     let band_differs = 1.0 - libm::pow(similarity, f64::from(rows));
@@ -22,9 +19,6 @@ pub fn s_curve(similarity: f64, bands: u32, rows: u32) -> f64 {
 }
 
 /// Returns the plan with the most rows (fewest chance candidates) whose recall at `threshold` is at least `recall`.
-/// `bands` is `num_slots / rows` rounded down. Returns [`Error::InvalidParameter`] if a value is out of range
-/// (`num_slots` 1 to 65,535, `threshold` above 0 and at most 1, `recall` above 0 and below 1), or if even bands of one
-/// slot miss the recall.
 pub fn plan_bands(num_slots: u32, threshold: f64, recall: f64) -> Result<BandPlan, Error> {
     if !(1..=65_535).contains(&num_slots) {
         return Err(Error::invalid(
@@ -72,8 +66,7 @@ pub fn plan_bands(num_slots: u32, threshold: f64, recall: f64) -> Result<BandPla
     ))
 }
 
-/// Returns the minimum number of equal slots for measuring a candidate pair: three standard deviations below the
-/// threshold. `num_slots * (t - 3*sqrt(t*(1-t)/num_slots))`, rounded up, at least 0.
+/// Returns `num_slots * (t - 3*sqrt(t*(1-t)/num_slots))`, rounded up, at least 0: three deviations below the threshold.
 pub fn min_equal_slots(num_slots: u32, threshold: f64) -> u32 {
     let slots = f64::from(num_slots);
     let threshold = threshold.clamp(0.0, 1.0);

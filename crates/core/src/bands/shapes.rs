@@ -31,7 +31,6 @@ pub(super) fn check_layout(signatures: &Signatures<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Checks that bands and order fit the signatures.
 pub fn check_bands(
     signatures: &Signatures<'_>,
     order: &[u32],

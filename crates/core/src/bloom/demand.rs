@@ -18,7 +18,6 @@ pub enum BitMeasure {
 }
 
 impl BitMeasure {
-    /// Every measure.
     pub const ALL: [BitMeasure; 5] = [
         BitMeasure::Hamming,
         BitMeasure::Cosine,
@@ -27,7 +26,6 @@ impl BitMeasure {
         BitMeasure::Jaccard,
     ];
 
-    /// Returns the name as users write it.
     pub fn name(self) -> &'static str {
         match self {
             BitMeasure::Hamming => "hamming",
@@ -38,7 +36,6 @@ impl BitMeasure {
         }
     }
 
-    /// Returns the measure with this name, or `None`.
     pub fn from_name(name: &str) -> Option<BitMeasure> {
         BitMeasure::ALL
             .into_iter()
@@ -75,7 +72,6 @@ pub enum Measure {
 }
 
 impl Measure {
-    /// Returns the measure used for the one with this name, or `None`.
     pub fn from_name(name: &str) -> Option<Measure> {
         Some(match name {
             "jaccard" => Measure::Jaccard,
@@ -86,8 +82,7 @@ impl Measure {
         })
     }
 
-    /// Returns how much two sets of sizes `x` and `y` must share at a threshold, and its derivatives with respect to
-    /// both sizes.
+    /// Returns how much sets of sizes `x` and `y` must share at a threshold, and its derivatives by both sizes.
     fn shared(self, t: f64, x: f64, y: f64) -> (f64, [f64; 2]) {
         match self {
             Measure::Jaccard => (t / (1.0 + t) * (x + y), [t / (1.0 + t); 2]),
@@ -114,12 +109,9 @@ impl Measure {
 pub enum Demand {
     /// A minimum similarity of the bits themselves.
     Bits(BitMeasure, f64),
-    /// The feature sets may reach a threshold: a pair exactly at it passes with a probability determined by
-    /// `deviations`, the number of standard deviations allowed. See [`Demand::sets`].
+    /// The feature sets may reach a threshold, with this number of standard deviations allowed; see [`Demand::sets`].
     Sets {
-        /// Measure of the feature sets.
         measure: Measure,
-        /// Threshold of the measure.
         threshold: f64,
         /// Allowed distance of the estimate below its expectation, in standard deviations.
         deviations: f64,
@@ -127,11 +119,10 @@ pub enum Demand {
 }
 
 impl Demand {
-    /// Returns the demand that a pair meets with probability `recall` if its feature sets are exactly at `threshold`,
-    /// by the normal approximation. `load(x) = -ln(1 - x/m)` is the number of features estimated from x set bits of m,
-    /// in units of m/num_hashes (Swamidass, Baldi, J. Chem. Inf. Model. 47, 2007). A pair passes if the load of the
-    /// union of the filters is at most `load(a) + load(b) - shared`, plus allowed deviations, where `shared` is what
-    /// sets with these loads must share.
+    /// Returns the demand that a pair meets with probability `recall` if its sets are exactly at `threshold`, by the
+    /// normal approximation. With `load(x) = -ln(1 - x/m)` (Swamidass, Baldi, J. Chem. Inf. Model. 47, 2007), a pair
+    /// passes if the load of the union is at most `load(a) + load(b)`, less what sets with these loads must share, plus
+    /// deviations.
     pub fn sets(measure: Measure, threshold: f64, recall: f64) -> Self {
         Demand::Sets {
             measure,
@@ -140,8 +131,7 @@ impl Demand {
         }
     }
 
-    /// Returns the minimum number of bits that filters of `num_bits` bits with `a` and `b` bits set must share. If no
-    /// number suffices, the result is more than both have.
+    /// Returns the least number of bits that filters with `a` and `b` bits set must share; more than both have if none.
     pub fn least_shared(self, num_bits: u32, a: u32, b: u32) -> u32 {
         let smaller = a.min(b);
         match self {
@@ -176,8 +166,7 @@ impl Demand {
     }
 }
 
-/// Returns the number of features estimated from `set` bits, times hashes, divided by bits: `-ln(1 - set/num_bits)`. A
-/// full filter counts as one with half a bit free.
+/// Returns `-ln(1 - set/num_bits)`, the features estimated, times hashes, divided by bits; full is half a bit free.
 pub(super) fn load(num_bits: u32, set: u32) -> f64 {
     let left = f64::from(num_bits - set.min(num_bits)).max(0.5);
     -libm::log(left / f64::from(num_bits))
@@ -188,9 +177,8 @@ fn variance(x: f64) -> f64 {
     libm::expm1(x) - x
 }
 
-/// Returns the standard deviation of `load(a) + load(b) - shared(a, b) - load(a | b)` for sets that share exactly what
-/// they must. By the delta method from the numbers of empty bits: the covariance of the loads of two sets is that
-/// function of the load of their intersection.
+/// Returns the standard deviation of `load(a) + load(b) - shared(a, b) - load(a | b)` for sets exactly at the demand,
+/// by the delta method.
 fn deviation(num_bits: u32, loads: [f64; 2], shared: f64, slopes: [f64; 2]) -> f64 {
     let [x, y] = loads;
     let (p, q) = (1.0 - slopes[0], 1.0 - slopes[1]);

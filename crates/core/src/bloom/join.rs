@@ -22,8 +22,7 @@ const SEGMENT_BYTES: usize = 1 << 20;
 const MAX_SEGMENT: usize = 4096;
 const MIN_SEGMENT: usize = 64;
 
-/// Filters in order of priority, arranged for comparing all pairs. Memory: the size of the filters, 8 bytes per
-/// position, and 256 kB.
+/// Filters in order of priority, arranged for comparing all pairs: their size, 8 bytes per position, and 256 kB.
 #[derive(Debug)]
 pub struct BloomJoin {
     num_bits: u32,
@@ -36,7 +35,6 @@ pub struct BloomJoin {
     places: Vec<u32>,
 }
 
-/// The state of one thread.
 #[derive(Default)]
 struct Scratch {
     /// Later positions of a piece, by their numbers of bits.
@@ -45,9 +43,7 @@ struct Scratch {
 }
 
 impl BloomJoin {
-    /// Arranges filters `order[0], order[1], ...` of `num_bits` bits; `filters` holds all filters, concatenated. Cost:
-    /// about 30 ns for the first 64 bits of a filter and for each further 64, plus up to 130,000 demands of less than 1
-    /// us each.
+    /// Arranges filters `order[0], order[1], ...` of `num_bits` bits: about 30 ns for each 64 bits.
     pub fn new(
         filters: &[u64],
         num_bits: u32,
@@ -110,12 +106,10 @@ impl BloomJoin {
         })
     }
 
-    /// Number of positions.
     pub fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// Whether there are no positions.
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
@@ -177,8 +171,7 @@ impl BloomJoin {
         Ok(all)
     }
 
-    /// Returns whether each pair of positions meets the demand. Returns [`Error::InvalidParameter`] if a position does
-    /// not exist or lengths differ.
+    /// Returns whether each pair of positions meets the demand.
     pub fn passes(
         &self,
         later: &[u32],

@@ -9,8 +9,7 @@ pub(super) const NUM_QUERIES: usize = 4;
 /// Number of bits that each query shares with each of eight filters.
 pub(super) type Shared = [[u64; LANES]; NUM_QUERIES];
 
-/// Counts the bits that each query shares with each of eight filters. `queries` holds the words of [`NUM_QUERIES`]
-/// filters, filter by filter; `group` holds the words of eight filters, word by word.
+/// Counts the bits that each of [`NUM_QUERIES`] filters shares with each of eight, which are stored word by word.
 #[inline]
 pub(super) fn count_shared(queries: &[u64], group: &[u64], isa: Isa) -> Shared {
     assert_eq!(
@@ -111,8 +110,7 @@ mod x86 {
         shared
     }
 
-    /// Popcount by table lookup of nibbles (Mula, Kurz, Lemire, Faster population counts using AVX2 instructions,
-    /// 2018).
+    /// Popcount by table lookup of nibbles (Mula, Kurz, Lemire, 2018).
     #[target_feature(enable = "avx2,popcnt")]
     pub(super) fn avx2(queries: &[u64], group: &[u64]) -> Shared {
         let num_words = queries.len() / NUM_QUERIES;

@@ -72,8 +72,7 @@ impl Levels {
         (num_set - self.first) / self.width
     }
 
-    /// Returns what filters with `num_set` bits must share with others: the first and last number of bits of those, and
-    /// the needs by their level.
+    /// Returns the first and last number of bits that filters with `num_set` bits can match, and the needs by level.
     pub(super) fn of(&self, num_set: u32) -> Needs<'_> {
         let level = self.level(num_set);
         let (low, high) = self.partners[level as usize];

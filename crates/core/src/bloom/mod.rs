@@ -18,10 +18,8 @@ mod tests;
 pub use demand::{BitMeasure, Demand, Measure};
 pub use join::BloomJoin;
 
-/// Maximum number of bits of a filter.
 pub const MAX_BITS: u32 = 1 << 16;
 
-/// Returns the number of set bits.
 pub fn num_set(filter: &[u64]) -> u32 {
     filter.iter().map(|word| word.count_ones()).sum()
 }

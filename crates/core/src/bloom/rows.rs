@@ -3,8 +3,7 @@
 /// Number of filters that one step compares.
 pub(super) const LANES: usize = 8;
 
-/// Filters of consecutive positions, in order of their numbers of set bits. Word `w` of eight filters is stored
-/// together; the last group is padded with empty filters.
+/// Filters in order of their numbers of set bits; word `w` of eight filters is stored together.
 #[derive(Debug)]
 pub(super) struct Rows {
     num_words: usize,
@@ -41,7 +40,6 @@ impl Rows {
         }
     }
 
-    /// Number of filters.
     pub(super) fn len(&self) -> usize {
         self.counts.len()
     }
@@ -53,7 +51,6 @@ impl Rows {
         &self.words[group * size..(group + 1) * size]
     }
 
-    /// Appends the words of the filter at a place.
     pub(super) fn copy(&self, place: usize, out: &mut Vec<u64>) {
         let group = self.group(place / LANES);
         out.extend(group.iter().skip(place % LANES).step_by(LANES));

@@ -33,7 +33,6 @@ impl Distinct {
         }
     }
 
-    /// Returns the index of a collected feature.
     pub(crate) fn place(&self, feature: u64) -> Option<usize> {
         let mask = self.slots.len().checked_sub(1)?;
         let mut slot = feature as usize & mask;
@@ -60,7 +59,6 @@ impl Distinct {
         self.counts.truncate(num_kept);
     }
 
-    /// Adds occurrences that fit in the table.
     fn add(&mut self, occurrences: &[u64]) {
         let mut len = self.features.len();
         self.features.resize(len + occurrences.len(), 0);

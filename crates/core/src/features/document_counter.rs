@@ -27,11 +27,9 @@ const DEPTH: u32 = 4;
 /// Minimum memory for counting.
 const MIN_MEMORY_BYTES: u64 = 16 << 20;
 
-/// Counts how many documents with distinct feature sets contain each feature. Counts are exact up to
-/// `memory_bytes / 48` features. With more features, all counts are those of a count-min sketch in half of the memory,
-/// which may be too high but never too low. Source of the sketch: Cormode, Muthukrishnan: An improved data stream
-/// summary: the count-min sketch and its applications, J. Algorithms 55 (2005). Plain updates instead of conservative
-/// ones, which would depend on the order.
+/// Counts how many documents with distinct feature sets contain each feature: exactly up to `memory_bytes / 48`
+/// features, then by a count-min sketch in half of the memory (Cormode, Muthukrishnan, J. Algorithms 55, 2005), with
+/// plain updates, which do not depend on the order.
 #[derive(Debug)]
 pub struct DocumentCounter {
     shards: Box<[Mutex<Shard>]>,
@@ -61,9 +59,8 @@ pub struct Counted {
 }
 
 impl Counted {
-    /// Returns by how much the count of a feature may be too high, and the probability that the error is greater: 0 and
-    /// 0 if counts are exact. For a sketch with `depth` rows of `width` cells, `e * num_incidences / width` and
-    /// `e^-depth`.
+    /// Returns by how much a count may be too high (`e * num_incidences / width`), and the probability of more
+    /// (`e^-depth`).
     pub fn error(&self) -> (u64, f64) {
         match &self.entries {
             Entries::Listed { .. } => (0, 0.0),
@@ -156,7 +153,6 @@ impl DocumentCounter {
         }
     }
 
-    /// Converts counts to weights.
     pub fn finish(self, threads: usize, cancel: &AtomicBool) -> Result<Counted, Error> {
         let each = |work: &(dyn Fn(usize, &mut Shard) + Sync)| {
             map_ranges(
@@ -201,7 +197,6 @@ impl DocumentCounter {
         })
     }
 
-    /// Returns the weights of listed features.
     fn listed_weights(
         &self,
         rarity: &Rarity,

@@ -22,13 +22,11 @@ pub enum FeatureHash {
     Multiplicative,
     /// The method of the Python package `simhash`: its own tokens, hashed like [`FeatureHash::Md5`].
     Simhash1e0ng,
-    /// The method of users of the Python package `datasketch`: a shingle is its joined tokens, hashed like
-    /// [`FeatureHash::Sha1`].
+    /// What users of the package `datasketch` do: a shingle is its joined tokens, hashed like [`FeatureHash::Sha1`].
     Datasketch,
 }
 
 impl FeatureHash {
-    /// All hashes, in the order of the documentation.
     pub const ALL: [FeatureHash; 6] = [
         FeatureHash::Xxh3,
         FeatureHash::Md5,
@@ -38,14 +36,12 @@ impl FeatureHash {
         FeatureHash::Datasketch,
     ];
 
-    /// Returns the hash with this name, or `None`.
     pub fn from_name(name: &str) -> Option<FeatureHash> {
         FeatureHash::ALL
             .into_iter()
             .find(|hash| hash.name() == name)
     }
 
-    /// Returns the name as users write it.
     pub fn name(self) -> &'static str {
         match self {
             FeatureHash::Xxh3 => "xxh3",
@@ -57,8 +53,7 @@ impl FeatureHash {
         }
     }
 
-    /// Returns the hash of one token, which must be well-formed UTF-8. Cost: MD5 and SHA-1 take at least 60 to 130 ns,
-    /// the others a few.
+    /// Returns the hash of one token in well-formed UTF-8.
     pub fn of(self, token: &[u8], seed: u64) -> u64 {
         match self {
             FeatureHash::Xxh3 => xxh3_64_with_seed(token, seed),
@@ -80,10 +75,8 @@ impl FeatureHash {
     }
 }
 
-/// Returns the string hash of Python up to 3.2, in 64 bits, over the UTF-16 code units of a text. `x` starts as the
-/// first unit times 128; for every unit `u`, `x = x * 1000003 ^ u`; finally the number of units is XORed. The empty
-/// text has hash 0, and 2^64 - 1 (an error code in old Python) becomes 2^64 - 2. The hash is weak: the high bits of
-/// short tokens are almost constant.
+/// Returns the string hash of Python up to 3.2, in 64 bits, over the UTF-16 code units of a text:
+/// `x = x * 1000003 ^ u`, from the first unit times 128. 2^64 - 1, an error code there, becomes 2^64 - 2.
 pub fn multiplicative_hash(text: &str) -> u64 {
     let mut units = text.encode_utf16();
     let Some(first) = units.clone().next() else {
@@ -104,7 +97,6 @@ pub fn multiplicative_hash(text: &str) -> u64 {
 pub(super) struct JoinedTokens {
     /// All tokens, each followed by its separator if it has one.
     bytes: Vec<u8>,
-    /// Start and end of each token.
     spans: Vec<(usize, usize)>,
 }
 

@@ -6,7 +6,6 @@ use super::feature_table::FeatureTable;
 use super::weight_table::CellPlan;
 
 const SHARD_BITS: u32 = 8;
-/// Number of shards.
 pub(super) const NUM_SHARDS: usize = 1 << SHARD_BITS;
 /// Number of features below which they are sorted by comparisons.
 const LEAST_BY_DIGITS: usize = 512;
@@ -34,8 +33,7 @@ impl Shard {
         !self.cells.is_empty()
     }
 
-    /// Adds waiting features; returns whether there are enough that they should be counted. Counted together, they find
-    /// the table in a cache.
+    /// Adds waiting features; returns whether there are enough to count, since together they find the table in a cache.
     pub(super) fn wait(&mut self, features: &[u64]) -> bool {
         self.waiting.extend_from_slice(features);
         self.waiting.len() >= MIN_WAITING
@@ -76,8 +74,7 @@ impl Shard {
     }
 }
 
-/// Sorts the features of one shard: by the two bytes below the highest one, which distribute hashes evenly, then by the
-/// rest.
+/// Sorts the features of one shard: by the two bytes below the highest one, then by the rest.
 pub(super) fn sort_features(features: &mut Vec<u64>) {
     if features.len() < LEAST_BY_DIGITS {
         return features.sort_unstable();

@@ -4,8 +4,7 @@ use super::weight_table::high_product;
 use crate::hash::GOLDEN;
 use crate::prefetch::prefetch_read;
 
-/// Maps features to counts, and later to weights, by open addressing. It grows by half when three quarters of the
-/// places are used, so at least half of them are used afterward.
+/// Maps features to counts, and later to weights, by open addressing; it grows by half when three quarters full.
 #[derive(Debug, Default)]
 pub(super) struct FeatureTable {
     /// 0 is a free place.
@@ -22,12 +21,10 @@ const MIN_PLACES: usize = 64;
 const FEATURES_AHEAD: usize = 16;
 
 impl FeatureTable {
-    /// Number of features.
     pub(super) fn len(&self) -> usize {
         self.num_used + usize::from(self.of_zero.is_some())
     }
 
-    /// Returns the number of a feature.
     #[inline]
     pub(super) fn get(&self, feature: u64) -> Option<u32> {
         if feature == 0 {
@@ -48,7 +45,6 @@ impl FeatureTable {
         }
     }
 
-    /// Returns all features and their numbers, in no order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
         let places = self.features.iter().zip(&self.values);
         let used = places.filter(|&(&feature, _)| feature != 0);
@@ -56,7 +52,6 @@ impl FeatureTable {
         used.chain(self.of_zero.map(|value| (0, value)))
     }
 
-    /// Replaces all numbers.
     pub(super) fn map(&mut self, of: impl Fn(u32) -> u32) {
         let used = self.features.iter().zip(&mut self.values);
         for (_, value) in used.filter(|&(&feature, _)| feature != 0) {

@@ -56,7 +56,6 @@ impl IdentifierFeatures {
             });
     }
 
-    /// Frees the scratch space.
     pub(super) fn release(&mut self) {
         self.preparer.release();
         self.normalized = Vec::new();
@@ -88,8 +87,7 @@ fn unmarked(feature: u64) -> u64 {
     feature ^ u64::from(is_marked(feature)) << 8
 }
 
-/// Whether each of two documents has an identifier of one kind that the other lacks, given their sorted features. Cost:
-/// linear in the features.
+/// Whether each of two documents has an identifier of one kind that the other lacks, by their sorted features.
 pub(crate) fn disagree(a: &[u64], b: &[u64]) -> bool {
     lacking(a, b) & lacking(b, a) != 0
 }

@@ -6,9 +6,8 @@ use super::weight_table::WeightTable;
 /// Weight of a token that is not a term.
 pub const UNLISTED_WEIGHT: u8 = 1;
 
-/// Replaces `weights` by those of the shingles of `width` tokens: the maximum of the weights of their tokens (1 if a
-/// token is not listed) and of the multi-token terms that they contain as a whole. The table lists terms of `lengths`
-/// tokens by [`term_feature`]. `tokens` must have at least `width` token hashes. Cost: one lookup per token and length.
+/// Replaces `weights` by those of the shingles of `width` tokens: the maximum over their tokens (1 if not listed) and
+/// the listed terms of `lengths` tokens that they contain as a whole.
 pub(super) fn weigh(
     table: &WeightTable,
     lengths: &[u32],

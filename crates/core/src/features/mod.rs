@@ -52,14 +52,11 @@ use weigher::Weigher;
 pub use weight_table::{CellPlan, Entries, WeightTable, table_id};
 pub use weights::{MAX_WEIGHT, Weights, digest, log_count_weight};
 
-/// The rules that determine the features of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FeatureRules {
-    /// What a token is.
     pub tokens: Tokens,
     /// Number of tokens per shingle, 1 to 64.
     pub shingle: u32,
-    /// How repetitions are weighted.
     pub weights: Weights,
     /// Seed of the token hash, if it takes one.
     pub seed: u64,
@@ -469,7 +466,6 @@ pub fn add_salt(salt: u64, features: &mut [u64]) {
     }
 }
 
-/// Returns the salt of a value.
 fn value_salt(value: &str) -> u64 {
     xxh3_64_with_seed(value.as_bytes(), VALUE)
 }

@@ -27,8 +27,7 @@ impl Extractor {
         }
     }
 
-    /// Extracts features as users of `datasketch` do: a shingle is hashed as its joined tokens, words separated by a
-    /// space. A text without tokens is one token.
+    /// Extracts features as users of `datasketch` do: shingles are joined tokens; a text without tokens is one.
     pub(super) fn extract_joined(&mut self, text: &str) -> Shape {
         self.joined.clear();
         let spaced = self.rules.tokens != Tokens::Char;

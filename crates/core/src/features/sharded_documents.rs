@@ -13,7 +13,6 @@ pub struct ShardedBuilder {
 }
 
 impl ShardedBuilder {
-    /// Adds the distinct features of a document.
     pub fn push(&mut self, features: &[u64]) {
         self.collected.extend_from_slice(features);
     }
@@ -38,7 +37,6 @@ impl ShardedBuilder {
         self.collected.clear();
     }
 
-    /// Returns the grouped features of a shard.
     pub(super) fn of_shard(&self, shard: usize) -> &[u64] {
         &self.features[self.starts[shard]..self.starts[shard + 1]]
     }

@@ -22,7 +22,6 @@ pub(super) fn windows(hashes: &[u64], width: usize, mut take: impl FnMut(usize, 
     }
 }
 
-/// Returns the feature of a polynomial.
 #[inline(always)]
 pub(super) const fn feature_of(sum: u64) -> u64 {
     mix64(sum)
@@ -70,8 +69,7 @@ const MAX_AVX512_WIDTH: usize = 12;
 #[cfg(target_arch = "x86_64")]
 const MAX_AVX2_WIDTH: usize = 6;
 
-/// Computes every shingle from scratch: more multiplications than [`shingle_rolling`], but independent ones, of which
-/// the compiler makes vector code.
+/// Computes every shingle from scratch: independent multiplications, of which the compiler makes vector code.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 fn shingle_avx2(hashes: &mut Vec<u64>, width: usize) {
@@ -130,12 +128,10 @@ fn shingle_avx512(hashes: &mut Vec<u64>, width: usize) {
     hashes.truncate(num_shingles);
 }
 
-/// Number of hashes in a register.
 #[cfg(target_arch = "x86_64")]
 const LANES: usize = 8;
 
 /// Replaces the first `N` registers of hashes by the shingles that begin with them; `width - 1` hashes must follow.
-/// Everything is read before it is overwritten.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx2")]
 #[inline]

@@ -3,7 +3,6 @@
 use super::distinct::Distinct;
 use super::feature_hash::FeatureHash;
 
-/// The token hashes of stop words.
 #[derive(Debug)]
 pub(super) struct StopFilter {
     hashes: Distinct,

@@ -25,8 +25,7 @@ impl TextDigester {
         }
     }
 
-    /// Returns 128 bits that are equal for equal normalized texts with equal values, or `None` if the normalized text
-    /// is empty. Different texts have equal digests with a probability of 2^-128, unless they were crafted.
+    /// Returns 128 bits that are equal for equal normalized texts with equal values, or `None` for an empty one.
     pub fn digest(&mut self, text: &str) -> Option<[u64; 2]> {
         if let (true, (value, Document::Text(text))) =
             (self.rules.has_value, Document::Text(text).split_value())

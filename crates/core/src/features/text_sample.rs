@@ -10,8 +10,7 @@ use crate::hash::xxh3_64_with_seed;
 
 const SEED: u64 = 0x7361_6D70_6C65_6466;
 
-/// Collects the documents of the lowest hashes, up to a number and up to a sum of their bytes. Equal documents count as
-/// one. The first document is always taken.
+/// Collects the documents of the lowest hashes, each once, up to a number and a sum of bytes, but at least the first.
 #[derive(Debug)]
 pub struct TextSample {
     max_documents: usize,
@@ -28,7 +27,6 @@ struct Held {
 }
 
 impl TextSample {
-    /// Creates an empty sample.
     pub fn new(max_documents: usize, max_bytes: usize) -> Self {
         TextSample {
             max_documents,

@@ -31,8 +31,7 @@ pub(super) struct Weigher {
 }
 
 impl Weigher {
-    /// For a lexicon or the user's weights, weighs every shingle of `width` tokens; must be called before token hashes
-    /// become features.
+    /// Weighs every shingle of `width` tokens by a lexicon or the user's weights, before tokens become features.
     pub(super) fn weigh_shingles(&mut self, rule: Weights, tokens: &[u64], width: usize) {
         self.of_occurrences.clear();
         if rule == Weights::Own && !tokens.is_empty() {
@@ -88,7 +87,6 @@ impl Weigher {
         }
     }
 
-    /// Frees the scratch space.
     pub(super) fn release(&mut self) {
         self.of_tokens = Vec::new();
         self.of_occurrences = Vec::new();

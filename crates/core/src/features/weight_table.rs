@@ -20,9 +20,7 @@ pub struct WeightTable {
 pub enum Entries {
     /// Features, ascending, and their weights.
     Listed {
-        /// The distinct features.
         features: Vec<u64>,
-        /// Their weights.
         weights: Vec<u8>,
     },
     /// Weights of the cells of a counting sketch; see [`CellPlan`].
@@ -44,7 +42,6 @@ pub struct CellPlan {
 }
 
 impl CellPlan {
-    /// Number of cells of all rows.
     pub fn num_cells(&self) -> u64 {
         u64::from(self.depth) * self.width
     }
@@ -62,7 +59,6 @@ impl CellPlan {
         high_product(feature & 0xFF << 56 | mixed >> 8, self.width)
     }
 
-    /// Returns the weight of a feature from the weights of the cells.
     #[inline(always)]
     pub fn weight(&self, cells: &[u8], feature: u64) -> u8 {
         // A cell may count too much, but never too little: the rarest reading is the best.
@@ -77,8 +73,7 @@ enum Content {
     Cells(CellPlan, Box<[u8]>),
 }
 
-/// A cache line with seven features and their weights plus one; 0 is a free place, and places are filled from the
-/// first.
+/// A cache line with seven features and their weights plus one; 0 is a free place.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C, align(64))]
 struct Bucket {
@@ -105,8 +100,7 @@ const HASHED_AT_ONCE: usize = 4096;
 const FEATURES_AHEAD: usize = 32;
 
 impl WeightTable {
-    /// Builds a table. Cost: about 20 ns per feature. Returns [`Error::InvalidParameter`] if features do not ascend,
-    /// lengths differ, or a weight is above 15.
+    /// Builds a table, of ascending features and weights up to 15.
     pub fn new(default_weight: u8, entries: Entries) -> Result<Self, Error> {
         let weights = match &entries {
             Entries::Listed { weights, .. } | Entries::Cells { weights, .. } => weights,
@@ -160,7 +154,6 @@ impl WeightTable {
         }
     }
 
-    /// Returns the weight of a feature, if it is listed.
     #[inline(always)]
     pub fn listed(&self, feature: u64) -> Option<u8> {
         match &self.content {
@@ -187,7 +180,6 @@ impl WeightTable {
         }
     }
 
-    /// Returns the contents, with features ascending.
     pub fn entries(&self) -> Entries {
         match &self.content {
             Content::Listed(buckets) => {
@@ -203,7 +195,6 @@ impl WeightTable {
         }
     }
 
-    /// Size in memory, in bytes.
     pub fn num_bytes(&self) -> usize {
         match &self.content {
             Content::Listed(buckets) => size_of_val::<[Bucket]>(&buckets.buckets),

@@ -13,7 +13,6 @@ use crate::isa::Isa;
 pub enum Weights {
     /// Every distinct feature weighs 1.
     None,
-    /// The number of occurrences.
     Count,
     /// The [`log_count_weight`] of the number of occurrences.
     LogCount,
@@ -31,14 +30,12 @@ pub enum Weights {
 pub const MAX_WEIGHT: u8 = 15;
 
 impl Weights {
-    /// Returns the rule with this name, or `None`.
     pub fn from_name(name: &str) -> Option<Weights> {
         Weights::ALL
             .into_iter()
             .find(|weights| weights.name() == name)
     }
 
-    /// All rules, in the order of the documentation.
     pub const ALL: [Weights; 7] = [
         Weights::None,
         Weights::Count,
@@ -54,7 +51,6 @@ impl Weights {
         matches!(self, Weights::Idf | Weights::LogCountIdf | Weights::Lexicon)
     }
 
-    /// Returns the name as users write it.
     pub fn name(self) -> &'static str {
         match self {
             Weights::None => "none",
@@ -79,8 +75,7 @@ pub const fn log_count_weight(count: u32) -> u32 {
     if weight > 15 { 15 } else { weight }
 }
 
-/// Returns 128 bits that are equal for equal feature sets, in any order. If `weights` is empty, each is 1. Cost: about
-/// 1 ns per feature. Different sets have equal digests with a probability of at most 2^-64, unless they were crafted.
+/// Returns 128 bits that are equal for equal feature sets, in any order; if `weights` is empty, each is 1.
 pub fn digest(features: &[u64], weights: &[u32]) -> [u64; 2] {
     #[cfg(target_arch = "x86_64")]
     match Isa::best() {

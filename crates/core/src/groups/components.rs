@@ -1,7 +1,6 @@
 //! Which positions are connected?
 
-/// Returns the smallest position in the component of each of `n` positions, joined by the pairs. Panics if the slices
-/// differ in length or a position is `n` or more. Cost: almost linear; 4 bytes per position.
+/// Returns the smallest position in the component of each of `n` positions, joined by the pairs.
 pub fn components(n: usize, later: &[u32], earlier: &[u32]) -> Vec<u32> {
     let mut joined = Components::new(n);
     joined.join(later, earlier);
@@ -16,7 +15,6 @@ pub struct Components {
 }
 
 impl Components {
-    /// Creates `n` isolated positions.
     pub fn new(n: usize) -> Self {
         Components {
             parents: (0..n as u32).collect(),

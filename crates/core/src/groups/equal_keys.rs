@@ -11,9 +11,8 @@ const NUM_SHARDS: usize = 1 << SHARD_BITS;
 /// Number of stored keys of a shard from which repeated ones are dropped.
 const LEAST_KEYS: usize = 1024;
 
-/// Finds items whose key, of one or more words, equals that of an earlier item. Memory: 8 bytes per word and 8 bytes
-/// per distinct key, at most doubled while they are added, and a table for one of 256 shards at a time. With several
-/// shares, each of which takes the same items, only the keys of one share are stored.
+/// Finds items whose key equals that of an earlier item: 8 bytes per word and per distinct key, at most doubled while
+/// they are added; of several shares, each takes the same items and stores the keys of one.
 #[derive(Debug)]
 pub struct EqualKeys {
     num_words: usize,
@@ -37,15 +36,13 @@ struct Shard {
 /// Items with the key of an earlier one, and for each the first item with this key. They are in no order.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Repeated {
-    /// The items.
     pub later: Vec<u64>,
     /// The first items with their keys.
     pub first: Vec<u64>,
 }
 
 impl EqualKeys {
-    /// Creates an empty collection of the keys that belong to `share` of `num_shares`. Returns
-    /// [`Error::InvalidParameter`] unless there are words, and `share` is below `num_shares`.
+    /// Creates an empty collection of the keys that belong to `share` of `num_shares`.
     pub fn new(num_words: usize, share: u32, num_shares: u32) -> Result<Self, Error> {
         if num_words == 0 {
             return Err(Error::invalid("num_words", "a key has at least one word"));
@@ -66,8 +63,7 @@ impl EqualKeys {
         })
     }
 
-    /// Adds the keys of the next items, one after another; returns some of the items found so far. Cost: about 50 ns per
-    /// key.
+    /// Adds the keys of the next items; returns some of the items found so far.
     pub fn add(&mut self, keys: &[u64]) -> Result<Repeated, Error> {
         if !keys.len().is_multiple_of(self.num_words) {
             return Err(Error::invalid(

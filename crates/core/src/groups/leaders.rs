@@ -8,15 +8,13 @@ use crate::states::{KEPT, REMOVED, UNDECIDED};
 /// Value of `best_earlier` and `best_distance` if there is no match.
 pub const NO_MATCH: u32 = u32::MAX;
 
-/// Verdicts and evidence, one entry per position, filled from the front. In order, each document is removed if an
-/// already kept one matches it, and kept otherwise: the lexicographically first maximal independent set of the graph of
-/// matching pairs.
+/// Verdicts and evidence, filled from the front: a document is removed if a kept one before it matches, which gives the
+/// lexicographically first maximal independent set.
 #[derive(Debug, Clone)]
 pub struct Leaders {
     /// [`UNDECIDED`], [`KEPT`] or [`REMOVED`].
     pub states: Vec<u8>,
-    /// The kept document because of which this one was removed: the one with the highest similarity, among equals the
-    /// smallest position. [`NO_MATCH`] if not removed.
+    /// The most similar kept document, among equals the first; [`NO_MATCH`] if not removed.
     pub best_earlier: Vec<u32>,
     /// Similarity to it; NaN if not removed.
     pub best_similarity: Vec<f64>,
@@ -26,7 +24,6 @@ pub struct Leaders {
 }
 
 impl Leaders {
-    /// Creates the state of `n` undecided documents.
     pub fn new(n: usize) -> Self {
         Leaders {
             states: vec![UNDECIDED; n],
@@ -37,14 +34,12 @@ impl Leaders {
         }
     }
 
-    /// Number of documents decided so far.
     pub fn num_decided(&self) -> u32 {
         self.num_decided
     }
 
-    /// Decides the documents of `range`, which must start where the last one ended. Entry `i` of the slices is one
-    /// compared pair, sorted by `later`; all pairs of the range must be present. `similarity[i]` is NaN if the pair
-    /// does not match. `distance` may be empty. Pairs whose earlier document was removed are ignored.
+    /// Decides the documents of `range`, which follow the last one, by all their compared pairs, sorted by `later`; the
+    /// similarity is NaN for no match, and pairs with removed documents are ignored.
     pub fn decide(
         &mut self,
         range: Range<u32>,
@@ -93,9 +88,7 @@ pub struct RangeVerdicts {
     pub states: Vec<u8>,
     /// The kept document because of which each was removed.
     pub best_earlier: Vec<u32>,
-    /// Similarity to it.
     pub best_similarity: Vec<f64>,
-    /// Distance to it.
     pub best_distance: Vec<u32>,
 }
 

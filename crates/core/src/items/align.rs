@@ -22,7 +22,6 @@ pub(super) struct Span {
     pub least_start: usize,
 }
 
-/// The result of an alignment.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Aligned {
     /// First and last aligned word of the document.
@@ -68,8 +67,7 @@ impl Aligner {
         &self.places
     }
 
-    /// Aligns a text with a window of a document, given as numbers of words. The window is extended by as many words as
-    /// the text has before its first and after its last n-gram, and by a quarter more.
+    /// Aligns a text with a window, extended by the words that the text has around its n-grams, and a quarter more.
     pub fn align(
         &mut self,
         table: &ItemTable,
@@ -141,8 +139,7 @@ impl Aligner {
         }
     }
 
-    /// Traces the alignment from the first words to the last. Where words differ, skips a word of the text if that
-    /// costs nothing, otherwise a word of the window.
+    /// Traces the alignment from first to last; skips a word of the text if that costs nothing, else one of the window.
     fn trace(&mut self, words: &[u32], window: &[u32], low: usize) -> Aligned {
         let width = words.len().div_ceil(64);
         let (mut i, mut j, mut run, mut first_word) = (0, 0, 0, None);

@@ -36,8 +36,7 @@ impl ItemCounts {
         }
     }
 
-    /// Returns the number of documents with each n-gram, of sampled documents with each word, of documents, and of
-    /// sampled documents.
+    /// Returns the numbers of documents by n-gram, of sampled documents by word, of documents, and of sampled ones.
     pub fn taken(&self) -> (Vec<u32>, Vec<u32>, u64, u64) {
         let held = |counts: &[AtomicU32]| {
             counts

@@ -13,11 +13,9 @@ pub struct Agreement {
     pub similarity: f64,
 }
 
-/// Returns the agreement of each match, after all documents were counted. Let f be the number of other texts and other
-/// documents that contain an n-gram, and m the minimum f in the text: how often the whole text occurs. An n-gram weighs
-/// (m + 1) / (f + 1). A word weighs ln(1 + n / d), where d of n texts and sampled documents contain it, or 2 ln(1 + n)
-/// if it has a digit, times the minimum weight of the n-grams that cover it. So what many texts share counts little,
-/// and a problem with other names and numbers is a different one.
+/// Returns the agreement of each match. With f other texts and documents that contain an n-gram, and m the least f in
+/// the text, it weighs (m + 1) / (f + 1). A word in d of n texts and sampled documents weighs ln(1 + n / d), or 2 ln(1
+/// + n) with a digit, times the least weight of its n-grams: what many texts share counts little.
 pub fn judge(table: &ItemTable, counts: &ItemCounts, matches: &Matches) -> Vec<Agreement> {
     let (grams, words, _, num_sampled) = counts.taken();
     let num_all = (table.num_texts() as u64 + num_sampled) as f64;

@@ -22,7 +22,6 @@ const SAMPLED: u64 = 16;
 pub struct Matches {
     /// Number of the document, as given by the caller.
     pub documents: Vec<u32>,
-    /// The number of the distinct text.
     pub texts: Vec<u32>,
     /// First aligned word, as a byte offset in the document.
     pub starts: Vec<u32>,
@@ -32,15 +31,13 @@ pub struct Matches {
     pub runs: Vec<u32>,
     /// Whether another number is in the place of one of the text.
     pub other_numbers: Vec<u8>,
-    /// For each match, a bit for each distinct n-gram of the text in ascending order, lowest first, in whole bytes: set
-    /// if it is in the window.
+    /// For each match, a bit for each distinct n-gram of the text, in whole bytes: set if it is in the window.
     pub present: Vec<u8>,
     /// For each match, a bit for each word of the text: set if it is aligned.
     pub aligned: Vec<u8>,
 }
 
 impl Matches {
-    /// Appends the matches of later documents.
     pub fn append(&mut self, mut other: Matches) {
         self.documents.append(&mut other.documents);
         self.texts.append(&mut other.texts);
@@ -90,7 +87,6 @@ pub struct ItemScanner<'a> {
 }
 
 impl<'a> ItemScanner<'a> {
-    /// Creates a scanner for the texts of a table.
     pub fn new(table: &'a ItemTable, counts: &'a ItemCounts, isa: Isa) -> Self {
         ItemScanner {
             table,
@@ -110,8 +106,7 @@ impl<'a> ItemScanner<'a> {
         }
     }
 
-    /// Counts a document under 4 GB, and appends where it may contain the text of an item. Cost: linear in the
-    /// document, plus the product of the lengths of text and window for each candidate.
+    /// Counts a document under 4 GB, and appends where it may contain the text of an item.
     pub fn scan(&mut self, document: u32, content: &str, out: &mut Matches) {
         self.parts.clear();
         self.cutter.cut_words(content, &mut self.parts);
@@ -148,8 +143,7 @@ impl<'a> ItemScanner<'a> {
         }
     }
 
-    /// Sets `seeds` to those of the texts that may have enough n-grams. Most texts share only one or two phrases with a
-    /// document and are excluded here.
+    /// Sets `seeds` to those of the texts that may have enough n-grams; most share only a phrase and are excluded.
     fn find_seeds(&mut self) {
         self.seeds.clear();
         for hit in &self.hits {
@@ -210,8 +204,7 @@ impl<'a> ItemScanner<'a> {
         }
     }
 
-    /// Visits windows from left to right. If one is a candidate, takes the fullest of those that begin inside it, and
-    /// continues after the last aligned word.
+    /// Visits windows from left to right, takes the fullest candidate, and continues after its last aligned word.
     fn windows(&mut self, document: u32, content: &str, text: u32, out: &mut Matches) {
         let (num_own, num_words) = self.table.sizes(text as usize);
         let least = least_ngrams(num_own);
@@ -317,8 +310,7 @@ impl<'a> ItemScanner<'a> {
         aligned.last_word
     }
 
-    /// Whether, between two aligned words or beyond the first and last, text and document both have a number that the
-    /// other lacks there.
+    /// Whether text and document both have, between or beyond aligned words, a number that the other lacks there.
     fn has_other_numbers(&mut self, content: &str, text: usize) -> bool {
         let own = self.table.words(text);
         let (words, places) = (self.aligner.words(), self.aligner.places());

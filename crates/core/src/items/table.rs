@@ -49,8 +49,7 @@ pub struct ItemTable {
 }
 
 impl ItemTable {
-    /// Builds the table of the texts of items. A text is never found if it has fewer than `min_ngrams` distinct
-    /// n-grams, or only n-grams that occur in more than 64 texts.
+    /// Builds the table; a text with fewer than `min_ngrams` n-grams, or only ones of over 64 texts, is never found.
     pub fn new<'a>(texts: impl IntoIterator<Item = &'a str>, min_ngrams: usize) -> Self {
         let mut cutter = PartCutter::new(Isa::best());
         let mut parts = Parts::default();
@@ -187,7 +186,6 @@ impl ItemTable {
         }
     }
 
-    /// Returns the number of the n-gram with this hash.
     #[inline(always)]
     pub(super) fn gram(&self, sum: u64) -> Option<u32> {
         let bit = sum >> self.filter_shift;
@@ -219,12 +217,10 @@ impl ItemTable {
         self.num_common[text]
     }
 
-    /// Returns the words of a text.
     pub(super) fn words(&self, text: usize) -> &[u32] {
         &self.words[self.word_starts[text]..self.word_starts[text + 1]]
     }
 
-    /// Returns the n-gram at each place of a text.
     pub(super) fn places(&self, text: usize) -> &[u32] {
         &self.places[self.place_starts[text]..self.place_starts[text + 1]]
     }
@@ -234,22 +230,14 @@ impl ItemTable {
         &self.own[self.own_starts[text]..self.own_starts[text + 1]]
     }
 
-    /// Number of distinct texts.
     pub fn num_texts(&self) -> usize {
         self.is_short.len()
     }
 
-    /// Number of distinct texts that can be found.
-    pub fn num_findable(&self) -> usize {
-        self.is_short.iter().filter(|&&is_short| !is_short).count()
-    }
-
-    /// Number of distinct n-grams.
     pub fn num_grams(&self) -> usize {
         self.grams.len()
     }
 
-    /// Number of distinct words.
     pub fn num_words(&self) -> usize {
         self.numbers.len()
     }

@@ -11,12 +11,10 @@ pub struct WordStretch {
     pub begin: usize,
     /// The first word of the stretch that it should equal.
     pub other_begin: usize,
-    /// Number of words.
     pub num_words: usize,
     /// Whether the word after it begins another stretch.
     pub is_followed: bool,
-    /// Number of consecutive removed words from its first word on, including those of other stretches; 0 if the word
-    /// before the first is removed too.
+    /// Removed words in a row from its first on, of other stretches too; 0 if the word before is removed.
     pub num_going: usize,
 }
 
@@ -34,9 +32,7 @@ pub struct Repeat {
 }
 
 impl PlacedWords<'_> {
-    /// Returns the ranges of a stretch and of the one it should equal in `other`, if they are equal. If a text has too
-    /// few words, there is no such stretch. Cost: linear in the words of the stretch and, if a mark touches its first
-    /// word, in the text between the removed words.
+    /// Returns the ranges of a stretch and of the one it should equal in `other`, if they exist and are equal.
     pub fn repeat(
         &self,
         stretch: WordStretch,

@@ -2,7 +2,6 @@
 
 use super::Pair;
 
-/// Means no place.
 const NONE: u64 = u64::MAX;
 /// Pairs between two checks of how full the table is.
 const PAIRS_AT_ONCE: usize = 1 << 16;
@@ -48,8 +47,7 @@ impl FirstPlaces {
         }
     }
 
-    /// Calls `take` with the place, and the first place of its hash, for each of the recorded pairs whose hash has an
-    /// earlier place. Cost: one table access per pair.
+    /// Calls `take` with the place, and the first place of its hash, for each recorded pair with an earlier place.
     pub fn for_each_later(&self, pairs: &[Pair], mut take: impl FnMut(u64, u64)) {
         let shift = self.shift();
         for &[hash, place] in pairs {

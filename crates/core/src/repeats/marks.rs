@@ -14,9 +14,8 @@ use std::cell::OnceCell;
 use super::placed::PlacedWords;
 use crate::text::{is_white_space, joins_words};
 
-/// Opening marks (general categories Ps and Pi of Unicode 17.0.0, and the inverted marks of Spanish), ascending, and
-/// what closes each: Bidi_Paired_Bracket if it exists, otherwise the mark of the same shape; for inverted marks, the
-/// upright ones.
+/// Opening marks (Ps and Pi of Unicode 17.0.0, and the inverted marks of Spanish), ascending, and what closes each:
+/// Bidi_Paired_Bracket, or the mark of the same shape.
 #[rustfmt::skip]
 const PAIRS: [(char, char); 93] = [
     ('(', ')'), ('[', ']'), ('{', '}'), ('\u{A1}', '!'), ('\u{AB}', '\u{BB}'), ('\u{BF}', '?'),
@@ -44,8 +43,7 @@ const PAIRS: [(char, char); 93] = [
     ('\u{FF5B}', '\u{FF5D}'), ('\u{FF5F}', '\u{FF60}'), ('\u{FF62}', '\u{FF63}'),
 ];
 
-/// Marks that open only if whitespace, or nothing, precedes the marks that touch the word, and what closes each: marks
-/// that look the same at both ends, and the quotation marks that some languages reverse.
+/// Marks that open only after whitespace or at the start, and what closes each: the same at both ends, or reversible.
 const LOOSE_PAIRS: [(char, char); 8] = [
     ('"', '"'),
     ('\'', '\''),
@@ -101,8 +99,7 @@ fn closes(mark: char) -> bool {
     matches!(mark, ':' | ';' | '\u{301F}') || PAIRS.iter().any(|&(_, close)| close == mark)
 }
 
-/// Returns the number of bytes after a word that are removed with it, including the whitespace after them. `gap`
-/// extends to the next word, or to the end of the text (`is_last`), where marks open nothing.
+/// Returns the bytes after a word that are removed with it; `gap` extends to the next word, or the end (`is_last`).
 pub(super) fn behind(gap: &str, is_last: bool) -> usize {
     // Computed once, so that many marks do not search for it repeatedly.
     let last_break = OnceCell::new();
@@ -127,9 +124,7 @@ pub(super) fn behind(gap: &str, is_last: bool) -> usize {
 }
 
 impl PlacedWords<'_> {
-    /// Returns the start of what is removed with word `begin`, if `num_going` words from it on are removed and the
-    /// previous one is kept. Cost: linear in the text between these words for each kind of mark that touches the first
-    /// word; constant without such marks.
+    /// Returns the start of what is removed with word `begin`, if `num_going` words go and the previous one is kept.
     pub(super) fn start_of(&self, begin: usize, num_going: usize) -> usize {
         let start = self.starts[begin] as usize;
         let from = begin.checked_sub(1).map_or(0, |i| self.ends[i] as usize);
@@ -180,8 +175,7 @@ impl PlacedWords<'_> {
         })
     }
 
-    /// Returns the positions in `marks`, which precede word `begin`, of the `open` marks that are closed there or after
-    /// removed words.
+    /// Returns the positions in `marks`, before word `begin`, of the `open` marks closed there or after removed words.
     fn closed(
         &self,
         open: char,
@@ -217,8 +211,7 @@ impl PlacedWords<'_> {
     }
 }
 
-/// Returns the marks before a word that touch it: back to whitespace, except for a no-break space after an opening
-/// mark.
+/// Returns the marks before a word that touch it: back to whitespace, except a no-break space after an opening mark.
 fn touching_before(gap: &str) -> &str {
     let mut scalars = gap.char_indices().rev().peekable();
     while let Some((at, c)) = scalars.next() {

@@ -3,16 +3,12 @@
 /// A text and the positions of its words.
 #[derive(Debug, Clone, Copy)]
 pub struct PlacedWords<'a> {
-    /// The text.
     pub text: &'a str,
-    /// Start of each word.
     pub starts: &'a [u32],
-    /// End of each word.
     pub ends: &'a [u32],
 }
 
 impl PlacedWords<'_> {
-    /// Returns word `i`.
     pub(super) fn word(&self, i: usize) -> &str {
         &self.text[self.starts[i] as usize..self.ends[i] as usize]
     }

@@ -13,8 +13,7 @@ const SLOTS_A_HASH: usize = 16;
 /// Number of two-bit slots in a byte.
 const SLOTS_A_BYTE: usize = 4;
 
-/// Records which hashes occurred more than once. A few others may be included by chance, but none is missed. Threads
-/// may share it.
+/// Records which hashes occurred more than once; a few others may be included, but none is missed.
 #[derive(Debug)]
 pub struct SeenTwice {
     /// For each slot, whether it occurred, and whether it occurred again.
@@ -44,7 +43,6 @@ impl SeenTwice {
         )
     }
 
-    /// Records an occurrence of a hash.
     pub fn meet(&self, hash: u64) {
         let (byte, bit) = self.slot(hash);
         if byte.load(Ordering::Relaxed) >> bit & 2 != 0 {
@@ -76,9 +74,8 @@ impl WindowReader {
         }
     }
 
-    /// Counts the least hashes of a text's windows; returns the number of its words. If the same short window is the
-    /// least one of consecutive windows, it counts once; if there are more of these than a single short window could
-    /// account for, it counts twice.
+    /// Counts the least hashes of a text's windows; returns its words. One short window may be the least of several: it
+    /// counts once, or twice if it must have occurred again.
     pub fn count(&mut self, text: &str, seen: &SeenTwice) -> u32 {
         let num_words = self.hasher.take(text);
         let width = self.hasher.width();
@@ -91,8 +88,7 @@ impl WindowReader {
         num_words
     }
 
-    /// Appends the windows of a text that may occur twice: the hash of each, and its place if the text's first window
-    /// has place `first`. Returns the number of words of the text.
+    /// Appends the hash and place of the windows of a text that may occur twice; returns the number of words.
     pub fn put_aside(
         &mut self,
         text: &str,

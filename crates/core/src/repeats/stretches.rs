@@ -2,7 +2,6 @@
 
 use super::Pair;
 
-/// Means no place.
 const NONE: u64 = u64::MAX;
 
 /// Stretches of windows that repeat consecutive windows, in order of place. Places count the words of all documents.
@@ -17,8 +16,7 @@ pub struct Stretches {
 }
 
 impl Stretches {
-    /// Appends a stretch with a later place; if it continues the last one, they are merged. Returns whether it was
-    /// added as a new one.
+    /// Appends a stretch with a later place, or extends the last one; returns whether it is new.
     fn push(&mut self, place: i64, first: i64, num_windows: i64) -> bool {
         if let (Some(&last_place), Some(&last_first), Some(last_windows)) = (
             self.places.last(),
@@ -45,10 +43,8 @@ impl Stretches {
     }
 }
 
-/// Stretches, few of which begin close to each other, even for text that repeats itself. The words of a document are
-/// divided into blocks as long as a window. If more than 8 stretches begin in a block, or more than half its words (but
-/// at least 2 are allowed), only the first and the last of them are kept: the first contains every word up to the last,
-/// and the last ends after all others, so the words are the same.
+/// Stretches, few of which begin close to each other: of more than 8 in a block as long as a window (or more than half
+/// its words), only the first and the last are kept, which contain the same words.
 #[derive(Debug)]
 pub struct FewStretches<'a> {
     found: Stretches,
@@ -67,8 +63,7 @@ pub struct FewStretches<'a> {
 const MOST_IN_BLOCK: usize = 8;
 
 impl<'a> FewStretches<'a> {
-    /// Creates an empty list for windows of `num_words` words. `doc_starts` holds the place at which the words of each
-    /// document begin, and the end of the last document.
+    /// Creates an empty list for windows of `num_words` words; `doc_starts` has the end of the last document too.
     pub fn new(num_words: u64, doc_starts: &'a [i64]) -> Self {
         FewStretches {
             found: Stretches::default(),
@@ -117,11 +112,8 @@ impl<'a> FewStretches<'a> {
     }
 }
 
-/// Returns the stretches among windows with places in `start..start + scratch.len()`. For each window that equals an
-/// earlier one, `later` has its place and that of the first, in any order. A window repeats the first one if that is in
-/// an earlier document, or in the same document without overlapping it. `doc_starts` holds the place at which the words
-/// of each document begin, and the end of the last document. Cost: one write to the scratch space per window, and one
-/// pass over it.
+/// Returns the stretches among windows with places in `start..start + scratch.len()`. `later` has the place of each
+/// that equals an earlier one, and the first place; the same document counts if the two do not overlap.
 pub fn repeated_stretches(
     later: &[Pair],
     start: u64,

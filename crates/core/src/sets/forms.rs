@@ -11,7 +11,6 @@ use crate::features::siblings::Form;
 /// Stands for documents without slots, and for stretches of several forms.
 pub(super) const NO_FORM: u32 = 0;
 
-/// The forms of the documents of a join.
 #[derive(Debug, Default)]
 pub struct Forms {
     /// By position; empty if no documents have slots.
@@ -54,7 +53,6 @@ impl Forms {
         forms
     }
 
-    /// The form of a position.
     #[inline(always)]
     pub(super) fn of(&self, position: usize) -> u32 {
         self.of_position.get(position).copied().unwrap_or(NO_FORM)

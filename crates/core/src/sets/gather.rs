@@ -28,8 +28,7 @@ const POSITIONS_BETWEEN_CHECKS: usize = 1 << 16;
 /// Stands for a list that no pair can meet in.
 const NO_LIST: u32 = u32::MAX;
 
-/// The prefixes of documents as they come, in any order. 13 bytes an entry (17 with weights), 40 a document;
-/// [`Prefixes::into_join`] needs the memory of the join as well.
+/// The prefixes of documents as they come, in any order: 13 bytes an entry (17 with weights), 40 a document.
 #[derive(Debug)]
 pub struct Prefixes {
     limit: Limit,
@@ -48,8 +47,7 @@ pub struct Parted {
     shards: Vec<u8>,
     rests: Vec<f32>,
     weights: Vec<u32>,
-    /// Shard `s` has `slots[starts[s]..starts[s + 1]]`: the feature without its highest byte, and whether the entry is behind
-    /// the prefix. Later the number of the feature in its shard.
+    /// Shard `s` has `slots[starts[s]..starts[s + 1]]`: the feature without its highest byte, and whether it is behind.
     slots: Vec<u64>,
     starts: Vec<usize>,
 }
@@ -107,7 +105,6 @@ impl Parted {
         Ok(parted)
     }
 
-    /// The slots of each shard.
     fn slots_by_shard(&mut self) -> impl Iterator<Item = &mut [u64]> {
         let mut rest = &mut self.slots[..];
         self.starts.windows(2).map(move |ends| {
@@ -197,9 +194,7 @@ impl Prefixes {
         Ok(())
     }
 
-    /// Adds the entries of a few documents, which are parted together with those of other calls. Returns
-    /// [`Error::InvalidParameter`] if a position is out of range, or if the number of positions and of documents
-    /// differ.
+    /// Adds the entries of a few documents, which are parted together with those of other calls.
     pub fn add_few(&mut self, positions: &[u32], batches: Vec<Batch>) -> Result<(), Error> {
         self.check_positions(positions)?;
         check_documents(positions, &batches)?;
@@ -241,8 +236,7 @@ impl Prefixes {
         }
     }
 
-    /// Numbers the features, drops those that no pair can meet in, and makes room for the lists of the others. Returns
-    /// [`Error::InvalidParameter`] if there are more than 2^32 - 1 distinct features.
+    /// Numbers the features, drops those that no pair can meet in, and makes room for the lists of the others.
     pub fn into_join(mut self, threads: usize, cancel: &AtomicBool) -> Result<PrefixJoin, Error> {
         self.part_waiting()?;
         let (bases, rooms) = self.number(threads, cancel)?;
@@ -268,8 +262,7 @@ impl Prefixes {
         joined(self.limit, self.num_positions, &parts, &rooms, cancel)
     }
 
-    /// Puts into each slot the number of its feature among those of its shard that are left. Returns the first number of each
-    /// shard, and of each feature how many entries it has: of prefixes, and behind them.
+    /// Puts into each slot the number of its feature among those left; returns first numbers by shard, and entries.
     fn number(
         &mut self,
         threads: usize,
@@ -339,8 +332,7 @@ fn number_shard(
     Ok(left)
 }
 
-/// Puts documents in order, and numbers lists again in the order in which they come there: those of one document stay
-/// together, and so do the parts of memory that it asks for.
+/// Puts documents in order, and numbers lists in the order in which they come: those of one stay together.
 fn joined(
     limit: Limit,
     num_positions: usize,

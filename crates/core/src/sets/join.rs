@@ -14,10 +14,8 @@ use crate::parallel::map_ranges;
 use crate::search::{Call, Pairs};
 use crate::states::REMOVED;
 
-/// A feature of a document.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entry {
-    /// Number of the feature.
     pub(super) list: u32,
     /// Size of the document's features from this one on, in order of rank.
     pub(super) rest: f32,
@@ -84,17 +82,14 @@ impl PrefixJoin {
         self
     }
 
-    /// Number of positions.
     pub fn len(&self) -> usize {
         self.facts.len()
     }
 
-    /// Whether there is no position.
     pub fn is_empty(&self) -> bool {
         self.facts.is_empty()
     }
 
-    /// Bytes held, scratch space apart.
     pub fn num_bytes(&self) -> usize {
         8 * (self.offsets.len() + self.entries.len())
             + 4 * (self.weights.len() + self.sizes.len())
@@ -103,12 +98,8 @@ impl PrefixJoin {
             + self.forms.num_bytes()
     }
 
-    /// The pairs of a call that may reach the threshold. No pair that reaches it is missing, except those of removed
-    /// earlier documents. A removed document stays removed. Pairs of about 128 positions a thread more than `max_pairs`
-    /// are held in between. Returns [`Error::InvalidParameter`] unless the range begins at the [`Pairs::end`] of the
-    /// last call. After [`Error::Canceled`] the join cannot be used. Cost: about 2 ns for each earlier document of the
-    /// same feature, for each feature of a prefix; a few of those 64 (or 4,096) in a row that are too large for what
-    /// the feature leaves to share.
+    /// Returns the pairs of a call that may reach the threshold; the range begins where the last call ended. A few more
+    /// than `max_pairs` are held. Costs about 2 ns for each earlier document of each feature of a prefix.
     pub fn candidates(&mut self, call: &Call<'_>) -> Result<Pairs, Error> {
         let &Call {
             states,

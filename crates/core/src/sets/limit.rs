@@ -1,7 +1,6 @@
 //! How much must two sets share to reach a threshold?
 
-/// A measure as the join sees it. A feature's *mass* is its weight (cosine: the square of it), a set's *size* the sum of its masses
-/// (cosine: the root of that sum).
+/// A measure as the join sees it: by the *mass* of a feature (its weight, or the square) and the *size* of a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SetMeasure {
     /// Shared over united.
@@ -15,7 +14,6 @@ pub enum SetMeasure {
 }
 
 impl SetMeasure {
-    /// The measure that serves the one of this name, or `None`.
     pub fn from_name(name: &str) -> Option<SetMeasure> {
         Some(match name {
             "jaccard" => SetMeasure::Jaccard,
@@ -27,11 +25,9 @@ impl SetMeasure {
     }
 }
 
-/// The share of every bound that rounding may have added or taken: bounds here only choose what is measured exactly
-/// afterwards, so they are all a little wider than the threshold asks. Sizes and rests are rounded to 24 bits.
+/// The share of every bound that rounding may have changed: bounds only choose what is measured exactly afterwards.
 const SLACK: f64 = 1e-6;
 
-/// A measure with its threshold.
 #[derive(Debug, Clone, Copy)]
 pub struct Limit {
     pub(super) measure: SetMeasure,
@@ -42,7 +38,6 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// The limit of a threshold above 0.
     pub fn new(measure: SetMeasure, threshold: f64) -> Self {
         let t = threshold * (1.0 - SLACK);
         let (factor, share) = match measure {
@@ -61,7 +56,6 @@ impl Limit {
         }
     }
 
-    /// The mass of a feature.
     #[inline]
     pub(super) fn mass(self, weight: u32) -> f64 {
         let weight = f64::from(weight);

@@ -31,8 +31,7 @@ const NOTHING: Bounds = Bounds {
     form: 0,
 };
 
-/// For each feature two lists: of the documents with it in their prefix, and of those with it behind. 8 bytes an entry and a
-/// little more for bounds (12 with weights), 24 a feature.
+/// For each feature, the documents with it in their prefix and those with it behind: 8 bytes an entry, 24 a feature.
 #[derive(Debug)]
 pub(super) struct Lists {
     heads: Vec<Head>,
@@ -40,8 +39,7 @@ pub(super) struct Lists {
     postings: Vec<Posting>,
     /// Empty where every weight is 1.
     weights: Vec<u32>,
-    /// Bounds of each `1 << SHIFTS[i]` postings, of any lists. They remain valid, if wider than needed, after
-    /// postings are removed.
+    /// Bounds of each `1 << SHIFTS[i]` postings; wider than needed, but valid, after postings are removed.
     bounds: [Vec<Bounds>; 2],
 }
 

@@ -21,7 +21,6 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Number of entries of all documents.
     pub fn num_entries(&self) -> usize {
         self.features.len()
     }
@@ -36,7 +35,6 @@ pub(super) struct SetFacts {
     pub(super) size: f32,
     /// Size of the features after the prefix.
     pub(super) after: f32,
-    /// Rank of the last feature of the prefix.
     pub(super) last: Rank,
 }
 
@@ -48,7 +46,6 @@ pub struct Chooser {
 }
 
 impl Chooser {
-    /// Scratch space for this limit.
     pub fn new(limit: Limit) -> Self {
         Chooser {
             limit,
@@ -69,9 +66,7 @@ impl Chooser {
         }
     }
 
-    /// Adds to a batch the entries of a document: the features of its prefix, and of those behind it what is `wanted`.
-    /// Features that no other document holds are left out: no pair shares them. `weights` is empty (each weighs 1) or
-    /// as long as `features`. Cost: about 3 us for 400 features.
+    /// Adds the entries of a document to a batch: its prefix, and what is `wanted` behind, without features of its own.
     pub fn choose(
         &mut self,
         features: &[u64],

@@ -12,10 +12,8 @@ use crate::verify::Measure;
 /// Bounds are slightly lowered, so that rounding loses no pair.
 const ALMOST: f64 = 1.0 - 1e-9;
 
-/// Rarest features of some documents, each with the list of the documents that have it among theirs. A document omits
-/// its most common features among these documents, as long as they have less mass (weights; for cosine their squares)
-/// than it must share with any match. So a match has one of the others, and the mass that it shares in these limits the
-/// similarity. Memory: as for [`References`].
+/// Rarest features of some documents, with the documents that have each. A document omits its most common ones, as long
+/// as they have less mass than any match must share, so a match has one of the others.
 #[derive(Debug)]
 pub struct Rarest {
     lists: References,

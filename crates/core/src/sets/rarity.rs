@@ -4,9 +4,7 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use crate::prefetch::prefetch_read;
 
-/// Counts of documents by feature, hashed into cells: never less than the true number. A byte a cell, the power of two
-/// from an eighth to a quarter of the text's bytes, 64 MiB at most. Several threads may count at once; the counts do
-/// not depend on their order.
+/// Counts of documents by feature, never too low, in byte cells: a quarter of the text's bytes, at most 64 MiB.
 #[derive(Debug)]
 pub struct Rarity {
     cells: Box<[AtomicU8]>,
@@ -70,7 +68,6 @@ impl Rarity {
         prefetch_read(&self.cells, self.cell(feature));
     }
 
-    /// Bytes held.
     pub fn num_bytes(&self) -> usize {
         self.cells.len() + 4 * self.beyond.len()
     }
@@ -100,7 +97,6 @@ impl Wanted {
         }
     }
 
-    /// Asks for a feature.
     #[inline]
     pub fn insert(&self, feature: u64) {
         let (word, bit) = self.place(feature);
@@ -114,7 +110,6 @@ impl Wanted {
         self.words[word].load(Ordering::Relaxed) & bit != 0
     }
 
-    /// Bytes held.
     pub fn num_bytes(&self) -> usize {
         8 * self.words.len()
     }

@@ -13,24 +13,19 @@ pub struct Answer {
     pub reference: u32,
     /// Weight of the features that both hold.
     pub shared: u64,
-    /// See [`score`].
     pub score: f64,
 }
 
-/// How well a query carries a reference: the geometric mean of both containments. Of several references that a text
-/// holds, the one wins that explains most of it; for one query the order is that of `shared / sqrt(reference_size)`, so
-/// that text around a reference changes no order. Two divisions, a product and a root, each rounded once: the same on
-/// every processor.
+/// Returns the geometric mean of both containments: of references in one text, the one wins that explains most of it.
+/// Each step is rounded once, the same on every processor.
 pub fn score(shared: u64, reference_size: u64, query_size: u64) -> f64 {
     let shared = shared as f64;
     ((shared / reference_size as f64) * (shared / query_size as f64)).sqrt()
 }
 
-/// Feature sets of references, each feature with the list of those that hold it. 4 bytes for each feature of each
-/// reference (8 with weights), some 40 for each distinct feature.
+/// Feature sets of references, by feature: 4 bytes for each feature of each (8 with weights), 40 for each distinct one.
 #[derive(Debug)]
 pub struct References {
-    /// The list of a feature.
     lists: HashMap<u64, u32, BuildHasherDefault<MixHasher>>,
     filter: FeatureFilter,
     /// List `l` is `members[starts[l]..starts[l + 1]]`.
@@ -38,7 +33,6 @@ pub struct References {
     members: Vec<u32>,
     /// Empty where every weight is 1.
     weights: Vec<u32>,
-    /// Sum of the weights of each reference.
     sizes: Vec<u64>,
 }
 
@@ -91,7 +85,6 @@ impl References {
         }
     }
 
-    /// The list of a feature.
     #[inline]
     fn list(&self, feature: u64) -> Option<usize> {
         if !self.filter.may_hold(feature) {
@@ -100,7 +93,6 @@ impl References {
         self.lists.get(&feature).map(|&list| list as usize)
     }
 
-    /// Sum of the weights of each reference.
     pub fn sizes(&self) -> &[u64] {
         &self.sizes
     }
@@ -120,7 +112,6 @@ pub struct Matcher<'a> {
     references: &'a References,
     /// Weight that the query shares with each reference.
     shared: Vec<u64>,
-    /// References that share anything.
     touched: Vec<u32>,
 }
 
@@ -134,8 +125,7 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// Calls `take` with each reference that shares a feature with a query, and the weight shared. Returns the length
-    /// of the lists of the query's features, which is the cost.
+    /// Calls `take` with each reference that shares a feature, and the weight shared; returns the length of the lists.
     pub(super) fn share(
         &mut self,
         features: &[u64],
@@ -170,9 +160,7 @@ impl<'a> Matcher<'a> {
         num_entries
     }
 
-    /// Appends to `answers` the best references of a query, at most `top`, the best first and of equal ones the first.
-    /// Only references that share anything and have at least `min_score` are answers. `features` are distinct;
-    /// `weights` are empty (each weighs 1) or as long. Cost: the lengths of the lists of the query's features.
+    /// Appends the best references of a query, at most `top`, the best first; all share something and have `min_score`.
     pub fn answer(
         &mut self,
         features: &[u64],

@@ -99,9 +99,8 @@ impl PrefixJoin {
         }
     }
 
-    /// Adds up what the documents of a list of its feature share with this one through its entry `i`. Where even the
-    /// smallest of a stretch of documents needs more than what is left to share, only those that were met at a rarer
-    /// feature are looked up in it: documents made from one template meet in all of it, in vain.
+    /// Adds up what the documents of a list share with this one through its entry `i`. In a stretch of documents too
+    /// large for what is left, only those met at a rarer feature are looked up.
     #[inline(always)]
     fn scan(&self, meeting: &Meeting, i: usize, scratch: &mut Scratch) {
         let part = match meeting.other_is_prefix {
@@ -145,9 +144,8 @@ impl PrefixJoin {
         }
     }
 
-    /// Adds up what the document of a slot shares with this one through a feature; whether it is an earlier one. Two
-    /// documents are first met at the rarest feature that they share; what they may share from there on is at most the
-    /// rest of either (PPJoin's positional filter).
+    /// Adds up what the document of a slot shares through a feature; whether it is an earlier one. At the first, rarest
+    /// feature the rest of either bounds it (PPJoin's positional filter).
     #[inline(always)]
     fn meet(&self, meeting: &Meeting, slot: usize, scratch: &mut Scratch) -> bool {
         let limit = self.limit;

@@ -2,7 +2,6 @@
 
 use std::sync::{Mutex, PoisonError};
 
-/// What one thread needs.
 #[derive(Debug)]
 pub(super) struct Scratch {
     /// By position: what it shares with the document at hand, 0 where nothing, [`APART`] where it cannot be enough.

@@ -14,8 +14,7 @@ pub struct BloomHasher {
 }
 
 impl BloomHasher {
-    /// Creates a hasher for filters of `num_bits` bits, of which every feature sets up to `num_hashes`. Panics if
-    /// `num_bits` is not a positive multiple of 64, or `num_hashes` is 0.
+    /// Creates a hasher for filters of `num_bits` bits, a multiple of 64, of which a feature sets up to `num_hashes`.
     pub fn new(num_bits: u32, num_hashes: u32, seed: u64) -> Self {
         assert!(
             num_bits > 0 && num_bits.is_multiple_of(64) && num_hashes > 0,
@@ -28,14 +27,11 @@ impl BloomHasher {
         }
     }
 
-    /// Number of 64-bit words of a filter.
     pub fn num_words(&self) -> usize {
         self.num_bits as usize / 64
     }
 
-    /// Sets the bits of a feature set: for member f of the expansion and hash i, bit
-    /// `floor(mix(f ^ k(i)) * num_bits / 2^64)`. `weights` is empty (each feature weighs 1) or as long as `features`.
-    /// Order and repetition do not matter. Panics if `filter` does not have [`Self::num_words`] words.
+    /// Sets bit `floor(mix(f ^ k(i)) * num_bits / 2^64)` for each member f of the expansion and hash i.
     pub fn add(&self, features: &[u64], weights: &[u32], filter: &mut [u64]) {
         assert_eq!(filter.len(), self.num_words(), "words of the filter");
         for (i, &feature) in features.iter().enumerate() {

@@ -4,11 +4,9 @@
 //! `numpy.random.RandomState(seed).randint`. NumPy has frozen that stream, and `datasketch` draws its permutations from
 //! it.
 
-/// Number of words of the state.
 const SIZE: usize = 624;
 const MIDDLE: usize = 397;
 
-/// The generator.
 #[derive(Debug, Clone)]
 pub(super) struct MersenneTwister {
     state: Box<[u32; SIZE]>,
@@ -27,7 +25,6 @@ impl MersenneTwister {
         MersenneTwister { state, next: SIZE }
     }
 
-    /// Returns the next 32 bits.
     pub(super) fn next_32(&mut self) -> u32 {
         if self.next == SIZE {
             self.twist();
@@ -40,8 +37,7 @@ impl MersenneTwister {
         x ^ x >> 18
     }
 
-    /// Returns a number from 0 to `last`, inclusive, where `last` is at least 2^32: masked 64-bit draws, the upper half
-    /// first, until one fits.
+    /// Returns a number from 0 to `last`, at least 2^32: masked 64-bit draws, the upper half first, until one fits.
     pub(super) fn up_to(&mut self, last: u64) -> u64 {
         let mask = u64::MAX >> last.leading_zeros();
         loop {

@@ -24,7 +24,6 @@ pub enum Scheme {
 }
 
 impl Scheme {
-    /// All schemes, in the order of the documentation.
     pub const ALL: [Scheme; 4] = [
         Scheme::Bucket,
         Scheme::Classical,
@@ -32,7 +31,6 @@ impl Scheme {
         Scheme::Legacy,
     ];
 
-    /// Returns the name as users write it.
     pub fn name(self) -> &'static str {
         match self {
             Scheme::Bucket => "bucket",
@@ -42,7 +40,6 @@ impl Scheme {
         }
     }
 
-    /// Returns the scheme with this name, or `None`.
     pub fn from_name(name: &str) -> Option<Scheme> {
         Scheme::ALL.into_iter().find(|scheme| scheme.name() == name)
     }
@@ -64,8 +61,7 @@ pub struct MinHasher {
 }
 
 impl MinHasher {
-    /// Creates a hasher for signatures of `num_slots` slots. For [`Scheme::Affine32`] and [`Scheme::Legacy`], only the
-    /// low 32 bits of the seed are used, as in NumPy's generator. Panics if `num_slots` is outside 1..=65535.
+    /// Creates a hasher; as in NumPy's generator, [`Scheme::Affine32`] and [`Scheme::Legacy`] use 32 bits of the seed.
     pub fn new(num_slots: u32, scheme: Scheme, seed: u64, isa: Isa) -> Self {
         assert!(
             (1..=65535).contains(&num_slots),
@@ -86,10 +82,8 @@ impl MinHasher {
         }
     }
 
-    /// Writes the 32-bit value of every slot to `out`; the caller truncates them to the width of its slots. `weights`
-    /// is empty (each feature weighs 1) or as long as `features`; a feature of weight v represents v features
-    /// ([`expand`](crate::hash::expand)). Without features, every slot is `u32::MAX`. Order and repetition of features
-    /// do not matter. Panics if `out` is not `num_slots` long or `weights` has another length than `features`.
+    /// Writes the 32-bit value of every slot to `out`; a feature of weight v stands for v features
+    /// ([`expand`](crate::hash::expand)), and without any, every slot is `u32::MAX`.
     pub fn sketch(&mut self, features: &[u64], weights: &[u32], out: &mut [u32]) {
         assert_eq!(out.len(), self.num_slots as usize, "slots of the signature");
         assert!(

@@ -42,8 +42,7 @@ fn entries(folded: __m256i, key: __m256i, num_slots: __m256i) -> __m256i {
     _mm256_blend_epi32::<0b1010_1010>(value, slot)
 }
 
-/// Lets features (a multiple of 4) compete in a round in which any slot can be taken, such as round 0. Returns how many
-/// slots got their first value. See `minhash_bucket::compete`.
+/// See `minhash_bucket::compete`; features come in fours, in a round in which any slot can be taken.
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 pub(super) fn compete(block: &[u64], key: u64, round: u32, slots: &mut [u64]) -> u32 {
     let key = _mm256_set1_epi64x(key as i64);
@@ -90,8 +89,7 @@ const fn compress_orders() -> [[u32; 8]; 16] {
     orders
 }
 
-/// Fills the slots in rounds `1..slots.len()`, of which there are at most [`MAX_BITMAP_SLOTS`]. Slots that are
-/// `u64::MAX` are unfilled. Returns how many remain unfilled.
+/// Fills the unfilled (`u64::MAX`) slots, at most [`MAX_BITMAP_SLOTS`], round by round; returns how many remain.
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 pub(super) fn compete_for_unfilled(block: &[u64], seed: u64, slots: &mut [u64]) -> u32 {
     let num_slots = _mm256_set1_epi64x(slots.len() as i64);

@@ -80,8 +80,7 @@ pub(super) fn expand_all(features: &[u64], weights: &[u32], block: &mut Vec<u64>
     block.truncate(end);
 }
 
-/// Lets features (a multiple of 8) compete in a round in which any slot can be taken, such as round 0. Returns how many
-/// slots got their first value. See `minhash_bucket::compete`.
+/// See `minhash_bucket::compete`; features come in eights, in a round in which any slot can be taken.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi1,bmi2,popcnt")]
 pub(super) fn compete(block: &[u64], key: u64, round: u32, slots: &mut [u64]) -> u32 {
     if round == 0 && slots.len() <= MAX_TABLE_SLOTS {
@@ -110,8 +109,7 @@ pub(super) fn compete(block: &[u64], key: u64, round: u32, slots: &mut [u64]) ->
     num_filled
 }
 
-/// Does what [`compete`] does, in round 0 for few slots: in a long list, most features are above the value of their
-/// slot, which the high 8 bits show without reading the slot.
+/// [`compete`] in round 0 for few slots: most values are above that of their slot, as its high 8 bits show.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi1,bmi2,popcnt")]
 fn compete_by_table(block: &[u64], key: u64, slots: &mut [u64]) -> u32 {
     let key = _mm512_set1_epi64(key as i64);
@@ -155,8 +153,7 @@ fn compete_by_table(block: &[u64], key: u64, slots: &mut [u64]) -> u32 {
     before - num_unfilled(slots)
 }
 
-/// Fills the slots in rounds `1..slots.len()`, of which there are at most [`MAX_BITMAP_SLOTS`]. Slots that are
-/// `u64::MAX` are unfilled. Returns how many remain unfilled.
+/// Fills the unfilled (`u64::MAX`) slots, at most [`MAX_BITMAP_SLOTS`], round by round; returns how many remain.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi1,bmi2,popcnt")]
 pub(super) fn compete_for_unfilled(block: &[u64], seed: u64, slots: &mut [u64]) -> u32 {
     let num_slots = _mm512_set1_epi64(slots.len() as i64);

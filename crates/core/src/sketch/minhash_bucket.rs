@@ -44,8 +44,7 @@ pub(super) fn fill(expansion: &mut Expansion<'_>, seed: u64, isa: Isa, slots: &m
     }
 }
 
-/// Lets the features of a block compete for slots in one round; returns how many slots got their first value. A slot
-/// holds `round * 2^32 + value`, so that the minimum keeps the values of earlier rounds.
+/// Lets features compete for slots, `round * 2^32 + value`, so that the least wins; returns how many got a first value.
 fn compete(block: &[u64], key: u64, round: u32, isa: Isa, slots: &mut [u64]) -> u32 {
     match isa {
         #[cfg(target_arch = "x86_64")]
@@ -63,8 +62,7 @@ fn compete(block: &[u64], key: u64, round: u32, isa: Isa, slots: &mut [u64]) -> 
     }
 }
 
-/// Runs the rounds from 1 on if a vector kernel can look up unfilled slots in a register; returns how many slots remain
-/// unfilled. Returns `None` if nothing was done.
+/// Runs the rounds from 1 on, if a kernel can look up unfilled slots in a register; returns how many remain.
 fn compete_for_unfilled(block: &[u64], seed: u64, isa: Isa, slots: &mut [u64]) -> Option<u32> {
     match isa {
         #[cfg(target_arch = "x86_64")]

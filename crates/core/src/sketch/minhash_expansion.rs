@@ -5,13 +5,11 @@ use crate::isa::Isa;
 
 use super::minhash_values::fold;
 
-/// Maximum number of copies of weighted features in memory. Larger expansions are computed again for every round, so
-/// that memory stays bounded for any weights.
+/// Maximum copies of weighted features in memory; larger expansions are computed again for every round.
 const EXPANSION_LEN: usize = 1 << 16;
 
-/// The expansion of a weighted feature set in blocks of folded features. Every block is padded to a multiple of
-/// [`Expansion::LANES`] with features that it already holds: a repeated feature changes no minimum, and the kernels
-/// need no tails.
+/// The expansion in blocks of folded features, padded to a multiple of [`Expansion::LANES`] by repeating some, which
+/// changes no minimum.
 pub(super) struct Expansion<'a> {
     features: &'a [u64],
     weights: &'a [u32],

@@ -32,9 +32,8 @@ fn entries(folded: &[u64; 4], key: u64, num_slots: u32) -> Four {
     }
 }
 
-/// Lets features (a multiple of 8) compete in round 0, for at most [`MAX_TABLE_SLOTS`] slots. Returns how many slots
-/// got their first value. See `minhash_bucket::compete`. In a long list, most features are above the value of their
-/// slot, which the high 8 bits show without reading the slot.
+/// [`compete`] in round 0 for at most [`MAX_TABLE_SLOTS`] slots: most values are above that of their slot, as its high
+/// 8 bits show.
 #[target_feature(enable = "neon")]
 pub(super) fn compete_by_table(block: &[u64], key: u64, slots: &mut [u64]) -> u32 {
     // While most features change a slot, the table is useless.
@@ -111,8 +110,7 @@ fn high_quarters(first: uint32x4_t, second: uint32x4_t) -> uint8x16_t {
     vreinterpretq_u8_u16(vuzp2q_u16(first, second))
 }
 
-/// Fills the slots in rounds `1..slots.len()`, of which there are at most [`MAX_BITMAP_SLOTS`]. Slots that are
-/// `u64::MAX` are unfilled. Returns how many remain unfilled.
+/// Fills the unfilled (`u64::MAX`) slots, at most [`MAX_BITMAP_SLOTS`], round by round; returns how many remain.
 #[target_feature(enable = "neon")]
 pub(super) fn compete_for_unfilled(block: &[u64], seed: u64, slots: &mut [u64]) -> u32 {
     let num_slots = slots.len() as u32;

@@ -2,15 +2,13 @@
 
 use crate::hash::{GOLDEN, mix64};
 
-/// Returns `x ^ (x >> 33)`, the first step of `mix64`. It is linear over XOR, so
-/// `mix64(f ^ k) = finish(fold(f) ^ fold(k))`: features and keys are folded once, not once per round.
+/// The first step of `mix64`; linear over XOR, so features and keys are folded once, not once per round.
 #[inline(always)]
 pub(super) const fn fold(x: u64) -> u64 {
     x ^ (x >> 33)
 }
 
-/// Computes the rest of `mix64` after [`fold`], without its last step. The high 33 bits are already those of `mix64`;
-/// [`fold`] of the result is `mix64`.
+/// Computes the rest of `mix64` after [`fold`], without its last step, which leaves the high 33 bits unchanged.
 #[inline(always)]
 pub(super) const fn finish_high(folded: u64) -> u64 {
     let mut x = folded.wrapping_mul(0xff51_afd7_ed55_8ccd);
@@ -24,8 +22,7 @@ pub(super) const fn folded_key(round: u32, seed: u64) -> u64 {
     fold(mix64((round as u64 + 1).wrapping_mul(GOLDEN) ^ seed))
 }
 
-/// The body of [`least_hash`]; each instruction set compiles its own copy. Keeps eight running minima, since block
-/// lengths are multiples of eight and a single minimum would be a dependency chain.
+/// The body of [`least_hash`], compiled for each instruction set; eight minima avoid a chain of dependencies.
 #[inline(always)]
 pub(super) fn least_hash_body(block: &[u64], key: u64) -> u64 {
     let mut least = [u64::MAX; 8];
@@ -37,8 +34,7 @@ pub(super) fn least_hash_body(block: &[u64], key: u64) -> u64 {
     least.into_iter().min().unwrap_or(u64::MAX)
 }
 
-/// Lets the features of a block compete for slots in one round: see `minhash_bucket::compete`. The oracle of the vector
-/// kernels.
+/// The oracle of the vector kernels of `minhash_bucket::compete`.
 pub(super) fn compete_plain(block: &[u64], key: u64, round: u32, slots: &mut [u64]) -> u32 {
     let num_slots = slots.len() as u64;
     let mut num_filled = 0;

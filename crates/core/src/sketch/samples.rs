@@ -17,10 +17,8 @@ pub enum Sample {
 }
 
 impl Sample {
-    /// Appends the sample of a feature set to `out`, ascending; returns whether it holds the whole set. Hashes are
-    /// `mix64(f ^ mix64(GOLDEN ^ seed))` of the features f of the expansion; `weights` is empty (each 1) or as long as
-    /// `features`, which must be distinct. If Mod-m would keep nothing of a set, the whole set is kept. Cost: linear,
-    /// plus a sort of the sample.
+    /// Appends the sample of a feature set to `out`, ascending: hashes `mix64(f ^ mix64(GOLDEN ^ seed))` of the
+    /// expansion; returns whether it is the whole set, as it is if Mod-m would keep nothing.
     pub fn collect(self, features: &[u64], weights: &[u32], seed: u64, out: &mut Vec<u64>) -> bool {
         let key = mix64(GOLDEN ^ seed);
         let first = out.len();

@@ -5,26 +5,21 @@ use crate::isa::Isa;
 /// Rows of signatures: n times `num_slots * slot_bytes` bytes, each slot little-endian.
 #[derive(Debug, Clone, Copy)]
 pub struct Signatures<'a> {
-    /// All rows, concatenated.
     pub bytes: &'a [u8],
-    /// Number of slots per row.
     pub num_slots: usize,
     /// Bytes per slot: 1, 2 or 4.
     pub slot_bytes: usize,
 }
 
 impl<'a> Signatures<'a> {
-    /// Number of rows.
     pub fn len(&self) -> usize {
         self.bytes.len().checked_div(self.row_bytes()).unwrap_or(0)
     }
 
-    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Number of bytes per row.
     pub fn row_bytes(&self) -> usize {
         self.num_slots * self.slot_bytes
     }
@@ -36,16 +31,13 @@ impl<'a> Signatures<'a> {
         &self.bytes[i * row_bytes..(i + 1) * row_bytes]
     }
 
-    /// Returns the number of equal slots of rows `a` and `b`. Panics if there is no such row, or `slot_bytes` is not 1,
-    /// 2 or 4.
     #[inline]
     pub fn num_equal(&self, a: usize, b: usize, isa: Isa) -> u32 {
         num_equal(self.row(a), self.row(b), self.slot_bytes, isa)
     }
 }
 
-/// Returns the number of equal slots of two rows of the same length, with slots of 1, 2 or 4 bytes. Panics if
-/// `slot_bytes` is not 1, 2 or 4.
+/// Returns the number of equal slots of two rows of the same length, with slots of 1, 2 or 4 bytes.
 #[inline]
 pub fn num_equal(a: &[u8], b: &[u8], slot_bytes: usize, isa: Isa) -> u32 {
     assert!(

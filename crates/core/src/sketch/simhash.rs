@@ -12,11 +12,8 @@ use super::simhash_plain::{Counts, derive_words_body, plain};
 /// Number of features per block: their words are computed into a buffer of this length.
 const BLOCK_LEN: usize = 256;
 
-/// Writes the fingerprint of the features to `out`, with the lowest bits in word 0. `weights` is empty (each feature
-/// weighs 1) or as long as `features`. Bits of the last word beyond `bits` are 0, and so are all bits if there are no
-/// features. The order of the features does not matter. Cost: about 1 ns per feature and word with a vector kernel.
-/// Panics if `bits` is not a multiple of 32 from 32 to 256, `out` is not `bits.div_ceil(64)` long, or `weights` has
-/// another length than `features`.
+/// Writes the fingerprint to `out`, the lowest bits in word 0; `weights` is empty (each 1) or as long as `features`.
+/// All bits beyond `bits` are 0, and all if there are no features.
 pub fn simhash(features: &[u64], weights: &[u32], bits: u32, isa: Isa, out: &mut [u64]) {
     assert!(
         (32..=256).contains(&bits) && bits.is_multiple_of(32),

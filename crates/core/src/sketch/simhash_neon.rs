@@ -106,8 +106,7 @@ fn load<const LEN: usize>(words: &[u64; LEN], i: usize) -> uint8x16_t {
     vreinterpretq_u8_u64(unsafe { vld1q_u64(two.as_ptr()) })
 }
 
-/// Returns -1 in the bytes that share a bit with those of `bits`. Written in assembly, because the compiler replaces
-/// this instruction by two or three if it knows how the result is used.
+/// Returns -1 in the bytes that share a bit; in assembly, which the compiler cannot break up into several steps.
 #[target_feature(enable = "neon")]
 #[inline]
 fn set_bytes(words: uint8x16_t, bits: uint8x16_t) -> uint8x16_t {

@@ -16,11 +16,9 @@ pub(super) fn derive_words_body(features: &[u64], step: u64, out: &mut [u64]) {
 /// The lowest bit of each of the eight bytes of a word.
 const BYTES: u64 = 0x0101_0101_0101_0101;
 
-/// Maximum value of a one-byte counter.
 const MAX_BYTE: u64 = 255;
 
-/// The oracle of the vector kernels. Counter `i` has a byte for each of the bits `i`, `i + 8`, `i + 16`, ... of the
-/// words.
+/// The oracle of the vector kernels. Counter `i` has a byte for each of the bits `i`, `i + 8`, ... of the words.
 pub(super) fn plain(words: &[u64], weights: &[u32], counts: &mut Counts) {
     let mut bytes = [0u64; 8];
     if weights.is_empty() {

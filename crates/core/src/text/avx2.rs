@@ -9,7 +9,6 @@ use super::kernel::{Kernel, Masks, run_of_ideographs};
 /// AVX2 with BMI1, BMI2 and POPCNT.
 pub(crate) struct Avx2;
 
-/// Loads the two halves of a block.
 #[inline(always)]
 unsafe fn load(source: *const u8) -> [__m256i; 2] {
     // SAFETY: the caller guarantees 64 readable bytes and the instruction set.

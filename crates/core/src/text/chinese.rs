@@ -28,8 +28,7 @@ pub struct Dictionary {
 }
 
 impl Dictionary {
-    /// Returns the dictionary of the library, with normalized words, since the texts are normalized. It is created
-    /// once per process in about 0.2 s.
+    /// Returns the dictionary of the library, with normalized words; made once per process, in about 0.2 s.
     pub fn standard() -> Arc<Dictionary> {
         static STANDARD: OnceLock<Arc<Dictionary>> = OnceLock::new();
         STANDARD
@@ -47,9 +46,8 @@ impl Dictionary {
             .clone()
     }
 
-    /// Creates a dictionary with additional normalized words and their frequencies among about 60 million words, the
-    /// sum of the dictionary's own counts. If a count is `None`, it is just high enough for the word to be found where
-    /// its parts are adjacent.
+    /// Adds normalized words with their frequencies among about 60 million; `None` is just enough for the word to be
+    /// found where its parts are adjacent.
     pub fn with_words<'a>(words: impl IntoIterator<Item = (&'a str, Option<u32>)>) -> Dictionary {
         let mut jieba = Dictionary::standard().jieba.clone();
         for (word, count) in words {
@@ -58,10 +56,8 @@ impl Dictionary {
         Dictionary { jieba }
     }
 
-    /// Calls `word` with the byte range of every word in ranges that contain a Chinese character, and `other` with the
-    /// ranges between them, in order. A range consists of Chinese characters, ASCII letters and digits, and `+#&._%-`,
-    /// as in the dictionary's words, and ends after [`MAX_STRETCH`] of them, so that an adversarial text does not need
-    /// more memory. Segments without letters and digits are not words.
+    /// Calls `word` with the ranges of words where there is Chinese (and ASCII and `+#&._%-`, as in the dictionary),
+    /// `other` with the ranges between, in order; [`MAX_STRETCH`] bounds the memory.
     pub(crate) fn cut<T>(
         &self,
         text: &str,

@@ -8,8 +8,7 @@ pub const CHUNK_LIBRARY: &str = "fastcdc 5.0.0";
 /// How bytes are cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Chunks {
-    /// By a rolling hash of the content, so that an insertion only moves cuts near it: chunks of a quarter of this
-    /// number of bytes to four times as many, with about this number on average.
+    /// By a rolling hash, so that an insertion only moves cuts near it: about this many bytes, a quarter to four times.
     Content(u32),
     /// After this number of bytes each.
     Fixed(u32),
@@ -19,8 +18,7 @@ pub enum Chunks {
 pub const CONTENT_BYTES: std::ops::RangeInclusive<u32> = 256..=1 << 20;
 
 impl Chunks {
-    /// Calls `take` with every chunk in order. Cost for content-defined chunks: 0.5 ns per byte. Source: Xia et al.,
-    /// The Design of Fast Content-Defined Chunking, 2020 (normalization level 1).
+    /// Calls `take` with every chunk (Xia et al., The Design of Fast Content-Defined Chunking, 2020, level 1).
     pub(crate) fn cut<'a>(self, bytes: &'a [u8], mut take: impl FnMut(&'a [u8])) {
         match self {
             Chunks::Fixed(size) => bytes.chunks(size.max(1) as usize).for_each(take),

@@ -3,8 +3,7 @@
 use super::tables;
 use super::utf8;
 
-/// A sequence of interacting scalars: a starter, its marks, and what may compose with them. An entry is
-/// `rank << 21 | scalar`, where the rank is ordered by combining class and 0 is a starter.
+/// Interacting scalars, as `rank << 21 | scalar`: a starter, its marks, and what may compose with them.
 #[derive(Debug, Default)]
 pub(crate) struct Run {
     entries: Vec<u32>,

@@ -20,7 +20,6 @@ use crate::isa::Isa;
 pub struct TextRules {
     /// Whether texts are HTML, of which only the visible text counts.
     pub is_html: bool,
-    /// The foldings.
     pub fold: Fold,
     /// The words of tokens `chinese`; `None` for the standard dictionary.
     pub dictionary: Option<Arc<Dictionary>>,
@@ -64,8 +63,7 @@ pub(crate) struct Preparer {
 }
 
 impl Preparer {
-    /// Writes the normalized text to `out`: without markup, normalized, folded, and normalized again if folding changed
-    /// something. Safety: the processor must have `isa`.
+    /// Writes the normalized, folded text without markup to `out`. Safety: the processor must have `isa`.
     pub(crate) unsafe fn prepare(
         &mut self,
         text: &str,
@@ -79,7 +77,6 @@ impl Preparer {
         unsafe { normalize_folded(text, rules.fold, isa, folded, out) };
     }
 
-    /// Frees the scratch space.
     pub(crate) fn release(&mut self) {
         *self = Preparer::default();
     }
@@ -164,7 +161,6 @@ impl Cutter {
         }
     }
 
-    /// Frees the scratch space.
     pub(crate) fn release(&mut self) {
         *self = Cutter::default();
     }

@@ -5,7 +5,6 @@ use super::own_tokens::OwnTokens;
 /// A document as given by the caller.
 #[derive(Debug, Clone, Copy)]
 pub enum Document<'a> {
-    /// A text.
     Text(&'a str),
     /// Any bytes, for tokens `bytes` and `chunks`.
     Bytes(&'a [u8]),
@@ -35,8 +34,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// Returns the value within which a text is compared, its first line, and the rest of the text. Other documents
-    /// have no value.
+    /// Returns the value within which a text is compared, its first line, and the rest of the text.
     pub fn split_value(self) -> (&'a str, Document<'a>) {
         match self {
             Document::Text(text) => {
@@ -47,8 +45,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// Returns the number of Unicode scalars of a text, or of the text from which tokens were cut; otherwise the number
-    /// of bytes.
+    /// Returns the number of scalars of a text, or of that from which tokens were cut; otherwise of bytes.
     pub fn length(self) -> u32 {
         match self {
             Document::Text(text) => text.chars().count() as u32,

@@ -39,7 +39,6 @@ impl Fold {
         })
     }
 
-    /// Whether nothing is folded.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -58,8 +57,7 @@ impl Fold {
         self.0 & folding != 0
     }
 
-    /// Writes the folded form of a normalized text to `out`, which is cleared first; returns false if nothing changed.
-    /// The result may need to be normalized again: spaces or marks may become adjacent. Cost: linear.
+    /// Writes the folded text to `out`; returns false if nothing changed. It may need to be normalized again.
     pub(crate) fn apply(self, text: &[u8], out: &mut Vec<u8>) -> bool {
         if self.has(NUMERALS) {
             let mut earlier = Vec::new();
@@ -150,8 +148,7 @@ impl Fold {
 
 const FIRST_POINT: u32 = 0x591;
 
-/// Returns the letter without its points: `None` for Hebrew points and accents, and for Arabic vowel signs; the letter
-/// for Arabic variants of it, as Lucene's `ArabicNormalizer` has them.
+/// Returns the letter without points: `None` for points, the letter for Arabic variants (Lucene's `ArabicNormalizer`).
 fn unpointed(c: u32) -> Option<u32> {
     match c {
         0x591..=0x5BD | 0x5BF | 0x5C1 | 0x5C2 | 0x5C4 | 0x5C5 | 0x5C7 => None,
@@ -176,8 +173,7 @@ const YEH: u32 = 0x64A;
 /// From here on, no canonical decomposition of a scalar of normalized text contains an accent.
 const NO_ACCENTS_FROM: u32 = 0x2300;
 
-/// Whether a scalar is a combining mark of European scripts or symbols; those of other scripts are parts of their
-/// letters.
+/// Whether a scalar is a combining mark of European scripts or symbols; those of others are parts of letters.
 fn is_accent(c: u32) -> bool {
     matches!(c, 0x300..=0x36F | 0x1AB0..=0x1AFF | 0x1DC0..=0x1DFF | 0x20D0..=0x20FF | 0xFE20..=0xFE2F)
 }

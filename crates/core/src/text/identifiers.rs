@@ -6,7 +6,6 @@ use super::fold::is_digit;
 use super::tables::properties::{HEBREW, LETTER};
 use super::tables::{self, ALPHANUMERIC, WORD_BREAK};
 
-/// What a token says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Kind {
@@ -16,11 +15,8 @@ pub(crate) enum Kind {
     Letters = 1,
     /// A number of up to four digits.
     Number = 2,
-    /// A longer number.
     Code = 3,
-    /// A color.
     Color = 4,
-    /// A whole model number.
     Model = 5,
 }
 
@@ -162,8 +158,7 @@ impl Identifiers {
         self.name_units();
     }
 
-    /// Appends a number: digits and their decimal marks, without zeros at the start of a part and empty parts at the
-    /// end. Returns the number of its digits.
+    /// Appends a number without zeros at the start of a part and empty parts at the end; returns its digits.
     fn number(
         &mut self,
         scalars: &[char],
@@ -270,8 +265,7 @@ impl Identifiers {
         }
     }
 
-    /// Returns the model number of the chain that begins with a run: at least four letters and digits, two of them digits,
-    /// and more than a number with a unit.
+    /// Returns the model number of the chain from a run on: at least four letters and digits, two of them digits.
     fn model(&self, first: usize) -> Option<&str> {
         let chain = self.runs[first].chain;
         let len = self.runs[first..]

@@ -34,26 +34,22 @@ impl Masks {
     }
 }
 
-/// Block operations of one instruction set. Safety: methods may be called only if the processor has the instruction
-/// set, from code compiled for it.
+/// Block operations of one instruction set. Safety: called only where, and from code compiled for where, it exists.
 pub(crate) trait Kernel {
-    /// Copies a block with ASCII capitals in lower case. Returns the mask of non-ASCII bytes. Safety: 64 bytes must be
-    /// readable at `source` and writable at `target`.
+    /// Copies a block in lower case; returns the mask of non-ASCII bytes. Safety: 64 bytes at both pointers.
     unsafe fn lower(source: *const u8, target: *mut u8) -> u64;
 
     /// Returns the mask of the non-ASCII bytes. Safety: 64 bytes must be readable at `source`.
     unsafe fn non_ascii(source: *const u8) -> u64;
 
-    /// Returns the masks of the ASCII whitespace, and of the spaces in it. Safety: 64 bytes must be readable at
-    /// `source`.
+    /// Returns the masks of the ASCII whitespace, and of the spaces in it. Safety: 64 readable bytes.
     unsafe fn white_space(source: *const u8) -> (u64, u64);
 
     /// Returns the word classes of the ASCII bytes. Safety: 64 bytes must be readable at `source`.
     unsafe fn classify(source: *const u8) -> Masks;
 
-    /// Returns the number of bytes, at most 63, in the run of ideographs U+4E00..=U+9FFF that begins here. Safety: 64
-    /// bytes must be readable at `source`, which must be well-formed UTF-8 from the start of a scalar (the end may be
-    /// cut).
+    /// Returns the bytes, at most 63, of ideographs U+4E00..=U+9FFF that begin here. Safety: 64 readable bytes of
+    /// UTF-8, from the start of a scalar.
     unsafe fn ideographs(source: *const u8) -> usize;
 
     /// Copies a block. Safety: 64 bytes must be readable at `source` and writable at `target`.
@@ -63,9 +59,8 @@ pub(crate) trait Kernel {
         unsafe { std::ptr::copy_nonoverlapping(source, target, BLOCK) };
     }
 
-    /// Replaces the bytes of a block selected by `blanked` with spaces, and moves those selected by `kept` to its
-    /// front; the bytes after them are unspecified. Returns the number of kept bytes. Safety: 64 bytes must be readable
-    /// and writable at `block`.
+    /// Blanks the bytes of a block in `blanked`, and moves those in `kept` to its front; returns how many. Safety: 64
+    /// writable bytes.
     #[inline(always)]
     unsafe fn keep(block: *mut u8, blanked: u64, kept: u64) -> usize {
         let mut rest = blanked;
@@ -111,7 +106,6 @@ pub(crate) trait Kernel {
     }
 }
 
-/// The portable kernel.
 pub(crate) struct Plain;
 
 pub(super) const LETTER: u8 = 1;

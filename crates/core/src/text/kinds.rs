@@ -1,6 +1,5 @@
 //! What can a token be?
 
-/// What a token is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Tokens {
     /// Like [`Tokens::Word`], and Katakana is also divided into characters, as other scripts without spaces are.
@@ -19,7 +18,6 @@ pub enum Tokens {
     Line,
     /// Groups of lines between blank ones, each group normalized as a whole.
     Paragraph,
-    /// Every byte.
     Bytes,
     /// Ranges of bytes, cut by content or at a fixed size.
     Chunks,
@@ -28,7 +26,6 @@ pub enum Tokens {
 }
 
 impl Tokens {
-    /// All kinds, in the order of the documentation.
     pub const ALL: [Tokens; 11] = [
         Tokens::Auto,
         Tokens::Script,
@@ -43,12 +40,10 @@ impl Tokens {
         Tokens::User,
     ];
 
-    /// Returns the kind with this name, or `None`.
     pub fn from_name(name: &str) -> Option<Tokens> {
         Tokens::ALL.into_iter().find(|tokens| tokens.name() == name)
     }
 
-    /// Returns the name as users write it.
     pub fn name(self) -> &'static str {
         match self {
             Tokens::Auto => "auto",

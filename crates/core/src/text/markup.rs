@@ -11,9 +11,8 @@ use html5gum::{Span, Tokenizer};
 /// The library that reads HTML, and its version.
 pub const MARKUP_LIBRARY: &str = "html5gum 0.9.0";
 
-/// Replaces `out` by the visible text of a page. Tags and comments are removed, character references are decoded, and
-/// the contents of [`HIDDEN`] elements are dropped. Whitespace becomes one space, except in `pre` and `textarea`, where
-/// it is kept. [`BLOCKS`] are separated by a blank line, [`LINES`] by a line end, [`CELLS`] by a space.
+/// Replaces `out` by the visible text of a page, without [`HIDDEN`] elements. Whitespace becomes one space, except in
+/// `pre` and `textarea`; [`BLOCKS`] are separated by a blank line, [`LINES`] by a line end, [`CELLS`] by a space.
 pub(crate) fn strip_html(page: &str, out: &mut String) {
     out.clear();
     let mut text = Vec::with_capacity(page.len());

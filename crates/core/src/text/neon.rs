@@ -7,10 +7,8 @@ use super::kernel::{
     run_of_ideographs,
 };
 
-/// NEON.
 pub(crate) struct Neon;
 
-/// The four quarters of a block.
 type Quarters = [uint8x16_t; BLOCK / 16];
 
 #[inline(always)]

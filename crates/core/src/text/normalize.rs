@@ -6,13 +6,11 @@ use super::tables::{self, STABLE, WHITE_SPACE, WORD_BREAK, properties};
 use super::utf8;
 use crate::isa::Isa;
 
-/// How whitespace is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Spaces {
     /// Runs become one space and both ends are trimmed: the normalized text of the definitions.
     Collapse,
-    /// Kept if it does not affect words, which is cheaper: a run is collapsed only before a scalar that attaches to it
-    /// (WB4).
+    /// Kept if it does not affect words: a run is collapsed only before a scalar that attaches to it (WB4).
     Words,
 }
 
@@ -154,8 +152,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Processes the non-ASCII scalar at the start of the text, and what it interacts with; returns the number of
-    /// bytes. Safety: same as for [`Writer::ascii`].
+    /// Processes a non-ASCII scalar and what it interacts with; returns the bytes. Safety: as [`Writer::ascii`].
     #[inline(always)]
     unsafe fn scalar<K: Kernel>(&mut self, text: &[u8]) -> usize {
         let length = self.out.len();

@@ -285,8 +285,7 @@ fn ascii_digit(part: &Part) -> Option<u8> {
     }
 }
 
-/// Returns the number formed by parts with units in descending order, or `None` if they do not form one. It is split at
-/// the largest unit, so there are few levels, each with smaller units.
+/// Returns the number formed by parts with units in descending order, split at the largest unit, or `None`.
 fn number(parts: &[Part]) -> Option<u64> {
     let units = parts.iter().filter_map(|part| match part {
         Part::Unit(unit) => Some(*unit),

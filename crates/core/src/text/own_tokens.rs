@@ -42,8 +42,7 @@ pub fn push_text_without_tokens(text: &str, out: &mut Vec<u8>) {
 }
 
 impl<'a> OwnTokens<'a> {
-    /// Reads tokens written by [`begin_own_tokens`] and [`push_own_token`]. For other input, only complete tokens are
-    /// read.
+    /// Reads tokens written by [`begin_own_tokens`] and [`push_own_token`]; only complete ones.
     pub fn new(encoded: &'a [u8]) -> Self {
         OwnTokens { encoded }
     }

@@ -21,7 +21,6 @@ pub enum PartUnit {
 }
 
 impl PartUnit {
-    /// Returns the unit with this name.
     pub fn from_name(name: &str) -> Option<PartUnit> {
         match name {
             "line" => Some(PartUnit::Line),
@@ -35,11 +34,8 @@ impl PartUnit {
 /// Byte ranges of the parts of texts, text by text.
 #[derive(Debug, Default)]
 pub struct Parts {
-    /// Number of parts of each text.
     pub counts: Vec<u32>,
-    /// Start of each part in its text.
     pub starts: Vec<u32>,
-    /// End of each part.
     pub ends: Vec<u32>,
     /// For words, the XXH3-64 hash of each normalized word.
     pub hashes: Vec<u64>,
@@ -54,7 +50,6 @@ impl Parts {
         self.hashes.clear();
     }
 
-    /// Appends the parts of further texts.
     pub fn append(&mut self, mut other: Parts) {
         self.counts.append(&mut other.counts);
         self.starts.append(&mut other.starts);

@@ -12,8 +12,7 @@ const WIDTH: usize = 4;
 const CAPITAL_SIGMA: char = '\u{3A3}';
 const CAPITAL_I_WITH_DOT: char = '\u{130}';
 
-/// Calls `take` with every token, in order; returns the number of scalars from which tokens are cut. A text without any
-/// has one empty token. Cost: linear.
+/// Calls `take` with every token, in order; returns the number of scalars. A text without any has one empty token.
 pub(crate) fn simhash_package_tokens(
     text: &str,
     scratch: &mut Vec<u8>,
@@ -55,8 +54,7 @@ fn is_word(c: char) -> bool {
     }
 }
 
-/// Whether the capital sigma at `at` ends a word: cased letters precede it and none follows, ignoring case-ignorable
-/// scalars.
+/// Whether the capital sigma at `at` ends a word: cased letters before and none after, ignoring case-ignorable ones.
 fn is_final(text: &str, at: usize) -> bool {
     let behind = at + CAPITAL_SIGMA.len_utf8();
     begins_cased(text[..at].chars().rev()) && !begins_cased(text[behind..].chars())

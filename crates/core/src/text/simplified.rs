@@ -15,8 +15,7 @@ pub const SIMPLIFIED_LIBRARY: &str = "ferrous-opencc 0.4.0";
 pub(super) const FIRST: u32 = 0x2E80;
 const END: u32 = 0x3_3480;
 
-/// Returns the simplified form of a scalar, or the scalar itself if it has none. The first call builds the table in
-/// about 20 ms.
+/// Returns the simplified form of a scalar, or the scalar itself; the first call builds the table in about 20 ms.
 pub(super) fn simplified(c: u32) -> u32 {
     static TABLE: OnceLock<Vec<u32>> = OnceLock::new();
     let table = TABLE.get_or_init(table);

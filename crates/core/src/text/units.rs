@@ -42,8 +42,7 @@ pub(crate) fn paragraphs<'a>(text: &'a str, mut take: impl FnMut(&'a str)) {
     }
 }
 
-/// Calls `take` with every sentence by the rules of UAX #29, including the spaces after it. A line end is also a
-/// sentence end. Cost: linear for ASCII lines, which need no tables.
+/// Calls `take` with every sentence (UAX #29), with the spaces after it; a line end ends one too.
 pub(crate) fn sentences<'a>(text: &'a str, mut take: impl FnMut(&'a str)) {
     let mut start = 0;
     // No rule crosses a line feed (SB4), so lines are cut one by one.

@@ -32,7 +32,6 @@ pub(crate) fn last_start(bytes: &[u8]) -> usize {
     at
 }
 
-/// Appends a scalar.
 #[inline]
 pub(crate) fn push(c: u32, out: &mut Vec<u8>) {
     let low = |shift: u32| 0x80 | (c >> shift & 0x3F) as u8;

@@ -9,7 +9,6 @@ use crate::isa::Isa;
 
 /// Multiplier of the rolling hash, odd.
 const BASE: u64 = 0x9E37_79B9_7F4A_7C15;
-/// Means no hash.
 const NONE: u64 = u64::MAX;
 
 /// Hashes the windows of texts, one text at a time, reusing its memory.
@@ -42,8 +41,7 @@ impl WindowHasher {
         self.num_words - self.num_words / 2 + 1
     }
 
-    /// Reads a text under 4 GB; returns its number of words. A text of `n` words has `n - num_words + 1` windows, or
-    /// none.
+    /// Reads a text under 4 GB; returns its words, which have `n - num_words + 1` windows, or none.
     pub fn take(&mut self, text: &str) -> u32 {
         let WindowHasher { parts, inner, .. } = self;
         parts.clear();
@@ -88,16 +86,14 @@ pub(crate) fn rolling_hashes(words: &[u64], length: usize, out: &mut Vec<u64>) {
     }
 }
 
-/// Mixes a sum: sums of equal words in another order differ in their upper bits, and this spreads the difference over
-/// all bits.
+/// Mixes a sum: equal words in another order differ only in the upper bits.
 fn mixed(sum: u64) -> u64 {
     let sum = (sum ^ sum >> 32).wrapping_mul(0xD6E8_FEB8_6659_FD93);
     let sum = (sum ^ sum >> 32).wrapping_mul(0xD6E8_FEB8_6659_FD93);
     sum ^ sum >> 32
 }
 
-/// Appends the minimum of every `width` consecutive values, of which there must be at least `width`. Combines minima of
-/// blocks of `width` values, computed backward, which replace the values, and forward (van Herk, 1992).
+/// Appends the minimum of every `width` consecutive values, from minima of blocks in both directions (van Herk, 1992).
 fn sliding_minima(values: &mut [u64], width: usize, out: &mut Vec<u64>) {
     let num_windows = values.len() - width + 1;
     out.reserve(num_windows);

@@ -22,8 +22,7 @@ pub struct Without<'a> {
 }
 
 impl<'a> Without<'a> {
-    /// Begins a text. Ranges are in bytes of its UTF-8, sorted by start; they may overlap. With `keeps_words_apart`, a
-    /// space is written where the text on both sides of a removed range would otherwise be joined into one word.
+    /// Begins a text with sorted ranges that may overlap; a space keeps words apart if `keeps_words_apart`.
     pub fn new(starts: &'a [u32], ends: &'a [u32], keeps_words_apart: bool) -> Self {
         Without {
             starts,
@@ -43,7 +42,6 @@ impl<'a> Without<'a> {
         self.is_blank
     }
 
-    /// Number of removed bytes of text.
     pub fn num_removed(&self) -> u64 {
         self.num_removed
     }
@@ -134,8 +132,7 @@ fn is_blank_text(text: &[u8]) -> bool {
     std::str::from_utf8(text).is_ok_and(|text| text.chars().all(is_blank_character))
 }
 
-/// Whether a character is Unicode whitespace (stable since 6.3) or an information separator, as in Python's
-/// `str.isspace`.
+/// Whether a character is Unicode whitespace or an information separator, as in Python's `str.isspace`.
 fn is_blank_character(c: char) -> bool {
     matches!(
         c,

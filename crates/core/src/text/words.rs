@@ -113,9 +113,8 @@ const fn transitions(part_katakana: bool) -> Transitions {
 static WORD: Transitions = transitions(false);
 static AUTO: Transitions = transitions(true);
 
-/// Passes the byte ranges of the words of `text[..len]` to `take`, in order. A segment without alphanumeric scalars is
-/// not a word. `part_katakana` separates Katakana scalars (tokens `auto`). At least 64 zero bytes must follow the text,
-/// which must be shorter than 2^32 - 64 bytes. Safety: the processor must have `isa`.
+/// Passes the byte ranges of the words of `text[..len]` to `take`; `part_katakana` separates Katakana. Safety: the
+/// processor must have `isa`, and at least 64 zero bytes follow the text, of less than 2^32 - 64 bytes.
 pub(crate) unsafe fn cut(
     text: &[u8],
     len: usize,
@@ -196,8 +195,7 @@ impl Cutter<'_> {
         }
     }
 
-    /// Returns the last position from `from` on up to which words are pure ASCII: a separating byte, or the end of the
-    /// text. Safety: same as for [`Cutter::cut`].
+    /// Returns the last position up to which words are pure ASCII. Safety: same as for [`Cutter::cut`].
     #[inline(always)]
     unsafe fn end_of_ascii_words<K: Kernel>(self, from: usize) -> usize {
         let mut at = from;
@@ -282,8 +280,7 @@ impl Cutter<'_> {
         }
     }
 
-    /// Cuts any text from a word separator on, until a separating byte followed by ASCII or the end of the text;
-    /// returns that position. Safety: same as for [`Cutter::cut`].
+    /// Cuts any text up to a separating byte followed by ASCII; returns where. Safety: same as for [`Cutter::cut`].
     #[inline(always)]
     unsafe fn mixed<K: Kernel>(self, from: usize, spans: &mut Spans, take: TakeBatch<'_>) -> usize {
         let Cutter {

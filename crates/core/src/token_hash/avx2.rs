@@ -2,7 +2,6 @@
 
 use super::keys::{Keys, word};
 
-/// Number of tokens that are hashed together.
 const TOKENS: usize = 8;
 /// Number of groups between two visits to their long tokens.
 const GROUPS_AT_ONCE: usize = 32;

@@ -49,8 +49,7 @@ impl Keys {
         }
     }
 
-    /// Returns the hash of 1 to 8 bytes, the low `len` bytes of `word`. Both ranges of lengths are computed and one is
-    /// selected: a mispredicted branch costs more.
+    /// Returns the hash of 1 to 8 bytes. Both ranges of lengths are computed: a mispredicted branch costs more.
     #[inline(always)]
     pub(super) fn up_to_8(&self, word: u64, len: u64) -> u64 {
         let (small, middle) = (self.up_to_3(word, len), self.of_4_to_8(word, len));
@@ -103,7 +102,6 @@ impl Keys {
         hash ^ hash >> 32
     }
 
-    /// Returns the hash of a token of any length.
     #[cold]
     pub(super) fn long(&self, token: &[u8]) -> u64 {
         xxh3_64_with_seed(token, self.seed)

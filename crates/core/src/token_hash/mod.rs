@@ -14,7 +14,6 @@ mod neon;
 use self::keys::{Keys, word};
 use crate::isa::Isa;
 
-/// Hashes tokens for one seed.
 #[derive(Debug, Clone)]
 pub(crate) struct TokenHasher {
     isa: Isa,
@@ -75,14 +74,12 @@ impl TokenHasher {
         }
     }
 
-    /// Appends the hash of every byte.
     pub(crate) fn hash_bytes(&self, bytes: &[u8], hashes: &mut Vec<u64>) {
         let of_byte: [u64; 256] = std::array::from_fn(|byte| self.keys.up_to_8(byte as u64, 1));
         hashes.extend(bytes.iter().map(|&byte| of_byte[byte as usize]));
     }
 
-    /// Appends the hashes of the tokens `text[starts[i]..ends[i]]`, none of which may be empty. At least 16 bytes of
-    /// text must follow every start.
+    /// Appends the hashes of nonempty tokens; at least 16 bytes of text must follow every start.
     #[inline]
     pub(crate) fn hash(&self, text: &[u8], starts: &[u32], ends: &[u32], hashes: &mut Vec<u64>) {
         #[cfg(target_arch = "x86_64")]

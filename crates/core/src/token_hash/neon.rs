@@ -26,8 +26,7 @@ pub(super) fn hash<'a>(
     (rest_starts, rest_ends)
 }
 
-/// Returns the hashes of four tokens. Tokens of more than eight bytes are hashed one at a time: they are rare, and take
-/// a 128-bit product.
+/// Returns the hashes of four tokens; those of more than eight bytes, which are rare, one at a time.
 #[target_feature(enable = "neon")]
 #[inline]
 fn four(keys: &Keys, text: &[u8], starts: &[u32; 4], ends: &[u32; 4]) -> [u64; 4] {
@@ -49,8 +48,7 @@ fn four(keys: &Keys, text: &[u8], starts: &[u32; 4], ends: &[u32; 4]) -> [u64; 4
     hashes
 }
 
-/// Returns the hashes of those of four tokens that have at most eight bytes, in the low bytes of their words. The other
-/// results are arbitrary.
+/// Returns the hashes of four tokens, right for those of at most eight bytes.
 #[target_feature(enable = "neon")]
 #[inline]
 fn up_to_8(keys: &Keys, words: &[u64; 4], lens: uint32x4_t) -> [u64; 4] {

@@ -7,15 +7,12 @@ use imara_diff::{Algorithm, Diff, InternedInput};
 /// A place where two token sequences differ: `a` was replaced by `b`; either may be empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hunk {
-    /// Tokens of the first sequence.
     pub a: Range<u32>,
-    /// Tokens of the second sequence.
     pub b: Range<u32>,
 }
 
-/// Returns the places where two token sequences differ, in order; between two of them, the tokens are equal. The
-/// histogram algorithm aligns rare tokens first, as people do; the result is not always the shortest. It is
-/// deterministic. Cost: 0.04 to 0.5 s for two texts of 1 MB. At most 2^31 tokens per side.
+/// Returns the places where two token sequences differ, by the histogram algorithm, which aligns rare tokens first, as
+/// people do. Takes 0.04 to 0.5 s for two texts of 1 MB.
 pub fn aligned_diff(a: &[&str], b: &[&str]) -> Vec<Hunk> {
     let mut input = InternedInput::default();
     input.update_before(a.iter().copied());

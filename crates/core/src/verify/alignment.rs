@@ -6,11 +6,9 @@ use rapidfuzz::distance::{lcs_seq, levenshtein};
 
 use crate::error::Error;
 
-/// What two sequences have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Alignment {
-    /// Number of insertions, deletions and substitutions that turn one into the other (Levenshtein); an upper bound if
-    /// not exact.
+    /// Insertions, deletions and substitutions (Levenshtein); an upper bound if not exact.
     pub distance: usize,
     /// Length of their longest common subsequence; a lower bound if not exact.
     pub common: usize,

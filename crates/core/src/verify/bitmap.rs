@@ -21,7 +21,6 @@ pub(super) struct Bitmap<'a> {
 }
 
 impl Bitmap<'_> {
-    /// Returns the number of words of the bitmap of a set.
     pub(super) fn num_words(weights: &[u32], total: u64) -> usize {
         let num_copies: u64 = if weights.is_empty() {
             total
@@ -50,13 +49,10 @@ impl Bitmap<'_> {
         total - num_set
     }
 
-    /// Returns an upper bound of the sum of the lesser weights over the features shared with another set. Let S be the
-    /// copies (feature, number) in both sets, so that |S| is the required sum, and h(S) the bits they set. h(S) is in
-    /// both bitmaps, so |h(S)| <= popcount(A & B). Adding a copy to a set of copies increases its size by one and its
-    /// bits by at most one, so size minus bits never decreases as sets grow: |S| - |h(S)| <= slack of A, as S is a
-    /// subset of A; the same for B. Hence |S| <= popcount(A & B) + min(slack A, slack B). Copies without a bit only
-    /// weaken the bound. A larger bitmap is folded to the size of the smaller by `or` of its parts: places are taken
-    /// modulo the size, so the result is the bitmap of that size, with a matching slack.
+    /// Returns an upper bound of the sum of the lesser weights over the shared features. Let S be the copies (feature,
+    /// number) in both sets, so that |S| is that sum, and h(S) the bits they set: |h(S)| <= popcount(A & B). A copy
+    /// adds one to the size of a set and at most one to its bits, so |S| - |h(S)| <= slack of A, as S is a subset of A,
+    /// and of B. A larger bitmap is folded to the smaller size by `or` of its parts.
     #[inline(always)]
     pub(super) fn bound(self, other: Bitmap<'_>) -> u64 {
         let (small, large) = if self.words.len() <= other.words.len() {
@@ -114,9 +110,7 @@ fn bound_avx512(a: Bitmap<'_>, b: Bitmap<'_>) -> u64 {
     a.bound(b)
 }
 
-/// Returns the bit of a copy (from 0) of a feature, before the size is applied. The middle bits of the product depend
-/// on the low half of the feature and mix well enough for a filter; a poor distribution costs time but never affects a
-/// result.
+/// Returns the bit of a copy (from 0) of a feature; the middle bits of the product mix well enough for a filter.
 #[inline(always)]
 fn place(feature: u64, copy: u32) -> u64 {
     let copy = feature.wrapping_add(u64::from(copy).wrapping_mul(0xD6E8_FEB8_6659_FD93));

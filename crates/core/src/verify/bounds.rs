@@ -63,9 +63,8 @@ impl Formula {
         self.fixed
     }
 
-    /// Returns the least sum whose similarity reaches the threshold, or `max_sum + 1` if none up to `max_sum` does. The
-    /// estimate may be off by rounding; the formula itself decides, so that `sum >= needed` and
-    /// `similarity(sum) >= threshold` are equivalent.
+    /// Returns the least sum whose similarity reaches the threshold, or `max_sum + 1`. The estimate may be off by
+    /// rounding; the formula itself decides.
     #[inline]
     pub(super) fn needed(&self, threshold: f64, max_sum: u64) -> u64 {
         // Unreachable thresholds, and those that every sum reaches, would invalidate the estimate.

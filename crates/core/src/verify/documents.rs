@@ -19,13 +19,10 @@ use super::required::Required;
 /// Where the sets of documents are stored, and which documents are excluded.
 #[derive(Debug, Clone, Copy)]
 pub struct HeldDocuments<'a> {
-    /// The position of each document's set.
     pub places: &'a [u32],
-    /// The state of each document; empty if none is excluded.
     pub states: &'a [u8],
 }
 
-/// The results for pairs of documents.
 #[derive(Debug, Clone, Default)]
 pub struct MeasuredPairs {
     /// The exact similarity of each pair that reaches the threshold, NaN for the others.
@@ -35,10 +32,8 @@ pub struct MeasuredPairs {
 }
 
 impl FeatureSets {
-    /// Same as [`FeatureSets::verify_pairs`] for pairs of documents; NaN if the state of the earlier one is
-    /// [`REMOVED`]. Looking up a document costs a cache miss, so it is done here by all threads rather than by the
-    /// caller. Returns [`Error::InvalidParameter`] if a document has no place, or the number of states is neither 0 nor
-    /// the number of places.
+    /// [`FeatureSets::verify_pairs`] for documents, looked up by all threads, since each costs a cache miss; NaN if the
+    /// earlier one is [`REMOVED`].
     #[allow(clippy::too_many_arguments)]
     pub fn verify_documents(
         &self,
@@ -110,8 +105,7 @@ impl HeldDocuments<'_> {
     }
 }
 
-/// Returns the documents below `num_documents` in any of the lists, ascending and each once; others are ignored. About
-/// 1 ns per entry and an eighth of a byte per document.
+/// Returns the documents below `num_documents` in any of the lists, ascending and each once.
 pub fn distinct_documents(lists: &[&[u32]], num_documents: usize) -> Vec<u32> {
     let mut words = vec![0u64; num_documents.div_ceil(64)];
     for &document in lists.iter().copied().flatten() {

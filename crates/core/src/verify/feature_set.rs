@@ -10,13 +10,11 @@ use super::intersect;
 use super::required::NameRules;
 use super::side::Side;
 
-/// The distinct features of a document, sorted, with their weights. About 8 bytes per feature, 4 more if weights differ
-/// from 1, and 1 to 2 bytes per copy for the bitmap. The value itself takes less than a cache line, since most pairs
-/// are rejected using only it and the bitmap.
+/// The distinct features of a document, sorted, with their weights: about 8 bytes per feature (12 with weights), 1 to 2
+/// per copy for the bitmap, and less than a cache line, which rejects most pairs.
 #[derive(Debug, Clone)]
 pub struct FeatureSet {
-    /// The words of the bitmap, then the features, padded to a multiple of [`Side::LANES`] by repeating the last. A
-    /// single allocation reduces cache misses when a pair is measured.
+    /// The words of the bitmap, then the features, padded to [`Side::LANES`] by repeating the last: one allocation.
     data: Box<[u64]>,
     /// `None` if every weight is 1.
     weights: Option<Box<Weights>>,
@@ -24,7 +22,6 @@ pub struct FeatureSet {
     num_features: u32,
     /// See [`Bitmap`].
     slack: u64,
-    /// Sum of the weights.
     pub(super) total: u64,
     /// What names the document, if the recipe keeps siblings.
     names: Option<Box<Names>>,
@@ -36,15 +33,12 @@ struct Weights {
     /// Padded like the features.
     padded: Box<[u32]>,
     max: u32,
-    /// Sum of the squares.
     norm: u128,
 }
 
 impl FeatureSet {
-    /// Builds the set of the features, given in any order. `weights` is empty (each feature weighs 1) or as long as
-    /// `features`. Repeated features count once without weights; with weights, their weights are added (up to
-    /// `u32::MAX`). A feature of weight 0 is absent. Cost: about 3 us for 400 features, twice that with weights. Panics
-    /// if `weights` has another length than `features`, or there are 2^32 features or more.
+    /// Builds the set of features in any order; `weights` is empty (each 1, repeated ones count once) or as long as
+    /// `features` (repeated ones add up, 0 is absent).
     pub fn new(features: &[u64], weights: &[u32]) -> Self {
         assert!(
             weights.is_empty() || weights.len() == features.len(),
@@ -95,15 +89,13 @@ impl FeatureSet {
         }
     }
 
-    /// Sets what names the document.
     #[must_use]
     pub fn with_names(mut self, names: Option<Names>) -> Self {
         self.names = names.map(Box::new);
         self
     }
 
-    /// Returns the additional similarity that two documents need because of their names, and in what this one differs
-    /// from the other; 0 and nothing if names are not known.
+    /// Returns the similarity that two documents need in addition because of names, and in what this one differs.
     pub fn difference(&self, other: &FeatureSet) -> (f64, Differences) {
         match (&self.names, &other.names) {
             (Some(a), Some(b)) => (siblings::penalty(a, b), siblings::differences(a, b)),
@@ -120,8 +112,7 @@ impl FeatureSet {
         }
     }
 
-    /// Whether this document may be removed for another one that is similar enough: it is not unsure and holds nothing
-    /// new, by the rules.
+    /// Whether this document may be removed for a similar one: it is not unsure and holds nothing new, by the rules.
     pub(super) fn may_replace(&self, other: &FeatureSet, rules: NameRules) -> bool {
         let (Some(a), Some(b)) = (&self.names, &other.names) else {
             return true;
@@ -130,20 +121,17 @@ impl FeatureSet {
             && (rules.keep_new == 0 || siblings::own_run(a, b) < rules.keep_new)
     }
 
-    /// Number of distinct features.
     pub fn num_features(&self) -> usize {
         self.num_features as usize
     }
 
-    /// Returns the number of distinct features in both sets.
     pub fn num_shared(&self, other: &FeatureSet) -> usize {
         intersect::num_shared(self.side(), other.side(), 0, Isa::Plain) as usize
     }
 
-    /// Returns the exact similarity of this set (A) and another (B). Sums are exact integers. All measures except
-    /// cosine are one rounded division. Cosine is one division by the rounded square root of the product of the squared
-    /// norms, itself rounded once to `f64`; if the norms are equal, the root is the norm, so that equal sets have
-    /// similarity 1 at any weight. Two empty sets have similarity 1; an empty and a nonempty set have 0.
+    /// Returns the exact similarity of two sets: one rounded division of integers; for cosine, by the rounded root of
+    /// the product of the squared norms, itself rounded once (the norm, if equal). Two empty sets have 1, an empty and
+    /// a nonempty one 0.
     pub fn similarity(&self, other: &FeatureSet, measure: Measure) -> f64 {
         let formula = self.formula(other, measure);
         formula.similarity(intersect::plain_sum(
@@ -160,7 +148,6 @@ impl FeatureSet {
         Formula::new(measure, self.total, other.total, norms)
     }
 
-    /// Size in memory in bytes, including the value itself.
     pub fn num_bytes(&self) -> usize {
         size_of::<FeatureSet>()
             + size_of_val::<[u64]>(&self.data)
@@ -183,7 +170,6 @@ impl FeatureSet {
         }
     }
 
-    /// Sum of the squared weights.
     #[inline]
     pub(super) fn norm(&self) -> u128 {
         match &self.weights {
@@ -192,12 +178,10 @@ impl FeatureSet {
         }
     }
 
-    /// The distinct features, sorted.
     pub(super) fn features(&self) -> &[u64] {
         &self.data[self.num_bitmap_words as usize..][..self.num_features as usize]
     }
 
-    /// Returns the features and weights as the kernels read them.
     #[inline]
     pub(super) fn side(&self) -> Side<'_> {
         Side::new(
@@ -207,7 +191,6 @@ impl FeatureSet {
         )
     }
 
-    /// The bitmap.
     #[inline]
     pub(super) fn bitmap(&self) -> Bitmap<'_> {
         Bitmap {

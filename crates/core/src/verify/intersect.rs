@@ -20,8 +20,7 @@ pub(super) fn num_shared(a: Side<'_>, b: Side<'_>, needed: u64, isa: Isa) -> u64
     }
 }
 
-/// Returns the sum over the shared features of the lesser weight, or of the product of the weights (`is_product`),
-/// which must be below 2^64.
+/// Returns the sum over shared features of the lesser weight, or of the product (`is_product`), below 2^64.
 pub(super) fn sum(a: Side<'_>, b: Side<'_>, is_product: bool, isa: Isa) -> u64 {
     match isa {
         #[cfg(target_arch = "x86_64")]
@@ -37,8 +36,7 @@ pub(super) fn sum(a: Side<'_>, b: Side<'_>, is_product: bool, isa: Isa) -> u64 {
     }
 }
 
-/// Returns the number of shared features: the oracle of the vector kernels. Has no branches on the data, since the
-/// order of features is random.
+/// Returns the number of shared features, without branches on the data: the oracle of the vector kernels.
 fn plain_shared(a: Side<'_>, b: Side<'_>) -> u64 {
     let (a, b) = (a.features(), b.features());
     let (mut i, mut j, mut num_shared) = (0, 0, 0);

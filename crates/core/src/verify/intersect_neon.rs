@@ -87,8 +87,7 @@ fn equal(four: [uint64x2_t; 2], first: uint64x2_t, second: uint64x2_t) -> uint32
     vuzp1q_u32(vreinterpretq_u32_u64(low), vreinterpretq_u32_u64(high))
 }
 
-/// Loads four features of each side, and the last of each four. Safety: `i` and `j` must be multiples of 4 below
-/// lengths that are multiples of 8.
+/// Loads four features of each side, and the last of each four. Safety: multiples of 4 below padded lengths.
 #[target_feature(enable = "neon")]
 #[inline]
 unsafe fn load(

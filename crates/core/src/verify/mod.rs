@@ -50,7 +50,6 @@ pub enum Measure {
 }
 
 impl Measure {
-    /// All measures, in the order of the documentation.
     pub const ALL: [Measure; 5] = [
         Measure::Jaccard,
         Measure::Containment,
@@ -59,7 +58,6 @@ impl Measure {
         Measure::Overlap,
     ];
 
-    /// Returns the name as users write it.
     pub fn name(self) -> &'static str {
         match self {
             Measure::Jaccard => "jaccard",
@@ -70,7 +68,6 @@ impl Measure {
         }
     }
 
-    /// Returns the measure with this name, or `None`.
     pub fn from_name(name: &str) -> Option<Measure> {
         Measure::ALL
             .into_iter()

@@ -20,12 +20,10 @@ pub(super) const GRAIN_PAIRS: usize = 4096;
 /// Number of pairs by which bitmaps are prefetched; places are prefetched twice as early.
 const PREFETCH_PAIRS: usize = 8;
 
-/// Number of words of a cache line.
 const LINE_WORDS: usize = 8;
 
-/// The set of a position, in its own cache line: its address follows from the position alone, so that it can be
-/// prefetched in time, and neighbors share pages of memory. Pointers to sets elsewhere cost two more cache misses per
-/// pair.
+/// The set of a position in its own cache line, whose address follows from the position, so that it is prefetched in
+/// time.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Place(Option<FeatureSet>);
@@ -43,8 +41,7 @@ pub struct FeatureSets {
 }
 
 impl FeatureSets {
-    /// Creates an empty collection with capacity for positions below `capacity`; it grows for greater ones. Memory of
-    /// unused positions is not touched unless a greater position is used.
+    /// Creates an empty collection with capacity for positions below `capacity`; it grows for greater ones.
     pub fn new(capacity: usize) -> Self {
         FeatureSets {
             places: Vec::with_capacity(capacity),
@@ -64,12 +61,10 @@ impl FeatureSets {
         }
     }
 
-    /// Whether the position has a set.
     pub fn contains(&self, position: u32) -> bool {
         self.get(position).is_some()
     }
 
-    /// Removes the set of a position, if there is one.
     pub fn remove(&mut self, position: u32) {
         let place = self.places.get_mut(position as usize);
         if let Some(old) = place.and_then(|place| place.0.take()) {
@@ -77,13 +72,11 @@ impl FeatureSets {
         }
     }
 
-    /// Returns the set of a position, if there is one.
     #[inline]
     pub fn get(&self, position: u32) -> Option<&FeatureSet> {
         self.places.get(position as usize)?.0.as_ref()
     }
 
-    /// Size in memory in bytes, without the overhead of the allocator.
     pub fn num_bytes(&self) -> usize {
         self.num_set_bytes + self.places.len() * size_of::<Place>()
     }
@@ -93,11 +86,8 @@ impl FeatureSets {
         self.num_set_bytes
     }
 
-    /// Returns the exact similarity of every pair that reaches the threshold, NaN for the others. Pair i is A =
-    /// `later[i]` against B = `earlier[i]`. A pair reaches the threshold if its similarity, as computed by
-    /// [`FeatureSet::similarity`], is `>=` the [`Required`] one for sets of their sizes. The result does not depend on
-    /// `isa` or `threads`. Returns [`Error::InvalidParameter`] if the lists differ in length, a position has no set, or
-    /// the threshold is NaN.
+    /// Returns the exact similarity of A = `later[i]` against B = `earlier[i]` for every pair that reaches the
+    /// [`Required`] one for sets of their sizes, NaN for the others.
     #[allow(clippy::too_many_arguments)]
     pub fn verify_pairs(
         &self,
@@ -178,8 +168,7 @@ impl FeatureSets {
 }
 
 impl FeatureSet {
-    /// Returns the exact similarity of this set (A) and another (B) if it reaches the threshold, otherwise NaN, as
-    /// [`FeatureSets::verify_pairs`] does.
+    /// Returns the similarity if it reaches the threshold, otherwise NaN, as [`FeatureSets::verify_pairs`] does.
     #[inline]
     pub fn similarity_from(
         &self,
@@ -226,8 +215,7 @@ fn verify(a: &FeatureSet, b: &FeatureSet, measure: Measure, required: Required, 
     }
 }
 
-/// Returns the similarity if it reaches the threshold, otherwise NaN. With [`NameRules`], the names of the documents
-/// are compared too.
+/// Returns the similarity if it reaches the threshold, with [`NameRules`] also by names, otherwise NaN.
 #[inline]
 fn verify_names(
     a: &FeatureSet,
@@ -252,8 +240,7 @@ fn verify_names(
     }
 }
 
-/// Returns the similarity of two sets if it reaches the threshold, otherwise NaN. Three checks, each more expensive
-/// than the previous one: sizes, bitmaps, features.
+/// Returns the similarity or NaN, by three checks, each more expensive than the previous one: sizes, bitmaps, features.
 #[inline]
 fn verify_sets(a: &FeatureSet, b: &FeatureSet, measure: Measure, threshold: f64, isa: Isa) -> f64 {
     let formula = a.formula(b, measure);
@@ -300,9 +287,8 @@ fn verify_sets(a: &FeatureSet, b: &FeatureSet, measure: Measure, threshold: f64,
     }
 }
 
-/// Returns an upper bound of the sum of products, given one of the sum of lesser weights. A product is the lesser
-/// weight times the greater one, which gives the first bound. For the second, `2ab = a^2 + b^2 - (a-b)^2`, and
-/// `(a-b)^2 >= |a-b|` in integers, whose sum is both totals minus twice the sum of the lesser weights.
+/// Returns an upper bound of the sum of products, given one of the sum of lesser weights: times the greatest weight,
+/// and by `2ab = a^2 + b^2 - (a-b)^2`, where `(a-b)^2 >= |a-b|` in integers.
 fn product_bound(a: &FeatureSet, b: &FeatureSet, min_bound: u64) -> u128 {
     let min_bound = min_bound.min(a.total).min(b.total);
     let by_weight = u128::from(min_bound) * u128::from(a.max_weight().max(b.max_weight()));

@@ -9,8 +9,7 @@ use crate::error::Error;
 
 use super::alignment::{Alignment, aligned, num_cells};
 
-/// Returns bounds on both values: the sum over pieces that are in the same order. About `max_cells` cells are computed
-/// in total. Symbols must be dense.
+/// Returns bounds on both values, from pieces in the same order and about `max_cells` cells; symbols must be dense.
 pub(super) fn aligned_in_pieces(
     a: &[u32],
     b: &[u32],
@@ -47,8 +46,7 @@ pub(super) fn aligned_in_pieces(
     Ok(total)
 }
 
-/// Returns the places of symbols that occur once in each sequence: the longest run of them that is in the same order in
-/// both (patience sorting: the length of the longest ascending run that ends at each).
+/// Returns the symbols that occur once in each sequence and are in the same order, by patience sorting.
 fn anchors(a: &[u32], b: &[u32]) -> Vec<(usize, usize)> {
     const NONE: u32 = u32::MAX;
     const MANY: u32 = u32::MAX - 1;

@@ -3,17 +3,13 @@
 //! The short margin is added to the threshold only here, with operations that every processor and language rounds
 //! alike. Searches find pairs from the plain threshold on: the margin only raises it, so no search depends on it.
 
-/// In a Hamming-only recipe, a pair is also compared by its plain features if the smaller document has fewer of them
-/// than this.
+/// In a Hamming-only recipe, pairs are also compared by plain features if the smaller document has fewer than this.
 pub const SHORT_FEATURES: u32 = 64;
 
-/// The similarity that a pair must reach: more than the threshold if a document is short. With n distinct features in
-/// the smaller document it is `threshold + short_margin / sqrt(n)`, at most 1: one changed word matters in a message of
-/// ten words, but not in a thousand. Square root, division and sum are each correctly rounded, so that every processor
-/// and every language computes the same number.
+/// The similarity that a pair must reach: `threshold + short_margin / sqrt(n)`, at most 1, with n distinct features in
+/// the smaller document. Each step is correctly rounded, so every processor computes the same number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Required {
-    /// The threshold for documents of any size.
     pub threshold: f64,
     /// Addition to the threshold for a document with a single feature, at least 0.
     pub short_margin: f64,

@@ -23,11 +23,9 @@ pub const MAX_CHARACTER_BYTES: usize = 65_536;
 /// Maximum size in bytes of normalized texts that are compared token by token; longer ones are compared line by line.
 pub const MAX_TOKEN_BYTES: usize = 200_000;
 
-/// Sequences are compared exactly if the product of their lengths, without their common prefix and suffix, is at most
-/// this: 100,000 tokens per side, which 200,000 bytes cannot exceed.
+/// Greatest product of lengths that is compared exactly: 100,000 tokens per side.
 pub const MAX_EXACT_CELLS: u64 = 10_000_000_000;
 
-/// The unit in which texts were compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Scalars of the normalized text.
@@ -39,7 +37,6 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// Returns the name as users read it.
     pub fn name(self) -> &'static str {
         match self {
             Unit::Character => "character",
@@ -49,24 +46,16 @@ impl Unit {
     }
 }
 
-/// What two texts have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextAlignment {
-    /// The unit of the comparison.
     pub unit: Unit,
-    /// Length of both texts in units.
     pub lengths: (usize, usize),
-    /// What they have in common, in units.
     pub alignment: Alignment,
 }
 
-/// Returns the edit distance and the longest common subsequence of two sequences. Up to [`MAX_EXACT_CELLS`] the
-/// computation is bit-parallel (Myers 1999; Hyyro 2003, 2004), 64 cells per step. Beyond that, only bounds on both are
-/// computed: the sequences are cut at symbols that occur once in each, as far as these are in the same order, and each
-/// piece that is too large for its share of the cells is cut again, at the same fractions of both sides. Pieces are
-/// exact. Cost: at most 0.6 s for 65,536 against 65,536 scalars, 1.7 s for 100,000 words per side, and 6 s for
-/// sequences of any length (random ones over several thousand symbols, each looked up by hashing), plus time linear in
-/// their length. `cancel` is checked between the two values and between pieces.
+/// Returns the edit distance and the longest common subsequence, bit-parallel (Myers 1999; Hyyro 2003, 2004) up to
+/// [`MAX_EXACT_CELLS`]. Beyond, only bounds: sequences are cut at symbols that occur once in each, and pieces too large
+/// for their share of the cells at the same fractions of both. Takes at most 6 s, plus linear time.
 pub fn align_sequences(a: &[u32], b: &[u32], cancel: &AtomicBool) -> Result<Alignment, Error> {
     let num_first = a.iter().zip(b).take_while(|(x, y)| x == y).count();
     let (a, b) = (&a[num_first..], &b[num_first..]);
@@ -85,12 +74,10 @@ pub fn align_sequences(a: &[u32], b: &[u32], cancel: &AtomicBool) -> Result<Alig
     })
 }
 
-/// Symbols that occur only in the first sequence, and only in the second: they match nothing, so a single number
-/// suffices for each side.
+/// Symbols that occur only in the first sequence, and only in the second: they match nothing.
 const ONLY: [u32; 2] = [0, 1];
 
-/// Renumbers the symbols of the sequences, with small numbers for frequent ones: the library looks up those below 256
-/// without hashing.
+/// Renumbers symbols, frequent ones first: the library looks up those below 256 without hashing.
 pub(super) fn renumbered(a: &[u32], b: &[u32]) -> (Vec<u32>, Vec<u32>) {
     let mut input = InternedInput::default();
     input.update_before(a.iter().copied());
@@ -118,9 +105,8 @@ pub(super) fn renumbered(a: &[u32], b: &[u32]) -> (Vec<u32>, Vec<u32>) {
     (numbers(&input.before), numbers(&input.after))
 }
 
-/// Returns the edit distance and the longest common subsequence of two texts, in the finest unit that their size
-/// allows. The longer normalized text determines the unit for both. A text without tokens is one token, its normalized
-/// text.
+/// Returns the edit distance and the longest common subsequence in the finest unit that the longer normalized text
+/// allows; a text without tokens is one.
 pub fn align_texts(a: &str, b: &str, cancel: &AtomicBool) -> Result<TextAlignment, Error> {
     let (left, right) = (normalized(a), normalized(b));
     let num_bytes = left.len().max(right.len());

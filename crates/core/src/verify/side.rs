@@ -1,8 +1,7 @@
 //! What is one side of an intersection?
 
-/// One side of an intersection: sorted distinct features and their weights. Both slices may be padded to a multiple of
-/// [`Side::LANES`] by repeating the last element, so that vector kernels load whole vectors. Padding on one side is
-/// masked; on the other, a repeat changes nothing.
+/// One side of an intersection: sorted distinct features and their weights, both padded to [`Side::LANES`] by repeating
+/// the last, which is masked on one side and changes nothing on the other.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Side<'a> {
     padded_features: &'a [u64],
@@ -15,8 +14,7 @@ impl<'a> Side<'a> {
     /// Padded lengths are multiples of this.
     pub(super) const LANES: usize = 8;
 
-    /// Creates a side with `len` features. Panics if a slice is not padded, since kernels read whole vectors without
-    /// further checks.
+    /// Creates a side with `len` features; both slices must be padded, since kernels read whole vectors.
     #[inline]
     pub(super) fn new(padded_features: &'a [u64], padded_weights: &'a [u32], len: usize) -> Self {
         let padded_len = len.next_multiple_of(Self::LANES);
@@ -55,8 +53,7 @@ impl<'a> Side<'a> {
     }
 }
 
-/// Returns how many blocks (0 or 1) to advance on each side, where `a` and `b` are the maximum features of the two
-/// blocks.
+/// Returns how many blocks (0 or 1) to advance on each side; `a` and `b` are the maxima of the two blocks.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[inline(always)]
 pub(super) fn steps(mut a: u64, b: u64) -> (usize, usize) {

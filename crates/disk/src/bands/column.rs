@@ -6,7 +6,7 @@ use std::path::Path;
 use memmap2::Mmap;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::temporary::TemporaryFile;
 
 /// A file that numbers are appended to. It is deleted when it is dropped.
@@ -23,8 +23,7 @@ pub(super) struct Column {
 }
 
 impl ColumnFile {
-    /// Creates an empty file in the folder.
-    pub(super) fn create(folder: &Path) -> Result<Self, Error> {
+    pub(super) fn create(folder: &Path) -> Result<Self> {
         Ok(ColumnFile {
             spilled: TemporaryFile::create(folder, "bands")?,
             num_bytes: 0,
@@ -36,8 +35,7 @@ impl ColumnFile {
         self.num_bytes / value_bytes
     }
 
-    /// Appends values to the file.
-    pub(super) fn append<T: IntoBytes + Immutable>(&mut self, values: &[T]) -> Result<(), Error> {
+    pub(super) fn append<T: IntoBytes + Immutable>(&mut self, values: &[T]) -> Result<()> {
         let bytes = values.as_bytes();
         self.spilled
             .file
@@ -48,7 +46,7 @@ impl ColumnFile {
     }
 
     /// Maps the file and removes its name.
-    pub(super) fn map(self) -> Result<Column, Error> {
+    pub(super) fn map(self) -> Result<Column> {
         if self.num_bytes == 0 {
             return Ok(Column { map: None });
         }

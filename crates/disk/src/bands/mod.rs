@@ -221,7 +221,6 @@ impl Files {
         })
     }
 
-    /// Appends the entries of a part and clears them.
     fn append(&mut self, entries: &mut BandEntries) -> Result<(), Error> {
         entries.rebase(self.members.len(4), self.chunks.len(16));
         let first = self.lookers.len(4);

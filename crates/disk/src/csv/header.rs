@@ -5,7 +5,7 @@ use std::fs::File;
 use super::record::RecordParser;
 use super::rules::CsvDialect;
 use super::split::RecordSplitter;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::position::read_exact_at;
 
 /// Longest header that is read, in bytes.
@@ -14,20 +14,17 @@ const MAX_HEADER_BYTES: u64 = 16 << 20;
 /// Bytes read at a time while searching for the end of the header.
 const PROBE_BYTES: u64 = 64 << 10;
 
-/// The first record of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CsvHeader {
     /// Names of the columns; invalid UTF-8 is replaced.
     pub names: Vec<String>,
     /// Bytes of the file up to the end of the header's line, including everything before it.
     pub num_bytes: u64,
-    /// Blank lines before the header.
     pub num_blank: u64,
 }
 
-/// Reads the header. The header of an empty file has no columns. Returns [`Error::Damaged`] if no header ends within 16
-/// MB.
-pub fn read_csv_header(file: &File, dialect: CsvDialect) -> Result<CsvHeader, Error> {
+/// Reads the header, which must end within 16 MB; that of an empty file has no columns.
+pub fn read_csv_header(file: &File, dialect: CsvDialect) -> Result<CsvHeader> {
     let size = file
         .metadata()
         .map_err(|e| Error::io("read the size", e))?
@@ -89,7 +86,7 @@ pub fn read_csv_header(file: &File, dialect: CsvDialect) -> Result<CsvHeader, Er
 }
 
 /// Rejects a header that is a stray line: by the rule of [`RecordSplitter`] its first line is not a record.
-fn check_closed(file: &File, dialect: CsvDialect, start: u64, end: u64) -> Result<(), Error> {
+fn check_closed(file: &File, dialect: CsvDialect, start: u64, end: u64) -> Result<()> {
     let file = file.try_clone().map_err(|e| Error::io("read", e))?;
     let piece = RecordSplitter::new(file, dialect, start).next_piece(end, end - start, true)?;
     match piece.is_some_and(|piece| !piece.stray_lines.is_empty()) {

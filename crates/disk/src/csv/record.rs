@@ -37,7 +37,6 @@ impl RecordParser {
         }
     }
 
-    /// Clears the fields of the previous record.
     pub fn clear(&mut self) {
         (self.num_output, self.num_ends, self.is_too_long) = (0, 0, false);
     }
@@ -88,7 +87,6 @@ impl RecordParser {
         }
     }
 
-    /// Number of fields of the complete record.
     pub fn len(&self) -> usize {
         self.num_ends
     }

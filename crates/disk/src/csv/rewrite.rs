@@ -7,13 +7,11 @@ use std::sync::atomic::AtomicBool;
 use likewise_core::text::Without;
 
 use super::rules::{CsvDialect, CsvRules};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::rewrite::{Rewritten, Stretches, rewrite};
 
-/// Removes the spans `gone` from the texts of the records at `offsets`, which have `lengths` bytes without their line
-/// end. All other fields stay byte for byte the same. A quoted field stays quoted; an unquoted field gets quotes if its
-/// remaining text begins with one. The rules must have one text column. Cost: one pass over the records, and memory for
-/// the rewritten records.
+/// Removes the spans `gone` from the texts of the records at `offsets`; all other fields stay byte for byte. A quoted
+/// field stays quoted; an unquoted one gets quotes if its text now begins with one.
 pub fn rewrite_csv_rows(
     file: &File,
     offsets: &[u64],
@@ -22,7 +20,7 @@ pub fn rewrite_csv_rows(
     gone: Stretches<'_>,
     threads: usize,
     cancel: &AtomicBool,
-) -> Result<Rewritten, Error> {
+) -> Result<Rewritten> {
     rules.check()?;
     let &[column] = rules.text_columns.as_slice() else {
         return Err(Error::invalid(

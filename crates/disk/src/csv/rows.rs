@@ -8,14 +8,13 @@ use likewise_core::parallel::map_ranges;
 use super::record::RecordParser;
 use super::rules::CsvRules;
 use crate::column::TextColumn;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::position::Window;
 
 /// Records that a thread reads at a time.
 const GRAIN_ROWS: usize = 256;
 
-/// Reads the texts of the records at `offsets`, which have `lengths` bytes without their line end, as returned by
-/// [`CsvStream`](crate::CsvStream), in any order.
+/// Reads the texts of records, as returned by [`CsvStream`](crate::CsvStream), in any order.
 pub fn read_csv_rows(
     file: &File,
     offsets: &[u64],
@@ -23,7 +22,7 @@ pub fn read_csv_rows(
     rules: &CsvRules,
     threads: usize,
     cancel: &AtomicBool,
-) -> Result<Vec<TextColumn>, Error> {
+) -> Result<Vec<TextColumn>> {
     if offsets.len() != lengths.len() {
         let message = format!("{} lengths for {} offsets", lengths.len(), offsets.len());
         return Err(Error::invalid("lengths", message));

@@ -1,11 +1,9 @@
 //! How are the records of a CSV file written, and which of its columns are wanted?
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 
-/// How records are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CsvDialect {
-    /// The byte between fields.
     pub delimiter: u8,
     /// Whether a quote at the beginning of a field opens a quoted field; otherwise it is an ordinary character.
     pub has_quotes: bool,
@@ -14,13 +12,11 @@ pub struct CsvDialect {
 /// What to take from each record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CsvRules {
-    /// How records are written.
     pub dialect: CsvDialect,
     /// Number of columns of the header; a record with more or fewer fields is bad.
     pub num_columns: usize,
     /// Columns that hold the text; several are joined by a newline in this order.
     pub text_columns: Vec<usize>,
-    /// Column of the id, if any.
     pub id_column: Option<usize>,
     /// Whether a record with an empty id is bad.
     pub id_required: bool,
@@ -31,9 +27,8 @@ pub struct CsvRules {
 }
 
 impl CsvRules {
-    /// Checks the rules. Returns [`Error::InvalidParameter`] if a column is not in the header, no text column is named,
-    /// or `max_document` is out of range.
-    pub fn check(&self) -> Result<(), Error> {
+    /// Checks the rules: columns are in the header, a text column is named, `max_document` is in range.
+    pub fn check(&self) -> Result<()> {
         let wanted = self.text_columns.iter().chain(&self.id_column);
         for &column in wanted.chain(self.field_columns.iter().flatten()) {
             if column >= self.num_columns {

@@ -6,15 +6,14 @@
 use std::fs::File;
 
 use super::rules::CsvDialect;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::position::read_exact_at;
 
 /// Bytes read at a time.
 const BLOCK_BYTES: u64 = 1 << 20;
 
-/// Bytes that may be scanned twice, in total and for each byte of the file. Beyond that, a quoted field ends with its
-/// line. Only an adversarial file reaches this limit: one in which every line opens a quote that is closed incorrectly
-/// much later.
+/// Bytes that may be scanned twice, in total and for each byte of the file; only an adversarial file, in which every
+/// line opens a quote that is closed wrongly much later, reaches it.
 const MOST_REPEATED_BYTES: u64 = 256 << 20;
 const MOST_REPEATED_TIMES: u64 = 8;
 
@@ -25,7 +24,6 @@ enum State {
     FieldStart,
     /// Inside an unquoted field, or after the closing quote of a quoted one.
     Plain,
-    /// Inside quotes.
     Quoted,
     /// Inside quotes, after a carriage return; a following newline belongs to the same line end.
     QuotedReturn,
@@ -35,23 +33,18 @@ enum State {
     AfterReturn,
 }
 
-/// Consecutive records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordPiece {
-    /// First byte in the file.
     pub offset: u64,
     /// Number of bytes, including the last line end.
     pub length: u64,
-    /// Offsets of stray lines, ascending: lines that are not records, because a quote opens a field that is not closed
-    /// properly.
+    /// Offsets of lines that are not records, because a quote opens a field that is not closed properly.
     pub stray_lines: Vec<u64>,
 }
 
-/// Cuts a file into consecutive pieces that each end with a record, in one scan from start to end. A quoted field that
-/// holds a line end must be closed by a quote before a delimiter, a line end or the end of the file. If it is not, the
-/// first line of its record is a stray line, and the next record begins after it. The scan may run ahead of the writer
-/// of the file: bytes that are not there yet are requested again. Cost: long quoted texts are scanned at the speed of
-/// `memchr`; each plain field costs a few nanoseconds. Lines after a stray one are scanned again.
+/// Cuts a file into pieces that each end with a record, in one scan, which may run ahead of the writer of the file. A
+/// quoted field with a line end must be closed before a delimiter or an end; if not, the first line of its record is a
+/// stray line, and the next record begins after it.
 pub struct RecordSplitter {
     file: File,
     dialect: CsvDialect,
@@ -91,15 +84,14 @@ impl RecordSplitter {
         }
     }
 
-    /// Returns the next piece, which ends with the first record that ends at least `piece_bytes` after the start of the
-    /// piece. Returns `None` if no such record ends before byte `limit`. With `is_end`, `limit` is the end of the file
-    /// and the last piece is the remainder.
+    /// Returns the next piece, which ends with a record at least `piece_bytes` after its start, or `None` if none ends
+    /// before byte `limit`; with `is_end`, the last piece is the remainder.
     pub fn next_piece(
         &mut self,
         limit: u64,
         piece_bytes: u64,
         is_end: bool,
-    ) -> Result<Option<RecordPiece>, Error> {
+    ) -> Result<Option<RecordPiece>> {
         let wanted = self.piece_start + piece_bytes;
         loop {
             while self.position < limit {
@@ -136,7 +128,7 @@ impl RecordSplitter {
         piece
     }
 
-    fn fill(&mut self, limit: u64) -> Result<(), Error> {
+    fn fill(&mut self, limit: u64) -> Result<()> {
         if self.from == self.block.len() {
             self.block
                 .resize(BLOCK_BYTES.min(limit - self.position) as usize, 0);

@@ -6,7 +6,7 @@ use std::fs::File;
 use super::record::{RecordParser, as_json};
 use super::rules::CsvRules;
 use crate::column::TextColumn;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::jsonl::piece::{BadRow, Piece};
 use crate::position::read_exact_at;
 
@@ -24,7 +24,6 @@ is skipped); if quotes are plain characters here, add --quote none";
 pub struct CsvStream {
     file: File,
     rules: CsvRules,
-    /// End of the range in the file.
     end: u64,
     parser: RecordParser,
     block: Vec<u8>,
@@ -39,15 +38,14 @@ pub struct CsvStream {
 }
 
 impl CsvStream {
-    /// Starts at byte `offset`, the start of a record, to read `length` bytes: a
-    /// [`RecordPiece`](super::split::RecordPiece) with its stray lines.
+    /// Starts at a record, to read a [`RecordPiece`](super::split::RecordPiece) with its stray lines.
     pub fn open(
         file: File,
         rules: CsvRules,
         offset: u64,
         length: u64,
         stray_lines: Vec<u64>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         rules.check()?;
         Ok(CsvStream {
             parser: RecordParser::new(rules.dialect, rules.max_document),
@@ -62,10 +60,9 @@ impl CsvStream {
         })
     }
 
-    /// Returns the records of the range. Lines are counted as a spreadsheet does: a record counts as one line, however
-    /// many line ends its fields hold. `num_lines_before` lines, such as the header, precede the range and belong to
-    /// this piece.
-    pub fn read(mut self, num_lines_before: u64) -> Result<Piece, Error> {
+    /// Returns the records of the range. A record counts as one line, as in a spreadsheet; `num_lines_before` lines,
+    /// such as the header, belong to the piece.
+    pub fn read(mut self, num_lines_before: u64) -> Result<Piece> {
         let room = (self.end - self.position).min(MOST_RESERVED_BYTES);
         let mut piece = Piece {
             texts: TextColumn::with_capacity(room as usize),
@@ -78,7 +75,7 @@ impl CsvStream {
     }
 
     /// Reads one record or blank line; returns false at the end.
-    fn record(&mut self, piece: &mut Piece) -> Result<bool, Error> {
+    fn record(&mut self, piece: &mut Piece) -> Result<bool> {
         loop {
             match self.peek()? {
                 None => return Ok(false),
@@ -143,7 +140,7 @@ impl CsvStream {
     }
 
     /// Number of lines of the file that a record spans, counted by newlines.
-    fn num_lines(&self, offset: u64, length: u64) -> Result<u64, Error> {
+    fn num_lines(&self, offset: u64, length: u64) -> Result<u64> {
         let (mut at, end) = (offset, offset + length);
         let mut block = vec![0; BLOCK_BYTES.min(length) as usize];
         let mut num_lines = 1;
@@ -157,12 +154,7 @@ impl CsvStream {
     }
 
     /// Skips a line that is not a record, up to its first line end.
-    fn stray_line(
-        &mut self,
-        offset: u64,
-        line_number: u32,
-        piece: &mut Piece,
-    ) -> Result<(), Error> {
+    fn stray_line(&mut self, offset: u64, line_number: u32, piece: &mut Piece) -> Result<()> {
         let mut num_end_bytes = 0;
         self.after_return = false;
         while self.peek()?.is_some() && num_end_bytes == 0 {
@@ -206,7 +198,7 @@ impl CsvStream {
         piece.line_numbers.push(line_number);
     }
 
-    fn peek(&mut self) -> Result<Option<u8>, Error> {
+    fn peek(&mut self) -> Result<Option<u8>> {
         if self.from == self.block.len() {
             let room = BLOCK_BYTES.min(self.end - self.position) as usize;
             self.block.resize(room, 0);

@@ -5,18 +5,14 @@ use std::io;
 use std::thread::{Builder, JoinHandle, park_timeout};
 use std::time::Duration;
 
-/// Runs work next to its caller.
 pub trait Background: Debug + Send + Sync {
-    /// Starts work.
     fn spawn(&self, name: &str, work: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn Task>>;
 
     /// Waits for this long, or until [`Task::wake`] wakes the calling task. It may return earlier.
     fn pause(&self, time: Duration);
 }
 
-/// A started piece of work.
 pub trait Task: Debug + Send {
-    /// Whether it has ended.
     fn is_finished(&self) -> bool;
 
     /// Ends its [pause](Background::pause).

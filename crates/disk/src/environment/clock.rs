@@ -3,7 +3,6 @@
 use std::fmt::Debug;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The clocks of the machine.
 pub trait Clock: Debug + Send + Sync {
     /// Returns seconds since 1970. This clock can be set, so it may jump in either direction.
     fn unix_s(&self) -> u64;
@@ -21,8 +20,7 @@ pub struct Uptime {
     pub elapsed: Duration,
 }
 
-/// The clocks of the system. On Linux the uptime is that of the boot-time clock, which counts suspended time. On other
-/// systems it is the time since the process first asked, with a boot id of its own.
+/// The clocks of the system: on Linux since the boot, suspended time included, elsewhere since the process first asked.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 

@@ -17,7 +17,6 @@ use likewise_hamming::index::SharedBytes;
 use super::mapping::MappedFile;
 use crate::position::{read_exact_at, write_all_at};
 
-/// A file that is being written sequentially.
 pub trait SegmentFile: Write + Seek + Send {
     /// Makes its bytes durable. Do not retry after an error: after a failed sync, unwritten bytes count as clean.
     fn sync(&mut self) -> io::Result<()>;
@@ -45,25 +44,20 @@ pub struct Facts {
     pub device: u64,
     /// Its inode number on that device; 0 if the system does not report one.
     pub inode: u64,
-    /// Its size in bytes.
     pub num_bytes: u64,
-    /// Whether it is a directory.
     pub is_dir: bool,
 }
 
 /// The identity of a file, and when it was last changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
-    /// The identity.
     pub facts: Facts,
     /// When its bytes were last changed, if known.
     pub modified: Option<SystemTime>,
 }
 
-/// A name in a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The name.
     pub name: OsString,
     /// Whether it is a regular file, not a link to one, for example.
     pub is_file: bool,
@@ -72,7 +66,6 @@ pub struct Entry {
 /// A lock on a file: released when it is dropped, or by the system when the process dies.
 pub trait FileLock: Debug + Send {}
 
-/// The operations on files and directories.
 pub trait Files: Debug + Send + Sync {
     /// Creates a directory; does nothing if it exists.
     fn create_dir(&self, path: &Path) -> io::Result<()>;
@@ -103,7 +96,6 @@ pub trait Files: Debug + Send + Sync {
     /// Creates a new file, which is written once and then only read.
     fn create(&self, path: &Path) -> io::Result<Box<dyn SegmentFile>>;
 
-    /// Opens a file for reading.
     fn open(&self, path: &Path) -> io::Result<Box<dyn OpenFile>>;
 
     /// Opens a file for reading and for overwriting in place; creates it if it is absent.
@@ -112,10 +104,8 @@ pub trait Files: Debug + Send + Sync {
     /// Makes the bytes of a closed file durable.
     fn sync(&self, path: &Path) -> io::Result<()>;
 
-    /// Renames a file.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
-    /// Removes a name.
     fn unlink(&self, path: &Path) -> io::Result<()>;
 
     /// Makes the entries of a directory durable.
@@ -128,7 +118,6 @@ pub trait Files: Debug + Send + Sync {
     fn name_number(&self) -> u64;
 }
 
-/// The files of the system.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PlainFiles;
 

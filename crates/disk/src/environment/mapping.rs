@@ -75,7 +75,6 @@ pub(super) struct MappedFile {
 }
 
 impl MappedFile {
-    /// Maps all of a file.
     pub(super) fn new(file: &File) -> io::Result<Self> {
         // SAFETY: the mapping is read only. A writer creates each file under a unique name and only ever deletes it; if
         // another program truncates it, the flag is set.
@@ -264,8 +263,7 @@ mod handler {
         }
     }
 
-    /// Replaces a watched mapping with zeros; passes every other signal to the previous handler. It calls nothing that
-    /// takes a lock or allocates memory, because it can interrupt any code of the thread that read the page.
+    /// Replaces a watched mapping with zeros, or calls the previous handler; takes no lock and allocates nothing.
     extern "C" fn on_bus_error(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
         // SAFETY: the system passes a valid structure.
         let (is_sent, address) = unsafe { ((*info).si_code <= 0, (*info).si_addr() as usize) };

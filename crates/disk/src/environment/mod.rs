@@ -27,9 +27,7 @@ pub struct Environment {
     pub files: Arc<dyn Files>,
     /// The name of the registered SQLite VFS that opens the database; `None` for the system's VFS.
     pub vfs: Option<String>,
-    /// The time.
     pub clock: Arc<dyn Clock>,
-    /// Threads for background work.
     pub background: Arc<dyn Background>,
 }
 

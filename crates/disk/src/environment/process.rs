@@ -21,7 +21,6 @@ mod kept {
         KNOWN.store(0, Ordering::Relaxed);
     }
 
-    /// Returns the number of this process.
     pub fn process_id() -> u32 {
         match KNOWN.load(Ordering::Relaxed) {
             0 => asked(),

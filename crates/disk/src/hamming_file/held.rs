@@ -13,7 +13,7 @@ use likewise_hamming::plan::SearchPlan;
 use zerocopy::IntoBytes;
 
 use super::source::{IndexSource, changed};
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// A file that is read by a build that knows only its own errors.
 struct Reading<'a> {
@@ -43,10 +43,9 @@ impl Codes for Reading<'_> {
 }
 
 impl IndexSource {
-    /// Builds a set in memory from all fingerprints, none of which may belong to an empty text. The plan must have at
-    /// least one table. For each table the file is read once to count, and once for each `memory_bytes` of entries.
-    /// Returns [`Error::InvalidParameter`] if the plan has no key or does not fit, or a bit beyond the width is set.
-    pub fn build_set(&self, plan: SearchPlan, building: Building<'_>) -> Result<HammingSet, Error> {
+    /// Builds a set in memory from fingerprints none of which is of an empty text: for each table of the plan, one read
+    /// to count, and one for each `memory_bytes` of entries.
+    pub fn build_set(&self, plan: SearchPlan, building: Building<'_>) -> Result<HammingSet> {
         if self.num_fingerprints() != self.len() || plan.bits() != self.bits() {
             return Err(Error::invalid(
                 "fingerprints",

@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::sections::Section;
 
-/// The JSON description at the end of the file.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Description {
     pub(super) bits: u32,

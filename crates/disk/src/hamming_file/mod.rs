@@ -16,9 +16,7 @@ pub use source::{IndexSource, MAX_ROWS};
 pub use write::write_hamming_set;
 pub(crate) use write::write_hamming_to;
 
-/// Magic number at the beginning of the file.
 const MAGIC: &[u8; 8] = b"LWHAMMNG";
-/// Version of the format.
 const VERSION: u32 = 1;
 /// Bytes of the header.
 const HEADER_BYTES: usize = 64;
@@ -28,7 +26,6 @@ const ALIGNMENT: u64 = 4096;
 /// Properties that distinguish a file from every other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileFacts {
-    /// Size in bytes.
     pub num_bytes: u64,
     /// The checksum of the header, which covers all other checksums.
     pub checksum: u64,

@@ -13,7 +13,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::layout::{Description, RowsEntry, SegmentEntry, TableEntry};
 use super::{FileFacts, HEADER_BYTES, MAGIC, VERSION};
 use crate::environment::OpenFile;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::sections::{Damage, Sections, damaged};
 
 /// A set in a mapped file, and the caller's data stored with it.
@@ -21,9 +21,7 @@ use crate::sections::{Damage, Sections, damaged};
 pub struct OpenedSet {
     /// The set; its tables are read from the file when they are used.
     pub set: HammingSet,
-    /// Ids as the writer stored them.
     pub ids: Option<Vec<u8>>,
-    /// Text as the writer stored it.
     pub extra: String,
     /// Records damage of the file that a search finds.
     pub damage: Damage,
@@ -31,16 +29,10 @@ pub struct OpenedSet {
     pub facts: FileFacts,
 }
 
-/// Opens a file written by [`write_hamming_set`](super::write_hamming_set). The file must not change while the set is
-/// in use. The header, the description, the lengths and the checksums of all blocks are checked, and the sections that
-/// are copied: tail, removals, ids. A block of a table is checked when it is first read. If it is damaged, the search
-/// returns [`likewise_core::error::Error::Damaged`], and [`OpenedSet::damage`] states where. With `verify`, every block
-/// is checked on opening. Cost: microseconds; with `verify`, a read of the whole file.
-pub fn open_hamming_set(
-    path: &Path,
-    verify: bool,
-    cancel: &AtomicBool,
-) -> Result<OpenedSet, Error> {
+/// Opens a file written by [`write_hamming_set`](super::write_hamming_set). Header, description, lengths, the checksums
+/// of blocks, and copied sections are checked; a block of a table when it is first read, or now with `verify`. Of
+/// damage, the search returns [`likewise_core::error::Error::Damaged`], and [`OpenedSet::damage`] states where.
+pub fn open_hamming_set(path: &Path, verify: bool, cancel: &AtomicBool) -> Result<OpenedSet> {
     // The writer replaces files by renaming, so an open file keeps its old contents.
     let map = File::open(path).and_then(|file| file.map());
     hamming_set_of(map.map_err(|e| Error::io("open", e))?, verify, cancel)
@@ -51,7 +43,7 @@ pub(crate) fn hamming_set_of(
     bytes: SharedBytes,
     verify: bool,
     cancel: &AtomicBool,
-) -> Result<OpenedSet, Error> {
+) -> Result<OpenedSet> {
     let all: &[u8] = bytes.as_ref().as_ref();
     if all.len() < HEADER_BYTES {
         return Err(damaged("it is too short to be a Hamming index"));
@@ -85,7 +77,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn description(&self) -> Result<Description, Error> {
+    fn description(&self) -> Result<Description> {
         let (sections, all) = (&self.sections, self.sections.all());
         if &all[..8] != MAGIC {
             return Err(damaged("not a Hamming index"));
@@ -121,7 +113,7 @@ impl Reader {
             .map_err(|e| damaged(format!("the description cannot be read: {e}")))
     }
 
-    fn open(&self, description: Description) -> Result<OpenedSet, Error> {
+    fn open(&self, description: Description) -> Result<OpenedSet> {
         let keys = description
             .keys
             .iter()
@@ -140,7 +132,7 @@ impl Reader {
                 .iter()
                 .enumerate()
                 .map(|(number, segment)| self.segment(number, segment))
-                .collect::<Result<_, Error>>()?,
+                .collect::<Result<_>>()?,
             tail_codes: self
                 .sections
                 .words(description.tail_codes)?
@@ -179,14 +171,14 @@ impl Reader {
         })
     }
 
-    fn segment(&self, number: usize, entry: &SegmentEntry) -> Result<SegmentParts, Error> {
+    fn segment(&self, number: usize, entry: &SegmentEntry) -> Result<SegmentParts> {
         let tables = entry.tables.iter().enumerate();
         Ok(SegmentParts {
             tables: tables
                 .map(|(table, entry)| {
                     self.table(&format!("table {table} of segment {number}"), entry)
                 })
-                .collect::<Result<_, Error>>()?,
+                .collect::<Result<_>>()?,
             rows: entry
                 .rows
                 .as_ref()
@@ -195,7 +187,7 @@ impl Reader {
         })
     }
 
-    fn table(&self, of: &str, entry: &TableEntry) -> Result<TableParts, Error> {
+    fn table(&self, of: &str, entry: &TableEntry) -> Result<TableParts> {
         Ok(TableParts {
             prefix_bits: entry.prefix_bits,
             line_shift: entry.line_shift,
@@ -216,7 +208,7 @@ impl Reader {
         })
     }
 
-    fn rows(&self, of: &str, entry: &RowsEntry) -> Result<RowParts, Error> {
+    fn rows(&self, of: &str, entry: &RowsEntry) -> Result<RowParts> {
         Ok(RowParts {
             numbers: self
                 .sections

@@ -8,7 +8,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use zerocopy::IntoBytes;
 
 use super::ALIGNMENT;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::position::{read_exact_at, write_all_at};
 use crate::sections::{BLOCK_BYTES, Section};
 use crate::temporary::TemporaryFile;
@@ -40,12 +40,11 @@ impl<'a> SectionWriter<'a> {
         }
     }
 
-    /// Position of the first byte.
     pub(super) fn start(&self) -> u64 {
         self.offset
     }
 
-    pub(super) fn put(&mut self, words: &[u64]) -> Result<(), Error> {
+    pub(super) fn put(&mut self, words: &[u64]) -> Result<()> {
         let mut bytes = words.as_bytes();
         while !bytes.is_empty() {
             let (now, later) = bytes.split_at(bytes.len().min(BLOCK_BYTES - self.block.len()));
@@ -58,7 +57,7 @@ impl<'a> SectionWriter<'a> {
         Ok(())
     }
 
-    fn write_block(&mut self) -> Result<(), Error> {
+    fn write_block(&mut self) -> Result<()> {
         self.checksums.extend(xxh3_64(&self.block).to_le_bytes());
         write_all_at(self.file, &self.block, self.at).map_err(|e| Error::io("write", e))?;
         self.at += self.block.len() as u64;
@@ -67,7 +66,7 @@ impl<'a> SectionWriter<'a> {
     }
 
     /// Writes the remaining words and the checksums; returns the section and its end position.
-    pub(super) fn finish(mut self) -> Result<(Section, u64), Error> {
+    pub(super) fn finish(mut self) -> Result<(Section, u64)> {
         if !self.block.is_empty() {
             self.write_block()?;
         }
@@ -88,12 +87,10 @@ pub(super) struct Spool {
     waiting: Vec<u64>,
 }
 
-/// Words buffered before they are written.
 const SPOOL_WORDS: usize = 1 << 15;
 
 impl Spool {
-    /// Creates an empty file next to `path`.
-    pub(super) fn new(path: &Path, name: &str) -> Result<Self, Error> {
+    pub(super) fn new(path: &Path, name: &str) -> Result<Self> {
         let beside = path.file_name().unwrap_or_default().to_string_lossy();
         let folder = path.parent().unwrap_or(Path::new(""));
         Ok(Spool {
@@ -103,7 +100,7 @@ impl Spool {
         })
     }
 
-    pub(super) fn put(&mut self, words: &[u64]) -> Result<(), Error> {
+    pub(super) fn put(&mut self, words: &[u64]) -> Result<()> {
         self.waiting.extend_from_slice(words);
         match self.waiting.len() >= SPOOL_WORDS {
             true => self.flush(),
@@ -111,7 +108,7 @@ impl Spool {
         }
     }
 
-    fn flush(&mut self) -> Result<(), Error> {
+    fn flush(&mut self) -> Result<()> {
         let bytes = self.waiting.as_bytes();
         write_all_at(&self.temporary.file, bytes, self.at).map_err(|e| Error::io("write", e))?;
         self.at += bytes.len() as u64;
@@ -125,7 +122,7 @@ impl Spool {
         file: &File,
         at: u64,
         cancel: &AtomicBool,
-    ) -> Result<(Section, u64), Error> {
+    ) -> Result<(Section, u64)> {
         self.flush()?;
         let mut section = SectionWriter::new(file, at);
         let mut words = vec![0; SPOOL_WORDS];

@@ -12,7 +12,7 @@ use likewise_hamming::plan::SearchPlan;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 use zerocopy::IntoBytes;
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::position::read_exact_at;
 
 /// Maximum number of rows of an index: rows are numbered with 32 bits, and so is the end of the last row.
@@ -33,23 +33,14 @@ pub struct IndexSource {
     empty_rows: Vec<u32>,
     /// Metadata of the file when it was opened.
     metadata: Metadata,
-    /// Its path, if known.
     path: Option<PathBuf>,
     /// Checksum of all bytes of the fingerprints, as read by the first pass.
     checksum: OnceLock<u64>,
 }
 
 impl IndexSource {
-    /// Opens the `len` fingerprints from byte `offset` on. Returns [`Error::InvalidParameter`] if there are more
-    /// fingerprints than an index can hold, the width is not a multiple of 32 from 32 to 256, or the rows of empty
-    /// texts are not ascending and below `len`.
-    pub fn new(
-        file: File,
-        offset: u64,
-        len: u64,
-        bits: u32,
-        empty_rows: Vec<u32>,
-    ) -> Result<Self, Error> {
+    /// Opens the `len` fingerprints from byte `offset` on; rows of empty texts ascend, below `len`.
+    pub fn new(file: File, offset: u64, len: u64, bits: u32, empty_rows: Vec<u32>) -> Result<Self> {
         if len > MAX_ROWS {
             return Err(Error::invalid(
                 "fingerprints",
@@ -103,7 +94,7 @@ impl IndexSource {
     }
 
     /// Rejects a file whose size, time or inode has changed since it was opened.
-    pub(super) fn check_unchanged(&self) -> Result<(), Error> {
+    pub(super) fn check_unchanged(&self) -> Result<()> {
         let now = match &self.path {
             Some(path) => std::fs::metadata(path),
             None => self.file.metadata(),
@@ -120,7 +111,7 @@ impl IndexSource {
     }
 
     /// Rejects a pass over all rows whose checksum differs from that of the first pass.
-    pub(super) fn check_pass(&self, checksum: u64) -> Result<(), Error> {
+    pub(super) fn check_pass(&self, checksum: u64) -> Result<()> {
         match *self.checksum.get_or_init(|| checksum) == checksum {
             true => Ok(()),
             false => Err(changed()),
@@ -132,12 +123,10 @@ impl IndexSource {
         self.len
     }
 
-    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Width of a fingerprint in bits.
     pub fn bits(&self) -> u32 {
         self.bits
     }
@@ -154,7 +143,7 @@ impl IndexSource {
         with_rows: bool,
         memory_bytes: Option<f64>,
         cancel: &AtomicBool,
-    ) -> Result<SearchPlan, Error> {
+    ) -> Result<SearchPlan> {
         let num_words = self.num_words();
         let num = self.num_fingerprints();
         let mut words = Vec::new();
@@ -193,7 +182,7 @@ impl IndexSource {
     }
 
     /// Fills `bytes` from the fingerprint of `row` on.
-    pub(super) fn read(&self, row: usize, bytes: &mut [u8]) -> Result<(), Error> {
+    pub(super) fn read(&self, row: usize, bytes: &mut [u8]) -> Result<()> {
         let offset = self.byte_of(row);
         read_exact_at(&self.file, bytes, offset).map_err(|e| Error::read(e, offset))
     }
@@ -228,16 +217,15 @@ impl IndexSource {
         bits
     }
 
-    /// Passes the fingerprints of a range of rows to `take`, in runs without empty texts, each with its first row.
-    /// Returns the wrapping sum of the checksums of the reads, each combined with its first row. For ranges that begin
-    /// at multiples of [`MAX_READ_ROWS`] the sums add up to the same total, however the rows are divided.
+    /// Passes the fingerprints of a range to `take`, in runs without empty texts, each with its first row. Returns a
+    /// sum of checksums that does not depend on how rows are divided at multiples of [`MAX_READ_ROWS`].
     pub(super) fn each(
         &self,
         range: Range<usize>,
         words: &mut Vec<u64>,
         cancel: &AtomicBool,
         mut take: impl FnMut(u32, &[u64]),
-    ) -> Result<u64, Error> {
+    ) -> Result<u64> {
         let num_words = self.num_words();
         let step = MAX_READ_ROWS / num_words.next_power_of_two();
         let mut checksum = 0_u64;
@@ -276,7 +264,7 @@ impl IndexSource {
     }
 
     /// Rejects fingerprints with a bit beyond the width.
-    pub(super) fn check_width(&self, codes: &[u64]) -> Result<(), Error> {
+    pub(super) fn check_width(&self, codes: &[u64]) -> Result<()> {
         let used = self.bits % 64;
         if used == 0 {
             return Ok(());

@@ -13,7 +13,7 @@ use zerocopy::IntoBytes;
 use super::layout::{Description, KeyEntry, RowsEntry, SegmentEntry, TableEntry};
 use super::{ALIGNMENT, FileFacts, HEADER_BYTES, MAGIC, VERSION};
 use crate::environment::Fault;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::sections::{Section, SectionStream};
 use crate::whole::write_whole;
 
@@ -24,7 +24,7 @@ pub fn write_hamming_set(
     ids: Option<&[u8]>,
     extra: &str,
     cancel: &AtomicBool,
-) -> Result<(), Error> {
+) -> Result<()> {
     write_whole(path, |file, _| {
         write_hamming_to(set, file, ids, extra, cancel)?;
         file.sync_all().map_err(|e| Error::io("write", e))
@@ -38,7 +38,7 @@ pub(crate) fn write_hamming_to(
     ids: Option<&[u8]>,
     extra: &str,
     cancel: &AtomicBool,
-) -> Result<FileFacts, Error> {
+) -> Result<FileFacts> {
     let mut writer = Writer {
         stream: SectionStream::new(file, 0, ALIGNMENT, cancel)?,
     };
@@ -49,7 +49,7 @@ pub(crate) fn write_hamming_to(
         .segments
         .iter()
         .map(|segment| writer.segment(segment))
-        .collect::<Result<_, Error>>()?;
+        .collect::<Result<_>>()?;
     let ending = Ending {
         plan: &parts.plan,
         next_row: parts.next_row,
@@ -83,7 +83,7 @@ pub(super) fn write_ending(
     at: u64,
     ending: Ending<'_>,
     cancel: &AtomicBool,
-) -> Result<(), Error> {
+) -> Result<()> {
     let writer = Writer {
         stream: SectionStream::new(file, at, ALIGNMENT, cancel)?,
     };
@@ -109,8 +109,7 @@ struct Writer<'a, W: Write> {
 }
 
 impl<W: Write + Seek> Writer<'_, W> {
-    /// Writes the end of the file and the header.
-    fn finish(mut self, ending: Ending<'_>) -> Result<FileFacts, Error> {
+    fn finish(mut self, ending: Ending<'_>) -> Result<FileFacts> {
         let key_entry = |key: &Key| KeyEntry {
             mask: key.mask,
             radius: key.radius,
@@ -151,7 +150,7 @@ impl<W: Write + Seek> Writer<'_, W> {
         })
     }
 
-    fn shared(&mut self, words: &Words) -> Result<Section, Error> {
+    fn shared(&mut self, words: &Words) -> Result<Section> {
         // New checksums must not validate damaged data.
         let bad = || Error::Damaged {
             reason: "the tables are damaged".to_owned(),
@@ -167,13 +166,13 @@ impl<W: Write + Seek> Writer<'_, W> {
         }
     }
 
-    fn segment(&mut self, segment: &SegmentParts) -> Result<SegmentEntry, Error> {
+    fn segment(&mut self, segment: &SegmentParts) -> Result<SegmentEntry> {
         Ok(SegmentEntry {
             tables: segment
                 .tables
                 .iter()
                 .map(|table| self.table(table))
-                .collect::<Result<_, Error>>()?,
+                .collect::<Result<_>>()?,
             rows: segment
                 .rows
                 .as_ref()
@@ -182,7 +181,7 @@ impl<W: Write + Seek> Writer<'_, W> {
         })
     }
 
-    fn table(&mut self, table: &TableParts) -> Result<TableEntry, Error> {
+    fn table(&mut self, table: &TableParts) -> Result<TableEntry> {
         Ok(TableEntry {
             prefix_bits: table.prefix_bits,
             line_shift: table.line_shift,
@@ -195,7 +194,7 @@ impl<W: Write + Seek> Writer<'_, W> {
         })
     }
 
-    fn rows(&mut self, rows: &RowParts) -> Result<RowsEntry, Error> {
+    fn rows(&mut self, rows: &RowParts) -> Result<RowsEntry> {
         Ok(RowsEntry {
             width: rows.width,
             num_rows: rows.num_rows,

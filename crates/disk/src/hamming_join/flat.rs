@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use likewise_hamming::Fingerprints;
 use likewise_hamming::join::JoinSide;
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::position::read_exact_at;
 
 /// Bytes read at a time.
@@ -42,15 +42,14 @@ impl Rows {
 }
 
 impl FlatFingerprints {
-    /// Opens the fingerprints of a file; `empty_rows`, ascending, are the rows of empty texts. Returns
-    /// [`Error::InvalidParameter`] if there are more than 2^31 rows, or `empty_rows` is out of range or out of order.
+    /// Opens the fingerprints of a file, at most 2^31; `empty_rows`, ascending, are the rows of empty texts.
     pub fn new(
         file: File,
         offset: u64,
         len: usize,
         num_words: usize,
         empty_rows: Vec<u32>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         if len > 1 << 31 {
             return Err(Error::invalid(
                 "fingerprints",
@@ -84,12 +83,10 @@ impl FlatFingerprints {
         })
     }
 
-    /// Number of fingerprints.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are no fingerprints.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -109,7 +106,7 @@ impl FlatFingerprints {
     }
 
     /// Appends the words of the rows from `start` to `end`.
-    fn read_words(&self, start: usize, end: usize, words: &mut Vec<u64>) -> Result<(), Error> {
+    fn read_words(&self, start: usize, end: usize, words: &mut Vec<u64>) -> Result<()> {
         let mut bytes = vec![0; 8 * self.num_words * (end - start)];
         let offset = self.offset + 8 * (self.num_words * start) as u64;
         read_exact_at(&self.file, &mut bytes, offset).map_err(|e| Error::read(e, offset))?;
@@ -128,8 +125,8 @@ impl FlatFingerprints {
         &self,
         range: std::ops::Range<usize>,
         cancel: &AtomicBool,
-        mut take: impl FnMut(usize, &[u64]) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+        mut take: impl FnMut(usize, &[u64]) -> Result<()>,
+    ) -> Result<()> {
         let mut words = Vec::new();
         let step = READ_BYTES / 8 / self.num_words;
         for start in range.clone().step_by(step) {
@@ -144,12 +141,7 @@ impl FlatFingerprints {
     }
 
     /// Reads the rows from `start` to `end`, except those of empty texts.
-    pub(super) fn read_part(
-        &self,
-        start: usize,
-        end: usize,
-        cancel: &AtomicBool,
-    ) -> Result<Rows, Error> {
+    pub(super) fn read_part(&self, start: usize, end: usize, cancel: &AtomicBool) -> Result<Rows> {
         let mut rows = Rows::default();
         rows.words.reserve(self.num_words * (end - start));
         rows.rows.reserve(end - start);
@@ -166,7 +158,7 @@ impl FlatFingerprints {
     }
 
     /// Returns the words of rows sampled from the whole file.
-    pub(super) fn sample(&self, num_rows: usize) -> Result<Vec<u64>, Error> {
+    pub(super) fn sample(&self, num_rows: usize) -> Result<Vec<u64>> {
         // A few rows from each of many places.
         let stretch = num_rows.div_ceil(64).min(self.len);
         let mut words = Vec::new();

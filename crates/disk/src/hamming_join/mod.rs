@@ -39,11 +39,9 @@ type JoinPieces<'a> = &'a mut dyn FnMut(&JoinSide<'_>, Option<&JoinSide<'_>>) ->
 /// A join that is larger than memory.
 #[derive(Debug)]
 pub struct LargeJoin<'a> {
-    /// The left set, or the only one.
     pub left: &'a FlatFingerprints,
     /// The right set; `None` joins the left one with itself.
     pub right: Option<&'a FlatFingerprints>,
-    /// Width of a fingerprint in bits.
     pub bits: u32,
     /// Approximate memory limit, in bytes.
     pub memory_bytes: usize,

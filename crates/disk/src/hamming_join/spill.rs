@@ -8,7 +8,7 @@ use likewise_hamming::join::PartOf;
 use likewise_hamming::plan::Key;
 
 use super::flat::{FlatFingerprints, Rows};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::position::{read_exact_at, write_all_at};
 
 /// Bytes of a part read at a time.
@@ -53,12 +53,7 @@ impl<'a> Part<'a> {
     }
 
     /// Reads the fingerprints from position `start` to `end`.
-    pub(super) fn read(
-        &self,
-        start: usize,
-        end: usize,
-        cancel: &AtomicBool,
-    ) -> Result<Rows, Error> {
+    pub(super) fn read(&self, start: usize, end: usize, cancel: &AtomicBool) -> Result<Rows> {
         match self {
             Part::Flat(file) => file.read_part(start, end, cancel),
             Part::Spilled(spilled) => spilled.read(start, end, cancel),
@@ -67,7 +62,7 @@ impl<'a> Part<'a> {
 }
 
 impl Spilled {
-    fn read(&self, start: usize, end: usize, cancel: &AtomicBool) -> Result<Rows, Error> {
+    fn read(&self, start: usize, end: usize, cancel: &AtomicBool) -> Result<Rows> {
         let record_bytes = 4 + 8 * self.num_words;
         let step = READ_BYTES / record_bytes;
         let mut bytes = vec![0; step.min(end - start) * record_bytes];
@@ -98,8 +93,7 @@ impl Spilled {
     }
 }
 
-/// Partitions the fingerprints into files by the first `num_bits` bits of the key, one for each value. Those of empty
-/// texts are omitted.
+/// Partitions the fingerprints, without those of empty texts, into files by the first `num_bits` bits of the key.
 pub(super) fn spill<'a>(
     source: &FlatFingerprints,
     key: &Key,
@@ -107,7 +101,7 @@ pub(super) fn spill<'a>(
     (folder, name): (&Path, &str),
     buffer_bytes: usize,
     cancel: &AtomicBool,
-) -> Result<Vec<Part<'a>>, Error> {
+) -> Result<Vec<Part<'a>>> {
     match source.num_words() {
         1 => spill_words::<1>(source, key, num_bits, (folder, name), buffer_bytes, cancel),
         2 => spill_words::<2>(source, key, num_bits, (folder, name), buffer_bytes, cancel),
@@ -123,7 +117,7 @@ fn spill_words<'a, const W: usize>(
     (folder, name): (&Path, &str),
     buffer_bytes: usize,
     cancel: &AtomicBool,
-) -> Result<Vec<Part<'a>>, Error> {
+) -> Result<Vec<Part<'a>>> {
     let part_of = PartOf::new(key, num_bits);
     let mut parts = Vec::new();
     for number in 0..1_usize << num_bits {
@@ -169,8 +163,7 @@ fn spill_words<'a, const W: usize>(
 }
 
 impl Spilled {
-    /// Appends whole records.
-    fn append(&mut self, buffer: &mut Vec<u8>) -> Result<(), Error> {
+    fn append(&mut self, buffer: &mut Vec<u8>) -> Result<()> {
         let record_bytes = 4 + 8 * self.num_words;
         let offset = (self.len * record_bytes) as u64;
         write_all_at(&self.file, buffer, offset).map_err(|e| Error::io("write", e))?;

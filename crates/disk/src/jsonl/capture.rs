@@ -17,7 +17,6 @@ use super::rules::{Child, JsonlRules, Node, RoleRules, Step, split_path};
 /// Where a requested value was found.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) enum Found {
-    /// The row has no such field.
     #[default]
     Absent,
     /// A string without escapes: its bytes of the line, without quotes.
@@ -30,7 +29,6 @@ pub(super) enum Found {
     Raw(Range<usize>),
 }
 
-/// One of the text fields.
 #[derive(Debug, Default)]
 pub(super) struct TextSlot {
     pub found: Found,

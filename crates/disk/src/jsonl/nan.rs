@@ -1,8 +1,7 @@
 //! How are `NaN` and `Infinity` read, which JSON forbids and Python writes, and what is the type of a value?
 
-/// Replaces every bare `NaN`, `Infinity` and `-Infinity` in the line with a fraction of the same length, so that
-/// positions do not change; returns `None` if there are none. A fraction is neither a text nor an id, and neither is
-/// NaN.
+/// Replaces every bare `NaN`, `Infinity` and `-Infinity` by a fraction of the same length, which is neither a text nor
+/// an id; `None` if there are none.
 pub(super) fn replace_non_numbers(line: &str) -> Option<String> {
     if memchr::memmem::find(line.as_bytes(), b"NaN").is_none()
         && memchr::memmem::find(line.as_bytes(), b"Infinity").is_none()

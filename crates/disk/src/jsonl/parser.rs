@@ -10,7 +10,7 @@ use super::nan::{replace_non_numbers, type_of};
 use super::rules::{JsonlRules, Node, TokenRules};
 use super::tokens::{encode_text, encode_tokens, has_no_tokens};
 use crate::column::TextColumn;
-use crate::error::Error;
+use crate::error::Result;
 
 /// Parses lines one after another, reusing its memory.
 pub(super) struct RowParser<'r> {
@@ -21,7 +21,6 @@ pub(super) struct RowParser<'r> {
     of_text: Option<Box<RowParser<'r>>>,
 }
 
-/// A good row.
 pub(super) struct Row<'a> {
     line: &'a str,
     captured: &'a Captured,
@@ -35,7 +34,7 @@ pub(super) struct Row<'a> {
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 impl<'r> RowParser<'r> {
-    pub fn new(rules: &'r JsonlRules) -> Result<Self, Error> {
+    pub fn new(rules: &'r JsonlRules) -> Result<Self> {
         Ok(RowParser {
             rules,
             tree: rules.tree()?,
@@ -283,8 +282,7 @@ fn resolve_tokens(
     }
 }
 
-/// Parses an id from a raw value: a string or a whole number, which pandas may have turned into a fraction (`7.0` is
-/// `7`). Returns `None` for null and NaN.
+/// Parses an id: a string or a whole number, also as pandas makes it a fraction; `None` for null and NaN.
 fn parse_id<'a>(raw: &'a str, name: &str) -> Result<Option<Cow<'a, str>>, String> {
     let digits = raw.strip_prefix('-').unwrap_or(raw);
     if digits.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -5,7 +5,7 @@ use std::fs::File;
 use super::parser::RowParser;
 use super::rules::JsonlRules;
 use crate::column::{TextColumn, TokenColumn};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::position::read_exact_at;
 
 /// Bytes read at a time: small enough to stay in the cache until they are parsed.
@@ -41,30 +41,20 @@ pub struct Piece {
     pub bad: Vec<BadRow>,
 }
 
-/// A line that is not a valid row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadRow {
     /// Line number in the piece, from 0.
     pub line_number: u32,
-    /// Offset in the file.
     pub offset: u64,
     /// Bytes without the newline.
     pub length: u64,
     /// Number of lines of the file that it spans: a CSV record may span several.
     pub num_lines: u64,
-    /// The reason, for people.
     pub reason: String,
 }
 
-/// Reads and parses the lines in `length` bytes from `offset` on. The range must start at the beginning of a line and
-/// end at the end of a line or of the file. Cost: one megabyte of scratch, or as much as the longest line (never more
-/// than `max_document`), and the texts.
-pub fn read_piece(
-    file: &File,
-    offset: u64,
-    length: u64,
-    rules: &JsonlRules,
-) -> Result<Piece, Error> {
+/// Reads and parses the lines in `length` bytes from `offset` on, a range of whole lines, with a megabyte of scratch.
+pub fn read_piece(file: &File, offset: u64, length: u64, rules: &JsonlRules) -> Result<Piece> {
     let mut reader = PieceReader {
         reads_tokens: rules.tokens.is_some(),
         parser: RowParser::new(rules)?,

@@ -7,12 +7,11 @@ use likewise_core::text::Without;
 
 use super::parser::RowParser;
 use super::rules::JsonlRules;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::rewrite::{Rewritten, Stretches, rewrite};
 
-/// Removes the spans `gone` from the texts of the lines at `offsets`, which have `lengths` bytes without their newline.
-/// The rest of a line stays byte for byte the same, including escapes in the remaining text. The rules must have one
-/// text field. Cost: one pass over the lines, and memory for the rewritten lines.
+/// Removes the spans `gone` from the texts of the lines at `offsets`; the rest stays byte for byte the same, including
+/// escapes in the remaining text.
 pub fn rewrite_rows(
     file: &File,
     offsets: &[u64],
@@ -21,7 +20,7 @@ pub fn rewrite_rows(
     gone: Stretches<'_>,
     threads: usize,
     cancel: &AtomicBool,
-) -> Result<Rewritten, Error> {
+) -> Result<Rewritten> {
     if rules.text_fields.len() != 1 {
         return Err(Error::invalid(
             "text_fields",
@@ -75,7 +74,6 @@ fn cut(mut raw: &[u8], text: &mut Without<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// One escaped character.
 struct Escape {
     /// Length of its escaped form, and of the character in UTF-8.
     num_raw: usize,
@@ -85,8 +83,7 @@ struct Escape {
 }
 
 impl Escape {
-    /// Reads the escape at the start of valid JSON; a surrogate pair is read as one. Returns `None` if no bytes are
-    /// left.
+    /// Reads the escape at the start of valid JSON, or a surrogate pair; `None` if no bytes are left.
     fn read(raw: &[u8]) -> Option<Self> {
         let &kind = raw.get(1)?;
         if kind != b'u' {

@@ -8,15 +8,14 @@ use likewise_core::parallel::map_ranges;
 use super::parser::{Row, RowParser};
 use super::rules::JsonlRules;
 use crate::column::{TextColumn, TokenColumn};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::position::Window;
 
 /// Rows that a thread reads at a time.
 const GRAIN_ROWS: usize = 256;
 
-/// Reads the texts of the rows at `offsets`, which have `lengths` bytes without their newline, as returned by
-/// [`read_piece`](crate::read_piece), in any order. Returns consecutive columns that together hold the texts in the
-/// requested order. Rows that are close together in the file are fetched by one read.
+/// Reads the texts of rows, as returned by [`read_piece`](crate::read_piece), in any order, into consecutive columns;
+/// rows close together in the file by one read.
 pub fn read_rows(
     file: &File,
     offsets: &[u64],
@@ -24,7 +23,7 @@ pub fn read_rows(
     rules: &JsonlRules,
     threads: usize,
     cancel: &AtomicBool,
-) -> Result<Vec<TextColumn>, Error> {
+) -> Result<Vec<TextColumn>> {
     let push = |row: &Row<'_>, out: &mut TextColumn| row.push_text(out);
     read_each(
         file,
@@ -38,7 +37,6 @@ pub fn read_rows(
     )
 }
 
-/// Same as [`read_rows`], for rules that ask for tokens.
 pub fn read_token_rows(
     file: &File,
     offsets: &[u64],
@@ -46,7 +44,7 @@ pub fn read_token_rows(
     rules: &JsonlRules,
     threads: usize,
     cancel: &AtomicBool,
-) -> Result<Vec<TokenColumn>, Error> {
+) -> Result<Vec<TokenColumn>> {
     let push = |row: &Row<'_>, out: &mut TokenColumn| out.push(row.encoded);
     let make = |_| TokenColumn::default();
     read_each(file, offsets, lengths, rules, threads, cancel, make, push)
@@ -65,7 +63,7 @@ fn read_each<C: Send>(
     cancel: &AtomicBool,
     make: impl Fn(usize) -> C + Sync,
     push: impl Fn(&Row<'_>, &mut C) + Sync,
-) -> Result<Vec<C>, Error> {
+) -> Result<Vec<C>> {
     if offsets.len() != lengths.len() {
         return Err(Error::invalid(
             "lengths",

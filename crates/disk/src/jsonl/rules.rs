@@ -1,18 +1,15 @@
 //! Which fields of a row are requested?
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 
-/// The values to extract from each row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JsonlRules {
     /// Fields that hold the text; several are joined by a newline in this order. `a.b` is field `b` of the object in
     /// field `a`; `a[].b` is field `b` of each object in the list `a`, and `a[]` each item of that list.
     pub text_fields: Vec<String>,
-    /// Field that holds the id, if any.
     pub id_field: Option<String>,
     /// Whether a row without an id is bad.
     pub id_required: bool,
-    /// Further fields to return as they are written.
     pub fields: Vec<String>,
     /// If set, the only text field holds a list of tokens, which is read by these rules.
     pub tokens: Option<TokenRules>,
@@ -117,14 +114,13 @@ impl Child {
 }
 
 impl JsonlRules {
-    /// Checks the rules. Returns [`Error::InvalidParameter`] if no text field is named, several hold tokens, or
-    /// `max_document` is out of range.
-    pub fn check(&self) -> Result<(), Error> {
+    /// Checks the rules: a text field is named, at most one holds tokens, `max_document` is in range.
+    pub fn check(&self) -> Result<()> {
         self.tree().map(|_| ())
     }
 
     /// Checks the rules and builds the tree of keys.
-    pub(crate) fn tree(&self) -> Result<Node, Error> {
+    pub(crate) fn tree(&self) -> Result<Node> {
         if self.text_fields.is_empty() {
             return Err(Error::invalid(
                 "text_fields",
@@ -177,7 +173,6 @@ impl Node {
         }
     }
 
-    /// Returns the index of the child with this key.
     #[inline]
     pub fn find(&self, key: &[u8]) -> Option<usize> {
         self.children.iter().position(|child| child.key == key)

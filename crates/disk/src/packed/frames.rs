@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 
 use likewise_core::parallel::map_ranges;
 
-use crate::error::Error;
+use crate::error::Result;
 use crate::position::read_exact_at;
 
 /// Maximum size of a frame that is decompressed as a whole, in plain bytes.
@@ -28,11 +28,9 @@ const MAX_WAVE_FRAMES: usize = 4096;
 const MAGIC: u32 = 0xFD2F_B528;
 const SKIPPABLE_MAGIC: u32 = 0x184D_2A50;
 
-/// Iterates over the frames of a file.
 pub(super) struct Frames {
     file: File,
     size: u64,
-    /// Start of the next frame.
     position: u64,
 }
 
@@ -53,7 +51,6 @@ impl Frames {
         }
     }
 
-    /// Start of the next frame.
     pub fn position(&self) -> u64 {
         self.position
     }
@@ -64,9 +61,8 @@ impl Frames {
             .is_some_and(|(next, frame)| frame.is_none() || next < self.size)
     }
 
-    /// Returns the plain bytes of the next frames, in order. The result is empty at the end, or if the next frame
-    /// requires the sequential decoder.
-    pub fn next_wave(&mut self, threads: usize) -> Result<Vec<Vec<u8>>, Error> {
+    /// Returns the plain bytes of the next frames; nothing at the end, or before one for the sequential decoder.
+    pub fn next_wave(&mut self, threads: usize) -> Result<Vec<Vec<u8>>> {
         let wave_bytes = (WAVE_BYTES_A_THREAD * threads.max(1) as u64).min(MAX_WAVE_BYTES);
         let mut frames = Vec::new();
         let (mut position, mut num_plain) = (self.position, 0);
@@ -105,8 +101,7 @@ impl Frames {
         (plain.len() as u64 == frame.num_plain).then_some(plain)
     }
 
-    /// Returns the frame at `offset` and its end, without a frame if it is skippable; `None` if the sequential decoder
-    /// is required.
+    /// Returns the frame at `offset`, if not skippable, and its end; `None` if the sequential decoder is required.
     fn frame(&self, offset: u64) -> Option<(u64, Option<Frame>)> {
         let mut head = [0u8; 18];
         let num_bytes = (head.len() as u64).min(self.size.checked_sub(offset)?) as usize;

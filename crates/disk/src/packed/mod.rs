@@ -10,7 +10,6 @@ pub mod unpack;
 
 use crate::error::Error;
 
-/// The compression format of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Codec {
     /// gzip, with one or more members.
@@ -32,7 +31,6 @@ impl Codec {
         }
     }
 
-    /// The name of the codec.
     pub fn name(self) -> &'static str {
         match self {
             Codec::Gzip => "gzip",

@@ -9,7 +9,7 @@ use likewise_core::parallel::map_ranges;
 
 use super::Codec;
 use crate::copy::{Task, each_part, merge, tasks};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::position::{Window, write_all_at};
 
 /// Compression level of gzip, 1 to 9: the default of the gzip tool.
@@ -24,11 +24,8 @@ const GRAIN_BYTES: u64 = 2 << 20;
 /// Members or frames that a thread compresses before they are written.
 const TASKS_A_THREAD: usize = 8;
 
-/// Writes the byte ranges `(offset, length)` of `source` one after another into `target`, compressed; returns the
-/// number of bytes written. Works like [`copy_ranges`](crate::copy_ranges), with compression: each two megabytes become
-/// one gzip member with its CRC, or one Zstandard frame with a checksum. Without ranges, the file holds one empty
-/// member or frame. Returns [`Error::Changed`] if the source is too short. The target is then incomplete. Cost: about
-/// 30 MB of memory per thread.
+/// Does what [`copy_ranges`](crate::copy_ranges) does, compressed: each two megabytes are one gzip member with its CRC,
+/// or one Zstandard frame with a checksum; at least an empty one. Takes 30 MB per thread.
 pub fn pack_ranges(
     source: &File,
     target: &File,
@@ -36,7 +33,7 @@ pub fn pack_ranges(
     codec: Codec,
     threads: usize,
     cancel: &AtomicBool,
-) -> Result<u64, Error> {
+) -> Result<u64> {
     let size = source
         .metadata()
         .map_err(|e| Error::io("read the size", e))?
@@ -44,7 +41,7 @@ pub fn pack_ranges(
     let merged = merge(ranges, size);
     let tasks = tasks(&merged, GRAIN_BYTES);
     let mut num_written = 0;
-    let mut write = |bytes: &[u8]| -> Result<(), Error> {
+    let mut write = |bytes: &[u8]| -> Result<()> {
         write_all_at(target, bytes, num_written).map_err(|e| Error::io("write", e))?;
         num_written += bytes.len() as u64;
         Ok(())
@@ -76,7 +73,7 @@ fn pack_task(
     codec: Codec,
     window: &mut Window,
     plain: &mut Vec<u8>,
-) -> Result<Vec<u8>, Error> {
+) -> Result<Vec<u8>> {
     plain.clear();
     each_part(source, merged, task, window, |bytes| {
         plain.extend_from_slice(bytes);
@@ -85,7 +82,7 @@ fn pack_task(
     packed(codec, plain)
 }
 
-fn packed(codec: Codec, plain: &[u8]) -> Result<Vec<u8>, Error> {
+fn packed(codec: Codec, plain: &[u8]) -> Result<Vec<u8>> {
     let failure = |error| Error::io("pack", error);
     match codec {
         Codec::Gzip => {

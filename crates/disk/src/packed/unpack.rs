@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::frames::Frames;
 use super::{Codec, UnpackLimits};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::lines::MAX_PIECE_BYTES;
 use crate::position::{read_exact_at, write_all_at};
 
@@ -18,11 +18,9 @@ const BLOCK_BYTES: usize = 1 << 20;
 /// Bytes of the compressed file read at a time.
 const READ_BYTES: usize = 256 << 10;
 
-/// Zstandard windows up to 128 MB are accepted, as in its own tool: a frame's header determines how much memory it
-/// takes.
+/// Zstandard windows up to 128 MB are accepted, as in its own tool: a frame determines how much memory it takes.
 const MAX_WINDOW_LOG: u32 = 27;
 
-/// First byte of a gzip member.
 const GZIP_MAGIC: u8 = 0x1f;
 
 /// The ratio is not checked below this size: small files of one repeated line are harmless.
@@ -41,8 +39,7 @@ pub struct Unpacker {
     block: Vec<u8>,
     num_unpacked: u64,
     piece_start: u64,
-    /// Ends of decompressed pieces that were not returned yet, each after a line end. They depend only on the plain
-    /// bytes, not on how many arrive at once.
+    /// Ends of pieces that were not returned yet, each after a line end; they depend only on the plain bytes.
     cuts: VecDeque<u64>,
     /// The last of all cuts so far.
     last_cut: u64,
@@ -56,7 +53,6 @@ pub struct Unpacker {
 
 /// The source of the plain bytes.
 enum Input {
-    /// A sequential decoder.
     Stream(Box<dyn Read + Send>),
     /// Frames, in parallel; when that ends, a decoder takes over the file.
     Frames(Frames, File),
@@ -65,9 +61,7 @@ enum Input {
 /// Whole lines that were added to the plain file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unpacked {
-    /// Offset in the plain file.
     pub offset: u64,
-    /// Number of bytes.
     pub length: u64,
     /// Number of compressed bytes read for it.
     pub num_packed: u64,
@@ -94,7 +88,7 @@ impl Unpacker {
         codec: Codec,
         limits: UnpackLimits,
         threads: usize,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         let num_read = Arc::new(AtomicU64::new(0));
         let failure = |e| Error::io("read", e);
         let size = source.metadata().map_err(failure)?.len();
@@ -128,10 +122,9 @@ impl Unpacker {
         })
     }
 
-    /// Decompresses about `piece_bytes` more, up to a line end or the end of the file. Returns `None` at the end, or at
-    /// damage, which [`damage`](Self::damage) then reports; the last piece before damage ends with the last whole line.
-    /// Returns [`Error::Damaged`] if the plain bytes exceed the limits.
-    pub fn next_piece(&mut self, piece_bytes: u64) -> Result<Option<Unpacked>, Error> {
+    /// Decompresses about `piece_bytes` more, up to a line end or the end of the file; `None` at the end, or at damage,
+    /// which [`damage`](Self::damage) then reports, after whole lines.
+    pub fn next_piece(&mut self, piece_bytes: u64) -> Result<Option<Unpacked>> {
         if piece_bytes == 0 || piece_bytes > MAX_PIECE_BYTES {
             return Err(Error::invalid(
                 "piece_bytes",
@@ -161,8 +154,7 @@ impl Unpacker {
         Ok(Some(piece))
     }
 
-    /// Why the file cannot be decompressed to its end, and the number of plain bytes; known once all pieces are
-    /// returned.
+    /// Why the file cannot be decompressed to its end, and the number of plain bytes, once all pieces are returned.
     pub fn damage(&self) -> Option<(&str, u64)> {
         self.damage
             .as_deref()
@@ -170,7 +162,7 @@ impl Unpacker {
     }
 
     /// End of the last whole line that was not returned yet, or the start of the piece if there is none.
-    fn last_line_end(&self) -> Result<u64, Error> {
+    fn last_line_end(&self) -> Result<u64> {
         let mut end = self.num_unpacked;
         let mut block = Vec::new();
         while end > self.piece_start {
@@ -191,7 +183,7 @@ impl Unpacker {
         matches!(self.input, Input::Frames(..))
     }
 
-    fn unpack_block(&mut self) -> Result<(), Error> {
+    fn unpack_block(&mut self) -> Result<()> {
         let Input::Frames(frames, _) = &mut self.input else {
             return self.stream_block();
         };
@@ -206,8 +198,7 @@ impl Unpacker {
         Ok(())
     }
 
-    /// Switches from frames to the sequential decoder.
-    fn leave_frames(&mut self) -> Result<(), Error> {
+    fn leave_frames(&mut self) -> Result<()> {
         let Input::Frames(frames, source) = &mut self.input else {
             return Ok(());
         };
@@ -224,7 +215,7 @@ impl Unpacker {
         Ok(())
     }
 
-    fn stream_block(&mut self) -> Result<(), Error> {
+    fn stream_block(&mut self) -> Result<()> {
         let Input::Stream(input) = &mut self.input else {
             return Ok(());
         };
@@ -257,7 +248,7 @@ impl Unpacker {
     }
 
     /// Appends plain bytes.
-    fn take(&mut self, plain: &[u8]) -> Result<(), Error> {
+    fn take(&mut self, plain: &[u8]) -> Result<()> {
         write_all_at(&self.spool, plain, self.num_unpacked).map_err(|e| Error::io("write", e))?;
         let mut from = (self.last_cut + self.piece_bytes - 1).max(self.num_unpacked);
         while from < self.num_unpacked + plain.len() as u64 {
@@ -273,7 +264,7 @@ impl Unpacker {
         self.check_limits()
     }
 
-    fn check_limits(&self) -> Result<(), Error> {
+    fn check_limits(&self) -> Result<()> {
         let (unpacked, read) = (self.num_unpacked, self.num_read.load(Ordering::Relaxed));
         if unpacked > self.limits.max_bytes {
             return Err(Error::Damaged {
@@ -296,7 +287,7 @@ impl Unpacker {
     }
 
     /// Returns what is wrong with the file, or an error if the system failed.
-    fn reason(&self, error: io::Error) -> Result<String, Error> {
+    fn reason(&self, error: io::Error) -> Result<String> {
         // Errors of the system have a number; errors of a decoder have none.
         if error.raw_os_error().is_some() {
             return Err(Error::io("read", error));
@@ -362,12 +353,7 @@ fn skip_padding(rest: &mut impl BufRead) -> io::Result<()> {
     }
 }
 
-/// Returns a decoder that reads from the cursor of the file.
-fn decoder(
-    source: File,
-    codec: Codec,
-    num_read: &Arc<AtomicU64>,
-) -> Result<Box<dyn Read + Send>, Error> {
+fn decoder(source: File, codec: Codec, num_read: &Arc<AtomicU64>) -> Result<Box<dyn Read + Send>> {
     let counted = Counted {
         file: source,
         num_read: num_read.clone(),

@@ -30,7 +30,6 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Creates a reader of these bytes.
     pub fn new(bytes: &'a [u8]) -> Self {
         Reader { bytes }
     }
@@ -57,14 +56,12 @@ impl<'a> Reader<'a> {
         Err(Damage::Malformed)
     }
 
-    /// Reads the next signed number.
     pub fn signed(&mut self) -> Result<i64, Damage> {
         let value = self.varint()?;
         Ok((value >> 1) as i64 ^ -((value & 1) as i64))
     }
 
-    /// Reads the (number, type) of the next field, or `None` at the end of the struct; `last` is the number of the
-    /// previous field.
+    /// Reads the (number, type) of the field after number `last`, or `None` at the end of the struct.
     pub fn field(&mut self, last: i16) -> Result<Option<(i16, u8)>, Damage> {
         let header = self.byte()?;
         match (header >> 4, header & 15) {
@@ -158,7 +155,6 @@ impl<'a> StructWriter<'a> {
         self.out
     }
 
-    /// Ends the struct.
     pub fn end(self) {
         self.out.push(0);
     }
@@ -169,7 +165,6 @@ pub fn push_signed(out: &mut Vec<u8>, value: i64) {
     push_varint(out, ((value << 1) ^ (value >> 63)) as u64);
 }
 
-/// Appends the header of a list.
 pub fn push_list(out: &mut Vec<u8>, length: usize, kind: u8) {
     match length {
         0..15 => out.push((length as u8) << 4 | kind),

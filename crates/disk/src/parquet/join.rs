@@ -18,7 +18,6 @@ pub const MAGIC: &[u8; 4] = b"PAR1";
 /// Joins Parquet files with one schema: their row groups, in the order in which they are added.
 #[derive(Default)]
 pub struct FooterJoin {
-    /// The footer of the first file.
     first: Vec<u8>,
     schema: Vec<u8>,
     row_groups: Vec<u8>,
@@ -31,8 +30,7 @@ pub struct FooterJoin {
 }
 
 impl FooterJoin {
-    /// Starts a join that takes the column descriptions from the footer of another file, for columns with the same
-    /// layout, and its key-value metadata.
+    /// Starts a join that takes column descriptions, where the layout is the same, and key-values from a footer.
     pub fn described_by(footer: &[u8]) -> Result<Self, Damage> {
         Ok(FooterJoin {
             description: Some(Description::of(footer)?),
@@ -40,8 +38,7 @@ impl FooterJoin {
         })
     }
 
-    /// Adds a file; returns the range of its bytes to append to the joined file, after the magic number. Returns a
-    /// [`Damage`], and nothing is joined.
+    /// Adds a file; returns the range of its bytes to append to the joined file, after the magic number.
     pub fn add(&mut self, file: &[u8]) -> Result<Range<usize>, Damage> {
         let start = MAGIC.len();
         let (rest, end) = file.split_last_chunk::<8>().ok_or(Damage::Short)?;
@@ -86,8 +83,7 @@ impl FooterJoin {
         Ok(start..stop)
     }
 
-    /// Returns the end of the joined file, after all row groups: footer, its length, and the magic number. Returns
-    /// [`Damage::Short`] if nothing was joined, or [`Damage::Malformed`] if the footer would reach 4 GB.
+    /// Returns the end of the joined file: the footer, below 4 GB, its length, and the magic number.
     pub fn finish(&self) -> Result<Vec<u8>, Damage> {
         let mut out = Vec::with_capacity(self.first.len() + self.row_groups.len() + 16);
         let mut reader = Reader::new(&self.first);

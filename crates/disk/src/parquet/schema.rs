@@ -42,8 +42,7 @@ impl Description {
         })
     }
 
-    /// Returns the footer `own` with this description applied where it fits, or `None` if the columns are nested
-    /// differently.
+    /// Returns the footer `own` with this description where it fits, or `None` if columns are nested differently.
     pub(super) fn put_on(&self, own: &[u8]) -> Result<Option<Vec<u8>>, Damage> {
         let mut fields = fields(&mut Reader::new(own))?;
         for (_, _, value) in fields.iter_mut().filter(|field| field.0 == 2) {
@@ -86,7 +85,6 @@ fn read_elements(list: &[u8]) -> Result<Vec<Vec<Field>>, Damage> {
     (0..length).map(|_| fields(&mut reader)).collect()
 }
 
-/// Reads the fields of the next struct.
 fn fields(reader: &mut Reader<'_>) -> Result<Vec<Field>, Damage> {
     let (mut found, mut last) = (Vec::new(), 0);
     while let Some((number, kind)) = reader.field(last)? {

@@ -22,7 +22,6 @@ pub(crate) struct Section {
 }
 
 impl Section {
-    /// Position of the block checksums.
     pub(crate) fn checksums_offset(&self) -> u64 {
         self.offset.saturating_add(self.num_bytes)
     }

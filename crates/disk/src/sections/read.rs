@@ -8,7 +8,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::{BLOCK_BYTES, Section};
 use crate::environment::Fault;
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// The first damage found in an open file.
 #[derive(Debug, Clone, Default)]
@@ -65,7 +65,6 @@ fn damaged_block(name: &str, section: Section, number: usize) -> String {
     )
 }
 
-/// A mapped file of sections.
 #[derive(Clone)]
 pub(crate) struct Sections {
     /// All bytes of the file.
@@ -101,13 +100,12 @@ impl Sections {
         self.all().get(offset..offset.checked_add(len)?)
     }
 
-    pub(crate) fn bytes_of(&self, name: &str, section: Section) -> Result<&[u8], Error> {
+    pub(crate) fn bytes_of(&self, name: &str, section: Section) -> Result<&[u8]> {
         self.part(section.offset, section.num_bytes)
             .ok_or_else(|| damaged(format!("{name} reaches beyond the end")))
     }
 
-    /// Returns the block checksums of a section.
-    pub(crate) fn checksums(&self, name: &str, section: Section) -> Result<&[u8], Error> {
+    pub(crate) fn checksums(&self, name: &str, section: Section) -> Result<&[u8]> {
         let num_blocks = section.num_bytes.div_ceil(BLOCK_BYTES as u64);
         self.bytes_of(name, section)
             .ok()
@@ -117,12 +115,7 @@ impl Sections {
     }
 
     /// Checks every block of a section.
-    pub(crate) fn verify(
-        &self,
-        name: &str,
-        section: Section,
-        cancel: &AtomicBool,
-    ) -> Result<(), Error> {
+    pub(crate) fn verify(&self, name: &str, section: Section, cancel: &AtomicBool) -> Result<()> {
         let content = self.bytes_of(name, section)?;
         let checksums = self.checksums(name, section)?;
         let blocks = content.chunks(BLOCK_BYTES).zip(checksums.chunks_exact(8));
@@ -138,7 +131,7 @@ impl Sections {
     }
 
     /// Returns the words of a section, whose blocks are checked when they are first read.
-    pub(crate) fn guarded(&self, name: &str, section: Section) -> Result<Words, Error> {
+    pub(crate) fn guarded(&self, name: &str, section: Section) -> Result<Words> {
         let words = self.words(section)?;
         if self.is_verified {
             return Ok(words);
@@ -162,7 +155,7 @@ impl Sections {
         Ok(words.guarded(Guard::new(num_words, block_shift, Box::new(check))))
     }
 
-    pub(crate) fn words(&self, section: Section) -> Result<Words, Error> {
+    pub(crate) fn words(&self, section: Section) -> Result<Words> {
         let words = usize::try_from(section.offset)
             .ok()
             .filter(|_| section.num_bytes.is_multiple_of(8))

@@ -7,12 +7,11 @@ use xxhash_rust::xxh3::xxh3_64;
 use zerocopy::IntoBytes;
 
 use super::{BLOCK_BYTES, Section};
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// Bytes buffered before they are written.
 const WRITE_BYTES: usize = 1 << 20;
 
-/// A file to which sections are appended.
 pub(crate) struct SectionStream<'a, W: Write> {
     file: BufWriter<W>,
     at: u64,
@@ -28,7 +27,7 @@ impl<'a, W: Write + Seek> SectionStream<'a, W> {
         at: u64,
         alignment: u64,
         cancel: &'a AtomicBool,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         file.seek(SeekFrom::Start(at))
             .map_err(|e| Error::io("write", e))?;
         Ok(SectionStream {
@@ -39,12 +38,11 @@ impl<'a, W: Write + Seek> SectionStream<'a, W> {
         })
     }
 
-    /// The current end position.
     pub(crate) fn at(&self) -> u64 {
         self.at
     }
 
-    pub(crate) fn put(&mut self, bytes: &[u8]) -> Result<(), Error> {
+    pub(crate) fn put(&mut self, bytes: &[u8]) -> Result<()> {
         if self.cancel.load(Ordering::Relaxed) {
             return Err(Error::Canceled);
         }
@@ -54,13 +52,13 @@ impl<'a, W: Write + Seek> SectionStream<'a, W> {
             .map_err(|e| Error::io("write", e))
     }
 
-    pub(crate) fn align(&mut self) -> Result<(), Error> {
+    pub(crate) fn align(&mut self) -> Result<()> {
         let padding = self.at.next_multiple_of(self.alignment) - self.at;
         self.put(&vec![0; padding as usize])
     }
 
     /// Writes bytes, followed by the checksums of their blocks.
-    pub(crate) fn section(&mut self, bytes: &[u8]) -> Result<Section, Error> {
+    pub(crate) fn section(&mut self, bytes: &[u8]) -> Result<Section> {
         self.align()?;
         let offset = self.at;
         let mut checksums = Vec::new();
@@ -77,13 +75,11 @@ impl<'a, W: Write + Seek> SectionStream<'a, W> {
         })
     }
 
-    /// Same as [`section`](Self::section), for words.
-    pub(crate) fn words(&mut self, words: &[u64]) -> Result<Section, Error> {
+    pub(crate) fn words(&mut self, words: &[u64]) -> Result<Section> {
         self.section(words.as_bytes())
     }
 
-    /// Returns the file after flushing everything.
-    pub(crate) fn into_file(self) -> Result<W, Error> {
+    pub(crate) fn into_file(self) -> Result<W> {
         self.file
             .into_inner()
             .map_err(|e| Error::io("write", e.into_error()))

@@ -19,15 +19,12 @@ use super::publish::{fresh_name, temporary_of};
 use super::source::RowSource;
 use super::table::PackedTable;
 use crate::environment::{Files, SegmentFile};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::sections::{Section, SectionStream};
 use crate::store::LiveSegment;
 
-/// Builds the files of a segment of the rows in `dir`, durable under new names. They are not used before the store
-/// lists them. If all rows are gone, no segment is built. Returns [`Error::InvalidParameter`] if the range is empty or
-/// has more than [`MAX_SEGMENT_ROWS`] rows, or a row does not fit the plan. After an error the files are deleted if
-/// possible. Cost: about 50 ns per row and table on one core, plus the passes over the source: one for each
-/// `memory_bytes` of tables.
+/// Builds the files of a segment of the rows in `dir`, durable under new names, unless all rows are gone; they are not
+/// used before the store lists them. About 50 ns per row and table, and a pass over the source for each `memory_bytes`.
 pub fn build_segment(
     dir: &Path,
     files: &dyn Files,
@@ -35,7 +32,7 @@ pub fn build_segment(
     rows: Range<u32>,
     plan: &SegmentPlan,
     building: Building<'_>,
-) -> Result<Option<LiveSegment>, Error> {
+) -> Result<Option<LiveSegment>> {
     if rows.is_empty() || source.most_rows(&rows) > MAX_SEGMENT_ROWS {
         return Err(Error::invalid(
             "rows",
@@ -71,7 +68,7 @@ pub fn build_segment(
 }
 
 impl SegmentPlan {
-    fn check(&self) -> Result<(), Error> {
+    fn check(&self) -> Result<()> {
         let Some(plan) = self.bands else {
             return Ok(());
         };
@@ -86,7 +83,7 @@ impl SegmentPlan {
     }
 }
 
-fn create_directory(dir: &Path, files: &dyn Files) -> Result<(), Error> {
+fn create_directory(dir: &Path, files: &dyn Files) -> Result<()> {
     if files.facts(dir).is_ok_and(|found| found.is_dir) {
         return Ok(());
     }
@@ -139,7 +136,7 @@ struct Build<'a> {
 
 impl Build<'_> {
     /// Writes the files; returns whether there are any rows to hold.
-    fn write(&self, live: &mut LiveSegment, left: &mut Left<'_>) -> Result<bool, Error> {
+    fn write(&self, live: &mut LiveSegment, left: &mut Left<'_>) -> Result<bool> {
         let tables = path_of(self.dir, &live.name, TABLES_ENDING);
         let temporary = temporary_of(&tables);
         let file = self.files.create(&temporary);
@@ -203,7 +200,7 @@ impl Build<'_> {
         left: &mut Left<'_>,
         stream: &mut SectionStream<'_, Box<dyn SegmentFile>>,
         written: &mut Written,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         for (job, packed) in gathered.pack(self.building)? {
             let entry = append_table(stream, &packed)?;
             match job {
@@ -231,7 +228,7 @@ impl Build<'_> {
     }
 
     /// Gives the durable files their final names.
-    fn name_files(&self, live: &LiveSegment, left: &mut Left<'_>) -> Result<(), Error> {
+    fn name_files(&self, live: &LiveSegment, left: &mut Left<'_>) -> Result<()> {
         // The tables are renamed last: a reader that finds them finds everything.
         let endings = [
             self.plan.hamming.map(|_| HAMMING_ENDING),
@@ -252,7 +249,7 @@ impl Build<'_> {
 fn append_table(
     stream: &mut SectionStream<'_, Box<dyn SegmentFile>>,
     packed: &PackedTable,
-) -> Result<TableEntry, Error> {
+) -> Result<TableEntry> {
     Ok(TableEntry {
         shape: packed.shape,
         starts: stream.words(&packed.starts)?,
@@ -261,7 +258,7 @@ fn append_table(
     })
 }
 
-fn describe(sketch_id: &str, plan: &SegmentPlan, written: Written) -> Result<Vec<u8>, Error> {
+fn describe(sketch_id: &str, plan: &SegmentPlan, written: Written) -> Result<Vec<u8>> {
     let (Some(ids), Some(groups), Some([kept, found, short])) =
         (written.ids, written.groups, written.bits)
     else {

@@ -16,18 +16,16 @@ use super::plan::{Building, Job, SegmentPlan};
 use super::source::SourceRow;
 use super::table::{PackedTable, entry, exact_remainder_bits, pack, row_bits, row_hash};
 use crate::environment::SegmentFile;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::hamming_file::{FileFacts, write_hamming_to};
 
 /// Bits of a hash that distinguish ids and classes with the same prefix; each false match costs a lookup in the store.
 const ID_REMAINDER_BITS: u32 = 10;
 /// The same for band keys, of which there are many.
 const BAND_REMAINDER_BITS: u32 = 6;
-/// Rows between checks of the cancel flag.
 const CANCEL_ROWS: u32 = 4096;
 
-/// The rows that a segment holds: those that were not gone in the first pass. Tables identify a row by its place among
-/// them.
+/// The rows that a segment holds: not gone in the first pass. Tables identify a row by its place among them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct HeldRows {
     first: u32,
@@ -170,8 +168,7 @@ impl Gathered {
         }
     }
 
-    /// Adds the next row.
-    pub(super) fn take(&mut self, row: &SourceRow<'_>, cancel: &AtomicBool) -> Result<(), Error> {
+    pub(super) fn take(&mut self, row: &SourceRow<'_>, cancel: &AtomicBool) -> Result<()> {
         if row.row < self.next_row || row.row >= self.rows.end {
             return Err(self.other_rows(row.row));
         }
@@ -221,7 +218,7 @@ impl Gathered {
         Ok(())
     }
 
-    fn take_sketch(&mut self, row: &SourceRow<'_>, place: u32) -> Result<(), Error> {
+    fn take_sketch(&mut self, row: &SourceRow<'_>, place: u32) -> Result<()> {
         if self.codes.is_none() && self.bands.is_empty() {
             return Ok(());
         }
@@ -263,8 +260,7 @@ impl Gathered {
         Ok(())
     }
 
-    /// Checks that all held rows have arrived.
-    pub(super) fn check_complete(&self) -> Result<(), Error> {
+    pub(super) fn check_complete(&self) -> Result<()> {
         match self.next_place.is_none_or(|next| next == self.held.len()) {
             true => Ok(()),
             false => Err(self.other_rows(self.next_row)),
@@ -282,10 +278,7 @@ impl Gathered {
     }
 
     /// Returns the tables, packed by one thread each; the collected data are dropped.
-    pub(super) fn pack(
-        &mut self,
-        building: Building<'_>,
-    ) -> Result<Vec<(Job, PackedTable)>, Error> {
+    pub(super) fn pack(&mut self, building: Building<'_>) -> Result<Vec<(Job, PackedTable)>> {
         let bits = self.row_bits;
         let mut tables: Vec<(Job, u32, Vec<u64>)> = Vec::new();
         if let Some(ids) = self.ids.take() {
@@ -330,7 +323,7 @@ impl Gathered {
         plan: &HammingPlan,
         file: &mut Box<dyn SegmentFile>,
         building: Building<'_>,
-    ) -> Result<FileFacts, Error> {
+    ) -> Result<FileFacts> {
         let Codes { words, rows, .. } = self.codes.take().unwrap_or(Codes {
             num_words: 1,
             words: Vec::new(),

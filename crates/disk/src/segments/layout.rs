@@ -4,17 +4,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::sections::Section;
 
-/// Magic number at the beginning of the file.
 pub(super) const MAGIC: &[u8; 8] = b"LWSEGMNT";
 /// Magic number of the last part of the file.
 pub(super) const END_MAGIC: &[u8; 8] = b"LWSEGEND";
-/// Version of the format.
 pub(super) const VERSION: u32 = 1;
 /// Size of the header and of the last part, in bytes.
 pub(super) const HEADER_BYTES: usize = 64;
 /// Alignment of sections, in bytes.
 pub(super) const ALIGNMENT: u64 = 64;
-/// File name extension of the tables.
 pub(super) const TABLES_ENDING: &str = "lws";
 /// File name extension of the fingerprints.
 pub(super) const HAMMING_ENDING: &str = "hamming";
@@ -22,22 +19,16 @@ pub(super) const HAMMING_ENDING: &str = "hamming";
 /// Parameters of the bands of signatures, as in [`likewise_core::bands`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BandPlan {
-    /// Slots per signature.
     pub num_slots: u32,
-    /// Bytes per slot.
     pub slot_bytes: u32,
-    /// Number of bands.
     pub bands: u32,
-    /// Slots per band.
     pub rows: u32,
 }
 
 /// Parameters of the search of fingerprints by distance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HammingPlan {
-    /// Width of a fingerprint in bits.
     pub bits: u32,
-    /// The radius.
     pub within: u32,
     /// Maximum number of table bytes per fingerprint; `None` for the fastest tables.
     pub table_bytes: Option<u32>,
@@ -47,7 +38,6 @@ pub struct HammingPlan {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Description {
     pub(super) sketch_id: String,
-    /// Number of rows that the segment holds.
     pub(super) num_rows: u32,
     pub(super) num_found: u32,
     /// The held rows, ascending, as 32-bit numbers; absent if they are consecutive.
@@ -63,11 +53,9 @@ pub(super) struct Description {
     pub(super) hamming: Option<HammingEntry>,
 }
 
-/// The file of the fingerprints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct HammingEntry {
     pub(super) num_bytes: u64,
-    /// Checksum of its header.
     pub(super) checksum: u64,
 }
 
@@ -80,7 +68,6 @@ pub(super) struct TableEntry {
     pub(super) entries: Section,
 }
 
-/// Dimensions of a table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct TableShape {
     pub(super) num_entries: u64,
@@ -96,7 +83,6 @@ impl TableShape {
             && self.remainder_bits <= 33
     }
 
-    /// Number of bits of an entry.
     #[inline(always)]
     pub(super) fn entry_bits(&self) -> u32 {
         self.row_bits + self.remainder_bits
@@ -107,12 +93,10 @@ impl TableShape {
         self.num_entries.div_ceil(64).div_ceil(2) as usize
     }
 
-    /// Number of words of the directory.
     pub(super) fn unary_words(&self) -> usize {
         (2 * self.num_entries).div_ceil(64) as usize
     }
 
-    /// Number of words of the entries.
     pub(super) fn entry_words(&self) -> usize {
         (self.num_entries * u64::from(self.entry_bits())).div_ceil(64) as usize
     }

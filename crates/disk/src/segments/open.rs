@@ -11,7 +11,7 @@ use super::layout::{
     TABLES_ENDING, VERSION,
 };
 use crate::environment::Files;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::hamming_file::{OpenedSet, hamming_set_of};
 use crate::sections::{Sections, damaged};
 use crate::store::LiveSegment;
@@ -19,7 +19,6 @@ use crate::store::LiveSegment;
 /// The database state that a segment must match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expected<'a> {
-    /// The random identity of the database.
     pub identity: [u8; 16],
     /// Identity of everything that determines the bytes of a sketch.
     pub sketch_id: &'a str,
@@ -79,7 +78,7 @@ pub(super) fn open_files(
     expected: &Expected<'_>,
     verify: bool,
     cancel: &AtomicBool,
-) -> Result<Opened, Error> {
+) -> Result<Opened> {
     let opened = open_tables(dir, files, live, expected, verify, cancel);
     let (sections, description) = opened.map_err(|error| named(error, live, TABLES_ENDING))?;
     let mut num_bytes = sections.all().len() as u64;
@@ -98,7 +97,6 @@ pub(super) fn open_files(
     })
 }
 
-/// Adds the file name to an error.
 fn named(error: Error, live: &LiveSegment, ending: &str) -> Error {
     match error {
         Error::Damaged { reason } => damaged(format!("{}.{ending}: {reason}", live.name)),
@@ -113,7 +111,7 @@ fn open_fingerprints(
     (entry, num_rows): (HammingEntry, u32),
     verify: bool,
     cancel: &AtomicBool,
-) -> Result<OpenedSet, Error> {
+) -> Result<OpenedSet> {
     let path = path_of(dir, &live.name, HAMMING_ENDING);
     let map = files.open(&path).and_then(|file| file.map());
     let map = map.map_err(|e| Error::io("open a segment", e))?;
@@ -138,7 +136,7 @@ fn open_tables(
     expected: &Expected<'_>,
     verify: bool,
     cancel: &AtomicBool,
-) -> Result<(Sections, Description), Error> {
+) -> Result<(Sections, Description)> {
     let map = files
         .open(&path_of(dir, &live.name, TABLES_ENDING))
         .and_then(|file| file.map())
@@ -187,7 +185,7 @@ fn open_tables(
     Ok((sections, description))
 }
 
-fn description(sections: &Sections, live: &LiveSegment) -> Result<Description, Error> {
+fn description(sections: &Sections, live: &LiveSegment) -> Result<Description> {
     let all = sections.all();
     let num_bytes = all.len() as u64;
     let details = serde_json::from_str(&live.details)

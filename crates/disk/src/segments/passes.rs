@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::gather::{Gathered, HeldRows};
 use super::plan::{Building, Job, Pass, SegmentPlan};
 use super::source::{Needed, RowSource};
-use crate::error::Error;
+use crate::error::Result;
 
 impl Pass {
     /// Reads the rows once, collecting the data of one pass.
@@ -16,7 +16,7 @@ impl Pass {
         rows: &Range<u32>,
         held: Option<HeldRows>,
         building: Building<'_>,
-    ) -> Result<Gathered, Error> {
+    ) -> Result<Gathered> {
         let is_sketch = |job: &Job| matches!(job, Job::Hamming | Job::Band(_));
         let needed = Needed {
             ids: self.jobs.contains(&Job::Ids),

@@ -17,16 +17,12 @@ pub struct SegmentPlan {
     pub bands: Option<BandPlan>,
 }
 
-/// Resources of a build.
 #[derive(Clone, Copy)]
 pub struct Building<'a> {
-    /// Instruction set.
     pub isa: Isa,
-    /// Number of threads.
     pub threads: usize,
     /// Approximate memory limit, in bytes. One table (16 bytes per row, about 40 for fingerprints) is always allowed.
     pub memory_bytes: usize,
-    /// Cancels the work when set.
     pub cancel: &'a AtomicBool,
 }
 
@@ -35,7 +31,6 @@ const TABLE_BYTES: usize = 16;
 /// Bytes per fingerprint while its tables are built, in addition to its words.
 const HAMMING_BYTES: usize = 40;
 
-/// A table to build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Job {
     Ids,
@@ -51,8 +46,7 @@ pub(super) struct Pass {
     pub(super) jobs: Vec<Job>,
 }
 
-/// Divides the tables of a plan into few passes, each with at most `memory_bytes` of tables or a single table; bands
-/// stay in order.
+/// Divides the tables into few passes, each with at most `memory_bytes` of tables or a single one, bands in order.
 pub(super) fn passes(plan: &SegmentPlan, num_rows: usize, memory_bytes: usize) -> Vec<Pass> {
     let bands = plan.bands.map_or(0, |bands| bands.bands);
     let jobs = [Job::Ids, Job::Groups]

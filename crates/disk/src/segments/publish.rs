@@ -8,14 +8,12 @@ use std::path::{Path, PathBuf};
 use super::layout::{HAMMING_ENDING, TABLES_ENDING};
 use super::open::path_of;
 use crate::environment::Files;
-use crate::error::Error;
+use crate::error::{Error, Result};
 
-/// Prefix of the names of segments.
 const PREFIX: &str = "rows-";
 /// Suffix of a file that does not have its final name yet.
 const UNFINISHED: &str = ".unfinished";
 
-/// Returns a new name for a segment of these rows.
 pub(super) fn fresh_name(files: &dyn Files, rows: &Range<u32>) -> String {
     let number = files.name_number();
     format!("{PREFIX}{}-{}-{number:016x}", rows.start, rows.end)
@@ -27,10 +25,9 @@ pub(super) fn temporary_of(path: &Path) -> PathBuf {
     path.with_file_name(format!(".{name}{UNFINISHED}"))
 }
 
-/// Deletes the files of segments that the store no longer lists; absent files are ignored. If the system does not allow
-/// deletion of mapped files (Windows) they remain, and [`delete_orphans`] deletes them later. Returns [`Error::Io`] for
-/// the first file that could not be deleted; the others are deleted anyway.
-pub fn unlink_segments(dir: &Path, files: &dyn Files, names: &[String]) -> Result<(), Error> {
+/// Deletes the files of segments that the store no longer lists, as far as possible, and returns the first failure;
+/// mapped files on Windows remain for [`delete_orphans`].
+pub fn unlink_segments(dir: &Path, files: &dyn Files, names: &[String]) -> Result<()> {
     let mut first = Ok(());
     for name in names {
         // The tables are deleted first: without them, no reader opens the rest.
@@ -46,10 +43,9 @@ pub fn unlink_segments(dir: &Path, files: &dyn Files, names: &[String]) -> Resul
     first
 }
 
-/// Deletes the files that a dead writer left: those of all segments that are not `live`. Only the writer may call this,
-/// while it is not building a segment. Returns the number of files. Other files, and files that cannot be deleted,
-/// remain.
-pub fn delete_orphans(dir: &Path, files: &dyn Files, live: &[String]) -> Result<usize, Error> {
+/// Deletes the files that a dead writer left, of all segments that are not `live`; returns their number. Only for the
+/// writer, while it builds none.
+pub fn delete_orphans(dir: &Path, files: &dyn Files, live: &[String]) -> Result<usize> {
     let entries = match files.list(dir) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(0),
         entries => entries.map_err(|e| Error::io("read the directory of segments", e))?,
@@ -63,8 +59,7 @@ pub fn delete_orphans(dir: &Path, files: &dyn Files, live: &[String]) -> Result<
     Ok(num_deleted)
 }
 
-/// Returns the names in the directory that are not files of `live` segments.
-pub fn other_names(dir: &Path, files: &dyn Files, live: &[String]) -> Result<Vec<String>, Error> {
+pub fn other_names(dir: &Path, files: &dyn Files, live: &[String]) -> Result<Vec<String>> {
     let entries = match files.list(dir) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries.map_err(|e| Error::io("read the directory of segments", e))?,

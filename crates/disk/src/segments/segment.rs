@@ -20,9 +20,8 @@ use crate::store::LiveSegment;
 /// The reason reported for tables whose blocks are intact but inconsistent.
 const CONTRADICTS: &str = "its directories are inconsistent with its lengths";
 
-/// The mapped tables of a range of rows. Lookups return rows of the store, in ascending order for each key. Keys are
-/// compared only by some bits of a hash. All rows with the key are returned, but a returned row may have another key,
-/// so the caller must compare.
+/// The mapped tables of a range of rows. Lookups return rows in ascending order for each key; keys are compared by some
+/// bits of a hash, so the caller must compare.
 pub struct Segment {
     live: LiveSegment,
     num_rows: u32,
@@ -39,7 +38,6 @@ pub struct Segment {
     bands: Vec<Table>,
     hamming: Option<HammingSet>,
     hamming_damage: Damage,
-    /// The file of the tables.
     sections: Sections,
     description: Description,
 }
@@ -51,11 +49,9 @@ impl std::fmt::Debug for Segment {
 }
 
 impl Segment {
-    /// Maps the files of a segment. They must not change while it is in use. The header, the description, the lengths
-    /// and the checksums of all blocks are checked. A block of a table is checked when it is first read; with `verify`,
-    /// on opening. Returns [`Error::Damaged`], which names what is wrong, also if the segment belongs to something
-    /// else. Cost: microseconds, plus a read of an eighth of a byte for each row that has no fingerprint; with
-    /// `verify`, a read of both files.
+    /// Maps the files of a segment. Header, description, lengths and the checksums of blocks are checked, a block of a
+    /// table when it is first read, or now with `verify`. [`Error::Damaged`] names what is wrong, also if the segment
+    /// belongs to something else.
     pub fn open(
         dir: &Path,
         files: &dyn Files,
@@ -124,7 +120,6 @@ impl Segment {
         })
     }
 
-    /// The name of the segment.
     pub fn name(&self) -> &str {
         &self.live.name
     }
@@ -134,7 +129,6 @@ impl Segment {
         self.live.rows.clone()
     }
 
-    /// Number of rows that it holds.
     pub fn num_rows(&self) -> u32 {
         self.num_rows
     }
@@ -175,7 +169,6 @@ impl Segment {
         Ok(low)
     }
 
-    /// Whether it holds a row.
     pub fn holds(&self, row: u32) -> Result<bool, Error> {
         Ok(self.place_of(row)?.is_some())
     }
@@ -189,22 +182,18 @@ impl Segment {
         Ok(is_there.then_some(place))
     }
 
-    /// The last event that is reflected in it.
     pub fn last_event(&self) -> u64 {
         self.live.last_event
     }
 
-    /// Number of rows that can be found by their sketches.
     pub fn num_found(&self) -> u32 {
         self.num_found
     }
 
-    /// Total size of its files.
     pub fn num_bytes(&self) -> u64 {
         self.num_bytes
     }
 
-    /// Size of each of its parts.
     pub fn sizes(&self) -> Vec<(&'static str, u64)> {
         let of = |table: &TableEntry| {
             let sections = [table.starts, table.unary, table.entries];
@@ -244,8 +233,7 @@ impl Segment {
         self.find(&self.ids, hashes, out)
     }
 
-    /// Appends the first rows of classes whose key may have this hash. Returns [`Error::InvalidParameter`] if the
-    /// segment has no classes.
+    /// Appends the first rows of classes whose key may have this hash.
     pub fn rows_of_class(&self, hash: u64, out: &mut Vec<u32>) -> Result<(), Error> {
         self.find_one(self.classes()?, hash, out)
     }
@@ -255,13 +243,11 @@ impl Segment {
         self.find(self.classes()?, hashes, out)
     }
 
-    /// Appends the members of a band whose key may be this one, at the level where they are members. Returns
-    /// [`Error::InvalidParameter`] if there is no such band.
+    /// Appends the members of a band whose key may be this one, at the level where they are members.
     pub fn bucket(&self, band: u32, key: u64, out: &mut Vec<u32>) -> Result<(), Error> {
         self.find_one(self.band(band)?, key, out)
     }
 
-    /// Same as [`bucket`](Self::bucket) for many keys of one band.
     pub fn buckets(&self, band: u32, keys: &[u64], out: &mut Vec<(u32, u32)>) -> Result<(), Error> {
         self.find(self.band(band)?, keys, out)
     }
@@ -271,30 +257,25 @@ impl Segment {
         self.bit(&self.kept, row)
     }
 
-    /// Returns whether a row can be found by its sketch.
     pub fn is_found(&self, row: u32) -> Result<bool, Error> {
         self.bit(&self.found, row)
     }
 
-    /// Returns whether a row is marked as short.
     pub fn is_short(&self, row: u32) -> Result<bool, Error> {
         self.bit(&self.short, row)
     }
 
-    /// Appends exactly the rows that were removed because of `leader`, a kept row in any segment, when this segment was
-    /// built.
+    /// Appends the rows that were removed because of `leader`, a row of any segment, when this one was built.
     pub fn members(&self, leader: u32, out: &mut Vec<u32>) -> Result<(), Error> {
         self.find_one(&self.groups, row_hash(leader), out)
     }
 
-    /// The fingerprints that can be found, if they are searched by distance. They are identified by their
-    /// [places](Self::row_at).
+    /// The fingerprints that can be found by distance, identified by their [places](Self::row_at).
     pub fn hamming(&self) -> Option<&HammingSet> {
         self.hamming.as_ref()
     }
 
-    /// Searches these fingerprints; finds nothing if there are none. [`CoreError::Damaged`] is also recorded as
-    /// [damage](Self::damage).
+    /// Searches these fingerprints; [`CoreError::Damaged`] is also recorded as [damage](Self::damage).
     pub fn search(
         &self,
         queries: Fingerprints<'_>,
@@ -327,14 +308,12 @@ impl Segment {
             .or_else(|| of(&self.hamming_damage, HAMMING_ENDING))
     }
 
-    /// Checks whether its files have changed since they were mapped; if so, every later lookup returns an error. Cost:
-    /// a microsecond.
+    /// Checks whether its files have changed since they were mapped, after which every lookup is an error.
     pub fn look(&self) {
         self.sections.damage.look();
         self.hamming_damage.look();
     }
 
-    /// Checks every block.
     pub fn verify(&self, cancel: &AtomicBool) -> Result<(), Error> {
         for (name, section) in self.description.sections() {
             self.sections.verify(&name, section, cancel)?;

@@ -2,12 +2,11 @@
 
 use std::ops::Range;
 
-use crate::error::Error;
+use crate::error::Result;
 
 /// One document, as stored.
 #[derive(Debug, Clone, Copy)]
 pub struct SourceRow<'a> {
-    /// Its row number.
     pub row: u32,
     /// The user's id; used if [`Needed::ids`] is set.
     pub id: &'a str,
@@ -23,19 +22,15 @@ pub struct SourceRow<'a> {
     pub is_short: bool,
     /// Hash of the key of its class, if it is the first of one.
     pub class: Option<u64>,
-    /// Bands and levels of the buckets above level 0, ascending by band. A level above the last means that it is not a
-    /// member.
+    /// Bands and levels of the buckets above level 0, by band; above the last level it is not a member.
     pub levels: &'a [(u16, u8)],
 }
 
 /// The data that a pass over the rows uses; a source may leave the rest empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Needed {
-    /// The ids.
     pub ids: bool,
-    /// The sketches and the levels.
     pub sketches: bool,
-    /// The classes.
     pub classes: bool,
 }
 
@@ -47,8 +42,7 @@ pub trait RowSource {
     /// Identity of everything that determines the bytes of a sketch.
     fn sketch_id(&self) -> &str;
 
-    /// The last event that every later [`each_row`](RowSource::each_row) call reflects. It may reflect later ones too:
-    /// readers of the segment replay the events after this one, and replaying sets states rather than adding up.
+    /// The last event that every later [`each_row`](RowSource::each_row) reflects; replaying later ones sets states.
     fn last_event(&self) -> u64;
 
     /// Maximum number of rows in a range that [`each_row`](RowSource::each_row) yields and that are not gone.
@@ -57,14 +51,13 @@ pub trait RowSource {
     }
 
     /// Returns the identity of the last batch of the rows below `end`.
-    fn batch_before(&self, end: u32) -> Result<u64, Error>;
+    fn batch_before(&self, end: u32) -> Result<u64>;
 
-    /// Passes each row of the range that was not dropped to `each`, once and in ascending order. A build reads the rows
-    /// several times if memory is small.
+    /// Passes each row of the range that was not dropped to `each`, in order; a build may read the rows several times.
     fn each_row(
         &self,
         rows: Range<u32>,
         needed: Needed,
-        each: &mut dyn FnMut(&SourceRow<'_>) -> Result<(), Error>,
-    ) -> Result<(), Error>;
+        each: &mut dyn FnMut(&SourceRow<'_>) -> Result<()>,
+    ) -> Result<()>;
 }

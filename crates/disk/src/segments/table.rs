@@ -34,7 +34,6 @@ pub(super) fn row_bits(num_rows: u32) -> u32 {
     (u64::from(num_rows).max(2) - 1).ilog2() + 1
 }
 
-/// Returns the entry of a row under a hash.
 pub(super) fn entry(hash: u64, row: u32, row_bits: u32) -> u64 {
     hash >> row_bits << row_bits | u64::from(row)
 }
@@ -48,13 +47,11 @@ pub(super) fn row_hash(row: u32) -> u64 {
     u64::from(x ^ x >> 16) << 32
 }
 
-/// Returns the remainder bits that distinguish all of `num_entries` hashes of 32 bits: products with the same prefix
-/// differ by at least `num_entries`.
+/// Returns the remainder bits that distinguish all of `num_entries` hashes of 32 bits.
 pub(super) fn exact_remainder_bits(num_entries: usize) -> u32 {
     32 - (num_entries.max(1) as u64).ilog2()
 }
 
-/// Returns the prefix and the remainder of a hash.
 #[inline(always)]
 fn place(hash: u64, shape: &TableShape) -> (u64, u64) {
     let kept = hash >> shape.row_bits << shape.row_bits;
@@ -63,7 +60,6 @@ fn place(hash: u64, shape: &TableShape) -> (u64, u64) {
     ((product >> 64) as u64, remainder)
 }
 
-/// Sorts entries and packs them.
 pub(super) fn pack(entries: &mut [u64], row_bits: u32, remainder_bits: u32) -> PackedTable {
     entries.sort_unstable();
     let num = entries.len() as u64;
@@ -111,7 +107,6 @@ pub(super) fn pack(entries: &mut [u64], row_bits: u32, remainder_bits: u32) -> P
 #[derive(Debug)]
 pub(super) struct BadBlock;
 
-/// A mapped table.
 #[derive(Debug)]
 pub(super) struct Table {
     shape: TableShape,
@@ -125,9 +120,7 @@ pub(super) struct Table {
 struct Lane {
     prefix: u64,
     remainder: u64,
-    /// Bit of the directory at which its group begins.
     bit: u64,
-    /// Range of its entries.
     first: u64,
     end: u64,
 }

@@ -4,16 +4,13 @@ use std::ops::Range;
 
 /// Minimum number of rows for which a segment is worth its files.
 pub const MIN_ROWS: u32 = 1 << 14;
-/// Approximate size ratio of segments in successive tiers. Each search visits every segment, and each row is rebuilt
-/// once per tier. A ratio of four needs about half as many segments as eight, and one more rebuild of each row.
+/// Size ratio of successive tiers: a search visits every segment, and each row is rebuilt once per tier.
 pub const RATIO: u32 = 4;
 
 /// A run of rows that are stored together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Piece {
-    /// The rows that it covers.
     pub rows: Range<u32>,
-    /// Number of rows that it holds.
     pub num_held: u32,
     /// Number of these rows that are not gone.
     pub num_live: u32,
@@ -28,12 +25,9 @@ impl Piece {
     }
 }
 
-/// Returns the rows of the next segment to build, if one is due; it replaces the pieces inside its range. `pieces`
-/// ascend without overlaps; between them, all rows are gone. Rows that are not in a segment are due if they precede a
-/// segment, or if there are `min_rows` of them at the end. They are joined with the preceding segments of the same or a
-/// lower tier if these, with the new segment, number at least [`RATIO`], and so on with the tier of the result. So a
-/// row is rebuilt a logarithmic number of times, and there are fewer than [`RATIO`] segments per tier. Tiers depend
-/// only on rows that are not gone.
+/// Returns the rows of the next segment to build, if one is due; it replaces the pieces inside. Rows in no segment are
+/// due before a segment, or if there are `min_rows` at the end; they are joined with preceding segments of the same or
+/// a lower tier if these number at least [`RATIO`] with it, and so on, so there are fewer per tier.
 pub fn next_build(pieces: &[Piece], min_rows: u32) -> Option<Range<u32>> {
     let min_rows = min_rows.max(1);
     let first = pieces.iter().position(|piece| !piece.is_built)?;

@@ -18,7 +18,6 @@ impl From<Malformed> for Error {
     }
 }
 
-/// Size of the checksum at the beginning of a record.
 pub(super) const CHECKSUM_BYTES: usize = 8;
 
 /// Begins a record: reserves space for its checksum.
@@ -27,8 +26,7 @@ pub(super) fn begin(out: &mut Vec<u8>) {
     out.resize(CHECKSUM_BYTES, 0);
 }
 
-/// Ends a record: writes the checksum of the bytes after it. The checksum includes `place`, the position of the record,
-/// so that a misplaced record is detected.
+/// Ends a record with the checksum of its bytes and of `place`, its position, so that misplacement is detected.
 pub(super) fn seal(out: &mut [u8], place: u64) {
     let checksum = xxh3_64_with_seed(&out[CHECKSUM_BYTES..], place);
     out[..CHECKSUM_BYTES].copy_from_slice(&checksum.to_le_bytes());
@@ -171,7 +169,6 @@ impl<'a> Cursor<'a> {
         Ok(Packed { least, width, bits })
     }
 
-    /// Checks that nothing is left.
     pub(super) fn end(self) -> Result<(), Malformed> {
         match self.0.is_empty() {
             true => Ok(()),

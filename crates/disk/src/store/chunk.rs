@@ -7,7 +7,6 @@ use super::types::{BandLevel, Evidence};
 /// Neighboring documents, column by column, in their current state.
 #[derive(Debug, Clone, Default)]
 pub struct Chunk {
-    /// The rows that it covers.
     pub(super) span: Range<u32>,
     /// The remaining rows, ascending.
     pub(super) rows: Vec<u32>,
@@ -51,7 +50,6 @@ impl Chunk {
         &self.ids[begin as usize..self.id_ends[position] as usize]
     }
 
-    /// The sketches, concatenated.
     pub fn sketches(&self) -> &[u8] {
         &self.sketches
     }
@@ -61,7 +59,6 @@ impl Chunk {
         &self.shapes
     }
 
-    /// Number of distinct features of each document.
     pub fn num_features(&self) -> &[u32] {
         &self.num_features
     }
@@ -76,7 +73,6 @@ impl Chunk {
         self.text_digests.as_deref()
     }
 
-    /// Digests of the feature sets, if they were given.
     pub fn feature_digests(&self) -> Option<&[u128]> {
         self.feature_digests.as_deref()
     }

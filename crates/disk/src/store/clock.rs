@@ -7,7 +7,7 @@ use super::bytes::{Cursor, Malformed};
 use super::database;
 use super::types::{ArrivalShift, ClockDoubt, ClockRecord, ClockTime};
 use crate::environment::Uptime;
-use crate::error::Error;
+use crate::error::Result;
 
 /// Key in the `meta` table.
 const CLOCK: &str = "clock";
@@ -17,16 +17,14 @@ const SHIFT: u8 = 2;
 const ACCEPTED: u8 = 4;
 
 impl Store {
-    /// Returns what is stored about the clock.
-    pub fn clock_record(&self) -> Result<ClockRecord, Error> {
+    pub fn clock_record(&self) -> Result<ClockRecord> {
         Ok(match database::meta(&self.connection, CLOCK)? {
             Some(bytes) => decode(&bytes)?,
             None => ClockRecord::default(),
         })
     }
 
-    /// Replaces what is stored about the clock.
-    pub fn set_clock_record(&mut self, record: &ClockRecord) -> Result<(), Error> {
+    pub fn set_clock_record(&mut self, record: &ClockRecord) -> Result<()> {
         self.transact(|store, _| database::set_meta(&store.connection, CLOCK, &encode(record)))?;
         self.shift = record.shift;
         Ok(())

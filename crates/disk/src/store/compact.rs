@@ -16,27 +16,23 @@ use super::read::{blob, misplaced, range_of};
 use super::state::Droppings;
 use super::transact::Writer;
 use super::types::Swept;
-use crate::error::Error;
+use crate::error::Result;
 
 /// Approximate number of bytes that one call reads, so that it takes some milliseconds.
 const STEP_BYTES: usize = 4 << 20;
 /// Free pages that are kept for the next appends.
 const FEW_PAGES: u32 = 64;
 
-/// The result of one step of compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Compacted {
     /// Start of the next step; `None` once all rows have been visited.
     pub next_row: Option<u32>,
     /// By how much the number of chunks and blocks decreased.
     pub num_fewer: u64,
-    /// Number of documents whose records were dropped.
     pub num_dropped: u64,
-    /// Whether any data of documents was dropped.
     pub has_dropped: bool,
 }
 
-/// What may be dropped.
 #[derive(Clone, Copy)]
 pub struct Dropping<'a> {
     /// Rows below this one have expired.
@@ -56,7 +52,6 @@ impl Dropping<'_> {
     };
 }
 
-/// Records of neighbors that are joined.
 #[derive(Default)]
 struct Neighbors {
     /// First row, number of rows, and record.
@@ -64,7 +59,6 @@ struct Neighbors {
     /// Approximate number of bytes that remain of them.
     num_bytes: usize,
     num_documents: usize,
-    /// Number of dropped documents.
     num_dropped: usize,
     /// Flags of their digests; `None` if there are no documents.
     flags: Option<u8>,
@@ -100,7 +94,6 @@ impl Neighbors {
     }
 }
 
-/// Blocks that are joined.
 struct Joined {
     block: Block,
     num_blocks: u64,
@@ -121,14 +114,9 @@ impl Joined {
 }
 
 impl Store {
-    /// Performs one step from a row on, in one transaction of some milliseconds: joins small neighboring chunks and
-    /// blocks, up to 1,000 documents, and drops the data of gone documents. The data of other documents is kept, and so
-    /// is the identity of every batch that ends a live segment.
-    pub fn compact_chunks(
-        &mut self,
-        from_row: u32,
-        dropping: Dropping<'_>,
-    ) -> Result<Compacted, Error> {
+    /// Performs one step from a row on, in one transaction of some milliseconds: joins small neighbors, up to 1,000
+    /// documents, and drops data of gone ones, but not batches that end a live segment.
+    pub fn compact_chunks(&mut self, from_row: u32, dropping: Dropping<'_>) -> Result<Compacted> {
         let num_rows = self.position.num_rows;
         let compacted = self.transact(|store, writer| {
             let rows = store.step(from_row)?;
@@ -159,7 +147,7 @@ impl Store {
     }
 
     /// Records that upkeep has visited all rows of a state, and drops events up to `drop_events`.
-    pub fn note_swept(&mut self, swept: Swept, drop_events: u64) -> Result<(), Error> {
+    pub fn note_swept(&mut self, swept: Swept, drop_events: u64) -> Result<()> {
         let last = self.position.last_event;
         self.transact(|store, writer| {
             writer.record.clear();
@@ -181,10 +169,9 @@ impl Store {
         })
     }
 
-    /// Releases up to `most` free pages of the database; returns whether there are more to release. With `part`, keeps
-    /// one page in `part` of all pages and a small reserve free. The file shrinks after the next checkpoint of the log.
-    pub fn give_back_pages(&mut self, most: u32, part: Option<u32>) -> Result<bool, Error> {
-        let number = |store: &Store, name: &str| -> Result<u32, Error> {
+    /// Releases up to `most` free pages; returns whether there are more. With `part`, one page in `part` stays free.
+    pub fn give_back_pages(&mut self, most: u32, part: Option<u32>) -> Result<bool> {
+        let number = |store: &Store, name: &str| -> Result<u32> {
             store
                 .connection
                 .pragma_query_value(None, name, |row| row.get(0))
@@ -216,7 +203,7 @@ impl Store {
     }
 
     /// Returns the rows of one step.
-    fn step(&self, from_row: u32) -> Result<Range<u32>, Error> {
+    fn step(&self, from_row: u32) -> Result<Range<u32>> {
         let mut end = from_row;
         let mut num_bytes = 0usize;
         let mut statement = self
@@ -254,7 +241,7 @@ impl Store {
         gone: &[u32],
         dropping: Dropping<'_>,
         compacted: &mut Compacted,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let mut ends: Vec<u32> = self
             .segments()?
             .iter()
@@ -329,7 +316,7 @@ impl Store {
         neighbors: &Neighbors,
         is_dropped: impl Fn(u32) -> bool,
         tally: &mut ChangesTally,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let first_row = neighbors.found[0].0;
         let mut columns = Columns::begin(first_row);
         for (first_row, _, record) in &neighbors.found {
@@ -348,7 +335,7 @@ impl Store {
         self.insert("chunks", first_row, neighbors.num_rows(), &writer.record)
     }
 
-    fn delete(&self, table: &str, first_row: u32, num_rows: u32) -> Result<(), Error> {
+    fn delete(&self, table: &str, first_row: u32, num_rows: u32) -> Result<()> {
         let sql = match table {
             "chunks" => "DELETE FROM chunks WHERE first_row >= ?1 AND first_row < ?2",
             _ => "DELETE FROM contents WHERE first_row >= ?1 AND first_row < ?2",
@@ -366,7 +353,7 @@ impl Store {
         rows: &Range<u32>,
         gone: &[u32],
         compacted: &mut Compacted,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let is_kept =
             |row: u32| row >= self.position.expired_below && gone.binary_search(&row).is_err();
         let mut statement = self
@@ -424,7 +411,7 @@ impl Store {
     }
 
     /// Returns the rows that the user removed, ascending.
-    fn gone_rows(&self, rows: &Range<u32>) -> Result<Vec<u32>, Error> {
+    fn gone_rows(&self, rows: &Range<u32>) -> Result<Vec<u32>> {
         let mut statement = self
             .connection
             .prepare_cached(

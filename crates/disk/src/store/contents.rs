@@ -11,11 +11,10 @@ use zstd::bulk::Decompressor;
 use super::bytes::{Cursor, Malformed, begin, open, put_packed, put_varint, seal};
 use super::features::{get_features, put_features};
 use super::types::{Content, NewContents};
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// A block ends when its uncompressed size reaches this many bytes.
 pub(super) const BLOCK_BYTES: usize = 32 << 10;
-/// Maximum number of documents of a block.
 const MAX_BLOCK_ROWS: usize = 4096;
 /// Fast rather than small: texts may arrive at hundreds of megabytes per second.
 const ZSTD_LEVEL: i32 = 1;
@@ -87,14 +86,14 @@ impl Block {
         self.num_rows += 1;
     }
 
-    pub(super) fn push_text(&mut self, text: &[u8]) -> Result<(), Error> {
+    pub(super) fn push_text(&mut self, text: &[u8]) -> Result<()> {
         self.kind = TEXTS;
         let begin = self.bytes.len();
         self.bytes.extend_from_slice(text);
         self.end(begin)
     }
 
-    pub(super) fn push_features(&mut self, features: &[u64], weights: &[u32]) -> Result<(), Error> {
+    pub(super) fn push_features(&mut self, features: &[u64], weights: &[u32]) -> Result<()> {
         self.kind = FEATURES;
         let begin = self.bytes.len();
         if !(weights.is_empty() || weights.len() == features.len())
@@ -109,7 +108,7 @@ impl Block {
         self.end(begin)
     }
 
-    fn end(&mut self, begin: usize) -> Result<(), Error> {
+    fn end(&mut self, begin: usize) -> Result<()> {
         let length = u32::try_from(self.bytes.len() - begin).ok();
         let length = length.filter(|&length| length <= 1 << 28).ok_or_else(|| {
             Error::invalid("contents", "one document takes at most 268,435,456 bytes")
@@ -120,8 +119,7 @@ impl Block {
         Ok(())
     }
 
-    /// Writes the record of the block.
-    pub(super) fn encode(&self, packer: &mut Packer, out: &mut Vec<u8>) -> Result<(), Error> {
+    pub(super) fn encode(&self, packer: &mut Packer, out: &mut Vec<u8>) -> Result<()> {
         begin(out);
         let packed = match self.kind {
             TEXTS => packer.pack(&self.bytes)?,
@@ -150,7 +148,7 @@ pub(super) struct Packer {
 
 impl Packer {
     /// Returns the compressed bytes, if they are fewer.
-    fn pack(&mut self, bytes: &[u8]) -> Result<Option<&[u8]>, Error> {
+    fn pack(&mut self, bytes: &[u8]) -> Result<Option<&[u8]>> {
         let compressor = match &mut self.compressor {
             Some(compressor) => compressor,
             empty => empty.insert(
@@ -182,7 +180,6 @@ fn unpacked(packed: &[u8], most: usize) -> Result<Vec<u8>, Malformed> {
     })
 }
 
-/// A block that was read.
 pub(super) struct Contents<'a> {
     first_row: u32,
     kind: u8,
@@ -242,7 +239,6 @@ impl<'a> Contents<'a> {
         })
     }
 
-    /// Rows with a stored content.
     pub(super) fn rows(&self) -> impl Iterator<Item = u32> {
         self.positions
             .iter()
@@ -278,8 +274,8 @@ pub(super) fn cut(
     contents: &NewContents<'_>,
     first_row: u32,
     block: &mut Block,
-    mut write: impl FnMut(&Block) -> Result<(), Error>,
-) -> Result<(), Error> {
+    mut write: impl FnMut(&Block) -> Result<()>,
+) -> Result<()> {
     let num_rows = match contents {
         NewContents::None => return Ok(()),
         NewContents::Features(all) => all.len(),

@@ -9,17 +9,16 @@ use rusqlite::backup::{Backup, StepResult};
 use super::Store;
 use super::database::{DATABASE_NAME, connect, wrong};
 use super::place;
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// Pages between checks of the cancel flag: 4 MiB.
 const STEP_PAGES: i32 = 1024;
 
 impl Store {
-    /// Copies the current database into a directory, which is created if it is absent. The copy is synced on return.
-    /// The writer continues meanwhile. The copy has the identity of the original and lists the same segments, whose
-    /// files may be copied next to it; segments with missing files are rebuilt. The database gets its final name only
-    /// when it is complete. Returns [`Error::InvalidParameter`] if the directory is not empty.
-    pub fn snapshot(&self, to: &Path, cancel: &AtomicBool) -> Result<(), Error> {
+    /// Copies the current database into a new or empty directory, while the writer continues; synced on return, and
+    /// named only when complete. The copy has the identity of the original and lists the same segments, which are
+    /// rebuilt if missing.
+    pub fn snapshot(&self, to: &Path, cancel: &AtomicBool) -> Result<()> {
         let files = self.environment.files.as_ref();
         files
             .create_dir_all(to)
@@ -60,7 +59,7 @@ impl Store {
         result
     }
 
-    fn copy_pages(&self, to: &Path, cancel: &AtomicBool) -> Result<(), Error> {
+    fn copy_pages(&self, to: &Path, cancel: &AtomicBool) -> Result<()> {
         // Read before copying, so that the state is fixed: a copy of a changing state would restart at each commit.
         self.read_position()?;
         let mut copy = connect(&self.environment, to, OpenFlags::default())?;

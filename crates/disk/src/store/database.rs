@@ -21,15 +21,13 @@ use super::place;
 use super::process::OpenMark;
 use super::types::{Description, Durability, Keeps, Position};
 use crate::environment::Environment;
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// Key in `meta` for what upkeep dropped of gone documents.
 pub(super) const DROPPINGS: &str = "droppings";
-/// File name of the database in its directory.
 pub(super) const DATABASE_NAME: &str = "documents.sqlite";
 /// `LIKW`, in the header of the database.
 const APPLICATION_ID: i32 = 0x4c49_4b57;
-/// Version of the format of the tables.
 const FORMAT_VERSION: i32 = 1;
 /// Key in `meta` for the tally of all records of changes.
 pub(super) const CHANGES_TALLY: &str = "changes";
@@ -37,7 +35,6 @@ pub(super) const CHANGES_TALLY: &str = "changes";
 pub(super) const BUSY_WAIT: Duration = Duration::from_secs(10);
 /// Records are never this long; greater lengths are damage.
 const MAX_RECORD_BYTES: i32 = 512 << 20;
-/// Memory for cached pages.
 const CACHE_KIB: i32 = 8 << 10;
 
 const SCHEMA: &str = "
@@ -49,8 +46,7 @@ CREATE TABLE changes (row INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT;
 CREATE TABLE segments (name TEXT PRIMARY KEY, data BLOB NOT NULL) STRICT, WITHOUT ROWID;
 ";
 
-/// Explains why a version of SQLite is not supported, if it is not. Up to 3.51.2, committed pages can be lost if one
-/// connection writes while another checkpoints the log; 3.52.0 was withdrawn.
+/// Explains why a version of SQLite is refused: up to 3.51.2, commits can be lost; 3.52.0 was withdrawn.
 pub(super) fn refused_version(version: i32) -> Option<String> {
     (version < 3_051_003 || version == 3_052_000).then(|| {
         format!(
@@ -62,7 +58,6 @@ pub(super) fn refused_version(version: i32) -> Option<String> {
     })
 }
 
-/// Converts an error of the library.
 pub(super) fn wrong(error: rusqlite::Error) -> Error {
     let kind = match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => io::ErrorKind::StorageFull,
@@ -94,7 +89,7 @@ pub(super) fn open_to_write(
     environment: &Environment,
     dir: &Path,
     durability: Durability,
-) -> Result<Database, Error> {
+) -> Result<Database> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
@@ -128,7 +123,7 @@ pub(super) fn open_to_write(
 }
 
 /// Opens the database of a store for checkpoints; never creates it.
-pub(super) fn open_to_checkpoint(environment: &Environment, dir: &Path) -> Result<Database, Error> {
+pub(super) fn open_to_checkpoint(environment: &Environment, dir: &Path) -> Result<Database> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_EXRESCODE;
@@ -141,7 +136,7 @@ pub(super) fn open_to_checkpoint(environment: &Environment, dir: &Path) -> Resul
     Ok(connection)
 }
 
-fn sync_by(connection: &Connection, each_commit: bool) -> Result<(), Error> {
+fn sync_by(connection: &Connection, each_commit: bool) -> Result<()> {
     set_synchronous(connection, each_commit)?;
     if cfg!(target_os = "macos") {
         // On this system, fsync does not reach the disk.
@@ -153,7 +148,7 @@ fn sync_by(connection: &Connection, each_commit: bool) -> Result<(), Error> {
 }
 
 /// Sets whether each commit waits for the disk.
-pub(super) fn set_synchronous(connection: &Connection, full: bool) -> Result<(), Error> {
+pub(super) fn set_synchronous(connection: &Connection, full: bool) -> Result<()> {
     let wanted = if full { 2 } else { 1 };
     connection
         .pragma_update(None, "synchronous", wanted)
@@ -169,8 +164,7 @@ pub(super) fn set_synchronous(connection: &Connection, full: bool) -> Result<(),
     }
 }
 
-/// Opens the database for reading.
-pub(super) fn open_to_read(environment: &Environment, dir: &Path) -> Result<Database, Error> {
+pub(super) fn open_to_read(environment: &Environment, dir: &Path) -> Result<Database> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_EXRESCODE;
@@ -192,8 +186,7 @@ pub(super) fn open_to_read(environment: &Environment, dir: &Path) -> Result<Data
     }
 }
 
-/// Returns how far the pages of the database reach without its log, or `None` if that is unknown, as after an
-/// interrupted checkpoint. Only sealed records count, since these were once committed.
+/// Returns how far the pages of the database reach without its log, by sealed records, or `None` if unknown.
 pub(super) fn reach_without_log(environment: &Environment, dir: &Path) -> Option<Position> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
@@ -224,12 +217,11 @@ pub(super) fn reach_without_log(environment: &Environment, dir: &Path) -> Option
     })
 }
 
-/// Opens a SQLite connection.
 pub(super) fn connect(
     environment: &Environment,
     path: &Path,
     flags: OpenFlags,
-) -> Result<Connection, Error> {
+) -> Result<Connection> {
     match &environment.vfs {
         Some(vfs) => Connection::open_with_flags_and_vfs(path, flags, vfs.as_str()),
         None => Connection::open_with_flags(path, flags),
@@ -251,7 +243,7 @@ impl Deref for Database {
     }
 }
 
-fn open(environment: &Environment, path: &Path, flags: OpenFlags) -> Result<Database, Error> {
+fn open(environment: &Environment, path: &Path, flags: OpenFlags) -> Result<Database> {
     if let Some(reason) = refused_version(rusqlite::version_number()) {
         return Err(Error::Unsupported { reason });
     }
@@ -288,14 +280,12 @@ fn open(environment: &Environment, path: &Path, flags: OpenFlags) -> Result<Data
 pub(super) enum Kind {
     /// Nothing was ever committed to it.
     Empty,
-    /// A store of this format.
     Store,
 }
 
-/// Returns the kind of the database, from its header. Returns [`Error::Unsupported`] for a database of another
-/// application or another format.
-pub(super) fn kind_of(connection: &Connection) -> Result<Kind, Error> {
-    let number = |name| -> Result<i32, Error> {
+/// Returns the kind of the database, from its header; [`Error::Unsupported`] for another.
+pub(super) fn kind_of(connection: &Connection) -> Result<Kind> {
+    let number = |name| -> Result<i32> {
         connection
             .pragma_query_value(None, name, |row| row.get(0))
             .map_err(wrong)
@@ -332,7 +322,7 @@ const KEEPS: [(Keeps, &str); 3] = [
 ];
 
 /// Creates the tables of an empty database, in one transaction.
-pub(super) fn make(connection: &Connection, description: &Description) -> Result<(), Error> {
+pub(super) fn make(connection: &Connection, description: &Description) -> Result<()> {
     let transaction = connection.unchecked_transaction().map_err(wrong)?;
     connection.execute_batch(SCHEMA).map_err(wrong)?;
     connection
@@ -374,8 +364,7 @@ pub(super) fn make(connection: &Connection, description: &Description) -> Result
     transaction.commit().map_err(wrong)
 }
 
-/// Returns the description and the identity of the database.
-pub(super) fn describe(connection: &Connection) -> Result<(Description, [u8; 16]), Error> {
+pub(super) fn describe(connection: &Connection) -> Result<(Description, [u8; 16])> {
     let damaged = |what: &str| Error::Damaged {
         reason: format!("the database is damaged: its {what} cannot be read"),
     };
@@ -406,7 +395,7 @@ pub(super) fn attached_name(name: &str) -> String {
 }
 
 /// Returns the value of a key in `meta`.
-pub(super) fn meta(connection: &Connection, name: &str) -> Result<Option<Vec<u8>>, Error> {
+pub(super) fn meta(connection: &Connection, name: &str) -> Result<Option<Vec<u8>>> {
     let record: Option<Vec<u8>> = connection
         .prepare_cached("SELECT data FROM meta WHERE name = ?1")
         .and_then(|mut statement| statement.query_row([name], |row| row.get(0)).optional())
@@ -417,8 +406,7 @@ pub(super) fn meta(connection: &Connection, name: &str) -> Result<Option<Vec<u8>
     })
 }
 
-/// Sets the value of a key in `meta`.
-pub(super) fn set_meta(connection: &Connection, name: &str, value: &[u8]) -> Result<(), Error> {
+pub(super) fn set_meta(connection: &Connection, name: &str, value: &[u8]) -> Result<()> {
     let mut record = Vec::new();
     bytes::begin(&mut record);
     record.extend_from_slice(value);

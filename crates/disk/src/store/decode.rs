@@ -15,9 +15,7 @@ pub(super) struct View<'a> {
     pub(super) batch: u64,
     /// Which digests it has, as flags.
     pub(super) flags: u8,
-    /// Number of rows that the chunk covers.
     pub(super) num_rows: u32,
-    /// Number of documents that remain of them.
     pub(super) num_documents: usize,
     /// The places of the documents among the rows, if some were dropped.
     places: Option<Packed<'a>>,
@@ -163,13 +161,11 @@ impl<'a> View<'a> {
         })
     }
 
-    /// Returns the row of document `i`.
     pub(super) fn row(&self, i: usize) -> u32 {
         let place = self.places.map_or(i as u32, |places| places.get(i));
         self.first_row.saturating_add(place)
     }
 
-    /// Number of documents in rows below `row`.
     pub(super) fn num_below(&self, row: u32) -> usize {
         let place = row.saturating_sub(self.first_row);
         let Some(places) = self.places else {
@@ -365,8 +361,7 @@ impl<'a> View<'a> {
         Ok(())
     }
 
-    /// Appends the documents that `is_kept` selects, as they were committed, to `columns`. The columns must end where
-    /// this chunk begins, and must have the same flags or no documents.
+    /// Appends the documents that `is_kept` selects to `columns`, which end where this chunk begins, with its flags.
     pub(super) fn join(
         &self,
         columns: &mut Columns,

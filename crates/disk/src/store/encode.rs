@@ -3,24 +3,18 @@
 use super::bytes::{BitWriter, begin, put_packed, put_varint, seal};
 use super::types::{BandLevel, Evidence, NewContents, NewRows};
 
-/// Maximum number of documents of a chunk.
 pub(super) const MAX_CHUNK_ROWS: usize = 1000;
-/// Maximum size of a chunk in bytes, except for large documents: reading one document means reading its chunk. SQLite
-/// stores 489 bytes of such a record in a page of 4096 bytes shared with others, and the rest in overflow pages of 4092
-/// bytes each. This size fills four of them. A slightly smaller record would be stored as a whole and could take a page
-/// of its own, which would waste an eighth of the file.
+/// Maximum size of a chunk in bytes, except for large documents. SQLite stores 489 bytes of such a record in a shared
+/// page of 4096, and the rest in overflow pages of 4092, of which this size fills four.
 pub(super) const CHUNK_BYTES: usize = 489 + 4 * 4092;
 
-/// Chunk flag: it has digests of the texts.
 pub(super) const HAS_TEXT_DIGESTS: u8 = 1;
-/// Chunk flag: it has digests of the feature sets.
 pub(super) const HAS_FEATURE_DIGESTS: u8 = 2;
 /// Chunk flag: some of its rows were dropped, so it lists the remaining ones.
 pub(super) const HAS_DROPPED: u8 = 4;
 
 /// Encoding of a similarity: its bits follow.
 pub(super) const SIMILARITY_GIVEN: u32 = 0;
-/// Encoding of a similarity: it is 1.
 pub(super) const SIMILARITY_ONE: u32 = 1;
 /// Encoding of a similarity: it is 1 - distance / bits of a sketch.
 pub(super) const SIMILARITY_OF_DISTANCE: u32 = 2;
@@ -63,8 +57,7 @@ impl Columns {
         }
     }
 
-    /// Adds the longest run of documents, from position `begin` on, that should fit in a chunk, at most `most`; returns
-    /// its end.
+    /// Adds the longest run of documents from position `begin` on that should fit, at most `most`; returns its end.
     pub(super) fn take(
         &mut self,
         rows: &NewRows<'_>,
@@ -137,7 +130,6 @@ impl Columns {
         end
     }
 
-    /// Writes the record of the chunk.
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         begin(out);
         out.extend_from_slice(&self.batch.to_le_bytes());
@@ -204,7 +196,6 @@ impl Columns {
     }
 }
 
-/// Returns the similarity that corresponds to a distance.
 pub(super) fn similarity_of(distance: u32, sketch_bits: usize) -> f64 {
     1.0 - f64::from(distance) / sketch_bits as f64
 }

@@ -5,7 +5,6 @@ use super::types::{Event, Evidence};
 
 const REMOVED: u8 = 1;
 
-/// Writes the record of event number `number`.
 pub(super) fn encode_event(out: &mut Vec<u8>, number: u64, event: &Event) {
     begin(out);
     match event {
@@ -30,7 +29,6 @@ pub(super) fn encode_event(out: &mut Vec<u8>, number: u64, event: &Event) {
     seal(out, number);
 }
 
-/// Reads the record of event number `number`.
 pub(super) fn decode_event(record: &[u8], number: u64) -> Result<Event, Malformed> {
     let mut cursor = Cursor(open(record, number)?);
     let event = match cursor.byte()? {
@@ -83,7 +81,6 @@ fn take_evidence(cursor: &mut Cursor<'_>) -> Result<Evidence, Malformed> {
 /// How events changed a document since it was committed.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Change {
-    /// Whether the user removed it.
     pub(super) is_gone: bool,
     /// Its verdict, if that has changed.
     pub(super) verdict: Option<Option<Evidence>>,
@@ -92,7 +89,6 @@ pub(super) struct Change {
 /// A tally of all records of changes. It reveals a lost record, an outdated one, and events without their changes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct ChangesTally {
-    /// Number of records.
     pub(super) num: u64,
     /// The sum of their checksums, modulo 2^64.
     pub(super) sum: u64,
@@ -101,7 +97,6 @@ pub(super) struct ChangesTally {
 }
 
 impl ChangesTally {
-    /// Adds a record.
     pub(super) fn add(&mut self, record: &[u8]) {
         self.num = self.num.wrapping_add(1);
         self.sum = self.sum.wrapping_add(checksum_of(record));
@@ -122,7 +117,6 @@ impl ChangesTally {
         out
     }
 
-    /// Reads the value from `meta`.
     pub(super) fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor(bytes);
         let tally = ChangesTally {
@@ -146,7 +140,6 @@ const GONE: u8 = 1;
 const PROMOTED: u8 = 2;
 const MOVED: u8 = 4;
 
-/// Writes the record of the changes of a row.
 pub(super) fn encode_change(out: &mut Vec<u8>, row: u32, change: &Change) {
     begin(out);
     let verdict = match change.verdict {
@@ -161,7 +154,6 @@ pub(super) fn encode_change(out: &mut Vec<u8>, row: u32, change: &Change) {
     seal(out, u64::from(row));
 }
 
-/// Reads the record of the changes of a row.
 pub(super) fn decode_change(record: &[u8], row: u32) -> Result<Change, Malformed> {
     let mut cursor = Cursor(open(record, u64::from(row))?);
     let flags = cursor.byte()?;

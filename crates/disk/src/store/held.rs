@@ -6,8 +6,7 @@ use std::ops::Range;
 /// Number of cached chunks: 4 MiB if they are full.
 const NUM_HELD: usize = 256;
 
-/// A cache of chunk records with verified checksums. The data of a document in a chunk never changes, so a cached
-/// record remains correct; at most, it still has documents that are gone.
+/// A cache of chunk records with verified checksums, which never change but may still have gone documents.
 #[derive(Debug, Default)]
 pub(super) struct HeldChunks {
     /// Index of each chunk, by its first row.
@@ -18,7 +17,6 @@ pub(super) struct HeldChunks {
 }
 
 impl HeldChunks {
-    /// Returns the index of the chunk that covers a row.
     pub(super) fn find(&self, row: u32) -> Option<usize> {
         let (_, &place) = self.places.range(..=row).next_back()?;
         self.held[place].0.contains(&row).then_some(place)

@@ -8,11 +8,11 @@ use super::bytes::{Cursor, Malformed, begin, open, put_varint, seal};
 use super::database::wrong;
 use super::read::{blob, misplaced};
 use super::types::LiveSegment;
-use crate::error::Error;
+use crate::error::Result;
 
 impl Store {
     /// Adds and drops live segments in one transaction. Names that are not listed are ignored.
-    pub fn publish(&mut self, added: &[LiveSegment], dropped: &[String]) -> Result<(), Error> {
+    pub fn publish(&mut self, added: &[LiveSegment], dropped: &[String]) -> Result<()> {
         self.transact(|store, writer| {
             for name in dropped {
                 store
@@ -33,8 +33,7 @@ impl Store {
         })
     }
 
-    /// Returns the live segments, by first row.
-    pub fn segments(&self) -> Result<Vec<LiveSegment>, Error> {
+    pub fn segments(&self) -> Result<Vec<LiveSegment>> {
         let mut statement = self
             .connection
             .prepare_cached("SELECT name, data FROM segments")
@@ -50,7 +49,7 @@ impl Store {
     }
 
     /// Checks that all rows exist to which segments, contents or changes belong, which detects a truncated table.
-    pub(super) fn check_ends(&self) -> Result<(), Error> {
+    pub(super) fn check_ends(&self) -> Result<()> {
         self.read_together(|store| {
             let position = store.read_position()?;
             for segment in store.segments()? {

@@ -18,12 +18,11 @@ use super::Store;
 use super::database::{self, Database, wrong};
 use super::watch::{Replacement, Watch};
 use crate::environment::Environment;
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// Pages of the log, of 4 KiB, at which a commit itself checkpoints the log if no thread has done so: 64 MB.
 pub(super) const MOST_PAGES: u32 = 16_384;
-/// How long the writer waits for transactions that still read the log, so that the log can restart. A build reads for
-/// some milliseconds at a time.
+/// How long the writer waits for readers of the log, so that it can restart; a build reads for milliseconds.
 const READERS_WAIT: Duration = Duration::from_millis(250);
 /// The same for a log with [`MOST_PAGES`].
 const LONG_READERS_WAIT: Duration = Duration::from_secs(2);
@@ -44,7 +43,6 @@ pub(super) fn leave(connection: &Connection) {
     connection.wal_hook(Some(note_pages));
 }
 
-/// The length of the log.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct LogState {
     pages: u32,
@@ -112,9 +110,8 @@ pub(super) enum Outcome {
     Elsewhere,
 }
 
-/// Moves all pages that no reader needs into the database and waits for the disk. With `wait`, waits this long for
-/// readers and other writers.
-pub(super) fn bring_in(connection: &Connection, wait: Option<Duration>) -> Result<Outcome, Error> {
+/// Moves all pages that no reader needs into the database and waits for the disk; with `wait`, also for others.
+pub(super) fn bring_in(connection: &Connection, wait: Option<Duration>) -> Result<Outcome> {
     let sql = match wait {
         // Does not wait for readers, writers, or other checkpoints.
         None => "PRAGMA wal_checkpoint(PASSIVE)",
@@ -140,7 +137,7 @@ pub(super) fn bring_in(connection: &Connection, wait: Option<Duration>) -> Resul
 }
 
 /// Moves the whole log into the database and truncates it; returns false if it was in use, so that this was not done.
-pub(super) fn empty(connection: &Connection) -> Result<bool, Error> {
+pub(super) fn empty(connection: &Connection) -> Result<bool> {
     connection
         .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
             row.get::<_, bool>(0)
@@ -149,7 +146,6 @@ pub(super) fn empty(connection: &Connection) -> Result<bool, Error> {
         .map_err(wrong)
 }
 
-/// Checkpoints the log while other connections write it.
 pub struct LogCheckpoint {
     connection: Database,
     watch: Arc<Watch>,
@@ -157,11 +153,7 @@ pub struct LogCheckpoint {
 
 impl LogCheckpoint {
     /// Opens the log of a store that this process has open for writing.
-    pub(super) fn open(
-        environment: &Environment,
-        dir: &Path,
-        watch: &Arc<Watch>,
-    ) -> Result<Self, Error> {
+    pub(super) fn open(environment: &Environment, dir: &Path, watch: &Arc<Watch>) -> Result<Self> {
         watch.check()?;
         let opened = database::open_to_checkpoint(environment, dir);
         // As for readers: if the files are gone, this is the error to return.
@@ -172,9 +164,8 @@ impl LogCheckpoint {
         })
     }
 
-    /// Checkpoints everything committed so far; returns how many pages of the log are then in the database. After an
-    /// error, the caller must [give up](Store::give_up) the store.
-    pub fn drain(&self) -> Result<u32, Error> {
+    /// Checkpoints everything committed; returns its pages. After an error, [give up](Store::give_up) the store.
+    pub fn drain(&self) -> Result<u32> {
         let outcome = self.watch.checkpoint(|| bring_in(&self.connection, None))?;
         Ok(match outcome {
             Outcome::UpTo(pages) => pages,
@@ -191,25 +182,23 @@ impl Store {
             .map_or(0, |writer| writer.log.new_pages())
     }
 
-    /// Pages of the log after the last commit.
     pub fn log_pages(&self) -> u32 {
         self.writer.as_ref().map_or(0, |writer| writer.log.pages)
     }
 
-    /// Checkpoints the rest of the log, so that the next commit restarts it. Waits briefly for readers, and less often
-    /// the longer they remain; the log then continues to grow. An error poisons the store, since it is unknown whether
-    /// the pages reached the disk.
-    pub fn checkpoint_log(&mut self) -> Result<(), Error> {
+    /// Checkpoints the rest of the log, so that the next commit restarts it, waiting briefly for readers; an error
+    /// poisons the store, since pages may not have reached the disk.
+    pub fn checkpoint_log(&mut self) -> Result<()> {
         let wait = self.writer.as_ref().and_then(|writer| writer.log.wait());
         self.checkpoint_log_within(wait).map(|_| ())
     }
 
     /// Moves the whole log into the database and truncates it; returns false if a reader prevented that.
-    pub fn cut_log(&mut self) -> Result<bool, Error> {
+    pub fn cut_log(&mut self) -> Result<bool> {
         self.cut_log_within(READERS_WAIT)
     }
 
-    fn cut_log_within(&mut self, wait: Duration) -> Result<bool, Error> {
+    fn cut_log_within(&mut self, wait: Duration) -> Result<bool> {
         if self.checkpoint_log_within(Some(wait))? != Outcome::Restarted {
             return Ok(false);
         }
@@ -233,10 +222,9 @@ impl Store {
         Ok(is_cut)
     }
 
-    /// Rewrites the whole database and truncates the log, so that no byte of deleted data remains in either; returns
-    /// false if a reader of the log prevented that. Cost: writes the database three times: to a temporary file of the
-    /// system, to the log, and to itself. Nothing else is written meanwhile.
-    pub fn rewrite(&mut self) -> Result<bool, Error> {
+    /// Rewrites the whole database, three times, and truncates the log, so that no byte of deleted data remains;
+    /// returns false if a reader of the log prevented that.
+    pub fn rewrite(&mut self) -> Result<bool> {
         // A log that is being read cannot be truncated. This shows while it is still short.
         if !self.cut_log_within(LONG_READERS_WAIT)? {
             return Ok(false);
@@ -251,7 +239,7 @@ impl Store {
         self.cut_log_within(LONG_READERS_WAIT)
     }
 
-    fn checkpoint_log_within(&mut self, wait: Option<Duration>) -> Result<Outcome, Error> {
+    fn checkpoint_log_within(&mut self, wait: Option<Duration>) -> Result<Outcome> {
         if let Some(reason) = self.poison() {
             return Err(Error::Poisoned {
                 reason: reason.to_owned(),
@@ -269,8 +257,7 @@ impl Store {
 }
 
 impl Store {
-    /// Called after the files at the path turned out to be others: saves what the log holds if the database is still
-    /// there, or keeps the log from a database to which it does not belong.
+    /// After the files at the path turned out to be others: saves the log if its database is there, or keeps it away.
     pub(super) fn leave_files(&self) {
         match self.watch.loss() {
             // The log may have lost its name, but the connection still has it open.

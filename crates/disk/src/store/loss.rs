@@ -4,12 +4,11 @@ use super::Store;
 use super::database::DATABASE_NAME;
 use super::mark::{self, Loss, Mark, MarkFile, Reached};
 use super::types::{ClockTime, Durability, Position};
-use crate::error::Error;
+use crate::error::Result;
 
 impl Store {
-    /// Checks that nothing acknowledged is missing, as far as the mark proves it. It may be called while a writer is
-    /// active.
-    pub fn check_loss(&self) -> Result<(), Error> {
+    /// Checks that nothing acknowledged is missing, by the mark, even while a writer is active.
+    pub fn check_loss(&self) -> Result<()> {
         // The mark is read first: what it records was committed before, so it is part of any state read later.
         match self.loss_by(self.read_mark()?)? {
             Some(loss) => Err(loss.error()),
@@ -18,7 +17,7 @@ impl Store {
     }
 
     /// Accepts the current state of the database; returns what was lost.
-    pub(super) fn accept_loss(&mut self) -> Result<Option<Loss>, Error> {
+    pub(super) fn accept_loss(&mut self) -> Result<Option<Loss>> {
         let loss = self.loss_by(self.read_mark()?)?;
         if loss.is_some() {
             if let Some(writer) = &mut self.writer {
@@ -32,12 +31,12 @@ impl Store {
         Ok(loss)
     }
 
-    pub(super) fn read_mark(&self) -> Result<Option<Mark>, Error> {
+    pub(super) fn read_mark(&self) -> Result<Option<Mark>> {
         let found = self.read_any_mark()?;
         Ok(found.and_then(|(mark, is_own)| is_own.then_some(mark)))
     }
 
-    fn read_any_mark(&self) -> Result<Option<(Mark, bool)>, Error> {
+    fn read_any_mark(&self) -> Result<Option<(Mark, bool)>> {
         let database = self.dir.join(DATABASE_NAME);
         mark::read(
             self.environment.files.as_ref(),
@@ -47,16 +46,15 @@ impl Store {
         )
     }
 
-    /// Returns what a copy of a directory lacks by the mark of its original, which proves no loss: files that were
-    /// copied one after another may be from different moments.
-    pub(super) fn loss_of_copy(&self) -> Result<Option<Loss>, Error> {
+    /// Returns what a copy lacks by the mark of its original: no loss, since files may be from different moments.
+    pub(super) fn loss_of_copy(&self) -> Result<Option<Loss>> {
         match self.read_any_mark()? {
             Some((mark, false)) => self.loss_by(Some(mark)),
             _ => Ok(None),
         }
     }
 
-    fn loss_by(&self, mark: Option<Mark>) -> Result<Option<Loss>, Error> {
+    fn loss_by(&self, mark: Option<Mark>) -> Result<Option<Loss>> {
         let Some(mark) = mark else {
             return Ok(None);
         };
@@ -84,7 +82,7 @@ impl Store {
     }
 
     /// Starts to write the mark, from the state that the store shows.
-    pub(super) fn begin_marking(&mut self) -> Result<(), Error> {
+    pub(super) fn begin_marking(&mut self) -> Result<()> {
         let batch = self.batch_before(self.position.num_rows)?.unwrap_or(0);
         let committed = Reached {
             position: self.position,
@@ -109,9 +107,8 @@ impl Store {
         Ok(())
     }
 
-    /// Records how far the database had reached before its log was checkpointed. A log is synced before any of it is
-    /// moved into the database, so a log that leads to an older state was damaged, and what was lost is in neither. The
-    /// mark preserves the proof for every later opening.
+    /// Records how far the database had reached before its log, which is synced first, was checkpointed: a log that
+    /// leads to an older state was damaged, and every later opening can tell.
     pub(super) fn mark_reached(&mut self, reached: Position) {
         let is_ahead = reached.num_rows > self.position.num_rows
             || reached.last_event > self.position.last_event;
@@ -169,7 +166,6 @@ impl Store {
     }
 }
 
-/// The mark that a writer maintains.
 #[derive(Debug)]
 pub(super) struct Marking {
     file: MarkFile,

@@ -20,9 +20,8 @@ use super::bytes::{Cursor, Malformed, begin, open, seal};
 use super::clock::{put_time, take_time};
 use super::types::{ClockTime, Position};
 use crate::environment::{Facts, Files, OpenFile};
-use crate::error::Error;
+use crate::error::{Error, Result};
 
-/// Name of the file next to the database.
 const MARK_NAME: &str = "documents.mark";
 /// Distance between the two slots, which are written alternately: a torn write damages only one.
 const SLOT_BYTES: u64 = 4096;
@@ -37,7 +36,6 @@ pub(super) struct Reached {
     pub(super) batch: u64,
 }
 
-/// The content of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Mark {
     /// The synced state, which survives a power loss.
@@ -98,8 +96,7 @@ impl Loss {
     }
 }
 
-/// The files that a mark belongs to. In a copy of the directory, the names refer to other files, and files that were
-/// copied one after another may be from different moments.
+/// The files that a mark belongs to; in a copy of the directory, the names refer to others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Bound {
     identity: [u8; 16],
@@ -119,25 +116,22 @@ impl Bound {
     }
 }
 
-/// The open mark file.
 #[derive(Debug)]
 pub(super) struct MarkFile {
     file: Box<dyn OpenFile>,
     bound: Bound,
-    /// Sequence number of the next record.
     number: u64,
     record: Vec<u8>,
 }
 
 impl MarkFile {
-    /// Opens the mark of a database for writing, or returns `None` without permission, since the store works without
-    /// it.
+    /// Opens the mark of a database for writing, or returns `None` without permission.
     pub(super) fn open(
         files: &dyn Files,
         dir: &Path,
         database: &Path,
         identity: [u8; 16],
-    ) -> Result<Option<Self>, Error> {
+    ) -> Result<Option<Self>> {
         let wrong = |error| Error::io("open the mark of the index", error);
         let file = match files.open_to_write(&dir.join(MARK_NAME)) {
             Ok(file) => file,
@@ -157,8 +151,7 @@ impl MarkFile {
         }))
     }
 
-    /// Overwrites the older slot. Errors are ignored: the mark then falls behind, and a mark that is behind proves
-    /// nothing.
+    /// Overwrites the older slot; errors are ignored, since a mark that is behind proves nothing.
     pub(super) fn write(&mut self, mark: &Mark) {
         encode(&mut self.record, self.number, &self.bound, mark);
         let offset = SLOT_BYTES * (self.number % 2);
@@ -167,14 +160,13 @@ impl MarkFile {
     }
 }
 
-/// Returns the newest complete mark next to a database, and whether it belongs to its file, or to one that it is a copy
-/// of. Returns [`Error::Io`] if it cannot be read: what it proves must not be ignored.
+/// Returns the newest complete mark, and whether it belongs to this file or a copy; errors must not be ignored.
 pub(super) fn read(
     files: &dyn Files,
     dir: &Path,
     database: &Path,
     identity: [u8; 16],
-) -> Result<Option<(Mark, bool)>, Error> {
+) -> Result<Option<(Mark, bool)>> {
     let wrong = |error| Error::io("read the mark of the index", error);
     let file = match files.open(&dir.join(MARK_NAME)) {
         Ok(file) => file,
@@ -190,7 +182,7 @@ pub(super) fn read(
 }
 
 /// Deletes the mark, durably.
-pub(super) fn forget(files: &dyn Files, dir: &Path) -> Result<(), Error> {
+pub(super) fn forget(files: &dyn Files, dir: &Path) -> Result<()> {
     match files.unlink(&dir.join(MARK_NAME)) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Err(Error::io("delete the mark of the index", error))

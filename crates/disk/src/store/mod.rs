@@ -147,7 +147,6 @@ impl Store {
         Store::create_in(&Environment::default(), dir, description, durability)
     }
 
-    /// Same as [`Store::create`], in a given environment.
     pub fn create_in(
         environment: &Environment,
         dir: &Path,
@@ -197,7 +196,6 @@ impl Store {
         Store::open_in(&Environment::default(), dir, durability)
     }
 
-    /// Same as [`Store::open`], in a given environment.
     pub fn open_in(
         environment: &Environment,
         dir: &Path,
@@ -264,7 +262,6 @@ impl Store {
         Store::open_reader_in(&Environment::default(), dir)
     }
 
-    /// Same as [`Store::open_reader`], in a given environment.
     pub fn open_reader_in(environment: &Environment, dir: &Path) -> Result<Self, Error> {
         let given = dir;
         let (dir, before) = present(environment, given)?;
@@ -331,7 +328,6 @@ impl Store {
         Ok(store)
     }
 
-    /// The description of the store.
     pub fn description(&self) -> &Description {
         &self.description
     }
@@ -346,7 +342,6 @@ impl Store {
         self.copy_lacks.as_ref()
     }
 
-    /// The random identity that the database was given at its creation.
     pub fn identity(&self) -> [u8; 16] {
         self.identity
     }
@@ -362,12 +357,10 @@ impl Store {
         self.position
     }
 
-    /// Whether it was opened for reading.
     pub fn is_reader(&self) -> bool {
         self.writer.is_none()
     }
 
-    /// Number of rows appended.
     pub fn num_rows(&self) -> u32 {
         self.position.num_rows
     }
@@ -377,14 +370,8 @@ impl Store {
         self.position.last_event
     }
 
-    /// The version of the bundled SQLite.
     pub fn sqlite_version() -> &'static str {
         rusqlite::version()
-    }
-
-    /// Returns a handle that interrupts SQLite from another thread; the interrupted call fails with [`Error::Io`].
-    pub fn interrupt_handle(&self) -> rusqlite::InterruptHandle {
-        self.connection.get_interrupt_handle()
     }
 }
 

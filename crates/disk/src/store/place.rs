@@ -4,14 +4,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::environment::{FileLock, Files};
-use crate::error::Error;
+use crate::error::{Error, Result};
 
-/// The lock file that a writer holds for its lifetime.
 const LOCK_NAME: &str = "writer.lock";
 
-/// Network file systems, as Linux names them: their locks and shared memory do not work between machines, so that two
-/// writers could destroy the database. File systems of virtual machines and containers (9p, virtiofs) belong to the
-/// same machine and are allowed.
+/// Network file systems, as Linux names them, whose locks and shared memory do not work between machines; those of
+/// virtual machines and containers (9p, virtiofs) do.
 const NETWORK_FILE_SYSTEMS: &[&str] = &[
     "afs",
     "beegfs",
@@ -43,9 +41,8 @@ const NETWORK_FILE_SYSTEMS: &[&str] = &[
     "smbfs",
 ];
 
-/// Returns the directory's absolute path, with links resolved. Returns [`Error::Io`] if the directory does not exist,
-/// or [`Error::Unsupported`] on a network file system (detected only on Linux).
-pub(super) fn settle(files: &dyn Files, dir: &Path) -> Result<PathBuf, Error> {
+/// Returns the absolute path, with links resolved; [`Error::Unsupported`] on a network file system (on Linux).
+pub(super) fn settle(files: &dyn Files, dir: &Path) -> Result<PathBuf> {
     let dir = files
         .canonicalize(dir)
         .map_err(|e| Error::io("open the directory", e))?;
@@ -87,7 +84,7 @@ fn unescape(name: &str) -> String {
 }
 
 /// Takes the lock of the single writer; it is released on drop, or by the system if the process dies.
-pub(super) fn lock(files: &dyn Files, dir: &Path) -> Result<Box<dyn FileLock>, Error> {
+pub(super) fn lock(files: &dyn Files, dir: &Path) -> Result<Box<dyn FileLock>> {
     let path = dir.join(LOCK_NAME);
     match files.try_lock(&path) {
         Ok(Some(lock)) => Ok(lock),
@@ -99,11 +96,9 @@ pub(super) fn lock(files: &dyn Files, dir: &Path) -> Result<Box<dyn FileLock>, E
 /// Bytes of a log that are rewritten at a time.
 const REWRITE_BYTES: usize = 1 << 20;
 
-/// Makes what a killed writer left of the log safe from power loss, before anything relies on it. A commit whose sync
-/// failed, or was never requested, may exist only in the cache of the system, which considers it written after a failed
-/// sync. A later commit comes after it in the log and would be lost with it. So the whole log is rewritten unchanged
-/// and synced. Returns whether there is a log.
-pub(super) fn harden_log(files: &dyn Files, dir: &Path, name: &str) -> Result<bool, Error> {
+/// Rewrites and syncs what a killed writer left of the log; returns whether there is one. A commit whose sync failed
+/// may exist only in the cache of the system, and a later one would be lost with it.
+pub(super) fn harden_log(files: &dyn Files, dir: &Path, name: &str) -> Result<bool> {
     let path = dir.join(format!("{name}-wal"));
     let num_bytes = match files.facts(&path) {
         Ok(found) => found.num_bytes,
@@ -131,8 +126,7 @@ pub(super) fn harden_log(files: &dyn Files, dir: &Path, name: &str) -> Result<bo
     }
 }
 
-/// Whether, by their salts (SQLite, file format, 4.2), frames of the current log follow its first `num_frames`. If so,
-/// the frame in between is damaged, or a power loss preserved only later ones.
+/// Whether frames of the current log follow its first `num_frames`, by their salts (SQLite, file format, 4.2).
 pub(super) fn has_frames_behind(
     files: &dyn Files,
     dir: &Path,
@@ -161,14 +155,9 @@ pub(super) fn has_frames_behind(
     read().unwrap_or(false)
 }
 
-/// Returns the URI for reading a database with a log if no file can be created next to it, not even by its writer: on a
-/// read-only file system. Returns `None` if files can be created there. Returns [`Error::Unsupported`] if the user
-/// lacks permission, or the log has not been checkpointed.
-pub(super) fn unchanging(
-    files: &dyn Files,
-    dir: &Path,
-    name: &str,
-) -> Result<Option<PathBuf>, Error> {
+/// Returns the URI for reading a database with a log on a read-only file system, where not even its writer can create
+/// files, or `None`; [`Error::Unsupported`] without permission, or with an open log.
+pub(super) fn unchanging(files: &dyn Files, dir: &Path, name: &str) -> Result<Option<PathBuf>> {
     let refused = |reason: &str| {
         Err(Error::Unsupported {
             reason: format!("{} cannot be read: {reason}", dir.display()),
@@ -201,8 +190,7 @@ pub(super) fn unchanging(
     }
 }
 
-/// Returns the URI that makes SQLite open a database as immutable and without a log, or `None` if the path is not
-/// UTF-8.
+/// Returns the URI that makes SQLite open a database as immutable and without a log; `None` if not UTF-8.
 pub(super) fn without_log(database: &Path) -> Option<PathBuf> {
     let path = database
         .to_str()?
@@ -213,7 +201,7 @@ pub(super) fn without_log(database: &Path) -> Option<PathBuf> {
 }
 
 /// Makes the entries of a directory safe from power loss.
-pub(super) fn sync_directory(files: &dyn Files, dir: &Path) -> Result<(), Error> {
+pub(super) fn sync_directory(files: &dyn Files, dir: &Path) -> Result<()> {
     files
         .sync_dir(dir)
         .map_err(|e| Error::io("sync the directory", e))

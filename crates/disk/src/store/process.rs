@@ -7,7 +7,7 @@
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// The process that last opened connections and, in the low bits, how many of them are open.
 static OPEN: AtomicU64 = AtomicU64::new(0);
@@ -39,7 +39,7 @@ pub(super) struct OpenMark;
 
 impl OpenMark {
     /// Returns [`Error::Forked`] if the process inherited open connections.
-    pub(super) fn new() -> Result<Self, Error> {
+    pub(super) fn new() -> Result<Self> {
         let process = process::id();
         OPEN.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |state| {
             one_more(state, process)

@@ -7,16 +7,14 @@ use super::database::wrong;
 use super::decode::View;
 use super::events::{Change, decode_change, decode_event};
 use super::types::{Content, Event, Row};
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// The statement that finds the chunk of a row.
 const CHUNK_OF_ROW: &str = "SELECT first_row, num_rows, data FROM chunks WHERE first_row <= ?1 ORDER BY first_row DESC LIMIT 1";
 
 impl Store {
-    /// Returns one document in its current state. Cost: about 10 us, less if its neighbors were just read. Returns
-    /// [`Error::InvalidParameter`] if there is no such row, [`Error::Dropped`] if it is gone and its record was
-    /// dropped.
-    pub fn row(&self, row: u32) -> Result<Row, Error> {
+    /// Returns one document in its current state, in about 10 us; [`Error::Dropped`] if it is gone with its record.
+    pub fn row(&self, row: u32) -> Result<Row> {
         let change = self.change(row)?;
         let is_expired = row < self.position.expired_below;
         self.with_chunk(row, |view, i| {
@@ -38,18 +36,16 @@ impl Store {
         })
     }
 
-    /// Returns the id of a document.
-    pub fn id(&self, row: u32) -> Result<String, Error> {
+    pub fn id(&self, row: u32) -> Result<String> {
         self.with_chunk(row, |view, i| Ok(view.id(i)?.to_owned()))
     }
 
     /// Whether a document has this id. Cost: as for [`Store::row`].
-    pub fn has_id(&self, row: u32, id: &str) -> Result<bool, Error> {
+    pub fn has_id(&self, row: u32, id: &str) -> Result<bool> {
         self.with_chunk(row, |view, i| Ok(view.id(i)? == id))
     }
 
-    /// Appends the sketch of a document to `out`.
-    pub fn sketch(&self, row: u32, out: &mut Vec<u8>) -> Result<(), Error> {
+    pub fn sketch(&self, row: u32, out: &mut Vec<u8>) -> Result<()> {
         self.with_chunk(row, |view, i| {
             out.extend_from_slice(view.sketch(i));
             Ok(())
@@ -57,7 +53,7 @@ impl Store {
     }
 
     /// Returns the arrival time of the first document, from a row on, that still exists, or `None` if there is none.
-    fn arrival_from_s(&self, row: u32) -> Result<Option<u64>, Error> {
+    fn arrival_from_s(&self, row: u32) -> Result<Option<u64>> {
         let mut row = row;
         while row < self.position.num_rows {
             let (end, arrival_s) = self.with_view(row, |view| {
@@ -76,7 +72,7 @@ impl Store {
     }
 
     /// Returns the arrival time of the last document that still exists, or `None` if there is none.
-    pub fn last_arrival_s(&self) -> Result<Option<u64>, Error> {
+    pub fn last_arrival_s(&self) -> Result<Option<u64>> {
         let mut end = self.position.num_rows;
         while end > 0 {
             let (first_row, arrival_s) = self.with_view(end - 1, |view| {
@@ -92,13 +88,12 @@ impl Store {
         Ok(None)
     }
 
-    fn arrival_of(&self, view: &View<'_>, place: usize) -> Result<u64, Error> {
+    fn arrival_of(&self, view: &View<'_>, place: usize) -> Result<u64> {
         Ok(self.corrected(view.row(place), view.arrival_s(place)?))
     }
 
-    /// Returns a row that has not expired, such that all documents below it arrived before a time, and all others at or
-    /// after it.
-    pub fn first_row_since(&self, arrival_s: u64) -> Result<u32, Error> {
+    /// Returns a live row such that exactly the documents below it arrived before a time.
+    pub fn first_row_since(&self, arrival_s: u64) -> Result<u32> {
         let (mut low, mut high) = (self.position.expired_below, self.position.num_rows);
         while low < high {
             let middle = low + (high - low) / 2;
@@ -111,7 +106,7 @@ impl Store {
     }
 
     /// Returns the identity of the batch whose last row is `end - 1`, or `None` if no chunk ends there.
-    pub fn batch_before(&self, end: u32) -> Result<Option<u64>, Error> {
+    pub fn batch_before(&self, end: u32) -> Result<Option<u64>> {
         match end.checked_sub(1) {
             Some(last) if end <= self.position.num_rows => self.with_view(last, |view| {
                 let ends_here = view.first_row.checked_add(view.num_rows) == Some(end);
@@ -122,7 +117,7 @@ impl Store {
     }
 
     /// Same as [`batch_before`](Self::batch_before), for the database's current state.
-    pub(super) fn stored_batch(&self, end: u32) -> Result<Option<u64>, Error> {
+    pub(super) fn stored_batch(&self, end: u32) -> Result<Option<u64>> {
         let Some(last) = end.checked_sub(1) else {
             return Ok(None);
         };
@@ -144,9 +139,8 @@ impl Store {
         ))
     }
 
-    /// Returns the feature set or text of a document; for a gone document, it may have been dropped. Cost: a read of
-    /// about 32 KiB.
-    pub fn content(&self, row: u32) -> Result<Content, Error> {
+    /// Returns the feature set or text of a document, by a read of about 32 KiB; of a gone one it may be dropped.
+    pub fn content(&self, row: u32) -> Result<Content> {
         let mut statement = self
             .connection
             .prepare_cached(
@@ -172,13 +166,12 @@ impl Store {
         }
     }
 
-    /// Passes the events after number `after` to `each`, in order, with their numbers. None of them may have been
-    /// dropped.
+    /// Passes the events after number `after`, none of them dropped, to `each`, with their numbers.
     pub fn events(
         &self,
         after: u64,
-        mut each: impl FnMut(u64, &Event) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+        mut each: impl FnMut(u64, &Event) -> Result<()>,
+    ) -> Result<()> {
         let mut statement = self
             .connection
             .prepare_cached("SELECT seq, data FROM events WHERE seq > ?1 ORDER BY seq")
@@ -200,7 +193,7 @@ impl Store {
     }
 
     /// Returns how events changed a row.
-    pub(super) fn change(&self, row: u32) -> Result<Change, Error> {
+    pub(super) fn change(&self, row: u32) -> Result<Change> {
         if self.position.last_event == 0 {
             return Ok(Change::default());
         }
@@ -219,8 +212,8 @@ impl Store {
     fn with_chunk<T>(
         &self,
         row: u32,
-        read: impl FnOnce(&View<'_>, usize) -> Result<T, Error>,
-    ) -> Result<T, Error> {
+        read: impl FnOnce(&View<'_>, usize) -> Result<T>,
+    ) -> Result<T> {
         self.with_view(row, |view| match view.position_of(row) {
             Some(position) => read(view, position),
             None => Err(Error::Dropped { row }),
@@ -228,11 +221,7 @@ impl Store {
     }
 
     /// Calls `read` with the chunk that covers a row.
-    fn with_view<T>(
-        &self,
-        row: u32,
-        read: impl FnOnce(&View<'_>) -> Result<T, Error>,
-    ) -> Result<T, Error> {
+    fn with_view<T>(&self, row: u32, read: impl FnOnce(&View<'_>) -> Result<T>) -> Result<T> {
         let sketch_bytes = self.description.sketch_bytes as usize;
         let held = self.chunks.borrow().find(row);
         let place = match held {
@@ -247,7 +236,7 @@ impl Store {
     }
 
     /// Reads the chunk of a row into the cache; returns its index there.
-    fn hold_chunk(&self, row: u32) -> Result<usize, Error> {
+    fn hold_chunk(&self, row: u32) -> Result<usize> {
         let mut statement = self
             .connection
             .prepare_cached(CHUNK_OF_ROW)
@@ -279,7 +268,7 @@ impl Store {
 }
 
 /// Reads the first row and the number of rows from the first two columns.
-pub(super) fn range_of(row: &rusqlite::Row<'_>) -> Result<(u32, u32), Error> {
+pub(super) fn range_of(row: &rusqlite::Row<'_>) -> Result<(u32, u32)> {
     let first_row: u32 = row.get(0).map_err(wrong)?;
     let num_rows: u32 = row.get(1).map_err(wrong)?;
     match first_row.checked_add(num_rows) {
@@ -288,15 +277,13 @@ pub(super) fn range_of(row: &rusqlite::Row<'_>) -> Result<(u32, u32), Error> {
     }
 }
 
-/// Returns the bytes of a column.
-pub(super) fn blob<'a>(row: &'a rusqlite::Row<'_>, column: usize) -> Result<&'a [u8], Error> {
+pub(super) fn blob<'a>(row: &'a rusqlite::Row<'_>, column: usize) -> Result<&'a [u8]> {
     row.get_ref(column)
         .map_err(wrong)?
         .as_blob()
         .map_err(|_| bytes::Malformed.into())
 }
 
-/// Returns the error for an inconsistent record.
 pub(super) fn misplaced(what: &str, which: impl std::fmt::Display) -> Error {
     Error::Damaged {
         reason: format!("the database is damaged: {what} {which} is missing or not in its place"),

@@ -4,7 +4,7 @@ use super::Store;
 use super::bytes::{Cursor, Malformed, put_varint};
 use super::database::{meta, set_meta};
 use super::types::AddingRun;
-use crate::error::Error;
+use crate::error::Result;
 
 /// Maximum number of remembered runs, the newest ones.
 const MOST_RUNS: usize = 1000;
@@ -18,16 +18,15 @@ struct Remembered {
 }
 
 impl Store {
-    /// Returns the number of rows that the store had when a run first compared its documents with it. Returns `None`
-    /// for a run that added no rows, whose rows have all expired, or that was followed by 1,000 others.
-    pub fn first_row_of_run(&self, identity: [u8; 16]) -> Result<Option<u32>, Error> {
+    /// Returns the rows that the store had when a run first compared its documents; `None` if unknown or all expired.
+    pub fn first_row_of_run(&self, identity: [u8; 16]) -> Result<Option<u32>> {
         let runs = self.remembered()?;
         let found = runs.iter().find(|other| other.run.identity == identity);
         Ok(found.map(|found| found.run.first_row))
     }
 
     /// Remembers that a run added the rows before `end`. Must be called in the transaction that adds them.
-    pub(super) fn remember_run(&self, run: AddingRun, end: u32) -> Result<(), Error> {
+    pub(super) fn remember_run(&self, run: AddingRun, end: u32) -> Result<()> {
         let mut runs = self.remembered()?;
         let same = runs
             .iter_mut()
@@ -41,7 +40,7 @@ impl Store {
     }
 
     /// Returns the runs whose rows have not all expired, oldest first.
-    fn remembered(&self) -> Result<Vec<Remembered>, Error> {
+    fn remembered(&self) -> Result<Vec<Remembered>> {
         let mut runs = match meta(&self.connection, NAME)? {
             Some(bytes) => decoded(&bytes)?,
             None => Vec::new(),

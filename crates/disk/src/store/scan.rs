@@ -12,21 +12,20 @@ use super::decode::View;
 use super::events::{Change, ChangesTally, decode_change};
 use super::read::{blob, misplaced, range_of};
 use super::types::{Changed, Content, Position};
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// Number of rows that are read in one state of the store, so that the log can restart.
 const ROWS_A_STATE: u32 = 1 << 16;
 
 impl Store {
-    /// Passes the chunks that hold any of the rows to `each`, as a whole, in order and from one state, which is
-    /// returned. A range that begins with row 0 first checks that no change was lost. A scan of all rows also checks at
-    /// the end that no chunk is an outdated one with documents that were dropped since. Cost: about 0.1 us per
-    /// document. The log grows during the scan.
+    /// Passes the chunks that hold any of the rows to `each`, in order and from one state, which is returned. From row
+    /// 0 on, first checks that no change was lost; of all rows, also that no chunk is outdated. The log grows
+    /// meanwhile.
     pub fn scan(
         &self,
         rows: Range<u32>,
-        mut each: impl FnMut(&Chunk) -> Result<(), Error>,
-    ) -> Result<Position, Error> {
+        mut each: impl FnMut(&Chunk) -> Result<()>,
+    ) -> Result<Position> {
         self.read_together(|store| {
             let position = store.read_position()?;
             let end = rows.end.min(position.num_rows);
@@ -46,9 +45,8 @@ impl Store {
         })
     }
 
-    /// Checks that the changes are those that were written: a lost or outdated one would silently undo a removal, or
-    /// the reassignment of a document. Cost: about 0.1 us per change.
-    pub fn check_changes(&self) -> Result<(), Error> {
+    /// Checks that the changes are those that were written: losing one would undo a removal or a reassignment.
+    pub fn check_changes(&self) -> Result<()> {
         self.changes(|_| Ok(()))
     }
 
@@ -57,8 +55,8 @@ impl Store {
         &self,
         rows: Range<u32>,
         position: Position,
-        each: &mut impl FnMut(&Chunk) -> Result<(), Error>,
-    ) -> Result<u64, Error> {
+        each: &mut impl FnMut(&Chunk) -> Result<()>,
+    ) -> Result<u64> {
         let sketch_bytes = self.description.sketch_bytes as usize;
         let begin: Option<u32> = self
             .connection
@@ -122,13 +120,12 @@ impl Store {
         }
     }
 
-    /// Passes the feature sets or texts of rows to `each`, in order and from one state; rows without any are skipped,
-    /// possibly including gone ones. Returns [`Error::Damaged`] also if a stored content is missing.
+    /// Passes the feature sets or texts of rows to `each`, in order and from one state, skipping rows without any.
     pub fn scan_contents(
         &self,
         rows: Range<u32>,
-        mut each: impl FnMut(u32, Content) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+        mut each: impl FnMut(u32, Content) -> Result<()>,
+    ) -> Result<()> {
         self.scan(rows.clone(), |chunk| {
             let span = chunk.span();
             let asked = span.start.max(rows.start)..span.end.min(rows.end);
@@ -158,8 +155,8 @@ impl Store {
     fn scan_blocks(
         &self,
         rows: Range<u32>,
-        each: &mut dyn FnMut(u32, Content) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+        each: &mut dyn FnMut(u32, Content) -> Result<()>,
+    ) -> Result<()> {
         let mut statement = self
             .connection
             .prepare_cached(
@@ -187,7 +184,7 @@ impl Store {
     }
 
     /// Passes how events changed documents to `each`, by row, and checks that no change was lost.
-    pub fn changes(&self, mut each: impl FnMut(Changed) -> Result<(), Error>) -> Result<(), Error> {
+    pub fn changes(&self, mut each: impl FnMut(Changed) -> Result<()>) -> Result<()> {
         self.read_together(|store| {
             let stored = store.changes_tally()?;
             let mut found = ChangesTally {
@@ -218,7 +215,7 @@ impl Store {
     }
 
     /// Returns how many documents of a range have records, including gone ones. Cost: a read of their chunks.
-    pub fn num_records(&self, rows: Range<u32>) -> Result<u32, Error> {
+    pub fn num_records(&self, rows: Range<u32>) -> Result<u32> {
         let mut num_records = 0;
         self.scan(rows.clone(), |chunk| {
             num_records += chunk.rows.iter().filter(|row| rows.contains(row)).count() as u32;
@@ -227,9 +224,8 @@ impl Store {
         Ok(num_records)
     }
 
-    /// Returns the rows below `bound` that documents at or above it, which are not gone, name as their match: their
-    /// records are still needed. Reads the store in parts.
-    pub fn leaders_below(&self, bound: u32, cancel: &AtomicBool) -> Result<HashSet<u32>, Error> {
+    /// Returns the rows below `bound` that live documents from it on name as their match, reading in parts.
+    pub fn leaders_below(&self, bound: u32, cancel: &AtomicBool) -> Result<HashSet<u32>> {
         let mut leaders = HashSet::new();
         let mut next = bound;
         while next < self.position.num_rows {
@@ -255,20 +251,19 @@ impl Store {
     }
 
     /// Returns the tally of all records of changes.
-    pub(super) fn changes_tally(&self) -> Result<ChangesTally, Error> {
+    pub(super) fn changes_tally(&self) -> Result<ChangesTally> {
         Ok(ChangesTally::decode(&self.needed(CHANGES_TALLY)?)?)
     }
 
-    /// Returns findings about the database, for people; none if it is intact. Without `full`, SQLite checks the
-    /// structure of its pages (`quick_check`). With it (`integrity_check`), every record is also read, and its checksum
-    /// and order are verified. Cost: reading the file once, or twice with `full`. Damage is a finding, not an error.
-    pub fn check(&self, full: bool, cancel: &AtomicBool) -> Result<Vec<String>, Error> {
+    /// Returns findings about the database, none if it is intact: SQLite's `quick_check`; with `full`,
+    /// `integrity_check`, and every record with its checksum and order.
+    pub fn check(&self, full: bool, cancel: &AtomicBool) -> Result<Vec<String>> {
         let not_cancelled = || match cancel.load(Ordering::Relaxed) {
             true => Err(Error::Canceled),
             false => Ok(()),
         };
         let mut findings = Vec::new();
-        let mut note = |result: Result<(), Error>| match result {
+        let mut note = |result: Result<()>| match result {
             Err(Error::Damaged { reason }) => {
                 findings.push(reason);
                 Ok(())
@@ -296,7 +291,7 @@ impl Store {
         Ok(findings)
     }
 
-    fn check_pages(&self, table: &str, full: bool) -> Result<(), Error> {
+    fn check_pages(&self, table: &str, full: bool) -> Result<()> {
         let name = if full {
             "integrity_check"
         } else {
@@ -321,7 +316,7 @@ impl Store {
     }
 }
 
-fn next_change(rows: &mut rusqlite::Rows<'_>) -> Result<Option<(u32, Change)>, Error> {
+fn next_change(rows: &mut rusqlite::Rows<'_>) -> Result<Option<(u32, Change)>> {
     match rows.next().map_err(wrong)? {
         Some(found) => {
             let row: u32 = found.get(0).map_err(wrong)?;

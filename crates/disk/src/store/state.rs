@@ -28,8 +28,7 @@ impl Droppings {
 }
 
 impl Store {
-    /// Runs `read` on one state of the store, whatever the writer commits meanwhile. This is also faster for reading
-    /// many documents.
+    /// Runs `read` on one state of the store, whatever the writer commits meanwhile; also faster for many documents.
     pub fn read_together<T, E: From<Error>>(
         &self,
         read: impl FnOnce(&Store) -> Result<T, E>,
@@ -44,8 +43,7 @@ impl Store {
         result
     }
 
-    /// Returns the result of reads in the open transaction, or an error if SQLite ended the transaction, as it does
-    /// after a failed read: later reads may be of another state.
+    /// Returns the result of reads, or an error if SQLite ended the transaction, as after a failed read.
     fn of_one_state<T, E: From<Error>>(&self, result: Result<T, E>) -> Result<T, E> {
         match result {
             Ok(_) if self.connection.is_autocommit() => {
@@ -68,8 +66,7 @@ impl Store {
             .map_err(wrong)
     }
 
-    /// Switches to the state that is currently committed; returns it. Returns [`Error::Replaced`] if it does not
-    /// continue the state taken before.
+    /// Switches to the committed state and returns it; [`Error::Replaced`] if it does not continue the one before.
     pub fn refresh(&mut self) -> Result<Position, Error> {
         self.refresh_and_read(|store| Ok(store.position))
     }
@@ -122,8 +119,7 @@ impl Store {
         })
     }
 
-    /// Reads how many times something was dropped. Chunks in the cache may still hold it, so the cache is cleared if
-    /// the number has changed.
+    /// Reads how many times something was dropped, and clears the cache if that has changed.
     pub(super) fn take_num_droppings(&self) -> Result<(), Error> {
         let now = self.read_droppings()?.num_times;
         if self.droppings.replace(now) != now {
@@ -132,8 +128,7 @@ impl Store {
         Ok(())
     }
 
-    /// Fixes one state for all reads until [`Store::release`], if nothing was dropped since the count was `droppings`.
-    /// Returns [`Error::Dropped`] if something was dropped.
+    /// Fixes one state until [`Store::release`]; [`Error::Dropped`] if something was dropped since `droppings`.
     pub fn hold(&self, droppings: u64) -> Result<(), Error> {
         self.connection.execute_batch("BEGIN").map_err(wrong)?;
         let taken = self.take_num_droppings();
@@ -199,8 +194,7 @@ impl Store {
         }
     }
 
-    /// Compares the names of the store's files with the open files. Cost: that of looking up three names. Returns
-    /// [`Error::Replaced`] from now on.
+    /// Compares the names of the store's files with the open ones; [`Error::Replaced`] from now on.
     pub fn check_files(&self) -> Result<(), Error> {
         self.watch.check()?;
         if self.is_reader() && self.watch.take_touched() {
@@ -209,8 +203,7 @@ impl Store {
         Ok(())
     }
 
-    /// Checks, after the database has changed, that a new connection finds everything known before. If a file was
-    /// copied over it, SQLite sees no commit and continues with its cached pages.
+    /// Checks that a new connection finds everything known, since SQLite may not see a file copied over it.
     fn check_content(&self) -> Result<(), Error> {
         let other = self.source().reader()?;
         if other.identity != self.identity {
@@ -222,8 +215,7 @@ impl Store {
         other.continues(self.position, self.last_batch.get())
     }
 
-    /// Accepts a state that another connection of this process knows to be committed: all later reads are of that state
-    /// or a later one.
+    /// Accepts a state that another connection of this process knows to be committed, for all later reads.
     pub fn advance(&mut self, to: Position) {
         let position = &mut self.position;
         position.num_rows = position.num_rows.max(to.num_rows);
@@ -233,8 +225,7 @@ impl Store {
         self.last_batch.set(None);
     }
 
-    /// Returns the currently committed state. It is read in one transaction, since a commit between the statements
-    /// would look like damage.
+    /// Returns the committed state, read in one transaction.
     pub fn read_position(&self) -> Result<Position, Error> {
         self.read_together(Store::position_now)
     }
@@ -276,8 +267,7 @@ impl Store {
         })
     }
 
-    /// Returns the number of events that were dropped because everything that depends on them reflects them. Remaining
-    /// events are numbered from there on.
+    /// Returns the number of events that were dropped, from which the remaining ones are numbered.
     pub fn num_old_events(&self) -> Result<u64, Error> {
         Ok(Cursor(&self.needed("num_old_events")?).varint()?)
     }

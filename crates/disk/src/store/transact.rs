@@ -14,7 +14,7 @@ use super::log::{LogState, MOST_PAGES};
 use super::loss::Marking;
 use super::types::Durability;
 use crate::environment::FileLock;
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// How often commits that do not wait for the disk compare the names of the files with the open files.
 const COMPARE_EVERY: Duration = Duration::from_millis(5);
@@ -22,7 +22,6 @@ const COMPARE_EVERY: Duration = Duration::from_millis(5);
 /// What a test runs in place of a commit.
 type Fault = Box<dyn FnMut() -> io::Result<()> + Send>;
 
-/// The state of the writer.
 pub(super) struct Writer {
     /// Held but never read: its lock excludes other writers.
     _lock: Box<dyn FileLock>,
@@ -41,7 +40,6 @@ pub(super) struct Writer {
     num_batches: u64,
     /// Whether something was committed after the last sync.
     has_unsynced: bool,
-    /// The length of the log.
     pub(super) log: LogState,
     pub(super) last_arrival_s: u64,
     pub(super) columns: Columns,
@@ -55,7 +53,7 @@ impl Writer {
         connection: &Connection,
         lock: Box<dyn FileLock>,
         durability: Durability,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         let seed: [u8; 8] = connection
             .query_row("SELECT randomblob(8)", [], |row| row.get(0))
             .map_err(wrong)?;
@@ -79,9 +77,8 @@ impl Writer {
         })
     }
 
-    /// Whether a commit at this uptime compares the names of the files with the open files. A commit that waits for the
-    /// disk always does. Other commits cost less than the comparison, so they compare at intervals; what one of them
-    /// misses is found by the next comparison, by a sync, or at the end.
+    /// Whether a commit at this uptime compares the names of the files with the open files: one that waits for the disk
+    /// always does, others, which cost less than that, at intervals.
     fn compares(&mut self, uptime: impl FnOnce() -> Duration) -> bool {
         if self.durability == Durability::Commit {
             return true;
@@ -96,13 +93,11 @@ impl Writer {
         is_due
     }
 
-    /// Returns the identity of the next batch.
     pub(super) fn new_batch(&mut self) -> u64 {
         self.num_batches += 1;
         self.batch()
     }
 
-    /// The identity of the last batch.
     pub(super) fn batch(&self) -> u64 {
         xxh3_64_with_seed(&self.num_batches.to_le_bytes(), self.seed)
     }
@@ -112,8 +107,8 @@ impl Store {
     /// Runs `write` in one transaction.
     pub(super) fn transact<T>(
         &mut self,
-        write: impl FnOnce(&Store, &mut Writer) -> Result<T, Error>,
-    ) -> Result<T, Error> {
+        write: impl FnOnce(&Store, &mut Writer) -> Result<T>,
+    ) -> Result<T> {
         let Some(mut writer) = self.writer.take() else {
             return Err(Error::Unsupported {
                 reason: "the index was opened for reading".to_owned(),
@@ -131,8 +126,8 @@ impl Store {
     fn try_transact<T>(
         &self,
         writer: &mut Writer,
-        write: impl FnOnce(&Store, &mut Writer) -> Result<T, Error>,
-    ) -> Result<T, Error> {
+        write: impl FnOnce(&Store, &mut Writer) -> Result<T>,
+    ) -> Result<T> {
         if self.watch.loss().is_some() {
             self.check_written(writer)?;
         }
@@ -184,7 +179,7 @@ impl Store {
     }
 
     /// Checks that the files at the path are the open files.
-    fn check_written(&self, writer: &mut Writer) -> Result<(), Error> {
+    fn check_written(&self, writer: &mut Writer) -> Result<()> {
         let checked = self.watch.check();
         if let Err(error) = &checked
             && !writer.has_left
@@ -196,9 +191,8 @@ impl Store {
         checked
     }
 
-    /// Makes everything appended safe from power loss; does nothing if every commit does that. Cost: that of one
-    /// commit.
-    pub fn sync(&mut self) -> Result<(), Error> {
+    /// Makes everything appended safe from power loss, at the cost of a commit, unless every commit does that.
+    pub fn sync(&mut self) -> Result<()> {
         if let Some(mut writer) = self.writer.take() {
             let checked = self.check_written(&mut writer);
             self.writer = Some(writer);
@@ -215,7 +209,7 @@ impl Store {
     }
 
     /// Commits a counter, and waits for the disk.
-    pub(super) fn commit_synced(&mut self) -> Result<(), Error> {
+    pub(super) fn commit_synced(&mut self) -> Result<()> {
         let durability = self.writer.as_ref().map(|writer| writer.durability);
         // A commit that waits for the disk makes all previous ones durable: they precede it in the same log.
         database::set_synchronous(&self.connection, true)?;

@@ -9,18 +9,14 @@ use crate::environment::Uptime;
 /// The description of a store, written at its creation and never changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Description {
-    /// The recipe as JSON.
     pub recipe_json: String,
-    /// Identity of the recipe.
     pub recipe_id: String,
     /// Identity of everything that determines the bytes of a sketch.
     pub sketch_id: String,
-    /// Size of a sketch, in bytes.
     pub sketch_bytes: u32,
     /// What is stored of a document in addition to its sketch.
     pub keeps: Keeps,
-    /// Further data of the caller, by name. Empty for an existing store: use
-    /// [`Store::attached`](super::Store::attached) to read it.
+    /// Further data by name; for an existing store, use [`Store::attached`](super::Store::attached).
     pub attached: BTreeMap<String, Vec<u8>>,
 }
 
@@ -29,9 +25,7 @@ pub struct Description {
 pub enum Keeps {
     /// Nothing, except for the feature sets of short texts.
     Sketch,
-    /// The feature set.
     Shingles,
-    /// The text.
     Text,
 }
 
@@ -40,15 +34,12 @@ pub enum Keeps {
 pub enum Durability {
     /// When the call returns.
     Commit,
-    /// When the next [`Store::sync`](super::Store::sync) returns, which the owner calls at this interval. A kill of the
-    /// process loses nothing; power loss loses the last batches, each as a whole.
+    /// When the next [`Store::sync`](super::Store::sync) returns; power loss loses the last batches, as wholes.
     Interval(Duration),
 }
 
-/// Why a document was removed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Evidence {
-    /// The kept document that it matched.
     pub kept_row: u32,
     /// Similarity of the two, in `[0, 1]`.
     pub similarity: f64,
@@ -59,9 +50,7 @@ pub struct Evidence {
 /// A bucket of a document above level 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BandLevel {
-    /// The document: its index in the batch or the chunk.
     pub position: u32,
-    /// The band.
     pub band: u16,
     /// The level at which it is a bucket member: 1, 2, or [`BandLevel::CAPPED`].
     pub level: u8,
@@ -75,7 +64,6 @@ impl BandLevel {
 /// Feature sets or texts of a batch, in the order of its rows.
 #[derive(Debug, Clone, Copy, Default)]
 pub enum NewContents<'a> {
-    /// No contents.
     #[default]
     None,
     /// For each row its features, ascending and distinct, and their weights (if empty, all are 1), or `None`.
@@ -89,11 +77,9 @@ pub enum NewContents<'a> {
 pub struct NewRows<'a> {
     /// The user's ids, of at most 65,535 bytes each. The caller ensures that none of them exists already.
     pub ids: &'a [&'a str],
-    /// The sketches, concatenated.
     pub sketches: &'a [u8],
     /// A byte of the caller for each row: its shape, and whether it collapsed.
     pub shapes: &'a [u8],
-    /// Number of distinct features of each row.
     pub num_features: &'a [u32],
     /// XXH3-64 of the texts; absent if sketches were given.
     pub text_digests: Option<&'a [u64]>,
@@ -113,20 +99,15 @@ pub struct NewRows<'a> {
     pub run: Option<AddingRun>,
 }
 
-/// One document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// The user's id.
     pub id: String,
-    /// Its sketch.
     pub sketch: Vec<u8>,
     /// The caller's byte.
     pub shape: u8,
-    /// Number of distinct features.
     pub num_features: u32,
     /// XXH3-64 of the text, if a text was given.
     pub text_digest: Option<u64>,
-    /// Digest of the feature set, if it was given.
     pub feature_digest: Option<u128>,
     /// Current evidence of a removed document, `None` for a kept one.
     pub verdict: Option<Evidence>,
@@ -141,20 +122,16 @@ pub struct Row {
 /// What is stored of a document in addition to its sketch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
-    /// Nothing.
     Absent,
     /// Its features, ascending, and their weights (if empty, all are 1).
     Features(Vec<u64>, Vec<u32>),
-    /// Its text.
     Text(Vec<u8>),
 }
 
 /// A change of documents after they were appended. Events set states, so replaying one twice changes nothing.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
-    /// The user removed a document.
     Removed {
-        /// Its row.
         row: u32,
         /// Documents that become kept.
         promoted: Vec<u32>,
@@ -168,11 +145,9 @@ pub enum Event {
 pub struct LiveSegment {
     /// Name of the files, without directory and extension.
     pub name: String,
-    /// The rows that they cover.
     pub rows: Range<u32>,
     /// Identity of the last batch of these rows: [`Store::batch_before`](super::Store::batch_before) of `rows.end`.
     pub batch: u64,
-    /// The last event that they reflect.
     pub last_event: u64,
     /// Details written by the module that built them.
     pub details: String,
@@ -181,9 +156,7 @@ pub struct LiveSegment {
 /// The current state of a document that events have changed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Changed {
-    /// Its row.
     pub row: u32,
-    /// Whether the user removed it.
     pub is_gone: bool,
     /// Its verdict, if it differs from the original one.
     pub verdict: Option<Option<Evidence>>,
@@ -192,7 +165,6 @@ pub struct Changed {
 /// How far upkeep has searched for records to drop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Swept {
-    /// The last event at that time.
     pub last_event: u64,
     /// The bound of expiry at that time.
     pub expired_below: u32,
@@ -201,7 +173,6 @@ pub struct Swept {
 /// A state of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Position {
-    /// Number of rows appended.
     pub num_rows: u32,
     /// Number of the last event; 0 before the first.
     pub last_event: u64,
@@ -209,7 +180,6 @@ pub struct Position {
     pub expired_below: u32,
 }
 
-/// A moment by both clocks of the machine.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ClockTime {
     /// Seconds since 1970.
@@ -234,18 +204,13 @@ pub struct ClockDoubt {
 /// Rows that arrived later than their chunks state, because the doubted clock was right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArrivalShift {
-    /// First of these rows.
     pub first_row: u32,
-    /// End of these rows.
     pub end_row: u32,
-    /// Seconds to add.
     pub add_s: u64,
 }
 
-/// What a store records about the clock.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ClockRecord {
-    /// The current doubt, if any.
     pub doubt: Option<ClockDoubt>,
     /// The correction made when a doubted clock was last trusted. Rows before these had expired by then.
     pub shift: Option<ArrivalShift>,
@@ -253,10 +218,8 @@ pub struct ClockRecord {
     pub accepted: Option<ClockTime>,
 }
 
-/// The disk usage of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sizes {
-    /// Bytes of the database.
     pub database_bytes: u64,
     /// The part of these bytes in free pages, which later appends reuse.
     pub free_bytes: u64,
@@ -268,8 +231,7 @@ pub struct Sizes {
     pub num_content_blocks: u64,
 }
 
-/// A batch run that adds rows. A rerun has the same identity, and compares its documents only with the rows below
-/// `first_row`.
+/// A batch run that adds rows. A rerun has the same identity, and compares with the rows below `first_row`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AddingRun {
     /// Hash of everything that determines the run's answer.

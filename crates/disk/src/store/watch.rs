@@ -13,7 +13,7 @@ use std::time::SystemTime;
 
 use super::database::DATABASE_NAME;
 use crate::environment::{Facts, Files};
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// Suffix of a log that no longer belongs to any database.
 const SET_ASIDE: &str = ".replaced";
@@ -37,7 +37,6 @@ pub(super) struct Watch {
     files: Arc<dyn Files>,
     /// The path of the database as the caller gave it, which may lead through links.
     given: PathBuf,
-    /// The path of the database that connections open.
     path: PathBuf,
     database: Facts,
     /// The log and its shared memory, if they exist.
@@ -74,16 +73,15 @@ fn is_absent(error: &io::Error) -> bool {
 }
 
 impl Watch {
-    /// Records the files of a database that was just opened in `dir`, to which `given` led. `before` is what the
-    /// database was before it was opened, if it existed. Returns [`Error::Replaced`] if the database is another file
-    /// now.
+    /// Records the files of a database that was just opened in `dir`, to which `given` led; [`Error::Replaced`] if it
+    /// is not what was there `before`.
     pub(super) fn new(
         files: &Arc<dyn Files>,
         given: &Path,
         dir: &Path,
         before: Option<Facts>,
         is_writer: bool,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         let path = dir.join(DATABASE_NAME);
         let given = absolute(given).map_err(|e| Error::io("open the directory", e))?;
         let stamp = files
@@ -119,9 +117,8 @@ impl Watch {
         Ok(watch)
     }
 
-    /// Compares the names with the open files. A loss that was found once is permanent. Returns [`Error::Replaced`] if
-    /// they differ.
-    pub(super) fn check(&self) -> Result<(), Error> {
+    /// Compares the names with the open files; [`Error::Replaced`], for good, if they differ.
+    pub(super) fn check(&self) -> Result<()> {
         if let Some((_, reason)) = self.lost.get() {
             return Err(Error::Replaced {
                 reason: reason.clone(),
@@ -155,7 +152,7 @@ impl Watch {
         self.lost.get().map(|(loss, _)| *loss)
     }
 
-    fn check_database(&self, path: &Path) -> Result<(), Error> {
+    fn check_database(&self, path: &Path) -> Result<()> {
         // Held while the file is checked, so that no checkpoint changes it in between.
         let mut content = self.content();
         let stamp = match self.files.stamp(path) {
@@ -191,10 +188,7 @@ impl Watch {
     }
 
     /// Runs a checkpoint, which changes the database.
-    pub(super) fn checkpoint<T>(
-        &self,
-        bring_in: impl FnOnce() -> Result<T, Error>,
-    ) -> Result<T, Error> {
+    pub(super) fn checkpoint<T>(&self, bring_in: impl FnOnce() -> Result<T>) -> Result<T> {
         self.check()?;
         self.content().num_running += 1;
         let result = bring_in();
@@ -228,8 +222,7 @@ impl Watch {
         now.is_ok_and(|now| id(&now) == id(&self.database))
     }
 
-    /// Moves the log away from a database to which it does not belong, where the next opening would apply it. It is
-    /// renamed rather than deleted, since the database to which it belongs may have the other name.
+    /// Renames the log of another database, where the next opening would apply it; that one may have moved.
     pub(super) fn set_log_aside(&self) {
         let is_ours = |(path, facts): &(PathBuf, Facts)| {
             let now = self.files.facts(path);

@@ -11,26 +11,22 @@ use super::events::{Change, ChangesTally, decode_change, encode_change, encode_e
 use super::read::blob;
 use super::transact::Writer;
 use super::types::{Event, NewContents, NewRows, Position};
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// Maximum length of an id in bytes.
 const MAX_ID_BYTES: usize = 65_535;
 
-/// The arrival time of the last row.
 fn last_arrival_s(rows: &NewRows<'_>) -> u64 {
     let last = rows.arrivals_s.and_then(|all| all.last().copied());
     last.unwrap_or(rows.arrival_s)
 }
 
 impl Store {
-    /// Appends rows and events in one transaction; returns the rows. On return, the batch is acknowledged. Events are
-    /// applied after the rows, so they may refer to them. An arrival time before that of the last batch is replaced by
-    /// it, since clocks can be set back. Cost: about 0.1 us per row in addition to the sync; 20 us for a single row.
-    /// Returns [`Error::InvalidParameter`] if columns are inconsistent or there would be 2^32 - 1 rows or more; nothing
-    /// is appended then. Any error of the disk poisons the store: the batch is not acknowledged (after reopening it may
-    /// be there, as a whole), and every later write returns [`Error::Poisoned`]. Returns [`Error::Unsupported`] if the
-    /// store was opened for reading.
-    pub fn append(&mut self, rows: &NewRows<'_>, events: &[Event]) -> Result<Range<u32>, Error> {
+    /// Appends rows, then events, in one transaction, acknowledged on return; returns the rows. Arrival times never
+    /// decrease, since clocks can be set back. [`Error::InvalidParameter`] appends nothing; an error of the disk
+    /// poisons the store: after reopening, the batch may be there as a whole. About 0.1 us per row, 20 us for a single
+    /// one.
+    pub fn append(&mut self, rows: &NewRows<'_>, events: &[Event]) -> Result<Range<u32>> {
         self.fits(rows)?;
         let position = self.position;
         let end = position.num_rows + rows.ids.len() as u32;
@@ -50,9 +46,8 @@ impl Store {
         Ok(position.num_rows..end)
     }
 
-    /// Expires all rows below `below`, and appends events, in one transaction: from now on these rows are gone. A bound
-    /// below the previous one changes nothing.
-    pub fn expire(&mut self, below: u32, events: &[Event]) -> Result<(), Error> {
+    /// Expires all rows below `below`, and appends events, in one transaction; the bound never falls.
+    pub fn expire(&mut self, below: u32, events: &[Event]) -> Result<()> {
         if below <= self.position.expired_below {
             return Ok(());
         }
@@ -70,8 +65,7 @@ impl Store {
         Ok(())
     }
 
-    /// Checks that the columns are consistent.
-    fn fits(&self, rows: &NewRows<'_>) -> Result<(), Error> {
+    fn fits(&self, rows: &NewRows<'_>) -> Result<()> {
         let n = rows.ids.len();
         let sketch_bytes = self.description.sketch_bytes as usize;
         let num_contents = match rows.contents {
@@ -142,7 +136,7 @@ impl Store {
         &self,
         writer: &mut Writer,
         rows: &NewRows<'_>,
-    ) -> Result<(Position, Option<u64>), Error> {
+    ) -> Result<(Position, Option<u64>)> {
         let mut position = self.position;
         if rows.ids.is_empty() {
             return Ok((position, None));
@@ -196,7 +190,7 @@ impl Store {
         first_row: u32,
         num_rows: u32,
         record: &[u8],
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let sql = match table {
             "chunks" => "INSERT INTO chunks (first_row, num_rows, data) VALUES (?1, ?2, ?3)",
             _ => "INSERT INTO contents (first_row, num_rows, data) VALUES (?1, ?2, ?3)",
@@ -213,7 +207,7 @@ impl Store {
         writer: &mut Writer,
         after: &mut Position,
         events: &[Event],
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         for event in events {
             after.last_event += 1;
             self.write_event(writer, after, event)?;
@@ -221,12 +215,7 @@ impl Store {
         Ok(())
     }
 
-    fn write_event(
-        &self,
-        writer: &mut Writer,
-        position: &Position,
-        event: &Event,
-    ) -> Result<(), Error> {
+    fn write_event(&self, writer: &mut Writer, position: &Position, event: &Event) -> Result<()> {
         encode_event(&mut writer.record, position.last_event, event);
         self.connection
             .prepare_cached("INSERT INTO events (seq, data) VALUES (?1, ?2)")
@@ -241,7 +230,7 @@ impl Store {
         } = event;
         let mut tally = self.changes_tally()?;
         tally.last_event = position.last_event;
-        let mut apply = |row: u32, set: &dyn Fn(&mut Change)| -> Result<(), Error> {
+        let mut apply = |row: u32, set: &dyn Fn(&mut Change)| -> Result<()> {
             self.is_there(position, row)?;
             self.change_row(&mut writer.record, &mut tally, row, set)
         };
@@ -255,15 +244,14 @@ impl Store {
         database::set_meta(&self.connection, CHANGES_TALLY, &tally.encode())
     }
 
-    fn is_there(&self, position: &Position, row: u32) -> Result<(), Error> {
+    fn is_there(&self, position: &Position, row: u32) -> Result<()> {
         match row < position.num_rows || row == 0 {
             true => Ok(()),
             false => Err(Error::invalid("events", format!("there is no row {row}"))),
         }
     }
 
-    /// Deletes the change of a row, if there is one.
-    pub(super) fn delete_change(&self, tally: &mut ChangesTally, row: u32) -> Result<(), Error> {
+    pub(super) fn delete_change(&self, tally: &mut ChangesTally, row: u32) -> Result<()> {
         let mut statement = self
             .connection
             .prepare_cached("DELETE FROM changes WHERE row = ?1 RETURNING data")
@@ -275,14 +263,13 @@ impl Store {
         Ok(())
     }
 
-    /// Updates the change of a row.
     fn change_row(
         &self,
         record: &mut Vec<u8>,
         tally: &mut ChangesTally,
         row: u32,
         set: impl Fn(&mut Change),
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let mut change = Change::default();
         {
             let mut statement = self

@@ -17,7 +17,7 @@ use likewise_core::parallel::map_ranges;
 use likewise_core::repeats::{FewStretches, FirstPlaces, Pair, Stretches, repeated_stretches};
 
 use self::pairs::{PAIRS_AT_ONCE, PairParts};
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// Approximate number of words per part, unless there are too many parts.
 const PART_WORDS: u64 = 1 << 18;
@@ -39,11 +39,9 @@ pub struct RepeatedWindows {
 }
 
 impl RepeatedWindows {
-    /// Prepares for windows of `num_window_words` words in documents with `num_words` words in total. Cost: 16 bytes
-    /// for each added window and again for each repeated one, of which about `memory_bytes` are in memory and the rest
-    /// in files in `folder`. While the stretches are searched, each thread needs up to 64 bytes per word of one part,
-    /// of which there are up to 4096, or 64 MB; then 24 bytes per stretch, of which few begin close to each other
-    /// ([`FewStretches`]).
+    /// Prepares for windows of `num_window_words` words in documents with `num_words` words in total: 16 bytes per
+    /// window, twice if repeated, in files of `folder` beyond `memory_bytes`; then 64 bytes per word of one of up to
+    /// 4096 parts and thread, and 24 per stretch.
     pub fn new(folder: &Path, num_window_words: u64, num_words: u64, memory_bytes: usize) -> Self {
         let num_parts = (num_words / PART_WORDS)
             .clamp(1, MOST_PARTS)
@@ -64,7 +62,7 @@ impl RepeatedWindows {
     }
 
     /// Adds windows: the hash of each, and its place among all words.
-    pub fn add(&self, windows: &[Pair]) -> Result<(), Error> {
+    pub fn add(&self, windows: &[Pair]) -> Result<()> {
         if windows.iter().any(|&[_, place]| place >= self.num_words) {
             return Err(Error::InvalidParameter {
                 name: "windows",
@@ -77,15 +75,14 @@ impl RepeatedWindows {
             .add(windows, |&[hash, _]| (hash >> shift >> 1) as usize)
     }
 
-    /// Returns the longest stretches of windows that repeat consecutive ones, in order of place, as [`FewStretches`]
-    /// does. All windows must have been added; they are consumed. `doc_starts` holds the place at which the words of
-    /// each document begin, and the end of the last document.
+    /// Returns the longest stretches of windows that repeat consecutive ones, as [`FewStretches`] does, after all were
+    /// added; `doc_starts` ends with the end of the last document.
     pub fn stretches(
         &self,
         doc_starts: &[i64],
         threads: usize,
         cancel: &AtomicBool,
-    ) -> Result<Stretches, Error> {
+    ) -> Result<Stretches> {
         let ends = (doc_starts.first(), doc_starts.last());
         if ends != (Some(&0), Some(&(self.num_words as i64))) || !doc_starts.is_sorted() {
             return Err(Error::InvalidParameter {
@@ -102,7 +99,7 @@ impl RepeatedWindows {
             |firsts, range| self.put_aside_by_place(range.start, firsts, cancel),
         )?
         .into_iter()
-        .collect::<Result<(), Error>>()?;
+        .collect::<Result<()>>()?;
         let mut found = FewStretches::new(self.num_window_words, doc_starts);
         let scratch = || vec![0; self.step as usize];
         let at_once = PARTS_A_THREAD * threads.max(1);
@@ -127,14 +124,13 @@ impl RepeatedWindows {
         Ok(found.finish())
     }
 
-    /// Stores the windows of a part that equal an earlier one, by place. A few hashes may account for most windows: of
-    /// such a large part, only the hashes are held in memory.
+    /// Stores the repeated windows of a part by place; of a large part, a few hashes, only hashes are in memory.
     fn put_aside_by_place(
         &self,
         number: usize,
         firsts: &mut FirstPlaces,
         cancel: &AtomicBool,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let windows = self.by_hash.take(number);
         let most_held = 2 * PAIRS_AT_ONCE.max(self.step as usize);
         firsts.clear(windows.len().min(most_held));

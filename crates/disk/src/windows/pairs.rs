@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use likewise_core::repeats::Pair;
 use zerocopy::IntoBytes;
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::position::{read_exact_at, write_all_at};
 use crate::temporary::TemporaryFile;
 
@@ -44,16 +44,12 @@ impl PairParts {
     }
 
     /// Adds pairs to the parts given by `number_of`.
-    pub(super) fn add(
-        &self,
-        pairs: &[Pair],
-        number_of: impl Fn(&Pair) -> usize,
-    ) -> Result<(), Error> {
+    pub(super) fn add(&self, pairs: &[Pair], number_of: impl Fn(&Pair) -> usize) -> Result<()> {
         let mut pieces = pairs.chunks(PAIRS_AT_ONCE);
         pieces.try_for_each(|some| self.add_some(some, &number_of))
     }
 
-    fn add_some(&self, pairs: &[Pair], number_of: impl Fn(&Pair) -> usize) -> Result<(), Error> {
+    fn add_some(&self, pairs: &[Pair], number_of: impl Fn(&Pair) -> usize) -> Result<()> {
         // Part by part, so that each is locked once.
         let mut bounds = vec![0_usize; self.parts.len() + 1];
         for pair in pairs {
@@ -77,7 +73,7 @@ impl PairParts {
         Ok(())
     }
 
-    fn append(&self, part: &Mutex<Part>, pairs: &[Pair]) -> Result<(), Error> {
+    fn append(&self, part: &Mutex<Part>, pairs: &[Pair]) -> Result<()> {
         let mut part = lock(part);
         part.held.extend_from_slice(pairs);
         if part.held.len() < self.most_held {
@@ -93,7 +89,7 @@ impl PairParts {
     }
 
     /// Returns the file, creating it if necessary, and the position at which `num_bytes` bytes may be written.
-    fn room(&self, num_bytes: usize) -> Result<(Arc<TemporaryFile>, u64), Error> {
+    fn room(&self, num_bytes: usize) -> Result<(Arc<TemporaryFile>, u64)> {
         let mut file = lock(&self.file);
         let spilled = match &file.0 {
             Some(spilled) => spilled.clone(),
@@ -104,7 +100,6 @@ impl PairParts {
         Ok((spilled, offset))
     }
 
-    /// Takes the pairs of a part.
     pub(super) fn take(&self, number: usize) -> Taken {
         let Part { held, written } = std::mem::take(&mut *lock(&self.parts[number]));
         let file = lock(&self.file).0.clone();
@@ -125,13 +120,11 @@ pub(super) struct Taken {
 }
 
 impl Taken {
-    /// Number of pairs.
     pub(super) fn len(&self) -> usize {
         self.written.iter().map(|&(_, count)| count).sum::<usize>() + self.held.len()
     }
 
-    /// Returns all pairs.
-    pub(super) fn all(mut self) -> Result<Vec<Pair>, Error> {
+    pub(super) fn all(mut self) -> Result<Vec<Pair>> {
         let num_written = self.len() - self.held.len();
         if num_written == 0 {
             return Ok(self.held);
@@ -148,10 +141,7 @@ impl Taken {
     }
 
     /// Calls `take` with batches of about [`PAIRS_AT_ONCE`] pairs, until all are passed or it fails.
-    pub(super) fn for_each_piece(
-        &self,
-        mut take: impl FnMut(&[Pair]) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+    pub(super) fn for_each_piece(&self, mut take: impl FnMut(&[Pair]) -> Result<()>) -> Result<()> {
         let mut piece: Vec<Pair> = Vec::new();
         for &(offset, count) in &self.written {
             if !piece.is_empty() && piece.len() + count > PAIRS_AT_ONCE {
@@ -166,7 +156,7 @@ impl Taken {
         self.held.chunks(PAIRS_AT_ONCE).try_for_each(take)
     }
 
-    fn read(&self, pairs: &mut [Pair], offset: u64) -> Result<(), Error> {
+    fn read(&self, pairs: &mut [Pair], offset: u64) -> Result<()> {
         match &self.file {
             Some(spilled) => read_exact_at(&spilled.file, pairs.as_mut_bytes(), offset)
                 .map_err(|e| Error::read(e, offset)),

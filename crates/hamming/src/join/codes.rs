@@ -6,8 +6,7 @@ use crate::kernels::LANES;
 #[derive(Debug, Default)]
 pub(super) struct Codes {
     data: Vec<u64>,
-    /// Distance between planes in words: at least the length and [`LANES`], so that a full vector can be read at any
-    /// index.
+    /// Distance between planes in words, at least [`LANES`], so that a full vector can be read at any index.
     stride: usize,
     len: usize,
     ids: Vec<u32>,
@@ -52,7 +51,6 @@ impl Codes {
         (&mut self.data, self.stride, &mut self.ids)
     }
 
-    /// Returns the codes from `start` to `end`.
     pub(super) fn view(&self, start: usize, end: usize) -> View<'_> {
         View {
             data: &self.data[start..],
@@ -72,8 +70,7 @@ pub(super) enum Ids<'a> {
     Each(&'a [u32]),
 }
 
-/// A view of codes. Word `w` of code `i` is `data[w * stride + i]`, and the [`LANES`] words after each plane are
-/// readable.
+/// A view of codes: word `w` of code `i` is `data[w * stride + i]`, and [`LANES`] words follow each plane.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct View<'a> {
     pub(super) data: &'a [u64],
@@ -97,7 +94,6 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Returns the part from `start` to `end`.
     pub(super) fn part(&self, start: usize, end: usize) -> View<'a> {
         View {
             data: &self.data[start..],

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use super::codes::{Codes, View};
 use super::partition::Table;
 use super::side::JoinSide;
-use likewise_core::error::Error;
+use likewise_core::error::Result;
 use likewise_core::hash::{GOLDEN, mix64};
 use likewise_core::parallel::map_ranges;
 
@@ -50,7 +50,7 @@ impl Collapsed {
         side: &JoinSide<'_>,
         threads: usize,
         cancel: &AtomicBool,
-    ) -> Result<(Self, Vec<Table>), Error> {
+    ) -> Result<(Self, Vec<Table>)> {
         let len = side.fingerprints.len();
         let part_bits = len
             .div_ceil(PART_LEN)
@@ -122,7 +122,6 @@ impl Collapsed {
         }
     }
 
-    /// Returns the rows of each code that has several.
     pub(super) fn shared(&self) -> impl Iterator<Item = &[u32]> {
         self.parts.iter().flat_map(|part| {
             part.starts
@@ -133,8 +132,7 @@ impl Collapsed {
     }
 }
 
-/// Partitions the fingerprints from `start` to `end` by the first bits of their hashes; those of empty texts are
-/// omitted.
+/// Partitions the fingerprints from `start` to `end`, without empty texts, by the first bits of their hashes.
 fn spread<const W: usize>(side: &JoinSide<'_>, start: usize, end: usize, part_bits: u32) -> Table {
     let code = |index: usize| side.code::<W>(index);
     let part_of = |code: &[u64; W]| (u128::from(hash_of(code)) << part_bits >> 64) as usize;
@@ -163,7 +161,6 @@ fn spread<const W: usize>(side: &JoinSide<'_>, start: usize, end: usize, part_bi
     Table::of(codes, offsets)
 }
 
-/// Scratch space of a thread.
 #[derive(Default)]
 struct Scratch {
     /// Open-addressing hash table: number of a code in its part + 1, or 0.

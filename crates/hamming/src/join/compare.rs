@@ -14,7 +14,6 @@ const MANY_HITS: usize = 1 << 16;
 /// A loop over buckets that can pause.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
-    /// The next bucket.
     pub(super) next: usize,
     /// Buckets too large to be compared here.
     pub(super) large: Vec<u32>,
@@ -27,8 +26,7 @@ impl Wanted<'_> {
         run_kernel!(isa, num_words, in_buckets, (wanted: &Wanted<'_>, table: &Table, progress: &mut Progress, hits: &mut Vec<Hit>));
     }
 
-    /// Finds all pairs of bucket `v` of `left` with bucket `v ^ flip` of `right`, where `how` is `(flip, half)`, until
-    /// there are many hits or the buckets are done. With `half`, only those whose `v` is the smaller one.
+    /// Finds all pairs of bucket `v` of `left` with `v ^ flip` of `right` (of `half`, for the smaller `v`), or many.
     pub(super) fn across_buckets(
         &self,
         (left, right): (&Table, &Table),

@@ -9,16 +9,13 @@ use super::codes::View;
 use super::wanted::Search;
 use crate::plan::Key;
 
-/// Maximum number of keys of one set of codes.
 const MAX_NUM_KEYS: u32 = 12;
-/// Maximum width of a key searched exactly, and of one whose neighbors are searched: each value costs a few bytes of
-/// directory.
+/// Maximum width of a key searched exactly, and with neighbors: each value costs a few bytes of directory.
 const MAX_WIDTH: u32 = 24;
 const MAX_WIDTH_WITH_NEIGHBORS: u32 = 21;
 /// Minimum width of a key that is worth a pass over the codes.
 const MIN_WIDTH: u32 = 3;
-/// Number of bits of a part, their minimum total selectivity, and the radius up to which codes are rarely near in them
-/// by chance.
+/// Bits of a part, their least total selectivity, and the radius up to which codes are rarely near by chance.
 const PART_BITS: usize = 32;
 const MIN_PART_TOLD: f64 = 24.0;
 const MAX_PART_WITHIN: u32 = 6;
@@ -109,8 +106,7 @@ impl FreeBits {
         FreeBits { bits }
     }
 
-    /// Returns the cheapest complete keys for finding the pairs within `within` in these bits of `num_left` codes,
-    /// among themselves or with `num_right` others; none if comparing all pairs is cheaper.
+    /// Returns the cheapest complete keys for `num_left` codes, alone or with `num_right`; none if all are compared.
     pub(super) fn keys(
         &self,
         sizes: (usize, Option<usize>),

@@ -7,7 +7,7 @@ use super::codes::{Codes, Ids, View};
 use super::collapse::{Collapsed, hash_of};
 use super::partition::Table;
 use super::side::JoinSide;
-use likewise_core::error::Error;
+use likewise_core::error::Result;
 use likewise_core::hash::mix64;
 use likewise_core::parallel::map_ranges;
 
@@ -29,7 +29,6 @@ enum LaidCodes<'a> {
     Given(View<'a>),
     /// Copied by word, without those of empty texts.
     Copied(Vec<Codes>),
-    /// With equal codes collapsed.
     Collapsed(Collapsed),
 }
 
@@ -39,7 +38,7 @@ impl<'a> Laid<'a> {
         side: &JoinSide<'a>,
         many_equal: f64,
         options: &JoinOptions<'_>,
-    ) -> Result<(Self, Vec<Table>), Error> {
+    ) -> Result<(Self, Vec<Table>)> {
         match side.fingerprints.num_words() {
             1 => Self::of_words::<1>(side, many_equal, options),
             2 => Self::of_words::<2>(side, many_equal, options),
@@ -52,7 +51,7 @@ impl<'a> Laid<'a> {
         side: &JoinSide<'a>,
         many_equal: f64,
         options: &JoinOptions<'_>,
-    ) -> Result<(Self, Vec<Table>), Error> {
+    ) -> Result<(Self, Vec<Table>)> {
         let (threads, cancel) = (options.threads, options.cancel);
         let len = side.fingerprints.len();
         let mut empty_rows: Vec<u32> = (0..side.is_empty.map_or(0, <[u8]>::len))

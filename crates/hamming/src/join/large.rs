@@ -18,8 +18,7 @@ use crate::plan::Key;
 use likewise_core::error::Error;
 use likewise_core::parallel::map_ranges;
 
-/// Approximate size of the codes with one value of the upper bits, in bytes: they fit in the L2 cache together with
-/// their scattered copy.
+/// Bytes of the codes with one value of the upper bits: in the L2 cache together with their scattered copy.
 const PART_BYTES: usize = 384 << 10;
 /// Minimum and maximum number of upper bits of a key.
 const MIN_UPPER: u32 = 5;
@@ -246,7 +245,6 @@ struct Copied {
     right: Option<Table>,
 }
 
-/// One key of a join.
 struct KeyRun<'k, 'j, 'o> {
     join: &'k Join<'j, 'o>,
     task: &'k Task,

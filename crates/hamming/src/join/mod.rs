@@ -46,13 +46,9 @@ use wanted::{Limits, Search};
 /// Options of a join. Only `within` affects the pairs.
 #[derive(Debug, Clone, Copy)]
 pub struct JoinOptions<'a> {
-    /// Radius in bits.
     pub within: u32,
-    /// Instruction set of the kernels.
     pub isa: Isa,
-    /// Number of threads.
     pub threads: usize,
-    /// Cancels the join when set.
     pub cancel: &'a AtomicBool,
 }
 

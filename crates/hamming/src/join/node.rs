@@ -73,7 +73,6 @@ impl Task {
     }
 }
 
-/// Scratch space of one level of recursion.
 #[derive(Default)]
 struct Level {
     left: Table,
@@ -184,7 +183,6 @@ impl Joiner {
         Ok(())
     }
 
-    /// Compares every pair.
     fn compare_all(
         &mut self,
         search: Search,
@@ -202,8 +200,7 @@ impl Joiner {
         Ok(())
     }
 
-    /// Compares up to [`PIECE_LEN`] codes of the left side, from `start` on, with all of the right side or with all
-    /// later ones.
+    /// Compares up to [`PIECE_LEN`] codes of the left side with the right side, or with all later ones.
     pub(super) fn compare_piece(
         &mut self,
         search: Search,

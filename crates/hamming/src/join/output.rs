@@ -8,9 +8,7 @@ use std::time::Duration;
 use super::laid::Laid;
 use super::wanted::Hit;
 
-/// Maximum number of pairs in a batch.
 pub(super) const BATCH_LEN: usize = 1 << 16;
-/// Maximum number of batches that wait for their turn.
 const MAX_WAITING: usize = 256;
 /// How often a waiting thread checks whether it should stop.
 const WAIT: Duration = Duration::from_millis(50);
@@ -22,17 +20,14 @@ pub struct PairBatch {
     pub left: Vec<u32>,
     /// The greater row; in a join of two sets, the row of the right one.
     pub right: Vec<u32>,
-    /// Number of differing bits.
     pub distance: Vec<u16>,
 }
 
 impl PairBatch {
-    /// Number of pairs.
     pub fn len(&self) -> usize {
         self.left.len()
     }
 
-    /// Whether there are no pairs.
     pub fn is_empty(&self) -> bool {
         self.left.is_empty()
     }
@@ -52,8 +47,7 @@ pub(super) struct Stopped;
 /// Receives batches; `false` ends the join.
 pub(super) type Consumer<'a> = &'a mut (dyn FnMut(PairBatch) -> bool + Send);
 
-/// The destination of the pairs of all threads. Tasks of a phase are numbered, and the pairs of each task precede those
-/// of the next, so that the order does not depend on the threads.
+/// The destination of the pairs of all threads, ordered by task, so that it does not depend on the threads.
 pub(super) struct Output<'a> {
     queue: Mutex<Queue<'a>>,
     turn: Condvar,
@@ -140,7 +134,6 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Whether the work should end.
     pub(super) fn is_stopped(&self) -> bool {
         self.cancel.load(Ordering::Relaxed) || self.stopped.load(Ordering::Relaxed)
     }
@@ -196,7 +189,6 @@ impl<'a> Output<'a> {
     }
 }
 
-/// The output of one task.
 pub(super) struct Writer<'o, 'a> {
     output: &'o Output<'a>,
     number: usize,
@@ -205,7 +197,6 @@ pub(super) struct Writer<'o, 'a> {
 }
 
 impl Writer<'_, '_> {
-    /// Whether the work should end.
     pub(super) fn is_stopped(&self) -> bool {
         self.output.is_stopped()
     }

@@ -72,8 +72,7 @@ impl Digit {
 }
 
 impl Table {
-    /// Creates a table of codes that are already sorted by value; bucket `v` is `offsets[v]..offsets[v + 1]`, and one
-    /// entry follows the last end.
+    /// Creates a table of codes sorted by value: bucket `v` is `offsets[v]..offsets[v + 1]`, and an entry follows.
     pub(super) fn of(codes: Codes, offsets: Vec<u32>) -> Self {
         Table {
             num_buckets: offsets.len() - 2,
@@ -83,8 +82,7 @@ impl Table {
         }
     }
 
-    /// Fills the table with the codes of `views`, keeping their order within each bucket, and with the bits under
-    /// `part_mask` of each, if given.
+    /// Fills the table with `views`, in order within each bucket, and with the bits under `part_mask`, if given.
     pub(super) fn fill(
         &mut self,
         isa: Isa,

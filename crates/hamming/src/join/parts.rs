@@ -14,36 +14,32 @@ use super::{JoinOptions, PairBatch, check, search_of, with_join};
 use crate::distance::Fingerprints;
 use crate::kernels::Plain;
 use crate::plan::{Key, SearchPlan};
-use likewise_core::error::Error;
+use likewise_core::error::Result;
 
 /// Returns the estimated seconds on one core of a join of `len` fingerprints like those of `sample`.
 pub fn predicted_seconds(
     sample: Fingerprints<'_>,
     len: usize,
     options: &JoinOptions<'_>,
-) -> Result<f64, Error> {
+) -> Result<f64> {
     let (free, search) = measured(sample, options)?;
     Ok(free.cheapest((len, None), &search, options.within).0 / 1e9)
 }
 
-/// Returns keys for a join of sets too large for memory, complete within the radius. `sample` holds some of the
-/// fingerprints, which show how selective bits are. A plan without keys means that every pair must be compared.
+/// Returns complete keys for a join too large for memory, by `sample`; without keys, every pair is compared.
 pub fn plan_parts(
     sample: Fingerprints<'_>,
     num_left: usize,
     num_right: Option<usize>,
     options: &JoinOptions<'_>,
-) -> Result<SearchPlan, Error> {
+) -> Result<SearchPlan> {
     let (free, search) = measured(sample, options)?;
     let keys = free.keys((num_left, num_right), &search, options.within);
     SearchPlan::new(sample.bits, options.within, keys)
 }
 
 /// Returns the bits of a sample by how selective they are.
-fn measured(
-    sample: Fingerprints<'_>,
-    options: &JoinOptions<'_>,
-) -> Result<(FreeBits, Search), Error> {
+fn measured(sample: Fingerprints<'_>, options: &JoinOptions<'_>) -> Result<(FreeBits, Search)> {
     let side = JoinSide::of(sample);
     check(&[&side], options.within)?;
     let (laid, _) = Laid::new(&side, Limits::default().many_equal, options)?;
@@ -79,7 +75,6 @@ impl PartOf {
 /// Two parts of a join, or one that is joined with itself.
 #[derive(Debug, Clone, Copy)]
 pub struct PartPair<'a> {
-    /// The plan.
     pub plan: &'a SearchPlan,
     /// Index in the plan of the key by which the rows were partitioned.
     pub key: usize,
@@ -90,16 +85,15 @@ pub struct PartPair<'a> {
 }
 
 /// Passes every pair of two parts (of one, if `right` is `None`) that the plan's key finds, and no earlier key, to
-/// `consumer`. Over all keys and all pairs of parts that differ by at most the key's radius, this yields every pair
-/// once, except for pairs of empty texts, which belong to no part. A part may also be joined in pieces: each with
-/// itself, and each two with one another.
+/// `consumer`: over all keys and pairs of parts within the key's radius every pair once, except of empty texts. A part
+/// may be joined in pieces, each with itself, and each two with one another.
 pub fn join_parts(
     left: &JoinSide<'_>,
     right: Option<&JoinSide<'_>>,
     parts: &PartPair<'_>,
     options: &JoinOptions<'_>,
     consumer: &mut (dyn FnMut(PairBatch) -> bool + Send),
-) -> Result<(), Error> {
+) -> Result<()> {
     let keys = parts.plan.keys();
     let bits = left.fingerprints.bits;
     let (key, before) = (&keys[parts.key], &keys[..parts.key]);

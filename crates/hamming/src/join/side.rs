@@ -2,12 +2,10 @@
 
 use crate::distance::Fingerprints;
 use crate::plan::MAX_JOINED;
-use likewise_core::error::Error;
+use likewise_core::error::{Error, Result};
 
-/// One side of a join.
 #[derive(Debug, Clone, Copy)]
 pub struct JoinSide<'a> {
-    /// The fingerprints.
     pub fingerprints: Fingerprints<'a>,
     /// The row of each fingerprint; `None` if rows are positions.
     pub rows: Option<&'a [u32]>,
@@ -25,7 +23,7 @@ impl<'a> JoinSide<'a> {
         }
     }
 
-    pub(super) fn check(&self) -> Result<(), Error> {
+    pub(super) fn check(&self) -> Result<()> {
         self.fingerprints.check()?;
         let len = self.fingerprints.len();
         if len as u64 > MAX_JOINED {

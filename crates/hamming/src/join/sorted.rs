@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use super::output::PairBatch;
-use likewise_core::error::Error;
+use likewise_core::error::Result;
 use likewise_core::parallel::map_ranges;
 
 /// Approximate number of pairs per stretch of left rows: they fit in the L2 cache.
@@ -19,13 +19,12 @@ pub struct SortedPairs {
     pub distance: Vec<u16>,
 }
 
-/// Returns the pairs of all batches, sorted by left row, then right row. Cost: 12 bytes per pair in addition to the
-/// batches and the result.
+/// Returns the pairs of all batches, sorted by left row, then right row, with 12 bytes per pair.
 pub fn sort_pairs(
     batches: Vec<PairBatch>,
     threads: usize,
     cancel: &AtomicBool,
-) -> Result<SortedPairs, Error> {
+) -> Result<SortedPairs> {
     let len: usize = batches.iter().map(PairBatch::len).sum();
     let lefts = batches.iter().flat_map(|batch| &batch.left);
     let num_rows = lefts.max().map_or(1, |&row| row as usize + 1);

@@ -105,9 +105,8 @@ pub(super) unsafe fn across_range<K: Kernel, const W: usize>(
     }
 }
 
-/// Same as [`compare_queries`], but first by parts of 32 bits: twice as many fit in a vector, and on few bits almost
-/// none are near by chance. Safety: the processor must have the kernel's instruction set, and the codes must have `W`
-/// words.
+/// [`compare_queries`], first by parts of 32 bits, of which twice as many fit in a vector. Safety: the kernel's
+/// instructions, and codes of `W` words.
 #[inline(always)]
 unsafe fn compare_parts<K: Kernel, const W: usize>(
     wanted: &Wanted<'_>,

@@ -3,16 +3,14 @@
 use crate::plan::Key;
 use likewise_core::isa::Isa;
 
-/// Sizes at which the search method changes. Pairs do not depend on them; tests set them so that few codes use every
-/// method.
+/// Sizes at which the search method changes; pairs do not depend on them, and tests set them low.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     /// Maximum number of codes for which one thread is enough.
     pub(super) few_codes: usize,
     /// Number of codes of a bucket above which all threads share it.
     pub(super) many_codes: usize,
-    /// Maximum number of pairs of two buckets that are compared at once; above, the buckets are split. Inside one
-    /// bucket, half as many.
+    /// Pairs of two buckets that are compared at once; above, they are split. Inside one bucket, half as many.
     pub(super) large_pairs: usize,
     /// Average number of rows equal to a row from which collapsing them pays.
     pub(super) many_equal: f64,

@@ -8,8 +8,7 @@ use std::arch::aarch64::*;
 /// Kernel with the popcount of bytes.
 pub struct Neon;
 
-/// Returns the number of ones in each of eight words, given those of their bytes, which are at most 32. Safety: the
-/// processor must have NEON.
+/// Returns the ones in each of eight words, given those of their bytes, at most 32. Safety: NEON.
 #[inline(always)]
 pub(crate) unsafe fn sums_of_words(bytes: [uint8x16_t; 4]) -> uint16x8_t {
     // SAFETY: the caller's processor has NEON.

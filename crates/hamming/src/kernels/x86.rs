@@ -37,8 +37,7 @@ impl Avx2 {
 }
 
 impl Avx2 {
-    /// Returns the distances of eight parts as 32-bit numbers. Safety: same as [`Kernel::parts_within16`], for eight
-    /// parts.
+    /// Returns the distances of eight parts in 32 bits. Safety: [`Kernel::parts_within16`], for eight.
     #[inline(always)]
     unsafe fn part_distances8(parts: *const u32, query: u32) -> __m256i {
         // SAFETY: the caller's processor has AVX2 and the parts are readable.

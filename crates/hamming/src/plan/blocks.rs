@@ -58,8 +58,7 @@ impl Division {
         blocks
     }
 
-    /// Assigns the most selective positions first, each to the block that is furthest behind its share (longest
-    /// processing time first).
+    /// Assigns the most selective positions first, to the block furthest behind (longest processing time first).
     fn deal_balanced(&self, widths: &[u32], blocks: &mut [Vec<u32>]) {
         let bits: u32 = widths.iter().sum();
         // Bits of collision entropy: how much a position reduces the size of a bucket.
@@ -94,7 +93,6 @@ pub fn even_widths(bits: u32, num_blocks: u32) -> Vec<u32> {
         .collect()
 }
 
-/// Returns the key of several blocks.
 pub(super) fn key_of_blocks<'a>(
     blocks: impl IntoIterator<Item = &'a Vec<u32>>,
     radius: u32,

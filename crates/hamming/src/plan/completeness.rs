@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use super::evidence::is_evident;
 use super::{Key, MAX_BITS, MAX_KEYS};
-use likewise_core::error::Error;
+use likewise_core::error::{Error, Result};
 
 /// Number of steps after which the search is abandoned.
 const MAX_STEPS: u64 = 1 << 20;
@@ -29,13 +29,11 @@ impl Errors {
 /// Interchangeable positions.
 struct Class {
     bits: Vec<u32>,
-    /// Indexes of the keys that contain them.
     keys: Vec<usize>,
 }
 
-/// Returns at most `within` errors that every key misses, or `None` if there are none, which means that the plan is
-/// complete.
-pub(super) fn escape(within: u32, keys: &[Key]) -> Result<Option<Errors>, Error> {
+/// Returns at most `within` errors that every key misses, or `None` if the plan is complete.
+pub(super) fn escape(within: u32, keys: &[Key]) -> Result<Option<Errors>> {
     if keys.len() > MAX_KEYS {
         return Err(Error::invalid(
             "keys",
@@ -56,7 +54,7 @@ pub(super) fn escape(within: u32, keys: &[Key]) -> Result<Option<Errors>, Error>
 }
 
 /// Same as [`escape`], by search alone; every key must be wider than its radius.
-pub(super) fn escape_by_search(within: u32, keys: &[Key]) -> Result<Option<Errors>, Error> {
+pub(super) fn escape_by_search(within: u32, keys: &[Key]) -> Result<Option<Errors>> {
     let classes = classes(within, keys);
     let mut search = Search {
         keys: keys.len(),
@@ -134,7 +132,7 @@ struct Search {
 
 impl Search {
     /// Returns whether `budget` more errors can make every key miss; if so, they are in `placed`.
-    fn run(&mut self, budget: u32) -> Result<bool, Error> {
+    fn run(&mut self, budget: u32) -> Result<bool> {
         self.num_steps += 1;
         if self.num_steps > MAX_STEPS {
             return Err(Error::invalid(
@@ -215,8 +213,7 @@ impl Search {
         best.map(|(_, key)| key)
     }
 
-    /// Returns a lower bound on the errors still needed: no error serves two of a set of disjoint keys, nor more keys
-    /// than its class is in.
+    /// Returns a lower bound on the errors still needed, by disjoint keys and by the most keys of a class.
     fn least_errors(&self) -> i64 {
         let mut unmet: Vec<usize> = (0..self.keys).filter(|&key| self.need[key] > 0).collect();
         unmet.sort_by_key(|&key| -self.need[key]);

@@ -2,12 +2,11 @@
 //!
 //! The costs are measured outside the core, which has no clock; [`super::exercise`] contains the work to be timed.
 
-use likewise_core::error::Error;
+use likewise_core::error::{Error, Result};
 
 /// Random reads from a working set of a given size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MemoryCost {
-    /// Size of the working set in bytes.
     pub num_bytes: f64,
     /// Nanoseconds per read if the next one depends on it.
     pub latency_ns: f64,
@@ -87,7 +86,6 @@ impl Costs {
         ]
     }
 
-    /// Returns the cost with this name.
     pub fn step_mut(&mut self, name: &str) -> Option<&mut f64> {
         match name {
             "query_ns" => Some(&mut self.query_ns),
@@ -103,7 +101,7 @@ impl Costs {
     }
 
     /// Rejects costs that are not positive and finite, or sizes that do not ascend.
-    pub fn check(&self) -> Result<(), Error> {
+    pub fn check(&self) -> Result<()> {
         let reads = self.memory.iter().flat_map(|read| {
             [
                 ("num_bytes", read.num_bytes),
@@ -128,8 +126,7 @@ impl Costs {
         Ok(())
     }
 
-    /// Returns the nanoseconds of a read from a working set of this size: (a dependent read, one of many prefetched
-    /// reads). Linear in the logarithm of the size between the measured sizes, and extrapolated beyond the last.
+    /// Returns the nanoseconds of (a dependent, one of many prefetched) reads, linear in the logarithm of the size.
     pub fn read_ns(&self, num_bytes: f64) -> (f64, f64) {
         let last = self.memory.len() - 1;
         let upper = self

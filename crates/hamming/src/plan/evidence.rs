@@ -12,9 +12,8 @@ pub(super) fn is_evident(within: u32, keys: &[Key]) -> bool {
     is_counted(within, keys) || is_every_choice(within, keys) || is_sunflowers(within, keys)
 }
 
-/// An escaping pattern has at least `radius + 1` errors in every key, and an error counts in as many keys as contain
-/// its position. So the pattern has at least the sum of `radius + 1` divided by the maximum number of keys that share a
-/// position. For disjoint keys this is the generalized pigeonhole principle, for windows of a ring the mean.
+/// An escaping pattern has at least `radius + 1` errors in every key, and an error counts in the keys of its position:
+/// the generalized pigeonhole principle, and for a ring the mean.
 fn is_counted(within: u32, keys: &[Key]) -> bool {
     let needed: u64 = keys.iter().map(|key| u64::from(key.radius) + 1).sum();
     let most_shared = (0..super::MAX_BITS)
@@ -24,9 +23,8 @@ fn is_counted(within: u32, keys: &[Key]) -> bool {
     needed > most_shared * u64::from(within)
 }
 
-/// Applies to keys that are all choices of j out of m disjoint blocks, with one radius. In an escaping pattern, the j
-/// blocks with the fewest errors contain at least `radius + 1`, so the fullest of them contains at least
-/// `(radius + 1) / j`, and each of the other `m - j` at least as many.
+/// For all choices of j out of m disjoint blocks with one radius: the fullest of the j blocks with the fewest errors
+/// has at least `(radius + 1) / j`, and each of the other `m - j` at least as many.
 fn is_every_choice(within: u32, keys: &[Key]) -> bool {
     let Some(radius) = keys.first().map(|key| key.radius) else {
         return false;
@@ -55,9 +53,8 @@ fn is_every_choice(within: u32, keys: &[Key]) -> bool {
     least > within
 }
 
-/// Applies to groups of `within + 1` consecutive keys with a common core and otherwise disjoint. A pattern without
-/// errors in the core cannot have one in each of the group's petals, so the group finds it. If `within` errors cannot
-/// hit all cores, some group finds every pattern. Nested blocks are such groups.
+/// For groups of `within + 1` consecutive keys with a common core and otherwise disjoint petals: a pattern without
+/// errors in the core leaves a petal free, and `within` errors cannot hit all cores.
 fn is_sunflowers(within: u32, keys: &[Key]) -> bool {
     let mut cores = Vec::new();
     for group in keys.chunks(within as usize + 1) {

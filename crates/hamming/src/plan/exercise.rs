@@ -13,7 +13,6 @@ const NUM_QUERIES: usize = 4;
 /// Number of codes that stay in the L1 cache in a blocked scan.
 const TILE_LEN: usize = 2048;
 
-/// A buffer to read from.
 #[derive(Debug)]
 pub struct Exercise {
     /// The requested number of words, and padding for a full vector.
@@ -36,8 +35,7 @@ impl Exercise {
         self.len * 8
     }
 
-    /// Reads at random places, each determined by the previous read; returns a number computed from all. A different
-    /// seed leads to other places: recently read ones are cached.
+    /// Reads at random places, each determined by the previous read and the seed; returns a number from all.
     pub fn wait(&self, num_reads: usize, seed: u64) -> u64 {
         let mut state = mix64(seed ^ GOLDEN);
         for _ in 0..num_reads {
@@ -74,8 +72,7 @@ impl Exercise {
         found
     }
 
-    /// Compares `num_queries` queries (rounded up to a multiple of four) with every word, in tiles; returns the number
-    /// of vectors of four queries and eight words that contain a pair within the radius.
+    /// Compares queries, in fours, with every word, in tiles; returns the vectors with a pair within the radius.
     pub fn scan(&self, num_queries: usize, within: u32, isa: Isa) -> u64 {
         let mut found = 0;
         let (words, len, count) = (self.words.as_slice(), self.len, &mut found);

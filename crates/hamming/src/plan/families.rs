@@ -6,13 +6,10 @@
 use super::Key;
 use super::blocks::{Division, even_widths, key_of_blocks};
 
-/// Maximum number of values that are listed individually.
 const MAX_LISTED: usize = 4;
 
-/// The family a plan belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
-    /// All codes are compared.
     Scan,
     /// One key of all bits: every neighbor of the query is looked up.
     ProbedNeighbors,
@@ -29,7 +26,6 @@ pub enum Family {
 }
 
 impl Family {
-    /// Returns the name in lower case.
     pub fn name(self) -> &'static str {
         match self {
             Family::Scan => "scan",
@@ -129,8 +125,7 @@ pub(super) fn nested_blocks(division: &Division, bits: u32, within: u32) -> Desi
     }
 }
 
-/// Returns the windows of `chosen` neighboring blocks. Each block is in `chosen` windows, so some window has at most
-/// the mean number of errors.
+/// Returns the windows of `chosen` neighboring blocks, of which one has at most the mean number of errors.
 pub(super) fn ring(
     division: &Division,
     bits: u32,
@@ -162,16 +157,14 @@ pub(super) fn ring_radius(num_blocks: u32, chosen: u32, within: u32) -> u32 {
     within * chosen / num_blocks
 }
 
-/// Returns the least radius at which all choices of `chosen` of the blocks together find all pairs. To escape all of
-/// them, the `chosen` blocks with the fewest errors must contain radius + 1, and each other block at least as many as
-/// the fullest of these.
+/// Returns the least radius at which all choices of `chosen` of the blocks find all pairs: to escape, these hold radius
+/// + 1, and each other block as many as their fullest.
 pub(super) fn chosen_radius(num_blocks: u32, chosen: u32, within: u32) -> u32 {
     (0..=within)
         .find(|radius| radius + 1 + (num_blocks - chosen) * (radius + 1).div_ceil(chosen) > within)
         .unwrap_or(within)
 }
 
-/// Formats a number of tables in words.
 pub(super) fn tables(number: usize) -> String {
     match number {
         1 => "1 table".to_owned(),

@@ -7,8 +7,7 @@ use super::layout::choose;
 /// Maximum number of tables for which a historical design is priced table by table.
 const MAX_LISTED: f64 = 1024.0;
 
-/// Returns the scan, probing and storing all neighbors, and the tables of Manku et al. 2007: 4, 10, 16 and 20 of them
-/// for k = 3.
+/// Returns the scan, probing and storing all neighbors, and the tables of Manku et al. 2007 (4 to 20 for k = 3).
 pub(super) fn historical_designs(bits: u32, within: u32, division: &Division) -> Vec<Design> {
     let bare = |family, name: &str| Design {
         family,

@@ -24,15 +24,13 @@ const STARTS_SHIFT: u32 = 4;
 const LARGE_BUCKET: f64 = 3.0;
 /// Bytes that avoiding the read of one more occupied bucket is worth when the prefix is chosen.
 const OCCUPIED_BYTES: f64 = 0.3;
-/// Cost, in prefetched reads, of a line of the directory and of the first line of a bucket, for which the next step
-/// waits as a group, and of each later line, which is read in order. Like the built-in costs, these were fitted to
-/// measured times of the index: about 80 plans, 10^5 to 10^8 fingerprints, uniform and real.
+/// Cost, in prefetched reads, of a line of the directory and of the first line of a bucket, and of each later line;
+/// fitted to measured times of 80 plans, 10^5 to 10^8 fingerprints.
 pub(super) const FIRST_LINE: f64 = 2.5;
 const NEXT_LINE: f64 = 0.9;
 /// Fraction of that cost in a large batch, whose queries are searched in the order of each table.
 const SORTED: f64 = 0.55;
-/// Duration that a batch is assumed to fill, and the minimum number of queries and table size for which they are
-/// sorted, as in `index/search/batch.rs`.
+/// Assumed duration of a batch, and the queries and table size from which they are sorted, as by the index.
 const BATCH_NS: f64 = 1e9;
 const MIN_SORTED: f64 = 4096.0;
 const UNCACHED_BYTES: f64 = (1 << 20) as f64;
@@ -41,18 +39,14 @@ const LISTED_BUCKET: f64 = 0.1;
 /// Residuals of at least this many bits take whole words.
 const WIDE_RESIDUAL: u32 = 58;
 
-/// The set that is searched.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Collection {
-    /// Number of fingerprints.
     pub num_fingerprints: u64,
-    /// Width of a fingerprint in bits.
     pub bits: u32,
     /// Number of bits stored for the id of a fingerprint; 0 if fingerprints themselves are returned.
     pub id_bits: u32,
 }
 
-/// The directory of a table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Shape {
     pub(super) prefix_bits: u32,
@@ -74,8 +68,7 @@ impl Shape {
 }
 
 impl Collection {
-    /// Creates a set with the row of each fingerprint as its id, and a bit to distinguish a row from a group of equal
-    /// fingerprints.
+    /// Creates a set with the row of each fingerprint, and a bit to distinguish a row from a group.
     pub fn with_rows(num_fingerprints: u64, bits: u32) -> Self {
         Collection {
             num_fingerprints,
@@ -88,8 +81,7 @@ impl Collection {
         f64::from(self.bits.div_ceil(64))
     }
 
-    /// Returns the directory for a key of this width: among the prefixes whose lines do not overflow, the one with the
-    /// fewest bytes.
+    /// Returns the directory for a key of this width: of the prefixes whose lines fit, the one with fewest bytes.
     pub(super) fn shape(&self, width: u32) -> Shape {
         let top_bits = self.bits.min(64);
         let log2 = self.num_fingerprints.max(1).ilog2();
@@ -175,15 +167,13 @@ impl Collection {
         (words * costs.stream_ns, words * costs.scan_ns)
     }
 
-    /// Nanoseconds for building a table: a sort by the permuted code, byte by byte over the prefix and slightly beyond
-    /// it.
+    /// Nanoseconds for building a table: a sort by the permuted code, byte by byte over the prefix.
     fn build_ns(&self, prefix_bits: u32, costs: &Costs) -> f64 {
         let passes = prefix_bits.div_ceil(8) + 1;
         f64::from(passes) * costs.sort_ns * self.num_words() * self.num_fingerprints as f64
     }
 }
 
-/// The cost of searching one key.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct KeyCost {
     /// Number of key values within the radius.
@@ -192,15 +182,12 @@ pub struct KeyCost {
     pub num_candidates: f64,
     /// Number of buckets visited: prefix values within the radius.
     pub num_buckets: f64,
-    /// Number of codes in those buckets.
     pub num_compared: f64,
     /// Size of the table in bytes, without ids.
     pub num_bytes: f64,
-    /// Nanoseconds for a single query.
     pub single_ns: f64,
     /// Nanoseconds for one query of a batch that fills a second.
     pub batch_ns: f64,
-    /// Nanoseconds for building the table.
     pub build_ns: f64,
 }
 
@@ -210,9 +197,8 @@ pub(super) fn least_key_ns(collection: &Collection, width: u32, radius: u32, cos
     costs.table_ns + ball(shape.prefix_bits, radius) * shape.bucket_ns(costs)
 }
 
-/// Returns the cost of searching a key in an index of `num_tables` such tables, which share the caches. `mismatch` is
-/// the probability that two codes differ, for each bit of the key, leading bit first; `dependence` is the correlation
-/// of two of these.
+/// Returns the cost of searching a key in an index of `num_tables` such tables, by the probability `mismatch` that
+/// codes differ at each bit of the key, and the correlation of two of these.
 pub(super) fn key_cost(
     collection: &Collection,
     mismatch: &[f64],

@@ -36,11 +36,9 @@ pub use price::{PricedPlan, SurveyRequest};
 pub use statistics::{BitStatistics, MAX_DEPENDENCE, bit_frequencies, bit_statistics};
 pub use survey::{Survey, SurveyWork, choose_plan, survey};
 
-/// Maximum width of a fingerprint in bits.
 pub const MAX_BITS: u32 = 256;
 /// Maximum number of fingerprints in an index: rows are 32-bit numbers.
 pub const MAX_INDEXED: u64 = u32::MAX as u64 - 1;
-/// Maximum number of rows of a set in one join.
 pub const MAX_JOINED: u64 = 1 << 31;
 /// Maximum number of keys of a plan; larger sets are rejected unchecked.
 pub const MAX_KEYS: usize = 1024;
@@ -48,7 +46,6 @@ pub const MAX_KEYS: usize = 1024;
 /// A key: a set of bit positions (bit i is bit i % 64 of word i / 64), and the radius searched around its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
-    /// The positions.
     pub mask: [u64; 4],
     /// Maximum number of errors inside the key for which it is searched; 0 is an exact lookup.
     pub radius: u32,
@@ -64,12 +61,10 @@ impl Key {
         Key { mask, radius }
     }
 
-    /// Number of positions.
     pub fn width(&self) -> u32 {
         self.mask.iter().map(|word| word.count_ones()).sum()
     }
 
-    /// Whether it contains the position.
     pub fn contains(&self, bit: u32) -> bool {
         self.mask[bit as usize / 64] >> (bit % 64) & 1 == 1
     }
@@ -167,7 +162,6 @@ impl SearchPlan {
         &self.keys
     }
 
-    /// Width of a fingerprint in bits.
     pub fn bits(&self) -> u32 {
         self.bits
     }

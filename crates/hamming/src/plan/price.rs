@@ -8,10 +8,8 @@ use super::costs::Costs;
 use super::families::{Design, Family};
 use super::layout::{Collection, FIRST_LINE, KeyCost, ball, key_cost, least_key_ns, power_of_two};
 
-/// The input of the planner.
 #[derive(Clone, Debug)]
 pub struct SurveyRequest {
-    /// The set that is searched.
     pub collection: Collection,
     /// Radius within which every pair must be found.
     pub within: u32,
@@ -19,28 +17,21 @@ pub struct SurveyRequest {
     pub memory_bytes: Option<f64>,
     /// How positions are assigned to blocks.
     pub division: Division,
-    /// Costs of the machine.
     pub costs: Costs,
 }
 
-/// A plan and its cost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PricedPlan {
-    /// The family it belongs to.
     pub family: Family,
-    /// What it does, in words.
     pub name: String,
     /// Its keys; none for the scan and for stored neighbors.
     pub keys: Vec<Key>,
-    /// Number of tables.
     pub num_tables: usize,
     /// Probes, candidates, times and bytes of all tables; bytes include ids.
     pub cost: KeyCost,
-    /// Whether it is one of the searches of the literature.
     pub is_historical: bool,
     /// Whether every smaller plan is slower by at least a twentieth.
     pub is_on_frontier: bool,
-    /// Whether it fits in the memory.
     pub fits: bool,
 }
 
@@ -60,7 +51,6 @@ pub(super) struct Pricer<'a> {
     by_width: Option<HashMap<(u32, u32, usize), KeyCost>>,
     /// Size of a table, and the minimum time of a query in it, by width and radius.
     outlines: HashMap<(u32, u32), (f64, f64)>,
-    /// Number of fully priced plans.
     pub(super) num_plans: usize,
     /// Number of priced keys, without cached ones.
     pub(super) num_keys: usize,
@@ -80,9 +70,8 @@ impl<'a> Pricer<'a> {
         }
     }
 
-    /// Returns the priced design, or `None` if one of `others` is neither larger nor slower. An omitted plan is not on
-    /// the frontier: a smaller plan that keeps the other one off it, because the other is hardly faster, also keeps
-    /// this one off.
+    /// Returns the priced design, or `None` if one of `others` is neither larger nor slower, which keeps it off the
+    /// frontier.
     pub(super) fn price_unless_beaten(
         &mut self,
         design: Design,

@@ -11,7 +11,7 @@ use super::families::{
     Design, Family, chosen_blocks, chosen_radius, list, probed_neighbors, ring, ring_radius, tables,
 };
 use super::layout::{Collection, MAX_PREFIX_BITS, choose, key_cost, least_key_ns};
-use likewise_core::error::Error;
+use likewise_core::error::Result;
 
 /// Maximum number of tables of a plan proposed by default.
 const MAX_TABLES: u32 = 32;
@@ -33,8 +33,8 @@ pub(super) fn propose_designs(
     division: &Division,
     costs: &Costs,
     limit_ns: f64,
-    propose: &mut dyn FnMut(Design) -> Result<(), Error>,
-) -> Result<(), Error> {
+    propose: &mut dyn FnMut(Design) -> Result<()>,
+) -> Result<()> {
     let bits = collection.bits;
     let mut propose = |design: Design| match design.keys.iter().all(|key| key.radius < key.width())
     {

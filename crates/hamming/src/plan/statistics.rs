@@ -5,18 +5,14 @@ use super::MAX_BITS;
 /// Distances between the compared pairs, in positions of the sample.
 const OFFSETS: [usize; 16] = [1, 2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47];
 
-/// Statistics of the bits of a set of fingerprints.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BitStatistics {
-    /// Fraction of ones at each position.
     pub ones: Vec<f64>,
-    /// Mean correlation between two positions being different in a pair of fingerprints; 0 if positions are
-    /// independent. Texts that share words agree in more positions than expected by chance, so buckets are larger.
+    /// Mean correlation of differences at two positions: texts that share words agree more than by chance.
     pub dependence: f64,
 }
 
-/// Returns statistics of fingerprints. Words as in [`crate::Fingerprints`]. Cost: about a nanosecond per bit and
-/// sixteen per fingerprint; a sample of ten thousand from the whole set is enough.
+/// Returns statistics of [`crate::Fingerprints`]; a sample of ten thousand from the whole set is enough.
 pub fn bit_statistics(words: &[u64], bits: u32) -> BitStatistics {
     let ones = bit_frequencies(words, bits);
     let deviations: Vec<f64> = mismatch(&ones)
@@ -54,7 +50,6 @@ pub fn bit_statistics(words: &[u64], bits: u32) -> BitStatistics {
     }
 }
 
-/// Maximum value used for a dependence.
 pub const MAX_DEPENDENCE: f64 = 0.5;
 
 /// Returns P(two fingerprints differ) at each position: 2 p (1 - p).
@@ -64,8 +59,7 @@ pub(super) fn mismatch(ones: &[f64]) -> Vec<f64> {
         .collect()
 }
 
-/// Returns the fraction of fingerprints that have a one at each of `bits` positions. Words as in
-/// [`crate::Fingerprints`]. Cost: about a nanosecond per bit; a sample of ten thousand is enough.
+/// Returns the fraction of ones at each of `bits` positions; a sample of ten thousand is enough.
 pub fn bit_frequencies(words: &[u64], bits: u32) -> Vec<f64> {
     let num_words = bits.min(MAX_BITS).div_ceil(64) as usize;
     let num_codes = (words.len() / num_words.max(1)).max(1);
@@ -81,9 +75,8 @@ pub fn bit_frequencies(words: &[u64], bits: u32) -> Vec<f64> {
         .collect()
 }
 
-/// Returns P(at most `radius` of the bits differ), each with its own probability and every two correlated by
-/// `dependence`. Exact for independent bits. For dependent bits, the result is scaled by the ratio for a beta-binomial
-/// number of errors with that correlation and the mean probability.
+/// Returns P(at most `radius` of the bits differ): exact for independent bits, otherwise scaled by the ratio for a
+/// beta-binomial number of errors with that correlation.
 pub(super) fn within_probability(mismatch: &[f64], dependence: f64, radius: u32) -> f64 {
     if radius as usize >= mismatch.len() {
         return 1.0;
@@ -111,8 +104,7 @@ pub(super) fn within_probability(mismatch: &[f64], dependence: f64, radius: u32)
     (independent * more).min(1.0)
 }
 
-/// Returns P(a beta-binomial number of `width` bits, with this mean and correlation, is at most `radius`); binomial if
-/// the correlation is 0.
+/// Returns P(a beta-binomial number of `width` bits is at most `radius`); binomial if the correlation is 0.
 fn errors_within(width: u32, mean: f64, correlation: f64, radius: u32) -> f64 {
     // Pólya's urn: each draw adds `step` balls of its color to `mean` and `1 - mean`.
     let step = correlation / (1.0 - correlation);

@@ -11,42 +11,34 @@ use super::layout::Collection;
 use super::price::{PricedPlan, Pricer, SurveyRequest};
 use super::space::propose_designs;
 use super::statistics::MAX_DEPENDENCE;
-use likewise_core::error::Error;
+use likewise_core::error::{Error, Result};
 
 /// Plans within this factor of the fastest are equivalent: the smallest of them is chosen.
 const AS_GOOD: f64 = 1.1;
 /// A larger plan must be faster by this factor to be on the frontier.
 const WORTH_ITS_BYTES: f64 = 1.05;
-/// Default memory for a plan, as a multiple of the fingerprints' size: the four tables of the smallest plan in the 2007
-/// paper.
+/// Default memory for a plan, in sizes of the fingerprints: the four tables of the smallest plan of 2007.
 const DEFAULT_COPIES: f64 = 4.0;
 
 /// The plans on the frontier and the historical ones, by size.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Survey {
-    /// The plans, in order of size.
     pub plans: Vec<PricedPlan>,
-    /// The chosen plan: of those that fit and are at most a tenth slower than the fastest of these, the smallest.
-    /// `None` if none fits.
+    /// Of the plans that fit and are at most a tenth slower than the fastest of these, the smallest, if any.
     pub chosen: Option<usize>,
-    /// The work that the survey took.
     pub work: SurveyWork,
 }
 
-/// Counters of the work of a survey.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SurveyWork {
-    /// Number of fully priced plans.
     pub num_plans_priced: usize,
     /// Number of priced keys; each combination of bits, radius and number of tables counts once.
     pub num_keys_priced: usize,
-    /// Number of plans whose completeness was checked.
     pub num_plans_checked: usize,
 }
 
-/// Prices the plans for a collection and chooses one. Cost: milliseconds, several dozen at wide radii ([`SurveyWork`]
-/// counts the steps). `cancel` is checked between plans.
-pub fn survey(request: &SurveyRequest, cancel: &AtomicBool) -> Result<Survey, Error> {
+/// Prices the plans for a collection and chooses one, in milliseconds ([`SurveyWork`] counts the steps).
+pub fn survey(request: &SurveyRequest, cancel: &AtomicBool) -> Result<Survey> {
     check(request)?;
     let SurveyRequest {
         collection,
@@ -109,9 +101,8 @@ pub fn survey(request: &SurveyRequest, cancel: &AtomicBool) -> Result<Survey, Er
     })
 }
 
-/// From plans in order of size, keeps the historical ones and those that are sufficiently faster than every smaller
-/// one. A plan that no counting argument shows complete is not offered: completeness is always checked, and a search
-/// for an escape may take seconds.
+/// From plans in order of size, keeps the historical ones and those sufficiently faster than every smaller one, if a
+/// counting argument shows them complete: a search for an escape may take seconds.
 fn keep_complete(plans: &mut Vec<PricedPlan>, within: u32, work: &mut SurveyWork) {
     let mut fastest = f64::INFINITY;
     plans.retain_mut(|plan| {
@@ -137,10 +128,7 @@ fn keep_complete(plans: &mut Vec<PricedPlan>, within: u32, work: &mut SurveyWork
 }
 
 /// Returns the plan chosen for a collection, or `None` if nothing fits in the memory.
-pub fn choose_plan(
-    request: &SurveyRequest,
-    cancel: &AtomicBool,
-) -> Result<Option<SearchPlan>, Error> {
+pub fn choose_plan(request: &SurveyRequest, cancel: &AtomicBool) -> Result<Option<SearchPlan>> {
     let survey = survey(request, cancel)?;
     survey
         .chosen
@@ -154,7 +142,7 @@ pub fn choose_plan(
         .transpose()
 }
 
-fn check(request: &SurveyRequest) -> Result<(), Error> {
+fn check(request: &SurveyRequest) -> Result<()> {
     let Collection {
         num_fingerprints,
         bits,
@@ -202,7 +190,7 @@ fn check(request: &SurveyRequest) -> Result<(), Error> {
     request.costs.check()
 }
 
-fn stop_if(cancel: &AtomicBool) -> Result<(), Error> {
+fn stop_if(cancel: &AtomicBool) -> Result<()> {
     match cancel.load(Ordering::Relaxed) {
         true => Err(Error::Canceled),
         false => Ok(()),

@@ -3,31 +3,26 @@
 use crate::cluster::bytes::{Pack, Unpack};
 use crate::cluster::moved::{MovedDocument, pack_moved, unpack_moved};
 use crate::cluster::record::{Record, Reference, Verdict, pack_levels, unpack_levels};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::rules::Rules;
 
-/// The verdict on one document of an operation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decided {
-    /// Evidence of a duplicate.
     pub verdict: Option<Verdict>,
     /// Id of its kept document, unless that is of the same operation.
     pub kept_id: Option<String>,
     /// Its row, added now or before; 0 if it was only checked.
     pub reference: Reference,
-    /// Whether it was added now.
     pub added: bool,
     /// Whether it collapsed, so that no table contains it.
     pub collapsed: bool,
-    /// Band and level of each bucket that is not of level 0; above the level one bit for each level of which the bucket is to be marked, the first the
-    /// lowest.
+    /// Band and level of each bucket not of level 0; above the level, a bit for each level to be marked.
     pub levels: Vec<(u16, u8)>,
 }
 
 /// A document that a removal gave another status.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Changed {
-    /// The document.
     pub reference: Reference,
     /// Its record from now on.
     pub record: Record,
@@ -37,10 +32,8 @@ pub struct Changed {
     pub kept_id: Option<String>,
 }
 
-/// A removal.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RemovedRecord {
-    /// The document.
     pub reference: Reference,
     /// Its record before.
     pub record: Record,
@@ -48,47 +41,34 @@ pub struct RemovedRecord {
     pub changed: Vec<Changed>,
 }
 
-/// A neighbor.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AnsweredNeighbor {
-    /// Its id.
     pub id: String,
-    /// What was measured.
     pub verdict: Verdict,
-    /// Whether the two match.
     pub matches: bool,
 }
 
-/// A document of a list.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Listed {
-    /// Its row.
     pub row: u32,
-    /// Its record.
     pub record: Record,
-    /// Id of its kept document; none if it is kept.
     pub kept_id: Option<String>,
 }
 
 /// Something that a document lacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// Its id.
     pub id: String,
     /// Name of the string or hash that does not contain it; empty if its kept document is not kept.
     pub name: Vec<u8>,
 }
 
-/// What was decided on an operation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
-    /// Verdicts on documents.
     Documents(Vec<Decided>),
     /// The index has the id at this place with another text, so nothing was added.
     OtherText(u32),
-    /// No document has the id.
     Unknown,
-    /// A removal.
     Removed(Box<RemovedRecord>),
     /// Neighbors of each document.
     Neighbors(Vec<Vec<AnsweredNeighbor>>),
@@ -124,7 +104,6 @@ fn flag(is_set: bool, bit: u8) -> u8 {
 }
 
 impl Answer {
-    /// Packs it.
     pub fn pack(&self, rules: &Rules) -> Vec<u8> {
         let mut packed = Vec::new();
         match self {
@@ -235,8 +214,7 @@ impl Answer {
         packed
     }
 
-    /// Reads it.
-    pub fn unpack(rules: &Rules, packed: &[u8]) -> Result<Self, Error> {
+    pub fn unpack(rules: &Rules, packed: &[u8]) -> Result<Self> {
         let mut unpack = Unpack::new(packed);
         let unpack = &mut unpack;
         Ok(match unpack.byte()? {
@@ -266,7 +244,7 @@ impl Answer {
                         kept_id,
                     })
                 });
-                let changed = changed.collect::<Result<_, Error>>()?;
+                let changed = changed.collect::<Result<_>>()?;
                 Answer::Removed(Box::new(RemovedRecord {
                     reference,
                     record,
@@ -306,7 +284,7 @@ impl Answer {
                 let leader = unpack.text()?.to_owned();
                 let num = unpack.count()?;
                 let members = (0..num).map(|_| Ok(unpack.text()?.to_owned()));
-                let members = members.collect::<Result<_, Error>>()?;
+                let members = members.collect::<Result<_>>()?;
                 Answer::Group(leader, is_gone, members)
             }
             7 => {
@@ -322,7 +300,7 @@ impl Answer {
                         kept_id: has_kept.then_some(kept_id),
                     })
                 });
-                Answer::List(all.collect::<Result<_, Error>>()?)
+                Answer::List(all.collect::<Result<_>>()?)
             }
             8 => {
                 let (num, num_findings) = (unpack.count()?, unpack.count()?);
@@ -331,7 +309,7 @@ impl Answer {
                     let name = unpack.counted()?.to_vec();
                     Ok(Finding { id, name })
                 });
-                Answer::Audit(num, all.collect::<Result<_, Error>>()?)
+                Answer::Audit(num, all.collect::<Result<_>>()?)
             }
             9 => {
                 let end = unpack.u32()?;
@@ -347,7 +325,7 @@ impl Answer {
                     let reference = Reference::unpack(unpack)?;
                     Ok((reference, Record::unpack(rules, unpack.counted()?)?))
                 });
-                Answer::Swept(end, all.collect::<Result<_, Error>>()?)
+                Answer::Swept(end, all.collect::<Result<_>>()?)
             }
             _ => return Err(Error::Unreadable),
         })
@@ -378,7 +356,7 @@ fn pack_decided(rules: &Rules, decided: &Decided, out: &mut Vec<u8>) {
     }
 }
 
-fn unpack_decided(rules: &Rules, unpack: &mut Unpack<'_>) -> Result<Decided, Error> {
+fn unpack_decided(rules: &Rules, unpack: &mut Unpack<'_>) -> Result<Decided> {
     let flags = unpack.byte()?;
     let has = |bit: u8| flags & bit != 0;
     let verdict = has(HAS_VERDICT)

@@ -2,11 +2,9 @@
 //!
 //! Integers are little-endian; counts and lengths are varints of seven bits a byte, low bits first.
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 
-/// Appends values.
 pub trait Pack {
-    /// A count.
     fn count(&mut self, value: usize);
     /// Bytes behind their number.
     fn counted(&mut self, bytes: &[u8]);
@@ -45,7 +43,6 @@ impl<'b> Unpack<'b> {
         Unpack { rest: bytes }
     }
 
-    /// Whether nothing is left.
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
@@ -56,45 +53,39 @@ impl<'b> Unpack<'b> {
     }
 
     /// So many bytes.
-    pub fn raw(&mut self, num: usize) -> Result<&'b [u8], Error> {
+    pub fn raw(&mut self, num: usize) -> Result<&'b [u8]> {
         let (head, rest) = self.rest.split_at_checked(num).ok_or(Error::Unreadable)?;
         self.rest = rest;
         Ok(head)
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], Error> {
+    fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
         let (head, rest) = self.rest.split_first_chunk().ok_or(Error::Unreadable)?;
         self.rest = rest;
         Ok(*head)
     }
 
-    /// One byte.
-    pub fn byte(&mut self) -> Result<u8, Error> {
+    pub fn byte(&mut self) -> Result<u8> {
         Ok(self.array::<1>()?[0])
     }
 
-    /// 16 bits.
-    pub fn u16(&mut self) -> Result<u16, Error> {
+    pub fn u16(&mut self) -> Result<u16> {
         Ok(u16::from_le_bytes(self.array()?))
     }
 
-    /// 32 bits.
-    pub fn u32(&mut self) -> Result<u32, Error> {
+    pub fn u32(&mut self) -> Result<u32> {
         Ok(u32::from_le_bytes(self.array()?))
     }
 
-    /// 64 bits.
-    pub fn u64(&mut self) -> Result<u64, Error> {
+    pub fn u64(&mut self) -> Result<u64> {
         Ok(u64::from_le_bytes(self.array()?))
     }
 
-    /// 128 bits.
-    pub fn u128(&mut self) -> Result<u128, Error> {
+    pub fn u128(&mut self) -> Result<u128> {
         Ok(u128::from_le_bytes(self.array()?))
     }
 
-    /// A count.
-    pub fn count(&mut self) -> Result<usize, Error> {
+    pub fn count(&mut self) -> Result<usize> {
         let mut value = 0;
         for shift in (0..63).step_by(7) {
             let byte = self.byte()?;
@@ -107,18 +98,18 @@ impl<'b> Unpack<'b> {
     }
 
     /// Bytes behind their number.
-    pub fn counted(&mut self) -> Result<&'b [u8], Error> {
+    pub fn counted(&mut self) -> Result<&'b [u8]> {
         let num = self.count()?;
         self.raw(num)
     }
 
     /// Text behind its number of bytes.
-    pub fn text(&mut self) -> Result<&'b str, Error> {
+    pub fn text(&mut self) -> Result<&'b str> {
         std::str::from_utf8(self.counted()?).map_err(|_| Error::Unreadable)
     }
 
     /// Bytes behind 32 bits of their number, as a script packs them.
-    pub fn string(&mut self) -> Result<&'b [u8], Error> {
+    pub fn string(&mut self) -> Result<&'b [u8]> {
         let num = self.u32()?;
         self.raw(num as usize)
     }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::cluster::bytes::Unpack;
 use crate::cluster::names::{Name, REFERENCE_BYTES};
 use crate::cluster::record::Reference;
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// Values by field; nothing of those deleted.
 type Fields<'c> = HashMap<&'c [u8], Option<&'c [u8]>>;
@@ -20,7 +20,7 @@ pub struct Changes<'c> {
 }
 
 impl<'c> Changes<'c> {
-    pub fn unpack(all: &[&'c [u8]]) -> Result<Self, Error> {
+    pub fn unpack(all: &[&'c [u8]]) -> Result<Self> {
         let mut changes = Changes::default();
         for packed in all {
             let mut unpack = Unpack::new(packed);

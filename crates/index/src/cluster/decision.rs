@@ -22,7 +22,7 @@ use crate::decide::lookup::Lookup;
 use crate::decide::nearest::neighbors_of;
 use crate::decide::records::Records;
 use crate::decide::{check_documents, decide};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::state::in_memory::COLLAPSED;
 use crate::state::{Layer, State};
 
@@ -49,7 +49,6 @@ enum Stage {
     Done,
 }
 
-/// A decision in progress.
 pub struct Decision {
     operation: Operation,
     row: u32,
@@ -61,12 +60,7 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// A decision on an operation.
-    pub fn new(
-        rule: Arc<ClusterRule>,
-        payload: &[u8],
-        arrived: &Arrived<'_>,
-    ) -> Result<Self, Error> {
+    pub fn new(rule: Arc<ClusterRule>, payload: &[u8], arrived: &Arrived<'_>) -> Result<Self> {
         let operation = rule.operation(payload)?;
         let leads_all = matches!(operation.kind, Kind::List | Kind::Audit);
         let mut decision = Decision {
@@ -100,7 +94,7 @@ impl Decision {
     }
 
     /// What must be read now: each partition at most once; nothing once all is known.
-    pub fn wanted(&mut self) -> Result<Vec<Wanted>, Error> {
+    pub fn wanted(&mut self) -> Result<Vec<Wanted>> {
         if self.reading.is_waiting() {
             return Err(Error::Unreadable);
         }
@@ -122,7 +116,7 @@ impl Decision {
         found: &[&[u8]],
         records: &[Option<&[u8]>],
         changes: &[&[u8]],
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         self.reading.take(partition, found, records, changes)
     }
 
@@ -132,7 +126,7 @@ impl Decision {
     }
 
     /// Continues when everything that was named was read.
-    fn step(&mut self) -> Result<(), Error> {
+    fn step(&mut self) -> Result<()> {
         let state = self.reading.known.state(self.second, self.row)?;
         let held = Held::new(&self.reading.known);
         let mut lookup = held.lookup(&state, &self.reading.known);
@@ -293,7 +287,7 @@ impl Decision {
         Verdict { evidence, tag }
     }
 
-    fn decide_add(&self, held: &Held<'_>, state: &State) -> Result<Answer, Error> {
+    fn decide_add(&self, held: &Held<'_>, state: &State) -> Result<Answer> {
         let cancel = AtomicBool::new(false);
         let (documents, ids) = (&self.operation.documents, self.operation.ids());
         let staged = match decide(
@@ -350,7 +344,7 @@ impl Decision {
         Ok(Answer::Documents(all))
     }
 
-    fn decide_check(&self, held: &Held<'_>, state: &State) -> Result<Answer, Error> {
+    fn decide_check(&self, held: &Held<'_>, state: &State) -> Result<Answer> {
         let cancel = AtomicBool::new(false);
         let documents = &self.operation.documents;
         let range = 0..documents.len();
@@ -377,7 +371,7 @@ impl Decision {
         Ok(Answer::Documents(all.collect()))
     }
 
-    fn decide_neighbors(&self, held: &Held<'_>, state: &State) -> Result<Answer, Error> {
+    fn decide_neighbors(&self, held: &Held<'_>, state: &State) -> Result<Answer> {
         let cancel = AtomicBool::new(false);
         let documents = &self.operation.documents;
         let range = 0..documents.len();
@@ -397,12 +391,7 @@ impl Decision {
         Ok(Answer::Neighbors(all.collect()))
     }
 
-    fn decide_removal(
-        &self,
-        lookup: &mut Lookup<'_>,
-        held: &Held<'_>,
-        row: u32,
-    ) -> Result<Answer, Error> {
+    fn decide_removal(&self, lookup: &mut Lookup<'_>, held: &Held<'_>, row: u32) -> Result<Answer> {
         let record = self.record_of(lookup, row)?;
         let removal = lookup.removal(row, held, &AtomicBool::new(false))?;
         let reference = |row| Reference {
@@ -440,8 +429,7 @@ impl Decision {
         })))
     }
 
-    /// The record of a row that the state holds.
-    fn record_of(&self, lookup: &mut Lookup<'_>, row: u32) -> Result<Record, Error> {
+    fn record_of(&self, lookup: &mut Lookup<'_>, row: u32) -> Result<Record> {
         if let Some((_, Some(record))) = self.reading.known.record(row) {
             return Ok(record.clone());
         }

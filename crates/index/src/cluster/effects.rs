@@ -10,28 +10,22 @@ use crate::cluster::names::{Name, Names, place_in_chunk};
 use crate::cluster::operation::Operation;
 use crate::cluster::record::{Record, Reference, Tag, Verdict, pack_record, pack_set};
 use crate::cluster::rule::ClusterRule;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::keys::Keys;
 use crate::state::in_memory::{COLLAPSED, MemoryRow, level_of};
 
 /// The arguments of one partition's `write`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Effects {
-    /// The partition.
     pub partition: u32,
-    /// First row of the operation.
     pub first_row: u32,
-    /// Rows of the operation.
     pub num_rows: u32,
     /// Names of strings, each behind a byte that is the length of its entry.
     pub tables: Vec<u8>,
     /// Entries of them, in order.
     pub entries: Vec<u8>,
-    /// Names of hashes.
     pub chunks: Vec<u8>,
-    /// Their fields.
     pub fields: Vec<u8>,
-    /// Their values.
     pub records: Vec<u8>,
     /// Changes of what earlier operations wrote.
     pub changes: Vec<u8>,
@@ -190,7 +184,7 @@ impl ClusterRule {
         second: u64,
         tag: Tag,
         verdict: &[u8],
-    ) -> Result<Vec<Effects>, Error> {
+    ) -> Result<Vec<Effects>> {
         match self.answer(verdict)? {
             Answer::Documents(all) => {
                 let operation = self.operation(payload)?;
@@ -286,7 +280,6 @@ impl ClusterRule {
         enter(name, &head);
     }
 
-    /// Deletes a document.
     fn leave(
         &self,
         writing: &mut Writing<'_>,
@@ -356,7 +349,6 @@ pub fn has_set(rule: &ClusterRule, record: &Record) -> bool {
         || rules.keeps == likewise_disk::store::Keeps::Shingles
 }
 
-/// Writes documents that are restored.
 fn write_restored(writing: &mut Writing<'_>, rule: &ClusterRule, all: &[MovedDocument], tag: Tag) {
     let mut keys = rule.keys.clone();
     let mut packed = Vec::new();

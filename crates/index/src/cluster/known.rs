@@ -17,7 +17,7 @@ use crate::cluster::rule::ClusterRule;
 use crate::decide::holder::Holder;
 use crate::decide::records::Records;
 use crate::documents::{Documents, Sketching};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::keys::Keys;
 use crate::lock::lock;
 use crate::state::in_memory::{COLLAPSED, MemoryRow, MemoryRows};
@@ -32,7 +32,6 @@ pub struct Earlier {
     pub tag: Tag,
     pub documents: Documents,
     pub ids: Vec<String>,
-    /// Places of those that were added.
     pub places: Vec<u32>,
     pub decided: Vec<Decided>,
 }
@@ -77,7 +76,6 @@ pub struct Known {
     pub changed: BTreeMap<u32, (Tag, Option<Record>)>,
     /// Tags and ids of kept documents that verdicts of the tail name.
     pub leaders: HashMap<u32, (Tag, String)>,
-    /// Rows whose feature sets are needed.
     pub missing: Mutex<BTreeSet<u32>>,
 }
 
@@ -110,8 +108,7 @@ impl Known {
         }
     }
 
-    /// Those of some rows that expired so long ago that no document refers to them that still counts, and the first row that did not, or `end`.
-    /// A document becomes a duplicate only while its kept document counts, so it expires within twice that time.
+    /// Rows that expired so long ago that no document that counts refers to them, and the first that did not.
     pub fn unreferenced(&self, rows: &Range<u32>, second: u64, end: u32) -> (u32, Vec<u32>) {
         let Some(ttl) = self.rule.ttl_s else {
             return (rows.start, Vec::new());
@@ -152,7 +149,7 @@ impl Known {
     }
 
     /// Rows in memory as of now; `second` is that of the operation, `end` its first row.
-    pub fn state(&self, second: u64, end: u32) -> Result<State, Error> {
+    pub fn state(&self, second: u64, end: u32) -> Result<State> {
         let rules = self.rule.rules();
         let plan = self.rule.plan.as_ref();
         let mut keys = self.rule.keys.clone();
@@ -212,16 +209,16 @@ impl Known {
 }
 
 impl Records for Known {
-    fn row(&self, _: &State, row: u32) -> Result<Row, Error> {
+    fn row(&self, _: &State, row: u32) -> Result<Row> {
         Err(Error::Unread(row))
     }
 
-    fn id(&self, row: u32) -> Result<String, Error> {
+    fn id(&self, row: u32) -> Result<String> {
         let leader = self.leaders.get(&row);
         leader.map(|(_, id)| id.clone()).ok_or(Error::Unread(row))
     }
 
-    fn content(&self, row: u32) -> Result<Content, Error> {
+    fn content(&self, row: u32) -> Result<Content> {
         let features = |set: Option<(&[u64], &[u32])>| match set {
             Some((features, weights)) => Content::Features(features.to_vec(), weights.to_vec()),
             None => Content::Absent,
@@ -242,31 +239,25 @@ impl Records for Known {
         Ok(Content::Absent)
     }
 
-    fn read_together(
-        &self,
-        read: &mut dyn FnMut(&dyn Records) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+    fn read_together(&self, read: &mut dyn FnMut(&dyn Records) -> Result<()>) -> Result<()> {
         read(self)
     }
 }
 
 impl Records for &Known {
-    fn row(&self, state: &State, row: u32) -> Result<Row, Error> {
+    fn row(&self, state: &State, row: u32) -> Result<Row> {
         Known::row(self, state, row)
     }
 
-    fn id(&self, row: u32) -> Result<String, Error> {
+    fn id(&self, row: u32) -> Result<String> {
         Known::id(self, row)
     }
 
-    fn content(&self, row: u32) -> Result<Content, Error> {
+    fn content(&self, row: u32) -> Result<Content> {
         Known::content(self, row)
     }
 
-    fn read_together(
-        &self,
-        read: &mut dyn FnMut(&dyn Records) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+    fn read_together(&self, read: &mut dyn FnMut(&dyn Records) -> Result<()>) -> Result<()> {
         read(self)
     }
 }
@@ -303,7 +294,7 @@ impl Holder for Held<'_> {
         self.known.rule.plan.clone()
     }
 
-    fn records(&self, _: &State) -> Result<Box<dyn Records + '_>, Error> {
+    fn records(&self, _: &State) -> Result<Box<dyn Records + '_>> {
         Ok(Box::new(self.known))
     }
 }

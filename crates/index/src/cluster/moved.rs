@@ -6,13 +6,12 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::cluster::bytes::{Pack, Unpack};
 use crate::cluster::record::{Record, Tag, has_digest, pack_levels, pack_set, unpack_set};
 use crate::documents::{Documents, Sketcher, Sketching};
-use crate::error::Error;
+use crate::error::Result;
 use crate::rules::Rules;
 
 /// A document with its verdict. Its row, and that of its kept document, count the documents that move, from 0.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MovedDocument {
-    /// Its row.
     pub row: u32,
     /// All but its content. The tag of its kept document is not set.
     pub record: Record,
@@ -20,7 +19,6 @@ pub struct MovedDocument {
     pub content: Content,
 }
 
-/// Appends documents.
 pub fn pack_moved(rules: &Rules, all: &[MovedDocument], out: &mut Vec<u8>) {
     out.count(all.len());
     for document in all {
@@ -37,8 +35,7 @@ pub fn pack_moved(rules: &Rules, all: &[MovedDocument], out: &mut Vec<u8>) {
     }
 }
 
-/// Takes documents.
-pub fn unpack_moved(rules: &Rules, unpack: &mut Unpack<'_>) -> Result<Vec<MovedDocument>, Error> {
+pub fn unpack_moved(rules: &Rules, unpack: &mut Unpack<'_>) -> Result<Vec<MovedDocument>> {
     let num = unpack.count()?;
     let all = (0..num).map(|_| {
         let row = unpack.u32()?;
@@ -172,7 +169,6 @@ impl RowNumbers {
         }
     }
 
-    /// How many there are.
     pub fn len(&self) -> usize {
         self.words
             .iter()
@@ -180,7 +176,6 @@ impl RowNumbers {
             .sum()
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.words.iter().all(|&word| word == 0)
     }

@@ -11,7 +11,7 @@ use likewise_core::hash::mix64;
 use likewise_hamming::plan::{Key, SearchPlan};
 
 use crate::cluster::bytes::{Pack, Unpack};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::keys::words_of;
 use crate::rules::{Method, Rules};
 
@@ -33,7 +33,6 @@ const MAX_PROBES: usize = 4096;
 const MAX_CANDIDATES: f64 = 100_000.0;
 /// Most tables of fingerprints.
 const MAX_TABLES: u32 = 64;
-/// Most blocks that a group of tables chooses from.
 const MAX_BLOCKS: u32 = 16;
 const VERSION: u8 = 1;
 
@@ -75,22 +74,18 @@ impl Name {
         Name::new(Kind::Members, 0, 0, leader >> CHUNK_BITS)
     }
 
-    /// The records of a chunk.
     pub fn records(row: u32) -> Self {
         Name::new(Kind::Records, 0, 0, row >> CHUNK_BITS)
     }
 
-    /// The feature sets of a chunk.
     pub fn sets(row: u32) -> Self {
         Name::new(Kind::Sets, 0, 0, row >> CHUNK_BITS)
     }
 
-    /// Where it is kept.
     pub fn partition(self, partitions: u32) -> u32 {
         (mix64(self.0) % u64::from(partitions)) as u32
     }
 
-    /// Appends it as the servers know it.
     pub fn append_to(self, out: &mut Vec<u8>) {
         let kind = (self.0 >> 56) as u8;
         let value = (self.0 as u32).to_le_bytes();
@@ -114,7 +109,6 @@ impl Name {
         out.extend_from_slice(&value[..num]);
     }
 
-    /// Whether it is of a band's bucket.
     pub fn is_band(self) -> bool {
         self.0 >> 56 == Kind::Band as u64
     }
@@ -135,12 +129,10 @@ pub fn chunks_of(rows: &Range<u32>) -> impl Iterator<Item = u32> {
     chunks.map(|chunk| chunk << CHUNK_BITS)
 }
 
-/// The place of a row in its chunk.
 pub fn place_in_chunk(row: u32) -> u8 {
     (row & ((1 << CHUNK_BITS) - 1)) as u8
 }
 
-/// One table of fingerprints.
 #[derive(Debug, Clone)]
 struct Table {
     /// Runs of bits: the first, how many.
@@ -184,7 +176,6 @@ impl Table {
     }
 }
 
-/// The names of an index.
 #[derive(Debug, Clone)]
 pub struct Names {
     /// Bits of a hash that select a string of ids, classes or bands.
@@ -209,9 +200,8 @@ pub struct NamesCost {
 }
 
 impl Names {
-    /// Names for an expected number of documents. Returns [`CoreError::InvalidParameter`] if no plan for the radius
-    /// reads few enough names.
-    pub fn for_expected(rules: &Rules, expected: u64) -> Result<Self, Error> {
+    /// Names for an expected number of documents, if a plan reads few enough.
+    pub fn for_expected(rules: &Rules, expected: u64) -> Result<Self> {
         let hash_bits = widest(expected, SHARING);
         let plan = match rules.method {
             Method::Simhash { bits, within } => Some(choose(bits, within, expected)?),
@@ -230,7 +220,6 @@ impl Names {
         }
     }
 
-    /// All that decides on names, packed.
     pub fn pack(&self) -> Vec<u8> {
         let mut packed = vec![VERSION, self.hash_bits as u8];
         packed.raw(&self.expected.to_le_bytes());
@@ -244,8 +233,7 @@ impl Names {
         packed
     }
 
-    /// The same read again.
-    pub fn unpack(rules: &Rules, packed: &[u8]) -> Result<Self, Error> {
+    pub fn unpack(rules: &Rules, packed: &[u8]) -> Result<Self> {
         let mut unpack = Unpack::new(packed);
         if unpack.byte()? != VERSION {
             return Err(Error::Unreadable);
@@ -363,8 +351,7 @@ fn words(sketch: &[u8]) -> [u64; 4] {
 
 /// Bytes that a short string and its key take on a server in addition to its entries.
 const STRING_BYTES: f64 = 75.0;
-/// Nanoseconds of a server and a client for one name, for one byte of entries, for one table to write, as measured with 20,000,000 documents; and what
-/// a byte of memory is worth.
+/// Nanoseconds for a name, a byte of entries, a table to write, measured at 20,000,000 documents; then memory.
 const NAME_NS: f64 = 3000.0;
 const BYTE_NS: f64 = 1.0;
 const TABLE_NS: f64 = 5000.0;
@@ -403,7 +390,7 @@ fn price(bits: u32, keys: &[Key], expected: u64) -> f64 {
 }
 
 /// The cheapest plan of [`keys_of`].
-fn choose(bits: u32, within: u32, expected: u64) -> Result<SearchPlan, Error> {
+fn choose(bits: u32, within: u32, expected: u64) -> Result<SearchPlan> {
     let width = widest(expected, SHARING / 2);
     let mut best: Option<(f64, SearchPlan)> = None;
     for num_groups in 1..=(within + 1).min(bits / 4).min(MAX_TABLES) {
@@ -436,11 +423,10 @@ fn choose(bits: u32, within: u32, expected: u64) -> Result<SearchPlan, Error> {
     }
 }
 
-/// The keys of some groups of blocks, each cut to a width. A pair within the distance has at most as many errors in one of the groups as its radius,
-/// since the radii and 1 each sum to more than the distance. A group of one block asks for all values within its radius. A group of more blocks has
-/// `chosen` without an error among `chosen` + radius, and a key for each choice of so many.
-///
-/// The counting argument is the generalized pigeonhole principle; choices of blocks are those of Manku, Jain, Das Sarma (WWW 2007), section 3.
+/// The keys of groups of blocks, each cut to a width. A pair has at most as many errors in one of the groups as its
+/// radius, since the radii and 1 each sum to more than the distance; a group of more blocks has `chosen` without an
+/// error among `chosen` + radius. Generalized pigeonhole principle, with choices as of Manku, Jain, Das Sarma (WWW
+/// 2007), section 3.
 fn keys_of(bits: u32, num_groups: u32, chosen: u32, within: u32, width: u32) -> Option<Vec<Key>> {
     let sum = (within + 1).checked_sub(num_groups)?;
     let radii: Vec<u32> = (0..num_groups)

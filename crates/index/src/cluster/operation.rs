@@ -10,7 +10,7 @@ use crate::cluster::moved::{MovedDocument, unpack_moved};
 use crate::cluster::record::{pack_set, unpack_set};
 use crate::decide::nearest::Nearest;
 use crate::documents::{Documents, StoredDocument};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::rules::Rules;
 
 /// What is to be done. Only additions, removals and sweeps are in the log.
@@ -18,17 +18,13 @@ use crate::rules::Rules;
 pub enum Kind {
     /// Decide documents in their order and add them.
     Add = 0,
-    /// Remove a document.
     Remove,
     /// Decide documents, each by itself.
     Check,
     /// Find the most similar kept documents.
     Neighbors,
-    /// Find the document of an id.
     Get,
-    /// Find the group of a document.
     Group,
-    /// List the documents of some rows.
     List,
     /// Check that the tables contain the documents of some rows.
     Audit,
@@ -56,20 +52,15 @@ impl Kind {
     ];
 }
 
-/// An operation.
 #[derive(Debug, Clone)]
 pub struct Operation {
-    /// What is to be done.
     pub kind: Kind,
-    /// Documents to add or to check.
     pub documents: Documents,
     ids: String,
     id_ends: Vec<usize>,
-    /// Which neighbors are wanted.
     pub nearest: Nearest,
     /// Rows that are listed, checked, given or swept.
     pub rows: Range<u32>,
-    /// Documents to restore.
     pub moved: Vec<MovedDocument>,
 }
 
@@ -116,14 +107,12 @@ pub fn pack_documents(
     packed
 }
 
-/// Packs an operation on an id.
 pub fn pack_id(kind: Kind, id: &str) -> Vec<u8> {
     let mut packed = vec![kind as u8];
     packed.raw(id.as_bytes());
     packed
 }
 
-/// Packs an operation on some rows.
 pub fn pack_rows(kind: Kind, rows: &Range<u32>) -> Vec<u8> {
     let mut packed = vec![kind as u8];
     packed.raw(&rows.start.to_le_bytes());
@@ -132,8 +121,7 @@ pub fn pack_rows(kind: Kind, rows: &Range<u32>) -> Vec<u8> {
 }
 
 impl Operation {
-    /// Reads one.
-    pub fn unpack(rules: &Rules, packed: &[u8]) -> Result<Self, Error> {
+    pub fn unpack(rules: &Rules, packed: &[u8]) -> Result<Self> {
         let mut unpack = Unpack::new(packed);
         let kind = Kind::ALL.get(usize::from(unpack.byte()?));
         let kind = *kind.ok_or(Error::Unreadable)?;
@@ -228,7 +216,6 @@ impl Operation {
         (0..self.id_ends.len()).map(|i| self.id(i)).collect()
     }
 
-    /// One of its ids.
     pub fn id(&self, i: usize) -> &str {
         let begin = if i == 0 { 0 } else { self.id_ends[i - 1] };
         &self.ids[begin..self.id_ends[i]]

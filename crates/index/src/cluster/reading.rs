@@ -20,14 +20,13 @@ use crate::cluster::names::{
 use crate::cluster::record::{Record, Reference, Tag, unpack_set};
 use crate::cluster::rule::ClusterRule;
 use crate::documents::Documents;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::keys::{Keys, distance_of, words_of};
 use crate::lock::lock;
 use crate::rules::Method;
 use likewise_core::features::Shape;
 use likewise_disk::store::Content;
 
-/// The last level of a band's buckets.
 const LAST_LEVEL: u32 = 2;
 
 /// An operation that was decided, and whose effects servers may not show yet.
@@ -35,13 +34,9 @@ const LAST_LEVEL: u32 = 2;
 pub struct Past<'p> {
     /// Its first row.
     pub row: u32,
-    /// Its second of arrival.
     pub second: u64,
-    /// Its tag.
     pub tag: Tag,
-    /// The operation.
     pub payload: &'p [u8],
-    /// What was decided.
     pub verdict: &'p [u8],
 }
 
@@ -50,9 +45,7 @@ pub struct Past<'p> {
 pub struct Arrived<'p> {
     /// Its first row.
     pub row: u32,
-    /// Its second of arrival.
     pub second: u64,
-    /// Its tag.
     pub tag: Tag,
     /// Rows from this one on are not read from servers.
     pub low_row: u32,
@@ -62,15 +55,12 @@ pub struct Arrived<'p> {
     pub tail: &'p [Past<'p>],
 }
 
-/// What to read of one partition.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Wanted {
-    /// The partition.
     pub partition: u32,
     /// Names of strings, each behind 16 bits of its length.
     pub tables: Vec<u8>,
-    /// Names of hashes and their fields, in turn, each behind 16 bits of its length. An empty field stands for all fields of a hash: its value is all of
-    /// them and their values, in turn, each behind 32 bits of its length.
+    /// Names of hashes and fields, in turn, behind 16 bits of length; an empty field stands for all, with values.
     pub records: Vec<u8>,
 }
 
@@ -106,7 +96,6 @@ struct Probe {
     words: [u64; 4],
 }
 
-/// What was asked of a partition.
 #[derive(Default)]
 struct Asking {
     names: Vec<(Name, std::ops::Range<usize>)>,
@@ -115,7 +104,6 @@ struct Asking {
     fields: Vec<(Name, Option<Reference>)>,
 }
 
-/// What is read for one decision.
 pub struct Reading {
     pub rule: Arc<ClusterRule>,
     /// What is known so far.
@@ -140,11 +128,7 @@ pub struct Reading {
 
 impl Reading {
     /// Nothing is read yet, and the tail is known.
-    pub fn new(
-        rule: Arc<ClusterRule>,
-        arrived: &Arrived<'_>,
-        leads_all: bool,
-    ) -> Result<Self, Error> {
+    pub fn new(rule: Arc<ClusterRule>, arrived: &Arrived<'_>, leads_all: bool) -> Result<Self> {
         let mut reading = Reading {
             known: Known {
                 rule: rule.clone(),
@@ -177,7 +161,7 @@ impl Reading {
     }
 
     /// Takes in an operation of the tail.
-    fn push_past(&mut self, past: &Past<'_>) -> Result<(), Error> {
+    fn push_past(&mut self, past: &Past<'_>) -> Result<()> {
         match self.rule.answer(past.verdict)? {
             Answer::Documents(mut decided) => {
                 let operation = self.rule.operation(past.payload)?;
@@ -376,12 +360,10 @@ impl Reading {
         }
     }
 
-    /// Whether replies are missing.
     pub fn is_waiting(&self) -> bool {
         !self.asking.is_empty()
     }
 
-    /// Whether something is to be read next.
     pub fn is_due(&self) -> bool {
         !self.queue.is_empty() || !self.fields.is_empty()
     }
@@ -437,7 +419,7 @@ impl Reading {
         found: &[&[u8]],
         records: &[Option<&[u8]>],
         changes: &[&[u8]],
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let asking = self.asking.remove(&partition).ok_or(Error::Unreadable)?;
         if found.len() != asking.names.len() || records.len() != asking.fields.len() {
             return Err(Error::Unreadable);
@@ -473,12 +455,7 @@ impl Reading {
         Ok(())
     }
 
-    fn take_field(
-        &mut self,
-        name: Name,
-        reference: Reference,
-        value: Option<&[u8]>,
-    ) -> Result<(), Error> {
+    fn take_field(&mut self, name: Name, reference: Reference, value: Option<&[u8]>) -> Result<()> {
         let row = reference.row;
         if name == Name::sets(row) {
             let set = match value {
@@ -512,7 +489,7 @@ impl Reading {
     }
 
     /// Looks for rows in a string of entries.
-    fn scan(&mut self, name: Name, ask: Ask, string: &[u8]) -> Result<(), Error> {
+    fn scan(&mut self, name: Name, ask: Ask, string: &[u8]) -> Result<()> {
         match ask {
             Ask::Table { probe } => {
                 let Method::Simhash { within, .. } = self.rule.rules().method else {

@@ -5,7 +5,7 @@ use likewise_disk::store::Evidence;
 
 use crate::cluster::bytes::{Pack, Unpack};
 use crate::cluster::names::REFERENCE_BYTES;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::rules::{Method, Rules};
 use crate::state::in_memory::{COLLAPSED, MemoryRow};
 
@@ -15,9 +15,7 @@ pub type Tag = [u8; 2];
 /// A row, and the tag of the operation that added it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Reference {
-    /// The row.
     pub row: u32,
-    /// The tag.
     pub tag: Tag,
 }
 
@@ -28,7 +26,6 @@ impl Reference {
         [a, b, c, d, self.tag[0], self.tag[1]]
     }
 
-    /// The one that ends an entry.
     pub fn of_entry(entry: &[u8]) -> Self {
         let tail = entry.last_chunk::<REFERENCE_BYTES>().copied();
         let [a, b, c, d, e, f] = tail.unwrap_or_default();
@@ -38,8 +35,7 @@ impl Reference {
         }
     }
 
-    /// Takes one.
-    pub fn unpack(unpack: &mut Unpack<'_>) -> Result<Self, Error> {
+    pub fn unpack(unpack: &mut Unpack<'_>) -> Result<Self> {
         Ok(Reference::of_entry(unpack.raw(REFERENCE_BYTES)?))
     }
 }
@@ -47,14 +43,11 @@ impl Reference {
 /// Evidence, with the tag of the kept document.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Verdict {
-    /// What was measured.
     pub evidence: Evidence,
-    /// The tag of the kept row.
     pub tag: Tag,
 }
 
 impl Verdict {
-    /// The kept document.
     pub fn leader(&self) -> Reference {
         Reference {
             row: self.evidence.kept_row,
@@ -62,7 +55,6 @@ impl Verdict {
         }
     }
 
-    /// Appends it.
     pub fn pack(&self, rules: &Rules, out: &mut Vec<u8>) {
         out.raw(&self.leader().bytes());
         if let Some(distance) = self.evidence.distance {
@@ -73,8 +65,7 @@ impl Verdict {
         }
     }
 
-    /// Takes one.
-    pub fn unpack(rules: &Rules, unpack: &mut Unpack<'_>) -> Result<Self, Error> {
+    pub fn unpack(rules: &Rules, unpack: &mut Unpack<'_>) -> Result<Self> {
         let leader = Reference::unpack(unpack)?;
         let distance = match rules.zero_distance() {
             Some(_) => Some(unpack.u16()?),
@@ -95,26 +86,20 @@ impl Verdict {
     }
 }
 
-/// One document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
-    /// The user's id.
     pub id: String,
-    /// Its sketch.
     pub sketch: Vec<u8>,
     /// Its shape, with [`COLLAPSED`].
     pub shape: u8,
-    /// Distinct features.
     pub num_features: u32,
     /// XXH3-64 of the text, if it had one.
     pub text_digest: Option<u64>,
     /// Digest of the feature set if it decides; otherwise 0.
     pub digest: u128,
-    /// Evidence of a removed one.
     pub verdict: Option<Verdict>,
     /// Band and level of each bucket that is not of level 0.
     pub levels: Vec<(u16, u8)>,
-    /// Second of arrival.
     pub second: u64,
 }
 
@@ -128,7 +113,6 @@ pub fn has_digest(rules: &Rules, num_features: u32) -> bool {
     !rules.is_distance_only() || rules.is_short(num_features)
 }
 
-/// Appends levels of bands.
 pub fn pack_levels(levels: &[(u16, u8)], out: &mut Vec<u8>) {
     out.count(levels.len());
     for (band, level) in levels {
@@ -137,8 +121,7 @@ pub fn pack_levels(levels: &[(u16, u8)], out: &mut Vec<u8>) {
     }
 }
 
-/// Takes levels of bands.
-pub fn unpack_levels(rules: &Rules, unpack: &mut Unpack<'_>) -> Result<Vec<(u16, u8)>, Error> {
+pub fn unpack_levels(rules: &Rules, unpack: &mut Unpack<'_>) -> Result<Vec<(u16, u8)>> {
     let num_bands = match rules.method {
         Method::Minhash { bands, .. } => bands,
         Method::Simhash { .. } => 0,
@@ -155,7 +138,6 @@ pub fn unpack_levels(rules: &Rules, unpack: &mut Unpack<'_>) -> Result<Vec<(u16,
         .collect()
 }
 
-/// Appends a record.
 pub fn pack_record(
     rules: &Rules,
     row: &MemoryRow<'_>,
@@ -206,7 +188,6 @@ impl Record {
         }
     }
 
-    /// Packs it.
     pub fn pack(&self, rules: &Rules) -> Vec<u8> {
         let mut packed = Vec::new();
         let tag = self.verdict.map(|verdict| verdict.tag);
@@ -214,8 +195,7 @@ impl Record {
         packed
     }
 
-    /// Reads one.
-    pub fn unpack(rules: &Rules, packed: &[u8]) -> Result<Self, Error> {
+    pub fn unpack(rules: &Rules, packed: &[u8]) -> Result<Self> {
         let mut unpack = Unpack::new(packed);
         let flags = unpack.byte()?;
         let has = |bit: u8| flags & bit != 0;
@@ -245,12 +225,10 @@ impl Record {
         })
     }
 
-    /// Whether the normalized text is empty.
     pub fn is_blank(&self) -> bool {
         self.shape & 3 == Shape::Empty as u8
     }
 
-    /// Whether no table contains it.
     pub fn is_collapsed(&self) -> bool {
         self.shape & COLLAPSED != 0
     }
@@ -275,7 +253,7 @@ pub fn unpack_set(
     unpack: &mut Unpack<'_>,
     features: &mut Vec<u64>,
     weights: &mut Vec<u32>,
-) -> Result<(), Error> {
+) -> Result<()> {
     let head = unpack.count()?;
     let num = head >> 1;
     let bytes = unpack.raw(num.checked_mul(8).ok_or(Error::Unreadable)?)?;

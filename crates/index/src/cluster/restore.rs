@@ -10,7 +10,7 @@ use crate::cluster::moved::{LEVEL, MovedDocument, pack_moved};
 use crate::cluster::operation::{Kind, Operation};
 use crate::cluster::rule::ClusterRule;
 use crate::decide::lookup::Lookup;
-use crate::error::Error;
+use crate::error::Result;
 use crate::keys::Keys;
 
 /// Maximum number of buckets remembered as marked. Any other is marked again, which changes no answer.
@@ -37,9 +37,8 @@ impl Restoring {
         }
     }
 
-    /// The operations that add documents with the verdicts that they have, each with the last second at which one of its documents arrived.
-    ///
-    /// All operations of one move need nonces with the same first bytes, since references contain these.
+    /// The operations that add documents with their verdicts, each with its last second of arrival. All of one move
+    /// need nonces with the same first bytes, since references contain these.
     pub fn operations(
         &mut self,
         rule: &ClusterRule,
@@ -107,7 +106,7 @@ pub fn decide_restore(
     row: u32,
     second: u64,
     lookup: &mut Lookup<'_>,
-) -> Result<Answer, Error> {
+) -> Result<Answer> {
     let is_expired = |of: u64| rule.ttl_s.is_some_and(|ttl_s| of + ttl_s < second);
     let mut num_kept = 0;
     let mut seconds = HashMap::new();

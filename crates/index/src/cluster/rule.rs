@@ -12,7 +12,7 @@ use crate::cluster::record::Record;
 use crate::decide::nearest::Nearest;
 use crate::decide::other_text;
 use crate::documents::{Documents, Sketching};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::keys::Keys;
 use crate::queries::Verdicts;
 use crate::rules::{Method, Rules};
@@ -21,41 +21,32 @@ use crate::state::plan::plan_of_coins;
 /// The rule of an index on a cluster: recipe, keys, number of partitions, age limit.
 #[derive(Clone)]
 pub struct ClusterRule {
-    /// Rules and features.
     pub sketching: Sketching,
-    /// Keys on the servers.
     pub names: Names,
-    /// Number of partitions.
     pub partitions: u32,
-    /// Seconds after which a document is gone.
     pub ttl_s: Option<u64>,
     /// Band keys, to be copied.
     pub(crate) keys: Keys,
-    /// How fingerprints in memory are searched.
     pub(crate) plan: Option<SearchPlan>,
 }
 
-/// What an operation changed in numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counts {
-    /// Documents added.
     pub added: usize,
     /// Documents that are kept since; with a removal that of a kept one taken off.
     pub kept: i64,
-    /// Documents removed.
     pub gone: usize,
     /// Rows below it were swept; 0 if none were.
     pub swept: u32,
 }
 
 impl ClusterRule {
-    /// A rule.
     pub fn new(
         sketching: Sketching,
         names: Names,
         partitions: u32,
         ttl_s: Option<u64>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         let rules = &sketching.rules;
         let plan = match rules.method {
             Method::Simhash { bits, within } => Some(plan_of_coins(bits, within)?),
@@ -71,7 +62,6 @@ impl ClusterRule {
         })
     }
 
-    /// The rules.
     pub fn rules(&self) -> &Rules {
         &self.sketching.rules
     }
@@ -81,17 +71,14 @@ impl ClusterRule {
         self.names.cost(self.rules())
     }
 
-    /// The operation that adds documents.
     pub fn add(&self, ids: &[&str], documents: &Documents) -> Vec<u8> {
         pack_documents(Kind::Add, self.rules(), Some(ids), documents, None)
     }
 
-    /// The question for documents.
     pub fn check(&self, documents: &Documents) -> Vec<u8> {
         pack_documents(Kind::Check, self.rules(), None, documents, None)
     }
 
-    /// The question for neighbors.
     pub fn neighbors(&self, documents: &Documents, nearest: Nearest) -> Vec<u8> {
         let kind = Kind::Neighbors;
         pack_documents(kind, self.rules(), None, documents, Some(nearest))
@@ -117,24 +104,20 @@ impl ClusterRule {
         Answer::Rejected(reason.to_owned()).pack(self.rules())
     }
 
-    /// Reads an operation.
-    pub fn operation(&self, payload: &[u8]) -> Result<Operation, Error> {
+    pub fn operation(&self, payload: &[u8]) -> Result<Operation> {
         Operation::unpack(self.rules(), payload)
     }
 
-    /// Reads an answer.
-    pub fn answer(&self, verdict: &[u8]) -> Result<Answer, Error> {
+    pub fn answer(&self, verdict: &[u8]) -> Result<Answer> {
         Answer::unpack(self.rules(), verdict)
     }
 
-    /// The ids of records.
-    pub fn id_of_record(&self, record: &[u8]) -> Result<String, Error> {
+    pub fn id_of_record(&self, record: &[u8]) -> Result<String> {
         Ok(Record::unpack(self.rules(), record)?.id)
     }
 
-    /// Verdicts on the documents of an operation, column by column. Returns [`Error::Input`] if the index has an id
-    /// with another text.
-    pub fn verdicts(&self, payload: &[u8], row: u32, verdict: &[u8]) -> Result<Verdicts, Error> {
+    /// Verdicts on the documents of an operation; [`Error::Input`] for an id with another text.
+    pub fn verdicts(&self, payload: &[u8], row: u32, verdict: &[u8]) -> Result<Verdicts> {
         let operation = self.operation(payload)?;
         let all = match self.answer(verdict)? {
             Answer::Documents(all) if operation.is_decided_by(&all) => all,
@@ -172,8 +155,7 @@ impl ClusterRule {
         Ok(verdicts)
     }
 
-    /// What an operation changed in numbers.
-    pub fn counts(&self, verdict: &[u8]) -> Result<Counts, Error> {
+    pub fn counts(&self, verdict: &[u8]) -> Result<Counts> {
         let mut counts = Counts {
             added: 0,
             kept: 0,

@@ -6,23 +6,16 @@ use likewise_disk::store::Evidence;
 
 use crate::documents::Documents;
 
-/// A fingerprint within the radius.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Near {
-    /// Its row.
     pub row: u32,
-    /// Differing bits.
     pub distance: u16,
 }
 
-/// What one document looks for.
 #[derive(Clone, Copy)]
 pub struct Asked<'d> {
-    /// Its sketch.
     pub sketch: &'d [u8],
-    /// Its shape.
     pub shape: u8,
-    /// Distinct features.
     pub num_features: u32,
     /// Digest of the feature set; 0 if unknown.
     pub digest: u128,
@@ -57,7 +50,6 @@ impl<'d> Asked<'d> {
         Some(self.near[place].distance)
     }
 
-    /// Whether the normalized text is empty.
     pub fn is_blank(&self) -> bool {
         self.shape & 3 == Shape::Empty as u8
     }
@@ -66,7 +58,6 @@ impl<'d> Asked<'d> {
 /// A document that cannot be distinguished from the one that represents its class.
 #[derive(Debug, Clone, Copy)]
 pub struct Collapse {
-    /// The evidence against it.
     pub evidence: Evidence,
     /// The row that represents the class. If the document is promoted, it becomes a member of the same buckets.
     pub into: u32,

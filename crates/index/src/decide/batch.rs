@@ -20,7 +20,7 @@ use crate::decide::buckets::BandEnd;
 use crate::decide::lookup::Lookup;
 use crate::decide::measure::{OwnSet, is_better};
 use crate::documents::{Documents, measured_set};
-use crate::error::Error;
+use crate::error::Result;
 use crate::keys::{Keys, distance_of, words_of};
 use crate::rules::{Matching, Method, Rules, SHORT_FEATURES};
 use crate::state::promoted::building;
@@ -43,9 +43,7 @@ pub struct StagedBatch<'d> {
     pub places: Vec<u32>,
     /// The row of each place of the batch: that of an added one, or of one that was there.
     pub rows: Vec<u32>,
-    /// Evidence of those that are added.
     pub verdicts: Vec<Option<Evidence>>,
-    /// Whether each of those that are added collapsed.
     pub collapsed: Vec<bool>,
     /// Buckets that are not of level 0, of those that are added.
     pub levels: Vec<BandLevel>,
@@ -68,7 +66,7 @@ impl<'d> StagedBatch<'d> {
         rules: &Rules,
         plan: Option<&SearchPlan>,
         first_row: u32,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         let is_single = documents.len() == 1;
         let plan = plan.filter(|_| !is_single);
         Ok(StagedBatch {
@@ -94,12 +92,10 @@ impl<'d> StagedBatch<'d> {
         })
     }
 
-    /// The place of the document of this id.
     pub fn place_of_id(&self, id: &str) -> Option<u32> {
         self.by_id.get(id).copied()
     }
 
-    /// The verdict of a row of this batch.
     pub fn verdict(&self, row: u32) -> Option<Evidence> {
         self.verdicts[(row - self.first_row) as usize]
     }
@@ -203,8 +199,7 @@ impl<'d> StagedBatch<'d> {
         }
     }
 
-    /// Goes on through the buckets of a document from where the committed ones ended: appends members of this batch, and of the levels below
-    /// committed ones. Gives its levels that are not 0.
+    /// Goes on from where the committed buckets ended: appends members of this batch. Gives levels that are not 0.
     pub fn buckets(
         &mut self,
         lookup: &mut Lookup<'_>,
@@ -212,7 +207,7 @@ impl<'d> StagedBatch<'d> {
         ends: &[BandEnd],
         staged: &mut Vec<u32>,
         committed: &mut Vec<u32>,
-    ) -> Result<Vec<(u16, u8)>, Error> {
+    ) -> Result<Vec<(u16, u8)>> {
         let mut exceptions = Vec::new();
         for (band, end) in (0_u32..).zip(ends) {
             // Where committed members fill a bucket, documents of this batch went on too.

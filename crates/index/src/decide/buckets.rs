@@ -4,7 +4,7 @@ use likewise_core::bands::{BUCKET_SIZE, NUM_LEVELS};
 
 use crate::decide::asked::Asked;
 use crate::decide::lookup::Lookup;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::rules::Method;
 use crate::state::Layer;
 
@@ -13,7 +13,7 @@ pub type BandEnd = Option<(u32, usize)>;
 
 impl Lookup<'_> {
     /// The rows that a document looks at: those near it, or the members of its buckets, ascending. Gives its place in each band too.
-    pub fn seen(&mut self, asked: &Asked<'_>) -> Result<(Vec<u32>, Vec<BandEnd>), Error> {
+    pub fn seen(&mut self, asked: &Asked<'_>) -> Result<(Vec<u32>, Vec<BandEnd>)> {
         let mut seen = Vec::new();
         let mut ends = Vec::new();
         if asked.is_blank() {
@@ -51,7 +51,7 @@ impl Lookup<'_> {
         band: u32,
         level: u32,
         out: &mut Vec<u32>,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let key = self.keys.of(asked.sketch, band, level);
         let begin = out.len();
         let mut found = std::mem::take(&mut self.found);
@@ -90,8 +90,7 @@ impl Lookup<'_> {
         Ok(())
     }
 
-    /// The key of a band of a row.
-    fn key_of(&mut self, row: u32, band: u32, level: u32) -> Result<u64, Error> {
+    fn key_of(&mut self, row: u32, band: u32, level: u32) -> Result<u64> {
         self.row(row)?;
         let sketch = match (self.state.memory_of(row), self.held.get(&row)) {
             (Some(tail), _) => tail.row(row).sketch,

@@ -8,29 +8,24 @@ use likewise_hamming::plan::SearchPlan;
 use crate::decide::lookup::Lookup;
 use crate::decide::records::Records;
 use crate::documents::Sketching;
-use crate::error::Error;
+use crate::error::Result;
 use crate::keys::Keys;
 use crate::state::State;
 use crate::state::recent_sets::RecentSets;
 
-/// Whatever holds an index.
 pub trait Holder: Sync {
-    /// Rules and features.
     fn sketching(&self) -> &Sketching;
 
-    /// Recently used feature sets.
     fn recent(&self) -> &RecentSets;
 
     /// Band keys, to be copied.
     fn keys(&self) -> &Keys;
 
-    /// How fingerprints in memory are searched.
     fn plan(&self) -> Option<SearchPlan>;
 
     /// Records for one more thread, of all rows that the state knows.
-    fn records(&self, state: &State) -> Result<Box<dyn Records + '_>, Error>;
+    fn records(&self, state: &State) -> Result<Box<dyn Records + '_>>;
 
-    /// A lookup at a state.
     fn lookup<'a>(&'a self, state: &'a State, records: &'a dyn Records) -> Lookup<'a> {
         Lookup::new(
             state,

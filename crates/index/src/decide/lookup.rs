@@ -12,7 +12,7 @@ use crate::decide::asked::{Asked, Collapse};
 use crate::decide::prefetch::Prefetched;
 use crate::decide::records::Records;
 use crate::documents::{Sketching, measured_set, wide};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::keys::{Keys, distance_of};
 use crate::rules::{Method, Rules};
 use crate::state::promoted::PromotedTables;
@@ -28,13 +28,9 @@ const MAX_HELD: usize = 8192;
 pub struct Lookup<'a> {
     /// What is known.
     pub state: &'a State,
-    /// Records of the rows.
     pub records: &'a dyn Records,
-    /// Rules and features.
     pub sketching: &'a Sketching,
-    /// Recently used feature sets.
     pub recent: &'a RecentSets,
-    /// Band keys.
     pub keys: Keys,
     /// Rows from this one on are treated as if they were not there.
     pub end: u32,
@@ -45,7 +41,6 @@ pub struct Lookup<'a> {
     /// Rows of the store that were read lately.
     pub held: Quick<u32, Row>,
     extractor: Option<Extractor>,
-    /// Scratch space.
     pub found: Vec<u32>,
 }
 
@@ -62,10 +57,9 @@ pub struct Pending {
     pub promoted_tables: PromotedTables,
 }
 
-/// A row of the store whose verdict goes together with the state. The state proved all changes when it was loaded, but
-/// one record read later may come from a page whose last write the disk lost. A duplicate gets another verdict only
-/// when its kept document is removed, so an older verdict names a document that is not kept any more.
-pub fn stored_row(state: &State, store: &Store, row: u32) -> Result<Row, Error> {
+/// A row of the store whose verdict goes with the state: a record read later may come from a page whose last write was
+/// lost, and then names a document that is not kept any more.
+pub fn stored_row(state: &State, store: &Store, row: u32) -> Result<Row> {
     let stored = store.row(row)?;
     let Some(evidence) = stored.verdict else {
         return Ok(stored);
@@ -84,7 +78,6 @@ pub fn stored_row(state: &State, store: &Store, row: u32) -> Result<Row, Error> 
 }
 
 impl<'a> Lookup<'a> {
-    /// A lookup at a state.
     pub fn new(
         state: &'a State,
         records: &'a dyn Records,
@@ -107,13 +100,11 @@ impl<'a> Lookup<'a> {
         }
     }
 
-    /// The rules.
     pub fn rules(&self) -> &'a Rules {
         &self.sketching.rules
     }
 
-    /// A row.
-    pub fn row(&mut self, row: u32) -> Result<RowView<'_>, Error> {
+    pub fn row(&mut self, row: u32) -> Result<RowView<'_>> {
         if let Some(tail) = self.state.memory_of(row) {
             return Ok(RowView::Memory(tail.row(row)));
         }
@@ -130,8 +121,7 @@ impl<'a> Lookup<'a> {
         }
     }
 
-    /// The user's id of a row.
-    pub fn id(&mut self, row: u32) -> Result<String, Error> {
+    pub fn id(&mut self, row: u32) -> Result<String> {
         if let Some(tail) = self.state.memory_of(row) {
             return Ok(tail.id(row).to_owned());
         }
@@ -150,13 +140,13 @@ impl<'a> Lookup<'a> {
     }
 
     /// Whether a row is kept and not gone.
-    pub fn is_kept(&self, row: u32) -> Result<bool, Error> {
+    pub fn is_kept(&self, row: u32) -> Result<bool> {
         Ok(!self.is_gone(row)
             && (self.pending.promoted.contains(&row) || self.state.is_kept(row)?))
     }
 
     /// The row of an id that is not gone.
-    pub fn row_of_id(&mut self, id: &str, place: Option<u32>) -> Result<Option<u32>, Error> {
+    pub fn row_of_id(&mut self, id: &str, place: Option<u32>) -> Result<Option<u32>> {
         let hash = xxh3_64(id.as_bytes());
         let mut found = std::mem::take(&mut self.found);
         found.clear();
@@ -182,16 +172,14 @@ impl<'a> Lookup<'a> {
         Ok(of_id)
     }
 
-    /// What cuts features.
     pub fn extractor(&mut self) -> &mut Extractor {
         let sketching = self.sketching;
         self.extractor
             .get_or_insert_with(|| (sketching.make_extractor)(sketching.isa))
     }
 
-    /// Whether a row has so few features that they also decide in a Hamming-only recipe. Reads the store only for rows that
-    /// no layer holds.
-    pub fn is_short(&mut self, row: u32) -> Result<bool, Error> {
+    /// Whether a row has so few features that they also decide in a Hamming-only recipe.
+    pub fn is_short(&mut self, row: u32) -> Result<bool> {
         match self.state.layer_of(row) {
             Some(Layer::Segment(segment)) => Ok(segment.is_short(row)?),
             _ => {
@@ -202,7 +190,7 @@ impl<'a> Lookup<'a> {
     }
 
     /// The digest of the feature set of a row that is short, or whose pairs are verified.
-    pub fn digest_of(&mut self, row: u32) -> Result<u128, Error> {
+    pub fn digest_of(&mut self, row: u32) -> Result<u128> {
         if let Some(tail) = self.state.memory_of(row) {
             return Ok(tail.row(row).digest);
         }
@@ -214,8 +202,7 @@ impl<'a> Lookup<'a> {
         self.stored_digest(row)
     }
 
-    /// The digest of the feature set of a row, from the store.
-    pub fn stored_digest(&mut self, row: u32) -> Result<u128, Error> {
+    pub fn stored_digest(&mut self, row: u32) -> Result<u128> {
         Ok(match self.records.content(row)? {
             Content::Features(features, weights) => wide(digest(&features, &weights)),
             Content::Text(text) => {
@@ -228,7 +215,7 @@ impl<'a> Lookup<'a> {
     }
 
     /// Whether two documents are of one class: no comparison could tell them apart.
-    fn is_of_class(&mut self, asked: &Asked<'_>, row: u32) -> Result<bool, Error> {
+    fn is_of_class(&mut self, asked: &Asked<'_>, row: u32) -> Result<bool> {
         let rules = self.rules();
         if !rules.is_distance_only() || asked.is_blank() || asked.distance_of(row).is_none() {
             let known = self.row(row)?;
@@ -250,7 +237,7 @@ impl<'a> Lookup<'a> {
     }
 
     /// Rows that represent the class of a document and are not gone.
-    pub fn rows_of_class(&mut self, asked: &Asked<'_>) -> Result<Vec<u32>, Error> {
+    pub fn rows_of_class(&mut self, asked: &Asked<'_>) -> Result<Vec<u32>> {
         let mut found = Vec::new();
         let shape = asked.shape & 3;
         match self.keys.class_hash(self.rules(), shape, asked.digest) {
@@ -292,7 +279,7 @@ impl<'a> Lookup<'a> {
     }
 
     /// What a document collapses into; `None` if no row represents its class.
-    pub fn collapse(&mut self, asked: &Asked<'_>) -> Result<Option<Collapse>, Error> {
+    pub fn collapse(&mut self, asked: &Asked<'_>) -> Result<Option<Collapse>> {
         let of_class = self.rows_of_class(asked)?;
         for &row in &of_class {
             if self.is_kept(row)? {
@@ -324,8 +311,7 @@ impl<'a> Lookup<'a> {
         }
     }
 
-    /// The feature set of a row as it is measured.
-    pub fn set_of(&mut self, row: u32) -> Result<Arc<FeatureSet>, Error> {
+    pub fn set_of(&mut self, row: u32) -> Result<Arc<FeatureSet>> {
         if let Some(set) = self.recent.get(row) {
             return Ok(set);
         }
@@ -343,12 +329,7 @@ impl<'a> Lookup<'a> {
     }
 
     /// Whether the signatures of a document and a row have slots enough in common.
-    pub fn may_match(
-        &mut self,
-        asked: &Asked<'_>,
-        row: u32,
-        min_equal: u32,
-    ) -> Result<bool, Error> {
+    pub fn may_match(&mut self, asked: &Asked<'_>, row: u32, min_equal: u32) -> Result<bool> {
         if min_equal == 0 {
             return Ok(true);
         }
@@ -360,8 +341,7 @@ impl<'a> Lookup<'a> {
         Ok(num_equal(asked.sketch, known.sketch(), slot_bytes as usize, isa) >= min_equal)
     }
 
-    /// Bits in which a document and a row differ.
-    pub fn distance(&mut self, asked: &Asked<'_>, row: u32) -> Result<Option<u16>, Error> {
+    pub fn distance(&mut self, asked: &Asked<'_>, row: u32) -> Result<Option<u16>> {
         if self.rules().zero_distance().is_none() {
             return Ok(None);
         }

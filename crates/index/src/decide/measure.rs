@@ -6,7 +6,7 @@ use likewise_disk::store::Evidence;
 use crate::decide::asked::Asked;
 use crate::decide::lookup::Lookup;
 use crate::documents::measured_set;
-use crate::error::Error;
+use crate::error::Result;
 use crate::rules::{Matching, Method, SHORT_FEATURES};
 
 /// The feature set of a document to decide, made on first use.
@@ -16,12 +16,10 @@ pub struct OwnSet<'d> {
 }
 
 impl<'d> OwnSet<'d> {
-    /// Of a document.
     pub fn new(asked: Asked<'d>) -> Self {
         OwnSet { asked, set: None }
     }
 
-    /// The set as it is measured.
     pub fn get(&mut self, rules: &crate::rules::Rules) -> &FeatureSet {
         let (features, weights) = self.asked.set.unwrap_or((&[], &[]));
         let names = self.asked.names;
@@ -31,7 +29,6 @@ impl<'d> OwnSet<'d> {
     }
 }
 
-/// Evidence of a row by the distance of its fingerprint alone.
 pub fn by_distance(row: u32, distance: u16, bits: u32) -> Evidence {
     Evidence {
         kept_row: row,
@@ -46,14 +43,13 @@ pub fn is_better(a: &Evidence, b: &Evidence) -> bool {
 }
 
 impl Lookup<'_> {
-    /// The evidence of a row against a document, if it matches.
     pub fn matches(
         &mut self,
         asked: &Asked<'_>,
         own: &mut OwnSet<'_>,
         row: u32,
         min_equal: u32,
-    ) -> Result<Option<Evidence>, Error> {
+    ) -> Result<Option<Evidence>> {
         let rules = self.rules();
         let isa = self.sketching.isa;
         match rules.matching {
@@ -103,7 +99,7 @@ impl Lookup<'_> {
         row: u32,
         measure: Measure,
         required: impl Into<Required>,
-    ) -> Result<Option<Evidence>, Error> {
+    ) -> Result<Option<Evidence>> {
         let other = self.set_of(row)?;
         let set = own.get(self.rules());
         let similarity = set.similarity_from(&other, measure, required, self.sketching.isa);
@@ -123,7 +119,7 @@ impl Lookup<'_> {
         asked: &Asked<'_>,
         own: &mut OwnSet<'_>,
         seen: &[u32],
-    ) -> Result<Option<Evidence>, Error> {
+    ) -> Result<Option<Evidence>> {
         let rules = self.rules();
         if rules.is_distance_only() {
             return self.best_by_distance(asked, own, seen);
@@ -154,7 +150,7 @@ impl Lookup<'_> {
         asked: &Asked<'_>,
         own: &mut OwnSet<'_>,
         seen: &[u32],
-    ) -> Result<Option<Evidence>, Error> {
+    ) -> Result<Option<Evidence>> {
         let mut order = Vec::new();
         for &row in seen {
             if self.is_kept(row)? {

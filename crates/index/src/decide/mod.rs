@@ -32,12 +32,10 @@ use crate::documents::Documents;
 use crate::error::Error;
 use crate::state::State;
 
-/// Documents that are looked at together.
 pub const BLOCK: usize = 2048;
 /// Documents that are worth a thread.
 const GRAIN: usize = 128;
 
-/// What the tables say of one document.
 #[derive(Debug, Default)]
 pub struct Seen {
     /// The row of its id, if it exists, and whether it is the same document.
@@ -50,7 +48,6 @@ pub struct Seen {
     pub ends: Vec<BandEnd>,
     /// Id of the kept document of the evidence, or of that of the known row.
     pub kept_id: Option<String>,
-    /// Evidence against the known row.
     pub known_evidence: Option<Evidence>,
 }
 
@@ -64,7 +61,6 @@ impl Seen {
 }
 
 impl Lookup<'_> {
-    /// Looks one document up.
     pub fn look(&mut self, asked: &Asked<'_>) -> Result<Seen, Error> {
         if let Some(collapse) = self.collapse(asked)? {
             return Ok(Seen {
@@ -121,7 +117,6 @@ impl Lookup<'_> {
         )?)
     }
 
-    /// The row of an id, and whether it is this document.
     pub fn known(
         &mut self,
         documents: &Documents,
@@ -253,8 +248,7 @@ pub fn in_parts<T: Send>(
     Ok(all)
 }
 
-/// Decides documents in order, each by the committed rows and those before it. Returns [`Error::Input`] for the first
-/// document whose id the index has with another text.
+/// Decides documents in order, by the committed rows and those before; [`Error::Input`] for an id with another text.
 pub fn decide<'d>(
     holder: &dyn Holder,
     state: &State,

@@ -13,7 +13,7 @@ use crate::decide::measure::{OwnSet, by_distance, is_better};
 use crate::decide::pool::Pool;
 use crate::decide::records::Records;
 use crate::documents::Documents;
-use crate::error::Error;
+use crate::error::Result;
 use crate::rules::{Matching, Method};
 use crate::state::State;
 
@@ -26,12 +26,9 @@ pub struct Nearest {
     pub min_similarity: f64,
 }
 
-/// A document near another.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Neighbor {
-    /// Its id.
     pub id: String,
-    /// What was measured.
     pub evidence: Evidence,
     /// Whether the two are near-duplicates by the rules.
     pub matches: bool,
@@ -44,7 +41,7 @@ impl Lookup<'_> {
         asked: &Asked<'_>,
         nearest: Nearest,
         pool: Option<Pool<'_>>,
-    ) -> Result<Vec<(Evidence, bool)>, Error> {
+    ) -> Result<Vec<(Evidence, bool)>> {
         let of_class = self.kept_of_class(asked, u32::MAX)?;
         if asked.is_blank() {
             return Ok(of_class
@@ -103,7 +100,7 @@ impl Lookup<'_> {
         own: &mut OwnSet<'_>,
         row: u32,
         least: f64,
-    ) -> Result<Option<Evidence>, Error> {
+    ) -> Result<Option<Evidence>> {
         let rules = self.rules();
         match (rules.matching, rules.method) {
             (Matching::Verified { measure, .. }, _) => {
@@ -134,7 +131,7 @@ pub fn neighbors_of(
     pool: Option<Pool<'_>>,
     threads: usize,
     cancel: &AtomicBool,
-) -> Result<Vec<Vec<Neighbor>>, Error> {
+) -> Result<Vec<Vec<Neighbor>>> {
     let look = |lookup: &mut Lookup<'_>, part: Range<usize>| {
         let near = lookup.prepare(documents, None, part.clone(), cancel)?;
         let is_single = part.len() == 1;
@@ -153,7 +150,7 @@ pub fn neighbors_of(
                     matches,
                 })
             });
-            all.push(named.collect::<Result<Vec<_>, Error>>()?);
+            all.push(named.collect::<Result<Vec<_>>>()?);
         }
         lookup.ahead = None;
         Ok(all)

@@ -8,7 +8,7 @@ use likewise_disk::store::Store;
 
 use crate::decide::asked::Asked;
 use crate::decide::lookup::Lookup;
-use crate::error::Error;
+use crate::error::Result;
 use crate::keys::distance_of;
 use crate::rules::Method;
 
@@ -24,7 +24,6 @@ pub struct Sketched {
 }
 
 impl Sketched {
-    /// Number of rows.
     pub fn num_rows(&self) -> u32 {
         self.num_rows
     }
@@ -36,7 +35,7 @@ impl Sketched {
         end: u32,
         bytes: usize,
         cancel: &AtomicBool,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let begin = self.num_rows;
         let size = end as usize * bytes;
         // A little more than is needed, so that single additions do not copy all.
@@ -74,9 +73,7 @@ impl Sketched {
 /// The documents among which neighbors are searched.
 #[derive(Debug, Clone, Copy)]
 pub struct Pool<'a> {
-    /// Their sketches.
     pub sketched: &'a Sketched,
-    /// Whether duplicates are among them.
     pub has_duplicates: bool,
 }
 
@@ -87,7 +84,7 @@ impl Lookup<'_> {
         asked: &Asked<'_>,
         pool: Pool<'_>,
         limit: usize,
-    ) -> Result<Vec<u32>, Error> {
+    ) -> Result<Vec<u32>> {
         let bytes = self.rules().sketch_bytes();
         let num = LEAST_CANDIDATES.max(limit.saturating_mul(CANDIDATES_A_NEIGHBOR));
         let (isa, method) = (self.sketching.isa, self.rules().method);

@@ -7,13 +7,12 @@ use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::documents::Documents;
-use crate::error::Error;
+use crate::error::Result;
 use crate::keys::Keys;
 use crate::rules::Rules;
 use crate::state::{Layer, State};
 
-/// Rows of segments for each of some documents, by their place in the range asked for: those that may have the id, may stand for the
-/// class, may be members of a bucket of level 0.
+/// Rows of segments for each of some documents, by place: by id, by class, by bucket of level 0.
 #[derive(Debug, Default)]
 pub struct Prefetched {
     ids: Vec<(u32, u32)>,
@@ -31,7 +30,7 @@ impl Prefetched {
         documents: &Documents,
         ids: Option<&[&str]>,
         range: Range<usize>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         let mut ahead = Prefetched::default();
         if !state
             .layers

@@ -20,9 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// What a removal did, by row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Removal {
-    /// The document.
     pub row: u32,
-    /// Whether it was kept.
     pub was_kept: bool,
     /// Documents that are kept from now on, ascending.
     pub promoted: Vec<u32>,
@@ -86,8 +84,7 @@ impl Lookup<'_> {
         self.decide_again(row, was_kept, &members, holder, cancel)
     }
 
-    /// What happens when rows expire whose duplicates take their place, as events. Of a group's duplicates the newest
-    /// comes first: it expires last, so that those that match it are not compared again before.
+    /// What happens when rows expire whose duplicates take their place; the newest first, since it expires last.
     pub fn expiry(
         &mut self,
         rows: Range<u32>,
@@ -148,7 +145,6 @@ impl Lookup<'_> {
         Ok(removal)
     }
 
-    /// Whether a row that collapsed is found nevertheless.
     fn is_promoted_found(&self, row: u32) -> Result<bool, Error> {
         match self.state.layer_of(row) {
             Some(Layer::Segment(segment)) => Ok(segment.is_found(row)?),

@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-/// Rows of a block.
 const BLOCK_ROWS: u32 = 1 << 16;
 /// Words of a block.
 const BLOCK_WORDS: usize = BLOCK_ROWS as usize / 64;
@@ -24,7 +23,6 @@ fn place(row: u32) -> (usize, usize, u64) {
 }
 
 impl Bits {
-    /// Marks a row.
     pub fn insert(&mut self, row: u32) {
         let (block, word, bit) = place(row);
         if self.blocks.len() <= block {
@@ -34,7 +32,6 @@ impl Bits {
         words[word] |= bit;
     }
 
-    /// Whether a row is marked.
     pub fn contains(&self, row: u32) -> bool {
         let (block, word, bit) = place(row);
         match self.blocks.get(block) {
@@ -43,7 +40,6 @@ impl Bits {
         }
     }
 
-    /// Rows of a range that are marked.
     pub fn num_in(&self, rows: &Range<u32>) -> usize {
         let mut num = 0;
         for (first, words) in self.blocks_of(rows) {

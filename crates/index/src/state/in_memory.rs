@@ -22,21 +22,16 @@ pub const COLLAPSED: u8 = 4;
 /// One document as the tables take it.
 #[derive(Debug, Clone, Copy)]
 pub struct MemoryRow<'a> {
-    /// Its row.
     pub row: u32,
-    /// The user's id.
     pub id: &'a str,
-    /// Its sketch.
     pub sketch: &'a [u8],
     /// Its shape, with [`COLLAPSED`].
     pub shape: u8,
-    /// Distinct features.
     pub num_features: u32,
     /// XXH3-64 of its text, if it had one.
     pub text_digest: Option<u64>,
     /// Digest of its feature set; 0 if unknown.
     pub digest: u128,
-    /// Evidence of a removed one.
     pub verdict: Option<Evidence>,
     /// Band and level of each bucket that is not of level 0.
     pub levels: &'a [(u16, u8)],
@@ -47,7 +42,6 @@ pub struct MemoryRow<'a> {
 pub struct MemoryRows {
     first_row: u32,
     end_row: u32,
-    /// Those that are held, ascending.
     rows: Vec<u32>,
     ids: String,
     id_ends: Vec<usize>,
@@ -105,7 +99,6 @@ impl MemoryRows {
         })
     }
 
-    /// The rows that it covers.
     pub fn rows(&self) -> Range<u32> {
         self.first_row..self.end_row
     }
@@ -120,17 +113,14 @@ impl MemoryRows {
         &self.rows
     }
 
-    /// Rows that it holds.
     pub fn num_held(&self) -> u32 {
         self.rows.len() as u32
     }
 
-    /// How many rows below one it holds.
     pub fn num_below(&self, row: u32) -> u32 {
         self.rows.partition_point(|&held| held < row) as u32
     }
 
-    /// Whether it holds a row.
     pub fn holds(&self, row: u32) -> bool {
         self.find(row).is_some()
     }
@@ -144,18 +134,15 @@ impl MemoryRows {
         }
     }
 
-    /// The sketches, one behind another.
     pub fn sketches(&self) -> &[u8] {
         &self.sketches
     }
 
-    /// The place of a row that is held.
     fn place(&self, row: u32) -> usize {
         self.find(row)
             .unwrap_or_else(|| panic!("row {row} is not held"))
     }
 
-    /// The user's id of a row.
     pub fn id(&self, row: u32) -> &str {
         let place = self.place(row);
         let begin = if place == 0 {
@@ -166,7 +153,6 @@ impl MemoryRows {
         &self.ids[begin..self.id_ends[place]]
     }
 
-    /// A row.
     pub fn row(&self, row: u32) -> MemoryRow<'_> {
         let place = self.place(row);
         MemoryRow {
@@ -182,7 +168,6 @@ impl MemoryRows {
         }
     }
 
-    /// Changes the verdict of a row.
     pub fn set_verdict(&mut self, row: u32, verdict: Option<Evidence>) {
         let place = self.place(row);
         self.verdicts[place] = verdict;
@@ -247,17 +232,14 @@ impl MemoryRows {
         Ok(())
     }
 
-    /// Appends the rows whose id has this hash.
     pub fn rows_of_id(&self, hash: u64, out: &mut Vec<u32>) {
         self.by_id.append_to(hash, out);
     }
 
-    /// Appends the rows that represent a class of this hash.
     pub fn rows_of_class(&self, hash: u64, out: &mut Vec<u32>) {
         self.by_class.append_to(hash, out);
     }
 
-    /// Appends the members of a bucket.
     pub fn bucket(&self, band: u32, key: u64, out: &mut Vec<u32>) {
         self.bands[band as usize].append_to(key, out);
     }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use likewise_disk::segments::{Piece, Segment};
 use likewise_disk::store::{Position, Swept};
 
-use crate::error::Error;
+use crate::error::Result;
 use crate::state::bits::Bits;
 use crate::state::in_memory::MemoryRows;
 use crate::state::promoted::PromotedTables;
@@ -23,14 +23,11 @@ use crate::state::rows_by_hash::Quick;
 /// Tables of the rows of a range, but for those that were gone when the tables were made.
 #[derive(Debug)]
 pub enum Layer {
-    /// On disk.
     Segment(Arc<Segment>),
-    /// In memory.
     Memory(Box<MemoryRows>),
 }
 
 impl Layer {
-    /// The rows that it covers.
     pub fn rows(&self) -> Range<u32> {
         match self {
             Layer::Segment(segment) => segment.rows(),
@@ -38,7 +35,6 @@ impl Layer {
         }
     }
 
-    /// Rows that it holds.
     pub fn num_held(&self) -> u32 {
         match self {
             Layer::Segment(segment) => segment.num_rows(),
@@ -46,16 +42,14 @@ impl Layer {
         }
     }
 
-    /// How many rows below one it holds.
-    pub fn num_below(&self, row: u32) -> Result<u32, Error> {
+    pub fn num_below(&self, row: u32) -> Result<u32> {
         match self {
             Layer::Segment(segment) => Ok(segment.num_below(row)?),
             Layer::Memory(tail) => Ok(tail.num_below(row)),
         }
     }
 
-    /// Whether it holds a row.
-    pub fn holds(&self, row: u32) -> Result<bool, Error> {
+    pub fn holds(&self, row: u32) -> Result<bool> {
         match self {
             Layer::Segment(segment) => Ok(segment.holds(row)?),
             Layer::Memory(tail) => Ok(tail.holds(row)),
@@ -89,12 +83,10 @@ pub struct State {
 }
 
 impl State {
-    /// Rows ever added.
     pub fn num_rows(&self) -> u32 {
         self.layers.last().map_or(0, |layer| layer.rows().end)
     }
 
-    /// The position of the store that this state contains.
     pub fn position(&self) -> Position {
         Position {
             num_rows: self.num_rows(),
@@ -104,7 +96,7 @@ impl State {
     }
 
     /// The layers as those who build segments see them.
-    pub fn pieces(&self) -> Result<Vec<Piece>, Error> {
+    pub fn pieces(&self) -> Result<Vec<Piece>> {
         let pieces = self.layers.iter().map(|layer| {
             let rows = layer.rows();
             let num_held = layer.num_held();
@@ -126,7 +118,7 @@ impl State {
     }
 
     /// Documents that are not gone.
-    pub fn num_documents(&self) -> Result<usize, Error> {
+    pub fn num_documents(&self) -> Result<usize> {
         let pieces = self.pieces()?;
         Ok(pieces.iter().map(|piece| piece.num_live as usize).sum())
     }
@@ -138,7 +130,7 @@ impl State {
     }
 
     /// Records that an event gave a row another leader, if the layer of the row does not contain the event.
-    pub fn note_moved(&mut self, event: u64, row: u32, leader: u32) -> Result<(), Error> {
+    pub fn note_moved(&mut self, event: u64, row: u32, leader: u32) -> Result<()> {
         let is_known = match self.layer_of(row) {
             Some(Layer::Segment(segment)) => segment.last_event() >= event,
             _ => false,
@@ -151,7 +143,7 @@ impl State {
     }
 
     /// Records that an event removed a row. The same event reassigned its duplicates, so they need no entry.
-    pub fn note_removed(&mut self, row: u32) -> Result<(), Error> {
+    pub fn note_removed(&mut self, row: u32) -> Result<()> {
         if self.holds(row)? {
             self.gone.insert(row);
         }
@@ -186,15 +178,13 @@ impl State {
         row < self.expired_below || self.gone.contains(row)
     }
 
-    /// The layer that covers a row.
     pub fn layer_of(&self, row: u32) -> Option<&Layer> {
         let layer = self.layers.partition_point(|layer| layer.rows().end <= row);
         let layer = self.layers.get(layer)?;
         layer.rows().contains(&row).then_some(layer)
     }
 
-    /// Whether a layer holds a row.
-    pub fn holds(&self, row: u32) -> Result<bool, Error> {
+    pub fn holds(&self, row: u32) -> Result<bool> {
         match self.layer_of(row) {
             Some(layer) => layer.holds(row),
             None => Ok(false),
@@ -219,7 +209,7 @@ impl State {
     }
 
     /// Whether a row that a layer holds is kept, gone or not.
-    pub fn is_kept(&self, row: u32) -> Result<bool, Error> {
+    pub fn is_kept(&self, row: u32) -> Result<bool> {
         if self.promoted.contains(row) {
             return Ok(true);
         }

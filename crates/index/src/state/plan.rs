@@ -15,7 +15,6 @@ use crate::lock::lock;
 
 /// Rows in memory that the plan is made for: about the maximum. A plan for fewer saves bytes but takes twice the time.
 const NUM_PLANNED: usize = 1 << 18;
-/// Fingerprints that are looked at.
 const NUM_SAMPLED: usize = 10_000;
 /// Fingerprints that tell what others will be like.
 const MIN_SAMPLED: usize = 1 << 12;

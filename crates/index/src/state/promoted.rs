@@ -16,7 +16,6 @@ use crate::rules::{Method, Rules};
 use crate::state::in_memory::level_of;
 use crate::state::rows_by_hash::RowsByHash;
 
-/// Documents that were promoted and are in no table of a layer.
 #[derive(Debug, Default)]
 pub struct PromotedTables {
     /// Their rows, in the order of their promotion, without empty ones.
@@ -30,7 +29,6 @@ pub struct PromotedTables {
 }
 
 impl PromotedTables {
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty() && self.blank.is_empty()
     }
@@ -99,12 +97,10 @@ impl PromotedTables {
         Ok(())
     }
 
-    /// Appends those that represent a class of this hash.
     pub fn rows_of_class(&self, hash: u64, out: &mut Vec<u32>) {
         self.by_class.append_to(hash, out);
     }
 
-    /// Appends the members of a bucket.
     pub fn bucket(&self, band: u32, key: u64, out: &mut Vec<u32>) {
         if let Some(members) = self.bands.get(band as usize) {
             members.append_to(key, out);

@@ -36,7 +36,6 @@ impl RecentSets {
         Some(set)
     }
 
-    /// Holds the set of a row.
     pub fn insert(&self, row: u32, set: Arc<FeatureSet>) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         inner.insert(row, set);

@@ -7,14 +7,11 @@ use crate::state::in_memory::{COLLAPSED, MemoryRow, level_of};
 
 /// A row, of memory or of the store.
 pub enum RowView<'k> {
-    /// Of memory.
     Memory(MemoryRow<'k>),
-    /// Of the store.
     Stored(&'k Row),
 }
 
 impl RowView<'_> {
-    /// The user's id.
     pub fn id(&self) -> &str {
         match self {
             RowView::Memory(row) => row.id,
@@ -22,7 +19,6 @@ impl RowView<'_> {
         }
     }
 
-    /// The sketch.
     pub fn sketch(&self) -> &[u8] {
         match self {
             RowView::Memory(row) => row.sketch,
@@ -38,7 +34,6 @@ impl RowView<'_> {
         }
     }
 
-    /// Distinct features.
     pub fn num_features(&self) -> u32 {
         match self {
             RowView::Memory(row) => row.num_features,
@@ -54,7 +49,6 @@ impl RowView<'_> {
         }
     }
 
-    /// Evidence of a removed one.
     pub fn verdict(&self) -> Option<Evidence> {
         match self {
             RowView::Memory(row) => row.verdict,
@@ -62,7 +56,6 @@ impl RowView<'_> {
         }
     }
 
-    /// Whether the normalized text is empty.
     pub fn is_blank(&self) -> bool {
         self.shape() & !COLLAPSED == Shape::Empty as u8
     }

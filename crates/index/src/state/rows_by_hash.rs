@@ -30,7 +30,6 @@ impl Hasher for Itself {
     }
 }
 
-/// A map whose keys are hashes or rows.
 pub type Quick<K, V> = HashMap<K, V, BuildHasherDefault<Itself>>;
 
 /// Rows by 64-bit hash, in order of arrival. One row of a hash is the rule.
@@ -42,7 +41,6 @@ pub struct RowsByHash {
 }
 
 impl RowsByHash {
-    /// Adds a row.
     pub fn insert(&mut self, hash: u64, row: u32) {
         use std::collections::hash_map::Entry;
         match self.first.entry(hash) {
@@ -53,7 +51,6 @@ impl RowsByHash {
         }
     }
 
-    /// Appends the rows of a hash.
     pub fn append_to(&self, hash: u64, out: &mut Vec<u32>) {
         if let Some(&row) = self.first.get(&hash) {
             out.push(row);

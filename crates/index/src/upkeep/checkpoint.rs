@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use likewise_disk::store::{LogCheckpoint, Store};
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::lock::lock;
 use crate::shared::Shared;
@@ -47,9 +47,8 @@ impl Shared {
             .store(store.new_log_pages(), Ordering::Relaxed);
     }
 
-    /// Checkpoints the log if it has grown, on a thread that is in the background already. After an error of the disk,
-    /// nothing more is written.
-    pub fn checkpoint_here_when_due(&self) -> Result<(), Error> {
+    /// Checkpoints the log if it has grown, on a background thread; after an error nothing more is written.
+    pub fn checkpoint_here_when_due(&self) -> Result<()> {
         if self.new_log_pages.load(Ordering::Relaxed) < self.pages_due()
             || self.is_checkpointing.swap(true, Ordering::AcqRel)
         {
@@ -60,9 +59,8 @@ impl Shared {
         drained
     }
 
-    /// Checkpoints and truncates the log, unless a reader uses it for longer than the writer waits. After an error of
-    /// the disk, nothing more is written.
-    pub fn cut_log(&self) -> Result<(), Error> {
+    /// Checkpoints and truncates the log, unless a reader uses it too long; after an error nothing more is written.
+    pub fn cut_log(&self) -> Result<()> {
         if let Some(store) = lock(&self.writer).as_mut() {
             store.cut_log()?;
             self.note_log(store);
@@ -70,9 +68,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Brings the log into the database, most of it while others write. After an error of the disk, nothing more is
-    /// written.
-    pub fn checkpoint_log(&self) -> Result<(), Error> {
+    /// Brings the log into the database, mostly while others write; after an error nothing more is written.
+    pub fn checkpoint_log(&self) -> Result<()> {
         self.log_pages()?;
         // Where no connection more can be opened, for want of file handles say, nothing has failed yet: the writer does all of it.
         let drained = match self.source.log() {
@@ -93,10 +90,9 @@ impl Shared {
         Ok(())
     }
 
-    /// Pages of the log after the last commit. Returns [`likewise_disk::Error::Poisoned`] after a failed sync of the
-    /// log: a later sync may succeed although those pages are not on the disk, and a checkpoint could then outlive the
-    /// log that belongs to it.
-    fn log_pages(&self) -> Result<u32, Error> {
+    /// Pages of the log after the last commit; [`likewise_disk::Error::Poisoned`] after a failed sync, since pages may
+    /// not be on the disk and a checkpoint could outlive its log.
+    fn log_pages(&self) -> Result<u32> {
         match lock(&self.writer).as_ref() {
             None => Ok(0),
             Some(store) => match store.poison() {
@@ -109,7 +105,7 @@ impl Shared {
     }
 
     /// Checkpoints the log while the writer adds to it, until little is left.
-    fn checkpoint_concurrently(&self, log: &LogCheckpoint) -> Result<(), Error> {
+    fn checkpoint_concurrently(&self, log: &LogCheckpoint) -> Result<()> {
         for _ in 0..MOST_PASSES {
             let before = self.log_pages()?;
             let done = log.drain()?;

@@ -5,14 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use likewise_disk::segments::{delete_orphans, other_names};
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::lock::lock;
 
-/// What a stored record is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// A document of the index.
     Present,
     /// An expired document that duplicates still name, so that upkeep does not drop it.
     Named,
@@ -20,18 +18,14 @@ pub enum Standing {
     Gone,
 }
 
-/// A record that the database has of an id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoredRecord {
     /// Place of the id among the given ones.
     pub place: usize,
-    /// The row.
     pub row: u32,
-    /// What it is of.
     pub standing: Standing,
 }
 
-/// What a purge did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Purged {
     /// Whether the log was truncated; if not, a reader was using it.
@@ -41,13 +35,8 @@ pub struct Purged {
 }
 
 impl Index {
-    /// All records of ids, by place and row. Of equal ids the first place counts. Cost: reads all chunks: about 0.1 us
-    /// a document.
-    pub fn records_of(
-        &self,
-        ids: &[&str],
-        cancel: &AtomicBool,
-    ) -> Result<Vec<StoredRecord>, Error> {
+    /// All records of ids, by place and row, from all chunks; of equal ids the first place counts.
+    pub fn records_of(&self, ids: &[&str], cancel: &AtomicBool) -> Result<Vec<StoredRecord>> {
         self.ready(cancel)?;
         let mut places = HashMap::new();
         for (place, &id) in ids.iter().enumerate() {
@@ -90,9 +79,8 @@ impl Index {
         })
     }
 
-    /// Compacts the index and writes the database again, so that no file holds anything of documents that are gone.
-    /// Cost: that of [`Index::compact`] and of [`likewise_disk::store::Store::rewrite`].
-    pub fn purge(&self, threads: usize, cancel: &AtomicBool) -> Result<Purged, Error> {
+    /// Compacts the index and rewrites the database, so that no file holds anything of documents that are gone.
+    pub fn purge(&self, threads: usize, cancel: &AtomicBool) -> Result<Purged> {
         self.ready(cancel)?;
         self.quiesce();
         let result = self.repairing(|| {
@@ -103,7 +91,7 @@ impl Index {
         result
     }
 
-    fn rewrite_quiet(&self) -> Result<Purged, Error> {
+    fn rewrite_quiet(&self) -> Result<Purged> {
         let shared = &self.shared;
         let mut writer = lock(&shared.writer);
         let store = writer.as_mut().ok_or(Error::ReadOnly)?;

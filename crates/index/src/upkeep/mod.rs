@@ -14,13 +14,12 @@ use likewise_disk::environment::process_id;
 use likewise_disk::store::{Chunk, Sizes, Store};
 
 use crate::clock::IndexClock;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::lock::lock;
 use crate::shared::Lease;
 use crate::state::Layer;
 
-/// Sizes and counts of an index.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
     /// Documents that are not gone.
@@ -31,7 +30,6 @@ pub struct Facts {
     pub segment_rows: Vec<u32>,
     /// Bytes of each segment.
     pub segment_bytes: Vec<u64>,
-    /// Rows held in memory.
     pub num_in_memory: u32,
     /// Promoted documents, which have tables of their own.
     pub num_late: usize,
@@ -39,13 +37,10 @@ pub struct Facts {
     pub expired_below: u32,
     /// Removals.
     pub last_event: u64,
-    /// Segments built since it was opened.
     pub num_built: u64,
     /// Segments found damaged, missing or stale since it was opened.
     pub num_rebuilt: u64,
-    /// Whether a build is running in the background.
     pub is_building: bool,
-    /// Why the last one failed.
     pub build_error: Option<String>,
     /// A warning about the clock, if documents expire and it cannot be trusted.
     pub clock_warning: Option<String>,
@@ -53,18 +48,16 @@ pub struct Facts {
     pub loss: Option<String>,
     /// What is to be known of a copy of the directory that lacks documents of its original, in words.
     pub copy_warning: Option<String>,
-    /// What the database takes.
     pub sizes: Sizes,
 }
 
 impl Index {
-    /// Sizes and counts.
-    pub fn facts(&self) -> Result<Facts, Error> {
+    pub fn facts(&self) -> Result<Facts> {
         self.ready(&AtomicBool::new(false))?;
         self.repairing(|| self.present_facts())
     }
 
-    fn present_facts(&self) -> Result<Facts, Error> {
+    fn present_facts(&self) -> Result<Facts> {
         let shared = &self.shared;
         let state = shared.state();
         let mut facts = Facts {
@@ -101,7 +94,7 @@ impl Index {
     }
 
     /// One message for each problem of the index. `full` reads every byte.
-    pub fn verify(&self, full: bool, cancel: &AtomicBool) -> Result<Vec<String>, Error> {
+    pub fn verify(&self, full: bool, cancel: &AtomicBool) -> Result<Vec<String>> {
         self.ready(cancel)?;
         let lease = self.leased()?;
         let mut findings = lease.check(full, cancel)?;
@@ -122,9 +115,8 @@ impl Index {
         Ok(findings)
     }
 
-    /// Makes one segment of all rows, drops what is known of documents that are gone, joins small pieces of the database and gives its free pages
-    /// back; gives how many pieces there are less.
-    pub fn compact(&self, threads: usize, cancel: &AtomicBool) -> Result<u64, Error> {
+    /// Makes one segment of all rows, drops what is gone, and joins small pieces; gives how many there are less.
+    pub fn compact(&self, threads: usize, cancel: &AtomicBool) -> Result<u64> {
         self.ready(cancel)?;
         self.quiesce();
         // A segment that turns out to be damaged while it is read is dropped, and its rows come from the database.
@@ -133,7 +125,7 @@ impl Index {
         result
     }
 
-    pub(super) fn compact_quiet(&self, threads: usize, cancel: &AtomicBool) -> Result<u64, Error> {
+    pub(super) fn compact_quiet(&self, threads: usize, cancel: &AtomicBool) -> Result<u64> {
         let shared = &self.shared;
         if lock(&shared.writer).is_none() {
             return Err(Error::ReadOnly);
@@ -162,7 +154,7 @@ impl Index {
     }
 
     /// Copies the store to a new directory. Everything derived is rebuilt when the copy is opened.
-    pub fn snapshot(&self, to: &Path, cancel: &AtomicBool) -> Result<(), Error> {
+    pub fn snapshot(&self, to: &Path, cancel: &AtomicBool) -> Result<()> {
         self.ready(cancel)?;
         let lease = self.leased()?;
         Ok(lease.snapshot(to, cancel)?)
@@ -172,7 +164,7 @@ impl Index {
     pub fn scan(
         &self,
         each: impl FnMut(&Chunk, &Store) -> Result<(), likewise_disk::Error>,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         self.ready(&AtomicBool::new(false))?;
         let lease = self.leased()?;
         let num_rows = lease.num_rows();
@@ -182,12 +174,11 @@ impl Index {
     }
 
     /// A store to read from that knows all that is known now.
-    fn leased(&self) -> Result<Lease<'_>, Error> {
+    fn leased(&self) -> Result<Lease<'_>> {
         self.repairing(|| self.shared.lease(&self.shared.state()))
     }
 
-    /// Deletes all segments and rebuilds them from the store.
-    pub fn rebuild(&self, threads: usize, cancel: &AtomicBool) -> Result<(), Error> {
+    pub fn rebuild(&self, threads: usize, cancel: &AtomicBool) -> Result<()> {
         self.ready(cancel)?;
         self.quiesce();
         let result = self.repairing(|| self.compact_segments(threads, cancel));
@@ -195,7 +186,7 @@ impl Index {
         result
     }
 
-    fn compact_segments(&self, threads: usize, cancel: &AtomicBool) -> Result<(), Error> {
+    fn compact_segments(&self, threads: usize, cancel: &AtomicBool) -> Result<()> {
         let shared = &self.shared;
         if lock(&shared.writer).is_none() {
             return Err(Error::ReadOnly);
@@ -210,9 +201,8 @@ impl Index {
         }
     }
 
-    /// Closes the index; a second call does nothing. Rows in memory become a segment if that is worth its files. After
-    /// an error, acknowledged documents are still safe, unless durability is by interval.
-    pub fn close(&self) -> Result<(), Error> {
+    /// Closes the index; a second call does nothing. Rows in memory become a segment if that is worth its files.
+    pub fn close(&self) -> Result<()> {
         let shared = &self.shared;
         if process_id() != shared.process {
             return Err(Error::Forked);

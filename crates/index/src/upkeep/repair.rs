@@ -10,7 +10,7 @@ use std::time::Duration;
 use likewise_disk::segments::{Segment, unlink_segments};
 use likewise_disk::store::Store;
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::load::{load_state, open_segments};
 use crate::lock::lock;
@@ -23,9 +23,8 @@ const MOST_OVERTAKEN: u32 = 8;
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 impl Index {
-    /// Does some work, and again after each damaged segment that it met and that was dropped. So does a reader whose writer dropped documents
-    /// meanwhile.
-    pub(crate) fn repairing<T>(&self, work: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
+    /// Does some work, and again after each damaged segment, or refreshed reader, that was the reason.
+    pub(crate) fn repairing<T>(&self, work: impl Fn() -> Result<T>) -> Result<T> {
         let mut num_overtaken = 0;
         loop {
             let num_replacements = self.shared.num_replacements.load(Ordering::Acquire);
@@ -42,9 +41,8 @@ impl Index {
         }
     }
 
-    /// Drops the damaged segments of the present state. Returns whether there were any, or layers were replaced after `num_replacements` was
-    /// read: the damaged segment may be one of those.
-    fn recover(&self, num_replacements: u64) -> Result<bool, Error> {
+    /// Drops damaged segments; returns whether there were any, or layers were replaced since `num_replacements`.
+    fn recover(&self, num_replacements: u64) -> Result<bool> {
         let shared = &self.shared;
         let mut writer = lock(&shared.writer);
         let mut follower = lock(&shared.follower);
@@ -62,7 +60,7 @@ impl Index {
     }
 
     /// Loads the state again if an error left it half changed.
-    pub(crate) fn reload_if_stale(&self, cancel: &AtomicBool) -> Result<(), Error> {
+    pub(crate) fn reload_if_stale(&self, cancel: &AtomicBool) -> Result<()> {
         let shared = &self.shared;
         if !shared.is_stale.load(Ordering::Acquire) {
             return Ok(());
@@ -91,7 +89,7 @@ impl Shared {
     }
 
     /// Loads the state from the database and the segments that are well, and drops those that are not.
-    pub fn load(&self, store: &mut Store, cancel: &AtomicBool) -> Result<(), Error> {
+    pub fn load(&self, store: &mut Store, cancel: &AtomicBool) -> Result<()> {
         self.is_stale.store(true, Ordering::Release);
         let state = match store.is_reader() {
             true => self.state_beside_writer(store, cancel)?,
@@ -104,7 +102,7 @@ impl Shared {
     }
 
     /// The state of a reader. A segment that cannot be opened may be one that the writer has just replaced and deleted: a newer state has another.
-    fn state_beside_writer(&self, store: &mut Store, cancel: &AtomicBool) -> Result<State, Error> {
+    fn state_beside_writer(&self, store: &mut Store, cancel: &AtomicBool) -> Result<State> {
         for _ in 0..MOST_OVERTAKEN {
             let read = store.refresh_and_read(|store| self.read_state(store, false, cancel))?;
             match read {
@@ -121,14 +119,13 @@ impl Shared {
         }
     }
 
-    /// The committed state, as one snapshot. `None` if segments that were not known to be damaged cannot be opened; with
-    /// `avoids` they are avoided from now on.
+    /// The committed state, as one snapshot; `None` if segments cannot be opened, which `avoids` avoids from now on.
     fn read_state(
         &self,
         store: &Store,
         avoids: bool,
         cancel: &AtomicBool,
-    ) -> Result<Option<State>, Error> {
+    ) -> Result<Option<State>> {
         *lock(&self.arrival_shift) = store.arrival_shift();
         let opened = open_segments(self, store, cancel)?;
         let are_known = {
@@ -142,7 +139,7 @@ impl Shared {
         self.loaded(store, opened.segments, cancel)
     }
 
-    fn mended_state(&self, store: &mut Store, cancel: &AtomicBool) -> Result<State, Error> {
+    fn mended_state(&self, store: &mut Store, cancel: &AtomicBool) -> Result<State> {
         loop {
             let opened = open_segments(self, store, cancel)?;
             self.avoid(&opened.bad);
@@ -164,7 +161,7 @@ impl Shared {
         store: &Store,
         segments: Vec<Arc<Segment>>,
         cancel: &AtomicBool,
-    ) -> Result<Option<State>, Error> {
+    ) -> Result<Option<State>> {
         match load_state(self, store, segments.clone(), cancel) {
             Err(error) if error.is_damage() => {
                 let bad = segments.iter().filter(|segment| segment.damage().is_some());
@@ -182,9 +179,9 @@ impl Shared {
     pub fn changed(
         &self,
         store: &mut Store,
-        result: Result<(), Error>,
+        result: Result<()>,
         cancel: &AtomicBool,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let Err(error) = result else {
             return Ok(());
         };

@@ -62,7 +62,6 @@ pub struct TrueRows<'a> {
     pub store: &'a Store,
     /// Decides which rows are in tables.
     pub rules: &'a Rules,
-    /// The last event when the build began.
     pub last_event: u64,
     /// Most rows of any range that are not gone.
     pub most_rows: u32,

@@ -11,7 +11,7 @@ use likewise_disk::segments::{
 };
 use likewise_disk::store::{Event, LiveSegment, Store};
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::load::{open_segment, renew_promoted};
 use crate::lock::lock;
@@ -82,7 +82,7 @@ impl Index {
 
 impl Shared {
     /// Builds segments from memory if it is full or half of it is gone, and frees the space of what is gone.
-    fn keep_up(&self, flush_rows: u32, is_full: bool, has_gone: bool) -> Result<(), Error> {
+    fn keep_up(&self, flush_rows: u32, is_full: bool, has_gone: bool) -> Result<()> {
         let is_worn = has_gone && self.is_newest_worn(flush_rows)?;
         if is_full || is_worn {
             self.learn_plan()?;
@@ -111,7 +111,7 @@ impl Shared {
     }
 
     /// Builds segments, while others go first, until none is due of the rows that are not in the newest tail or the index is closed.
-    fn build_due(&self, min_rows: u32) -> Result<(), Error> {
+    fn build_due(&self, min_rows: u32) -> Result<()> {
         while let Some(rows) = next_build(&self.finished_pieces()?, min_rows) {
             self.build_behind(rows)?;
         }
@@ -119,14 +119,14 @@ impl Shared {
     }
 
     /// Builds segments again half of whose rows are gone, while others go first.
-    pub fn build_worn(&self) -> Result<(), Error> {
+    pub fn build_worn(&self) -> Result<()> {
         while let Some(rows) = next_worn(&self.finished_pieces()?) {
             self.build_behind(rows)?;
         }
         Ok(())
     }
 
-    fn build_behind(&self, rows: Range<u32>) -> Result<(), Error> {
+    fn build_behind(&self, rows: Range<u32>) -> Result<()> {
         let live = at_low_priority("likewise-build", || {
             self.build_files_of(rows.clone(), 1, &self.stop)
         })?;
@@ -134,7 +134,7 @@ impl Shared {
     }
 
     /// All layers but the newest one in memory, to which rows still come.
-    fn finished_pieces(&self) -> Result<Vec<Piece>, Error> {
+    fn finished_pieces(&self) -> Result<Vec<Piece>> {
         let mut pieces = self.state().pieces()?;
         if pieces.last().is_some_and(|last| !last.is_built) {
             pieces.pop();
@@ -143,12 +143,7 @@ impl Shared {
     }
 
     /// Builds one segment of rows, whose ends are ends of layers, and publishes it.
-    pub fn build(
-        &self,
-        rows: Range<u32>,
-        threads: usize,
-        cancel: &AtomicBool,
-    ) -> Result<(), Error> {
+    pub fn build(&self, rows: Range<u32>, threads: usize, cancel: &AtomicBool) -> Result<()> {
         let live = self.build_files_of(rows.clone(), threads, cancel)?;
         self.install(live, &rows, cancel)
     }
@@ -158,7 +153,7 @@ impl Shared {
         rows: Range<u32>,
         threads: usize,
         cancel: &AtomicBool,
-    ) -> Result<Option<LiveSegment>, Error> {
+    ) -> Result<Option<LiveSegment>> {
         let most_rows = {
             let pieces = self.state().pieces()?;
             let inside =
@@ -176,7 +171,7 @@ impl Shared {
         live: Option<LiveSegment>,
         rows: &Range<u32>,
         cancel: &AtomicBool,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let mut writer = lock(&self.writer);
         let store = writer.as_mut().ok_or(Error::Closed)?;
         let (dropped, replaced) = self.publish(store, live, rows, cancel)?;
@@ -195,7 +190,7 @@ impl Shared {
         most_rows: u32,
         threads: usize,
         cancel: &AtomicBool,
-    ) -> Result<Option<LiveSegment>, Error> {
+    ) -> Result<Option<LiveSegment>> {
         let source = TrueRows {
             store,
             rules: self.rules(),
@@ -221,15 +216,14 @@ impl Shared {
         }
     }
 
-    /// Names a built segment in the store and puts it in the place of what it holds, nothing where all of that is gone; gives the names of the segments
-    /// and the layers that it replaces.
+    /// Names a built segment in the store, in the place of what it holds; gives the names and layers replaced.
     fn publish(
         &self,
         store: &mut Store,
         live: Option<LiveSegment>,
         rows: &Range<u32>,
         cancel: &AtomicBool,
-    ) -> Result<(Vec<String>, Vec<Layer>), Error> {
+    ) -> Result<(Vec<String>, Vec<Layer>)> {
         let inside = |other: &Range<u32>| other.start >= rows.start && other.end <= rows.end;
         let dropped: Vec<String> = store
             .segments()?
@@ -292,7 +286,7 @@ impl Shared {
         store: &mut Store,
         segments: Vec<Arc<Segment>>,
         cancel: &AtomicBool,
-    ) -> Result<Vec<Arc<Segment>>, Error> {
+    ) -> Result<Vec<Arc<Segment>>> {
         let mut mended = Vec::new();
         let mut end = 0;
         let num_rows = store.num_rows();
@@ -323,7 +317,7 @@ impl Shared {
     }
 
     /// Builds a segment from memory if that is worth its files, so that the next opening reads little.
-    pub fn build_last(&self, cancel: &AtomicBool) -> Result<(), Error> {
+    pub fn build_last(&self, cancel: &AtomicBool) -> Result<()> {
         self.freeze(&mut self.state_mut())?;
         match next_build(&self.finished_pieces()?, MIN_ROWS) {
             Some(rows) => self.build(rows, 1, cancel),
@@ -333,7 +327,7 @@ impl Shared {
 }
 
 /// Lets a state know what events made of rows of a segment that was built before them.
-fn note_events(state: &mut State, rows: &Range<u32>, events: &[(u64, Event)]) -> Result<(), Error> {
+fn note_events(state: &mut State, rows: &Range<u32>, events: &[(u64, Event)]) -> Result<()> {
     for (number, event) in events {
         let Event::Removed {
             row,

@@ -9,7 +9,7 @@ use likewise_disk::priority::at_low_priority;
 use likewise_disk::segments::MIN_ROWS;
 use likewise_disk::store::{Dropping, Store, Swept};
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::lock::lock;
 use crate::shared::Shared;
 use crate::state::Layer;
@@ -36,7 +36,7 @@ impl Shared {
     }
 
     /// The same of the rows in memory to which rows still come.
-    pub fn is_newest_worn(&self, flush_rows: u32) -> Result<bool, Error> {
+    pub fn is_newest_worn(&self, flush_rows: u32) -> Result<bool> {
         let pieces = self.state().pieces()?;
         Ok(pieces.last().is_some_and(|newest| {
             newest.num_held >= flush_rows.min(MIN_ROWS) && newest.num_live <= newest.num_held / 2
@@ -44,18 +44,18 @@ impl Shared {
     }
 
     /// Gives back the space of documents that are gone, while others go first.
-    pub fn sweep(&self) -> Result<(), Error> {
+    pub fn sweep(&self) -> Result<()> {
         self.build_worn()?;
         self.sweep_store(Extent::Usual, &self.stop).map(|_| ())
     }
 
     /// The same of all that is gone and that no segment holds; gives how many chunks and blocks there are less.
-    pub fn sweep_all(&self, cancel: &AtomicBool) -> Result<u64, Error> {
+    pub fn sweep_all(&self, cancel: &AtomicBool) -> Result<u64> {
         self.sweep_store(Extent::All, cancel)
     }
 
     /// Runs while no segment is built, since a build relies on the rows that exist.
-    fn sweep_store(&self, extent: Extent, cancel: &AtomicBool) -> Result<u64, Error> {
+    fn sweep_store(&self, extent: Extent, cancel: &AtomicBool) -> Result<u64> {
         let (position, before) = {
             let state = self.state();
             (state.position(), state.swept)
@@ -118,10 +118,7 @@ impl Shared {
     }
 
     /// Does one step with the writer, and checkpoints the log if it became long.
-    fn write_a_step<T>(
-        &self,
-        step: impl FnOnce(&mut Store) -> Result<T, Error>,
-    ) -> Result<T, Error> {
+    fn write_a_step<T>(&self, step: impl FnOnce(&mut Store) -> Result<T>) -> Result<T> {
         let done = {
             let mut writer = lock(&self.writer);
             let store = writer.as_mut().ok_or(Error::ReadOnly)?;

@@ -23,10 +23,10 @@ def print_summary(
     if as_json:
         click.echo(json.dumps(summary, ensure_ascii=False))
     elif not quiet:
-        for line in [] if table is None else table_lines(table(summary)):
-            click.echo(printable(line))
         from likewise.job.shrinkage import shrinkage_line
 
+        for line in [] if table is None else table_lines(table(summary)):
+            click.echo(printable(line))
         lost = summary.get("shrunk", {"slices": ()})["slices"]
         for line in (*lines(summary, out), *map(shrinkage_line, lost)):
             click.echo(printable(line), err=True)

@@ -18,8 +18,7 @@ const GRAIN: usize = 256;
 const PARTS: usize = 64;
 const FILTER_BITS: u32 = 23;
 
-/// Collects a sample of documents with distinct feature sets, and finds the slots that they have in common. Which
-/// documents are counted depends only on their digests, so the result does not depend on threads or order.
+/// Collects a sample of documents, chosen by their digests alone, and finds the slots that they have in common.
 #[derive(Debug)]
 pub struct NameCounter {
     /// Documents of this digest or a higher one are not counted.

@@ -19,7 +19,6 @@ impl Differences {
     pub const NUMBERS: u8 = 2;
     /// First tokens that name each document.
     pub const LEAD: u8 = 4;
-    /// Fillings of slots.
     pub const SLOTS: u8 = 8;
     /// A section of its own, of [`SECTION_TOKENS`] or more.
     pub const SECTION: u8 = 16;
@@ -93,9 +92,7 @@ impl<'t> Changed<'t> {
             .map(|(one, other)| without(middle(one), other.iter().copied()))
     }
 
-    /// Returns the number of tokens in the longest passage of `a` whose windows are not in `b`.
-    ///
-    /// A passage of n tokens between shared ones has n + WINDOW - 1 windows of its own, so that moved text is not new.
+    /// Returns the tokens in the longest passage of `a` whose windows are not in `b`; text that only moved is not new.
     fn longest_run(&self) -> u32 {
         let window = |tokens: &[u32]| {
             tokens.iter().fold(0u64, |sum, &token| {

@@ -24,7 +24,6 @@ pub use table::NameTable;
 pub const LEAD: usize = 12;
 /// Number of first tokens of the other document among which they are not new.
 pub const LEAD_WINDOW: usize = 24;
-/// Number of first tokens that are searched for slots.
 pub const SLOT_TOKENS: usize = 1024;
 /// Maximum number of tokens that fill a slot.
 const LONGEST_FILLING: usize = 3;
@@ -43,7 +42,6 @@ const WORD_KEY: u64 = 0x6E61_6D65_776F_7264;
 const DIGIT: u64 = 1 << 32;
 const NUMBER: u64 = 1 << 33;
 
-/// The key of a token in a table of names.
 #[inline]
 fn word_key(token: u64) -> u64 {
     mix64(token ^ WORD_KEY)

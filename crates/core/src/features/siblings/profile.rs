@@ -25,8 +25,7 @@ pub struct Form {
     pub fillings: Box<[u64]>,
 }
 
-/// Bits of the header: four for the rarity of each of the first `LEAD` tokens, then one that tells whether it may name
-/// the document.
+/// Bits of the header: four for the rarity of each of the `LEAD` tokens, then one that tells whether it may name.
 const MAY_NAME: u32 = 4 * LEAD as u32;
 const HEADER: usize = 3;
 /// Bits of the number of tokens; the number of subjects is above them.
@@ -106,7 +105,6 @@ impl NameReader {
         self.tokens.extend(marked);
     }
 
-    /// The tokens of the last document.
     pub(crate) fn tokens(&self) -> &[u64] {
         &self.tokens
     }
@@ -205,7 +203,6 @@ fn pairs_of(token: &str) -> u64 {
 }
 
 impl Names {
-    /// Size in memory in bytes, including the value itself.
     pub fn num_bytes(&self) -> usize {
         size_of::<Names>() + size_of_val::<[u64]>(&self.0)
     }

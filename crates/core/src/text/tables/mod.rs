@@ -62,7 +62,6 @@ const fn u32_rows<const K: usize, const N: usize>(start: usize) -> [[u32; K]; N]
 pub(crate) const WORD_BREAK: u8 = 31;
 /// `Alphabetic`, or category Nd, Nl or No.
 pub(crate) const ALPHANUMERIC: u8 = 1 << 5;
-/// `White_Space`.
 pub(crate) const WHITE_SPACE: u8 = 1 << 6;
 /// Maps to itself and never interacts with the preceding text.
 pub(crate) const STABLE: u8 = 1 << 7;
@@ -84,8 +83,7 @@ pub(crate) fn property(c: u32) -> u8 {
     PROPERTY_VALUES[block << PROPERTY_BITS | (c as usize & ((1 << PROPERTY_BITS) - 1))]
 }
 
-/// Returns the number of the mapping of a code point (`NFKC_Casefold`, but U+0640 is dropped), or 0 if it maps to
-/// itself.
+/// Returns the number of the mapping of a code point (`NFKC_Casefold`, without U+0640), or 0 if it maps to itself.
 #[inline(always)]
 pub(crate) fn mapping_number(c: u32) -> usize {
     let block = MAPPING_BLOCKS[(c >> MAPPING_BITS) as usize] as usize;

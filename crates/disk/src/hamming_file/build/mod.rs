@@ -32,23 +32,16 @@ use table::write_table;
 
 /// The parameters of an index file to be built.
 pub struct HammingBuild<'a> {
-    /// The fingerprints.
     pub source: &'a IndexSource,
     /// Keys of the tables; at least one.
     pub plan: SearchPlan,
-    /// Whether row numbers are stored.
     pub with_rows: bool,
-    /// Ids to store with the tables.
     pub ids: Option<&'a [u8]>,
-    /// Text to store with the tables.
     pub extra: &'a str,
     /// Approximate limit of anonymous memory, in bytes.
     pub memory_bytes: usize,
-    /// Number of threads.
     pub threads: usize,
-    /// Instruction set.
     pub isa: Isa,
-    /// Cancels the work when set.
     pub cancel: &'a AtomicBool,
 }
 

@@ -9,7 +9,7 @@ use likewise_hamming::index::TableBuilder;
 use likewise_hamming::plan::Key;
 
 use super::HammingBuild;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::hamming_file::source::MAX_READ_ROWS;
 
 /// Bits of the cells by which fingerprints are counted; the number grows if a cell would be too large.
@@ -50,7 +50,7 @@ impl Schedule {
         key: &Key,
         num_expected: usize,
         with_rows: bool,
-    ) -> Result<(TableBuilder, Self), Error> {
+    ) -> Result<(TableBuilder, Self)> {
         let threads = build.threads.max(1);
         let mut least_needed = usize::MAX;
         for cell_bits in CELL_BITS {
@@ -85,8 +85,7 @@ impl Schedule {
     }
 }
 
-/// Counts the fingerprints of each cell.
-fn count(build: &HammingBuild<'_>, builder: &TableBuilder) -> Result<Vec<u32>, Error> {
+fn count(build: &HammingBuild<'_>, builder: &TableBuilder) -> Result<Vec<u32>> {
     let source = build.source;
     let total = Mutex::new(vec![0_u32; builder.num_cells()]);
     let checksum = AtomicU64::new(0);
@@ -112,7 +111,7 @@ fn count(build: &HammingBuild<'_>, builder: &TableBuilder) -> Result<Vec<u32>, E
             is_wide
         },
     )?;
-    parts.into_iter().collect::<Result<(), Error>>()?;
+    parts.into_iter().collect::<Result<()>>()?;
     source.check_pass(checksum.into_inner())?;
     Ok(total.into_inner().unwrap_or_else(PoisonError::into_inner))
 }

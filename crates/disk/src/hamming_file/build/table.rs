@@ -12,7 +12,7 @@ use likewise_hamming::index::{
 
 use super::HammingBuild;
 use super::schedule::{MIN_PACKED, PIECES_A_THREAD, Schedule, Slice};
-use crate::error::Error;
+use crate::error::Result;
 use crate::hamming_file::layout::TableEntry;
 use crate::hamming_file::section::{SectionWriter, Spool, section_bytes};
 use crate::hamming_file::source::changed;
@@ -49,7 +49,7 @@ struct Sections<'a> {
 }
 
 impl Sections<'_> {
-    fn put(&mut self, section: TableSection, words: &[u64]) -> Result<(), Error> {
+    fn put(&mut self, section: TableSection, words: &[u64]) -> Result<()> {
         let spool = match (section, &mut self.rows) {
             (TableSection::Lines, _) => return self.lines.put(words),
             (TableSection::Residuals, _) => return self.residuals.put(words),
@@ -65,7 +65,7 @@ impl Sections<'_> {
 }
 
 impl Output<'_> {
-    fn append(&mut self, pieces: Vec<TablePiece>) -> Result<(), Error> {
+    fn append(&mut self, pieces: Vec<TablePiece>) -> Result<()> {
         for piece in pieces {
             let sections = &mut self.sections;
             self.stream
@@ -82,7 +82,7 @@ pub(super) fn write_table(
     schedule: &Schedule,
     (file, path, at): (&File, &Path, u64),
     step: &mut dyn FnMut(),
-) -> Result<(WrittenTable, u64), Error> {
+) -> Result<(WrittenTable, u64)> {
     step();
     let max_row = build.source.last_row().unwrap_or(0);
     let lines = SectionWriter::new(file, at);
@@ -114,7 +114,7 @@ pub(super) fn write_table(
     let num_words = largest.unwrap_or(0) * builder.entry_words();
     let mut buffers = (0..build.threads.max(1))
         .map(|_| Ok(Mutex::new(WordsMut::zeroed(num_words)?)))
-        .collect::<Result<Vec<_>, Error>>()?;
+        .collect::<Result<Vec<_>>>()?;
     for wave in &schedule.waves {
         let read = map_ranges(
             wave.len(),
@@ -136,7 +136,7 @@ pub(super) fn write_table(
                 )
             },
         )?;
-        read.into_iter().collect::<Result<(), Error>>()?;
+        read.into_iter().collect::<Result<()>>()?;
         step();
         let mut groups = Vec::new();
         for (slice, buffer) in wave.iter().zip(&mut buffers) {
@@ -186,7 +186,7 @@ fn fill(
     slice: &Slice,
     counts: &[u32],
     entries: &mut [u64],
-) -> Result<(), Error> {
+) -> Result<()> {
     let counts = &counts[slice.cells.clone()];
     let mut end = 0;
     let mut next: Vec<u32> = counts
@@ -254,7 +254,7 @@ fn pack(
     builder: &TableBuilder,
     groups: Vec<Group<'_>>,
     output: &Mutex<Output<'_>>,
-) -> Result<(), Error> {
+) -> Result<()> {
     let write = |pieces| {
         let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
         output.append(pieces)
@@ -288,7 +288,7 @@ fn pack(
                     .map(|(cells, entries)| builder.pack(cells, entries)))
             },
         )?;
-        let pieces: Vec<Option<TablePiece>> = done.into_iter().collect::<Result<_, Error>>()?;
+        let pieces: Vec<Option<TablePiece>> = done.into_iter().collect::<Result<_>>()?;
         packed = Mutex::new(pieces.into_iter().flatten().collect());
     }
     write(packed.into_inner().unwrap_or_else(PoisonError::into_inner))

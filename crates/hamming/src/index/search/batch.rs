@@ -21,8 +21,7 @@ use crate::index::table::table::Table;
 
 /// Maximum number of queries that are sorted together; their codes and numbers take 40 bytes each.
 const MAX_SORTED: usize = 1 << 20;
-/// Distance between neighbors in a table, in bytes, that is close enough: four cache lines. More queries would
-/// themselves leave the caches.
+/// Bytes between neighbors in a table that are close enough, since more queries would leave the caches.
 const BYTES_A_QUERY: usize = 256;
 /// Number of queries from which sorting is worth its few nanoseconds per query.
 const MIN_SORTED: usize = 1 << 12;
@@ -44,7 +43,6 @@ const MAX_KEY_BITS: u32 = 32;
 pub(crate) struct Pieces {
     /// Number of queries per piece.
     pub(crate) len: usize,
-    /// Whether the queries of a piece are sorted.
     pub(crate) are_sorted: bool,
 }
 
@@ -74,9 +72,8 @@ pub(crate) fn most_hits(num_queries: usize) -> usize {
     MANY_HITS.max(HITS_A_QUERY * num_queries)
 }
 
-/// Searches the tables for the queries of a range, each table in its own order; hits number the queries from 0. Stops
-/// if there are too many hits to keep (`hits.is_crowded`), or when `cancel` is set. Safety: the processor must have the
-/// kernel's instruction set, and the codes must have `W` words.
+/// Searches the tables, each in its own order, until there are too many hits (`hits.is_crowded`), or `cancel` is set.
+/// Safety: the kernel's instruction set, and codes of `W` words.
 #[inline(always)]
 pub(crate) unsafe fn search_sorted<K: TableKernel, const W: usize>(
     request: &Request<'_>,

@@ -1,15 +1,12 @@
 //! Which entries does a search of the tables find?
 
-/// The entries that were found.
 #[derive(Default)]
 pub(crate) struct Hits {
     /// Entries of the first table.
     pub(crate) first: Vec<FirstHit>,
-    /// Entries of the other tables.
     pub(crate) other: Vec<OtherHit>,
     /// Codes of the latter, `W` words each.
     pub(crate) codes: Vec<u64>,
-    /// Number of entries compared.
     pub(crate) num_candidates: u64,
     /// The same for each query.
     pub(crate) candidates: Vec<u32>,
@@ -20,12 +17,10 @@ pub(crate) struct Hits {
 }
 
 impl Hits {
-    /// Number of entries that were found.
     pub(crate) fn len(&self) -> usize {
         self.first.len() + self.other.len()
     }
 
-    /// Clears everything for the next piece of work.
     pub(crate) fn clear(&mut self) {
         self.first.clear();
         self.other.clear();
@@ -46,7 +41,6 @@ pub(crate) struct FirstHit {
     pub(crate) prefix: u64,
 }
 
-/// An entry of another table.
 #[derive(Clone, Copy)]
 pub(crate) struct OtherHit {
     pub(crate) query: u32,

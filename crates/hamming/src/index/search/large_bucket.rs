@@ -9,9 +9,8 @@ const SMALL_PART: usize = 512;
 
 // Safety: the processor has the kernel's instruction set.
 impl<const W: usize> Pass<'_, '_, W> {
-    /// Compares the entries of a large bucket in parts. Entries are sorted, so all entries between two that begin with
-    /// the same bits begin with them too. If these bits alone differ from the query's in too many places, the part is
-    /// skipped; otherwise it is divided at the next bit.
+    /// Compares a large bucket in parts: sorted entries between two that begin alike do so too, so a part is skipped if
+    /// these bits differ too much, and otherwise divided at the next bit.
     #[inline(always)]
     pub(crate) unsafe fn refine<K: TableKernel>(
         &mut self,

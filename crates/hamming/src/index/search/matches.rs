@@ -4,10 +4,9 @@ use super::hits::Hits;
 use super::scanned::NearCode;
 use crate::index::table::rows::{Postings, Rows};
 use crate::index::table::table::Table;
-use likewise_core::error::Error;
+use likewise_core::error::{Error, Result};
 
-/// The matches of several queries: those of query `i` are at `offsets[i]..offsets[i + 1]`, in ascending order of row
-/// (of code, if rows are not kept).
+/// Matches of several queries: those of query `i` are at `offsets[i]..offsets[i + 1]`, by row (or code).
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Matches {
     /// Number of queries + 1 offsets.
@@ -16,16 +15,13 @@ pub struct Matches {
     pub rows: Vec<u32>,
     /// Fingerprints, row-major; only if rows are not kept.
     pub codes: Vec<u64>,
-    /// Number of differing bits.
     pub distances: Vec<u16>,
-    /// Number of entries that were compared.
     pub num_candidates: u64,
     /// Maximum number of entries that were compared with one query.
     pub max_candidates: u64,
 }
 
 impl Matches {
-    /// The matches of no queries.
     pub(crate) fn of_none() -> Self {
         Matches {
             offsets: vec![0],
@@ -33,7 +29,6 @@ impl Matches {
         }
     }
 
-    /// Appends the matches of further queries.
     pub(crate) fn append(&mut self, other: Matches) {
         let base = self.distances.len() as i64;
         self.offsets
@@ -81,7 +76,7 @@ fn by_query<T: Copy + Default>(num_queries: usize, items: &[(u32, T)]) -> (Vec<u
 }
 
 impl Found {
-    pub(crate) fn of_rows(num_queries: usize, hits: &Hits, rows: &Rows) -> Result<Self, Error> {
+    pub(crate) fn of_rows(num_queries: usize, hits: &Hits, rows: &Rows) -> Result<Self> {
         let mut items = Vec::with_capacity(hits.first.len());
         for (i, hit) in hits.first.iter().enumerate() {
             if let Some(later) = hits.first.get(i + NUMBERS_AHEAD) {
@@ -206,10 +201,8 @@ fn sort_each<T: Ord>(counts: &[u32], mut items: &mut [T]) {
 }
 
 /// Concatenates the matches of all pieces.
-pub(crate) fn concatenate(
-    parts: impl IntoIterator<Item = Result<Found, Error>>,
-) -> Result<Matches, Error> {
-    let parts = parts.into_iter().collect::<Result<Vec<Found>, Error>>()?;
+pub(crate) fn concatenate(parts: impl IntoIterator<Item = Result<Found>>) -> Result<Matches> {
+    let parts = parts.into_iter().collect::<Result<Vec<Found>>>()?;
     let num_matches = parts.iter().map(|part| part.distances.len()).sum();
     let num_queries: usize = parts.iter().map(|part| part.counts.len()).sum();
     let mut matches = Matches {

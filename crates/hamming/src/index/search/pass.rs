@@ -27,7 +27,6 @@ const LARGE_BUCKET: u32 = 2048;
 /// Words per cache line.
 pub(crate) const CACHE_LINE_WORDS: usize = 8;
 
-/// The parameters of a search.
 pub(crate) struct Request<'a> {
     pub(crate) tables: &'a [Table],
     /// Radius of each table; `None` if it is not searched.
@@ -39,7 +38,6 @@ pub(crate) struct Request<'a> {
     pub(crate) queries: &'a [u64],
 }
 
-/// A bucket to compare with a query.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Probe {
     pub(crate) prefix: u64,
@@ -50,8 +48,7 @@ pub(crate) struct Probe {
     pub(crate) len: u32,
 }
 
-/// Searches the tables for the queries of a range; hits number them from 0. Safety: the processor must have the
-/// kernel's instruction set, and the codes must have `W` words.
+/// Searches the tables for a range of queries, numbered from 0. Safety: the kernel's instructions, codes of `W` words.
 #[inline(always)]
 pub(crate) unsafe fn search_range<K: TableKernel, const W: usize>(
     request: &Request<'_>,
@@ -94,8 +91,7 @@ pub(crate) struct Pass<'a, 'h, const W: usize> {
 }
 
 impl<'a, 'h, const W: usize> Pass<'a, 'h, W> {
-    /// Prepares the search of one table for permuted codes. Hits identify the codes by `names`, or by position without
-    /// them.
+    /// Prepares the search of one table for permuted codes, which hits identify by `names`, or position.
     #[inline(always)]
     pub(crate) fn new(
         request: &'a Request<'a>,
@@ -216,8 +212,7 @@ impl<const W: usize> Pass<'_, '_, W> {
         }
     }
 
-    /// Prefetches the entries of a bucket and keeps it. An empty bucket is overwritten by the next; about half are
-    /// empty, so a branch would often be mispredicted.
+    /// Prefetches the entries of a bucket and keeps it; the next overwrites an empty one, without a branch.
     #[inline(always)]
     fn push(&mut self, probe: Probe, flip: Flip, start: u32, len: u32) {
         let table = self.table;
@@ -256,14 +251,12 @@ impl<const W: usize> Pass<'_, '_, W> {
         self.num_probes += is_there;
     }
 
-    /// Returns the bucket at an index.
     #[inline(always)]
     fn probe(&self, place: usize) -> Probe {
         // SAFETY: `push` writes a place before `num_probes` passes it, and every caller stays below `num_probes`.
         unsafe { self.probes[place].assume_init() }
     }
 
-    /// Compares the entries of all collected buckets.
     #[inline(always)]
     pub(crate) unsafe fn compare<K: TableKernel>(&mut self) {
         if self.num_probes == 0 {
@@ -306,13 +299,11 @@ impl<const W: usize> Pass<'_, '_, W> {
         }
     }
 
-    /// Returns the identifier of a query in hits.
     #[inline(always)]
     fn name(&self, query: u32) -> u32 {
         self.names.map_or(query, |names| names[query as usize])
     }
 
-    /// Compares consecutive entries of a bucket.
     #[inline(always)]
     pub(crate) unsafe fn compare_entries<K: TableKernel>(
         &mut self,

@@ -50,8 +50,7 @@ pub(crate) fn is_worth_dealing(table: &Table, num_queries: usize, radius: u32) -
 
 // Safety of all: the processor has the kernel's instruction set.
 impl<const W: usize> Pass<'_, '_, W> {
-    /// Makes the probes of all queries, region by region. Stops early if there are too many hits to keep, or when
-    /// `cancel` is set.
+    /// Makes the probes of all queries, region by region, until there are too many hits or `cancel` is set.
     #[inline(always)]
     pub(crate) unsafe fn run_by_region<K: TableKernel>(
         &mut self,

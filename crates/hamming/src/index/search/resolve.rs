@@ -9,8 +9,7 @@ use likewise_core::prefetch::prefetch_read;
 /// Codes looked up together, so that their cache misses overlap.
 const GROUP: usize = 32;
 
-/// Converts the hits of other tables to hits of the first: `hits.other` and `hits.codes` are empty afterward. Safety:
-/// the processor must have the kernel's instruction set, and the codes must have `W` words.
+/// Converts the hits of other tables to hits of the first. Safety: the kernel's instructions, codes of `W` words.
 #[inline(always)]
 pub(crate) unsafe fn resolve<K: TableKernel, const W: usize>(table: &Table, hits: &mut Hits) {
     let shift = table.prefix_shift();
@@ -69,8 +68,7 @@ fn place(directory: &Directory, prefix: u64) -> (usize, usize) {
     }
 }
 
-/// Returns the first entry and the number of entries of a bucket. Safety: the processor must have the kernel's
-/// instruction set.
+/// Returns the first entry and the number of entries of a bucket. Safety: the kernel's instruction set.
 #[inline(always)]
 pub(crate) unsafe fn bucket_of<K: TableKernel>(
     directory: &Directory,
@@ -100,8 +98,7 @@ pub(crate) unsafe fn bucket_of<K: TableKernel>(
     )
 }
 
-/// Returns the rank of a code among the entries of its bucket. Safety: same as [`bucket_of`], and the entries must
-/// exist.
+/// Returns the rank of a code in its bucket. Safety: same as [`bucket_of`], and the entries must exist.
 #[inline(always)]
 unsafe fn rank_of<K: TableKernel, const W: usize>(
     table: &Table,

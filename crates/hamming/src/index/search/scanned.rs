@@ -1,7 +1,7 @@
 //! How are fingerprints stored that are not yet in a table, or that no table would help to find?
 
 use crate::kernels::{Kernel, LANES, run_kernel};
-use likewise_core::error::Error;
+use likewise_core::error::{Error, Result};
 use likewise_core::isa::Isa;
 
 /// Codes compared with all queries before the next: they stay in the L1 cache.
@@ -76,8 +76,7 @@ impl Planes {
     }
 }
 
-/// Compares every code with every query. Safety: the processor must have the kernel's instruction set, and the codes
-/// must have `W` words.
+/// Compares every code with every query. Safety: the kernel's instructions, and codes of `W` words.
 #[inline(always)]
 unsafe fn scan<K: Kernel, const W: usize>(
     planes: &Planes,
@@ -131,7 +130,7 @@ impl Planes {
 }
 
 /// Rejects rows that do not ascend from `next_row` on.
-pub(crate) fn check_rows(rows: &[u32], len: usize, next_row: u64) -> Result<(), Error> {
+pub(crate) fn check_rows(rows: &[u32], len: usize, next_row: u64) -> Result<()> {
     if rows.len() != len {
         return Err(Error::invalid(
             "rows",

@@ -7,7 +7,7 @@ use crate::plan::{
     BitStatistics, Collection, Costs, Division, SearchPlan, SurveyRequest, bit_statistics,
     choose_plan,
 };
-use likewise_core::error::Error;
+use likewise_core::error::{Error, Result};
 
 /// Number of fingerprints sampled to detect skewed bits.
 const SAMPLE: usize = 10_000;
@@ -18,15 +18,14 @@ const DEPENDENCE: f64 = 0.0005;
 /// A set is planned for at least this many fingerprints, since it may grow.
 const MIN_PLANNED: usize = 100_000;
 
-/// Returns the plan for a set that begins with these fingerprints: blocks of neighboring bits or, if the bits are
-/// skewed, blocks of about equal selectivity.
+/// Returns the plan for a set that begins so: neighboring bits, or for skewed ones blocks of equal selectivity.
 pub fn plan_for(
     fingerprints: Fingerprints<'_>,
     within: u32,
     with_rows: bool,
     memory_bytes: Option<f64>,
     cancel: &AtomicBool,
-) -> Result<SearchPlan, Error> {
+) -> Result<SearchPlan> {
     fingerprints.check()?;
     let len = fingerprints.len();
     let sample: Vec<u64> = fingerprints
@@ -43,7 +42,6 @@ pub fn plan_for(
     plan_for_sample(sample, len, within, with_rows, memory_bytes, cancel)
 }
 
-/// Returns the step of a sample of `len` fingerprints.
 pub fn sample_step(len: usize) -> usize {
     len.div_ceil(SAMPLE).max(1)
 }
@@ -56,7 +54,7 @@ pub fn plan_for_sample(
     with_rows: bool,
     memory_bytes: Option<f64>,
     cancel: &AtomicBool,
-) -> Result<SearchPlan, Error> {
+) -> Result<SearchPlan> {
     sample.check()?;
     let bits = sample.bits;
     let mut collection = Collection::with_rows(len.max(MIN_PLANNED) as u64, bits);

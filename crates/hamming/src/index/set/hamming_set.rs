@@ -16,7 +16,7 @@ use crate::index::search::scanned::{Planes, check_rows};
 use crate::index::table::build::Codes;
 use crate::index::table::table::Table;
 use crate::plan::{MAX_INDEXED, SearchPlan};
-use likewise_core::error::Error;
+use likewise_core::error::{Error, Result};
 
 /// Maximum length of the tail: it costs each query at most half a microsecond.
 const TAIL: usize = 4096;
@@ -38,18 +38,13 @@ pub struct HammingSet {
     most_candidates: AtomicU64,
 }
 
-/// Sizes of a set.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SetFacts {
-    /// Number of rows that can be found.
     pub num_rows: usize,
     /// Number of removed rows that still take space.
     pub num_removed: usize,
-    /// Number of rows of each segment.
     pub segments: Vec<usize>,
-    /// Number of distinct fingerprints of each segment.
     pub distinct: Vec<usize>,
-    /// Number of rows that are scanned.
     pub num_scanned: usize,
     /// Size of tables and row numbers, in bytes.
     pub table_bytes: usize,
@@ -57,16 +52,13 @@ pub struct SetFacts {
     pub row_bytes: usize,
     /// One more than the greatest row ever inserted.
     pub next_row: u64,
-    /// Number of entries of the largest bucket.
     pub largest_bucket: usize,
-    /// Maximum number of fingerprints that one query was compared with so far, over all tables and the scan. For
-    /// several segments, an upper bound: the sum over segments of the maximum for a query of the same piece of work.
+    /// Most fingerprints that one query was compared with so far; for several segments, an upper bound.
     pub most_candidates: u64,
 }
 
 impl HammingSet {
-    /// Creates an empty set that is searched by a plan.
-    pub fn new(plan: SearchPlan) -> Result<Self, Error> {
+    pub fn new(plan: SearchPlan) -> Result<Self> {
         Fingerprints {
             words: &[],
             bits: plan.bits(),
@@ -93,13 +85,11 @@ impl HammingSet {
         }
     }
 
-    /// The plan by which it is searched.
     pub fn plan(&self) -> &SearchPlan {
         &self.plan
     }
 
-    /// Returns the current state. A thread that panicked while it held the lock left it consistent: each change is one
-    /// assignment.
+    /// Returns the state, which a panic leaves consistent: each change is one assignment.
     pub(crate) fn state(&self) -> State {
         self.state
             .read()
@@ -117,13 +107,11 @@ impl HammingSet {
         crate::index::concurrency_tests::linger();
     }
 
-    /// Number of rows that can be found.
     pub fn len(&self) -> usize {
         let state = self.state();
         state.num_rows - state.removed.num_present
     }
 
-    /// Whether no row can be found.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -161,15 +149,14 @@ impl HammingSet {
         self.most_candidates.fetch_max(most, Ordering::Relaxed);
     }
 
-    /// Inserts fingerprints under ascending rows above all earlier ones; returns the last of these rows + 1. If `rows`
-    /// is `None`, they follow the greatest row so far. Cost: about a microsecond per fingerprint, mostly for merging,
-    /// which is done by the caller that triggers it.
+    /// Inserts fingerprints under `rows` above all earlier ones, or the next ones; returns the last + 1. The caller
+    /// that triggers a merge does it: about a microsecond per fingerprint.
     pub fn insert(
         &self,
         fingerprints: Fingerprints<'_>,
         rows: Option<&[u32]>,
         building: Building<'_>,
-    ) -> Result<u64, Error> {
+    ) -> Result<u64> {
         fingerprints.check()?;
         if fingerprints.bits != self.plan.bits() {
             return Err(Error::invalid(
@@ -215,7 +202,6 @@ impl HammingSet {
         Ok(end)
     }
 
-    /// Appends fingerprints to the tail.
     fn append(&self, fingerprints: Fingerprints<'_>, rows: &[u32], end: u64) {
         let num_words = fingerprints.num_words();
         let capacity = match self.plan.keys().is_empty() {
@@ -245,7 +231,6 @@ impl HammingSet {
         });
     }
 
-    /// Restores a tail that was saved.
     pub(crate) fn restore_tail(&self, codes: &[u64], rows: &[u32]) {
         let state = self.state();
         let fingerprints = Fingerprints {
@@ -268,7 +253,7 @@ impl HammingSet {
         new_rows: &[u32],
         end: u64,
         building: Building<'_>,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let mut size = state.tail_len() + new_rows.len();
         let mut kept = state.segments.len();
         while kept > 0 && state.segments[kept - 1].len() < RATIO * size {
@@ -350,8 +335,7 @@ impl HammingSet {
         parts
     }
 
-    /// Creates the set from these parts.
-    pub fn of_parts(parts: SetParts) -> Result<Self, Error> {
+    pub fn of_parts(parts: SetParts) -> Result<Self> {
         let bits = parts.plan.bits();
         let mut segments = Vec::new();
         let mut num_rows = parts.tail_rows.len();
@@ -365,7 +349,7 @@ impl HammingSet {
                 .iter()
                 .zip(segment.tables)
                 .map(|(key, table)| table_of(*key, bits, table))
-                .collect::<Result<Vec<Table>, Error>>()?;
+                .collect::<Result<Vec<Table>>>()?;
             let num_entries = tables.first().map_or(0, |table| table.num_entries);
             if tables.iter().any(|table| table.num_entries != num_entries) {
                 return Err(Error::Damaged);
@@ -407,7 +391,7 @@ impl HammingSet {
     }
 
     /// Removes rows; returns how many of them were present. Absent and removed rows are ignored.
-    pub fn remove(&self, rows: &[u32]) -> Result<usize, Error> {
+    pub fn remove(&self, rows: &[u32]) -> Result<usize> {
         let _changing = self.changing();
         let state = self.state();
         if state.segments.iter().any(|segment| segment.rows.is_none()) {
@@ -427,14 +411,13 @@ impl HammingSet {
 }
 
 impl HammingSet {
-    /// Builds a set of fingerprints that are known in advance, as one segment. `rows` must ascend; without them, rows
-    /// are the positions.
+    /// Builds a set as one segment; `rows` must ascend, and without them, rows are the positions.
     pub fn build(
         fingerprints: Fingerprints<'_>,
         rows: Option<&[u32]>,
         plan: SearchPlan,
         building: Building<'_>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         let len = fingerprints.len();
         if len as u64 > MAX_INDEXED {
             return Err(Error::invalid(
@@ -462,13 +445,8 @@ impl HammingSet {
         Ok(set)
     }
 
-    /// Same as [`build`](Self::build), for fingerprints that are read again for each table of the plan, which must have
-    /// at least one, and never held as a whole.
-    pub fn build_of(
-        codes: &dyn Codes,
-        plan: SearchPlan,
-        building: Building<'_>,
-    ) -> Result<Self, Error> {
+    /// [`build`](Self::build) for fingerprints that are read again for each table of the plan, and never held.
+    pub fn build_of(codes: &dyn Codes, plan: SearchPlan, building: Building<'_>) -> Result<Self> {
         let len = codes.len() as u64;
         if plan.keys().is_empty() || len > MAX_INDEXED {
             return Err(Error::invalid(

@@ -7,14 +7,11 @@ use crate::index::table::rows::Rows;
 use crate::index::table::table::{Table, residual_bits};
 use crate::index::table::words::Words;
 use crate::plan::{Key, SearchPlan};
-use likewise_core::error::Error;
+use likewise_core::error::{Error, Result};
 
-/// A set as plain data.
 #[derive(Debug)]
 pub struct SetParts {
-    /// The plan.
     pub plan: SearchPlan,
-    /// Segments, oldest first.
     pub segments: Vec<SegmentParts>,
     /// Fingerprints that are scanned, row-major.
     pub tail_codes: Vec<u64>,
@@ -28,37 +25,28 @@ pub struct SetParts {
     pub next_row: u64,
 }
 
-/// A segment as plain data.
 #[derive(Debug, Clone)]
 pub struct SegmentParts {
-    /// Tables in order of the keys.
     pub tables: Vec<TableParts>,
     /// Rows of the first table's entries, if they are kept.
     pub rows: Option<RowParts>,
 }
 
-/// A table as plain data.
 #[derive(Debug, Clone)]
 pub struct TableParts {
-    /// Number of bits of a prefix.
     pub prefix_bits: u32,
     /// A line holds `2^line_shift` buckets.
     pub line_shift: u32,
     /// Whether lines are unary; otherwise the directory holds plain starts.
     pub is_unary: bool,
-    /// Number of distinct fingerprints.
     pub num_entries: usize,
-    /// Lines or starts.
     pub lines: Words,
-    /// Bucket ends of escaped lines.
     pub escapes: Words,
     /// Packed remaining bits.
     pub residuals: Words,
-    /// The other words of each fingerprint.
     pub rest: Words,
 }
 
-/// Rows as plain data.
 #[derive(Debug, Clone)]
 pub struct RowParts {
     /// Packed numbers.
@@ -67,7 +55,6 @@ pub struct RowParts {
     pub width: u32,
     /// End of each group.
     pub group_ends: Words,
-    /// Rows of the groups.
     pub group_rows: Words,
     /// Total number of rows.
     pub num_rows: usize,
@@ -101,7 +88,7 @@ pub(crate) fn row_parts(rows: &Rows) -> RowParts {
     }
 }
 
-pub(crate) fn table_of(key: Key, bits: u32, parts: TableParts) -> Result<Table, Error> {
+pub(crate) fn table_of(key: Key, bits: u32, parts: TableParts) -> Result<Table> {
     let top_bits = Permutation::new(bits, &key).top_bits();
     let shape = Shape {
         prefix_bits: parts.prefix_bits,
@@ -134,7 +121,7 @@ pub(crate) fn table_of(key: Key, bits: u32, parts: TableParts) -> Result<Table, 
     ))
 }
 
-pub(crate) fn rows_of(parts: RowParts, num_entries: usize) -> Result<Rows, Error> {
+pub(crate) fn rows_of(parts: RowParts, num_entries: usize) -> Result<Rows> {
     let fits = (1..=33).contains(&parts.width)
         && parts.numbers.as_slice().len() == packed::num_words(num_entries, parts.width)
         && parts.num_rows >= num_entries;

@@ -10,7 +10,7 @@ use crate::distance::{Fingerprints, distance};
 use crate::index::search::batch::Pieces;
 use crate::index::search::matches::{Found, Matches, concatenate};
 use crate::index::search::scanned::NearCode;
-use likewise_core::error::Error;
+use likewise_core::error::{Error, Result};
 use likewise_core::isa::Isa;
 use likewise_core::parallel::map_ranges;
 
@@ -18,8 +18,7 @@ use likewise_core::parallel::map_ranges;
 const GRAIN: usize = 1024;
 
 impl HammingSet {
-    /// Returns all rows at distance `within` or less of each query, in ascending order of row; for a set without rows,
-    /// all fingerprints.
+    /// Returns all rows (or fingerprints) at distance `within` or less of each query, in ascending order.
     pub fn search(
         &self,
         queries: Fingerprints<'_>,
@@ -27,7 +26,7 @@ impl HammingSet {
         isa: Isa,
         threads: usize,
         cancel: &AtomicBool,
-    ) -> Result<Matches, Error> {
+    ) -> Result<Matches> {
         queries.check()?;
         self.check_query(&queries, within)?;
         let state = self.state();
@@ -41,7 +40,7 @@ impl HammingSet {
         Ok(found)
     }
 
-    fn check_query(&self, queries: &Fingerprints<'_>, within: u32) -> Result<(), Error> {
+    fn check_query(&self, queries: &Fingerprints<'_>, within: u32) -> Result<()> {
         let (bits, most) = (self.plan().bits(), self.plan().within());
         if queries.bits != bits {
             return Err(Error::invalid(
@@ -81,7 +80,7 @@ impl State {
         isa: Isa,
         threads: usize,
         cancel: &AtomicBool,
-    ) -> Result<Matches, Error> {
+    ) -> Result<Matches> {
         let threads = threads.max(1);
         let search = Search {
             within,
@@ -124,7 +123,7 @@ impl State {
         queries: Fingerprints<'_>,
         len: usize,
         search: Search<'_>,
-    ) -> Result<Matches, Error> {
+    ) -> Result<Matches> {
         let mut parts = Vec::new();
         for start in (0..queries.len()).step_by(len) {
             let part = part_of(queries, &(start..queries.len().min(start + len)));
@@ -152,7 +151,7 @@ impl State {
         &self,
         queries: Fingerprints<'_>,
         search: Search<'_>,
-    ) -> Result<Vec<Matches>, Error> {
+    ) -> Result<Vec<Matches>> {
         let Search {
             within,
             isa,
@@ -165,15 +164,14 @@ impl State {
             .collect()
     }
 
-    /// Merges the matches of the segments, for the queries from `first` on, with those of the tail, without removed
-    /// rows.
+    /// Merges the matches of segments, for queries from `first` on, with those of the tail, without removed rows.
     fn merge(
         &self,
         queries: Fingerprints<'_>,
         of_segments: &[Matches],
         first: usize,
         search: Search<'_>,
-    ) -> Result<Found, Error> {
+    ) -> Result<Found> {
         let mut near = Vec::new();
         for matches in of_segments {
             let offsets = &matches.offsets[first..=first + queries.len()];
@@ -215,9 +213,8 @@ fn candidates(of_segments: &[Matches]) -> (u64, u64) {
 }
 
 impl HammingSet {
-    /// Returns the `num` rows nearest to each query, in ascending order of distance, then row; all rows if there are
-    /// fewer. Cost: for each query, that of [`nearest_within`](Self::nearest_within) and, only if that finds too few,
-    /// that of [`nearest_of_all`](Self::nearest_of_all).
+    /// Returns the `num` rows nearest to each query, by distance, then row: by [`nearest_within`](Self::nearest_within)
+    /// and, if that finds too few, [`nearest_of_all`](Self::nearest_of_all).
     pub fn nearest(
         &self,
         queries: Fingerprints<'_>,
@@ -225,7 +222,7 @@ impl HammingSet {
         isa: Isa,
         threads: usize,
         cancel: &AtomicBool,
-    ) -> Result<Matches, Error> {
+    ) -> Result<Matches> {
         let grain = queries.len().div_ceil(4 * threads.max(1)).clamp(1, GRAIN);
         let parts = map_ranges(
             queries.len(),
@@ -233,7 +230,7 @@ impl HammingSet {
             threads,
             cancel,
             || (),
-            |(), range| -> Result<Matches, Error> {
+            |(), range| -> Result<Matches> {
                 let mut all = Matches::of_none();
                 for i in range {
                     let query = part_of(queries, &(i..i + 1));
@@ -252,8 +249,7 @@ impl HammingSet {
         Ok(all)
     }
 
-    /// Same as [`nearest`](Self::nearest) for one query, or `None` if they are not all within the radius of the plan.
-    /// Cost: a search with growing radius up to the plan's.
+    /// [`nearest`](Self::nearest) for one query by growing radius; `None` if not all are within that of the plan.
     pub fn nearest_within(
         &self,
         query: Fingerprints<'_>,
@@ -261,7 +257,7 @@ impl HammingSet {
         isa: Isa,
         threads: usize,
         cancel: &AtomicBool,
-    ) -> Result<Option<Matches>, Error> {
+    ) -> Result<Option<Matches>> {
         let mut found = self.search(query, 0, isa, threads, cancel)?;
         for within in 1..=self.plan().within() {
             if found.distances.len() >= num {
@@ -295,14 +291,13 @@ impl HammingSet {
         }))
     }
 
-    /// Same as [`nearest`](Self::nearest) for one query, by comparing it with everything. Cost: some nanoseconds per
-    /// fingerprint on one core; 48 bytes of memory for each of `num`, regardless of the number of fingerprints.
+    /// [`nearest`](Self::nearest) for one query, by comparing it with everything.
     pub fn nearest_of_all(
         &self,
         query: Fingerprints<'_>,
         num: usize,
         cancel: &AtomicBool,
-    ) -> Result<Matches, Error> {
+    ) -> Result<Matches> {
         let num_words = self.plan().bits().div_ceil(64) as usize;
         let state = self.state();
         let mut nearest = Nearest {

@@ -15,11 +15,10 @@ use crate::index::table::table::Table;
 use crate::index::table::words::Words;
 use crate::kernels::run_kernel;
 use crate::plan::SearchPlan;
-use likewise_core::error::Error;
+use likewise_core::error::{Error, Result};
 use likewise_core::isa::Isa;
 use likewise_core::parallel::map_ranges;
 
-/// Words that are checked between two checks of the flag.
 const CHECKED_WORDS: usize = 1 << 20;
 
 /// Tables of the distinct fingerprints of a set, and the rows of each.
@@ -32,43 +31,37 @@ pub struct Segment {
     pub(crate) radii: Vec<Vec<Option<u32>>>,
 }
 
-/// How a segment is built.
 #[derive(Clone, Copy)]
 pub struct Building<'a> {
-    /// Instruction set.
     pub isa: Isa,
-    /// Number of threads.
     pub threads: usize,
     /// Memory for sorting in addition to the segment itself, in bytes.
     pub memory_bytes: usize,
     /// Whether rows are kept; without them, a search returns fingerprints instead of rows.
     pub with_rows: bool,
-    /// Cancels the work when set.
     pub cancel: &'a AtomicBool,
 }
 
 impl Segment {
-    /// Builds tables for the keys of a plan. `rows` holds the row of each fingerprint; if it is `None`, rows are
-    /// positions. Cost: about 40 ns per fingerprint and table on one core.
+    /// Builds tables for the keys of a plan, about 40 ns per fingerprint; without `rows`, rows are positions.
     pub fn build(
         fingerprints: Fingerprints<'_>,
         rows: Option<&[u32]>,
         plan: SearchPlan,
         building: Building<'_>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         fingerprints.check()?;
         Segment::build_of(&fingerprints, fingerprints.bits, rows, plan, building)
     }
 
-    /// Same as [`build`](Self::build), for fingerprints of `bits` bits that are read for each table: once to count them
-    /// and once for each `memory_bytes` of entries.
+    /// [`build`](Self::build) for fingerprints read for each table: to count, and for each `memory_bytes`.
     pub(crate) fn build_of(
         codes: &dyn Codes,
         bits: u32,
         rows: Option<&[u32]>,
         plan: SearchPlan,
         building: Building<'_>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         check(codes.len(), bits, rows, &plan)?;
         let means = Means {
             isa: building.isa,
@@ -106,12 +99,10 @@ impl Segment {
         }
     }
 
-    /// The plan it was built for.
     pub fn plan(&self) -> &SearchPlan {
         &self.plan
     }
 
-    /// Number of distinct fingerprints.
     pub fn num_distinct(&self) -> usize {
         self.tables.first().map_or(0, |table| table.num_entries)
     }
@@ -123,7 +114,6 @@ impl Segment {
             .map_or(self.num_distinct(), |rows| rows.num_rows)
     }
 
-    /// Whether the segment is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -136,13 +126,12 @@ impl Segment {
         )
     }
 
-    /// Size of the largest table, in bytes.
     pub(crate) fn largest_table_bytes(&self) -> usize {
         self.tables.iter().map(Table::num_bytes).max().unwrap_or(0)
     }
 
     /// Appends every fingerprint, row-major, and its row.
-    pub(crate) fn copy_rows(&self, codes: &mut Vec<u64>, rows: &mut Vec<u32>) -> Result<(), Error> {
+    pub(crate) fn copy_rows(&self, codes: &mut Vec<u64>, rows: &mut Vec<u32>) -> Result<()> {
         self.for_each_code(&AtomicBool::new(false), |code, row| {
             codes.extend_from_slice(code);
             rows.extend(row);
@@ -154,7 +143,7 @@ impl Segment {
         &self,
         cancel: &AtomicBool,
         visit: impl FnMut(&[u64], Option<u32>),
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         match self.plan.bits().div_ceil(64) {
             1 => self.for_each::<1>(cancel, visit),
             2 => self.for_each::<2>(cancel, visit),
@@ -167,7 +156,7 @@ impl Segment {
         &self,
         cancel: &AtomicBool,
         mut visit: impl FnMut(&[u64], Option<u32>),
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let Some(table) = self.tables.first() else {
             return Ok(());
         };
@@ -202,7 +191,6 @@ impl Segment {
         result
     }
 
-    /// Number of entries of the largest bucket of any table.
     pub fn largest_bucket(&self) -> usize {
         let mut largest = 0;
         for table in &self.tables {
@@ -215,12 +203,7 @@ impl Segment {
     }
 }
 
-fn check(
-    num_codes: usize,
-    bits: u32,
-    rows: Option<&[u32]>,
-    plan: &SearchPlan,
-) -> Result<(), Error> {
+fn check(num_codes: usize, bits: u32, rows: Option<&[u32]>, plan: &SearchPlan) -> Result<()> {
     if plan.bits() != bits {
         return Err(Error::invalid(
             "plan",
@@ -244,7 +227,7 @@ fn check(
 }
 
 /// Rejects words that have been altered.
-fn check_good(words: &Words, cancel: &AtomicBool) -> Result<(), Error> {
+fn check_good(words: &Words, cancel: &AtomicBool) -> Result<()> {
     let len = words.as_slice().len();
     for start in (0..len).step_by(CHECKED_WORDS) {
         if cancel.load(Ordering::Relaxed) {
@@ -269,12 +252,11 @@ impl Segment {
         isa: Isa,
         threads: usize,
         cancel: &AtomicBool,
-    ) -> Result<Matches, Error> {
+    ) -> Result<Matches> {
         let pieces = Pieces::choose(queries.len(), threads, self.largest_table_bytes());
         self.search_in(pieces, queries, within, isa, threads, cancel)
     }
 
-    /// Same as [`search`](Self::search), in the given pieces.
     pub(crate) fn search_in(
         &self,
         pieces: Pieces,
@@ -283,7 +265,7 @@ impl Segment {
         isa: Isa,
         threads: usize,
         cancel: &AtomicBool,
-    ) -> Result<Matches, Error> {
+    ) -> Result<Matches> {
         self.check_query(&queries, within)?;
         let request = Request {
             tables: &self.tables,
@@ -314,7 +296,7 @@ impl Segment {
         isa: Isa,
         cancel: &AtomicBool,
         hits: &mut Hits,
-    ) -> Vec<Result<Found, Error>> {
+    ) -> Vec<Result<Found>> {
         hits.clear();
         let num_words = self.plan.bits().div_ceil(64) as usize;
         let (part, out) = (range.clone(), &mut *hits);
@@ -347,7 +329,7 @@ impl Segment {
         range: Range<usize>,
         isa: Isa,
         hits: &mut Hits,
-    ) -> Result<Found, Error> {
+    ) -> Result<Found> {
         hits.clear();
         let num_queries = range.len();
         let num_words = self.plan.bits().div_ceil(64) as usize;
@@ -356,8 +338,7 @@ impl Segment {
         self.found(num_queries, isa, hits)
     }
 
-    /// Returns the rows or codes of hits.
-    fn found(&self, num_queries: usize, isa: Isa, hits: &mut Hits) -> Result<Found, Error> {
+    fn found(&self, num_queries: usize, isa: Isa, hits: &mut Hits) -> Result<Found> {
         let num_words = self.plan.bits().div_ceil(64) as usize;
         let found = match &self.rows {
             Some(rows) => {
@@ -378,7 +359,7 @@ impl Segment {
         }
     }
 
-    fn check_query(&self, queries: &Fingerprints<'_>, within: u32) -> Result<(), Error> {
+    fn check_query(&self, queries: &Fingerprints<'_>, within: u32) -> Result<()> {
         queries.check()?;
         if queries.bits != self.plan.bits() {
             return Err(Error::invalid(

@@ -25,7 +25,6 @@ impl State {
         }
     }
 
-    /// Number of fingerprints in the tail.
     pub(crate) fn tail_len(&self) -> usize {
         self.tail.iter().map(|planes| planes.len()).sum()
     }

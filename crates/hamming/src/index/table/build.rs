@@ -19,7 +19,7 @@ use super::words::{Words, WordsMut};
 use crate::distance::Fingerprints;
 use crate::kernels::run_kernel;
 use crate::plan::Key;
-use likewise_core::error::Error;
+use likewise_core::error::{Error, Result};
 use likewise_core::isa::Isa;
 use likewise_core::parallel::map_ranges;
 
@@ -34,20 +34,14 @@ const PACKED_CODES: usize = 1 << 14;
 
 /// Fingerprints that can be read repeatedly.
 pub trait Codes: Sync {
-    /// Number of fingerprints.
     fn len(&self) -> usize;
 
-    /// Whether there are none.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// Returns the words of the fingerprints of a range, row-major; `buffer` may be used to hold them.
-    fn read<'a>(
-        &'a self,
-        range: Range<usize>,
-        buffer: &'a mut Vec<u64>,
-    ) -> Result<&'a [u64], Error>;
+    fn read<'a>(&'a self, range: Range<usize>, buffer: &'a mut Vec<u64>) -> Result<&'a [u64]>;
 }
 
 impl Codes for Fingerprints<'_> {
@@ -55,13 +49,12 @@ impl Codes for Fingerprints<'_> {
         Fingerprints::len(self)
     }
 
-    fn read<'a>(&'a self, range: Range<usize>, _: &'a mut Vec<u64>) -> Result<&'a [u64], Error> {
+    fn read<'a>(&'a self, range: Range<usize>, _: &'a mut Vec<u64>) -> Result<&'a [u64]> {
         let num_words = self.num_words();
         Ok(&self.words[range.start * num_words..range.end * num_words])
     }
 }
 
-/// The input of tables.
 #[derive(Clone, Copy)]
 pub(crate) struct Source<'a> {
     pub(crate) codes: &'a dyn Codes,
@@ -70,7 +63,6 @@ pub(crate) struct Source<'a> {
     pub(crate) rows: Option<&'a [u32]>,
 }
 
-/// Resources for building tables.
 #[derive(Clone, Copy)]
 pub(crate) struct Means<'a> {
     pub(crate) isa: Isa,
@@ -80,7 +72,6 @@ pub(crate) struct Means<'a> {
     pub(crate) cancel: &'a AtomicBool,
 }
 
-/// A table that is being built.
 struct Job<'a> {
     source: Source<'a>,
     layout: Layout,
@@ -92,15 +83,14 @@ struct Slice {
     num_codes: usize,
 }
 
-/// Builds the table of `key`, with rows if `with_rows` is set. `num_expected` is the number of distinct codes, or a
-/// little more.
+/// Builds the table of `key` for about `num_expected` distinct codes, or a few less.
 pub(crate) fn build_table(
     source: Source<'_>,
     key: Key,
     num_expected: usize,
     with_rows: bool,
     means: Means<'_>,
-) -> Result<(Table, Option<Rows>), Error> {
+) -> Result<(Table, Option<Rows>)> {
     let bits = source.bits;
     let job = Job {
         source,
@@ -128,7 +118,7 @@ pub(crate) fn build_table(
 }
 
 impl Job<'_> {
-    fn count_cells(&self, means: Means<'_>) -> Result<Vec<usize>, Error> {
+    fn count_cells(&self, means: Means<'_>) -> Result<Vec<usize>> {
         let parts = map_ranges(
             self.source.codes.len(),
             COUNT_GRAIN,
@@ -184,12 +174,7 @@ impl Job<'_> {
         slices
     }
 
-    fn build_slice(
-        &self,
-        slice: &Slice,
-        counts: &[usize],
-        means: Means<'_>,
-    ) -> Result<Vec<Part>, Error> {
+    fn build_slice(&self, slice: &Slice, counts: &[usize], means: Means<'_>) -> Result<Vec<Part>> {
         let width = self.layout.entry_words();
         let mut entries = WordsMut::zeroed(slice.num_codes * width)?;
         let counts = &counts[slice.cells.clone()];
@@ -235,7 +220,7 @@ impl Job<'_> {
     }
 
     /// Copies the permuted codes of some cells to their places, with their rows if these are kept.
-    fn collect(&self, places: &mut Places<'_>, means: Means<'_>) -> Result<(), Error> {
+    fn collect(&self, places: &mut Places<'_>, means: Means<'_>) -> Result<()> {
         let layout = &self.layout;
         let len = self.source.codes.len();
         let mut buffer = Vec::new();
@@ -258,7 +243,6 @@ impl Job<'_> {
 /// A table that grows part by part.
 struct Assembly {
     lines: WordsMut,
-    /// Position of the next line or start.
     line_at: usize,
     escapes: Vec<u32>,
     residuals: WordsMut,
@@ -269,7 +253,7 @@ struct Assembly {
 }
 
 impl Assembly {
-    fn new(job: &Job<'_>, num_codes: usize) -> Result<Self, Error> {
+    fn new(job: &Job<'_>, num_codes: usize) -> Result<Self> {
         let top_bits = job.layout.permutation.top_bits();
         let width = residual_bits(top_bits, job.layout.shape.prefix_bits);
         let max_row = match job.source.rows {
@@ -312,12 +296,7 @@ impl Assembly {
         self.num_entries += part.num_entries;
     }
 
-    fn finish(
-        mut self,
-        job: &Job<'_>,
-        key: Key,
-        bits: u32,
-    ) -> Result<(Table, Option<Rows>), Error> {
+    fn finish(mut self, job: &Job<'_>, key: Key, bits: u32) -> Result<(Table, Option<Rows>)> {
         if !job.layout.shape.is_unary {
             let end = self.num_entries as u64;
             self.lines.as_mut_slice()[self.line_at / 2] |= end << (32 * (self.line_at % 2));

@@ -17,7 +17,6 @@ use likewise_core::isa::Isa;
 /// Codes that are permuted before those of the cells are copied.
 const GROUP: usize = 256;
 
-/// A table that is being built.
 #[derive(Debug)]
 pub struct TableBuilder {
     pub(crate) layout: Layout,
@@ -25,7 +24,6 @@ pub struct TableBuilder {
     lines_a_cell: u32,
 }
 
-/// Rows of consecutive codes.
 #[derive(Clone, Copy)]
 pub(crate) enum RowsOf<'a> {
     /// Consecutive rows from this one on.
@@ -37,11 +35,9 @@ pub(crate) enum RowsOf<'a> {
 /// Space for the entries of neighboring cells.
 #[derive(Debug)]
 pub struct Places<'a> {
-    /// The first cell.
     pub first_cell: usize,
     /// For each cell, the index of its next entry.
     pub next: &'a mut [u32],
-    /// The entries.
     pub entries: &'a mut [u64],
     /// Whether there were more entries than fit, which means that the codes are not those that were counted.
     pub is_over: bool,
@@ -51,8 +47,7 @@ pub struct Places<'a> {
 pub struct TablePiece(pub(crate) Part);
 
 impl TableBuilder {
-    /// Prepares a table of codes of `bits` bits sorted by `key`, for about `num_expected` distinct ones, in at most
-    /// `2^max_cell_bits` cells.
+    /// Prepares a table of codes sorted by `key`, about `num_expected`, in at most `2^max_cell_bits` cells.
     pub fn new(
         bits: u32,
         key: &Key,
@@ -68,7 +63,6 @@ impl TableBuilder {
         }
     }
 
-    /// Number of cells.
     pub fn num_cells(&self) -> usize {
         1 << self.layout.cell_bits
     }
@@ -78,7 +72,6 @@ impl TableBuilder {
         self.lines_a_cell > 0
     }
 
-    /// Number of words of an entry.
     pub fn entry_words(&self) -> usize {
         self.layout.entry_words()
     }
@@ -94,7 +87,6 @@ impl TableBuilder {
         self.layout.shape.num_words()
     }
 
-    /// Whether rows are kept.
     pub fn with_rows(&self) -> bool {
         self.layout.with_rows
     }
@@ -111,7 +103,6 @@ impl TableBuilder {
         [packed, rest + row].map(|bits| f64::from(bits) / 8.0)
     }
 
-    /// Adds the codes to the counts of their cells.
     pub fn count(&self, codes: &[u64], counts: &mut [u32], isa: Isa) {
         let layout = &self.layout;
         run_kernel!(isa, layout.num_words, count, (layout: &Layout, codes: &[u64], counts: &mut [u32]));
@@ -123,15 +114,13 @@ impl TableBuilder {
         run_kernel!(isa, layout.num_words, spread, (layout: &Layout, codes: &[u64], rows: RowsOf<'_>, places: &mut Places<'_>));
     }
 
-    /// Sorts and packs all entries of neighboring cells. Cost: memory for another copy of the entries, and for the
-    /// piece.
+    /// Sorts and packs all entries of neighboring cells, with memory for another copy.
     pub fn pack(&self, cells: Range<usize>, entries: &mut [u64]) -> TablePiece {
         TablePiece(self.layout.pack(cells, entries))
     }
 }
 
-/// Counts codes by cell. Safety: the processor must have the kernel's instruction set, and the codes must have `W`
-/// words.
+/// Counts codes by cell. Safety: the kernel's instruction set, and codes of `W` words.
 #[inline(always)]
 pub(crate) unsafe fn count<K: TableKernel, const W: usize>(
     layout: &Layout,

@@ -11,7 +11,6 @@ use std::ops::ControlFlow;
 
 use super::words::Words;
 
-/// Number of words of a line.
 pub(crate) const LINE_WORDS: usize = 8;
 /// Number of buckets and entries that fit in a line: 512 bits without the number, the first 1 and the escape bit.
 const LINE_CAPACITY: usize = 478;
@@ -28,10 +27,8 @@ const FEW_PREFIX_BITS: u32 = 16;
 /// Number of starts per cache line, as a power of two.
 const STARTS_SHIFT: u32 = 4;
 
-/// The shape of a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Shape {
-    /// Number of bits of a prefix.
     pub(crate) prefix_bits: u32,
     /// A line holds `2^line_shift` buckets.
     pub(crate) line_shift: u32,
@@ -40,10 +37,8 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// Chooses a good shape for `num_entries` entries with `top_bits` bits in the first word, whose key has `key_width`
-    /// bits. The prefix stays within the key, so that a bucket holds every value of the rest of the key. Among those
-    /// prefixes, the one with the fewest bytes is chosen. A nonempty bucket counts as a fraction of a byte, since it
-    /// costs a second cache miss.
+    /// Chooses the shape with the fewest bytes for `num_entries` entries whose prefix stays within the key, so that a
+    /// bucket holds every value of its rest; a nonempty bucket costs a fraction of a byte, for its cache miss.
     pub(crate) fn choose(num_entries: usize, key_width: u32, top_bits: u32) -> Self {
         let most = key_width.min(top_bits - 1).min(MAX_PREFIX_BITS);
         let n = num_entries.max(1) as f64;
@@ -104,7 +99,6 @@ impl Shape {
     }
 }
 
-/// The directory of a table.
 #[derive(Debug, Clone)]
 pub(crate) struct Directory {
     pub(crate) shape: Shape,
@@ -189,7 +183,6 @@ impl Directory {
         self.lines.are_good(words)
     }
 
-    /// Returns start and length of a bucket of an escaped line.
     #[cold]
     pub(crate) fn escaped_bucket(&self, line: &[u64], bucket: usize) -> (u64, u64) {
         let base = line[0] & !FIRST_WORD;
@@ -232,7 +225,6 @@ impl DirectoryWriter {
         }
     }
 
-    /// Appends a bucket of `len` entries.
     #[inline(always)]
     pub(crate) fn push(&mut self, len: u32) {
         if !self.shape.is_unary {

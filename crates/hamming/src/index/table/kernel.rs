@@ -19,8 +19,7 @@ pub(crate) struct Unpacking {
 }
 
 impl Unpacking {
-    /// Creates the tables for numbers of `width` bits (1 to 57, or 64) of which the first begins at bit 0, 1, ..., 7 of
-    /// a byte.
+    /// Creates the tables for numbers of `width` bits (1 to 57, or 64) that begin at bit 0, 1, ..., 7 of a byte.
     pub(crate) fn of_width(width: u32) -> Box<[Unpacking; 8]> {
         Box::new(std::array::from_fn(|phase| Unpacking {
             bytes: std::array::from_fn(|i| {
@@ -38,7 +37,6 @@ impl Unpacking {
 pub(crate) struct Comparison<'a> {
     pub(crate) unpacking: &'a Unpacking,
     pub(crate) query: u64,
-    /// The bits to compare.
     pub(crate) mask: u64,
     pub(crate) limit: u32,
 }
@@ -59,13 +57,11 @@ pub(crate) trait TableKernel {
     /// Computes the data needed to find buckets of a line. Safety: same as [`permute`](Self::permute).
     unsafe fn read_line(words: &[u64; LINE_WORDS]) -> OnesBefore;
 
-    /// Returns the number of entries of the line before a bucket, and in it; for a damaged line, arbitrary numbers
-    /// below 512. Safety: same as [`permute`](Self::permute).
+    /// Returns the entries of the line before a bucket, and in it. Safety: same as [`permute`](Self::permute).
     unsafe fn bucket(line: &OnesBefore, words: &[u64; LINE_WORDS], bucket: u32) -> (u32, u32);
 
-    /// Returns a mask in which bit `i` is set if number `i` differs from the query in at most `limit` bits. Only the
-    /// first `num` numbers count. Safety: same as [`permute`](Self::permute), and 64 bytes from `packed` on must be
-    /// readable.
+    /// Returns a mask of the first `num` numbers that differ from the query in at most `limit` bits. Safety: same as
+    /// [`permute`](Self::permute), with 64 readable bytes.
     unsafe fn near8(packed: *const u8, comparison: &Comparison<'_>, num: usize) -> u32;
 }
 

@@ -27,7 +27,6 @@ pub(crate) fn set(words: &mut [u64], width: u32, index: usize, value: u64) {
     words[word + 1] |= value >> 1 >> (63 - shift);
 }
 
-/// Packs numbers of one width.
 pub(crate) struct PackedWriter {
     words: Vec<u64>,
     width: u32,

@@ -2,9 +2,8 @@
 
 use crate::plan::Key;
 
-/// An order of the bits: those of the key first, then the others, each from high to low. A permuted code has as many
-/// words as the code. The first word holds the first 64 bits of the order (or all, if there are fewer), with the first
-/// bit of the order as its highest used bit. So permuted codes compare like their bit strings.
+/// An order of the bits: those of the key first, then the others, each from high to low. The first word holds the first
+/// 64, the first one highest, so permuted codes compare like their bit strings.
 #[derive(Debug, Clone)]
 pub(crate) struct Permutation {
     bits: u32,
@@ -77,7 +76,6 @@ impl Permutation {
         self.bits.min(64)
     }
 
-    /// Returns the permuted code.
     #[inline(always)]
     pub(crate) fn apply<const W: usize>(&self, code: &[u64; W]) -> [u64; W] {
         let mut permuted = [0; W];
@@ -99,8 +97,7 @@ impl Permutation {
         code
     }
 
-    /// Same as [`apply`](Self::apply) for codes of one word, with BMI2 instructions. Safety: the processor must have
-    /// BMI2.
+    /// [`apply`](Self::apply) for codes of one word. Safety: the processor must have BMI2.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(crate) unsafe fn apply_bmi2(&self, code: u64) -> u64 {

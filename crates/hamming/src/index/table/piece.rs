@@ -10,7 +10,6 @@ use super::sort::sort;
 use super::table::residual_bits;
 use crate::plan::Key;
 
-/// The layout of a table that is being built.
 #[derive(Debug)]
 pub(crate) struct Layout {
     pub(crate) permutation: Permutation,
@@ -55,7 +54,6 @@ impl Layout {
         self.num_words + usize::from(self.with_rows)
     }
 
-    /// Returns the cell of a permuted code.
     #[inline(always)]
     pub(crate) fn cell_of(&self, top: u64) -> u64 {
         // Two shifts, since a single shift by 64 is invalid.

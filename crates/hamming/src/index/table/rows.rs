@@ -2,11 +2,10 @@
 
 use super::packed;
 use super::words::{Words, WordsMut};
-use likewise_core::error::Error;
+use likewise_core::error::Result;
 use likewise_core::prefetch::prefetch_read;
 
-/// Rows of the distinct codes, in order of rank. A code with one row stores its number; one with several rows stores
-/// the number of a group.
+/// Rows of the distinct codes by rank: the number of a row, or of a group of several.
 #[derive(Debug, Clone)]
 pub(crate) struct Rows {
     /// For each rank `2 * row` or `2 * group + 1`, packed and padded.
@@ -39,7 +38,6 @@ impl Rows {
         packed::get(self.numbers.as_slice(), self.width, rank)
     }
 
-    /// Prefetches the number of a rank.
     #[inline(always)]
     pub(crate) fn prefetch(&self, rank: usize) {
         prefetch_read(self.numbers.as_slice(), rank * self.width as usize / 64);
@@ -91,18 +89,15 @@ impl Rows {
             .are_good(start / 2..end_of(group).div_ceil(2))
     }
 
-    /// Returns all parts.
     pub(crate) fn parts(&self) -> [&Words; 3] {
         [&self.numbers, &self.group_ends, &self.group_rows]
     }
 
-    /// Size in bytes.
     pub(crate) fn num_bytes(&self) -> usize {
         self.numbers.num_bytes() + self.group_ends.num_bytes() + self.group_rows.num_bytes()
     }
 }
 
-/// The rows of one code.
 pub(crate) enum Postings<'a> {
     One(u32),
     Many(&'a [u32]),
@@ -120,13 +115,11 @@ pub(crate) struct RowsPart {
 }
 
 impl RowsPart {
-    /// Appends a rank with one row.
     #[inline(always)]
     pub(crate) fn push(&mut self, row: u32) {
         self.numbers.push(row);
     }
 
-    /// Adds a row to the last rank.
     pub(crate) fn push_to_last(&mut self, row: u32) {
         let last = self.numbers.len() - 1;
         if self.multiple.last() != Some(&(last as u32)) {
@@ -143,7 +136,6 @@ impl RowsPart {
     }
 }
 
-/// Concatenates parts.
 pub(crate) struct RowsBuilder {
     numbers: WordsMut,
     width: u32,
@@ -155,7 +147,7 @@ pub(crate) struct RowsBuilder {
 
 impl RowsBuilder {
     /// Allocates space for up to `capacity` ranks whose rows are at most `max_row`.
-    pub(crate) fn new(max_row: u32, capacity: usize) -> Result<Self, Error> {
+    pub(crate) fn new(max_row: u32, capacity: usize) -> Result<Self> {
         let width = width_of(max_row);
         Ok(RowsBuilder {
             numbers: WordsMut::zeroed(packed::num_words(capacity, width))?,
@@ -167,7 +159,6 @@ impl RowsBuilder {
         })
     }
 
-    /// Appends the ranks of a part.
     pub(crate) fn append(&mut self, part: RowsPart) {
         let words = self.numbers.as_mut_slice();
         let mut multiple = part.multiple.iter().copied().peekable();
@@ -187,7 +178,7 @@ impl RowsBuilder {
         self.group_rows.extend(part.group_rows);
     }
 
-    pub(crate) fn finish(self) -> Result<Rows, Error> {
+    pub(crate) fn finish(self) -> Result<Rows> {
         Ok(Rows {
             numbers: self
                 .numbers

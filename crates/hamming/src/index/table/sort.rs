@@ -7,8 +7,7 @@ const FEW: usize = 48;
 /// Maximum number of bits per pass: this many write positions stay in the caches.
 const MAX_DIGIT_BITS: u32 = 10;
 
-/// Sorts entries that agree in all bits of their first word from bit `bits` on. `scratch` must have the same length.
-/// Cost: about 10 ns per entry: two or three passes, most of them within the caches.
+/// Sorts entries that agree from bit `bits` of their first word on, with `scratch` of the same length.
 pub(crate) fn sort<const N: usize>(entries: &mut [[u64; N]], scratch: &mut [[u64; N]], bits: u32) {
     let len = entries.len();
     if len <= FEW {

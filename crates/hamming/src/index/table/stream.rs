@@ -8,26 +8,21 @@ use super::rows::width_of;
 /// The section that words belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TableSection {
-    /// Lines or starts of the directory.
     Lines,
     /// Packed remaining bits.
     Residuals,
     /// Other words.
     Rest,
-    /// Ends of the buckets of escaped lines.
     Escapes,
     /// Packed numbers of rows and groups.
     Numbers,
-    /// Ends of the groups.
     GroupEnds,
-    /// Rows of the groups.
     GroupRows,
 }
 
 /// The totals of a table after all of it was emitted.
 #[derive(Debug, Clone, Copy)]
 pub struct StreamedTable {
-    /// Number of distinct fingerprints.
     pub num_entries: usize,
     /// Number of bits of a number of a row or group.
     pub row_width: u32,

@@ -8,9 +8,8 @@ use super::permutation::Permutation;
 use super::words::Words;
 use crate::plan::Key;
 
-/// The distinct codes sorted by one key: a directory over the first bits, and the remaining bits of each code. An
-/// entry's number is its rank in this order. The remaining bits of the first word are packed; further words are stored
-/// by entry.
+/// The distinct codes sorted by one key: a directory over the first bits, and the other bits of each code, packed in
+/// the first word; an entry's number is its rank.
 #[derive(Debug, Clone)]
 pub(crate) struct Table {
     pub(crate) key: Key,
@@ -99,7 +98,6 @@ impl Table {
                 .are_good(start * (num_words - 1)..(start + len) * (num_words - 1))
     }
 
-    /// Returns all parts of the table.
     pub(crate) fn parts(&self) -> [&Words; 4] {
         let directory = &self.directory;
         [
@@ -121,7 +119,6 @@ impl Table {
         code
     }
 
-    /// Size of the table in bytes.
     pub(crate) fn num_bytes(&self) -> usize {
         self.directory.lines.num_bytes()
             + self.directory.escapes.num_bytes()

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::guard::Guard;
-use likewise_core::error::Error;
+use likewise_core::error::{Error, Result};
 use memmap2::MmapMut;
 
 /// Bytes that do not move while they are held, such as a mapped file.
@@ -43,8 +43,7 @@ impl fmt::Debug for Words {
 }
 
 impl Words {
-    /// Creates a view of `len` words from byte `offset` of shared bytes, or returns `None` unless they are inside and
-    /// at an address divisible by 64.
+    /// Creates a view of `len` words of shared bytes, or `None` unless inside and at an address divisible by 64.
     pub fn shared(bytes: &SharedBytes, offset: usize, len: usize) -> Option<Self> {
         let all: &[u8] = bytes.as_ref().as_ref();
         let part = all.get(offset..offset.checked_add(len.checked_mul(8)?)?)?;
@@ -85,7 +84,6 @@ impl Words {
         self.len == 0 || self.are_good(0..self.len)
     }
 
-    /// The words.
     #[inline(always)]
     pub fn as_slice(&self) -> &[u64] {
         // SAFETY: the constructors found `len` aligned words there, and `owner` keeps them in place.
@@ -99,7 +97,6 @@ impl Words {
         unsafe { std::slice::from_raw_parts(self.start.cast(), 2 * self.len) }
     }
 
-    /// Returns the first `len` of these words.
     pub(crate) fn first(self, len: usize) -> Self {
         Words {
             len: len.min(self.len),
@@ -108,7 +105,7 @@ impl Words {
     }
 
     /// Copies 32-bit numbers; an odd number of them is followed by a 0.
-    pub(crate) fn from_u32(numbers: &[u32]) -> Result<Self, Error> {
+    pub(crate) fn from_u32(numbers: &[u32]) -> Result<Self> {
         let mut copy = WordsMut::zeroed(numbers.len().div_ceil(2))?;
         for (word, pair) in copy.as_mut_slice().iter_mut().zip(numbers.chunks(2)) {
             *word = u64::from(pair[0]) | u64::from(pair.get(1).copied().unwrap_or(0)) << 32;
@@ -116,7 +113,6 @@ impl Words {
         Ok(copy.freeze())
     }
 
-    /// Size in bytes.
     pub fn num_bytes(&self) -> usize {
         8 * self.len
     }
@@ -142,7 +138,7 @@ pub struct WordsMut {
 
 impl WordsMut {
     /// Allocates `len` words of value 0.
-    pub fn zeroed(len: usize) -> Result<Self, Error> {
+    pub fn zeroed(len: usize) -> Result<Self> {
         let num_bytes = 8 * len;
         let memory =
             MmapMut::map_anon(num_bytes.max(1)).map_err(|_| Error::OutOfMemory { num_bytes })?;
@@ -150,7 +146,6 @@ impl WordsMut {
         Ok(WordsMut { memory, len })
     }
 
-    /// The words.
     pub fn as_mut_slice(&mut self) -> &mut [u64] {
         // SAFETY: a mapping starts at a page boundary, is writable, and holds `len` words.
         unsafe { std::slice::from_raw_parts_mut(self.memory.as_mut_ptr().cast(), self.len) }
@@ -170,7 +165,7 @@ impl WordsMut {
 impl TryFrom<&[u64]> for Words {
     type Error = Error;
 
-    fn try_from(words: &[u64]) -> Result<Self, Error> {
+    fn try_from(words: &[u64]) -> Result<Self> {
         let mut copy = WordsMut::zeroed(words.len())?;
         copy.as_mut_slice().copy_from_slice(words);
         Ok(copy.freeze())
