@@ -206,7 +206,6 @@ def _counted(ids: Sequence[str], word: str) -> str:
 
 
 def _listed(ids: Sequence[str]) -> str:
-    """Return the first ids of a list."""
     return ", ".join(map(repr, ids[:3])) + (", ..." if len(ids) > 3 else "")
 
 

@@ -18,10 +18,7 @@ _CONTENT_BYTES = 16
 
 
 class ContentDigest:
-    """A digest of one input as a run read it: locations, ids and features of its documents, in order.
-
-    A change that does not affect features, such as one of case, is detected only if it moves later documents.
-    """
+    """A digest of one input as a run read it: locations, ids and features of its documents, in order."""
 
     #: Documents per call of `add`, except the last.
     ROWS_AT_ONCE = 1 << 16
@@ -45,7 +42,6 @@ class ContentDigest:
 class InputCounts:
     """Counts of one input for the summary."""
 
-    # Counts of the input
     num_documents: int
     num_kept: int
     num_bad_rows: int

@@ -22,9 +22,7 @@ from likewise.recipe.recipe import Recipe
 class EngineRun:
     """The result of a run whose outputs an engine wrote."""
 
-    # Counts of the run
     counts: RunCounts
-    # Counts of each input
     inputs: Sequence[InputCounts]
     # Number of rows in the kept file of each input; empty if there are no kept files
     num_written: Sequence[int]

@@ -116,7 +116,6 @@ class DedupOptions:
         return bool(self.against) or (self.index is not None and self.index.against is not None)
 
     def _check(self) -> None:
-        """Raise InvalidParameter if options cannot be combined."""
         AddedFields(self.write_prefix)
         if self.write_prefix and self.copies != "annotated":
             raise InvalidParameter("write_prefix", "requires --write annotated")
@@ -259,7 +258,6 @@ class _Decided:
         write_files(reading.found, target, kept_of, self.recipe.recipe_id)
 
     def summary(self, asked: DedupOptions, reading: _Reading) -> dict[str, Any]:
-        """Return the summary of the run."""
         documents, decision = self.documents, self.decision
         summary = summarize(documents, self.recipe, decision, self.context.timing)
         summary |= about_inputs(reading.found, documents, decision, asked.run, asked.copies)

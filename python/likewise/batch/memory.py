@@ -58,7 +58,6 @@ class MemoryPlan:
     threads: int
     # Number of documents in all inputs; an estimate until they are read
     num_documents: int
-    # Whether `num_documents` is an estimate
     is_estimated: bool
     # Bytes of the inputs, decompressed
     text_bytes: int
@@ -208,7 +207,6 @@ class _Task:
         return held + self._join_bytes()
 
     def _join_bytes(self) -> float:
-        """Return the bytes per fingerprint in memory."""
         near = self.recipe.sketch
         if not isinstance(near, SimHash):
             return 0.0

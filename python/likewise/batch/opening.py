@@ -85,7 +85,6 @@ def bounded_run(
 class OpenedRun:
     """A run before its decision."""
 
-    # Sketched documents
     documents: Documents
     # Recipe with its weights, its threshold, and the bands that many documents need
     recipe: Recipe
@@ -93,7 +92,6 @@ class OpenedRun:
     context: RunContext
     # Summary fields about memory and the choice of the threshold
     facts: dict[str, object]
-    # Parts of an earlier run
     parts: RunParts | None
 
 

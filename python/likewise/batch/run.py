@@ -161,10 +161,7 @@ def evidence_of_overruled(documents: Documents, recipe: Recipe, decision: Decisi
 
 
 def _required(documents: Documents, recipe: Recipe, decision: Decision, part: slice) -> NDArray[np.float64] | None:
-    """Return the similarity that each removed document had to reach; NaN for matches in an index.
-
-    None if it is the threshold for all of them.
-    """
+    """Return the similarity that each removed document had to reach, NaN in an index; None if it is the threshold."""
     if recipe.short_margin is None and recipe.siblings is None:
         return None
     rows, kept_rows = decision.removed_rows[part], decision.kept_rows[part]

@@ -60,8 +60,6 @@ def write_near_pairs(
 ) -> dict[str, object]:
     """Write every verified pair with at least this similarity, and return the summary fields about them.
 
-    Notes
-    -----
     This is a separate search, so it cannot change a verdict. It uses the bands, or for cosine the radius, of the run,
     which find pairs below the threshold with a lower probability than at it. Hamming-only recipes find all pairs. At or
     above the threshold, the pairs are those that the run compared (with Bloom filters, a few more).
@@ -136,10 +134,7 @@ def _were_compared(
     pairs: Candidates,
     similarity: NDArray[np.float64],
 ) -> NDArray[np.bool_]:
-    """Return which pairs the run itself measured, or would not have matched.
-
-    The run skips candidates whose estimate is far below its threshold, including the rare ones that actually reach it.
-    """
+    """Return which pairs the run itself measured, or would not have matched."""
     compared = np.ones(len(similarity), bool)
     min_equal = min_equal_slots(recipe)
     if not min_equal:

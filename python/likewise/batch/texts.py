@@ -618,10 +618,7 @@ def opened_texts(
     *,
     has_references: bool = False,
 ) -> Iterator[tuple[Documents, Recipe, dict[str, Any]]]:
-    """Open sources in memory as documents; with `has_references`, the first source contains reference documents.
-
-    Yields the documents, the recipe with its weights and threshold, and the record of how the threshold was chosen.
-    """
+    """Open sources, the first as references with `has_references`: documents, final recipe, how it was chosen."""
     with scratch_for(sources) as work:
         sources, recipe = weighed(sources, recipe, context, work)
         # Only the number of these files is used.

@@ -95,8 +95,7 @@ def group() -> None:
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit: 0 done, 1 failure, 2 usage or input, 130 interrupted."""
     if sys.platform == "linux":
-        # PyArrow's default pool returns memory to the system after every batch, which takes a sixth of a run on
-        # Parquet.
+        # PyArrow's default pool returns memory after every batch, which takes a sixth of a run on Parquet.
         os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "jemalloc")
     # OpenBLAS starts threads that spin for a while, and nothing here multiplies matrices.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -423,7 +423,6 @@ class _Search:
                         yield _Row(row.given, number, row.order, copy, differs_in=row.differs_in)
 
     def in_indexes(self, given: _Given) -> list[_Row]:
-        """Return the copies in indexes of the documents with known texts."""
         known = given.known()
         rows = []
         for number, place in enumerate(self.places):
@@ -521,10 +520,7 @@ def _result(rows: list[_Row], given: _Given, items: Items, search: _Search, timi
 
 
 def _once(rows: list[_Row]) -> list[_Row]:
-    """Return the rows in order of places; in a run or an index, each document once for each given document.
-
-    If both the evidence and the kept files of a run name a document, the row measured on texts is used.
-    """
+    """Return the rows in order of places; each document of a run or index once for each given one, measured if so."""
     order = {kind: number for number, kind in enumerate(_KINDS)}
     seen: set[tuple[int, int, int | str]] = set()
     chosen = []

@@ -211,16 +211,11 @@ def _digest(items: Items) -> str:
 class _Group:
     """Scan results of consecutive files."""
 
-    # Windows; rows count from the first document of the group
     candidates: Candidates
-    # Ids of the documents of the candidates
     doc_ids: Any
-    # Number of documents in each file
     sizes: NDArray[np.int64]
-    # Places of all documents in their files
     offsets: NDArray[np.int64]
     lengths: NDArray[np.int64]
-    # Bad rows of each file
     bad_rows: list[list[BadRow]]
 
 
@@ -320,7 +315,6 @@ class _Scanned:
         return self._parts / f"{number}.json"
 
     def groups(self) -> Iterator[tuple[Sequence[InputFile], _Group]]:
-        """Yield the files and scan results of each group."""
         import pyarrow.feather
 
         for number, (first, end) in enumerate(self._groups):
@@ -333,7 +327,6 @@ class _Scanned:
             yield self._files[first:end], _Group(candidates, doc_ids, sizes, offsets, lengths, bad_rows)
 
     def sizes(self) -> list[int]:
-        """Return the number of documents of each file."""
         return [size for _, group in self.groups() for size in group.sizes.tolist()]
 
 

@@ -107,10 +107,7 @@ _NO_CANDIDATES = Candidates(np.zeros(0, np.int64), _NOTHING, _NOTHING, _NOTHING,
 
 
 class Found(NamedTuple):
-    """Candidates that contain their item: places among all candidates, rows, distinct texts, extent of the match.
-
-    `counts` is false where the document has another number and `unsure` keeps such documents.
-    """
+    """Candidates that contain their item; `counts` is false where `unsure` keeps documents with another number."""
 
     places: NDArray[np.int64]
     rows: NDArray[np.int64]
@@ -387,10 +384,7 @@ def _nested(columns: Mapping[str, Sequence[object]], field: str) -> list[object]
 
 
 def as_item_text(value: object) -> str | None:
-    """Return the text of a field: a text, or a list of texts joined with newlines; None for other and empty values.
-
-    In a list of mappings, such as choices with labels, the texts are the values.
-    """
+    """Return a text, or a list of texts (or of mappings with texts) joined with newlines; None for other values."""
     if isinstance(value, list | tuple):
         value = "\n".join(_texts_of_list(value))
     return value if isinstance(value, str) and value.strip() else None

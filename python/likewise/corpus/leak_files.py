@@ -84,7 +84,6 @@ def _stem(argument: str) -> str:
 
 
 def _splits_of_dataset(path: Path) -> dict[str, str]:
-    """Return the directory of each split of a DatasetDict; empty for other paths."""
     if not (path / SPLITS).is_file():
         return {}
     try:
@@ -105,7 +104,6 @@ class _Splits:
 
     @property
     def all(self) -> Inputs:
-        """All files, as the inputs of one run."""
         return replace(
             self.inputs[0],
             files=tuple(file for one in self.inputs for file in one.files),
@@ -139,7 +137,6 @@ class _Splits:
         }
 
     def about(self, documents: Documents) -> list[dict[str, object]]:
-        """Return the summary's entries about the files."""
         sizes, num_bad = np.diff(documents.starts).tolist(), [len(bad) for bad in documents.bad_rows]
         entries = about_files(self.all.files, num_documents=sizes, num_bad_rows=num_bad)
         splits = [name for name, one in zip(self.names, self.inputs, strict=True) for _ in one.files]

@@ -289,10 +289,7 @@ class LeakedRows:
 
 
 def leak_table(summary: Mapping[str, Any]) -> list[list[str]]:
-    """Return the table of splits by splits: a header, and a row for each split.
-
-    A cell shows the number of documents of the row's split with a near-duplicate in the column's split.
-    """
+    """Return the table of splits by splits: documents of the row's split with a near-duplicate in the column's."""
     splits = summary["splits"]
     rows = [["split", "documents", *splits, "to drop"]]
     for name, facts in splits.items():

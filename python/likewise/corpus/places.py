@@ -55,7 +55,6 @@ class Copy:
     file: str | None = None
     offset: int | None = None
     length: int | None = None
-    # Row in the run
     row: int | None = None
 
 
@@ -63,9 +62,7 @@ class Copy:
 class CorpusPlace:
     """A corpus of files."""
 
-    # Path as given
     name: str
-    # The files
     files: Sequence[InputFile]
     # Files in directories that are skipped because their format is unknown
     skipped: Sequence[str] = ()
@@ -76,11 +73,8 @@ class CorpusPlace:
 class RunPlace:
     """A finished run: its kept files, and the documents that it removed."""
 
-    # Path as given
     name: str
-    # The kept files
     files: Sequence[InputFile]
-    # Summary of the run
     summary: dict[str, Any]
     kind = RUN
 
@@ -162,9 +156,7 @@ def _place(row: dict[str, Any]) -> dict[str, Any]:
 class IndexPlace:
     """An index, in a directory or on a server."""
 
-    # Path or URL
     name: str
-    # The opened index
     index: "Index"
     kind = INDEX
 

@@ -41,8 +41,6 @@ def check_fits(weights: object) -> Weights:
 def document_counts(texts: _native.Texts, scanned: NDArray[np.uint32], weights: Weights) -> NDArray[np.uint32]:
     """Return the number of documents that contain each n-gram of the items.
 
-    Notes
-    -----
     In a table of n documents, a weight covers a range of frequencies; their geometric mean is used. It is off by a
     factor of at most n^(1/30) (1.6 for a million documents), or n^(1/20) for the lowest weight, before rounding.
     An n-gram missing from the table counts as one document if a scanned document has it, otherwise as zero.
@@ -85,8 +83,7 @@ def _ngrams(texts: _native.Texts) -> Iterator[list[str]]:
 
 def _frequencies(num_documents: int) -> NDArray[np.uint32]:
     """Return the document frequency of each weight from 1; 0 for the highest, if at most one document has it."""
-    # A feature weighs at least w exactly if df^30 <= n^(31 - 2w), and at least 1; fewer documents count as n = 20
-    # (docs/developers/definitions.md).
+    # A feature weighs at least w if df^30 <= n^(31 - 2w), and at least 1, with n = 20 or more.
     frequencies = np.zeros(MAX_WEIGHT + 1, np.uint32)
     least = 1
     for weight in range(MAX_WEIGHT, 0, -1):

@@ -17,10 +17,7 @@ ALL_PAIRS = 2**40
 
 
 def joined(left: Words, right: Words | None, bits: int, *, within: int, max_pairs: int, threads: int) -> Found | None:
-    """Return left rows, right rows and distances of all pairs, sorted; None if there are more than `max_pairs`.
-
-    Without `right`, the pairs are those of the left side with itself, with the smaller row on the left.
-    """
+    """Return left rows, right rows and distances of all pairs, sorted; None if there are more than `max_pairs`."""
     sides = ((left, None), None if right is None else (right, None))
     found = _native.join_fingerprints(*sides, bits, within=within, max_pairs=max_pairs, threads=threads)
     if found is None:
@@ -38,10 +35,7 @@ def streamed(
     within: int,
     threads: int,
 ) -> Iterator[tuple[int, Found]]:
-    """Join `rows`, whose words `read(low, high)` returns from `low` on, with others: the row after a block, its pairs.
-
-    `read` may return fewer rows. Rows of pairs count from the start of the block.
-    """
+    """Join `rows`, read block by block, with others: the row after a block, and pairs that count from its start."""
     num_words = -(-bits // 64)
     # Each block is joined with all others, so it is not much smaller.
     most = max(BLOCK_ROWS, len(others) // num_words)

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.arrays import ColumnData
@@ -132,7 +131,7 @@ class BuiltOutOfCore(ABC):
             with_rows = ids is not False
             if not with_rows and len(file.empty_rows):
                 raise InvalidParameter("ids", "an index without rows cannot represent empty texts; remove them")
-            row_ids = RowIds(None if ids is False else ids, file.num_rows, _all_held)
+            row_ids = RowIds(None if ids is False else ids, file.num_rows, lambda rows: np.ones(len(rows), bool))
             keys = _planned(file, bits, within, table_bytes, with_rows=with_rows) if plan is None else keys_of(plan)
 
             def check(num_bytes: int, beside: int) -> None:
@@ -239,10 +238,6 @@ def _planned(
     except InvalidParameter as error:
         names = {"memory": "table_memory", "fingerprints": "source"}
         raise InvalidParameter(names.get(error.name, error.name), error.message) from None
-
-
-def _all_held(rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-    return np.ones(len(rows), bool)
 
 
 def _telling(progress: Progress) -> Callable[[int, int], None]:

@@ -95,11 +95,9 @@ class Fingerprints:
 
     # The words of all fingerprints; word 0 of a fingerprint is the lowest
     words: NDArray[np.uint64]
-    # Width of a fingerprint
     bits: int
     # 1 for fingerprints of empty texts. None if there are none.
     is_empty: NDArray[np.uint8] | None = None
-    # The recipe of the fingerprints, if known
     recipe: Recipe | None = None
     # Ids, if known
     doc_ids: tuple[str, ...] | None = None

@@ -32,10 +32,7 @@ def id_keys(column: ArrowColumn) -> NDArray[np.uint64]:
 
 
 def first_double(column: ArrowColumn, keys: NDArray[np.uint64]) -> tuple[int, int] | None:
-    """Return the positions of the first repeated id and of its earlier occurrence, or None if all ids differ.
-
-    Takes about 0.1 us per id.
-    """
+    """Return the positions of the first repeated id and of its earlier occurrence, or None."""
     ranked = np.sort(keys)
     if not (ranked[1:] == ranked[:-1]).any():
         return None
@@ -57,11 +54,7 @@ def first_double(column: ArrowColumn, keys: NDArray[np.uint64]) -> tuple[int, in
 
 
 class IdLookup:
-    """A lookup table from the keys of ids to rows. It takes 12 bytes per id.
-
-    A run contains sorted keys and their rows. A new run is merged with the previous runs that are less than four times
-    as long, so each key is moved a logarithmic number of times.
-    """
+    """A lookup table from keys of ids to rows, 12 bytes per id, in sorted runs that are merged when alike in size."""
 
     def __init__(self) -> None:
         self._runs: list[tuple[NDArray[np.uint64], NDArray[np.uint32]]] = []

@@ -427,7 +427,6 @@ class HammingIndex(BuiltOutOfCore):
         return index
 
     def _holds(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return which rows exist."""
         return np.asarray(self._native.holds(rows.astype(np.uint32))).view(bool) | np.isin(rows, self._empty_rows)
 
     def _taken(self, fingerprints: ColumnData) -> FingerprintRows:

@@ -234,17 +234,12 @@ def _joined(
         for (_, side), status in zip(given, statuses, strict=True):
             refuse_changed(side, status)
 
-    if memory is None or all(_is_held(side) for _, side in given):
+    if memory is None or not any(isinstance(side, str | Path | np.memmap) for _, side in given):
         sides = [take_fingerprints(name, side) for name, side in given]
         if memory is None or _bytes_needed(sides) <= memory:
             check()
             return _joined_in_memory(sides, within, out, memory, threads)
     return _joined_on_disk(given, within, out, memory, threads, check)
-
-
-def _is_held(side: Any) -> bool:
-    """Return whether fingerprints are already in memory."""
-    return not isinstance(side, str | Path | np.memmap)
 
 
 def _bytes_needed(sides: list[Fingerprints]) -> int:
@@ -316,7 +311,6 @@ def _max_pairs(memory: int | None) -> int:
 
 
 def _same_width(sides: list[Fingerprints] | list[FlatFile]) -> int:
-    """Return the width of all sides."""
     first, last = sides[0], sides[-1]
     _refuse_recipes("left and right", first.recipe, last.recipe)
     if -(-first.bits // 64) != -(-last.bits // 64):

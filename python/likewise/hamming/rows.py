@@ -23,17 +23,12 @@ _LEAST_LEFT = 1 << 26
 class FingerprintRows:
     """Fingerprints of one width, without empty texts, and their rows."""
 
-    # Words of the fingerprints of nonempty texts
     words: NDArray[np.uint64]
-    # Width
     bits: int
-    # Number of rows, including empty texts
     num_rows: int
     # Row of each fingerprint. If None, the row is the position.
     rows: NDArray[np.uint32] | None
-    # Rows of empty texts
     empty_rows: NDArray[np.int64]
-    # The recipe of the fingerprints
     recipe: Recipe | None
     # The file of `words`, if `words` is a mapped array that has not been read yet
     file: FlatFile | None = None

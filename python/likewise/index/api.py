@@ -222,7 +222,6 @@ class IndexApi(ABC):
         """Close the index. Further calls have no effect."""
 
     def _document(self, doc_id: str, found: tuple[int, str | None, float, int | None, int] | None) -> Document | None:
-        """Return a document as the native core found it."""
         if found is None:
             return None
         row, kept_id, similarity, distance, arrival_s = found

@@ -12,11 +12,7 @@ from likewise.index.verdicts import Verdicts
 
 
 class BatchRun:
-    """An index as one batch run sees it: without the rows added after the run's first check.
-
-    The index stores the identity of the run with each batch that the run adds. A rerun has the same identity, so it
-    compares its documents with the same rows as the first run, and does not add documents that already exist.
-    """
+    """An index as one batch run sees it: without rows added after its first check. A rerun has the same identity."""
 
     def __init__(self, index: Index, identity: bytes) -> None:
         self._index, self._identity = index, identity

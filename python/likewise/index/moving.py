@@ -291,7 +291,6 @@ class _DirectoryDestination:
         return documents
 
     def add(self, documents: _native.MovedDocuments) -> None:
-        """Add the next documents."""
         self._native.restore(documents)
 
     def written(self, num: int) -> Iterator[_native.MovedDocuments]:
@@ -299,7 +298,6 @@ class _DirectoryDestination:
         return DirectorySource(self._native, self.about, _native.RowNumbers(num)).batches()
 
     def finish(self) -> None:
-        """Close the index, and delete the mark."""
         self._native.close()
         sync_directory(self._directory)
         (self._directory / FILLING).unlink()

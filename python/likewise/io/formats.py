@@ -93,9 +93,7 @@ _ZSTD_SKIPPABLE = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18", re.DOTALL)
 class Format:
     """The format of a file and its compression."""
 
-    # One of :data:`FORMATS`
     kind: str
-    # Compression of the file
     codec: str | None = None
 
 

@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 
-# Control characters, characters that change the text direction, and invisible characters. Joiners have legitimate
-# uses and are left as they are.
+# Characters of control and of direction, and invisible ones except joiners, which have legitimate uses.
 _HIDDEN = (
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
     "\ud800-\udfff\ue000-\uf8ff\ufeff\ufff9-\ufffb\U000e0000-\U000e007f\U000f0000-\U0010ffff]"

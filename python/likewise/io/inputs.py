@@ -47,10 +47,8 @@ _CODEC_SUFFIXES = {None: "", "gzip": ".gz", "zstd": ".zst", "bzip2": ".bz2", "xz
 class Inputs:
     """The files of a run."""
 
-    # The files, in the order of their documents
     files: tuple[InputFile, ...]
-    # Files of unknown formats, links, and text files next to files of records, relative to the given directory;
-    # directories matched by a glob, ending in ``/``.
+    # Unknown formats, links, text files next to records, relative to the directory; directories of globs with ``/``.
     skipped: tuple[str, ...]
     # Directories of Hugging Face datasets, with their names relative to the common parent
     datasets: "tuple[tuple[str, Dataset], ...]" = ()
@@ -393,10 +391,7 @@ def _expand(name: str, forbidden: Path | None, forced: str | None, found: _Found
 
 
 def _prose(kinds: Mapping[Path, Format | None], forced: str | None) -> set[Path]:
-    """Return the text files among files that were not named one by one, if others of them contain records.
-
-    They describe the records, as README.md and LICENSE.txt do, and are not documents.
-    """
+    """Return the text files (README.md, LICENSE.txt) among files not named one by one, if others contain records."""
     texts = {path for path, known in kinds.items() if known is not None and known.kind == "text"}
     has_records = forced is None and len(texts) < sum(known is not None for known in kinds.values())
     return texts if has_records else set()
@@ -412,11 +407,7 @@ def _is_output(directory: Path) -> bool:
 
 
 class _RunFiles:
-    """Recognizes glob matches that belong to outputs of runs and were not asked for.
-
-    These are the files of a run, such as its errors, and everything that ``**`` finds in the output of a run below the
-    directory where it starts. ``runs/*/kept/*.jsonl`` asks for kept documents.
-    """
+    """Recognizes glob matches in outputs of runs that were not asked for, as ``runs/*/kept/*.jsonl`` does."""
 
     def __init__(self, pattern: str) -> None:
         before, is_recursive, _ = pattern.partition("**")

@@ -24,9 +24,7 @@ class KeptCopy(NamedTuple):
 
     # The file; None for a removed file of text or bytes
     path: Path | None
-    # Format of the file
     form: Format
-    # Field separator of records
     delimiter: str = ","
     # Whether a quote at the start of a field opens a quoted field
     has_quotes: bool = True
@@ -68,10 +66,7 @@ def kinds_of(copies: list[KeptCopy]) -> set[str | bytes]:
 
 
 def kept_documents(copies: list[KeptCopy]) -> Iterator[object]:
-    """Yield rows, records without headers, whole files of text and bytes, and lines of other formats, in input order.
-
-    Records and lines come without newlines.
-    """
+    """Yield rows, records without headers, whole files of text and bytes, and lines, in order, without newlines."""
     for copy in copies:
         path, form = copy.path, copy.form
         if path is None:

@@ -5,18 +5,14 @@ import io
 import re
 from collections.abc import Iterable, Sequence
 
-# Spreadsheets execute cells that begin with one of these. A cell starts at the beginning of the text, or after a cell
-# or line separator of some locale; spreadsheets may drop quotes and spaces before a formula.
+# Spreadsheets execute cells that begin so; a cell starts at the beginning, or after a separator of some locale.
 _FORMULA = "(^|[;\t\r\n])({}[\"' ]*[=+\\-@＝＋－＠])"
 _PLAIN = re.compile(_FORMULA.format(""))
 _SHIELDED = re.compile(_FORMULA.format("'"))
 
 
 def label_rows(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return a header and rows as CSV with lines ending in a newline, in which spreadsheets see no formulas.
-
-    :func:`id_of_cell` restores ids, which get an apostrophe if they would start a formula.
-    """
+    """Return a header and rows as CSV in which spreadsheets see no formulas; :func:`id_of_cell` restores ids."""
     out = io.StringIO()
     plain, quoting = (csv.writer(out, lineterminator="\n", quoting=rule) for rule in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL))
     plain.writerow(header)

@@ -48,5 +48,4 @@ def read_lexicon(path: Path) -> tuple[list[tuple[str, int]], list[int]]:
 
 
 def _shown(text: str) -> str:
-    """Return the part of a field that errors show."""
     return repr(text if len(text) <= 40 else text[:40] + "...")

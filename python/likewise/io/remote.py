@@ -33,9 +33,7 @@ _TIMES = ("mtime", "LastModified", "last_modified", "updated", "created", "last_
 class Remote:
     """A file in a store."""
 
-    # The store
     store: Any
-    # Path in the store
     path: str
     # Size, if the store reports it
     num_bytes: int | None
@@ -63,11 +61,9 @@ def local_path(name: str | Path) -> str | Path:
 class Found:
     """The files that a URL of a store refers to."""
 
-    # Kind of the URL
     kind: str
     # Path in the store
     root: str
-    # The files, sorted by the bytes of their paths
     files: list[Remote]
 
 

@@ -15,10 +15,7 @@ _DIGEST_BYTES = 16
 
 
 def stamps(found: Inputs) -> list[dict[str, object]]:
-    """Return path, size, modification time and a digest of the first and last bytes of each input.
-
-    A copy of standard input or of a file in a store has no modification time; its digest covers the whole file.
-    """
+    """Return path, size, modification time (if it has one) and a digest of the first and last bytes of each input."""
     found_stamps, copies = [], set(found.copies)
     for file in found.files:
         stat = file.path.stat()

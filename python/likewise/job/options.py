@@ -27,11 +27,8 @@ QUOTES: tuple[Quote, ...] = get_args(Quote)
 class RunRules:
     """The rules of a run in addition to its recipe."""
 
-    # Number of threads
     threads: int
-    # What to do with bad rows
     on_error: str = "fail"
-    # Whether two documents may have the same id
     duplicate_ids: str = "fail"
     # Maximum number of bad rows among the documents, and among the reference documents
     max_bad_rows: BadRowLimit = NO_LIMIT
@@ -49,15 +46,11 @@ class FileRun:
 
     # Names of the text fields, with dots for nested fields; several are joined with a newline
     text_fields: tuple[str, ...] = ("text",)
-    # Name of a field with a list of tokens, or of [token, weight] pairs, for recipes with tokens ``user``. The text
-    # fields count only where the list is empty.
+    # Field with a list of tokens or [token, weight] pairs, for tokens ``user``; text counts where it is empty.
     tokens_field: str | None = None
-    # Name of the id field; rows without it are bad. If None, ``id`` if a row has it, otherwise ``file:line``. If
-    # ``"none"``, always ``file:line``.
+    # The id field; rows without it are bad. None: ``id`` if there, else ``file:line``; ``"none"``: always that.
     id_field: str | None = None
-    # What to do with bad rows
     on_error: OnError = "fail"
-    # Whether two documents may have the same id
     duplicate_ids: DuplicateIds = "fail"
     # Longer documents are bad rows
     max_document_bytes: int = 64_000_000
@@ -65,8 +58,7 @@ class FileRun:
     threads: int | None = None
     # The stream for ``-`` among the inputs
     stdin: BinaryIO | None = None
-    # Format of the inputs, regardless of their names: jsonl, csv, tsv, parquet, arrow, text, warc, binary. If None
-    # and the recipe has tokens ``bytes`` or ``chunks``, binary.
+    # Format of the inputs whatever their names; binary for tokens ``bytes`` or ``chunks`` if None.
     file_format: str | None = None
     # Field separator of CSV
     delimiter: str | None = None
@@ -74,16 +66,14 @@ class FileRun:
     # of its header are quoted, or its first megabyte has fields with doubled quotes and every quote that opens a
     # field is closed.
     quote: Quote | None = None
-    # Maximum number of bad rows with `on_error` ``skip`` or ``keep``: a count (an integer, ``"100"``) or a share of
-    # all rows (a float from 0 to 1, ``"1%"``). More are an error.
+    # Maximum of bad rows with ``skip`` or ``keep``: a count (``"100"``) or a share of all (0 to 1, ``"1%"``).
     max_bad_rows: float | str = DEFAULT_MAX_BAD_ROWS
     # Gzip and zstd files that decompress to more bytes, or to more bytes per compressed byte, are rejected
     max_unpacked_bytes: int = 1_000_000_000_000
     max_unpack_ratio: int = 250
     # Fields to read from each row for the outputs of a run, in addition to those of `keep`
     fields: tuple[str, ...] = ()
-    # Limit of anonymous memory, in bytes or as text such as ``"2GB"``, at least 256 MB; no limit if None. Data that
-    # does not fit is on disk, and the results are the same. Applies to runs that decide documents and to pairs.
+    # Limit of anonymous memory (at least 256 MB) of runs that decide documents and of pairs; others go to disk.
     memory_bytes: float | str | None = None
 
     def read_rules(self, recipe: Recipe) -> ReadRules:

@@ -106,10 +106,7 @@ class Job:
         return None if self._directory is None else self._directory.parts
 
     def claim(self, **identity: object) -> None:
-        """Claim the output directory; a run with the same identity can be continued.
-
-        This deletes unfinished outputs of other runs, so everything that may reject the command must precede it.
-        """
+        """Claim the output, after all checks, since this deletes unfinished outputs of runs of another identity."""
         if self.is_written and self.target is not None:
             identity = {"version": __version__, **self.options.identity(), **identity}
             self._directory = OutputDirectory(self.target, identity, overwrite=self._overwrite, fresh=self._fresh)

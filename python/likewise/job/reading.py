@@ -68,10 +68,7 @@ def in_order(
     num_bytes: int,
     context: RunContext,
 ) -> Generator[_Made]:
-    """Run tasks on the threads of a run, and yield their results in order; each task has its share of `num_bytes`.
-
-    Errors of tasks before one that cannot be made, such as an unreadable part of a file, are raised first.
-    """
+    """Run tasks on the threads of a run, and yield results, or raise errors, in order; `num_bytes` is shared."""
     began, done = time.perf_counter(), 0
     context.progress(StageStarted(stage, num_bytes, "bytes"))
     waiting: deque[tuple[int, Future[_Made]]] = deque()
@@ -120,7 +117,6 @@ def total_bytes(sources: Sequence[Source]) -> int:
 class Part(Generic[_Made]):
     """Consecutive documents of one source, and the result of processing their texts."""
 
-    # Their source
     source: Source
     # Row of the first one among all documents
     first_row: int
@@ -144,7 +140,6 @@ class Part(Generic[_Made]):
 class Counts:
     """Counts of the rows read so far."""
 
-    # Counts so far
     num_documents: int = 0
     num_bad_rows: int = 0
     num_blank_lines: int = 0

@@ -44,8 +44,7 @@ class Stretch:
 
     # Whether both have the same words here, by the recipe
     is_same: bool
-    # The words of each text. In a common stretch they may differ in what the recipe ignores, such as case; in another
-    # one, one is empty if words were added or removed.
+    # The words of each text; in a common stretch they may differ in what the recipe ignores.
     a: str
     b: str
 
@@ -54,11 +53,9 @@ class Stretch:
 class Comparison:
     """Two texts side by side."""
 
-    # Their similarity by each measure
     measures: Measures
     # Whether they match by the recipe
     matches: bool
-    # The recipe, resolved
     recipe: Recipe
     # Both texts, word by word, in order; empty if the documents are not texts
     alignment: tuple[Stretch, ...]
@@ -183,10 +180,7 @@ def matches(measures: Measures, recipe: Recipe) -> bool:
 
 
 def align(a: str, b: str, recipe: Recipe) -> tuple[Stretch, ...]:
-    """Return the common and differing stretches of two texts, word by word; not minimal for very long texts.
-
-    Words that the recipe does not distinguish are common, as is what it ignores between them.
-    """
+    """Return common and differing stretches word by word; what the recipe does not distinguish is common."""
     left, right = (_words_of(text, recipe) for text in (a, b))
     if not left.keys or not right.keys:
         left, right = (_units_of(text, recipe) for text in (a, b))

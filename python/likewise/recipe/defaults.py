@@ -15,8 +15,7 @@ from likewise.recipe.fields import OWN_WEIGHTS, TABLE_WEIGHTS, TOKENS, WEIGHTS
 _STRICT_THRESHOLD = 0.8
 _STRICT_WITHIN_64_BITS = 3
 _BITS = 128
-# Over characters, unrelated texts differ in about 30 of 64 bits, with a standard deviation of 4: within 10, a million
-# such pairs contain a match by chance, which is too many for a default. A wider radius needs more bits in any case.
+# Over characters, unrelated texts differ in 30 of 64 bits (deviation 4): within 10, a million pairs hold a match.
 _LEAST_BITS_OF_CHOICE = 96
 _WIDEST_OF_64_BITS = 10
 
@@ -25,13 +24,9 @@ _WIDEST_OF_64_BITS = 10
 class FeatureChoice:
     """Shingle and weights of a recipe, with their threshold and radius."""
 
-    # Number of consecutive tokens in a feature
     shingle: int
-    # Weight rule of a feature
     weights: str
-    # Measure of `similarity`
     measure: str
-    # Default threshold
     similarity: float
     # Default radius for each 32 bits of a fingerprint; 0 if none was chosen
     within_32_bits: int = 0
@@ -47,8 +42,7 @@ class FeatureChoice:
         return bits // 32 * self.within_32_bits if is_chosen else bits * _STRICT_WITHIN_64_BITS // 64
 
 
-# Choices by rarity, which replace the method's own: text shared by half of a collection is not evidence, so one
-# threshold works for collections that need different ones with plain sets.
+# Choices by rarity, which replace the method's own: text shared by half of a collection is no evidence.
 _BY_RARITY: Mapping[str, Mapping[tuple[str, str], FeatureChoice]] = {
     "words": {
         ("minhash", "idf"): FeatureChoice(2, "idf", "jaccard", 0.45),

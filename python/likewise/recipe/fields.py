@@ -129,21 +129,18 @@ class Field:
     """One field of a recipe."""
 
     name: str
-    # Methods whose recipes have the field
     methods: tuple[str, ...]
     # The id that it is part of; None if it acts through other fields only, or is not part of the JSON
     part: str | None = None
     # Returns the value in its canonical type, or raises InvalidParameter; None for the checks in `recipe/text.py`
     check: Callable[[str, object], object] | None = None
-    # Not hashed if it has this value, so that adding a field changes no existing id. It never changes, even if the
-    # default of a constructor does.
+    # Not hashed if it has this value, which never changes, so that adding a field changes no existing id.
     original: object = None
     # Whether every recipe has a value
     is_required: bool = False
     # Whether it is rejected for other methods; fields of most methods have checks of their own
     is_checked: bool = False
-    # Uses of its option: ``features``, ``match``, ``plan``; ``told`` if other defaults may depend on it; ``line`` if it
-    # is shown when such an option is given
+    # Uses of its option: ``features``, ``match``, ``plan``, ``told`` (others depend on it), ``line`` (shown).
     commands: str = ""
 
 

@@ -24,9 +24,7 @@ NUM_LEVELS = 3
 class Asked:
     """The condition that the pairs found by a search must meet."""
 
-    # Similarity measure of a pair
     measure: str
-    # Weight of a feature
     weights: str
     # Minimum similarity for a match; 1 for Hamming-only recipes
     threshold: float
@@ -152,8 +150,6 @@ class MinHash(_Banded):
 def _recall_within(bits: int, threshold: float, within: int) -> float:
     """Return P(Binomial(bits, acos(threshold)/pi) <= within): P(found) for a pair with this cosine.
 
-    Notes
-    -----
     Bisects the recall of the core's radius rule, so that the result does not depend on the system's logarithm.
     """
     low, high = 0.0, 1.0

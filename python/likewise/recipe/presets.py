@@ -12,8 +12,7 @@ Preset = Literal[
 ]
 # Method of a recipe that gives none.
 DEFAULT_METHOD = "minhash"
-# docs/benchmarks/quality-tables.md, "Presets", has their results on all labeled sets. docs/benchmarks/defaults.md
-# describes the choice of the first two: among all candidates, and among those that need no collection.
+# docs/benchmarks/quality-tables.md, "Presets", has results; docs/benchmarks/defaults.md the first choices.
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     "default": {
         "method": "minhash",
@@ -93,10 +92,7 @@ _WORDS = ("auto", "word")
 
 
 def with_preset(preset: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a recipe completed from a preset, always including the method.
-
-    A measure that needs the exact search replaces the method of a preset that searches by bands.
-    """
+    """Return the options of a recipe completed from a preset; a measure may need the exact search as method."""
     if preset not in PRESETS:
         raise InvalidParameter("preset", f"{preset!r} is not one of {', '.join(PRESETS)}")
     fields = dict(PRESETS[preset])

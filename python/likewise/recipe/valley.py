@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from likewise.arrays import distinct
 from likewise.checks import counted
 
-# The rule is defined for Jaccard similarities. Other measures are converted: two sets of equal size with Jaccard
-# similarity j have cosine 2j / (1 + j).
+# The rule is defined for Jaccard similarities; two sets of equal size with j have cosine 2j / (1 + j).
 MEASURES = ("jaccard", "cosine")
 # Similarities are counted in bins of a thousandth; thresholds are hundredths.
 _BINS = 1000
@@ -25,30 +24,24 @@ _STEP = 10
 # Range of thresholds, in bins, and half the width of the triangular kernel.
 _LOWEST, _HIGHEST = 360, 950
 _HALF_WIDTH = 100
-# The threshold minimizes log density + _PULL (t - _CENTER)^2. The wide kernel and the strong pull keep the threshold
-# where it is if a part of the documents is left out; the center was the best single value on labeled sets.
+# The threshold minimizes log density + _PULL (t - _CENTER)^2; the center was best on labeled sets.
 _PULL = 80
 _CENTER = 440
 # Kernel value of one pair at its own position, added to every density: empty ranges compare by the pull alone.
 _ONE_PAIR = _HALF_WIDTH
-# A bin that fewer sampled documents reach shows nothing: above the similarity of changed documents, bins are empty
-# because no changed document can get there.
+# A bin that fewer sampled documents reach shows nothing: no changed document can get there.
 _LEAST_DOCUMENTS = 20
-# A valley has this ratio of the highest density above it to its own. Without it, the threshold still separates if the
-# density below is not this much higher: then there is no background that could reach it.
+# A valley has this ratio of the highest density above it to its own; without it, no background reaches it.
 _LEAST_RATIO = 1.35
-# Number of bits of the document numbers that cut the sample into halves. If the threshold of a half differs from that
-# of the whole by more than this, the choice is reported as uncertain.
+# Bits of document numbers that cut the sample into halves, which must not differ by more than this.
 _HALVING_BITS = 4
 _STABLE_WITHIN = 0.03
 
 FEW_PAIRS, NO_VALLEY = "few pairs", "no valley"
-# The threshold without a valley, in bins. If few documents are similar, none of these values removes many. Without a
-# gap, many documents may only share a form: a strict value, which documents of the usual length can still reach.
+# The threshold without a valley, in bins: of few similar documents; without a gap, a strict value.
 _OF_FEW_PAIRS = 500
 _WITHOUT_GAP, _REQUIRED_WITHOUT_GAP = 650, 750
-# Where the density falls from the first to the second of these similarities to less than half, and a third of it is
-# below the threshold, no duplicates stand out from documents that share a form: the value is stricter.
+# Where the density falls between these to less than half, a third below the threshold, the value is stricter.
 _FALLING = (600, 800)
 _WITHOUT_DUPLICATES, _REQUIRED_WITHOUT_DUPLICATES = 800, 900
 
@@ -63,8 +56,7 @@ class Valley:
     reason: str | None
     # Ratio of the highest density above the valley to the density in it; None with a reason
     clarity: float | None
-    # Number of sampled documents with a pair from the lowest similarity considered to below the threshold, and with a
-    # pair at or above the threshold.
+    # Sampled documents with a pair below the threshold (from the lowest considered on), and with one from it on.
     num_documents_below: int
     num_documents_above: int
     # Lowest and highest threshold that the same rule chooses from eight halves of the sample
@@ -147,8 +139,6 @@ def find_valley(
 ) -> Valley:
     """Choose the threshold where the density of similarities is lowest.
 
-    Notes
-    -----
     The density uses a triangular kernel of half width 0.1. The threshold is the hundredth t from 0.36 to 0.95 with the
     smallest log(density + one pair) + 80 (t - 0.44)^2; of equal ones, the nearest to 0.44, then the lower one. Only
     values that at least 20 sampled documents reach with a pair are considered; if there are none, the threshold is 0.5.

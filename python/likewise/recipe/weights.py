@@ -364,13 +364,9 @@ def check_table(table: Weights, fields: Mapping[str, Any]) -> None:
 class Weighing:
     """Features and weights that a user gave, completed from the table."""
 
-    # Weight rule
     weights: str | None
-    # Weight table
     table: Weights | None
-    # Kind of token
     tokens: str | None
-    # Number of tokens in a feature
     shingle: int | None
     # Seed of the token hash
     seed: int

@@ -23,7 +23,6 @@ _COUNTS = ("num_documents", "num_kept", "num_removed", "num_empty", "num_short",
 class Differing:
     """Items of two runs that differ."""
 
-    # Number of items that differ
     num: int
     # The first differing items, side by side
     items: tuple[Beside[Any], ...] = ()
@@ -40,7 +39,6 @@ class Differing:
 class RunComparison:
     """Differences between two finished runs."""
 
-    # What was compared, in words
     compared: str
     # Fields of the recipe and counts of the summary that differ, with both values
     recipe: dict[str, tuple[Any, Any]]
@@ -104,8 +102,6 @@ def run_differences(first: Path, second: Path) -> tuple[list[str], str]:
 def compare_runs(first: Path, second: Path, *, most: int = _MOST_NAMED, with_counts: bool = False) -> RunComparison:
     """Return what differs between two finished runs.
 
-    Notes
-    -----
     Compares recipe, evidence in row order (not the places in files, which another split of the same sequence changes),
     and kept documents in input order. Container bytes and timings are not compared.
     """

@@ -24,10 +24,8 @@ _NUM_NEAREST = 10
 class Preview:
     """Expected result of a run."""
 
-    # The summary that the run would write
     summary: dict[str, Any]
-    # Number of groups by size (kept document included), ascending from 1. A reference document with duplicates counts
-    # as the kept document of its group.
+    # Number of groups by size, ascending from 1; a reference with duplicates counts as their kept document.
     group_sizes: dict[int, int]
     # Removals nearest to the threshold with their differences, and hints
     first_look: list[str]
@@ -49,8 +47,6 @@ def preview(
 ) -> Preview:
     """Decide which documents of files would be removed, and write nothing.
 
-    Notes
-    -----
     Cost: same as a run with ``write="evidence"``, in a temporary directory.
     """
     asked = options or DedupOptions()

@@ -21,12 +21,9 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 class Key:
     """A key as the service stores it."""
 
-    # Name in the log
     name: str
-    # ``read`` allows queries, ``write`` also additions and removals, ``admin`` also creating and deleting collections
-    # and snapshots.
+    # ``read`` allows queries, ``write`` also additions and removals, ``admin`` also collections and snapshots.
     right: str
-    # SHA-256 of the key
     digest: bytes
 
     def allows(self, right: str) -> bool:

@@ -108,8 +108,7 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start to listen, then exclude the loaded objects from later garbage collections."""
         await super().startup(sockets=sockets)
-        # Modules and routes live as long as the service. Scanning them all takes tens of milliseconds, during which no
-        # request is answered.
+        # Modules and routes live as long as the service; scanning them takes tens of milliseconds.
         gc.collect()
         gc.freeze()
 

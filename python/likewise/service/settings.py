@@ -16,8 +16,7 @@ class Settings:
     keys: tuple[Key, ...] = ()
     # Directory of the inputs of a finished run, if they were moved
     inputs: Path | None = None
-    # Host names of the service in addition to loopback names. Without keys, requests to other names are rejected, so
-    # that a web page cannot reach the service through its own host name.
+    # Host names besides loopback names; without keys, others are rejected, against pages with a name for it.
     allowed_hosts: tuple[str, ...] = ()
     # Whether nothing can be changed; another process may write to the collections
     is_read_only: bool = False
@@ -46,14 +45,11 @@ class Settings:
     max_candidates: int = 50_000
     # Maximum neighbors, group members or list entries in a response
     max_results: int = 1000
-    # Maximum characters of each of two compared texts
     max_compare_characters: int = 100_000
-    # Maximum number of collections
     max_collections: int = 256
     # Maximum number of requests in progress; further ones are answered with 503
     max_concurrency: int = 64
-    # Maximum share of the streams, of the requests in progress and of the memory for bodies that one of several keys
-    # may hold.
+    # Maximum share of streams, requests and memory for bodies that one of several keys may hold.
     max_key_share: float = 0.5
     # Maximum number of open connections; above it, the longest idle one is closed
     max_connections: int = 4000
@@ -61,8 +57,7 @@ class Settings:
     max_requests_per_second: float | None = None
     # Time limit for the work on a request, in seconds
     deadline_s: float = 10.0
-    # Time limit in seconds for the head of a request, and for its body plus the time that `min_bytes_per_second`
-    # allows.
+    # Seconds for the head of a request, and for its body besides what `min_bytes_per_second` allows.
     receive_s: float = 10.0
     # Minimum transfer rate of a body, after `receive_s`
     min_bytes_per_second: int = 100_000

@@ -19,9 +19,7 @@ _POSITIONS_AT_ONCE = 4096
 class BandPlan(NamedTuple):
     """The bands chosen for a threshold."""
 
-    # Number of bands
     bands: int
-    # Number of slots in each band
     rows: int
     # Probability that a pair exactly at the threshold is found
     recall: float

@@ -123,7 +123,6 @@ def check_tokenizer(recipe: Recipe, tokenizer: Tokenizer | None) -> None:
 
 @cache
 def _installed(package: str) -> str | None:
-    """Return the version of an installed package."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:

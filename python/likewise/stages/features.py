@@ -19,7 +19,6 @@ class Features(NamedTuple):
     offsets: NDArray[np.int64]
     # Distinct features of each text in order of first occurrence
     features: NDArray[np.uint64]
-    # Their integer weights
     weights: NDArray[np.uint32]
 
 

@@ -18,11 +18,9 @@ NO_POSITION = 2**32 - 1
 class Leaders(NamedTuple):
     """The decision on documents, in order of priority."""
 
-    # Whether each document is kept
     kept: NDArray[np.bool_]
     # The kept document because of which it was removed; -1 if it is kept
     leader: NDArray[np.int64]
-    # Similarity to that document; NaN if it is kept
     similarity: NDArray[np.float64]
 
 

@@ -16,8 +16,7 @@ class Plan:
     recipe: Recipe
     # Probability that a pair exactly at the threshold is found; None if there is no model
     recall: float | None
-    # Similarity, and the probability that such a pair is found: Jaccard similarity for bands, cosine for the radius.
-    # Empty for methods without either, or if a run chooses the threshold.
+    # Similarity (Jaccard for bands, cosine for a radius) and the probability to be found; empty without either.
     curve: tuple[tuple[float, float], ...]
     # Memory of one sketch; 0 if there is none (shingles and exact, which find every match) or it is not known yet
     bytes_a_document: int

@@ -104,13 +104,11 @@ class SamplePair:
     # As for ``Samples``
     kind: str
     size: int
-    # The hashes
     a: NDArray[np.uint64]
     b: NDArray[np.uint64]
     # Sizes of the sets
     total_a: int
     total_b: int
-    # Whether each sample is its whole set
     is_whole: tuple[bool, bool]
 
     def resemblance(self) -> Estimate:

@@ -334,11 +334,7 @@ def check_has_sketch(recipe: Recipe) -> None:
 def sketch_texts(
     texts: _native.Texts, recipe: Recipe, *, sets: bool, threads: int, rarity: _native.Rarity | None = None
 ) -> _native.SketchBatch:
-    """Return the native sketches of a batch, with digests of the feature sets if `sets`.
-
-    Method shingles has no sketches; instead, the documents of each feature are counted in `rarity`. For method exact,
-    the digests are those of the normalized texts.
-    """
+    """Return the native sketches of a batch, with digests if `sets`; method shingles counts features in `rarity`."""
     method = recipe.sketch
     if isinstance(method, Exact):
         return _native.digest_texts(texts, recipe.text_rules, threads=threads)

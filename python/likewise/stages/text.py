@@ -178,10 +178,7 @@ def field_names(text_field: TextField) -> tuple[str, ...]:
 
 
 def text_column(table: ArrowTable, text_field: TextField, roles: RoleNames = ALL_ROLES) -> ArrowColumn:
-    """Return the text of any Arrow table as a PyArrow chunked array; several columns are joined with a newline.
-
-    A row is null if one of its values is.
-    """
+    """Return the text of an Arrow table as a chunked array, columns joined with a newline; null if one value is."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

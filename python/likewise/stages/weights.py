@@ -29,8 +29,6 @@ _OF_TERMS = ("tokens", "seed", "hash", "fold", "stop_words", "dictionary")
 class Counter:
     """Counts how many documents contain each feature, batch by batch.
 
-    Notes
-    -----
     All updates commute: the table does not depend on the batches, their order, or the number of threads.
     """
 

@@ -97,10 +97,7 @@ class _StoredNeighbors(HistoricalSearch):
 
 
 class _PermutedTables(HistoricalSearch):
-    """Looks up the query's key in several copies, each sorted by the bits of one key. Section 3.1.
-
-    Bits outside the key are cleared instead of moved after it. This gives the same order by the key as the permutation.
-    """
+    """Looks up the query's key in copies sorted by the bits of one key, the others cleared. Section 3.1."""
 
     def __init__(self, codes: Codes, within: int, keys: list[int]) -> None:
         super().__init__(codes, within)

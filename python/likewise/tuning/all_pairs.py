@@ -24,8 +24,7 @@ MOST_FEATURES = 1 << 26
 _AT_ONCE = 1 << 20
 # Features in one matrix product.
 _COLUMNS = 1024
-# Features in more than 1/16 of the documents use the matrix product: above this, listing pairs is slower by
-# measurement.
+# Features in more than 1/16 of the documents use the matrix product, which is faster there.
 _SHARE_OF_WIDE = 16
 _LEAST_WIDE = 32
 # Integers below these bounds are exact in single and double precision, in any order of addition.
@@ -37,8 +36,6 @@ def similarity_of_all(
 ) -> NDArray[np.float64] | None:
     """Return bit-equal results of ``verify_pairs`` for these pairs; None if this method does not apply.
 
-    Notes
-    -----
     Shared weights are integers, added without rounding: pair by pair for features of few documents, by a matrix product
     for the others. Merging both feature lists of each pair takes several times as long.
     """

@@ -22,13 +22,10 @@ _EQUAL = 0.0005
 class Evidence:
     """Labeled pairs and the sample, measured by each candidate recipe."""
 
-    # Similarities of the labeled pairs
     similarity: NDArray[np.float64]
-    # Labels
     is_duplicate: NDArray[np.bool_]
     # Number of pairs that each represents
     weight: NDArray[np.float64]
-    # All pairs of the sample
     sample: Sample
     # Number of each labeled pair in the sample, -1 if it is not in the sample; all -1 if None
     places: NDArray[np.int64] | None = None
@@ -66,9 +63,7 @@ class Evidence:
 class Chosen(NamedTuple):
     """A candidate and one of its settings."""
 
-    # Number of the candidate
     candidate: int
-    # The threshold
     setting: float
     # Expected F1 on the sample
     score: float
@@ -104,8 +99,6 @@ def choose(evidence: Evidence) -> Chosen:
 def choices(evidence: Evidence) -> tuple[Chosen, list[Chosen]]:
     """Return the choice, and the best setting of each candidate, by expected F1 on the sample.
 
-    Notes
-    -----
     The labels determine the probability that each pair of the sample is a duplicate
     (:func:`likewise.tuning.model.fitted`), by one model for all candidates. F1 is therefore estimated at every setting
     over all pairs of the sample instead of the few labels, and recipes are distinguished by the pairs on which they

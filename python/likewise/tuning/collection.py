@@ -42,13 +42,10 @@ _LEAST_PAIRS_AT_ONCE = 1000
 class Collection:
     """Documents used for tuning."""
 
-    # Number of documents in the inputs
     num_documents: int
     # Rows of the documents used, ascending
     rows: NDArray[np.int64]
-    # Their ids
     doc_ids: list[str]
-    # Their texts
     texts: Texts
     # Whether each is in the sample; the others are there because labels name them
     is_sampled: NDArray[np.bool_]
@@ -56,7 +53,6 @@ class Collection:
     sources: Sequence[Source]
     # How the sources are read
     rules: RunRules
-    # Receives events
     progress: Progress
     _tables: dict[str, Weights] = field(default_factory=dict, init=False)
 

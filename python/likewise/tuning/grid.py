@@ -71,10 +71,7 @@ class Candidate:
         return Recipe.shingles(0.5, **options)
 
     def recipe(self, setting: float) -> Recipe:
-        """Return the recipe for one setting.
-
-        If the threshold is so low that MinHash would compare nearly every pair, exact shingle sets are used instead.
-        """
+        """Return the recipe for one setting; exact shingle sets if MinHash would compare nearly every pair."""
         features = self.features()
         if self.measure == "hamming":
             return features.replace(within=round((1.0 - setting) * BITS))

@@ -24,8 +24,7 @@ _OF_TENTH = (1.0, 1.0)
 _OF_CANDIDATE = (0.0, 1.0)
 # For labels of unknown origin: log odds by which they show duplicates more often than the sample does.
 _OF_DRAW = (1.0, 2.0)
-# Weight of the assumption, per labeled duplicate, that these are spread over the sample like its duplicates. Since it
-# is an assumption, the total weight does not grow beyond that of a few labels.
+# Weight of the assumption, per labeled duplicate, that these are spread over the sample; a few labels' at most.
 _SHARE_OF_SAMPLE = 0.05
 _FEW_LABELS = 100
 _MOST_STEPS = 200
@@ -41,8 +40,6 @@ def fitted(
 ) -> NDArray[np.float64]:
     """Return the coefficients of the log odds that a pair is a duplicate: shape (candidates + 3,).
 
-    Notes
-    -----
     Logistic regression with normal priors, at the maximum of the posterior. If labels are drawn by similarity, the draw
     contains no information beyond the features, and labels are used as they are. If their origin is unknown, their log
     odds exceed the sample's by an offset with its own prior, and the labeled duplicates are assumed to be drawn from
@@ -86,10 +83,7 @@ def _lowest(
     at: NDArray[np.float64],
     scale: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Return the minimum of a smooth function near a start.
-
-    BFGS with step halving (Nocedal and Wright, Numerical Optimization, 2006, algorithm 6.1).
-    """
+    """Return the minimum near a start, by BFGS with step halving (Nocedal and Wright, 2006, algorithm 6.1)."""
     value, slope = loss(at)
     inverse = np.diag(scale)
     for _ in range(_MOST_STEPS):

@@ -18,8 +18,7 @@ _PAIRS_A_DOCUMENT = 40
 _FIRST_ROUNDS = 2
 # A pair with probability p of being a duplicate is drawn in proportion to this power of p (1 - p).
 _POWER_OF_DOUBT = 2
-# Regions where uncertain pairs were skipped are rarely asked about again: the share of answers among this many
-# questions nearby, to this power.
+# Regions where uncertain pairs were skipped are rarely asked again, by the share of answers, to this power.
 _ANSWERS_AROUND = 8
 _POWER_OF_SHARE = 4
 

@@ -19,8 +19,6 @@ _MIDDLE = 0.5
 class Sample:
     """Pairs of a sample with their ranks, and the features of a pair for the model.
 
-    Notes
-    -----
     Similarities of different recipes are not comparable, but ranks are: the number of pairs of the sample that are at
     least as similar. Features of a pair: 1; the mean over the candidates of -ln(rank / documents); the mean similarity,
     in tenths; and for each candidate, the difference between its own value of -ln(rank / documents) and the mean.

@@ -30,10 +30,7 @@ def earlier_groups(
     count_by: str | None,
     progress: Progress,
 ) -> EarlierGroups | None:
-    """Return the counts of the runs among the references; None if there are no runs.
-
-    A run without `groups.parquet` causes a warning, and each of its kept documents counts once.
-    """
+    """Return the counts of the runs among the references, or None; without groups, each kept document counts once."""
     if all(part.run is None for part in references.parts):
         return None
     num = documents.num_references

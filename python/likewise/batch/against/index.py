@@ -95,16 +95,12 @@ class Seen:
     rows: NDArray[np.int64]
     # Id of the matching kept document of the index
     kept_ids: list[str]
-    # Similarity of each pair
     similarity: NDArray[np.float64]
     # Hamming distance of each pair; None for signatures
     distance: NDArray[np.int32] | None
 
     def without(self, collapsed: Collapsed) -> Collapsed:
-        """Return the search order without these documents.
-
-        Of documents that collapse into one, all or none match, since they are indistinguishable.
-        """
+        """Return the search order without these documents; of those that collapse into one, all or none match."""
         if not len(self.rows):
             return collapsed
         is_seen = np.zeros(len(collapsed.first), bool)
@@ -146,11 +142,7 @@ class Seen:
 
 
 def adding_identity(documents: Documents, recipe: Recipe) -> bytes:
-    """Return the identity of a run that adds its documents to an index: the documents and the recipe.
-
-    It does not depend on the output directory, or on the location and times of the inputs, so a job repeated elsewhere
-    is the same run.
-    """
+    """Return the identity of a run that adds its documents to an index: these and the recipe, wherever they are."""
     sources = range(documents.num_reference_sources, len(documents.sources))
     made_of = {
         "recipe": recipe.to_dict(),

@@ -11,9 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import comb
 
-# Core-nanoseconds of stages in bench/results/spark.json, "minhash 100000": wall time on two busy cores. Per byte of
-# text read, sketched and written; per document ordered; per document and band; per document whose candidates are
-# verified; per document decided.
+# Core-nanoseconds of stages in bench/results/spark.json, "minhash 100000", on two busy cores: per byte of text; per
+# document ordered; per document and band; per document verified; per document decided.
 SKETCHING_NS = 2 * 16.2634e9 / 239_907_809
 ORDERING_NS = 2 * 2.7001e9 / 100_000
 BAND_NS = 2 * 10.9619e9 / 100_000 / 32
@@ -31,13 +30,11 @@ CANDIDATE_NS = 0.5
 SCAN_NS = 0.1
 # Per row from Spark to Python, without its search; measured with busy cores, so probably too high.
 ROW_NS = 300.0
-# Per fingerprint of a slab: its stored row, grouping and writing; and per fingerprint in the tables that a worker
-# builds. Fitted, like the jobs below, to one run on 5,000,000 fingerprints.
+# Per fingerprint of a slab, and in the tables of a worker; fitted to one run on 5,000,000 fingerprints.
 STORING_NS, BUILDING_NS = 1300.0, 220.0
 # Minimum fingerprints of a slab that a task streams, about a second of work within 3 bits, and tasks per core.
 LEAST_PIECE, TASKS_A_CORE = 1 << 18, 4
-# Core-seconds to start the Spark jobs of a search for pairs. A run on 20,000 documents, with three times as many jobs,
-# took 48.
+# Core-seconds to start the Spark jobs of a search for pairs, on 20,000 documents.
 PAIRS_JOBS_S = 10.0
 # Per row shuffled and sorted into its cell, and its bytes in addition to the fingerprint: cell and number.
 SHUFFLED_ROW_NS = 1500.0
@@ -58,9 +55,7 @@ class Keys:
 
     # Number of blocks; 0 if all pairs are compared
     num_keys: int
-    # Nanoseconds per query fingerprint
     query_ns: float
-    # Bytes per fingerprint in the tables
     table_bytes: int
 
 

@@ -235,12 +235,10 @@ _WORKER_BYTES = 500_000_000.0
 class StagePlan:
     """Predicted costs of one stage of a run, for all workers together."""
 
-    # The stage
     name: str
     # Bytes sent between machines, and bytes written to the checkpoint directory
     shuffle_bytes: float
     stored_bytes: float
-    # Seconds of one core
     core_s: float
     # Memory of one Python worker
     worker_bytes: float
@@ -253,9 +251,7 @@ class RunPlan:
     # Number of documents, and of cores that run tasks
     num_documents: int
     workers: int
-    # Bytes of text per document
     document_bytes: float
-    # Stages in order
     stages: tuple[StagePlan, ...]
     # Seconds during which only one worker decides (SimHash)
     serial_s: float
@@ -280,8 +276,6 @@ class RunPlan:
 def plan_run(recipe: Recipe, num: int, workers: int, document_bytes: float) -> RunPlan:
     """Return the predicted costs of a run on Spark.
 
-    Notes
-    -----
     Extrapolated from 100,000 documents of 2.4 kB on two cores.
     """
     method = recipe.sketch

@@ -59,16 +59,12 @@ _KEPT = "threshold.json"
 class ChosenThreshold:
     """A chosen threshold, and the data that it was chosen from."""
 
-    # The choice
     valley: Valley
-    # Measure and weights of the similarities
     measure: str
     weights: str
-    # Number of all documents
     num_documents: int
     # Number of documents that were compared with all others
     num_sampled: int
-    # Number of measured pairs
     num_measured: int
     # Probability that a pair at the lower end of the density was nominated
     recall: float | None
@@ -136,10 +132,7 @@ def _digests(documents: Documents, rows: slice | NDArray[np.int64]) -> NDArray[n
 
 
 def _sampled(documents: Documents) -> NDArray[np.int64]:
-    """Return a row of each sampled document, in the order of their digests; copies count as one document.
-
-    Reference documents are not sampled, since a run does not compare them with each other.
-    """
+    """Return a row of each sampled document, in the order of their digests; copies are one, references are left out."""
     best, rows = np.zeros(0, np.uint64), np.zeros(0, np.int64)
     for part in slices(len(documents), _AT_ONCE * 16):
         some = np.arange(part.start, part.stop)
@@ -186,10 +179,7 @@ def _nominated(
 
 
 def _levels(documents: Documents) -> Iterator[Iterator[NDArray[np.int64]]]:
-    """Yield rows of non-empty documents in levels, by the order of the second half of their digests.
-
-    Each level is yielded in parts of ascending rows.
-    """
+    """Yield rows of non-empty documents in levels, by the second half of their digests, in parts of ascending rows."""
     size, bounds = len(documents), [2**64]
     while size > _FIRST_LEVEL:
         size //= _GROWTH
@@ -262,8 +252,7 @@ class _Nominator:
         starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])) if len(keys) else np.zeros(0, np.int64)
         self._keys, self._starts = keys[starts], np.append(starts, len(keys))
         self._owners = (entries & _OWNER_BITS).astype(np.int64)
-        # For each value of the first bits of a key: whether a key has it. For each value of fewer bits: the first such
-        # key. Both scale with the number of keys: tables for a full sample would dominate the cost of a small one.
+        # For each value of the first bits of a key, whether there is one; of fewer bits, the first. Sized by the keys.
         bits = max(1, len(starts).bit_length())
         filter_bits, place_bits = min(_FILTER_BITS, bits + 4), min(_PLACE_BITS, bits)
         self._filter_shift, self._place_shift = np.uint64(64 - filter_bits), np.uint64(64 - place_bits)

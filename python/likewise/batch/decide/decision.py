@@ -37,15 +37,12 @@ _ROWS_AT_ONCE = 1 << 18
 class Decision:
     """Verdicts and evidence for all rows."""
 
-    # Whether each document is kept
     kept: NDArray[np.bool_]
     # Rows of removed documents, ascending
     removed_rows: NDArray[np.int64]
     # The kept document that each removed one matches
     kept_rows: NDArray[np.int64]
-    # Similarity of each pair
     similarity: NDArray[np.float64]
-    # Hamming distance of each pair
     distance: NDArray[np.int32] | None
     # Additional similarity that each pair needed because its names differ; None if names are not compared
     penalty: NDArray[np.float64] | None

@@ -12,10 +12,7 @@ _ROWS_AT_ONCE = 1 << 20
 
 
 def group_warning(documents: Documents, decision: Decision) -> str | None:
-    """Return a warning if one group holds more than half of the documents of a run, or None.
-
-    Equal documents are copies, whatever their number: only those that differ from the kept one are counted.
-    """
+    """Return a warning if one group holds more than half of the documents of a run, equal copies aside, or None."""
     num_documents = len(documents) - documents.num_references
     least = max(_LEAST_DOCUMENTS, num_documents // 2 + 1)
     if len(decision.removed_rows) + 1 < least:

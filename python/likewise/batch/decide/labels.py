@@ -14,7 +14,6 @@ _AT_ONCE = 1 << 18
 class Labels:
     """Labels of consecutive documents."""
 
-    # Whether each is kept
     is_kept: NDArray[np.bool_]
     # The kept document of its group: itself, or the one that its evidence names; -1 for a document of an index
     leaders: NDArray[np.int64]

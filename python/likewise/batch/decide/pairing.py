@@ -41,9 +41,7 @@ _FAR_ABOVE = 2
 class PairCounts:
     """Numbers of pairs that are expected, allowed and found, and of documents in full buckets."""
 
-    # Maximum number of pairs
     max_pairs: int = MAX_PAIRS
-    # Number of pairs so far
     num_pairs: int = 0
     # Number of pairs of equal documents, plus an estimate for documents with full buckets
     num_expected: int = 0
@@ -78,11 +76,9 @@ class PairCounts:
 class PairBatch:
     """A batch of verified pairs."""
 
-    # Rows, ``row_a < row_b``; for containment, a is contained in b, in either order. Between splits, a is in the
-    # later split.
+    # Rows, ``row_a < row_b``, a in the later split; for containment, a is contained in b, in either order.
     row_a: NDArray[np.int64]
     row_b: NDArray[np.int64]
-    # Similarity by the measure of the recipe
     similarity: NDArray[np.float64]
     # Hamming distance; None for MinHash
     distance: NDArray[np.int32] | None
@@ -224,9 +220,6 @@ class _Members:
             total += int((counts * (counts - 1)).sum())
         return total if recipe.measure == "containment" else total // 2
 
-    def _of(self, position: int) -> NDArray[np.int64]:
-        return self._rows[self._starts[position] : self._starts[position + 1]]
-
     def empty_pairs(self, recipe: Recipe) -> Iterator[PairBatch]:
         """Yield all pairs of empty documents, whose similarity is 1."""
         yield from self._all_pairs(self._empty, recipe)
@@ -234,7 +227,7 @@ class _Members:
     def class_pairs(self, low: int, high: int, recipe: Recipe) -> Iterator[PairBatch]:
         """Yield all pairs within the classes of these positions, whose similarity is 1."""
         for position in (np.flatnonzero(self._counts[low:high] > 1) + low).tolist():
-            yield from self._all_pairs(self._of(position), recipe)
+            yield from self._all_pairs(self._rows[self._starts[position] : self._starts[position + 1]], recipe)
 
     def _all_pairs(self, rows: NDArray[np.int64], recipe: Recipe) -> Iterator[PairBatch]:
         if self._splits is None:

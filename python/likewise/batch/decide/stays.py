@@ -113,7 +113,6 @@ class Overruled:
     rows: NDArray[np.int64]
     # The kept document that each matches best
     kept_rows: NDArray[np.int64]
-    # Similarity of each pair
     similarity: NDArray[np.float64]
     # Hamming distance of each pair; 0 if the recipe does not use it
     distance: NDArray[np.int32]

@@ -27,9 +27,7 @@ class Verdicts:
     states: NDArray[np.uint8]
     # The kept position that each removed one matches
     best: NDArray[np.uint32]
-    # Similarity of each pair
     similarity: NDArray[np.float64]
-    # Hamming distance of each pair
     distance: NDArray[np.uint32]
     # Additional similarity that each pair needed because its names differ
     penalty: NDArray[np.float64]
@@ -37,7 +35,6 @@ class Verdicts:
     differs: NDArray[np.uint8]
     # For components: whether the pair does not match
     below: NDArray[np.bool_] | None
-    # Number of candidate pairs
     num_considered: int
 
     def columns(self, low: int, high: int) -> dict[str, NDArray[Any]]:
@@ -50,7 +47,6 @@ class Verdicts:
 class VerdictLog:
     """The verdicts of a run on disk."""
 
-    # Directory of the parts
     directory: Path
     num_found: int = field(default=0, init=False)
     _written: int = field(default=0, init=False)

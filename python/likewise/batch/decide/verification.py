@@ -21,8 +21,7 @@ from likewise.recipe.methods import SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.stages.groups import REMOVED
 
-# A feature, and its bits in the bitmap: at most 2 bytes. With a weight: 4 bytes more, and bits for each of up to 15
-# copies.
+# A feature, and its bits in the bitmap: at most 2 bytes; with a weight 4 more, and bits for up to 15 copies.
 _BYTES_A_FEATURE = 8 + 2
 _BYTES_A_WEIGHTED_FEATURE = 8 + 4 + 15 * 2
 # Bytes of a set in addition to its features, as counted by the budget.

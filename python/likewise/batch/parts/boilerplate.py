@@ -47,11 +47,9 @@ class BoilerplateRules:
     site: str
     # Share of the documents of a site that must contain a part, above 0 and at most 1
     share: float = DEFAULT_SHARE
-    # Unit into which documents are split
     unit: str = "line"
     # Sites with fewer documents are left unchanged; at least 2
     min_documents: int = DEFAULT_MIN_DOCUMENTS
-    # Minimum length of a part, in words
     min_tokens: int = 0
 
     def __post_init__(self) -> None:
@@ -115,14 +113,12 @@ class _Parts:
     ends: NDArray[np.int64]
     # Numbers that are equal for equal parts of one site; -1 for parts that are never removed
     numbers: NDArray[np.int64]
-    # Names of sites
     sites: list[str]
     # Site number of each document; -1 if none
     site_of: NDArray[np.int64]
 
     @property
     def num_documents(self) -> NDArray[np.int64]:
-        """Number of documents of each site."""
         return np.bincount(self.site_of[self.site_of >= 0], minlength=len(self.sites))
 
 
@@ -217,7 +213,6 @@ def _found(parts: _Parts, rules: BoilerplateRules) -> _Removed:
 
 
 def _evidence(collection: Collection, parts: _Parts, removed: _Removed, rules: BoilerplateRules) -> ArrowTable:
-    """Return the evidence, one row for each removed part."""
     import pyarrow as pa
 
     rows, starts, ends = (column[removed.places] for column in (parts.rows, parts.starts, parts.ends))

@@ -39,7 +39,6 @@ class Repeats:
     kept_rows: NDArray[np.int64]
     kept_starts: NDArray[np.uint32]
     kept_ends: NDArray[np.uint32]
-    # Similarity of the two parts
     similarity: NDArray[np.float64]
 
     def __len__(self) -> int:

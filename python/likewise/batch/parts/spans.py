@@ -23,8 +23,7 @@ _BYTES_A_WORD = 6
 _BYTES_A_HASH = 8
 # Bytes of windows held in memory before some are written to disk.
 _WINDOW_BYTES = 256 << 20
-# Maximum stretches whose texts a thread reads again at once, and bytes of their lines beyond the first stretch's.
-# The allocator keeps the memory of batches of this size for the next one.
+# Maximum stretches whose texts a thread reads again at once, and bytes of their lines beyond the first's.
 _STRETCHES_AT_ONCE, _BYTES_AT_ONCE = 1 << 14, 8 << 20
 # For longer texts, one stretch more at once per this many bytes.
 _BYTES_A_STRETCH = 64
@@ -43,8 +42,6 @@ def repeated_spans(
 ) -> tuple[Repeats, dict[str, Any]]:
     """Return the stretches of words that occur earlier, and the summary fields about them.
 
-    Notes
-    -----
     A window of N words is repeated if the first equal window is in an earlier document, or in the same one without
     overlap; a word is removed if a repeated window contains it. So removals do not depend on earlier removals, and each
     removed word is kept elsewhere. If stretches start close to each other, only a few that cover all removed words
@@ -185,10 +182,7 @@ def _num_going(rows: NDArray[np.int64], places: NDArray[np.int64], ends: NDArray
 
 
 def _batches(num_bytes: NDArray[np.uint32], rows: NDArray[np.int64], kept_rows: NDArray[np.int64]) -> list[int]:
-    """Return the bounds of batches of stretches whose documents are few enough to be read at once.
-
-    Batches with long documents have more stretches, so that these documents are not read again for every few.
-    """
+    """Return the bounds of batches of stretches whose documents are few, or long, enough to be read at once."""
     bounds = [0]
     documents = np.stack([rows, kept_rows], axis=1).ravel()
     sizes = num_bytes[documents].astype(np.int64)

@@ -151,8 +151,6 @@ def repeated_units(
 ) -> tuple[Repeats, dict[str, Any], NDArray[np.uint32]]:
     """Return the parts that match an earlier one, the summary fields about them, and the number of parts per document.
 
-    Notes
-    -----
     Ids and positions of parts are read first, so that errors in the input are found before anything is compared. The
     files are read again to sketch parts that do not fit in memory or must be compared. Each part takes 8 bytes in
     addition to the columns of a run.

@@ -25,9 +25,7 @@ class IngestRules:
 
     # Whether `keep` needs text lengths
     needs_lengths: bool = False
-    # Further fields to read
     fields: tuple[str, ...] = ()
-    # What to do with bad rows
     on_error: str = "fail"
     # Whether texts will be read again; if so, texts of sources that cannot are spooled
     needs_texts: bool = True

@@ -28,9 +28,7 @@ _AT_ONCE = 1 << 16
 class SpooledPiece:
     """The location of a piece's texts in the spool."""
 
-    # Row of the first document of the piece
     first_row: int
-    # Handle of the spool
     handle: int
 
 
@@ -47,7 +45,6 @@ class _Named:
 class Documents:
     """All documents of a run in input order, as columns."""
 
-    # The inputs
     sources: Sequence[Source]
     # Rows of source i are ``starts[i]:starts[i + 1]``
     starts: NDArray[np.int64]
@@ -56,27 +53,20 @@ class Documents:
     # Full, short or empty; number of distinct features
     shapes: NDArray[np.uint8]
     num_features: NDArray[np.uint32]
-    # Digests of the feature sets
     digests: NDArray[np.uint64]
     # Locations in the source; lines from 0
     offsets: NDArray[np.uint64]
     lengths: NDArray[np.uint32]
     lines: NDArray[np.uint32]
-    # Ids of documents with `has_id`
     ids: Texts
-    # Whether the document has an id
     has_id: NDArray[np.bool_]
     # Lengths in Unicode scalars, if `keep` needs them
     text_lengths: NDArray[np.uint32] | None
     # Further fields as JSON, piece by piece
     fields: dict[str, list[Texts]]
-    # Bad rows of each source
     bad_rows: list[list[BadRow]]
-    # Number of blank lines
     num_blank: int
-    # Spooled texts
     spool: Spool | None
-    # Pieces in the spool
     spooled: list[SpooledPiece]
     # Number of documents with each feature, for method shingles
     rarity: Rarity | None = None
@@ -84,7 +74,6 @@ class Documents:
     num_reference_sources: int = 0
     # Whether bad rows are written to the kept files
     keeps_bad_rows: bool = False
-    # Memory limits of the run
     room: Room = field(default_factory=Room)
     # Number of documents, without references, that lack a value, for each field that `keep` needs
     num_without_field: dict[str, int] = field(default_factory=dict)
@@ -279,10 +268,7 @@ class Documents:
         return (source.name or "") if path is None else path.as_posix()
 
     def check_ids(self, splits_of: Callable[[NDArray[np.int64]], NDArray[np.int64]] | None = None) -> None:
-        """Raise InvalidInput, which names both rows, if two documents have the same id.
-
-        With `splits_of`, which returns the split number of each row, only if both are in the same split.
-        """
+        """Raise InvalidInput if two documents (of one split, with `splits_of`) have the same id, naming both rows."""
         if not self.has_id.any():
             return
         ids = self.ids if self.has_id.all() else self._all_ids()

@@ -27,10 +27,7 @@ def check_documents(documents: Documents) -> None:
 def num_without_field(
     documents: Documents, of_keep: Collection[str], ranked_by: Collection[str] = ()
 ) -> dict[str, int]:
-    """Return the number of documents without a value, except references, for each field that `keep` needs.
-
-    The other fields are only checked.
-    """
+    """Return the number of documents without a value for each field of `keep`; the other fields are only checked."""
     counts = {}
     for name, parts in documents.fields.items():
         row = num_without = num_absent = 0
@@ -51,10 +48,7 @@ def num_without_field(
 
 
 def check_has_field(documents: Documents, name: str, option: str = "--keep") -> None:
-    """Raise InvalidInput if a field that an option names, and no document has, is not an empty column either.
-
-    A reference document with the field proves that the name is valid.
-    """
+    """Raise InvalidInput if a field that an option names is in no document, reference, or empty column."""
     firsts, ends = documents.starts[:-1], documents.starts[1:]
     listed = None
     for number, (source, row, end) in enumerate(zip(documents.sources, firsts, ends, strict=True)):

@@ -78,10 +78,7 @@ def open_kept_sketches(run: Path, files: Sequence[InputFile], recipe: Recipe) ->
 
 
 def recipe_of_run(run: Path) -> Recipe:
-    """Return the recipe of a finished run, with its stored weights and word lists.
-
-    If counted weights were not stored, they must be counted again: the recipe names no table.
-    """
+    """Return the recipe of a finished run, with its stored weights and word lists; others must be counted again."""
     try:
         recipe = Recipe.from_file(run / SUMMARY)
     except InvalidParameter as error:

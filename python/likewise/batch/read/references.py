@@ -12,7 +12,6 @@ from likewise.io.source.files import InputFile
 class Reference:
     """Files of reference documents from one path."""
 
-    # The files, in order
     files: tuple[InputFile, ...]
     # Sketches that the run that wrote these files stored
     sketches: KeptSketches | None = None

@@ -56,7 +56,6 @@ Position = tuple[int, int]
 class FoundPart:
     """A part of an earlier run."""
 
-    # The part file
     path: Path
     # First job in it, and first job after it, possibly of a later source
     start: Position

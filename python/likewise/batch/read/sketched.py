@@ -22,12 +22,10 @@ class SketchedPiece:
 
     # Locations, ids and bad rows; its texts are empty
     piece: Piece
-    # Concatenated native sketches
     sketches: NDArray[Any]
     # Full, short or empty; number of distinct features
     shapes: NDArray[np.uint8]
     num_features: NDArray[np.uint32]
-    # Digests of the feature sets
     digests: NDArray[np.uint64]
     # Lengths in Unicode scalars, if `keep` needs them
     text_lengths: NDArray[np.uint32] | None

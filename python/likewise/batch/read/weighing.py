@@ -46,10 +46,7 @@ def counted(
     *,
     memory_bytes: int = DEFAULT_MEMORY_BYTES,
 ) -> Recipe:
-    """Return the recipe with the data about all documents that it needs: weights, then the size of filters.
-
-    Every source must be readable again. The second pass decides what to do with bad rows.
-    """
+    """Return the recipe with its weights, then the size of filters; every source must be readable again."""
     context = replace(context, rules=RunRules(context.threads, "skip"))
     if recipe.needs_counting:
         table = count_sources(sources, recipe, context, memory_bytes=memory_bytes, is_sampled=True)
@@ -140,10 +137,7 @@ def weighed_files(
     parts: Path | None = None,
     memory_bytes: int = DEFAULT_MEMORY_BYTES,
 ) -> Recipe:
-    """Return the recipe with its weights and filter size, each of which may require an additional pass over the files.
-
-    If a directory for parts is given, it stores the counts for a run that continues this one.
-    """
+    """Return the recipe with its weights and filter size; a directory for parts keeps the counts for a later run."""
     needs_reading = recipe.needs_counting or recipe.needs_filter_bits
     if parts is not None and (known := known_counts(parts, recipe)) is not None:
         return known

@@ -19,10 +19,7 @@ _MOST_UNRELATED = 0.1
 
 
 def background_warning(documents: Documents, collapsed: Collapsed, near: SimHashDistance) -> str | None:
-    """Return a warning if the radius includes unrelated documents, or None.
-
-    Random pairs are unrelated. Their lower tail is that of a normal distribution with their median and their tenth.
-    """
+    """Return a warning if the radius includes unrelated documents, by the lower tail of random pairs, or None."""
     num = len(collapsed.order)
     if num < _FEWEST:
         return None

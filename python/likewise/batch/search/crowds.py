@@ -36,11 +36,7 @@ _Pairs = tuple[NDArray[np.uint32], NDArray[np.uint32]]
 
 
 class CrowdSearch:
-    """Candidate pairs among documents that reached a full bucket; includes every pair that reaches the threshold.
-
-    If memory does not suffice for the lists of all documents, the join processes slabs: each slab is compared with
-    earlier documents that were not removed, a slab's worth at a time, and with itself.
-    """
+    """Candidates among documents in full buckets, all at the threshold; in slabs if memory does not suffice."""
 
     def __init__(
         self,
@@ -86,8 +82,7 @@ class CrowdSearch:
             self._states[self._known : first] = states[self._positions[self._known : first]]
             self._known = max(self._known, first)
         while self._next < first:
-            # Positions that are never requested: reference documents, and those decided by the run that this one
-            # continues.
+            # Positions that are never requested: references, and those decided by the run that this one continues.
             self._search(first, states is not None, max_pairs)
         if first == last:
             return _NONE, _NONE, high

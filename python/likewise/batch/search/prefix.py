@@ -12,10 +12,7 @@ from likewise.recipe.recipe import Recipe
 
 
 class PrefixSearch(Search):
-    """Candidates by an exact join of the feature sets (docs/concepts/shingle-sets.md).
-
-    Texts are read again, some megabytes at a time (twice for containment); only the prefix of each document is kept.
-    """
+    """Candidates by an exact join of the feature sets (docs/concepts/shingle-sets.md), whose texts are read again."""
 
     can_begin_late = False
 

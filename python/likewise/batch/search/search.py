@@ -16,9 +16,8 @@ _RANGE = 16384
 _MOST_RANGES = 2048
 # Pairs decided at once: few enough that removals among them save measurements of the next.
 _PAIRS_AT_ONCE = 131072
-# An exact join stops after this many pairs until they are decided: if many documents match each other, most are removed
-# once some are decided, and the join visits each one that is not removed. With 65,536 pairs, 30,000 documents, half of
-# them from five forms, took a third longer.
+# An exact join stops after this many pairs until they are decided, since most are then removed and not visited; with
+# 65,536, 30,000 documents of few forms took a third longer.
 PAIRS_BETWEEN_VERDICTS = 1 << 14
 
 
@@ -26,7 +25,6 @@ PAIRS_BETWEEN_VERDICTS = 1 << 14
 class Candidates:
     """Candidate pairs, sorted by (later, earlier)."""
 
-    # Positions of each pair
     later: NDArray[np.uint32]
     earlier: NDArray[np.uint32]
     # Hamming distances; None for bands
@@ -74,8 +72,7 @@ _NONE = np.zeros(0, np.uint32)
 class Search(ABC):
     """Candidate pairs of the positions of a run, with defaults for optional features of searches."""
 
-    # Whether candidates of later positions may be requested without those of earlier ones. If so, a run that
-    # continues starts after the logged verdicts.
+    # Whether later positions may be requested without earlier ones: a run continues after the logged verdicts.
     can_begin_late: bool = True
 
     @property

@@ -110,8 +110,6 @@ def _round_name(before: Sized) -> str:
 def _round(pairs: DataFrame) -> DataFrame:
     """Return the pairs that remain open, and each removed document as `later` without an `earlier`.
 
-    Notes
-    -----
     Shuffles the pairs three times, the waiting documents once and the removed ones twice: at most 72 bytes for each
     pair.
     """
@@ -165,8 +163,6 @@ def _rank_table(ranks: NDArray[np.int64]) -> ArrowTable:
 def joined_components(edges: DataFrame, end_rank: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the ascending ranks that are not first in their connected component, and the first rank of each one's.
 
-    Notes
-    -----
     About 100 bytes for each pair on the driver.
     """
     later, earlier = _gathered(edges.select("later", "earlier"), end_rank)

@@ -36,7 +36,6 @@ _PAIRS_AT_ONCE = 1 << 20
 class Fingerprints:
     """Distinct fingerprints in one process, in order of priority."""
 
-    # Rank of each fingerprint
     ranks: NDArray[np.int64]
     # Fingerprints as the documents of a local run, with only the texts that the check of short documents may read
     documents: Documents

@@ -17,10 +17,7 @@ from likewise.stages.verify import ALL, FORM, names_of, num_of_each, num_unsure
 
 
 def removed_rows(run: Run, verdicts: DataFrame) -> DataFrame:
-    """Return row, kept_row, similarity, distance, below_threshold of every removed document.
-
-    If names are compared, also penalty, and differs as bits.
-    """
+    """Return row, kept_row, similarity, distance, below_threshold (and penalty, differs) of every removed document."""
     first_verdict = verdicts.withColumnRenamed("rank", "first")
     names = []
     if run.recipe.name_rules is not None:
@@ -29,8 +26,7 @@ def removed_rows(run: Run, verdicts: DataFrame) -> DataFrame:
         first_verdict = first_verdict.join(differences, "first")
         names = [F.coalesce(name, F.lit(value)).alias(name) for name, value in (("penalty", 0.0), ("differs", FORM))]
     is_first = F.col("rank") == F.col("first")
-    # If the first document of a class is kept, the others are its duplicates. Otherwise, all are duplicates of the
-    # document that the first is a duplicate of.
+    # Others of a class are duplicates of its first document, or of what that one is a duplicate of.
     of_members = run.members.select("row", "rank", "first").join(first_verdict, "first", "left")
     gone = of_members.where(~is_first | F.col("kept_rank").isNotNull())
     kept = run.members.select(F.col("rank").alias("goes_for"), F.col("row").alias("kept_row"))

@@ -44,10 +44,7 @@ _TEXT_BYTES_A_CELL = 64 << 20
 
 
 def required_similarity(recipe: Recipe, one: str, other: str) -> Any:
-    """Return the similarity that pairs must reach, given the columns with the number of features of each side.
-
-    If siblings are kept, pairs have a column of penalties.
-    """
+    """Return the similarity that pairs must reach, given the columns of features of each side, and of penalties."""
     fewest = F.greatest(F.least(one, other), F.lit(1)).cast("double")
     required = F.least(F.lit(recipe.threshold) + F.lit(recipe.short_margin or 0.0) / F.sqrt(fewest), F.lit(1.0))
     return required if recipe.siblings is None else F.least(required + F.col("penalty"), F.lit(1.0))
@@ -343,7 +340,9 @@ class Run:
         With `both_ways`, containment is measured in both directions, and `later` is the contained document.
         """
         if self.recipe.is_distance_only:
-            return self._stage("verifying", "verification", self._near_edges)
+            return self._stage(
+                "verifying", "verification", lambda: self.stages.frame("edges", lambda: self._slabs().pairs())[0]
+            )
         candidates = self.candidates()
         if both_ways:
             turned = candidates.select(F.col("earlier").alias("later"), F.col("later").alias("earlier"), "distance")
@@ -357,9 +356,6 @@ class Run:
             ),
         )
         return frame
-
-    def _near_edges(self) -> DataFrame:
-        return self.stages.frame("edges", lambda: self._slabs().pairs())[0]
 
     def differences(self, pairs: DataFrame) -> DataFrame:
         """Return later, earlier, penalty, differs of removed documents (later) and the kept ones."""

@@ -23,9 +23,8 @@ def check_version() -> None:
         )
 
 
-# Options of a session on one machine. Spark's default of 200 shuffle partitions is for clusters, and each costs a task.
-# Driver and workers communicate over the loopback interface, without interference by firewalls, VPNs or name resolvers.
-# Java's second compiler took as much time as all other work in a run of 30,000 documents; it pays in sessions of hours.
+# Options of a session on one machine: few partitions, each of which costs a task; the loopback interface, past
+# firewalls and VPNs; and no second compiler of Java, which pays in sessions of hours.
 _LOCAL_OPTIONS = {
     "spark.sql.shuffle.partitions": "8",
     "spark.driver.host": "127.0.0.1",

@@ -99,8 +99,6 @@ def temporary_directory(spark: SparkSession) -> str:
 class Stages:
     """The finished stages of a run, in a directory that the driver and the workers see under one name.
 
-    Notes
-    -----
     A stage is finished once the marker next to it exists, which is written after all data. Two runs must not use one
     directory at the same time.
     """

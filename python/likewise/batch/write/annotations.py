@@ -18,12 +18,7 @@ _AT_ONCE = 1 << 18
 
 
 class DocumentGroups:
-    """The groups of a run over files.
-
-    The id of a group is that of its kept document. For duplicates of a reference document, it is the id of the
-    reference, which the group size does not count: sizes count only documents of the inputs. If two kept documents
-    share an id, groups are named by the places of their kept documents.
-    """
+    """The groups of a run over files, named by their kept documents, or by their places if two of these share an id."""
 
     def __init__(
         self, documents: Documents, decision: Decision, kept_ids: Sequence[str], *, may_share_ids: bool = False

@@ -30,7 +30,6 @@ COUNT_WEIGHTS = ("log", "sqrt", "inverse")
 class EarlierGroups:
     """Counts of earlier runs for the groups of reference documents."""
 
-    # Keys of these runs
     runs: Sequence[str]
     # Number of the run that kept each reference document; -1 for documents of a file
     run_of: NDArray[np.int64]

@@ -68,7 +68,6 @@ def command(splits: tuple[str, ...], out: str | None, quiet: bool, as_json: bool
 
 
 def _lines(summary: dict[str, Any], out: str | None) -> list[str]:
-    """Return the remaining lines of a summary."""
     num_dropped = sum(split["num_dropped"] for split in summary["splits"].values())
     lines = [
         summary["verification"],

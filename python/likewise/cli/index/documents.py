@@ -28,7 +28,6 @@ MOST_AT_ONCE = 10_000
 class Tally:
     """Counts of the documents read."""
 
-    # Counts so far
     num_documents: int = 0
     num_new: int = 0
     num_added: int = 0
@@ -45,11 +44,8 @@ class Tally:
 class GivenDocuments:
     """Consecutive documents of an input."""
 
-    # The texts of n documents
     texts: "Texts"
-    # Ids of the documents
     ids: list[str | None]
-    # Name of the input
     name: str
     # Line or row of each document, from 0
     lines: list[int]

@@ -95,11 +95,7 @@ def with_suggestion(error: click.NoSuchOption) -> click.NoSuchOption:
 
 
 class LongCommand(click.Command):
-    """A command with many options, and help in two lengths.
-
-    Options appear in the order of :data:`GROUPS`, and within a group in the order of declaration. Options in no group
-    come first.
-    """
+    """A command with options in the order of :data:`GROUPS`, those of no group first, and help in two lengths."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

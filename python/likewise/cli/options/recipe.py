@@ -228,10 +228,7 @@ def document_options(command: _Command, without: tuple[str, ...] = ()) -> _Comma
 
 
 def take_recipe(options: dict[str, Any], base: str = "online", *, quiet: bool = True) -> "Recipe":
-    """Build the recipe from a command's options and remove these from `options`.
-
-    Unless `quiet`, print the recipe to stderr if an option was given that other fields may depend on.
-    """
+    """Build the recipe from `options` and remove these; print it unless `quiet` or no other field depends on them."""
     is_told = not quiet and any(options.get(name) is not None for name in _for("told"))
     recipe = _taken_recipe(options, base)
     if is_told:

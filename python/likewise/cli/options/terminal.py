@@ -75,9 +75,7 @@ _ARGUMENTS = {"path": "", "splits": "", "source": "SRC", "destination": "DST"}
 
 
 def _hint_of(error: OSError) -> str:
-    """Return a hint for a missing file or denied access."""
-    # `filename` is the name that was given, not the temporary name of a file being written.
-    # Files opened by descriptor have no name.
+    # `filename` is the name that was given, not a temporary one; files opened by descriptor have none.
     name = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else ""
     if store := re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", name):
         is_read = name[store.end() :].startswith("/")

@@ -61,7 +61,6 @@ def command(inputs: tuple[str, ...], out: Path, quiet: bool, as_json: bool, **op
 
 
 def _lines(summary: dict[str, Any], out: str | None) -> list[str]:
-    """Return the lines of a summary."""
     unit, emptied = summary["options"]["unit"], summary["num_emptied"]
     lines = [
         summary["verification"],

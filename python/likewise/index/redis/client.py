@@ -88,8 +88,7 @@ class Options(NamedTuple):
     # Number of operations between moves of W, and between folds
     advance_every: int = 4
     tidy_every: int = 64
-    # Seconds during which a loss beyond repair is read again before it is reported. A server that another one has
-    # replaced may still reply for a moment.
+    # Seconds during which a loss beyond repair is read again: a replaced server may still reply for a moment.
     doubt_s: float = 5.0
 
 
@@ -168,10 +167,7 @@ class Client:
             return answer
 
     def sweep(self) -> int:
-        """Delete documents that expired more than the age limit ago, and return their number.
-
-        No answer depends on them. Their memory is free once their partitions are folded.
-        """
+        """Delete documents that expired more than the age limit ago, on which no answer depends; return how many."""
         with self._turn():
             return self._sweep()
 
@@ -324,11 +320,7 @@ class Client:
             yield
 
     def _surely(self, step: Callable[[], Answer]) -> Answer:
-        """Return what a step returns. Repeat it while it finds a loss beyond repair, until that is certain.
-
-        A server that another one has replaced shows an earlier state until it knows, and a user who is told of the loss
-        rebuilds the index.
-        """
+        """Return what a step returns, repeated while it finds a loss beyond repair that is not certain yet."""
         until = None
         while True:
             try:
@@ -461,10 +453,7 @@ class Client:
     def _write_effects(
         self, log: Log, operations: dict[int, Operation], only: Collection[int] | None = None
     ) -> dict[int, Marks] | bytes | None:
-        """Write the effects of operations, by position.
-
-        Return the marks by position, OLD if a position is below a fold, or None if it must be tried again.
-        """
+        """Write the effects of operations, by position; return the marks, OLD below a fold, or None to try again."""
         parts, requests = [], []
         for position, operation in operations.items():
             assert operation.verdict is not None
@@ -598,10 +587,7 @@ class Client:
             raise BeyondRepair(f"partition {part} lost writes that the log does not have any more; rebuild the index")
 
     def _report(self, log: Log, stale: list[tuple[int, Entry]]) -> bool:
-        """Report and purge effects of operations that are not in the log. Return whether there are any.
-
-        The log must have been read after the effects.
-        """
+        """Report and purge effects of operations that the log, read after them, lacks. Return whether there are any."""
         lost = [one for one in stale if one[1].position >= log.low and not log.has(*one[1])]
         if not lost:
             return False
@@ -620,10 +606,7 @@ class Client:
         return True
 
     def _check_reports(self, purged: dict[int, dict[Entry, bytes]], to: int) -> None:
-        """Report purged losses again whose reports a failover dropped, and forget those with final reports.
-
-        `purged` has the packed ids by partition and operation, after the partitions were folded up to position `to`.
-        """
+        """Report purged losses again whose reports a failover dropped, and forget those with final reports."""
         reported = {Entry(*loss[:2]): end for loss, end in self._log.reports().items()}
         missing: dict[Entry, list[str]] = {}
         for of_part in purged.values():
@@ -642,10 +625,7 @@ class Client:
         self._partitions.call(requests)
 
     def _catch_up(self, part: int, reply: Reply) -> Log:
-        """Return the log after a partition that does not match this client's view of the log.
-
-        A failover may have dropped moves of W and earlier marks. Final operations are written, so W moves again.
-        """
+        """Return the log after a partition that does not match this client's view; W moves again after a failover."""
         log = self._again()
         _must_fit(log, part, reply)
         if reply.fold <= log.mark:

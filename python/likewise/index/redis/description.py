@@ -25,8 +25,7 @@ DURABILITIES = ("written", REPLICATED)
 FILLING = "filling"
 _EXPECTED = 1_000_000
 _MAX_EXPECTED = 2**32
-# Each request to a partition costs as much as several documents. So there are few: enough for even shares, and for
-# nodes that are added later.
+# Each request costs as much as several documents, so there are few: enough for shares, and later nodes.
 _PARTITIONS_OF_A_NODE = 4
 # A share is even if it is at most so many times the average.
 _LARGEST_SHARE = 1.15
@@ -65,19 +64,16 @@ class Wanted:
 class Description:
     """The description of an index."""
 
-    # The resolved recipe
     recipe: Recipe
     # Names of tables, for the rule
     plan: bytes
     # Number of documents that the plan is for, and number of partitions
     expected: int
     partitions: int
-    # Age in seconds at which documents expire
     ttl_s: int | None
     durability: str
     # Bounds and times, of which all clients share the bounds
     options: Options
-    # Version of the library that created the index
     made_by: str
 
     @property

@@ -43,10 +43,7 @@ Marks: TypeAlias = dict[int, bytes]
 
 
 class Operation(NamedTuple):
-    """One batch of documents, one removal, or one sweep. `verdict` and `marks` are None until they are stored.
-
-    `row` and `num` are its first row and number of rows. Both are 0 until the verdict is stored.
-    """
+    """One batch of documents, one removal, or one sweep; rows are 0, and `verdict` and `marks` None, until stored."""
 
     nonce: bytes
     row: int
@@ -241,18 +238,11 @@ class LogServer:
         return self._nodes.confirmations(self._keys[0], b"touched")
 
     def doubt(self) -> None:
-        """Request the verdicts and marks of all operations with the next call.
-
-        Other clients can replace marks, and a failover can drop marks and verdicts. Neither changes the chain.
-        """
+        """Request the verdicts and marks of all operations with the next call, since others may have replaced them."""
         self._is_doubted = True
 
     def _asked(self, known: Log | None) -> tuple[tuple[Any, ...], list[int]]:
-        """Return what to request, and the known positions whose verdict or marks are still missing.
-
-        The first argument is the first position to request, then those positions, separated by commas. The others are
-        the ends of known payloads and verdicts, and the known version.
-        """
+        """Return what to request (first position, missing ones, known ends and version), and the missing positions."""
         if known is None:
             return (0, 0, 0, b""), []
         pending = [

@@ -38,8 +38,7 @@ _FIRST_PAUSE_S = 0.002
 _LONGEST_PAUSE_S = 0.2
 # Time that replicas get to confirm the log before it is folded.
 _CONFIRMED_MS = 250
-# Errors during a failover, a move of slots, a start, or another client's script. The request is repeated. Some versions
-# prefix the error of a command in a script with their own text.
+# Errors during a failover, a move of slots, a start, or another script, after which a request is repeated.
 _PASSING = re.compile(
     r"\b(MOVED|ASK|TRYAGAIN|CLUSTERDOWN|MASTERDOWN|LOADING|READONLY|UNKILLABLE|NOREPLICAS|UNBLOCKED|BUSY)\b"
     "|non local key|WAIT cannot be used with replica|[Hh]ash slot not served"
@@ -74,15 +73,12 @@ class Request(NamedTuple):
     script: Script
     # Keys of one slot
     keys: tuple[bytes, ...]
-    # Bytes, strings or integers
     arguments: tuple[Any, ...]
     # Whether replicas must confirm it if the index is replicated
     writes: bool = False
-    # MGET commands, packed, and their number. They run in one transaction with the script, which costs a server half
-    # as much as the same reads in a script. Their reply follows that of the script as a list of strings.
+    # MGET commands, packed, and their number, in one transaction with the script: half the cost of reads in it.
     gets: tuple[bytes, int] | None = None
-    # The arguments with which the script reads the same strings. A server whose memory is full accepts scripts, but
-    # no transactions.
+    # The arguments with which the script reads these itself: a full server accepts no transactions.
     in_script: tuple[Any, ...] = ()
 
 

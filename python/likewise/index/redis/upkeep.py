@@ -110,10 +110,7 @@ def load(
 
 
 def _lag_limits(log: Log, partitions: Partitions) -> dict[str, int | None]:
-    """Return how far a replica may lag that takes over, in operations, and seconds at the latest rate.
-
-    None stands for any lag, while the log has all operations, or no partition has final data.
-    """
+    """Return how far a replica may lag that takes over, in operations and seconds; None for any lag."""
     folds = [reply.fold for reply in partitions.call([partitions.verify(part, []) for part in range(partitions.num)])]
     limits = {
         "partition": min(folds) - log.low if log.low else None,

@@ -29,10 +29,7 @@ _BYTES_A_GROUP = 32 << 20
 
 
 def write_parquet(path: Path, source: Source) -> int:
-    """Write the documents of a source to a file, read it again, and return their number.
-
-    The file is complete under its name or absent. Memory is bounded by a row group of 65,536 documents or 32 MiB.
-    """
+    """Write the documents of a source to a file, complete or absent, read it again, and return their number."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

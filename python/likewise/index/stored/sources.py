@@ -17,11 +17,8 @@ _ROWS_A_READ = 2000
 class About:
     """What an index is, apart from its documents."""
 
-    # The resolved recipe, with its weight table and word lists
     recipe: Recipe
-    # What it stores of each document
     store: str
-    # Age in seconds at which documents expire
     ttl_s: int | None
     # Where it is, for messages
     place: str
@@ -32,10 +29,7 @@ class About:
 
 
 class Source(Protocol):
-    """Documents in order of arrival, numbered from 0 without gaps.
-
-    Removed documents do not move. Expired ones move only if a document names them as its kept document.
-    """
+    """Documents in order of arrival without gaps; removed ones do not move, expired ones only if named as kept."""
 
     @property
     def about(self) -> About:

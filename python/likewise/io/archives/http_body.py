@@ -16,11 +16,7 @@ _AT_ONCE = 1 << 16
 
 
 def decoded_body(body: bytes, encodings: Sequence[str], most: int) -> bytes:
-    """Return a body without its encodings.
-
-    Headers often state encodings that the archive has already removed, and omit others, so the bytes decide where they
-    can: gzip and Zstandard have first bytes that no text has. A body that ends early is decoded up to there.
-    """
+    """Return a body without its encodings, by its first bytes, since headers are often wrong; up to an early end."""
     for name in reversed(encodings):
         if name == "chunked":
             body = _without_chunks(body)

@@ -47,8 +47,7 @@ _NOTHING_LEFT = (
 class WarcFile(InputFile):
     """A web archive. Its documents are the pages and texts in it; all other records are copied."""
 
-    # Compression of the file. If each record is a separate gzip member, members are read and copied unchanged; any
-    # other file is decompressed once into the directory of the run, and written back with one member per record.
+    # Compression of the file. Gzip members of one record are copied unchanged; any other file is decompressed once.
     codec: str | None = None
     # Extract the text of pages; archives of one run may share them
     readers: HtmlReaders = field(default_factory=HtmlReaders)

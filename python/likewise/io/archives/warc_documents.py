@@ -24,7 +24,6 @@ _ARC_HEAD = (
 class Record:
     """A parsed record."""
 
-    # Record type, such as ``response``
     kind: str
     # Whether it is a page or text that was fetched, or converted from a fetched one
     is_document: bool = False

@@ -22,17 +22,14 @@ _BATCH_ROWS = 1 << 17
 class FlatFile:
     """Fingerprints in a flat file."""
 
-    # The file
     path: Path
     # Offset of the first byte
     offset: int
-    # Number of fingerprints
     num_rows: int
     # Width of a fingerprint; each takes whole words of 64 bits, word 0 first
     bits: int
     # Rows of empty texts, ascending
     empty_rows: NDArray[np.uint32]
-    # The recipe that made them, if known
     recipe: Recipe | None
 
     @property
@@ -92,9 +89,7 @@ def how_to_store(kind: Any, *, fortran_order: bool) -> str | None:
 class RecipeBeside:
     """The recipe and empty rows stored next to an array of fingerprints."""
 
-    # The recipe that made them
     recipe: Recipe
-    # Width of a fingerprint
     bits: int
     # Rows of empty texts, ascending
     empty_rows: NDArray[np.uint32]

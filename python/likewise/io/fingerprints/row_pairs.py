@@ -17,10 +17,7 @@ _ROW_GROUP = 1 << 20
 
 
 class RowPairWriter:
-    """Writes pairs of rows, as a context; :meth:`finish` renames the file into place.
-
-    Columns: row_a, row_b (int64), doc_id_a, doc_id_b (string) if ids are known, distance (int32).
-    """
+    """Writes pairs (row_a, row_b, doc_id_a, doc_id_b if known, distance), as a context, until :meth:`finish`."""
 
     def __init__(self, path: Path, ids: tuple[tuple[str, ...], tuple[str, ...]] | None = None) -> None:
         if path.suffix != ".parquet":

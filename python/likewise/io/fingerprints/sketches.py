@@ -25,13 +25,9 @@ class SketchFile:
 
     # uint64 of shape (n,) or (n, words); or slots, unsigned, of shape (n, num_slots)
     array: NDArray[Any]
-    # The recipe as canonical JSON
     recipe: str
-    # Identity of the sketches
     sketch_id: str
-    # Whether each text is empty
     is_empty: NDArray[np.bool_]
-    # Number of distinct features of each document
     num_features: NDArray[np.uint32]
     # Ids; ``.npy`` files do not store them
     doc_ids: tuple[str, ...] | None

@@ -36,9 +36,7 @@ class JsonlStream:
 
     # The stream, read once to its end
     stream: BinaryIO
-    # Name of the stream in errors
     name: str = "stdin"
-    # What to read from each row
     rules: ReadRules = field(default_factory=ReadRules)
 
     def pieces(self, work: Path) -> Iterator[Piece]:
@@ -47,8 +45,7 @@ class JsonlStream:
         reader = JsonlFile(place, self.name, 0, self.rules)
         num_lines = 0
         widen_pipe(self.stream)
-        # Overwritten, never truncated: some file systems flush truncated files, which takes longer than everything
-        # else.
+        # Overwritten, never truncated: some file systems flush truncated files, which takes longer than all else.
         with place.open("wb", buffering=0) as file:
             for lines in self._whole_lines():
                 file.seek(0)

@@ -41,7 +41,6 @@ _UNPACKED = 4.0
 class Damage:
     """The reason why a compressed file cannot be decompressed to its end."""
 
-    # The damage and its position
     reason: str
     # Bytes that were decompressed
     num_plain: int
@@ -299,10 +298,7 @@ class LineFile(InputFile):
 
 
 def touching(offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Return lines as byte ranges including their newlines; adjacent lines are merged.
-
-    The range of a last line without a newline ends one byte after the end of the file.
-    """
+    """Return lines as byte ranges with their newlines (one byte after the file for the last), adjacent ones merged."""
     starts, sizes = [np.zeros(0, np.uint64)], [np.zeros(0, np.uint64)]
     for low in range(0, len(offsets), _LINES_AT_ONCE):
         begins = offsets[low : low + _LINES_AT_ONCE]

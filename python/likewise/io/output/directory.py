@@ -73,11 +73,9 @@ _BESIDE = (REVIEW, DECISIONS, VIEW)
 
 
 class OutputDirectory:
-    """A run's output as a context: entering claims it; after an exception, parts remain or everything is deleted.
+    """A run's output, claimed on entering.
 
-    Files in the directory :attr:`parts` are kept if the run is interrupted by anything except invalid input, and reused
-    by a run of the same identity. All other files of an unfinished run are deleted, so a command must check everything
-    that could make it fail before it enters the directory.
+    After an interruption, files in :attr:`parts` stay for a run of the same identity; all others are deleted.
     """
 
     def __init__(
@@ -102,8 +100,7 @@ class OutputDirectory:
                 self._claim()
         except KeyboardInterrupt as error:
             self._release()
-            # Clean up only if no other run can have started: after any other failure, the directory may be another
-            # run's.
+            # Clean up only if no other run can have started: else, the directory may be another run's.
             if self._created:
                 self.__exit__(type(error), error, None)
             raise

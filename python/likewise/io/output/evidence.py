@@ -19,17 +19,14 @@ AGAINST = "against"
 class Places:
     """The locations of documents: one side of the evidence."""
 
-    # Positions in the run
     rows: NDArray[np.int64]
-    # Ids of the documents
     doc_ids: Any
     # Files relative to the common parent; null in memory
     files: Any
     # Byte range of the line in its file; for tables, the row and 1
     offsets: NDArray[np.int64]
     lengths: NDArray[np.int64]
-    # Whether a document is a reference document. It has no row, and no location if it is from an index; -1 becomes
-    # null in the evidence.
+    # Whether a document is a reference, without a row; -1 becomes null in the evidence.
     is_reference: NDArray[np.bool_] | None = None
 
     def spread(self, is_reference: NDArray[np.bool_], doc_ids: Sequence[str]) -> "Places":

@@ -22,11 +22,9 @@ class NearPairFacts:
 
     # Minimum similarity of the stored pairs
     floor: float
-    # Measure of the recipe
     measure: str
     # Grouping rule of the run
     group: str
-    # Number of documents of the run
     num_documents: int
     # Number of documents after indistinguishable ones are merged
     num_distinct: int
@@ -35,10 +33,7 @@ class NearPairFacts:
 
 
 def pair_schema(facts: NearPairFacts) -> ArrowSchema:
-    """Return the schema of a file of stored pairs, with its facts as metadata.
-
-    The required similarity depends on the number of distinct features of the smaller document, and on the penalty.
-    """
+    """Return the schema of a file of stored pairs, with its facts, which the required similarity needs, as metadata."""
     import pyarrow as pa
 
     fields = []

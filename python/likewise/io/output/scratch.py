@@ -33,10 +33,7 @@ def scratch_directory() -> Iterator[Path]:
 
 
 def scratch_for(sources: Iterable[Source]) -> contextlib.AbstractContextManager[Path]:
-    """Return :func:`scratch_directory`, or a path without a directory if nothing is spooled: all texts are in memory.
-
-    Documents in memory can then be read without a directory for temporary files.
-    """
+    """Return :func:`scratch_directory`, or a path without a directory if all texts are in memory."""
     is_in_memory = all(isinstance(source, MemorySource) for source in sources)
     return contextlib.nullcontext(_NOWHERE) if is_in_memory else scratch_directory()
 

@@ -22,11 +22,7 @@ _NUMBERS = count()
 
 
 class WholeFile:
-    """A file that is complete under its name or absent; it is written under a temporary name.
-
-    The temporary file is `.NAME.PID-NUMBER.unfinished` and is locked while its writer lives. Writers of the same
-    target, processes or threads, never share a file, and the next writer deletes files of killed ones.
-    """
+    """A file that is complete under its name or absent: `.NAME.PID-NUMBER.unfinished` is locked while written."""
 
     def __init__(self, path: Path) -> None:
         self._named = path
@@ -93,7 +89,6 @@ class WholeFile:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(self._named))
 
     def _prefix(self) -> str:
-        """Return the prefix of the names of temporary files."""
         name = os.fsencode(self._path.name)
         if len(name) <= _MAX_STEM_BYTES:
             return f".{self._path.name}."
@@ -122,10 +117,7 @@ class WholeFile:
 
 
 def _is_locked(file: int) -> bool:
-    """Try to lock an open file; return whether this call locked it.
-
-    Always False without lock support, and on Windows, where locks would block other handles of the writer.
-    """
+    """Try to lock an open file; False without lock support, and on Windows, where others could not open it."""
     if sys.platform == "win32":
         return False
     with suppress(OSError):

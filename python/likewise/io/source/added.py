@@ -26,7 +26,6 @@ _FORMATS = "JSON Lines, CSV, TSV, Parquet and Arrow files"
 class AddedFields:
     """Names and types of added fields."""
 
-    # Prefix of the names
     prefix: str
     # Name without prefix -> type in tables, in order
     kinds: Mapping[str, str] = field(default_factory=lambda: FIELDS)
@@ -58,10 +57,8 @@ class AddedFields:
 class Added:
     """Fields that are appended to each row."""
 
-    # Names and types of the fields
     fields: AddedFields
-    # Takes a slice of the written rows. Returns whether each is a document (bad rows are not), and the values as
-    # Arrow arrays, null for bad rows.
+    # Takes a slice of the written rows; returns whether each is a document, and Arrow values, null for bad rows.
     columns: Callable[[slice], tuple[NDArray[np.bool_], list[Any]]]
 
     @property

@@ -21,9 +21,7 @@ _MOST_DIGITS = 18
 class BadRowLimit:
     """The maximum number of bad rows of an input."""
 
-    # Maximum share of all rows
     share: float | None = None
-    # Maximum number of rows
     count: int | None = None
 
     def __str__(self) -> str:
@@ -51,8 +49,6 @@ def bad_row_limit(given: float | str) -> BadRowLimit:
 class BadRowTally:
     """Counts the rows of inputs while they are read, and compares the bad ones with a limit.
 
-    Notes
-    -----
     A bad record of several lines counts as that many rows, since its lines may have been records.
     """
 

@@ -29,7 +29,6 @@ class Kept:
     # The kept lines (bytes, without newline), records or rows, in ascending order
     offsets: NDArray[np.uint64]
     lengths: NDArray[np.uint32]
-    # Number of threads for writing
     threads: int
     # Returns the texts of a slice of them if the run spooled them, to avoid decoding them again
     texts: KeptTexts | None = None
@@ -52,13 +51,10 @@ class InputFile(BaseSource, ABC):
     # Whether a field may contain a list of tokens.
     takes_tokens: ClassVar[bool] = False
 
-    # The file
     path: Path
     # Path relative to the common parent of the inputs, with slashes; the id of a text file's document
     name: str
-    # Size of the file
     num_bytes: int
-    # What to read from the file
     rules: ReadRules = field(default_factory=ReadRules)
 
     @abstractmethod

@@ -41,11 +41,9 @@ class ReadRules:
     keeps_markup: bool = False
     # Number of threads for decompressing a file whose parts are independent
     threads: int = 1
-    # Whether a quote at the start of a CSV field opens a quoted field. If None, CSV has quoted fields, and TSV has
-    # them if they are detected.
+    # Whether a quote at the start of a CSV field opens a quoted field; detected in TSV if None.
     quote: str | None = None
-    # Whether to read the undamaged part of a damaged gzip or zstd file and report the damage as a bad row; otherwise
-    # it is an error.
+    # Whether damage of a gzip or zstd file is a bad row after what can be read; otherwise an error.
     passes_damage: bool = False
     # How to read the lists of tokens in the only text field; None if it contains texts
     tokens: TokenRules | None = None
@@ -87,7 +85,6 @@ class BadRow:
     # Bytes of the line in its file, without the newline; for tables the row and 1
     offset: int
     length: int
-    # Why the row is bad
     reason: str
     # Number of lines of the row; CSV records may have several
     num_lines: int = 1
@@ -97,7 +94,6 @@ class BadRow:
 class Piece:
     """Consecutive documents of one input."""
 
-    # The texts of n documents
     texts: Texts
     # Ids of the documents; empty if `has_id` is 0
     ids: Texts
@@ -114,7 +110,6 @@ class Piece:
     num_blank: int
     # Further fields as JSON, ``""`` where absent
     fields: list[Texts]
-    # Rows that are not documents
     bad_rows: list[BadRow]
 
 

@@ -157,9 +157,7 @@ class ArrowFile(InputFile):
 class BatchStream(Unnamed):
     """A stream of record batches in memory, read once; texts that verification needs again are spooled to disk."""
 
-    # The batches
     reader: Any
-    # Columns to read
     rules: ReadRules = field(default_factory=ReadRules)
 
     @property
@@ -200,7 +198,6 @@ class StreamCopy(Unnamed):
 
     # The file; the creator of its directory deletes it
     path: Path
-    # Columns to read
     rules: ReadRules = field(default_factory=ReadRules)
     # That of the stream
     id_type: str | None = None

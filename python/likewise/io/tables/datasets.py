@@ -19,7 +19,6 @@ COMPANIONS = (STATE, INFO, SPLITS)
 class Dataset:
     """A directory written by ``save_to_disk``."""
 
-    # The directory
     path: Path
     # Content of ``state.json``
     state: dict[str, Any]

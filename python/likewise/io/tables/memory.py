@@ -17,11 +17,9 @@ from likewise.io.source.source import NULL_TEXT, BadRow, Piece, ReadTask, Unname
 class MemorySource(Unnamed):
     """Texts in memory."""
 
-    # The texts
     texts: Texts
     # Ids of the texts; row numbers if None
     ids: Texts | None = None
-    # Further fields as JSON
     fields: dict[str, Texts] = field(default_factory=dict)
     # Row of each text in the input, ascending, if the input has null rows, which are bad rows
     rows: NDArray[np.int64] | None = None

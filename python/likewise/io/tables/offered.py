@@ -45,10 +45,7 @@ def as_table(data: ColumnData) -> ArrowTable:
 
 
 def as_reader(stream: Any) -> Any:
-    """Return a stream of Arrow batches as a ``pyarrow.RecordBatchReader``; a reader is returned unchanged.
-
-    Through the C interface of Arrow, Python exceptions would lose their types.
-    """
+    """Return a stream of Arrow batches as a reader, not through the C interface, where exceptions lose their types."""
     import pyarrow as pa
 
     return stream if isinstance(stream, pa.RecordBatchReader) else pa.RecordBatchReader.from_stream(stream)

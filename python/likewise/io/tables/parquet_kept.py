@@ -37,11 +37,8 @@ _DICTIONARY_BYTES = 1 << 20
 class Batches:
     """Access to the rows of the file that is copied."""
 
-    # Name of the file, for messages
     name: str
-    # Parsed footer
     metadata: Any
-    # Schema of the file
     schema: Any
     # Footer as stored in the file
     footer: bytes
@@ -53,7 +50,6 @@ class Batches:
 class KeptRows:
     """The kept rows of a file, as tables."""
 
-    # The file
     source: Batches
     # The kept rows, ascending
     rows: NDArray[np.int64]
@@ -263,10 +259,7 @@ def _metadata(file: Any) -> Any:
 
 
 def _looks(metadata: ArrowSchema, added: Sequence[str]) -> dict[str, Any]:
-    """Return the writer options that reproduce the codecs and dictionaries of the source file.
-
-    Added columns get the codec of the first column.
-    """
+    """Return the writer options that reproduce codecs and dictionaries; added columns get the first column's codec."""
     if not metadata.num_row_groups:
         return {}
     group = metadata.row_group(0)
@@ -275,8 +268,7 @@ def _looks(metadata: ArrowSchema, added: Sequence[str]) -> dict[str, Any]:
         column = group.column(i)
         codec = column.compression
         codecs[column.path_in_schema] = {"UNCOMPRESSED": "NONE", "LZ4_RAW": "LZ4"}.get(codec, codec)
-        # Four bytes per value suffice for any index. A larger column contains plain values, for which a dictionary
-        # would be abandoned.
+        # Four bytes per value suffice for an index; above, plain values, for which a dictionary would be abandoned.
         fits = column.total_uncompressed_size <= _DICTIONARY_BYTES + 4 * column.num_values
         if column.has_dictionary_page and fits:
             with_dictionary.append(column.path_in_schema)

@@ -38,7 +38,6 @@ class TableRows:
 
     # Name of the file, for messages
     name: str | None
-    # What to read
     rules: ReadRules
 
     def columns(self, schema: ArrowSchema) -> list[str]:

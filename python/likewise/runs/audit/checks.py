@@ -71,7 +71,6 @@ class TextSimilarity:
 
     # The features that are compared, each counted once
     features: str
-    # Jaccard similarity of each removal
     jaccard: NDArray[np.float64]
     # The least similar removals as JSON values: doc_id, kept_id, jaccard, distance
     least: list[dict[str, Any]]

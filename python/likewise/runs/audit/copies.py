@@ -36,8 +36,6 @@ class _AnotherError(Exception):
 def differing_copies(run: OpenRun) -> Iterator[str]:
     """Yield a description of each kept file that differs from its input's kept documents or has no input.
 
-    Notes
-    -----
     Lines and records (JSON Lines, CSV) and text files are compared byte for byte, tables column by column, and
     documents of web archives by id and text. Cost: the inputs and the kept files are read once; packed files are
     unpacked.

@@ -49,7 +49,6 @@ class Share:
 class StratumTotals:
     """Totals of a random sample of a stratum."""
 
-    # Number of documents in the stratum, including the sampled ones
     num_documents: int
     # Total count of each sampled document
     totals: NDArray[np.float64]
@@ -70,8 +69,6 @@ class StratumTotals:
 def share(strata: Sequence[StratumTotals], *, least_part: float, least_other: float, known_total: float = 0.0) -> Share:
     """Return the share of the parts in the totals of all documents.
 
-    Notes
-    -----
     The sampled document is the unit, with all its counts, so that clustered pairs are not treated as independent. The
     variance is that of the linearized ratio, by strata, without replacement. The limits are quantiles of a gamma
     distribution with this mean and variance; for the upper limit, the mean is first raised by one more sampled document

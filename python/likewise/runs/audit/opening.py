@@ -55,7 +55,6 @@ class Evidence:
     # Removed documents, and the document that removed each, as rows of all documents, reference documents first
     rows: NDArray[np.int64]
     kept_rows: NDArray[np.int64]
-    # Recorded similarity
     similarity: NDArray[np.float64]
     # Recorded distance; -1 if none
     distance: NDArray[np.int64]
@@ -69,7 +68,6 @@ class OpenRun:
 
     # The output directory; None for a result in memory
     path: Path | None
-    # The run's summary
     summary: dict[str, Any]
     # Resolved, with its weights
     recipe: Recipe
@@ -83,7 +81,6 @@ class OpenRun:
     documents: Documents
     # Positions in order of priority
     collapsed: Collapsed
-    # Evidence of all removals
     evidence: Evidence
     # Number of threads of each call
     threads: int

@@ -83,8 +83,7 @@ class Counts:
         self._searched, self.stages = stages, stages.copy()
         self._kept, self._position = kept, collapsed.position
         placed = self._position[self._position >= 0]
-        # A pair of two documents of the run counts half for each; a pair with a reference document counts only for the
-        # other.
+        # A pair of two documents of the run counts half for each; one with a reference only for the other.
         shares = np.ones(len(kept))
         shares[: run.num_references] = 2.0
         is_placed = self._position >= 0

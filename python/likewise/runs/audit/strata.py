@@ -26,9 +26,7 @@ _ROWS_AT_ONCE = 1 << 14
 class Stratum:
     """A subset of the documents, and a sample of it."""
 
-    # What the documents have in common
     name: str
-    # Number of documents in the stratum
     num_documents: int
     # Sampled rows, ascending: all, or drawn at random without replacement
     rows: NDArray[np.int64]
@@ -89,10 +87,7 @@ def _sizes(num_documents: dict[str, int], num_sampled: int) -> dict[str, int]:
 
 
 def _seem_near(documents: Documents, collapsed: Collapsed, recipe: Recipe) -> NDArray[np.int64]:
-    """Return positions whose sketch is close to another one, found by sorting by several random parts.
-
-    The parts are drawn here and differ from the bands of the run, so they can find pairs that the bands miss.
-    """
+    """Return positions whose sketch is close to another one, by sorting by random parts other than the run's bands."""
     order = collapsed.order
     method = recipe.sketch
     if not isinstance(method, MinHash | SimHash) or len(order) < 2:

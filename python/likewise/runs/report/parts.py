@@ -23,9 +23,7 @@ _COLUMNS = ("row", "doc_id", "file", "offset", "length", "span_start", "span_end
 class _Removed(NamedTuple):
     """The parts that were removed from one document."""
 
-    # Its id
     doc_id: str
-    # Its place
     place: Place
     # Ranges of bytes in its text, in order
     spans: list[tuple[int, int]]
@@ -63,12 +61,11 @@ def parts_sections(
     below.append(("Inputs", inputs_table(summary)))
     if num_samples:
         below.append(("Documents without their repeats", _samples(run, summary, recipe, num_samples, inputs)))
-    cards = [[_card(title, content) for title, content in some] for some in (about, below)]
+    cards = [
+        [element("section", [element("h2", title), content], class_="card") for title, content in some]
+        for some in (about, below)
+    ]
     return summary["verification"], [removed, *cards[0]], cards[1]
-
-
-def _card(title: str, content: object) -> Html:
-    return element("section", [element("h2", title), content], class_="card")
 
 
 def _most_removed(summary: dict[str, Any]) -> Html:

@@ -261,10 +261,7 @@ def stage_chart(summary: Mapping[str, Any]) -> Html:
 def counts_table(
     summary: Mapping[str, Any], address: Callable[[str | None, str | None], Html] | None = None
 ) -> Html | None:
-    """Return counts of removals: rows are values of the removed documents, columns values of the kept ones.
-
-    Cells link to `address`. None if the run did not count by a field.
-    """
+    """Return counts of removals by values of removed and kept documents, with links to `address`, or None."""
     counts = summary.get("counts_by")
     if counts is None:
         return None

@@ -32,8 +32,6 @@ def build_from_evidence(
 ) -> None:
     """Write the catalog of a run's evidence; pairs needed `threshold` where the evidence does not say more.
 
-    Notes
-    -----
     About 30,000 groups per second if texts are read from plain files.
     """
     import pyarrow as pa
@@ -152,8 +150,6 @@ def _beginning(text: str | bytes | Missing, doc_id: str) -> str:
 def build_from_index(index: "Index", target: Path, facts: dict[str, str]) -> None:
     """Write the catalog of an index in its current state: its groups, and texts if it stores them.
 
-    Notes
-    -----
     Reads all documents once, about 100,000 per second, into a file next to `target`.
     """
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".export-") as name:

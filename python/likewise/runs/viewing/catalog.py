@@ -68,19 +68,16 @@ class GroupRow:
     number: int
     # Row of the kept document in the run; None if it is in an index
     row: int | None
-    # Id of the kept document
     doc_id: str
     # Origin of the kept document
     source: str
-    # Place of the kept document
     place: Place
     # Number of documents, including the kept one
     size: int
     # Range of similarities to the kept document
     lowest: float
     highest: float
-    # Value of the field that the run counts by in the kept document, as JSON; None for reference documents, and if
-    # the run counts by no field.
+    # Value, as JSON, by which the run counts, in the kept document; None for references, and without a field.
     value: str | None = None
     # Least similarity above the required one
     headroom: float = 0.0
@@ -382,7 +379,6 @@ _MEMBER_COLUMNS = (
 
 
 def _conditions(wanted: GroupFilter) -> tuple[list[str], list[Any]]:
-    """Return the SQL conditions of a filter, and their values."""
     where: list[str] = []
     values: list[Any] = []
     if words := wanted.words.strip():

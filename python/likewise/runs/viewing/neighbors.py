@@ -32,7 +32,6 @@ _MEASURED = 50
 class FoundNear:
     """A document similar to a text."""
 
-    # Its id
     doc_id: str
     # Exact, by the recipe's measure
     similarity: float
@@ -40,7 +39,6 @@ class FoundNear:
     distance: int | None
     # Whether it matches according to the recipe
     matches: bool
-    # Its text, if known
     text: str | None
 
 

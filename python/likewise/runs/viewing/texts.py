@@ -48,8 +48,6 @@ Shown = str | bytes | Missing
 class TextReader:
     """Reader of the documents of a run, as a context.
 
-    Notes
-    -----
     Plain files are read by offset. Packed files and tables are unpacked to a scratch directory when a text of theirs is
     first requested; it lives as long as the reader.
     """

@@ -34,15 +34,12 @@ class StoredPair:
     # Rows in the run
     row_a: int
     row_b: int
-    # Ids
     doc_id_a: str
     doc_id_b: str
-    # Places of the documents
     place_a: Place
     place_b: Place
     # By the run's measure
     similarity: float
-    # Distance of the fingerprints
     distance: int | None
 
 

@@ -30,9 +30,7 @@ _IDLE_S = 60.0
 class Lines:
     """How a stream of lines is answered."""
 
-    # Model of one line
     model: type[BaseModel]
-    # Model of the line that answers it
     answer: type[BaseModel]
     # Takes the path parameters and `lines`, a list of models; returns one answer per model
     work: Callable[..., Awaitable[list[Any]]]

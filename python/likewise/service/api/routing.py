@@ -31,19 +31,14 @@ class Operation:
     path: str
     # Stable name for clients generated from the description
     name: str
-    # One-line summary
     about: str
-    # Right that it requires
     right: str
     # Takes the path parameters, and `body` if there is one; returns JSON values
     work: Callable[..., Awaitable[Any]]
-    # Response body
     answer: type[BaseModel]
-    # Request body
     body: type[BaseModel] | None = None
     # How a stream of lines is answered
     lines: Lines | None = None
-    # HTTP status on success
     status: int = 200
     # Kinds of problems specific to this operation
     problems: tuple[str, ...] = ()

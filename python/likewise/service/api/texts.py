@@ -35,10 +35,7 @@ class Texts:
 
 
 def recipe_given(given: Json | str | None, **defaults: str) -> Recipe:
-    """Return the recipe in a request: the name of a preset, fields as in Python and in commands, or a recipe's JSON.
-
-    The preset ``online`` applies if there is none. `defaults` are values of fields that were not given.
-    """
+    """Return the recipe in a request: a preset's name, fields, or JSON; else ``online``, with `defaults`."""
     fields = {name: value for name, value in (given if isinstance(given, dict) else {}).items() if value is not None}
     for name in _BESIDE & fields.keys():
         raise InvalidParameter(f"recipe.{name}", "recipes that read files are not accepted over HTTP")

@@ -72,10 +72,7 @@ def _method(kind: type["ClientBase"], name: str, steps: Callable[..., Steps[Any]
 
 
 class ClientBase:
-    """A collection of an HTTP service. The two subclasses add how answers are awaited.
-
-    The parameters are those of :class:`likewise.Client`.
-    """
+    """A collection of an HTTP service, with the parameters of :class:`likewise.Client`."""
 
     # Sends the calls of an operation; a coroutine function in AsyncClient.
     _run: Callable[..., Any]

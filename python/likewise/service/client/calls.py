@@ -54,15 +54,11 @@ class Call(Generic[_Answer]):
 class Attempts:
     """The attempts of one call, all of which share one time limit."""
 
-    # The call to make
     call: Call[Any]
-    # The address of the service, for errors
     url: str
-    # Attempts after the first one
     retries: int
     # Seconds for all attempts and the pauses between them. A long call is limited only while it connects
     timeout_s: float
-    # Returns the time in seconds
     clock: Callable[[], float] = time.monotonic
     _num_failed: int = field(default=0, init=False)
     # Whether the service may have carried out the call although no response arrived.

@@ -17,10 +17,7 @@ def begin(kind: str, url: str, headers: dict[str, str], trusted: SSLContext) -> 
 
 
 class Connections:
-    """The connections of one client. Each forked process and each event loop opens its own.
-
-    Two processes that share a socket would receive each other's responses; connections close with their event loop.
-    """
+    """The connections of one client; each forked process and each event loop, with which they close, has its own."""
 
     def __init__(self, kind: str, url: str, headers: dict[str, str]) -> None:
         try:
@@ -49,10 +46,7 @@ class Connections:
         return connection
 
     def close(self, loop: asyncio.AbstractEventLoop | None = None) -> Any:
-        """Reject all further calls, and return the connections to close here, or None.
-
-        Only the event loop that opened connections can close them; those of other loops close with their loop.
-        """
+        """Reject all further calls, and return the connections that only this event loop can close, or None."""
         self.is_closed = True
         return self._of_processes.get(os.getpid(), {}).get(loop)
 

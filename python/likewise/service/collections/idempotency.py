@@ -29,11 +29,7 @@ class Repeatable:
 
 
 class Answers:
-    """The latest answers of one collection. Only the thread that writes to the collection uses them.
-
-    A repeated request that arrives while the first one is in progress waits for the same thread, and so finds its
-    answer.
-    """
+    """The latest answers of one collection, used by the one thread that writes, for which repeated requests wait."""
 
     def __init__(
         self,

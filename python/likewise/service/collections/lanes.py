@@ -17,7 +17,6 @@ class Asked:
 
     # Ids of the documents; empty if texts are only checked
     ids: Sequence[str]
-    # The documents
     texts: Sequence[Any]
     # Receives the verdicts, or the error
     answer: "asyncio.Future[Any]"
@@ -26,11 +25,7 @@ class Asked:
 
 
 class Lane:
-    """A queue in front of some threads, each of which takes all waiting requests as one batch.
-
-    A single request starts immediately. Under load, requests share one transaction and its sync, so the cost per
-    request falls as more requests arrive.
-    """
+    """A queue in front of threads, each of which takes all waiting requests as one batch, with one sync."""
 
     def __init__(
         self, name: str, work: Callable[[list[Asked]], list[Any]], *, num_threads: int, max_documents: int

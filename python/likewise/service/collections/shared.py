@@ -63,11 +63,7 @@ def place_of(path: str | os.PathLike[str] | None, url: str | None, prefix: str =
 
 
 class SharedIndex:
-    """An index on servers that many requests share; each of them is told only what concerns it.
-
-    A failover may lose writes that were acknowledged. The client of the servers reports that once, to whichever call
-    comes next. Here, a read is repeated instead, and each write raises the loss until a request was answered with it.
-    """
+    """An index on servers that many requests share: reads are repeated, and each write raises a loss until told."""
 
     def __init__(self, index: "RedisIndex", name: str) -> None:
         self.index = index

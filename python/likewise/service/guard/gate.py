@@ -24,8 +24,7 @@ _OWN_HOSTS = frozenset(["localhost", "127.0.0.1", "::1"])
 _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\[\]:]+))(?::[0-9]*)?")
 _COLLECTIONS = "/v1/collections/"
 _READING = frozenset(["GET", "HEAD", "OPTIONS"])
-# How much of the body of a rejected request is read and discarded. Many clients send the whole body before they read;
-# if the connection is closed earlier, they see a reset instead of the response.
+# How much of the body of a rejected request is read, for clients that send all of it before they read.
 _LINGER_BYTES = 256 << 20
 _LINGER_S = 30.0
 # A client that has sent nothing for this long is waiting for the connection to close.

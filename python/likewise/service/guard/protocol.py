@@ -28,7 +28,6 @@ def protocol_class(settings: Settings) -> type[HttpToolsProtocol]:
 class BoundedProtocol(HttpToolsProtocol):
     """A connection with time limits for receiving each request head and for sending responses."""
 
-    # Settings of the service
     limits: Settings
     # All connections without a request in progress, longest idle first
     waiting: "dict[BoundedProtocol, None]"

@@ -74,10 +74,7 @@ def report_page(text: str) -> Response:
 
 
 def input_arguments(summary: Mapping[str, Any]) -> str | None:
-    """Return the inputs of a run as command arguments; None if it read standard input or has no inputs.
-
-    Above `_MOST_INPUTS` files, their directory is given instead.
-    """
+    """Return the inputs of a run as command arguments, above `_MOST_INPUTS` their directory; None if there are none."""
     directory, files = summary.get("input_directory"), summary.get("inputs", [])
     if directory is None or not files:
         return None

@@ -150,12 +150,7 @@ def show_pair(
     labeled: tuple[str, str, bool, str] | None = None,
     queue: object = None,
 ) -> Response:
-    """Show two documents side by side, with every measure.
-
-    `after_label` is the address to open after labeling (this page if None), `skip` the address to open without
-    labeling, and `labeled` the previously labeled pair, with the address to open once its label is undone. `queue`
-    is the place of the pair in the review queue.
-    """
+    """Show two documents side by side; `after_label` and `skip` are the next addresses, `labeled` may be undone."""
     view = place.view
     is_removed = (sides[0].state, sides[1].state) == _ROLES
     roles = _ROLES if is_removed else ("A", "B")

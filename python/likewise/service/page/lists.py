@@ -140,10 +140,7 @@ def query_of(wanted: GroupFilter) -> dict[str, object]:
 
 
 def _value_choices(place: Place, wanted: GroupFilter) -> list[tuple[str, str, str, list[tuple[str, str]]]]:
-    """Return the form fields that filter by value: name, label, current choice, and (value, text) of each choice.
-
-    They are those for kinds of differences, if names were compared, and for the field that the run counted by.
-    """
+    """Return the form fields that filter by kind of difference and by value: name, label, current choice, choices."""
     kinds, counts = place.view.catalog.kinds(), place.view.summary.get("counts_by")
     fields = [("differs", "Differs in", wanted.differs, [(kind, KINDS[kind]) for kind in kinds])] if kinds else []
     if counts is None:

@@ -559,7 +559,6 @@ def _placed(
     lengths: NDArray[np.uint32],
     bad_rows: list[list[BadRow]],
 ) -> Documents:
-    """Return documents with only their places."""
     num = len(offsets)
     return Documents(
         sources=sources,

@@ -95,8 +95,7 @@ def _rows(
         }
         more = {name: text_column(values) for name, values in zip(fields, piece.fields, strict=True)}
         yield pa.RecordBatch.from_pydict(documents | more)
-    # A tally has the number of blank lines of the piece in the column of offsets.
-    # A bad row has its number of lines in the column of numbers.
+    # A tally has blank lines of the piece in the column of offsets, a bad row its lines in that of numbers.
     others = [*((BAD, row.offset, row.length, row.line + first_line, row.reason, row.num_lines) for row in bad)]
     others.append((TALLY, piece.num_blank, 0, 0, "", -1))
     columns = list(zip(*others, strict=True))

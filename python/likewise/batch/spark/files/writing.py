@@ -44,8 +44,6 @@ _NO_PLACE = -1
 def write_kept_files(rows: DataFrame, sources: Sequence[InputFile], target: Path) -> list[int]:
     """Write the kept documents of each input, and return the number of rows of each.
 
-    Notes
-    -----
     Shuffles 20 bytes for each kept document. A worker holds 12 bytes for each kept document of one file.
     """
     target.mkdir()
@@ -88,8 +86,6 @@ def write_evidence_file(
 ) -> dict[int, int]:
     """Write the evidence in row order, and return the number of removed documents of each input.
 
-    Notes
-    -----
     One task sorts and writes all rows. It spills to disk what does not fit in memory.
     """
     in_order = evidence.repartition(1).sortWithinPartitions("row")
@@ -106,8 +102,6 @@ def write_evidence_file(
 def content_digests(documents: DataFrame) -> dict[int, str]:
     """Return the content digest of each input that has documents.
 
-    Notes
-    -----
     Shuffles about 60 bytes and the id for each document. One task per input sorts its documents, and spills to disk
     what does not fit in its memory.
     """

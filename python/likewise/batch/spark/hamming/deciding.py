@@ -158,10 +158,7 @@ def _describe(frame: DataFrame) -> dict[str, Any]:
 def search_kept(
     batches: Iterator[Any], *, directory: str, name: str, tasks: Sequence[tuple[str, int, int]], recipe: Recipe
 ) -> Iterator[Any]:
-    """Yield the best matching kept document of each document of a slab that has one. Runs on a worker.
-
-    The last row has place -1 and the number of measured pairs.
-    """
+    """Yield the best kept document of each document of a slab, last -1 and the measured pairs. Runs on a worker."""
     best: NDArray[np.int64] | None = None
     num_measured = 0
     for batch in batches:
@@ -205,10 +202,7 @@ def _found(places: NDArray[np.int64], values: NDArray[np.int64]) -> Any:
 
 
 def decide_slab(batches: Iterator[Any], *, directory: str, name: str, recipe: Recipe) -> Iterator[Any]:
-    """Yield the verdicts of a slab, given its matches with earlier slabs. Runs on one worker, which gets all matches.
-
-    The last row names the file of the slab's kept documents.
-    """
+    """Yield the verdicts of a slab, by all matches with earlier ones, then its file of kept ones. Runs on a worker."""
     method = recipe.method_as(SimHash)
     slab = RunSlab.read(directory, name)
     best = np.full(len(slab.ranks), _NONE, np.int64)

@@ -26,11 +26,9 @@ STORED = "name string, num_rows long, num_distinct long"
 class Groups:
     """Distinct fingerprints, and the ids of the rows that have each."""
 
-    # Distinct fingerprints, sorted
     words: NDArray[np.uint64]
     # The ids of fingerprint i are ``ids[starts[i]:starts[i + 1]]``
     starts: NDArray[np.int64]
-    # Ids of all rows
     ids: Any
 
     def spread(

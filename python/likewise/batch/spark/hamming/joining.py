@@ -105,7 +105,9 @@ def hamming_join(
     """
     check_version()
     bits, within = check_width(bits, within)
-    sides = [take_side(name, frame, bits, fingerprint_field, id_field) for name, frame in _named(left, right)]
+    sides = [
+        take_side(name, frame, bits, fingerprint_field, id_field) for name, frame in (("left", left), ("right", right))
+    ]
     if small not in (None, "left", "right"):
         raise InvalidParameter("small", f"{small!r} is not one of left, right")
     memory_bytes = parse_size("worker_memory", worker_memory)
@@ -134,10 +136,6 @@ def hamming_join(
     )
     types = [side.id_type for side in sides]
     return streamed.frame.mapInArrow(work, f"doc_id_a {types[0]}, doc_id_b {types[1]}, distance int")
-
-
-def _named(left: DataFrame, right: DataFrame) -> list[tuple[str, DataFrame]]:
-    return [("left", left), ("right", right)]
 
 
 def _plan(fact: dict[str, Any], num_large: int | None, bits: int, within: int) -> tuple[str, ...]:

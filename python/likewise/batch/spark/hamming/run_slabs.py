@@ -36,9 +36,7 @@ class RunSlab:
 
     # Ranks, ascending
     ranks: NDArray[np.int64]
-    # Fingerprints
     words: NDArray[np.uint64]
-    # Numbers of distinct features
     num_features: NDArray[np.int64]
     # Texts; null for documents that no short document can match
     texts: Any

@@ -26,7 +26,6 @@ from likewise.io.tables.columns import number_column
 class Cells:
     """The cells that fingerprints are sent to."""
 
-    # Width and radius
     bits: int
     within: int
     # Bits of a block that determine its cell, at most ``bits // (within + 1)``

@@ -30,8 +30,6 @@ MEMBERS = 64
 def looked_at(positions: DataFrame, overflow: DataFrame | None, recipe: Recipe, level: int) -> DataFrame:
     """Return the pairs of documents in the buckets of a level, and the documents that continue to the next level.
 
-    Notes
-    -----
     Shuffles 20 bytes for each document and band on level 0. A worker holds one batch and the 64 members of one bucket
     at a time; sorting spills to disk.
     """

@@ -62,7 +62,6 @@ class OpenOutput:
 
     # The inputs and removals; kept documents come first in order of priority
     run: OpenRun
-    # The kept files
     kept: Inputs
     # Whether the tool's tables agree with what it kept
     checks: tuple[Check, ...]

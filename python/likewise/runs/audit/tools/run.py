@@ -222,10 +222,7 @@ def _unmatched(
 
 
 def _removed_twins(opened: OpenRun, rows: NDArray[np.int64], matches: Matches) -> NDArray[np.int64]:
-    """Return for each removed document without a kept match the most similar match, which was removed too; -1 if none.
-
-    The tool then kept no copy of what these documents say.
-    """
+    """Return for each removed document without a kept match its most similar match, removed too; -1 if none."""
     collapsed = opened.collapsed
     twins = np.full(len(rows), -1, np.int64)
     positions = collapsed.position[rows]

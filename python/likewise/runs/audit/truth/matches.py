@@ -79,8 +79,6 @@ def exact_matches(
 ) -> Matches:
     """Return all matches of sampled positions among all positions, by the recipe's measure and threshold.
 
-    Notes
-    -----
     The result does not depend on sketches, bands or a radius, except for Hamming-only runs, which match fingerprints. A
     pair is measured if the other document has so many of the sampled one's rarest features that it can match
     (``crates/core/src/sets/rarest.rs``); for fingerprints, all pairs are measured. Memory: some 300 MB in addition
@@ -149,8 +147,6 @@ def num_affordable(
 ) -> int:
     """Return how many documents to sample, at most `num_sampled`, so that comparing them takes less time than a run.
 
-    Notes
-    -----
     If pages share a template, every document has some of a sampled one's rarest features, whose lists are long, and
     many pairs must be measured. The pilot estimates this cost. It is not part of the sample, so that the sample is a
     random one of its size.
@@ -179,10 +175,7 @@ def _rarest(texts: _native.Texts, recipe: Recipe, threads: int) -> _native.Rares
 
 
 def _one_ahead(items: Iterator[_T], threads: int) -> Generator[_T]:
-    """Yield items; with several threads, another one computes the next item meanwhile.
-
-    Close it: that waits for the item that is being computed.
-    """
+    """Yield items, the next one computed meanwhile if there are threads; close it to wait for that one."""
     if threads == 1:
         yield from items
         return
@@ -285,10 +278,7 @@ class _Search:
     def _may_match(
         self, rarest: _native.RarestFeatures, most: int
     ) -> Iterator[tuple[int, NDArray[np.uint32], NDArray[np.uint32]]]:
-        """Yield positions of documents, with the number of a sampled one that each may match.
-
-        The number of documents read comes first; the order is that of rows.
-        """
+        """Yield the number of documents read, then positions with the sampled ones that each may match, by row."""
         position = self.collapsed.position
         # Only one of several copies has a position.
         left = np.sort(self.collapsed.order).astype(np.int64)
@@ -302,7 +292,6 @@ class _Search:
             start += len(rows)
 
     def _texts(self, rows: NDArray[np.int64]) -> _native.Texts:
-        """Return the texts of ascending rows."""
         return _native.Texts.concat([read() for _, read in self.documents.texts(rows, 1)])
 
     def within(self) -> Generator[Matches]:
