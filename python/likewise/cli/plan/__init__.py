@@ -43,8 +43,8 @@ Examples:
 @option("--n N", "Plan a search of N fingerprints (default: --bits 64 --within 3).", count)
 @option(
     "--memory SIZE",
-    "With --n: memory limit for tables and ids.  [default: 4 times the fingerprints]  With --documents: memory limit of "
-    "the run.  [default: 4GB]",
+    "With --n: memory limit for tables and ids.  [default: 4 times the fingerprints]  With --documents: memory limit "
+    "of the run.  [default: 4GB]",
 )
 @flag("--explain", "With --n: show the cost of published searches; with --memory, which of them fit.")
 @flag("--without-ids", "With --n: do not store ids; queries return fingerprints.")
