@@ -260,13 +260,14 @@ def test_the_length_of_a_list_is_that_of_its_tokens(tmp_path):
     assert np.flatnonzero(likewise.dedup(lists, recipe).kept).tolist() == [2]
 
 
-# The third is the first after normalization. No tokenizer found anything in them; the last has no text either.
+# The third is the first after normalization. No tokenizer found anything in them, or only the empty string that is in
+# `"".split(" ")`; the last has no text either.
 UNCUT = [
     {"id": 1, "text": "Библиотека открыта", "words": []},
-    {"id": 2, "text": "Паром ходит", "words": []},
-    {"id": 3, "text": " библиотека\nОТКРЫТА", "words": []},
-    {"id": 4, "text": "这是什么", "words": []},
-    {"id": 5, "text": None, "words": []},
+    {"id": 2, "text": "Паром ходит", "words": [""]},
+    {"id": 3, "text": " библиотека\nОТКРЫТА", "words": ["", ""]},
+    {"id": 4, "text": "这是什么", "words": [""]},
+    {"id": 5, "text": None, "words": [""]},
 ]
 METHODS = {
     "minhash": PLAIN,
@@ -330,12 +331,16 @@ def test_the_text_of_a_row_without_tokens_has_a_field(tmp_path):
 def test_texts_of_which_a_tokenizer_leaves_nothing_differ_in_memory(method):
     recipe, texts = METHODS[method], [row["text"] or "" for row in UNCUT]
     kept = [True, True, False, True, True]
-    assert likewise.dedup(texts, recipe, tokenizer=lambda text: []).kept.tolist() == kept
-    found = likewise.pairs(texts, recipe, tokenizer=lambda text: [])
+
+    def nothing(text):
+        return [("", 3) if method == "weighted" else ""] * (len(text) % 3)
+
+    assert likewise.dedup(texts, recipe, tokenizer=nothing).kept.tolist() == kept
+    found = likewise.pairs(texts, recipe, tokenizer=nothing)
     assert found.select(["row_a", "row_b"]).to_pylist() == [{"row_a": 0, "row_b": 2}]
     # Lists have no text.
-    assert likewise.dedup([[]] * 5, recipe).kept.tolist() == [True] + [False] * 4
-    compared = likewise.compare(texts[0], texts[1], recipe, tokenizer=lambda text: [])
+    assert likewise.dedup(list(map(nothing, texts)), recipe).kept.tolist() == [True] + [False] * 4
+    compared = likewise.compare(texts[0], texts[1], recipe, tokenizer=nothing)
     assert not compared.matches
     assert compared.measures.jaccard == 0.0
     if method != "weighted":
@@ -344,7 +349,7 @@ def test_texts_of_which_a_tokenizer_leaves_nothing_differ_in_memory(method):
         stream = pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=2))
         for given in (table, stream, table.slice(0)):
             assert likewise.dedup(given, recipe, text_field="words").kept.tolist() == kept
-        with_null = table.set_column(2, "words", pa.array([[], None, [], [], []], pa.list_(pa.string())))
+        with_null = table.set_column(2, "words", pa.array([[], None, [""], [], []], pa.list_(pa.string())))
         result = likewise.dedup(with_null, recipe, text_field="words", nulls="keep")
         assert result.kept.tolist() == kept
 
@@ -353,9 +358,9 @@ def test_the_feature_of_a_text_without_tokens_is_that_of_the_oracle():
     for shingle in (1, 3):
         recipe = PLAIN.replace(shingle=shingle, seed=5)
         for row in UNCUT:
-            text = row["text"] or ""
-            expected = oracle.features(text, oracle.Rules(shingle=shingle, seed=5), tokenize=lambda *_: [])
-            found = features([text], recipe, tokenizer=lambda text: [])
+            text, words = row["text"] or "", row["words"]
+            expected = oracle.features(text, oracle.Rules(shingle=shingle, seed=5), tokenize=lambda *_, cut=words: cut)
+            found = features([text], recipe, tokenizer=lambda text, cut=words: cut)
             assert dict(zip(found.features.tolist(), [1] * len(found.features), strict=True)) == expected.weights
 
 

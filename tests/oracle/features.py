@@ -57,7 +57,7 @@ def occurrences(text, rules, tokenize=tokens):
         found, shape = occurrences(split_value(text)[1], rules._replace(has_value=False), tokenize)
         return (found, shape) if found else ([NO_TOKEN], 1)
     words = tokenize(text, rules.tokens)
-    hashes = [token_hash(word, rules.seed) for word in words]
+    hashes = [token_hash(word, rules.seed) for word in words if any(words)]
     width = rules.shingle
     if len(hashes) >= width:
         if width == 1:

@@ -61,6 +61,7 @@ def lexicon_weights(words, width, terms):
 
 def own_pairs(pairs, shingle, seed=0):
     """Return features of (token, weight) pairs: a shingle has its heaviest token's weight; equal features add up."""
+    pairs = pairs if any(token for token, _ in pairs) else []
     hashes = [xxh3(token.encode(), seed) for token, _ in pairs]
     width = min(shingle, len(pairs))
     found = {}

@@ -4,7 +4,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use likewise_core::hash::xxh3_64_with_seed;
-use likewise_core::text::{OwnTokens, begin_own_tokens, push_own_token, push_text_without_tokens};
+use likewise_core::text::{
+    OwnTokens, begin_own_tokens, end_own_tokens, push_own_token, push_text_without_tokens,
+};
 use likewise_disk::TextColumn;
 use pyo3::exceptions::{PyIndexError, PyUnicodeEncodeError};
 use pyo3::intern;
@@ -146,6 +148,7 @@ impl Texts {
         let encoded = run(py, column.num_bytes + 16 * column.len(), |_| {
             let (mut bytes, mut ends) = (Vec::new(), vec![0]);
             for (row, list) in offsets.windows(2).enumerate() {
+                let start = bytes.len();
                 begin_own_tokens(lengths[row], &mut bytes);
                 let list = list[0] as usize..list[1] as usize;
                 for (i, &weight) in list.clone().zip(&weights[list.clone()]) {
@@ -153,7 +156,7 @@ impl Texts {
                         return Err(Failure::row(row, "a token has 4 GB or more"));
                     }
                 }
-                if let (true, Some(texts)) = (list.is_empty(), texts) {
+                if let (false, Some(texts)) = (end_own_tokens(start, &mut bytes), texts) {
                     push_text_without_tokens(texts.get(row), &mut bytes);
                 }
                 ends.push(bytes.len() as i64);

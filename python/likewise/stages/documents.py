@@ -7,7 +7,7 @@ the recipe's tokens cannot split.
 
 import importlib.metadata
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import islice
 from typing import Any, TypeAlias
@@ -199,20 +199,36 @@ def _encoded(documents: list[Any], recipe: Recipe, texts: _native.Texts | None, 
         return _native.Texts.concat([document.document for document in documents])
     is_weighted = recipe.weights == OWN_WEIGHTS
     offsets, tokens, weights, own_lengths = [0], [], [], []
+    has_texts = texts is None and any(isinstance(document, Mapping) for document in documents)
+    own_texts: list[str] = []
     for row, document in enumerate(documents, first_row):
-        pairs = _pairs(document, recipe.weight_scale, row) if is_weighted else _plain(document, row)
+        cut, text = _with_text(document, row) if has_texts else (document, "")
+        pairs = _pairs(cut, recipe.weight_scale, row) if is_weighted else _plain(cut, row)
         for token, weight in pairs:
             tokens.append(token)
             weights.append(weight)
-        own_lengths.append(sum(map(len, tokens[offsets[-1] :])))
+        own_lengths.append(sum(map(len, tokens[offsets[-1] :])) or len(text))
+        own_texts.append(text)
         offsets.append(len(tokens))
+    if has_texts:
+        texts = _native.Texts.from_list(own_texts)
     return _native.Texts.from_tokens(
         np.array(offsets, np.int64),
         _native.Texts.from_list(tokens),
         np.array(weights, np.uint8),
-        np.array(own_lengths if texts is None else texts.lengths(), np.uint32),
+        np.array(own_lengths if texts is None or has_texts else texts.lengths(), np.uint32),
         texts,
     )
+
+
+def _with_text(document: Any, row: int) -> tuple[Any, str]:
+    """Return the tokens of a document and the text by which it is compared if it has none."""
+    if not isinstance(document, Mapping):
+        return document, ""
+    text = document.get("text")
+    if "tokens" not in document or not document.keys() <= {"tokens", "text"} or not isinstance(text, str | None):
+        raise InvalidInput('expected {"tokens": a list of tokens, "text": a str or None}', row=row)
+    return document["tokens"], text or ""
 
 
 def _pairs(document: Any, scale: float | None, row: int) -> list[tuple[str, int]]:

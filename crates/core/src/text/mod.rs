@@ -49,7 +49,9 @@ pub(crate) use identifiers::{Identifier, Identifiers, Kind};
 pub(crate) use kernel::BLOCK;
 pub use kinds::Tokens;
 pub(crate) use normalize::Spaces;
-pub use own_tokens::{OwnTokens, begin_own_tokens, push_own_token, push_text_without_tokens};
+pub use own_tokens::{
+    OwnTokens, begin_own_tokens, end_own_tokens, push_own_token, push_text_without_tokens,
+};
 pub use parts::{PartCutter, PartUnit, Parts};
 pub(crate) use simhash_package::simhash_package_tokens;
 pub(crate) use spans::Spans;

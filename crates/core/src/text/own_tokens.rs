@@ -33,6 +33,18 @@ pub fn push_own_token(token: &[u8], weight: u8, out: &mut Vec<u8>) -> bool {
     }
 }
 
+/// Ends the tokens of the last document of `out`, which begins at `start`; returns false if it has no tokens. Tokens
+/// that are all empty describe nothing, and are removed.
+pub fn end_own_tokens(start: usize, out: &mut Vec<u8>) -> bool {
+    let has_tokens = OwnTokens::new(&out[start..])
+        .iter()
+        .any(|(token, _)| !token.is_empty());
+    if !has_tokens {
+        out.truncate(start + HEADER);
+    }
+    has_tokens
+}
+
 /// Appends the text of the last document of `out`, which has no tokens and is described by its text instead.
 pub fn push_text_without_tokens(text: &str, out: &mut Vec<u8>) {
     if !text.is_empty() {
@@ -101,6 +113,7 @@ mod tests {
         for (token, weight) in [("a", 3), ("", 0), ("\u{732b}\0", 15)] {
             assert!(push_own_token(token.as_bytes(), weight, &mut bytes));
         }
+        assert!(end_own_tokens(0, &mut bytes));
         let tokens = OwnTokens::new(&bytes);
         let found: Vec<_> = tokens.iter().collect();
         assert_eq!(tokens.text_length(), 9);
@@ -118,6 +131,8 @@ mod tests {
     fn a_document_without_tokens_has_its_text() {
         let mut bytes = Vec::new();
         begin_own_tokens(2, &mut bytes);
+        assert!(push_own_token(b"", 1, &mut bytes) && push_own_token(b"", 0, &mut bytes));
+        assert!(!end_own_tokens(0, &mut bytes));
         assert_eq!(OwnTokens::new(&bytes).text(), "");
         push_text_without_tokens("\u{732b}!", &mut bytes);
         let tokens = OwnTokens::new(&bytes);

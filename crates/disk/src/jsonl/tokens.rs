@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use likewise_core::text::{begin_own_tokens, push_own_token, push_text_without_tokens};
+use likewise_core::text::{
+    begin_own_tokens, end_own_tokens, push_own_token, push_text_without_tokens,
+};
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, SeqAccess, Visitor};
 
 use super::capture::push_lossy;
@@ -36,6 +38,7 @@ pub(super) fn encode_tokens(
         };
         format!("field \"{name}\": {message}")
     })?;
+    end_own_tokens(0, out);
     out[..LENGTH_BYTES].copy_from_slice(&length.to_le_bytes());
     Ok(())
 }

@@ -58,7 +58,7 @@ def token_lists(column: ArrowColumn, rules: TokenRules, name: str, texts: TextDa
     lengths, sizes = (np.diff(np.concatenate([[0], np.cumsum(one)])[offsets]) for one in counts)
     own_texts = None
     if texts is not None:
-        has_none = np.diff(offsets) == 0
+        has_none = sizes == 0
         texts = pc.if_else(pa.array(has_none), texts, pa.scalar("", pa.large_string()))
         is_utf8 = _are_utf8(texts)
         refused |= dict.fromkeys(np.flatnonzero(~is_utf8).tolist(), "the text is not valid UTF-8")

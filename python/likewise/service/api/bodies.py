@@ -252,7 +252,7 @@ def make_bodies(settings: Settings) -> Bodies:
 
     words = list[str] | list[tuple[str, int | float]]
     tokens = Annotated[words, Field(max_length=most), AfterValidator(few_characters)]
-    text = Annotated[str, StringConstraints(max_length=most)] | tokens
+    plain = Annotated[str, StringConstraints(max_length=most)]
 
     def few_digits(value: int) -> int:
         if abs(value) >= 10 ** (settings.max_id_characters - 1):
@@ -276,6 +276,13 @@ def make_bodies(settings: Settings) -> Bodies:
         made: type[BaseModel] = create_model(name, __base__=Body, __doc__=about, **fields)
         return made
 
+    cut = body(
+        "Tokens",
+        "Tokens, and the text by which a document without tokens is compared.",
+        tokens=(tokens, ...),
+        text=(plain | None, None),
+    )
+    text = plain | tokens | Annotated[cut, AfterValidator(BaseModel.model_dump)]  # type: ignore[valid-type]
     document = body(
         "DocumentGiven",
         "A document to add: a text, or a list of tokens or [token, weight] pairs if the recipe requires it.",

@@ -17,8 +17,8 @@ from likewise.service.problems import Problem
 from likewise.stages.documents import as_documents
 
 Json = dict[str, Any]
-# A text, or the tokens that a recipe with user-supplied tokens takes.
-Text = str | Sequence[Any]
+# A text, or the tokens that a recipe with user-supplied tokens takes, with a text if they may be none.
+Text = str | Sequence[Any] | Json
 
 
 class Documents:

@@ -27,8 +27,8 @@ _LONGEST_PAUSE_S = 10.0
 _CONNECT_S = 5.0
 _Answer = TypeVar("_Answer")
 _KEY = re.compile(r"[!-~]+")
-# A text, or the tokens that a recipe with user-supplied tokens takes.
-Text: TypeAlias = str | Sequence[Any]
+# A text, or the tokens that a recipe with user-supplied tokens takes, with a text if they may be none.
+Text: TypeAlias = str | Sequence[Any] | Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -288,7 +288,7 @@ def batches(ids: Iterable[object] | None, texts: Iterable[Text]) -> Iterator[tup
     rest = None if ids is None else iter(ids)
     num_texts = 0
     for text in texts:
-        if not isinstance(text, str | list | tuple):
+        if not isinstance(text, str | list | tuple | Mapping):
             raise InvalidInput(
                 f"{type(text).__name__} given; a service accepts texts and lists of tokens", row=num_texts
             )
@@ -366,11 +366,15 @@ def _num_characters(text: Text) -> int:
     """Return the approximate length of a text, or of a list of tokens with its brackets, quotes and weights."""
     if isinstance(text, str):
         return len(text)
+    if isinstance(text, Mapping):
+        return sum(_num_characters(value) for value in text.values() if isinstance(value, str | list | tuple))
     return sum(4 + len(token if isinstance(token, str) else str(token)) for token in text)
 
 
 def _clean(text: Text) -> Any:
     """Return a text or tokens as the index reads them: a lone surrogate, which JSON cannot hold, becomes U+FFFD."""
+    if isinstance(text, Mapping):
+        return {name: value and _clean(value) for name, value in text.items()}
     if isinstance(text, list | tuple):
         return [_clean_token(token) for token in text]
     if not isinstance(text, str):

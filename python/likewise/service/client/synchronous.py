@@ -37,7 +37,8 @@ class Client(ClientBase):
 
     Notes
     -----
-    Texts are str, or lists of tokens or of (token, weight) pairs if the recipe takes those. Additions and removals
+    Texts are str, or lists of tokens or of (token, weight) pairs if the recipe takes those, or
+    ``{"tokens": list, "text": str}`` with the text by which a list without tokens is compared. Additions and removals
     carry a random idempotency key: when one is retried, the service returns the response of the first attempt. A
     service that was restarted in between no longer has that response. Then a repeated addition returns its verdict with
     ``added`` false, and a repeated removal raises ServiceError of the kind ``uncertain``. Creating or deleting a
