@@ -3,11 +3,13 @@
 import gzip
 import hashlib
 import json
+import random
 import threading
 import zlib
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -307,6 +309,13 @@ def test_bodies_as_servers_sent_them(tmp_path):
         http(
             chunked_of(gzip.compress(body.encode())), headers=["Content-Encoding: gzip", "Transfer-Encoding: chunked"]
         ),
+        http(brotli(body.encode()), headers=["Content-Encoding: br"]),
+        http(brotli(latin), "text/html; charset=ISO-8859-1", headers=["Content-Encoding: br"]),
+        *(
+            http(latin, "text/html; charset=ISO-8859-1", headers=[f"Content-Encoding: {name}"])
+            for name in ("br", "gzip", "deflate", "zstd", "snappy", "identity", "none")
+        ),
+        http(b"\xff\xfe" + body.encode("utf-16-le"), "text/html; charset=utf-16", headers=["Content-Encoding: none"]),
         http(latin, "text/html; charset=ISO-8859-1"),
         http(latin, "text/html; charset=no-such-charset"),
         http(named, "text/html"),
@@ -337,6 +346,10 @@ def test_a_body_that_was_cut_is_decoded_up_to_there(tmp_path, window):
     assert len(text) > len(words) // 2
 
 
+def brotli(data):
+    return pa.compress(data, "brotli", asbytes=True)
+
+
 def chunked_of(data):
     return b"".join(b"%x ; a\r\n" % len(part) + part + b"\r\n" for part in (data[:7], data[7:])) + b"0\r\n\r\n"
 
@@ -353,6 +366,11 @@ def test_bodies_that_cannot_be_decoded_are_bad_rows(tmp_path):
         (b"\x1f\x9d" + bytes(damaged), "Content-Encoding: compress"),
         (b"\x28\xb5\x2f\xfd" + bytes(damaged), "Content-Encoding: zstd"),
     ]
+    noise = random.Random(7).randbytes(3000)
+    for seed, name in enumerate(["br", "gzip", "deflate", "zstd", "snappy", "utf-8", "br, gzip", "dcb", "aws-chunked"]):
+        bodies += [(random.Random(seed).randbytes(size), f"Content-Encoding: {name}") for size in (120, 3000, 70_000)]
+    bodies += [(gzip.compress(noise), "Content-Encoding: br, gzip"), (brotli(page)[5:], "Content-Encoding: br")]
+    bodies += [(chunked_of(noise), "Content-Encoding: br\r\nTransfer-Encoding: chunked")]
     records = [record("response", http(data, headers=[head]), number=i) for i, (data, head) in enumerate(bodies)]
     image = record("response", http(bytes(damaged), "image/png", headers=["Content-Encoding: gzip"]), number=50)
     (tmp_path / "a.warc").write_bytes(b"".join([*records, image, RECORDS[2]]))

@@ -12,21 +12,33 @@ _CHUNK = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]*)?\r?\n")
 _GZIP, _ZSTD, _COMPRESS = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x1f\x9d"
 _ZLIB = (b"x\x01", b"x\x9c", b"x\xda")
 _GZIP_WINDOW = 31
+# Bytes below 32 except tab, line ends and the escape of ISO-2022.
+_CONTROLS = bytes({*range(32)} - {*b"\t\n\r\f\x1b"})
 _AT_ONCE = 1 << 16
 
 
 def decoded_body(body: bytes, encodings: Sequence[str], most: int) -> bytes:
-    """Return a body without its encodings, by its first bytes, since headers are often wrong; up to an early end."""
+    """Return a body without its encodings; ValueError if it is damaged, or neither text nor in an encoding it names."""
+    # Headers often state encodings that the archive has already removed, and omit others, so the bytes decide where
+    # they can: gzip and Zstandard have first bytes that no text has. A body that ends early is decoded up to there.
+    unread = None
     for name in reversed(encodings):
+        given = body
         if name == "chunked":
             body = _without_chunks(body)
-        elif name in ("deflate", "x-deflate"):
+            continue
+        if name in ("deflate", "x-deflate"):
             body = _inflated(body, most)
         elif name == "br":
             body = _without_brotli(body, most)
         else:
             body = _unpacked(body, most)
-    return _unpacked(body, most)
+        if body is given and name not in ("identity", ""):
+            unread = name
+    body = _unpacked(body, most)
+    if unread is not None and _is_binary(body):
+        raise ValueError(f"it is neither text nor in the encoding {unread!r} that its header names")
+    return body
 
 
 def _without_chunks(body: bytes) -> bytes:
@@ -78,7 +90,8 @@ def _inflated(body: bytes, most: int) -> bytes:
                 raise ValueError(str(error)) from error
             continue
         # Without a header, the end shows that these are not the bytes of a text; a body cut short is no UTF-8.
-        if window > 0 or inflater.eof or len(found) == most or (found and _is_text(found) and not _is_text(body)):
+        is_whole = (inflater.eof or len(found) == most) and not _is_binary(found)
+        if window > 0 or is_whole or (found and _is_text(found) and not _is_text(body)):
             return found
     return body
 
@@ -94,9 +107,15 @@ def _without_brotli(body: bytes, most: int) -> bytes:
             num_bytes += len(part)
     except OSError:
         # Brotli has no first bytes of its own.
-        if not parts or _is_text(body):
+        if not parts or _is_text(body) or _is_binary(b"".join(parts)):
             return body
     return b"".join(parts)
+
+
+def _is_binary(body: bytes) -> bool:
+    """Return whether a body has too many control bytes for a text of any charset; compressed bytes have one in nine."""
+    is_wide = body.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    return not is_wide and len(body) - len(body.translate(None, _CONTROLS)) > len(body) // 50
 
 
 def _is_text(body: bytes) -> bool:
