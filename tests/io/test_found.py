@@ -1,8 +1,11 @@
 """Which files directories and globs select, and what is reported about the others."""
 
 import bz2
+import gzip
+import io
 import json
 import lzma
+import re
 import tarfile
 from pathlib import Path
 
@@ -12,7 +15,7 @@ from likewise import InvalidInput, dedup_files
 from likewise.io.inputs import find_inputs
 from likewise.io.source.source import ReadRules
 from tests.command import likewise_command
-from tests.io.files import ROWS, WRITERS, jsonl, parquet, write_dataset
+from tests.io.files import ROWS, WRITERS, jsonl, parquet, write_dataset, zstd
 
 SKIPPED = "skipped 2 files of other kinds (or links, text files next to records, or directories matched by a glob)"
 
@@ -84,6 +87,18 @@ def test_the_rows_of_a_dataset_that_are_there_are_read_by_glob(tmp_path):
         dedup_files(tmp_path / "set", tmp_path / "none")
 
 
+def test_caches_of_a_dataset_that_a_shell_names_are_refused(tmp_path):
+    write_dataset(tmp_path / "set", ROWS)
+    files = sorted((tmp_path / "set").glob("*.arrow"))
+    caches = [path for path in files if not path.name.startswith("data-")]
+    assert caches
+    with pytest.raises(InvalidInput, match=f"{caches[0].name}: this is a cache of the dataset next to it; give the d"):
+        find_inputs(files, ReadRules())
+    assert len(find_inputs(caches, ReadRules()).files) == len(caches)
+    rows = [path for path in files if path not in caches]
+    assert len(find_inputs(rows, ReadRules()).files) == len(rows)
+
+
 def test_links_are_read_by_name_and_by_glob(tmp_path):
     (tmp_path / "blob").write_bytes(jsonl(ROWS))
     (tmp_path / "snapshot").mkdir()
@@ -131,8 +146,13 @@ def test_folders_of_tables_are_refused(tmp_path, kind):
             dedup_files(name, tmp_path / "out")
         with pytest.raises(InvalidInput, match=message):
             dedup_files(jsonl_file(tmp_path), tmp_path / "out", against=[name])
-    # A file that is named is read.
-    assert dedup_files(files[0], tmp_path / "out")["num_documents"] == len(ROWS)
+    # A shell that expands a glob names the files one by one.
+    for named in (files, files[:1]):
+        with pytest.raises(InvalidInput, match=message):
+            dedup_files(named, tmp_path / "out")
+    if kind != "DuckLake":
+        files[0].rename(tmp_path / files[0].name)
+        assert dedup_files(tmp_path / files[0].name, tmp_path / "out")["num_documents"] == len(ROWS)
 
 
 def jsonl_file(folder):
@@ -148,7 +168,8 @@ def test_folders_of_tables_in_stores_are_refused(tmp_path, kind):
     store.put(f"{tmp_path}/rows", "/lake/", recursive=True)
     try:
         below = files[0].parent.relative_to(tmp_path).as_posix()
-        for name in ("lake", "lake/rows", f"lake/{below}", f"lake/{below}/*.parquet", "lake/**/*.parquet"):
+        own = f"lake/{below}/{files[0].name}"
+        for name in ("lake", "lake/rows", f"lake/{below}", f"lake/{below}/*.parquet", "lake/**/*.parquet", own):
             with pytest.raises(InvalidInput, match="and its files also contain rows that the table no longer has"):
                 dedup_files(f"memory://{name}", tmp_path / "out")
     finally:
@@ -179,8 +200,16 @@ def test_text_files_next_to_records_are_skipped(tmp_path, deep, name):
         found = find_inputs([given], ReadRules())
         assert [Path(file.name).name for file in found.files] == [name]
         assert [one for one in found.skipped if not one.endswith("/")] == prose
-    both = find_inputs([root / "README.md", root / deep / name], ReadRules())
-    assert [Path(file.name).name for file in both.files] == ["README.md", name]
+    both = [root / "README.md", root / deep / name]
+    if deep:
+        assert [Path(file.name).name for file in find_inputs(both, ReadRules()).files] == ["README.md", name]
+    else:
+        # A shell that expands a glob names the files one by one.
+        (root / "LICENSE").write_text("the terms")
+        for named in (both, [root / "LICENSE", root / name]):
+            with pytest.raises(InvalidInput, match=r"(README.md|LICENSE): this text file is next to records"):
+                find_inputs(named, ReadRules())
+        (root / "LICENSE").unlink()
     for given, forced in ((root, "text"), (f"{root}/*.[mtr]*", None)):
         assert [file.name for file in find_inputs([given], ReadRules(), file_format=forced).files] == prose
     (root / deep / name).unlink()
@@ -197,6 +226,18 @@ def test_text_files_next_to_records_in_stores_are_skipped(tmp_path):
             assert [Path(one).name for one in found.skipped] == ["README.md"]
     finally:
         store.store.clear()
+
+
+def tar():
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as archive:
+        archive.addfile(tarfile.TarInfo("own.jsonl"), io.BytesIO())
+    return file.getvalue()
+
+
+def gz(data):
+    """Return the same bytes in every process, so that the ids of tests are equal."""
+    return gzip.compress(data, mtime=0)
 
 
 @pytest.mark.parametrize(
@@ -220,12 +261,43 @@ def test_text_files_next_to_records_in_stores_are_skipped(tmp_path):
         ("a.avro", b"Obj\x01\x04", "Avro; export its rows"),
         ("a.orc", b"ORC\x0a\x0b", "ORC; export its rows"),
         ("a.log", "wide".encode("utf-16"), "UTF-16; convert it to UTF-8"),
+        ("a.duckdb", bytes(8) + b"DUCK\x40\0", "a DuckDB database; export its rows"),
+        ("a.jsonl.lz4", b"\x04\x22\x4d\x18\x64\x40\xa7", "lz4; decompress it first, for example with unlz4"),
+        ("a.lzma", lzma.compress(jsonl(ROWS), lzma.FORMAT_ALONE), "lzma; decompress it first, for example with unlzma"),
+        ("a.docx", b"PK\x03\x04".ljust(30, b"\0") + b"[Content_Types].xml", "an office document or e-book; convert it"),
+        ("a.rtf", rb"{\rtf1\ansi one}", "an office document or e-book; convert it to text first, for example with"),
+        ("a.tar.gz", gz(tar()), "a tar archive, compressed with gzip; extract it first with tar -xf"),
+        ("a.tgz", gz(tar()), "a tar archive, compressed with gzip; extract it first with tar -xf"),
+        ("a.tar.zst", zstd(tar()), "a tar archive, compressed with zstd; extract it first with tar -xf"),
+        ("dump.xml.gz", gz(b"<mediawiki>"), "a MediaWiki dump, compressed with gzip; convert its pages to"),
+        ("a.json.gz", gz(b'[{"text": "a"}]'), r"a JSON array, .* gzip; convert it to .* jq -c '\.\[\]'$"),
+        ("a.gz", gz(b"lines"), "compressed with gzip; specify its format with --format"),
     ],
 )
 def test_files_of_known_other_kinds_are_refused_with_the_way(tmp_path, name, data, message):
-    (tmp_path / name).write_bytes(data)
+    """The words are the same for a file that is named, one that is alone in a directory, and one that a run skips."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / name).write_bytes(data)
     with pytest.raises(InvalidInput, match=f"{name}:.* the file is {message}"):
-        find_inputs([tmp_path / name], ReadRules())
+        find_inputs([folder / name], ReadRules())
+    for given in (folder, f"{folder}/*"):
+        with pytest.raises(InvalidInput, match=f"skipped: {name}.*; {name} was skipped: the file is {message}"):
+            find_inputs([given], ReadRules())
+    jsonl_file(folder)
+    told = []
+    for given in (folder, f"{folder}/*"):
+        assert find_inputs([given], ReadRules(), progress=told.append).skipped == (name,)
+    assert len(told) == 2
+    assert all(re.search(f"{name} was skipped: the file is {message}", event.message) for event in told)
+
+
+def test_an_archive_under_the_name_of_a_format_is_refused(tmp_path):
+    """Its first lines would be read as a document."""
+    for name, forced in (("a.jsonl.gz", None), ("a.csv.zst", None), ("a.tar.gz", "jsonl"), ("a.tgz", "csv")):
+        (tmp_path / name).write_bytes((zstd if name.endswith("zst") else gz)(tar()))
+        with pytest.raises(InvalidInput, match="the file is a tar archive, despite its name; extract it first"):
+            find_inputs([tmp_path / name], ReadRules(), file_format=forced)
 
 
 def test_a_tar_archive_is_refused_with_the_way(tmp_path):

@@ -1,9 +1,13 @@
 """The format of a file: by its name, otherwise by its first bytes."""
 
+import importlib
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from likewise.errors import InvalidInput, InvalidParameter
 
@@ -31,7 +35,7 @@ _SUFFIXES = {
 MAGICS = {"bzip2": b"BZh", "xz": b"\xfd7zXZ\0"}
 # Web archives are compressed with gzip, one member per record; other codecs are not supported for them.
 _CODECS = {**dict.fromkeys(LINE_FORMATS, ("gzip", "zstd", *MAGICS)), "warc": ("gzip",)}
-# Extensions of compressed files and archives that are not read.
+# Extensions of compressed files and archives that are not read, in stores.
 PACKED = (".lzma", ".zip", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".tar.zst", ".7z", ".rar", ".lz4", ".wacz")
 _CODEC_SUFFIXES = {".gz": "gzip", ".zst": "zstd", ".bz2": "bzip2", ".xz": "xz"}
 # Extensions of the name of standard input, in messages and in kept/.
@@ -53,15 +57,26 @@ _ROWS = "export its rows to Parquet or CSV first"
 # Starts of files that contain neither lines of text nor a text: what they are, and what to do.
 _BINARY = (
     (rb"\xff\xfe|\xfe\xff", "UTF-16", "convert it to UTF-8, for example with iconv -f UTF-16 -t UTF-8"),
+    (rb"\x04\x22\x4d\x18", "lz4", "decompress it first, for example with unlz4"),
+    (rb"\]\0\0", "lzma", "decompress it first, for example with unlzma"),
+    (
+        rb"PK\x03\x04.{26}(\[Content_Types\]|mimetypeapp)|\xd0\xcf\x11\xe0|\{\\rtf",
+        "an office document or e-book",
+        "convert it to text first, for example with pandoc",
+    ),
     (rb"PK\x03\x04", "a zip archive", "extract it first, for example with unzip"),
     (rb"7z\xbc\xaf\x27\x1c|Rar!\x1a", "a 7z or RAR archive", "extract it first, for example with 7z x"),
     (rb".{257}ustar", "a tar archive", "extract it first with tar -xf"),
     (rb"%PDF-", "a PDF", "convert it to text first, for example with pdftotext"),
-    (rb"PAR1", "Parquet", "rename it, or add --format parquet"),
-    (rb"ARROW1", "Arrow", "rename it, or add --format arrow"),
     (rb"SQLite format 3\0", "an SQLite database", _ROWS),
+    (rb".{8}DUCK", "a DuckDB database", _ROWS),
     (rb"Obj\x01", "Avro", _ROWS),
     (rb"ORC[^ -~]", "ORC", _ROWS),
+)
+# Starts of files that are read, but not under these names.
+_RENAMED = (
+    (rb"PAR1", "Parquet", "rename it, or add --format parquet"),
+    (rb"ARROW1", "Arrow", "rename it, or add --format arrow"),
 )
 # Starts of texts that contain many records, in files whose name does not state the format.
 _AS_ONE = "or read the file as one document with --format text"
@@ -120,8 +135,10 @@ def format_of(path: Path, name: str, forced: str | None) -> Format:
     with path.open("rb") as file:
         start = file.read(_START_BYTES)
     codec = codec_by_bytes(start)
+    if codec is not None:
+        start = _unpacked_start(path, codec)
     if known is not None or forced in LINE_FORMATS:
-        _check_start(start, _BINARY, ", despite its name", name)
+        _check_start(start, (*_BINARY, *_RENAMED), ", despite its name", name)
     if known is not None:
         return Format(known.kind, codec or known.codec)
     if forced is not None:
@@ -130,6 +147,7 @@ def format_of(path: Path, name: str, forced: str | None) -> Format:
             raise InvalidInput(f"{codec} compression is supported only for {kinds}; decompress the file first", name)
         return Format(forced, codec)
     if codec is not None:
+        _check_start(start, (*_BINARY, *_RECORDS), f", compressed with {codec}", name)
         raise InvalidInput(f"the file is compressed with {codec}; specify its format with --format", name)
     if start.startswith(b"PAR1"):
         return Format("parquet")
@@ -155,7 +173,35 @@ def _check_start(start: bytes, kinds: Sequence[tuple[bytes, str, str]], despite:
     """Raise InvalidInput if the first bytes show that a file is one of these kinds."""
     for pattern, what, remedy in kinds:
         if re.match(pattern, start.removeprefix(_BOM), re.DOTALL):
+            # A compressed file is not read as one document.
+            remedy = remedy.removesuffix(f", {_AS_ONE}") if "compressed" in despite else remedy
             raise InvalidInput(f"the file is {what}{despite}; {remedy}", name, 1)
+
+
+def why_not_read(path: Path) -> str | None:
+    """Return the reason why a file is not read if it is named, and what to do; None if it would be read."""
+    try:
+        format_of(path, path.name, None)
+    except InvalidInput as error:
+        return error.message
+    except OSError:
+        pass
+    return None
+
+
+def _unpacked_start(path: Path, codec: str) -> bytes:
+    """Return the first bytes of the content of a compressed file; none if it is damaged."""
+    if codec == "zstd":
+        import pyarrow as pa
+
+        opened: Any = partial(pa.input_stream, compression=codec)
+    else:
+        name = {"gzip": "gzip", "bzip2": "bz2", "xz": "lzma"}[codec]
+        opened = importlib.import_module(name).open
+    # Each codec has errors of its own.
+    with suppress(Exception), opened(str(path)) as file:
+        return bytes(file.read(_START_BYTES))
+    return b""
 
 
 def codec_by_bytes(start: bytes) -> str | None:

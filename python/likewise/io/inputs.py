@@ -22,6 +22,7 @@ from likewise.io.formats import (
     format_by_name,
     format_of,
     may_be_packed,
+    why_not_read,
 )
 from likewise.io.lines.jsonl import JsonlFile
 from likewise.io.output.directory import EVIDENCE, IDENTITY, LEAKS, SUMMARY, UNFINISHED
@@ -29,7 +30,7 @@ from likewise.io.remote import fetch, is_remote, local_name, local_path, remote_
 from likewise.io.source.files import InputFile
 from likewise.io.source.source import ReadRules
 from likewise.io.tables.lakes import check_no_table, check_no_table_below
-from likewise.progress import Progress, no_progress
+from likewise.progress import Progress, Warned, no_progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,6 +41,10 @@ if TYPE_CHECKING:
 STDIN_STEM = "stdin"
 # Result files of a finished run, in addition to its summary.
 _RESULTS = (EVIDENCE, LEAKS)
+# In the reason why a file is not read, if what it is was recognized.
+_KNOWN = ": the file is "
+# Extensions of skipped files whose first bytes are read.
+_MOST_OTHERS = 8
 _CODEC_SUFFIXES = {None: "", "gzip": ".gz", "zstd": ".zst", "bzip2": ".bz2", "xz": ".xz"}
 
 
@@ -72,10 +77,23 @@ class _Found:
     # Path, the root that it is relative to, and its format if known.
     files: list[tuple[Path, Path, Format | None]] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
+    # Skipped files of other kinds, by the extension of their names
+    others: dict[str, tuple[str, Path]] = field(default_factory=dict)
     has_links: bool = False
     has_outputs: bool = False
     datasets: "list[tuple[Path, Dataset]]" = field(default_factory=list)
     companions: list[tuple[Path, Path]] = field(default_factory=list)
+
+    def skip(self, path: Path, name: str) -> None:
+        """Note a file that is not read."""
+        self.skipped.append(name)
+        if path.is_file() and not path.is_symlink() and format_by_name(path) is None:
+            self.others.setdefault(path.suffix.lower(), (name, path))
+
+    def ways(self) -> list[str]:
+        """Return why skipped files are not read if they are named, and what to do; one file with each extension."""
+        told = ((name, why_not_read(path)) for name, path in list(self.others.values())[:_MOST_OTHERS])
+        return [f"{name} was skipped: {way}" for name, way in told if way is not None]
 
 
 def find_inputs(
@@ -94,6 +112,7 @@ def find_inputs(
     check_delimiter(delimiter)
     found = _Found()
     streams: list[Path] = []
+    named: list[Path] = []
     if list(map(str, names)).count("-") > 1:
         raise InvalidInput("standard input (-) is given twice; give it once")
     forbidden = None if output is None else _absolute(output)
@@ -123,10 +142,15 @@ def find_inputs(
             raise InvalidInput("this file is both input and output; choose another output file", name)
         elif path.exists():
             found.files.append((path, path.parent, None))
+            named.append(path)
         else:
             _expand(name, forbidden, file_format, found)
+    ways = found.ways() if file_format is None else []
     if not found.files:
-        raise InvalidInput(_why_nothing(found, file_format))
+        raise InvalidInput(_why_nothing(found, file_format, ways))
+    for way in ways:
+        if _KNOWN in way:
+            progress(Warned(way))
     _refuse_twice([path for path, _, _ in found.files])
     roots = [root for path, root, _ in found.files if path not in streams]
     # Fetched files are named by their paths in the store, not by those of their copies.
@@ -144,6 +168,7 @@ def find_inputs(
         for path, _, known in found.files
     ]
     _refuse_twice([Path(file.name) for file in files])
+    _check_named(named, files, file_format)
     return Inputs(
         tuple(files),
         tuple(found.skipped),
@@ -154,7 +179,7 @@ def find_inputs(
     )
 
 
-def _why_nothing(found: _Found, forced: str | None) -> str:
+def _why_nothing(found: _Found, forced: str | None, ways: Sequence[str]) -> str:
     """Return the reason why no file was found, and what to do."""
     if found.datasets:
         return f"the dataset {found.datasets[0][0]} has no rows; give another input"
@@ -166,6 +191,8 @@ def _why_nothing(found: _Found, forced: str | None) -> str:
         hint = "run outputs are skipped; give their kept/ directories, such as OUT/kept"
     elif any(name.endswith("/") for name in found.skipped):
         hint = "globs match files, not directories; give the directories themselves"
+    elif ways:
+        hint = ways[0]
     elif packed is not None:
         hint = f"decompress or extract files such as {packed} first"
     elif forced is not None:
@@ -186,9 +213,9 @@ def _fetch(name: str, place: Path, forced: str | None, found: _Found, progress: 
     remote = remote_files(name)
     # Stores of different kinds may have the same path.
     place = place / name.partition("://")[0].lower()
-    if remote.kind != "file":
-        check_no_table_below([file.path for file in remote.files])
-        for folder in {file.path.rpartition("/")[0] for file in (remote.files[0], remote.files[-1])}:
+    check_no_table_below([file.path for file in remote.files])
+    for folder in {file.path.rpartition("/")[0] for file in (remote.files[0], remote.files[-1])}:
+        if remote.kind != "file" or remote.files[0].path.endswith(".parquet"):
             check_no_table(folder, partial(_in_store, remote.files[0].store), above=True)
     wanted, targets = [], []
     paths = {file.path for file in remote.files}
@@ -352,7 +379,7 @@ def _walk(root: Path, forbidden: Path | None, forced: str | None, found: _Found)
         known = kinds[path]
         is_wanted = known is not None and forced in (None, known.kind) and path not in prose
         if path.is_symlink() or not path.is_file() or not is_wanted:
-            found.skipped.append(path.relative_to(root).as_posix())
+            found.skip(path, path.relative_to(root).as_posix())
             found.has_links |= path.is_symlink()
         else:
             found.files.append((path, root, known))
@@ -387,7 +414,7 @@ def _expand(name: str, forbidden: Path | None, forced: str | None, found: _Found
             check_no_table(str(path.parent), in_folder, above=True)
             found.files.append((path, path.parent, None))
         else:
-            found.skipped.append(path.name)
+            found.skip(path, path.name)
 
 
 def _prose(kinds: Mapping[Path, Format | None], forced: str | None) -> set[Path]:
@@ -395,6 +422,32 @@ def _prose(kinds: Mapping[Path, Format | None], forced: str | None) -> set[Path]
     texts = {path for path, known in kinds.items() if known is not None and known.kind == "text"}
     has_records = forced is None and len(texts) < sum(known is not None for known in kinds.values())
     return texts if has_records else set()
+
+
+def _check_named(named: Sequence[Path], files: Sequence[InputFile], forced: str | None) -> None:
+    """Raise InvalidInput if files that were named one by one, often by a shell for a glob, would not be read by it."""
+    from likewise.io.tables.datasets import open_dataset
+
+    texts = {file.path for file in files if file.is_document and forced is None}
+    folders: dict[Path, list[Path]] = {}
+    for path in named:
+        folders.setdefault(path.parent, []).append(path)
+    for folder, paths in folders.items():
+        suffixes = {path.suffix.lower() for path in paths}
+        if ".parquet" in suffixes:
+            check_no_table(str(folder), _in_folder, above=True)
+        prose = [path for path in paths if path in texts]
+        if 0 < len(prose) < len(paths):
+            raise InvalidInput(
+                "this text file is next to records and would become a document of its own; leave it out, or quote the "
+                "glob, since quoted globs skip text files next to records",
+                prose[0].name,
+            )
+        dataset = open_dataset(folder, whole=False) if ".arrow" in suffixes and forced in (None, "arrow") else None
+        rows = set() if dataset is None else set(dataset.data_files)
+        caches = [path for path in paths if path.suffix == ".arrow" and path not in rows]
+        if caches and not rows.isdisjoint(paths):
+            raise InvalidInput("this is a cache of the dataset next to it; give the directory instead", caches[0].name)
 
 
 def _is_output(directory: Path) -> bool:
