@@ -132,6 +132,19 @@ def test_structs_are_not_texts():
                 likewise.dedup(given, RECIPE)
 
 
+def test_lists_are_not_texts():
+    table = pa.table({"text": [["a"], ["b"]], "data": [b"a", b"b"]})
+    told = "column 'text' has type list<.*, not text"
+    for given in (table, table.to_reader(), pl.DataFrame(table)):
+        with pytest.raises(InvalidInput, match=told):
+            likewise.dedup(given)
+    for call in (likewise.pairs, likewise.sketch):
+        with pytest.raises(InvalidInput, match=told):
+            call(table)
+    with pytest.raises(InvalidInput, match="the column 'data' has type binary, not text"):
+        likewise.dedup(table, text_field="data")
+
+
 def test_nested_fields_of_tables(tmp_path):
     rows = [
         {"meta": {"id": name, "score": score}, "page": {"head": {"title": "a"}, "body": text}}

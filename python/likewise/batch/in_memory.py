@@ -60,13 +60,15 @@ def document_source(
             return _stream_source(documents, ids, text_field, fields, recipe)
         documents = as_reader(documents).read_all()
     columns: dict[str, Any] = {}
-    given_type, texts_without_tokens = None, None
+    given_type, texts_without_tokens, has_null_id = None, None, None
     if is_arrow(documents) and is_table(documents):
         table = as_table(documents)
         name = ids if isinstance(ids, str) else "id" if ids is None and "id" in table.column_names else None
         column = table_column(table, name) if name is not None else ids
         # As for files: only an explicitly named id column must have an id in every row.
         ids = _with_row_numbers(column) if ids is None and name is not None else column
+        if ids is not column:
+            has_null_id = np.asarray(decoded(column).is_null())
         given_type = None if column is None else integer_type(column)
         if name is not None and given_type is not None and column.null_count:
             import pyarrow as pa
@@ -101,7 +103,9 @@ def document_source(
 
         if isinstance(ids, Iterator):
             ids = list(ids)
-        source = dataclasses.replace(source, ids=all_ids(ids), given_type=given_type or integer_type(ids))
+        source = dataclasses.replace(
+            source, ids=all_ids(ids), has_null_id=has_null_id, given_type=given_type or integer_type(ids)
+        )
         assert source.ids is not None
         num_given = len(texts) if rows is None else num_rows
         if len(source.ids) != num_given:
@@ -110,6 +114,7 @@ def document_source(
         source = dataclasses.replace(
             source,
             ids=None if source.ids is None else source.ids.take(rows),
+            has_null_id=None if has_null_id is None else has_null_id[rows],
             all_ids=source.ids,
             fields={name: values.take(rows) for name, values in source.fields.items()},
             rows=rows,
@@ -206,7 +211,7 @@ def _with_row_numbers(column: ArrowColumn) -> Any:
     import pyarrow.compute as pc
 
     # A dictionary may contain nulls.
-    column = decoded(column)
+    given, column = column, decoded(column)
     if not column.null_count or not (is_text(column.type) or pa.types.is_integer(column.type)):
-        return column
+        return given
     return pc.coalesce(column.cast(pa.large_string()), pa.array(np.arange(len(column))).cast(pa.large_string()))

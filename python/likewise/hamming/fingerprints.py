@@ -19,6 +19,7 @@ from likewise.recipe.recipe import Recipe
 from likewise.stages.sketch import Sketches
 from likewise.stages.text import is_table
 
+_WORD = (1 << 64) - 1
 # Maximum length of a value in a message.
 _MAX_DIGITS = 40
 
@@ -75,9 +76,14 @@ def words_of_list(name: str, given: Sequence[Any]) -> NDArray[np.uint64]:
     try:
         return np.array(given, np.uint64)
     except OverflowError:
-        number, value = next((i, value) for i, value in enumerate(given) if not 0 <= value < 1 << 64)
+        # Databases hand out words as signed integers with the same bits.
+        wrong = next(((i, value) for i, value in enumerate(given) if not -(1 << 63) <= value < 1 << 64), None)
+        if wrong is None:
+            return np.array([value & _WORD for value in given], np.uint64)
         raise InvalidParameter(
-            name, f"{shown(value)} at position {number} is out of range; fingerprint words are from 0 to 2^64 - 1"
+            name,
+            f"{shown(wrong[1])} at position {wrong[0]} is out of range; fingerprint words have 64 bits, from 0 to "
+            "2^64 - 1 or signed",
         ) from None
 
 

@@ -13,6 +13,7 @@ from likewise.checks import counted
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.tables.columns import decoded
 from likewise.io.tables.offered import as_arrow
+from likewise.stages.text import is_null
 
 _MAX_BYTES = 65_535
 Batch = TypeVar("Batch", bound=Sized)
@@ -80,7 +81,9 @@ def all_ids(ids: ColumnData) -> _native.Texts:
     names = list(ids)
     for row, name in enumerate(names):
         if not isinstance(name, str):
-            names[row] = one_id(name, row)
+            # A missing id makes floats of the others in pandas and NumPy.
+            missing = next((i for i, one in enumerate(names) if is_null(one)), row) if isinstance(name, float) else row
+            names[row] = one_id(names[missing], missing)
     return _native.Texts.from_list(names)
 
 
@@ -88,6 +91,8 @@ def one_id(name: object, row: int | None = None) -> str:
     """Return an id as text, or raise InvalidInput."""
     if isinstance(name, str):
         return name
+    if is_null(name):
+        raise InvalidInput("the id is null; ids must be text or integers", row=row)
     if isinstance(name, bool) or not hasattr(name, "__index__"):
         raise InvalidInput(f"the id is {name!r}; ids must be text or integers", row=row)
     return str(name.__index__())

@@ -147,7 +147,12 @@ class Sketches:
         try:
             given = np.asarray(signatures, object if isinstance(signatures, list | tuple) else None)
             if given.dtype == object:
+                if given.ndim == 1 and any(isinstance(row, list | tuple) for row in given):
+                    raise ValueError("the rows differ in length")
                 given = np.frompyfunc(operator.index, 1, 1)(given)
+                if dtype == np.uint64 and given.size and -(1 << 63) <= given.min() < 0:
+                    # Signed integers with the same bits.
+                    given = np.where(given < 0, given + (1 << 64), given)
             elif given.dtype == np.int64 and dtype == np.uint64:
                 given = np.ascontiguousarray(given).view(np.uint64)
             array = given.astype(dtype, copy=False) if given.dtype.kind in "iuO" else given

@@ -185,11 +185,12 @@ def text_column(table: ArrowTable, text_field: TextField, roles: RoleNames = ALL
     names = field_names(text_field)
     columns = [table_column(table, name, partial(text_of, roles=roles)) for name in names]
     for name, column in zip(names, columns, strict=True):
-        is_value = pa.types.is_nested(column.type) or pa.types.is_primitive(column.type)
-        if is_value or (len(names) > 1 and not is_text(column.type)):
+        if not is_text(column.type) and (len(names) > 1 or not pa.types.is_null(column.type)):
+            is_list = pa.types.is_list(column.type) or pa.types.is_large_list(column.type)
+            how = '; lists of tokens require tokens="user"' if is_list else ""
             raise InvalidInput(
                 f"the column {name!r} has type {column.type}, not text; convert it to text, or choose another column"
-                f"{such_fields(name, column.type)}"
+                f"{such_fields(name, column.type)}{how}"
             )
     if len(names) == 1:
         return columns[0]

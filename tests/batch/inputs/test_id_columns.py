@@ -47,6 +47,23 @@ def test_what_is_no_id_is_told_of_the_ids(ids):
             door()
 
 
+def test_a_missing_id_is_named_and_not_its_neighbors():
+    """A row without an id goes by its number, which another row may have as its id."""
+    for ids, at, other in (([1, None, 3], 1, 0), ([None, 1, 0], 2, 0), (["2", "a", None], 2, 0)):
+        row = ids.index(None)
+        told = rf"row {at}: the id '{row}' \(of row {row}, which has no id\) is already used in row {other}; make ids"
+        table = pa.table({"text": TEXTS, "id": ids})
+        for given in (table, stream_of(table), pl.DataFrame(table)):
+            with pytest.raises(InvalidInput, match=told):
+                likewise.dedup(given)
+        assert likewise.dedup(table, duplicate_ids="allow").kept.tolist() == [True, False, True]
+    with likewise.Index.in_memory() as index:
+        for ids in ([1.0, float("nan"), 3.0], [1, pd.NA, 3], ["a", None, "c"], np.array([1, np.nan, 3])):
+            for named in (lambda ids=ids: likewise.dedup(TEXTS, ids=ids), lambda ids=ids: index.add_batch(ids, TEXTS)):
+                with pytest.raises(InvalidInput, match="row 1: the id is null; ids must be text or integers"):
+                    named()
+
+
 COPIES = ["one fine day", "One fine day!", "another", "Another."]
 INTEGERS = [70, 80, 90, 100]
 INTEGER_IDS = {

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import likewise
+from likewise import HammingIndex, hamming_distance
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.measures import sketch_similarities
 
@@ -80,8 +81,10 @@ def test_slots_of_64_bits_need_the_scheme_that_made_them():
         ([1.5], "not an array of uint64"),
         (["a"], "not an array of uint64"),
         ([2**64], "not an array of uint64"),
-        ([-1], "not an array of uint64"),
+        ([-(2**63) - 1], "not an array of uint64"),
+        ([-1, 2**64], "not an array of uint64"),
         ([[1, 2]], "shape"),
+        ([[1, 2], [3]], "the rows differ in length"),
         (np.zeros(3), "float64"),
         (np.array(5, np.uint64), "shape"),
         (np.array([-1], np.int32), "does not fit"),
@@ -90,6 +93,24 @@ def test_slots_of_64_bits_need_the_scheme_that_made_them():
 def test_what_is_no_fingerprint(given, message):
     with pytest.raises(InvalidParameter, match=message):
         likewise.Sketches.from_signatures(given, RECIPE)
+
+
+def test_signed_words_of_a_list_are_those_of_an_array():
+    """DuckDB and Polars hand out 64-bit fingerprints as signed integers."""
+    for words in ([-1, 2**63, -(2**63), 5, 2**64 - 1], [[-1, 5], [-6, 2**63]]):
+        recipe = likewise.Recipe.simhash(within=3, bits=64 if words[0] == -1 else 128)
+        made = likewise.Sketches.from_signatures(words, recipe)
+        assert made.array.tolist() == (np.array(words, object) % 2**64).tolist()
+        signed = np.array([[-1, 5], [-6, -5]])
+        assert hamming_distance(signed.tolist(), [[0, 5], [5, 4]]).tolist() == [64, 128]
+        assert hamming_distance(signed, signed.tolist()).tolist() == [0, 0]
+    for a, b, distance in ((-1, 0, 64), (-1, 2**64 - 1, 0), (-6, 5, 64), (-(2**63), 2**63, 0), (np.int64(-1), -2, 1)):
+        assert hamming_distance(a, b) == hamming_distance([b], [a])[0] == distance
+    for word in (-(2**63) - 1, 2**64):
+        with pytest.raises(InvalidParameter, match=r"position 0 is out of range; .* from 0 to 2\^64 - 1 or signed"):
+            hamming_distance(word, 0)
+    with HammingIndex([-1, 5], within=3) as index:
+        assert index.query([2**64 - 2])[0].tolist() == [0]
 
 
 def test_ids_and_signatures_are_paired():

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -283,7 +283,8 @@ class Documents:
         if double is None:
             return
         second, first = double
-        raise id_used_twice(ids[second], self.place(first), self.place(second))
+        made = next((self.place(row) for row in (second, first) if not self.has_id[row]), None)
+        raise id_used_twice(ids[second], self.place(first), self.place(second), made)
 
     def _all_ids(self) -> Texts:
         """Return the id of every row, including generated ones."""
@@ -301,15 +302,29 @@ class Documents:
         return ids.take()
 
 
-def id_used_twice(doc_id: str | bytes, first: tuple[str | None, int], second: tuple[str | None, int]) -> InvalidInput:
-    """Return the error for two documents with the same id, from file and line of each (in memory: None and row)."""
-    (file, line), (other_file, other_line) = second, first
-    where = f"{other_file}:{other_line}" if other_file else f"row {other_line}"
-    option = "--duplicate-ids allow" if other_file else 'duplicate_ids="allow"'
+Location: TypeAlias = tuple[str | None, int]
+
+
+def id_used_twice(
+    doc_id: str | bytes, first: Location, second: Location, without: Location | None = None
+) -> InvalidInput:
+    """Return the error for two documents with the same id, from file and line of each (in memory: None and row).
+
+    One of them may be without an id, so that its place is its id.
+    """
+    (file, line), where = second, _shown(first)
+    option = "--duplicate-ids allow" if file else 'duplicate_ids="allow"'
     note = " (lone surrogates are read as U+FFFD)" if isinstance(doc_id, str) and "\ufffd" in doc_id else ""
+    if without is not None:
+        note = f" (of {_shown(without)}, which has no id)"
     return InvalidInput(
         f"the id {doc_id!r}{note} is already used in {where}; make ids unique, or use {option}", file, line
     )
+
+
+def _shown(place: Location) -> str:
+    file, line = place
+    return f"{file}:{line}" if file else f"row {line}"
 
 
 def _reader(source: Source, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> Any:

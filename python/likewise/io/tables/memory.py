@@ -29,6 +29,8 @@ class MemorySource(Unnamed):
     all_ids: Texts | None = None
     # Type of the given ids, if they are integers
     given_type: Any = None
+    # Rows of `ids` whose id was null, so that it is the row number
+    has_null_id: NDArray[np.bool_] | None = None
 
     @property
     def id_type(self) -> str | None:
@@ -65,6 +67,8 @@ class MemorySource(Unnamed):
             places = self.rows[start : start + length]
         nulls = np.delete(np.arange(first, end), places - first).tolist() if end - first > length else []
         has_id = np.full(length, self.ids is not None, np.uint8)
+        if self.has_null_id is not None:
+            has_id[self.has_null_id[rows]] = 0
         yield Piece(
             texts=self._part(self.texts, rows),
             ids=Texts.from_list([""] * length) if self.ids is None else self._part(self.ids, rows),
