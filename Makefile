@@ -42,10 +42,13 @@ check: build ## Lint, and the tests of the packages that the working tree change
 demo: build ## Find near-duplicates in the text that came with Python
 	$(BIN)/python examples/demo.py demo-out
 
+# Which tests `make test` runs; .ci/run also runs the rounds on clusters, object stores and browsers.
+TESTS ?= not slow and not rounds
+
 .PHONY: test
-test: build ## Fast tests of both languages (about 4 minutes on 2 cores once built)
+test: build ## Fast tests of both languages (about 3 minutes on 2 cores once built)
 	cargo test --quiet $(RUST_TESTS)
-	$(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal -m "not slow"
+	$(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal -m "$(TESTS)"
 
 # Processes of histories, their number, and the first seed.
 SOAK_PROCESSES ?= $(TEST_PROCESSES)
@@ -65,7 +68,7 @@ else
 endif
 
 .PHONY: test-all
-test-all: build ## The slow tests too
+test-all: build ## The slow tests too, and the rounds on clusters, object stores and browsers
 	cargo test --quiet $(RUST_TESTS)
 	$(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal
 

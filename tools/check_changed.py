@@ -48,7 +48,19 @@ def main() -> None:
         )
     paths = sorted({"tests/structure", *(test for path in files for test in tests_of(path))})
     commands.append(
-        [sys.executable, "-m", "pytest", "-q", "-n", "auto", "--dist", "worksteal", "-m", "not slow", *paths]
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-n",
+            "auto",
+            "--dist",
+            "worksteal",
+            "-m",
+            "not slow and not rounds",
+            *paths,
+        ]
     )
     for command in commands:
         print("$", " ".join(command), flush=True)

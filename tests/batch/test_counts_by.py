@@ -102,6 +102,10 @@ def test_lone_surrogates_of_values_count_as_replacement_characters(tmp_path):
     path.write_text("".join(json.dumps(row) + "\n" for row in lines))
     remove_boilerplate(path, tmp_path / "parts", BoilerplateRules("s"))
     assert pq.read_table(tmp_path / "parts" / "sites.parquet")["site"].to_pylist() == ["\ufffd"]
+    kept = (tmp_path / "parts" / "kept" / "a.jsonl").read_text().splitlines()
+    assert [json.loads(line) for line in kept] == [
+        row | {"text": f"the text number {n}"} for n, row in enumerate(lines)
+    ]
 
 
 def _removed_rows(out):

@@ -45,6 +45,14 @@ def test_commands(tmp_path, arguments, told):
     assert os.listdir(tmp_path) == ["a.jsonl"]
 
 
+@pytest.mark.parametrize("command", ["audit", "report"])
+def test_commands_over_runs_name_what_is_no_run(tmp_path, command):
+    (tmp_path / "a.jsonl").write_bytes(jsonl(["one text", "another text"]))
+    for given in ("a.jsonl", ".", "nothing"):
+        done = likewise_command(command, given, cwd=tmp_path)
+        assert (done.status, "no finished run here (no summary.json)" in done.err) == (2, True), done.err
+
+
 def test_folders_of_files_that_are_not_read(tmp_path):
     (tmp_path / "a.jsonl.lz4").write_bytes(b"\x04\x22\x4d\x18")
     with pytest.raises(InvalidInput, match=r"a\.jsonl\.lz4 was skipped: the file is lz4; decompress it first"):

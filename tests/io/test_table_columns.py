@@ -110,7 +110,18 @@ def test_integers_of_128_bits_are_refused_with_the_way(tmp_path, name):
     with pytest.raises(InvalidInput, match="128-bit integers to text"):
         likewise.dedup(frame, RECIPE)
     # Other columns are not read.
-    assert likewise.dedup(frame.rename({"id": "number"}), RECIPE).kept.tolist() == [True, True, False]
+    other = frame.rename({"id": "number"})
+    assert likewise.dedup(other, RECIPE).kept.tolist() == [True, True, False]
+    getattr(other, WRITERS[name])(tmp_path / name)
+    if name.endswith(".parquet"):
+        dedup_files(tmp_path / name, tmp_path / "out", RECIPE)
+        assert pl.read_parquet(tmp_path / "out" / "kept" / name).equals(other[:2])
+        assert pl.read_parquet_schema(tmp_path / "out" / "kept" / name)["number"] == pl.Int128
+        with pytest.raises(InvalidInput, match=f"{name}: .*128-bit integers to text"):
+            dedup_files(tmp_path / name, tmp_path / "annotated", RECIPE, write="annotated")
+    else:
+        with pytest.raises(InvalidInput, match=f"{name}: .*128-bit integers to text"):
+            dedup_files(tmp_path / name, tmp_path / "out", RECIPE)
 
 
 def test_structs_are_not_texts():

@@ -73,6 +73,8 @@ def test_an_index_refuses_measures_of_excerpts(measure, tmp_path):
     assert done.status == 2
     assert f"an index cannot search by {measure}" in done.err
     assert not (tmp_path / "seen").exists()
+    with pytest.raises(InvalidParameter, match=f"an index cannot search by {measure}"):
+        likewise.Index(tmp_path / "seen", {"overlap": "names", "containment": "threads"}[measure])
 
 
 @pytest.mark.slow

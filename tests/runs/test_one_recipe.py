@@ -4,6 +4,7 @@ import html
 import json
 import random
 import re
+import shutil
 
 import pyarrow.parquet as pq
 import pytest
@@ -205,6 +206,26 @@ def test_an_audit_uses_approximate_counts_that_a_run_stored(tmp_path):
     audited = likewise_command("audit", tmp_path / "out", "--json")
     assert audited.status == 0, audited.err
     assert json.loads(audited.out)["run"]["recipe_id"] == summary_of(tmp_path / "out")["recipe_id"]
+
+
+def test_a_comparison_names_what_a_run_lacks(run, tmp_path):
+    moved = tmp_path / "moved"
+    shutil.copytree(run, moved)
+    for lost in ("weights.lww", "."):
+        gone = moved / "recipe" / lost
+        shutil.rmtree(gone) if gone.is_dir() else gone.unlink()
+        done = likewise_command("compare", moved, "--ids", "d0-copy", "d0")
+        told = (
+            "The weights of the run are not available, because its directory recipe is missing or incomplete; copy it"
+        )
+        assert (done.status, f"{told} back, or repeat the run" in " ".join(done.err.split())) == (2, True), done.err
+    facts = summary_of(run) | {"input_directory": str(tmp_path / "gone")}
+    shutil.copytree(run / "recipe", moved / "recipe")
+    (moved / "summary.json").write_text(json.dumps(facts))
+    done = likewise_command("compare", moved, "--ids", "d0-copy", "d0")
+    assert (done.status, "if the inputs were moved, add --inputs DIRECTORY" in done.err) == (2, True), done.err
+    done = likewise_command("compare", moved, "--ids", "d0-copy", "d0", "--inputs", run.parent)
+    assert done.status == 0, done.err
 
 
 def test_a_damaged_table_is_told(run, tmp_path):

@@ -111,13 +111,14 @@ def command(
         raise InvalidParameter("least_recall", "nan given; it must be a number from 0 to 1")
     as_json, quiet = options.pop("as_json"), options.pop("quiet")
     _check_kind(ctx, out, options)
+    is_of_parts = out is not None and _is_of_parts(out)
     target = output if output is not None else Path(AUDIT) if out is None else out / AUDIT
     # A run may be audited by users who may only read it.
     is_written = output is not None or os.access(target.parent, os.W_OK)
     if is_written:
         check_target(target)
     found: Audit | OutputAudit | PartsAudit
-    if out is not None and _is_of_parts(out):
+    if out is not None and is_of_parts:
         found = _audited_parts(ctx, out, options, quiet=quiet)
         lines = _parts_lines(found)
         least_recall = None

@@ -20,8 +20,7 @@ def compare_in_run(
 ) -> tuple[Comparison, dict[str, Any] | None]:
     """Compare two documents of a run by its recipe and weights."""
     with RunView(run, inputs=inputs) as view, scratch_directory() as work:
-        if view.note is not None:
-            raise InvalidInput(view.note, str(run))
+        view.check_complete()
         recipe, reading = view.recipe, file_run(view.summary)
         found = find_inputs(
             paths_of_inputs(run, view.summary, inputs),

@@ -27,6 +27,9 @@ _WORK_BYTES = 48_000_000
 # If there are few, large row groups are decoded while jobs are yielded; small or many ones in the jobs.
 _MANY_GROUPS = 8
 _LARGE_GROUP_BYTES = 32 << 20
+# The key of the Arrow schema in a footer, and one of the same length that PyArrow does not read.
+_ARROW_SCHEMA, _OTHER_KEY = b"ARROW:schema", b"ARROW:unread"
+_PARQUET = b"PAR1"
 _MOST_MICROSECONDS = (2**63 - 1) // 1000
 
 
@@ -111,6 +114,8 @@ class ParquetFile(InputFile):
             name = self.rules.text_fields[0] if len(self.rules.text_fields) == 1 else None
             if kept.added is not None:
                 kept.added.fields.check(file.schema_arrow.names, self.name)
+                if _OTHER_KEY in (file.schema_arrow.metadata or {}):
+                    raise InvalidInput(f"a column has a type that Arrow lacks. {OTHER_TYPES}", self.name)
             change = None if kept.cut is None else partial(self._without, kept.cut)
             rows = KeptRows(source, kept.offsets.astype(np.int64), name, kept.texts, kept.added, change)
             write_parquet(target, rows, threads=kept.threads)
@@ -148,9 +153,10 @@ class ParquetFile(InputFile):
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        try:
+        def opened(metadata: Any) -> Any:
             file = pq.ParquetFile(
                 self.path,
+                metadata=metadata,
                 pre_buffer=False,
                 buffer_size=65536,
                 page_checksum_verification=True,
@@ -159,6 +165,19 @@ class ParquetFile(InputFile):
             # Names are decoded on access.
             _ = file.schema_arrow.names
             return file
+
+        try:
+            try:
+                return opened(None)
+            except pa.ArrowNotImplementedError:
+                # A column has a type that Arrow lacks. It may be copied as it is in the file, but not read.
+                footer = self._footer().replace(_ARROW_SCHEMA, _OTHER_KEY)
+                data = _PARQUET + footer + len(footer).to_bytes(4, "little") + _PARQUET
+                file = opened(pq.read_metadata(pa.BufferReader(data)))
+                read = {*self.rules.text_fields, self.rules.id_field or "id", *self.rules.fields}
+                if any(pa.types.is_fixed_size_binary(one.type) for one in file.schema_arrow if one.name in read):
+                    raise
+                return file
         except (pa.ArrowException, OSError, MemoryError, UnicodeDecodeError) as error:
             raise self._refused("not a Parquet file, or damaged", error) from error
 

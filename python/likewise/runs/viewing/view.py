@@ -15,6 +15,7 @@ from likewise.io.output.scratch import scratch_directory
 from likewise.io.output.summaries import is_over_parts, read_summary
 from likewise.job.options import FileRun
 from likewise.progress import Progress, no_progress
+from likewise.recipe.companions import RECIPE
 from likewise.recipe.recipe import Recipe
 from likewise.runs.viewing.build import build_from_evidence, build_from_index
 from likewise.runs.viewing.catalog import Catalog
@@ -52,7 +53,7 @@ class RunView:
             )
         self._progress = progress or no_progress
         self.stated = Recipe.from_dict(self._summary["recipe"])
-        self._recipe, self._note = _recipe_of(path / SUMMARY)
+        self._recipe, self._lost = _recipe_of(path / SUMMARY)
         self._stack = ExitStack()
         self._lock = threading.RLock()
         self._run = file_run(self._summary)
@@ -74,10 +75,18 @@ class RunView:
     @property
     def note(self) -> str | None:
         """Why pages show less than all, such as moved inputs or missing weights; None if they show all."""
-        problem = self._reader.problem
-        if problem is None:
-            return self._note
-        return f"{problem}; if the inputs were moved, start with --inputs DIRECTORY to show their documents"
+        if self._reader.problem is None:
+            lost = f"{self._lost}: measures on these pages count each shared feature once"
+            return None if self._lost is None else lost
+        return f"{self._reader.problem}; if the inputs were moved, start with --inputs DIRECTORY to show their documents"
+
+    def check_complete(self) -> None:
+        """Raise InvalidInput if what decided is missing, so that no comparison can repeat it."""
+        if self._lost is not None:
+            raise InvalidInput(f"{self._lost}; copy it back, or repeat the run", str(self.path))
+        if self._reader.problem is not None:
+            problem = f"{self._reader.problem}; if the inputs were moved, add --inputs DIRECTORY"
+            raise InvalidInput(problem, str(self.path))
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -286,7 +295,7 @@ def file_run(summary: dict[str, Any]) -> FileRun:
 
 
 def _recipe_of(summary: Path) -> tuple[Recipe, str | None]:
-    """Return the recipe of a run; without its weights or words, a plain recipe and a note about it."""
+    """Return the recipe of a run; without its weights or words, a plain recipe and what is missing."""
     # Pages compare any two texts, and show them without the values of a field.
     recipe = Recipe.from_file(summary).across_values
     fields: dict[str, Any] = recipe.to_dict()
@@ -302,6 +311,5 @@ def _recipe_of(summary: Path) -> tuple[Recipe, str | None]:
         lists = "weights" if recipe.needs_counting else "weights or word lists"
         return (
             plain,
-            f"The {lists} of the run are not available, because its directory recipe is missing: measures on these "
-            "pages count each shared feature once",
+            f"The {lists} of the run are not available, because its directory {RECIPE} is missing or incomplete",
         )
