@@ -75,10 +75,10 @@ class RunView:
     @property
     def note(self) -> str | None:
         """Why pages show less than all, such as moved inputs or missing weights; None if they show all."""
-        if self._reader.problem is None:
-            lost = f"{self._lost}: measures on these pages count each shared feature once"
-            return None if self._lost is None else lost
-        return f"{self._reader.problem}; if the inputs were moved, start with --inputs DIRECTORY to show their documents"
+        problem = self._reader.problem
+        if problem is not None:
+            return f"{problem}; if the inputs were moved, start with --inputs DIRECTORY to show their documents"
+        return None if self._lost is None else f"{self._lost}: measures on these pages count each shared feature once"
 
     def check_complete(self) -> None:
         """Raise InvalidInput if what decided is missing, so that no comparison can repeat it."""
