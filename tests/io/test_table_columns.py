@@ -143,8 +143,8 @@ def test_structs_are_not_texts():
                 likewise.dedup(given, RECIPE)
 
 
-def test_lists_are_not_texts():
-    table = pa.table({"text": [["a"], ["b"]], "data": [b"a", b"b"]})
+def test_lists_of_numbers_are_not_texts():
+    table = pa.table({"text": [[1], [2]], "data": [b"a", b"b"]})
     told = r"column 'text' has type (large_)?list<.*, not text; .*(tokens=.user.|--text-field)"
     for given in (table, table.to_reader(), pl.DataFrame(table)):
         with pytest.raises(InvalidInput, match=told):
