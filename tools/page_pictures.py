@@ -136,6 +136,8 @@ def visit(page: Page, base: str, folder: Path, look: str, wanted: set[str]) -> N
     for key in "ynyyn":
         with page.expect_navigation():
             page.keyboard.press(key)
+    if is_wanted("next"):
+        shoot(page, "next", look)
     go("review")
     if is_wanted("review"):
         shoot(page, "review", look)
