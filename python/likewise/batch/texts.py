@@ -292,7 +292,6 @@ class Deduplication:
         return _views().serve(self, port)
 
     def _texts(self) -> ArrowColumn:
-        """Return the texts of all rows."""
         source = None if self._read_again is None else self._read_again()
         if not isinstance(source, MemorySource) or not isinstance(source.texts, Texts):
             raise InvalidInput(

@@ -105,7 +105,6 @@ class Fingerprints:
     # 1 for fingerprints of empty texts. None if there are none.
     is_empty: NDArray[np.uint8] | None = None
     recipe: Recipe | None = None
-    # Ids, if known
     doc_ids: tuple[str, ...] | None = None
     # Whether they were given as bytes, so that their width is known without a recipe
     is_of_bytes: bool = False

@@ -339,7 +339,6 @@ class RecipeFields(FeatureFields, total=False):
 class Option:
     """The option of a command for a field."""
 
-    # Group in the help
     group: str
     # Choices, a type, or the name of a type of the command line
     kind: tuple[str, ...] | type | str

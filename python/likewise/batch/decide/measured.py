@@ -35,7 +35,6 @@ class Block:
 class MeasuredRange:
     """A range of later positions."""
 
-    # End of the range
     high: int
     # Number of distinct pairs before any filter
     num_considered: int

@@ -166,7 +166,6 @@ def _num_similar(
 
 
 def _matching(block: Block) -> PairBatch:
-    """Return the matching pairs of a block, as positions."""
     pairs, similarity = block.matching()
     distance = None if pairs.distance is None else pairs.distance.astype(np.int32)
     return PairBatch(pairs.later.astype(np.int64), pairs.earlier.astype(np.int64), similarity, distance)

@@ -274,7 +274,6 @@ def _about_sites(collection: Collection, parts: _Parts, removed: _Removed, rules
 
 
 def _most_removed(collection: Collection, parts: _Parts, removed: _Removed) -> list[dict[str, object]]:
-    """Return the parts with the most removed bytes."""
     places = removed.places
     numbers, firsts, inverse = np.unique(parts.numbers[places], return_index=True, return_inverse=True)
     num_bytes = np.bincount(inverse, parts.ends[places] - parts.starts[places], minlength=len(numbers))

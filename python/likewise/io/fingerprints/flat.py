@@ -23,7 +23,6 @@ class FlatFile:
     """Fingerprints in a flat file."""
 
     path: Path
-    # Offset of the first byte
     offset: int
     num_rows: int
     # Width of a fingerprint; each takes whole words of 64 bits, word 0 first

@@ -31,7 +31,6 @@ class StoredPair:
 
     # Number in the file, from 0
     number: int
-    # Rows in the run
     row_a: int
     row_b: int
     doc_id_a: str

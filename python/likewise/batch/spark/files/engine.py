@@ -326,7 +326,6 @@ class _FileRun(Run):
         return EngineRun(counts, self._input_counts(self._stage("writing", "writing", write)), ())
 
     def _removed(self) -> tuple[DataFrame, RunCounts]:
-        """Return the removed documents, and the counts of the run."""
         verdicts, counts = self.verdicts()
         removed, facts = self.stages.frame("removed", lambda: removed_rows(self, verdicts), count_removed)
         of_inputs = self._facts
