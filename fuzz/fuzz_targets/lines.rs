@@ -6,7 +6,9 @@ use std::fs::File;
 use std::sync::atomic::AtomicBool;
 
 use libfuzzer_sys::fuzz_target;
-use likewise_disk::{JsonlRules, Stretches, TokenRules, read_piece, rewrite_rows, split_lines};
+use likewise_disk::{
+    JsonlRules, RoleRules, Stretches, TokenRules, read_piece, rewrite_rows, split_lines,
+};
 use likewise_fuzz::temporary;
 
 fuzz_target!(|data: &[u8]| {
@@ -19,9 +21,15 @@ fuzz_target!(|data: &[u8]| {
         fields: vec!["date".to_owned()],
         tokens: None,
         text_without_tokens: None,
+        roles: RoleRules::default(),
         max_document: 4096,
     };
     check_pieces(&file, length, &texts);
+    let lists = JsonlRules {
+        text_fields: vec!["text[].b".to_owned()],
+        ..texts.clone()
+    };
+    check_pieces(&file, length, &lists);
     for (are_weighted, scale) in [(false, None), (true, None), (true, Some(100.0))] {
         let tokens = JsonlRules {
             text_fields: vec!["text".to_owned()],
@@ -64,6 +72,7 @@ fn check_rewritten(file: &File, length: u64) {
         fields: Vec::new(),
         tokens: None,
         text_without_tokens: None,
+        roles: RoleRules::default(),
         max_document: 4096,
     };
     let before = read_piece(file, 0, length, &rules).expect("read");

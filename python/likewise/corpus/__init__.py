@@ -5,7 +5,8 @@ from likewise.corpus.decontaminate_files import decontaminate_files
 from likewise.corpus.decontaminating import Decontamination, decontaminate, decontamination_line, set_table
 from likewise.corpus.items import ContainmentRules
 from likewise.corpus.leak_files import leak_files, splits_named
-from likewise.corpus.leaking import Leaks, leak_table, leaks
+from likewise.batch.write.summary import leak_table
+from likewise.corpus.leaking import Leaks, leaks
 from likewise.corpus.matching import match, match_files
 
 __all__ = [

@@ -19,7 +19,7 @@ from likewise.batch.read.documents import Documents
 from likewise.batch.run import ordered
 from likewise.batch.search.splits import Splits
 from likewise.batch.texts import opened_texts
-from likewise.batch.write.summary import check_of
+from likewise.batch.write.summary import check_of, leak_table
 from likewise.checks import check_integer, num_threads
 from likewise.errors import InvalidParameter
 from likewise.io.html import element, joined, listing
@@ -286,16 +286,6 @@ class LeakedRows:
             **({} if recipe.table is None else {"weights": recipe.table.to_dict()}),
             "recipe_id": recipe.recipe_id,
         }
-
-
-def leak_table(summary: Mapping[str, Any]) -> list[list[str]]:
-    """Return the table of splits by splits: documents of the row's split with a near-duplicate in the column's."""
-    splits = summary["splits"]
-    rows = [["split", "documents", *splits, "to drop"]]
-    for name, facts in splits.items():
-        cells = [f"{facts['matches'][other]['num_leaked']:,}" if other != name else "-" for other in splits]
-        rows.append([name, f"{facts['num_documents']:,}", *cells, f"{facts['num_dropped']:,}"])
-    return rows
 
 
 def _sorted(table: ArrowTable, names: Sequence[str]) -> Any:

@@ -1,5 +1,6 @@
 """The summary of a run: how matches were verified, counts, recipe, and times."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -137,3 +138,13 @@ def summary_of(counts: RunCounts, recipe: Recipe, timing: Timing) -> dict[str, A
         "version": __version__,
         "timings": timing.to_dict(),
     }
+
+
+def leak_table(summary: Mapping[str, Any]) -> list[list[str]]:
+    """Return the table of splits by splits: documents of the row's split with a near-duplicate in the column's."""
+    splits = summary["splits"]
+    rows = [["split", "documents", *splits, "to drop"]]
+    for name, facts in splits.items():
+        cells = [f"{facts['matches'][other]['num_leaked']:,}" if other != name else "-" for other in splits]
+        rows.append([name, f"{facts['num_documents']:,}", *cells, f"{facts['num_dropped']:,}"])
+    return rows

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from likewise.corpus.leaking import leak_table
+from likewise.batch.write.summary import leak_table
 from likewise.io.output.directory import CONTAMINATED, COPIES, EVIDENCE, GIVEN, ITEMS, LEAKS, SITES
 from likewise.runs.drawing import Html, element
 from likewise.runs.report.sections import figures
