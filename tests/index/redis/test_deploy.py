@@ -109,6 +109,7 @@ def batches(first, last):
         )
 
 
+@pytest.mark.rounds
 def test_a_master_dies_and_returns(servers, tmp_path):
     with (
         RedisIndex(

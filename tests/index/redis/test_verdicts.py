@@ -22,6 +22,9 @@ from tests.index.redis.test_conformance import BUSY, EXPECTED
 from tests.index.store.conformance import evidence
 from tests.index.store.test_batch_and_online import batch_verdicts
 
+# Long: `make test` leaves them out, `.ci/run` runs them.
+pytestmark = pytest.mark.rounds
+
 ORDERS = int(os.environ.get("LIKEWISE_ORDERS", "20"))
 FAILOVERS = int(os.environ.get("LIKEWISE_FAILOVERS", "4"))
 MOST_CLIENTS = 8

@@ -9,6 +9,9 @@ from likewise import Recipe, dedup_files
 from tests.runs.viewing.runs import make_named_run
 from tests.service.browser.conftest import Pages
 
+# Long: `make test` leaves them out, `.ci/run` runs them.
+pytestmark = pytest.mark.rounds
+
 VIEWS = ["", "groups", "groups/1", "groups/1/pair/kept/kept", "threshold", "compare", "near", "review", "review/next",
          "review/pairs"]  # fmt: skip
 PHONE = {"viewport": {"width": 360, "height": 740}, "is_mobile": True, "has_touch": True}

@@ -19,6 +19,9 @@ from tests.index.redis.cluster.history import NUM_IDS, History, Recording
 from tests.index.redis.cluster.model_rule import ModelRule
 from tests.index.store.cluster_model import ADD, REMOVE, TEXTS
 
+# Long: `make test` leaves them out, `.ci/run` runs them.
+pytestmark = pytest.mark.rounds
+
 ROUNDS = int(os.environ.get("LIKEWISE_CLUSTER_ROUNDS", "12"))
 SEED = int(os.environ.get("LIKEWISE_CLUSTER_SEED", "1"))
 

@@ -12,6 +12,9 @@ import pytest
 from tests.index.redis.cluster.lag import ORDERS, Lag
 from tests.index.redis.cluster.nemesis import WRONG, Campaign
 
+# Long: `make test` leaves them out, `.ci/run` runs them.
+pytestmark = pytest.mark.rounds
+
 ROUNDS = int(os.environ.get("LIKEWISE_CLUSTER_CAMPAIGN", "44"))
 SEED = int(os.environ.get("LIKEWISE_CLUSTER_SEED", "1"))
 
