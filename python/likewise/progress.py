@@ -2,6 +2,7 @@
 
 import sys
 import time
+import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -97,6 +98,20 @@ Event = StageStarted | StageAdvanced | StageFinished | Warned | Planned
 Progress = Callable[[Event], None]
 
 
+def printable(text: str) -> str:
+    """Return text with control characters escaped, so that a document cannot control the terminal."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == " " else _escape(c) for c in text)
+
+
+def _escape(character: str) -> str:
+    code = ord(character)
+    if unicodedata.category(character) in ("Zs", "Mn", "Mc", "Me") and code > 0xA0:
+        return character
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
 def no_progress(event: Event) -> None:
     """Ignore an event."""
 
@@ -110,7 +125,7 @@ class _Lines:
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, Warned):
-            _say(f"note: {event.message}")
+            _say(f"note: {printable(event.message)}")
         elif isinstance(event, Planned):
             for line in event.lines:
                 _say(f"plan: {line}")
@@ -146,7 +161,7 @@ class _Drawn:
         elif isinstance(event, Warned):
             if self._bars is None:
                 self._bars = self._open()
-            self._bars.console.print(f"note: {event.message}", highlight=False, markup=False)
+            self._bars.console.print(f"note: {printable(event.message)}", highlight=False, markup=False)
         elif isinstance(event, StageStarted):
             if self._bars is None:
                 self._bars = self._open()
@@ -193,7 +208,7 @@ class _Notebook:
             for line in event.lines:
                 _say(f"plan: {line}")
         elif isinstance(event, Warned):
-            _say(f"note: {event.message}")
+            _say(f"note: {printable(event.message)}")
         elif isinstance(event, StageStarted):
             self._total, self._unit, self._began = event.total, event.unit, time.monotonic()
             self._show(event.stage, 0)

@@ -304,6 +304,22 @@ def test_parts_that_do_not_count_stay(tmp_path):
     assert len((tmp_path / "out/kept/a.jsonl").read_text().splitlines()) == 1
 
 
+@pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])
+def test_the_items_of_the_last_list_have_roles(tmp_path, name):
+    rows = [
+        {"thread": {"posts": [{"role": role, "body": {"text": f"{word} {STORY}"}} for role, word in turns]}}
+        for turns in ([("user", "one"), ("assistant", "two")], [("user", "one"), ("assistant", "three")])
+    ]
+    sessions = [{"sessions": [{"messages": row["thread"]["posts"]}, {"messages": []}]} for row in rows]
+    for number, (path, given) in enumerate(
+        [("thread.posts[].body.text", rows), ("sessions[].messages[].body.text", sessions)]
+    ):
+        file, out = write(tmp_path / f"{number}{name}", given), tmp_path / f"out{number}"
+        summary = likewise.dedup_files(file, out, likewise.Recipe.exact(roles="user"), run=FileRun((path,)))
+        assert (summary["num_kept"], summary["num_removed"]) == (1, 1), path
+        assert [turns.text(row, path, ("user",)) for row in given] == [f"one {STORY}"] * 2
+
+
 def test_an_index_takes_conversations(tmp_path):
     file = write(tmp_path / "a.jsonl", conversations("conversations[].value", 5))
     index = str(tmp_path / "seen.lw")

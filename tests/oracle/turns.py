@@ -17,10 +17,10 @@ def _strings(value, steps, roles, of_list=False):
     if not steps:
         return _leaf(value)
     if steps[0] == "[]":
-        return [one for item in value for one in _strings(item, steps[1:], roles, of_list=True)]
+        return [one for item in value for one in _strings(item, steps[1:], roles, "[]" not in steps[1:])]
     if of_list and not _counts(value, roles):
         return []
-    return _strings(value.get(steps[0]), steps[1:], roles, of_list)
+    return _strings(value.get(steps[0]), steps[1:], roles)
 
 
 def _leaf(value):

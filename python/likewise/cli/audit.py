@@ -14,8 +14,7 @@ from likewise.checks import counted
 from likewise.cli.options.declared import MEMORY, READ, WRITE, flag, option
 from likewise.cli.options.help import LongCommand
 from likewise.cli.options.recipe import QUIET, count, index_input_options, judging_options, take_recipe, take_run
-from likewise.cli.options.terminal import printable
-from likewise.progress import shown
+from likewise.progress import printable, shown
 
 if TYPE_CHECKING:
     from likewise.runs.audit import Audit, OutputAudit, PartsAudit

@@ -12,7 +12,8 @@ from likewise.checks import counted
 from likewise.cli.options.declared import flag, option
 from likewise.cli.options.help import LongCommand
 from likewise.cli.options.recipe import MOVED_INPUTS, match_options, take_recipe
-from likewise.cli.options.terminal import has_color, printable
+from likewise.cli.options.terminal import has_color
+from likewise.progress import printable
 
 if TYPE_CHECKING:
     from likewise.io.source.source import ReadRules

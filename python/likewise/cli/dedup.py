@@ -21,8 +21,8 @@ from likewise.cli.options.recipe import (
     take_run,
 )
 from likewise.cli.options.summary import bad_line, print_summary, search_line
-from likewise.cli.options.terminal import chosen_lines, printable, skipped_line
-from likewise.progress import shown
+from likewise.cli.options.terminal import chosen_lines, skipped_line
+from likewise.progress import printable, shown
 
 if TYPE_CHECKING:
     from likewise.batch.engine import Engine

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from likewise.cli.options.declared import flag
-from likewise.cli.options.terminal import printable
+from likewise.progress import printable
 
 # Maximum number of differing rows that --json lists; all are counted.
 _MOST_LISTED = 1000

@@ -7,8 +7,7 @@ import click
 
 from likewise.cli.options.declared import flag, option
 from likewise.cli.options.recipe import MOVED_INPUTS, QUIET
-from likewise.cli.options.terminal import printable
-from likewise.progress import shown
+from likewise.progress import printable, shown
 
 _HELP = """Write an HTML report about a run.
 

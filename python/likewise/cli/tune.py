@@ -17,8 +17,8 @@ from likewise.checks import counted
 from likewise.cli.options.declared import WRITE, flag, option
 from likewise.cli.options.help import LongCommand
 from likewise.cli.options.recipe import INPUTS, OPTION_OF, QUIET, READING, input_options, take_run, take_word_lists
-from likewise.cli.options.terminal import has_color, printable
-from likewise.progress import shown
+from likewise.cli.options.terminal import has_color
+from likewise.progress import printable, shown
 
 if TYPE_CHECKING:
     from likewise.stages.sets import Estimate

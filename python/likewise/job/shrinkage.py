@@ -36,14 +36,16 @@ class Slice:
 def path_slices(paths: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
     """Return the topmost folders of paths, or the files that are in none, and the number of that of each path."""
     tops = [path.partition("/")[0] + "/" * ("/" in path) for path in paths]
-    names = list(dict.fromkeys(tops))
-    return names, np.array([names.index(top) for top in tops], np.int64)
+    numbers: dict[str, int] = {}
+    places = [numbers.setdefault(top, len(numbers)) for top in tops]
+    return list(numbers), np.array(places, np.int64)
 
 
 def shrinkage(by: str, slices: Sequence[Slice]) -> dict[str, Any]:
     """Return the summary field about the slices that lost the largest share; no field if none lost a document."""
     large = [one for one in slices if one.num_documents >= _LEAST_DOCUMENTS]
-    some = [one for one in (large or slices) if one.num_removed]
+    small = [one for one in slices if one.num_documents > 1]
+    some = [one for one in (large or small) if one.num_removed]
     some.sort(key=lambda one: (-one.share, -one.num_removed, one.value or ""))
     if len(slices) < 2 or not some:
         return {}

@@ -36,7 +36,7 @@ NOT_FINGERPRINTS = {
     "floats": [1.0, 2.0],
     "a float among them": [1, 2.0],
     "bools": [True, False],
-    "negative": [-1],
+    "below all signed words": [-(2**63) - 1],
     "too large": [2**64],
     "far too large": [2**70000],
     "texts": ["1", "2"],

@@ -231,6 +231,7 @@ impl<'de> DeserializeSeed<'de> for TextSeed<'_> {
             steps: &self.slot.steps,
             roles: &self.slot.roles,
             is_inner: false,
+            is_item: false,
             out: &mut self.slot.parts,
         }
         .deserialize(deserializer)
@@ -291,17 +292,21 @@ struct Parts<'a> {
     roles: &'a RoleRules,
     /// Whether the value is part of a text already, and so cannot be a list of parts.
     is_inner: bool,
+    /// Whether the value is an item of the last list on the way, whose role decides.
+    is_item: bool,
     out: &'a mut Vec<Range<usize>>,
 }
 
 impl Parts<'_> {
     /// The same one step further.
     fn next(&mut self) -> Parts<'_> {
+        let steps = &self.steps[1..];
         Parts {
             line: self.line,
-            steps: &self.steps[1..],
+            steps,
             roles: self.roles,
             is_inner: self.is_inner,
+            is_item: self.steps[0] == Step::Items && !steps.contains(&Step::Items),
             out: self.out,
         }
     }
@@ -380,10 +385,8 @@ impl<'de> Visitor<'de> for Parts<'_> {
                 }
             }
         }
-        if !self
-            .roles
-            .count(roles.iter().flatten().next().map(String::as_str))
-        {
+        let role = roles.iter().flatten().next().map(String::as_str);
+        if self.is_item && !self.roles.count(role) {
             self.out.truncate(num_before);
         }
         Ok(())
@@ -398,6 +401,7 @@ fn take_item(line: &str, raw: &str, out: &mut Vec<Range<usize>>) -> Result<(), s
         steps: if raw.starts_with('{') { &text } else { &[] },
         roles: &RoleRules::default(),
         is_inner: true,
+        is_item: false,
         out,
     }
     .deserialize(&mut serde_json::Deserializer::from_str(raw))

@@ -12,8 +12,8 @@ from likewise.cli.options.declared import flag, option
 from likewise.cli.options.help import LongCommand
 from likewise.cli.options.recipe import QUIET, document_options, output_directory, take_run
 from likewise.cli.options.summary import bad_line
-from likewise.cli.options.terminal import printable, skipped_line, table_lines
-from likewise.progress import shown
+from likewise.cli.options.terminal import skipped_line, table_lines
+from likewise.progress import printable, shown
 
 _HELP = """Find copies of given documents in corpora, runs and indexes.
 

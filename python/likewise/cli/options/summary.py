@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from likewise.checks import counted
-from likewise.cli.options.terminal import printable, skipped_line, table_lines
+from likewise.cli.options.terminal import skipped_line, table_lines
+from likewise.progress import printable
 
 
 def print_summary(

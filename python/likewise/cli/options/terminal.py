@@ -6,7 +6,6 @@ import os
 import re
 import sys
 import traceback
-import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
@@ -15,25 +14,12 @@ import click
 
 from likewise.checks import counted
 from likewise.errors import InvalidInput, InvalidParameter, LikewiseError, MissingExtra, RecipeMismatch
+from likewise.progress import printable
 
 _HINTS: dict[type[BaseException], str] = {
     InvalidParameter: "`likewise COMMAND --help` lists options with their ranges.",
     RecipeMismatch: "use the same recipe, or a new output or index.",
 }
-
-
-def printable(text: str) -> str:
-    """Return text with control characters escaped, so that a document cannot control the terminal."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() or c == " " else _escape(c) for c in text)
-
-
-def _escape(character: str) -> str:
-    code = ord(character)
-    if unicodedata.category(character) in ("Zs", "Mn", "Mc", "Me") and code > 0xA0:
-        return character
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def chosen_lines(facts: Mapping[str, Any]) -> list[str]:

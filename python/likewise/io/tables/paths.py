@@ -174,7 +174,7 @@ def _joined(column: ArrowColumn, steps: Sequence[str], roles: RoleNames) -> Arro
     if not (is_text(texts.type) or pa.types.is_null(texts.type)):
         return texts
     texts = as_large_text(texts)
-    counts = np.asarray(texts.is_valid()) & (_are_counted(entries, roles) if steps else True)
+    counts = np.asarray(texts.is_valid()) & (_are_counted(entries, roles) if steps and _LIST not in steps else True)
     before = np.concatenate([[0], np.cumsum(counts)])
     ends = np.cumsum(np.asarray(pc.list_value_length(lists).fill_null(0)), dtype=np.int64)
     bounds = before[np.concatenate([[0], ends])]
@@ -202,7 +202,7 @@ def _are_counted(entries: ArrowColumn, roles: RoleNames) -> Any:
     return counted[np.asarray(encoded.indices.fill_null(len(counted) - 1))]
 
 
-def _strings(value: Any, steps: Sequence[str], roles: RoleNames) -> Iterator[tuple[Any, Any]]:
+def _strings(value: Any, steps: Sequence[str], roles: RoleNames, *, is_item: bool = False) -> Iterator[tuple[Any, Any]]:
     """Yield where the strings of a value are that count, in order: a list or dict, and the index or key in it."""
     if value is None:
         return
@@ -211,11 +211,11 @@ def _strings(value: Any, steps: Sequence[str], roles: RoleNames) -> Iterator[tup
         places: list[tuple[Any, Any]] = [(value, index) for index in range(len(value))]
     else:
         role = next((value[name] for name in ("role", "from") if isinstance(value.get(name), str)), None)
-        places = [(value, step)] if roles.count(role) else []
+        places = [(value, step)] if not is_item or roles.count(role) else []
     for holder, key in places:
         inner = holder[key]
         if rest:
-            yield from _strings(inner, rest, roles)
+            yield from _strings(inner, rest, roles, is_item=step == _LIST and _LIST not in rest)
         elif isinstance(inner, list):
             yield from _strings(inner, [_LIST, _PART] if inner and isinstance(inner[0], dict) else [_LIST], ALL_ROLES)
         elif isinstance(inner, dict):

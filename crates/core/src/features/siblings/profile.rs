@@ -1,5 +1,7 @@
 //! What names a document, and how do two documents differ?
 
+use std::cmp::Reverse;
+
 use super::{
     DIGIT, LEAD, LEAD_WINDOW, NUMBER, NameTable, SLOT_TOKENS, Scratch, each_frame, filling,
 };
@@ -10,7 +12,7 @@ use crate::hash::{GOLDEN, mix64};
 ///
 /// In a single allocation: two numbers for the header, one for the numbers of tokens and of subjects, then the lists: up
 /// to `LEAD_WINDOW` first tokens; the pairs of characters in up to `LEAD` of them; frames of slots, ascending; their
-/// fillings, ascending; subjects with their rarity; two tokens per number.
+/// fillings, ascending; subjects with their rarity, the rarest first; two tokens per number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Names(Box<[u64]>);
 
@@ -137,6 +139,7 @@ impl NameReader {
         subjects.clear();
         if let Some(table) = table {
             rare_repeats(&self.tokens, table, &mut self.held, subjects);
+            subjects.sort_unstable_by_key(|word| Reverse(word & LOW));
         }
         let lengths =
             lead.len() as u64 | (frames.len() as u64) << 8 | (fillings.len() as u64) << 32;
@@ -274,7 +277,8 @@ impl Names {
 /// Returns the additional similarity that two documents need because their names differ: 0 or more.
 ///
 /// The sum of three parts, for the first tokens, the slots and the subjects; see `docs/developers/definitions.md`.
-/// Symmetric. Cost: linear in the slots of both, about 100 ns for a hundred.
+/// Symmetric. Cost: linear in the slots of both, about 100 ns for a hundred, and in the tokens of both for each subject
+/// that only one repeats.
 pub fn penalty(a: &Names, b: &Names) -> f64 {
     of_lead(a, b) + of_slots(a, b) + of_subject(a, b)
 }
@@ -319,18 +323,18 @@ const LEAD_SCALE: f64 = 150.0;
 
 /// Returns the part of the penalty for subjects: rare words that one document repeats and the other does not hold.
 fn of_subject(a: &Names, b: &Names) -> f64 {
-    let rarest = |one: &Names, other: &Names| {
-        let own = one
-            .after_lead()
-            .2
-            .iter()
-            .filter(|&&word| other.count(word) == 0);
-        own.map(|word| word & LOW).max()
-    };
-    match rarest(a, b).zip(rarest(b, a)) {
-        Some((a, b)) => a.min(b) as f64 / SUBJECT_SCALE,
-        None => 0.0,
+    let (of_a, of_b) = (a.after_lead().2, b.after_lead().2);
+    if of_a.is_empty() || of_b.is_empty() {
+        return 0.0;
     }
+    // Most subjects of a copy are subjects of the other too, which spares a look at all tokens.
+    let rarest = |own: &[u64], others: &[u64], other: &Names| {
+        let mut own = own.iter().filter(|&word| !others.contains(word));
+        own.find(|&&word| other.count(word) == 0)
+            .map(|word| word & LOW)
+    };
+    let found = rarest(of_a, of_b, b).and_then(|first| Some(first.min(rarest(of_b, of_a, a)?)));
+    found.map_or(0.0, |rarity| rarity as f64 / SUBJECT_SCALE)
 }
 
 /// The penalty for subjects is the lower rarity divided by this.

@@ -6,7 +6,7 @@ import click
 
 from likewise.cli.index.target import open_index, split_target, target_options
 from likewise.cli.options.declared import flag
-from likewise.cli.options.terminal import printable
+from likewise.progress import printable
 
 _HELP = """Check the integrity of an index.
 
