@@ -320,6 +320,18 @@ def test_the_items_of_the_last_list_have_roles(tmp_path, name):
         assert [turns.text(row, path, ("user",)) for row in given] == [f"one {STORY}"] * 2
 
 
+def test_roles_need_a_list(tmp_path):
+    file = write(tmp_path / "a.jsonl", [{"text": "one fine day", "messages": [{"role": "user"}]}])
+    recipe = likewise.Recipe.exact(roles="user")
+    with pytest.raises(InvalidParameter, match="no text field is in a list"):
+        likewise.dedup_files(file, tmp_path / "out", recipe)
+    lists = pa.table({"messages": [{"role": ["user"], "content": ["one fine day"]}]})
+    with pytest.raises(InvalidParameter, match="no text field is in a list"):
+        likewise.dedup(lists, recipe, text_field="messages.content")
+    with pytest.raises(InvalidParameter, match="is in a list; name a field with one value"):
+        likewise.dedup_files(file, tmp_path / "out", likewise.Recipe.exact(), count_by="messages[].role")
+
+
 def test_an_index_takes_conversations(tmp_path):
     file = write(tmp_path / "a.jsonl", conversations("conversations[].value", 5))
     index = str(tmp_path / "seen.lw")

@@ -91,6 +91,9 @@ class DedupOptions:
     stays: "StayingIds | None" = field(init=False, default=None)
 
     def __post_init__(self) -> None:
+        for option, name in (("count_by", self.columns.count_by), ("date_field", self.columns.date_field)):
+            if "[]" in (name or ""):
+                raise InvalidParameter(option, f"{name!r} is in a list; name a field with one value")
         fields = dict.fromkeys((*self.run.fields, self.columns.date_field, self.columns.count_by))
         self.run = replace(self.run, fields=tuple(name for name in fields if name is not None))
         if self.decisions is not None:

@@ -3,7 +3,7 @@
 Needs no extra. Every result of a query is verified on the sets themselves.
 """
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Self
 
@@ -13,6 +13,13 @@ from likewise.recipe.recipe import Recipe
 
 # Results that a query asks for at first; it asks for more while all of them match.
 _FIRST = 16
+
+
+def _check(options: Mapping[str, Any], *ignored: str) -> None:
+    """Raise InvalidParameter for an option that is not ignored."""
+    for name in options:
+        if name not in ignored:
+            raise InvalidParameter(name, f"only these options of datasketch are taken: {', '.join(ignored)}")
 
 
 class MinHash:
@@ -25,10 +32,12 @@ class MinHash:
     num_perm : int
         Number of slots of the signature.
     seed, **options
-        Accepted and ignored: the recipe of :class:`MinHashLSH` determines the signature.
+        ``hashfunc``, ``permutations`` and ``gpu_mode`` are ignored: the recipe of :class:`MinHashLSH` determines the
+        signature. Others, such as ``hashvalues``, are rejected, since a signature has no elements.
     """
 
     def __init__(self, num_perm: int = 128, seed: int = 1, **options: Any) -> None:
+        _check(options, "hashfunc", "permutations", "gpu_mode")
         self.num_perm, self.seed = num_perm, seed
         self.elements: set[str] = set()
 
@@ -135,6 +144,7 @@ class MinHashLSH:
     ) -> None:
         if options.get("storage_config") is not None:
             raise InvalidParameter("storage_config", "use likewise.redis.RedisIndex for an index on a server")
+        _check(options, "storage_config", "weights", "hashfunc", "prepickle")
         bands, rows = (None, None) if params is None else params
         recipe = Recipe.minhash(
             threshold, num_slots=num_perm, bands=bands, rows=rows, tokens="user", tokenizer="datasketch 1", shingle=1

@@ -5,7 +5,7 @@ The core names the ones that apply (`TextRules::libraries`), and the recipe stor
 other versions are rejected.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -214,6 +214,12 @@ def checked_roles(roles: object) -> tuple[str, ...] | None:
     known = {spelling: name for name, spellings in _SPELLINGS.items() for spelling in spellings}
     lower = [name.strip().lower() for name in names]
     return tuple(sorted({known.get(name, name) for name in lower}))
+
+
+def check_roles(roles: RoleNames, text_fields: Sequence[str]) -> None:
+    """Raise InvalidParameter if roles are asked for, but no text is in a list of items with roles."""
+    if roles.are_counted and not any("[]" in name for name in text_fields):
+        raise InvalidParameter("roles", "no text field is in a list; name one, such as messages[].content")
 
 
 def role_names(roles: tuple[str, ...] | None) -> RoleNames:

@@ -50,13 +50,15 @@ class Served:
         self._drain: threading.Thread | None = None
         atexit.register(self.close)
         assert self._process.stderr is not None
-        first = self._process.stderr.readline()
-        try:
-            self.url = str(json.loads(first)["url"])
-        except (ValueError, KeyError):
-            told = first + self._process.stderr.read()
+        told, url = "", None
+        while url is None and (line := self._process.stderr.readline()):
+            told += line
+            with contextlib.suppress(ValueError, KeyError, TypeError):
+                url = json.loads(line)["url"]
+        if url is None:
             self.close()
-            raise LikewiseError(told.strip() or "the service did not start") from None
+            raise LikewiseError(told.strip() or "the service did not start")
+        self.url = str(url)
         # A full pipe would stop the service.
         self._drain = threading.Thread(target=self._process.stderr.read, daemon=True)
         self._drain.start()

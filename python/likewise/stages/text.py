@@ -13,7 +13,7 @@ from likewise.io.tables.columns import as_large_text, check_unique, is_text
 from likewise.io.tables.offered import as_arrow, as_reader, as_table
 from likewise.io.tables.paths import column_of, found_fields, has_column, such_fields, text_of
 from likewise.recipe.fields import TOKENS
-from likewise.recipe.text import ALL_ROLES, RoleNames
+from likewise.recipe.text import ALL_ROLES, RoleNames, check_roles
 
 # Number of strings passed to the core at once, so that an iterator's texts are not all in memory twice.
 _STRINGS_AT_ONCE = 8192
@@ -183,6 +183,7 @@ def text_column(table: ArrowTable, text_field: TextField, roles: RoleNames = ALL
     import pyarrow.compute as pc
 
     names = field_names(text_field)
+    check_roles(roles, names)
     columns = [table_column(table, name, partial(text_of, roles=roles)) for name in names]
     for name, column in zip(names, columns, strict=True):
         if not is_text(column.type) and (len(names) > 1 or not pa.types.is_null(column.type)):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from likewise._native import Texts
 from likewise.arrays import ColumnData
 from likewise.io.source.tokens import TokenRules
-from likewise.recipe.text import ALL_ROLES, RoleNames
+from likewise.recipe.text import ALL_ROLES, RoleNames, check_roles
 
 # Returns the texts of a slice of the kept documents of an input, in order, in parts.
 KeptTexts = Callable[[slice], list[Texts]]
@@ -57,6 +57,8 @@ class ReadRules:
     def __post_init__(self) -> None:
         if self.id_field == NO_ID_FIELD:
             object.__setattr__(self, "id_field", "")
+        if self.tokens is None:
+            check_roles(self.roles, self.text_fields)
 
     def option_of(self, name: str) -> str:
         """Return the option that names a field that is read as text or tokens."""
