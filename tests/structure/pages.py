@@ -41,8 +41,10 @@ class Block:
 
 def pages():
     """Return the names of all pages, relative to the root of the project."""
-    first = (ROOT / "README.md", ROOT / "README.zh-CN.md")
-    return [path.relative_to(ROOT).as_posix() for path in (*first, *sorted((ROOT / "docs").rglob("*.md")))]
+    first, docs = (ROOT / "README.md", ROOT / "README.zh-CN.md"), ROOT / "docs"
+    # The book holds copies of the pages.
+    own = [path for path in sorted(docs.rglob("*.md")) if docs / "_build" not in path.parents]
+    return [path.relative_to(ROOT).as_posix() for path in (*first, *own)]
 
 
 def fenced(page):
