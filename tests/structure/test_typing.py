@@ -18,7 +18,8 @@ LINES = [
     ("result = likewise.dedup(['a'], threshold=0.8, nulls='drop', text_field=['a', 'b'], progress=True)", ""),
     ("result = likewise.dedup(['a'], 'strict', keep='longest')", ""),
     ("table = likewise.pairs(['a'], method='simhash', within=3)", ""),
-    ("likewise.dedup(['a'], 'no such preset')", "preset"),
+    # A text in place of a recipe may also name the column of the text.
+    ("likewise.dedup(['a'], 'no such preset')", ""),
     ("likewise.dedup(['a'], nulls='never')", "nulls"),
     ("likewise.dedup(['a'], method='no such method')", "method"),
     ("likewise.dedup(['a'], measure='no such measure')", "measure"),
