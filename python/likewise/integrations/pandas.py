@@ -62,7 +62,7 @@ class FrameMethods:
         pandas.DataFrame
             The kept rows of the frame.
         """
-        return self._frame[self._deduplication(text, recipe, options).kept]
+        return self._frame[self.result(text, recipe, **options).kept]
 
     def groups(self, text: TextData = "text", recipe: Any = None, **options: Any) -> Any:
         """Return the group of each row: the id of the kept row, or its number if the frame has no ids.
@@ -92,7 +92,7 @@ class FrameMethods:
         pandas.DataFrame
             One row per row of the frame: row, id, is_kept, group, duplicate_of, similarity, group_size.
         """
-        table = self._deduplication(text, recipe, options).table()
+        table = self.result(text, recipe, **options).table()
         labels = table.to_pandas().set_axis(self._frame.index)
         if pa.types.is_integer(table.schema.field("duplicate_of").type):
             # With nulls, NumPy integers would become floats.
@@ -112,7 +112,7 @@ class FrameMethods:
         Deduplication
             The result.
         """
-        return self._deduplication(text, recipe, options)
+        return likewise.dedup(self._frame, recipe, text_field=text, **options)
 
     def report(self, text: TextData = "text", recipe: Any = None, *, path: Any = None, **options: Any) -> str:
         """Return the page of ``likewise report``, which a notebook shows; with `path`, also write it to a file.
@@ -129,7 +129,7 @@ class FrameMethods:
         str
             The page.
         """
-        return self._deduplication(text, recipe, options).report(path)
+        return self.result(text, recipe, **options).report(path)
 
     def pairs(self, text: TextData = "text", recipe: Any = None, **options: Any) -> Any:
         """Return all pairs of near-duplicates.
@@ -166,6 +166,3 @@ class FrameMethods:
         """
         splits = {str(name): rows for name, rows in self._frame.groupby(split, sort=False)}
         return likewise.leaks(splits, recipe, text_field=text, **options)
-
-    def _deduplication(self, text: TextData, recipe: Any, options: dict[str, Any]) -> "likewise.Deduplication":
-        return likewise.dedup(self._frame, recipe, text_field=text, **options)

@@ -196,7 +196,7 @@ def _are_counted(entries: ArrowColumn, roles: RoleNames) -> Any:
     named = [as_large_text(pc.struct_field(entries, name)) for name in names if is_text(entries.type.field(name).type)]
     if not (named and roles.names):
         return np.full(len(entries), not roles.are_counted)
-    # Few distinct roles; kernels of PyArrow for lower case misread slices.
+    # Few distinct roles, and PyArrow 26 misreads some slices in its kernels for lower case in ASCII.
     encoded = pc.coalesce(*named).dictionary_encode()
     counted = np.array([*map(roles.count, encoded.dictionary.to_pylist()), roles.count(None)], bool)
     return counted[np.asarray(encoded.indices.fill_null(len(counted) - 1))]
