@@ -4,6 +4,7 @@ import ast
 import functools
 import importlib.metadata
 import inspect
+import json
 import operator
 import re
 import subprocess
@@ -52,6 +53,34 @@ assert "numpy.ma" not in sys.modules
 
 def test_dedup_of_a_list_loads_no_tables():
     assert modules_after(DEDUP_ALONE) == {"numpy", "likewise"}
+
+
+# Commands in turn; pandas and its own imports take as long as the rest of a short command.
+COMMANDS_ALONE = """
+import sys
+from likewise.cli import main
+for command in (
+    "dedup a.jsonl -o out", "audit out", "report out -o report.html", "dedup b.jsonl --against a.jsonl -o more",
+    "pairs a.jsonl -o pairs.tsv", "repeats a.jsonl -o parts", "audit parts", "leaks a.jsonl b.jsonl -o leaks",
+    "boilerplate a.jsonl --site s -o bare", "decontaminate a.jsonl --against b.jsonl -o clean",
+    "match b.jsonl --in a.jsonl -o matches.parquet",
+):
+    sys.argv = ["likewise", *command.split()]
+    try:
+        main()
+    except SystemExit as error:
+        assert error.code in (None, 0), command
+    assert "pandas" not in sys.modules, command
+"""
+
+
+def test_commands_load_no_pandas(tmp_path):
+    pytest.importorskip("pandas")
+    texts = [f"words of one text {number % 40} and {number % 40 * 7}" for number in range(99)]
+    rows = [json.dumps({"text": text, "s": "x"}) + "\n" for text in texts]
+    (tmp_path / "a.jsonl").write_text("".join(rows))
+    (tmp_path / "b.jsonl").write_text(rows[3])
+    subprocess.run([sys.executable, "-c", COMMANDS_ALONE], cwd=tmp_path, check=True)
 
 
 def test_public_names():

@@ -32,7 +32,7 @@ from likewise.io.source.cut import Cut
 from likewise.io.source.files import InputFile, Kept
 from likewise.io.source.source import BadRow, as_array
 from likewise.io.stamps import Watch
-from likewise.io.tables.columns import constant_column, number_column
+from likewise.io.tables.columns import constant_column, number_column, numbers_of, text_column
 from likewise.job.options import FileRun
 from likewise.job.output import Job, about_files
 from likewise.job.reading import Counts, each_part, listed
@@ -257,14 +257,14 @@ class _Scanned:
 
     def _scan_group(self, number: int, tally: BadRowTally) -> None:
         import pyarrow as pa
-        import pyarrow.feather
+        import pyarrow.parquet as pq
 
         first, end = self._groups[number]
         files = self._files[first:end]
         places = {id(file): place for place, file in enumerate(files)}
         sizes = np.zeros(len(files), np.int64)
         bad_rows: list[list[BadRow]] = [[] for _ in files]
-        offsets, lengths, candidates, doc_ids = [], [], [], [pa.array([], pa.string())]
+        offsets, lengths, candidates, doc_ids = [], [], [], [text_column([])]
         first_row = self.counts.num_documents
         for part in each_part(
             files,
@@ -293,7 +293,7 @@ class _Scanned:
             **found._asdict(),
         )
         ids = pa.table({"doc_id": pa.chunked_array(doc_ids)})
-        pyarrow.feather.write_feather(ids, self._parts / f"{number}.arrow")
+        pq.write_table(ids, self._parts / f"{number}.parquet")
         grams, words, *num_counted = self._items.table.counts()
         np.savez(self._parts / f"{number}.counts.npz", grams=np.asarray(grams), words=np.asarray(words))
         counts = self.counts
@@ -315,7 +315,7 @@ class _Scanned:
         return self._parts / f"{number}.json"
 
     def groups(self) -> Iterator[tuple[Sequence[InputFile], _Group]]:
-        import pyarrow.feather
+        import pyarrow.parquet as pq
 
         for number, (first, end) in enumerate(self._groups):
             about = json.loads(self._done(number).read_bytes())
@@ -323,7 +323,7 @@ class _Scanned:
                 candidates = Candidates(*(held[name] for name in Candidates._fields))
                 sizes, offsets, lengths = (held[name] for name in ("sizes", "offsets", "lengths"))
             bad_rows = [[BadRow(**bad) for bad in of_file] for of_file in about["bad_rows"]]
-            doc_ids = pyarrow.feather.read_table(self._parts / f"{number}.arrow", memory_map=False).column("doc_id")
+            doc_ids = pq.ParquetFile(self._parts / f"{number}.parquet").read().column("doc_id")
             yield self._files[first:end], _Group(candidates, doc_ids, sizes, offsets, lengths, bad_rows)
 
     def sizes(self) -> list[int]:
@@ -373,7 +373,7 @@ def _write_evidence(scanned: _Scanned, items: Items, job: Job) -> _Result:
             table = _evidence_of(files, group, found, items, first_row)
             yield table
             counts = found.counts
-            best.append(_best_of(table.filter(counts[items.expanded(found.texts)[0]])))
+            best.append(_best_of(table.filter(number_column(counts[items.expanded(found.texts)[0]]))))
             windows.append([column[counts].astype(np.int64) for column in (found.rows, found.starts, found.ends)])
             first_row += int(group.sizes.sum())
 
@@ -389,18 +389,17 @@ def _write_evidence(scanned: _Scanned, items: Items, job: Job) -> _Result:
 
 def _best_of(table: ArrowTable) -> Any:
     """Return set, item, field and similarity of each document's most similar item, the first if several are equal."""
-    rows, similarity = (table.column(name).to_numpy() for name in ("row", "similarity"))
+    rows = numbers_of(table.column("row"), np.int64, 0)
+    similarity = numbers_of(table.column("similarity"), np.float64, 0)
     order = np.lexsort((-similarity, rows))
     firsts = np.append(True, rows[order][1:] != rows[order][:-1])[: len(rows)]
     return table.take(number_column(order[firsts])).select(["set", "item_id", "field", "similarity"])
 
 
 def _evidence_of(files: Sequence[InputFile], group: _Group, found: Found, items: Items, first_row: int) -> ArrowTable:
-    import pyarrow as pa
-
     rows = found.rows - first_row
     file_of = np.searchsorted(np.cumsum(group.sizes), rows, side="right")
-    names = pa.array([file.name for file in files], pa.string())
+    names = text_column([file.name for file in files])
     return evidence(
         items,
         found,

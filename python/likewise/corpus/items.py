@@ -21,7 +21,7 @@ from likewise.io.source.bad_rows import BadRowTally
 from likewise.io.source.files import InputFile
 from likewise.io.source.source import BadRow, Piece, each_piece
 from likewise.io.stamps import Watch
-from likewise.io.tables.columns import number_column, text_column
+from likewise.io.tables.columns import nullable_text_column, number_column, text_column
 from likewise.job.options import FileRun
 from likewise.job.reading import found_inputs, is_without_text, refusal
 from likewise.progress import Progress, Warned
@@ -308,7 +308,7 @@ def evidence(items: Items, found: Found, places: Mapping[str, Any]) -> ArrowTabl
     columns |= dict(zip(("set", "item_id", "field"), items.columns(numbers), strict=True))
     columns |= {"similarity": number_column(found.similarity[windows]), "share": number_column(found.share[windows])}
     marks = [NUMBERS if other else None for other in found.other_numbers[windows].tolist()]
-    columns["differs_in"] = pa.array(marks, pa.string())
+    columns["differs_in"] = nullable_text_column(marks)
     return pa.table(columns).select(evidence_schema(has_files="file" in places).names)
 
 

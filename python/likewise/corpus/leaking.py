@@ -23,7 +23,7 @@ from likewise.batch.write.summary import check_of, leak_table
 from likewise.checks import check_integer, num_threads
 from likewise.errors import InvalidParameter
 from likewise.io.html import element, joined, listing
-from likewise.io.tables.columns import number_column, text_column
+from likewise.io.tables.columns import number_column, numbers_of, text_column
 from likewise.job.context import RunContext
 from likewise.job.options import DuplicateIds, RunRules
 from likewise.progress import Progress, Warned, shows_progress, taken
@@ -293,6 +293,6 @@ def _sorted(table: ArrowTable, names: Sequence[str]) -> Any:
     keys = []
     for prefix in ("other_", ""):
         numbers = {name: number for number, name in enumerate(names)}
-        keys += [table.column(f"{prefix}row").to_numpy()]
+        keys += [numbers_of(table.column(f"{prefix}row"), np.int64, 0)]
         keys += [np.array([numbers[name] for name in table.column(f"{prefix}split").to_pylist()], np.int64)]
     return table.take(number_column(np.lexsort(keys)))

@@ -23,7 +23,7 @@ from likewise.io.output.row_files import RowWriter
 from likewise.io.output.scratch import scratch_for
 from likewise.io.remote import file_for
 from likewise.io.source.source import Source
-from likewise.io.tables.columns import number_column
+from likewise.io.tables.columns import nullable_text_column, number_column
 from likewise.io.tables.tables import with_id_types
 from likewise.job.context import RunContext
 from likewise.job.options import FileRun, RunRules
@@ -234,9 +234,7 @@ class Asking:
             raise InvalidInput("no reference documents; give files that contain some")
         self._ids = pa.concat_arrays([part.doc_ids.cast(pa.string()) for part in parts])
         _check_ids(parts, self._ids)
-        self._files = pa.array(
-            [_place_name(part.source) for part in parts for _ in range(len(part))], pa.string(), from_pandas=False
-        )
+        self._files = nullable_text_column([_place_name(part.source) for part in parts for _ in range(len(part))])
         self._offsets = np.concatenate([part.offsets for part in parts])
         self._lengths = np.concatenate([part.lengths for part in parts])
         texts = _native.Texts.concat([part.made for part in parts])
@@ -299,7 +297,7 @@ class Asking:
         columns = {
             "row": number_column(query + part.first_row),
             "doc_id": part.doc_ids.take(rows),
-            "file": pa.array([part.source.name], pa.string()).take(number_column(np.zeros(len(query), np.int64))),
+            "file": nullable_text_column([part.source.name] * len(query)),
             "offset": number_column(part.offsets[query]),
             "length": number_column(part.lengths[query]),
             "rank": spread(rank.astype(np.int32)),

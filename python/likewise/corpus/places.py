@@ -16,6 +16,7 @@ from likewise.io.output.directory import EVIDENCE
 from likewise.io.output.evidence import INPUT
 from likewise.io.output.summaries import is_over_parts, read_summary
 from likewise.io.source.files import InputFile
+from likewise.io.tables.columns import numbers_of
 from likewise.job.output import Job
 from likewise.recipe.recipe import Recipe
 
@@ -84,7 +85,7 @@ class RunPlace:
 
         path = Path(self.name) / EVIDENCE
         try:
-            table = pq.read_table(path, columns=[*_COLUMNS, "kept_source"])
+            table = pq.ParquetFile(path).read().select([*_COLUMNS, "kept_source"])
         except (OSError, ValueError, KeyError) as error:
             raise InvalidInput(f"cannot read the evidence of the run: {error}", str(path)) from error
         return table.sort_by("row")
@@ -92,7 +93,7 @@ class RunPlace:
     @cached_property
     def _kept_rows(self) -> dict[str, NDArray[np.int64]]:
         """Rows that the run kept, for each input."""
-        removed = self._evidence.column("row").to_numpy()
+        removed = numbers_of(self._evidence.column("row"), np.int64, 0)
         rows, first = {}, 0
         for entry in self.summary["inputs"]:
             end = first + entry["num_documents"]

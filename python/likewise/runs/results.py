@@ -18,6 +18,7 @@ import numpy as np
 from likewise.batch.texts import Deduplication
 from likewise.errors import LikewiseError
 from likewise.io.html import Html
+from likewise.io.tables.columns import numbers_of
 from likewise.recipe.recipe import Recipe
 from likewise.runs.drawing import bars, element, stylesheet
 from likewise.runs.report.document import report as report_of_run
@@ -101,7 +102,7 @@ def serve(result: Deduplication, port: int) -> Served:
 def plot(result: Deduplication) -> Any:
     """Return a figure of a result, or a page of charts without Matplotlib."""
     recipe, summary = Recipe.from_dict(result.summary["recipe"]), result.summary
-    similarity = result.removed["similarity"].to_numpy()
+    similarity = numbers_of(result.removed["similarity"], np.float64, 0)
     sizes = sorted(Counter(num + 1 for num in Counter(result.removed["kept_row"].to_pylist()).values()).items())
     shares = [("kept", summary["num_kept"]), ("removed", summary["num_removed"])]
     with contextlib.suppress(ImportError):

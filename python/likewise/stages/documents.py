@@ -5,7 +5,6 @@ weighting treat all kinds alike; only the native `Extractor` distinguishes them.
 the recipe's tokens cannot split.
 """
 
-import importlib.metadata
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
@@ -123,9 +122,12 @@ def check_tokenizer(recipe: Recipe, tokenizer: Tokenizer | None) -> None:
 
 @cache
 def _installed(package: str) -> str | None:
+    # Its imports take as long as those of a third of this package, and few recipes name a tokenizer.
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
+        return version(package)
+    except PackageNotFoundError:
         return None
 
 

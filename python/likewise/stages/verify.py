@@ -1,15 +1,15 @@
 """Verify: the exact similarity of two feature sets, and in what documents differ."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
-from likewise.arrays import TextData, as_row_pairs
+from likewise.arrays import ArrowColumn, TextData, as_row_pairs
 from likewise.checks import num_threads
 from likewise.errors import InvalidParameter
+from likewise.io.tables.columns import nullable_text_column
 from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.recipe.recipe import Recipe
 from likewise.stages.documents import as_documents
@@ -128,13 +128,11 @@ def names_of(bits: int) -> str:
     return ",".join(name for bit, name in NAMES.items() if bits & bit)
 
 
-def named(differs: NDArray[np.uint8], is_unknown: NDArray[np.bool_] | None = None) -> Any:
+def named(differs: NDArray[np.uint8], is_unknown: NDArray[np.bool_] | None = None) -> ArrowColumn:
     """Return the names of the differences of each document, null where they are unknown."""
-    import pyarrow as pa
-
-    texts = [names_of(bits) for bits in range(ALL + 1)]
-    return pa.DictionaryArray.from_arrays(pa.array(differs, pa.int32(), mask=is_unknown), pa.array(texts)).cast(
-        pa.string()
+    texts = [*map(names_of, range(ALL + 1)), None]
+    return nullable_text_column(
+        [texts[bits] for bits in (differs if is_unknown is None else np.where(is_unknown, ALL + 1, differs)).tolist()]
     )
 
 

@@ -100,7 +100,7 @@ def _groups(run: Path, date_field: str | None, count_by: str | None) -> Any:
                 option, field = asked[name]
                 raise InvalidInput(f"the groups of this run have no {name}; repeat it with {option} {field}", str(run))
         columns = [name for name in (*_NEEDED, *_TAKEN[1:]) if name in names]
-        table = pq.read_table(path, columns=columns)
+        table = pq.ParquetFile(path).read(columns=columns)
         return table.filter(pc.greater(table.column("group_size"), 0))
     except (OSError, ValueError, KeyError) as error:
         raise InvalidInput(f"cannot read the groups of this run: {error}", str(path)) from error

@@ -253,8 +253,8 @@ def _site_table(parts: _Parts, removed: _Removed) -> ArrowTable:
     status = np.where(removed.is_checked, "checked", "too few documents")[order]
     return pa.table(
         {
-            "site": pa.array([parts.sites[number] for number in order.tolist()], pa.string()),
-            "status": pa.array(status.tolist(), pa.string()),
+            "site": text_column([parts.sites[number] for number in order.tolist()]),
+            "status": text_column(status.tolist()),
             **{name: number_column(column[order].astype(np.int64)) for name, column in columns.items()},
         }
     )

@@ -13,7 +13,7 @@ from likewise.batch.about_inputs import content_digest
 from likewise.batch.read.documents import Documents
 from likewise.batch.write.summary import statement
 from likewise.io.output.evidence import AGAINST, INPUT
-from likewise.io.tables.columns import numbers_of
+from likewise.io.tables.columns import number_column, numbers_of
 from likewise.job.context import Timing
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted
 from likewise.recipe.methods import Exact, SimHash, SimHashDistance
@@ -148,7 +148,7 @@ def _text_similarity(
     rules, found = recipe.unweighted_rules, np.flatnonzero(exists)
     jaccard = _over_texts(run, rows, kept_rows, exists, rules, "jaccard", progress)[0][found]
     first = np.argsort(jaccard, kind="stable")[:_MOST_LEAST]
-    table = run.evidence.table.take(found[first]).select(["doc_id", "kept_id", "distance"])
+    table = run.evidence.table.take(number_column(found[first])).select(["doc_id", "kept_id", "distance"])
     alike = jaccard[first].tolist()
     least = [{**row, "jaccard": value} for row, value in zip(table.to_pylist(), alike, strict=True)]
     return TextSimilarity(f"tokens {recipe.tokens}, shingle {recipe.shingle}", jaccard, least)
@@ -163,7 +163,7 @@ class _Named:
     def check(self, name: str, holds: NDArray[np.bool_]) -> Check:
         bad = np.flatnonzero(~holds)
         table = self._run.evidence.table
-        rows = table.take(bad[:_MOST_NAMED]).to_pylist()
+        rows = table.take(number_column(bad[:_MOST_NAMED])).to_pylist()
         failures = tuple(
             f"row {row['row']} ({row['doc_id']}) for {row['kept_row']} ({row['kept_id']}) at {row['similarity']!r}"
             for row in rows

@@ -30,6 +30,7 @@ from likewise.io.source.cut import Cut
 from likewise.io.source.files import InputFile
 from likewise.io.source.source import Piece, as_array, each_piece
 from likewise.io.stamps import check_unchanged, stamps
+from likewise.io.tables.columns import numbers_of
 from likewise.io.tables.datasets import COMPANIONS
 from likewise.job.context import RunContext
 from likewise.measures.pairs import similarities
@@ -195,7 +196,7 @@ def _evidence(path: Path) -> ArrowTable:
     import pyarrow.parquet as pq
 
     try:
-        return pq.read_table(path / EVIDENCE, columns=list(_COLUMNS))
+        return pq.ParquetFile(path / EVIDENCE).read().select(list(_COLUMNS))
     except (OSError, ValueError, KeyError) as error:
         reason = str(error).splitlines()[0]
         raise InvalidInput(f"cannot read the evidence of the run: {reason}", str(path / EVIDENCE)) from error
@@ -204,10 +205,10 @@ def _evidence(path: Path) -> ArrowTable:
 def _kept_rows(table: ArrowTable, collection: Collection) -> NDArray[np.int64]:
     """Return the rows of the kept documents, found by file and place for --against; -1 if not found."""
     column = table.column("kept_row")
-    rows: NDArray[np.int64] = column.fill_null(-1).to_numpy().astype(np.int64)
+    rows = numbers_of(column, np.int64, -1)
     own = np.where(rows >= 0, rows + collection.num_references, -1)
     names = {name: number for number, name in enumerate(collection.file_names().to_list())}
-    for place in np.flatnonzero(column.is_null().to_numpy()).tolist():
+    for place in np.flatnonzero(rows < 0).tolist():
         number = names.get(table.column("kept_file")[place].as_py(), len(names))
         if number < collection.num_reference_files:
             low, high = collection.starts[number : number + 2].tolist()
@@ -228,11 +229,11 @@ class _Removed:
     def __init__(self, collection: Collection, path: Path) -> None:
         self._collection = collection
         table = _evidence(path)
-        columns = [table.column(name).to_numpy().astype(np.int64) for name in _NUMBERS]
+        columns = [numbers_of(table.column(name), np.int64, 0) for name in _NUMBERS]
         self.rows, self.starts, self.ends, self.kept_starts, self.kept_ends = columns
         self.rows = np.where(self.rows >= 0, self.rows + collection.num_references, -1)
         self.kept_rows = _kept_rows(table, collection)
-        self.similarity = table.column("similarity").to_numpy().astype(np.float64)
+        self.similarity = numbers_of(table.column("similarity"), np.float64, 0)
         num = len(collection)
         # Rows outside the collection have no text; they fail the check of places.
         self.is_there = (self.rows >= 0) & (self.rows < num) & (self.kept_rows >= 0) & (self.kept_rows < num)

@@ -8,6 +8,7 @@ import numpy as np
 
 from likewise.errors import InvalidInput
 from likewise.io.output.directory import EVIDENCE
+from likewise.io.tables.columns import numbers_of
 from likewise.measures.comparison import Stretch
 from likewise.recipe.recipe import Recipe
 from likewise.runs.drawing import Html, element, inline
@@ -133,7 +134,7 @@ def _spread(run: Path, count: int) -> Iterator[_Removed]:
             done = -1
             for group in np.unique(groups).tolist():
                 table = file.read_row_group(group, columns=list(_COLUMNS))
-                rows = table.column("row").to_numpy()
+                rows = numbers_of(table.column("row"), np.int64, 0)
                 for number in (chosen[groups == group] - starts[group]).tolist():
                     if rows[number] != done:
                         done = rows[number]

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from likewise.arrays import ArrowTable
 from likewise.errors import InvalidInput
 from likewise.io.output.evidence import AGAINST, INPUT
+from likewise.io.tables.columns import number_column, numbers_of
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted
 from likewise.runs.viewing.catalog import CatalogWriter
 from likewise.runs.viewing.texts import Missing, Place, TextReader
@@ -48,8 +49,9 @@ def build_from_evidence(
     bounds = np.flatnonzero(np.diff(keys[order], prepend=-1, append=-2))
     progress(StageStarted("sorting groups", len(bounds) - 1, "groups"))
     with CatalogWriter(target) as writer:
-        similarity = table["similarity"].to_numpy()
-        required = table["required"].fill_null(threshold).to_numpy() if "required" in table.column_names else threshold
+        similarity = numbers_of(table["similarity"], np.float64, 0)
+        has_required = "required" in table.column_names
+        required = numbers_of(table["required"], np.float64, threshold) if has_required else threshold
         headroom = np.where(similarity >= 1.0, 1.0, similarity - required)
         _add_members(writer, table, order, keys, headroom)
         for start in range(0, len(bounds) - 1, _ROWS_AT_ONCE):
@@ -68,13 +70,12 @@ def _group_keys(table: ArrowTable) -> NDArray[np.int64]:
     """Return the group of each row of evidence: kept documents by row, then those of an index by id."""
     import pyarrow.compute as pc
 
-    rows = table["kept_row"]
-    keys = rows.fill_null(-1).to_numpy().astype(np.int64)
+    keys = numbers_of(table["kept_row"], np.int64, -1)
     _, groups = np.unique(keys, return_inverse=True)
     groups = groups.astype(np.int64)
     outside = np.flatnonzero(keys < 0)
     if len(outside):
-        ids = pc.dictionary_encode(table["kept_id"].take(outside).combine_chunks())
+        ids = pc.dictionary_encode(table["kept_id"].take(number_column(outside)).combine_chunks())
         groups[outside] = np.asarray(ids.indices) + int(groups.max()) + 1
         # Close the gap left by rows without a kept row.
         groups = np.unique(groups, return_inverse=True)[1].astype(np.int64)
@@ -91,7 +92,7 @@ def _add_members(
     below = "below_threshold" if "below_threshold" in table.column_names else None
     for start in range(0, len(order), _ROWS_AT_ONCE):
         which = order[start : start + _ROWS_AT_ONCE]
-        part = table.take(which)
+        part = table.take(number_column(which))
         columns = [part[name].to_pylist() for name in _OF_MEMBERS]
         flags = part[below].to_pylist() if below else [0] * len(which)
         values = _values(part, "value")
@@ -119,8 +120,8 @@ def _groups(
     first: int,
     headroom: NDArray[np.float64],
 ) -> list[tuple[Any, ...]]:
-    heads = table.take(order[bounds[:-1]])
-    similarity = table["similarity"].take(order[bounds[0] : bounds[-1]]).to_numpy()
+    heads = table.take(number_column(order[bounds[:-1]]))
+    similarity = numbers_of(table["similarity"], np.float64, 0)[order[bounds[0] : bounds[-1]]]
     starts = bounds[:-1] - bounds[0]
     lowest = np.minimum.reduceat(similarity, starts).tolist()
     highest = np.maximum.reduceat(similarity, starts).tolist()

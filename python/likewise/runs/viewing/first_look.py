@@ -12,6 +12,7 @@ from likewise.arrays import ArrowBatch
 from likewise.checks import counted
 from likewise.io.output.directory import EVIDENCE
 from likewise.io.output.evidence import rows_at
+from likewise.io.tables.columns import numbers_of
 from likewise.measures.comparison import align
 from likewise.recipe.recipe import Recipe
 from likewise.runs.viewing.texts import Missing, Place, Shown
@@ -95,11 +96,11 @@ class _Near:
             above = similarity
             if required:
                 # What an index required is unknown.
-                above = above - batch.column("required").fill_null(0.0).to_numpy(zero_copy_only=False)
+                above = above - numbers_of(batch.column("required"), np.float64, 0)
             nearest = places[np.argsort(above[places], kind="stable")[:num_nearest]]
             found += [(float(above[place]), num_before + int(place)) for place in nearest]
             found = sorted(found)[:num_nearest]
-            kept = batch.column("kept_row").fill_null(-1).to_numpy(zero_copy_only=False)[places]
+            kept = numbers_of(batch.column("kept_row"), np.int64, -1)[places]
             _count(leaders, kept)
             num_before += batch.num_rows
             num_near += len(places)
@@ -118,7 +119,7 @@ class _Near:
         num_before = 0
         for batch in file.iter_batches(columns=["kept_row", "similarity", "distance"]) if leaders else ():
             is_near = _likeness(batch, by_distance=by_distance) < (0.0 if by_distance else 1.0)
-            kept = batch.column("kept_row").fill_null(-1).to_numpy(zero_copy_only=False)
+            kept = numbers_of(batch.column("kept_row"), np.int64, -1)
             for leader in leaders:
                 of_it = np.flatnonzero(is_near & (kept == leader))
                 if len(of_it):
@@ -134,8 +135,7 @@ class _Near:
 def _likeness(batch: ArrowBatch, *, by_distance: bool) -> NDArray[np.float64]:
     """Return similarities, or negated distances; missing values count as equal documents."""
     column = batch.column("distance" if by_distance else "similarity")
-    filled = column.cast("float64").fill_null(0.0 if by_distance else 1.0)
-    values: NDArray[np.float64] = filled.to_numpy(zero_copy_only=False)
+    values = numbers_of(column, np.float64, 0.0 if by_distance else 1.0)
     return -values if by_distance else values
 
 
