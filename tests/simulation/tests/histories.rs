@@ -5,8 +5,8 @@
 
 use likewise_simulation::history::run;
 
-/// About 15 seconds on one core. `make soak SEED=n` replays a seed and prints what it did.
-const NUM_SEEDS: u64 = 400;
+/// About 6 seconds on one core. `make soak SEED=n` replays a seed and prints what it did.
+const NUM_SEEDS: u64 = 150;
 /// Histories that revealed a fault: a failed checkpoint mistaken for a foreign change, lost commits that came back, a
 /// transaction ended by SQLite, damage found by upkeep, a chunk from before documents were dropped, the change of a
 /// document from before it was reassigned, a log that was checkpointed after a sync of it had failed, a damaged log
