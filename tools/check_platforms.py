@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 TARGETS = {
     "x86_64-pc-windows-gnu": "x86_64-windows-gnu",
     "aarch64-unknown-linux-gnu": "aarch64-linux-gnu",
+    "x86_64-unknown-linux-musl": "x86_64-linux-musl",
     "x86_64-apple-darwin": "x86_64-macos",
     "aarch64-apple-darwin": "aarch64-macos",
 }

@@ -119,6 +119,17 @@ def test_items_are_dropped_with_evidence(tmp_path):
     assert verdict["message"].startswith(f"{url} is a near-duplicate of {verdict['kept_id']} (jaccard 0.")
 
 
+def test_dropped_items_are_logged_without_their_text(tmp_path):
+    pages = half_copied_pages(4)
+    settings = {"LIKEWISE_INDEX": str(tmp_path / "seen.lw"), "LOG_LEVEL": "INFO"}
+    with site_of(pages) as site:
+        _, err = crawl(site, tmp_path / "out.jsonl", **settings)
+    lines = [line for line in err.splitlines() if "near-duplicate" in line]
+    assert len(lines) == 2
+    assert all("INFO: Dropped: " in line for line in lines)
+    assert not any(text in err for text in pages.values())
+
+
 def test_tagged_items_and_a_service(tmp_path):
     pytest.importorskip("fastapi", reason="needs likewise[server]")
     pytest.importorskip("httpx2", reason="needs likewise[client]")

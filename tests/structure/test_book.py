@@ -1,5 +1,6 @@
 """Consistency of the book: figures, links, the page map, and the names in the reference."""
 
+import ast
 import importlib.util
 import re
 import subprocess
@@ -88,6 +89,22 @@ def test_a_command_knows_its_name():
         assert command.name == name
         for below in command.list_commands(None) if hasattr(command, "list_commands") else []:
             assert command.get_command(None, below).name == below
+
+
+def test_lines_explained_in_chinese_are_those_of_the_program():
+    """Fixed words of each line of a summary, between its numbers, are in a text of the package."""
+    written = set()
+    for path in (ROOT / "python" / "likewise").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                written.add(node.value)
+    page = (ROOT / "docs" / "zh" / "summary.md").read_text(encoding="utf-8")
+    rows = [line.split(" | ")[0] for line in page.splitlines() if line.startswith("| `")]
+    assert len(rows) > 20
+    for row in rows:
+        for shown in re.findall(r"`([^`]+)`", row):
+            for words in re.split(r"[\d.]+%?|\bdocuments?\b", shown):
+                assert any(words.strip(" (),:;") in text for text in written), (shown, words)
 
 
 def test_the_book_lists_its_pages_for_models(tmp_path):

@@ -13,7 +13,7 @@ import pytest
 from tests.command import jsonl
 from tests.io import archives
 from tests.structure import pages
-from tests.structure.test_documentation import COMMAND_PAGES, TEXTS, TUTORIAL, evaluated, folder
+from tests.structure.test_documentation import COMMAND_PAGES, TEXTS, TOGETHER, TUTORIAL, evaluated, folder
 from tests.structure.test_rules import ROOT
 
 __all__ = ["folder"]
@@ -40,6 +40,11 @@ def test_the_front_page_goes_as_written(tmp_path, monkeypatch, capsys):
     names = run_all_blocks("README.md", tmp_path, monkeypatch, capsys)
     assert names["result"].kept.tolist() == [True, False, True]
     assert names["verdict"].kept_id == "doc-1"
+
+
+@pytest.mark.parametrize("page", TOGETHER)
+def test_a_page_whose_python_reads_files_of_its_commands(page, tmp_path, monkeypatch, capsys):
+    run_all_blocks(page, tmp_path, monkeypatch, capsys)
 
 
 def run_all_blocks(page, tmp_path, monkeypatch, capsys):

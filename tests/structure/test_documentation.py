@@ -34,7 +34,8 @@ GIVEN = {
 
 TUTORIAL = "docs/tutorial.md"
 # Pages whose blocks are run in order, as a reader would.
-WHOLE_PAGES = (TUTORIAL, "README.md")
+TOGETHER = ("docs/zh/keywords.md", "docs/zh/tune.md")
+WHOLE_PAGES = (TUTORIAL, "README.md", *TOGETHER)
 PYTHON_PAGES = [page for page in pages() if page not in WHOLE_PAGES and blocks(page, "python", marked=False)]
 COMMAND_PAGES = [
     page

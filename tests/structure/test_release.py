@@ -12,7 +12,7 @@ from tools import try_wheel
 ROOT = Path(__file__).parent.parent.parent
 TARGETS = {
     "x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "aarch64-apple-darwin", "x86_64-apple-darwin",
-    "x86_64-pc-windows-msvc",
+    "x86_64-pc-windows-msvc", "x86_64-unknown-linux-musl", "aarch64-unknown-linux-musl",
 }  # fmt: skip
 # Split so that no line here is itself a home directory.
 HOMES = [
@@ -38,9 +38,25 @@ def test_every_platform_gets_a_wheel_that_is_finished_and_tried(workflow):
     run = commands(wheel)
     assert run.index("finish_wheel.py") < run.index("try_wheel.py")
     assert "try_wheel.py" in commands(workflow["jobs"]["sdist"])
-    (build,) = [step["with"] for step in wheel["steps"] if "maturin" in step.get("uses", "")]
-    assert {"--locked", "--release"} <= set(build["args"].split())
-    assert f"= {len(TARGETS)}" in commands(workflow["jobs"]["publish"])
+    build, free_threaded = [step for step in wheel["steps"] if "maturin" in step.get("uses", "")]
+    for step in (build, free_threaded):
+        assert {"--locked", "--release"} <= set(step["with"]["args"].split())
+    assert "--interpreter python3.14t" in free_threaded["with"]["args"]
+    # A wheel of the stable ABI for each target, one without the GIL for each that is tried on its own system, the sdist.
+    on_alpine = [entry for entry in wheel["strategy"]["matrix"]["include"] if "alpine" in entry]
+    assert {entry["target"] for entry in on_alpine} == {target for target in TARGETS if target.endswith("-musl")}
+    assert {entry["manylinux"] for entry in on_alpine} == {"musllinux_1_2"}
+    num_free_threaded = len(TARGETS) - len(on_alpine)
+    publish = commands(workflow["jobs"]["publish"])
+    counts = [int(count) for count in re.findall(r"wc -l\)\" = (\d+)", publish)]
+    assert counts == [len(TARGETS), num_free_threaded, len(TARGETS) + num_free_threaded + 1]
+
+
+def test_steps_for_one_system_are_skipped_on_the_others(workflow):
+    steps = workflow["jobs"]["wheel"]["steps"]
+    for step in steps:
+        if "docker" in step.get("run", "") or "3.14" in str(step.get("with", {})):
+            assert "matrix.alpine" in step["if"], step
 
 
 def test_no_folder_of_a_build_machine_is_left_in(workflow):

@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, Self
 
@@ -15,6 +16,7 @@ from likewise.index.online import Index
 from likewise.index.opening import (
     FILLING,
     attached_parts,
+    check_ttl,
     directory_of,
     filling_mark,
     is_there,
@@ -53,6 +55,7 @@ def move(
     expected: int | None = None,
     partitions: int | None = None,
     durability: str | None = None,
+    ttl: float | None = None,
 ) -> Moved:
     """Copy an index to a new place with all verdicts, and check the copy. The source does not change.
 
@@ -75,6 +78,9 @@ def move(
     durability : {"written", "replicated"}, optional
         As for :class:`likewise.redis.RedisIndex`, for a destination on a server. Defaults to that of a source on
         servers, and to "written" for others.
+    ttl : float, optional
+        Age in seconds at which documents of the copy expire; 0: never. Defaults to that of the source. Documents keep
+        their arrival times; those that have expired in the source do not return.
 
     Returns
     -------
@@ -104,6 +110,9 @@ def move(
     with _naming("destination"):
         as_of_s = _as_of_s(destination, to_prefix)
     with _opened(source, prefix, as_of_s) as opened:
+        if ttl is not None:
+            ttl_s = check_ttl(ttl or None)
+            opened.about = replace(opened.about, ttl_s=ttl_s, ttl_from=opened.about.ttl_from if ttl_s else "first_seen")
         try:
             if _is_parquet(destination):
                 path = Path(os.fspath(destination))

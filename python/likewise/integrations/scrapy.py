@@ -1,5 +1,6 @@
 """An item pipeline for Scrapy that drops or marks items whose text has a near-duplicate in an index."""
 
+import logging
 from typing import Any, Self
 
 from likewise.errors import InvalidInput, InvalidParameter, MissingExtra
@@ -16,6 +17,8 @@ from likewise.service.client.opening import open_index
 
 __all__ = ["LikewisePipeline", "NearDuplicate"]
 
+_LOG = logging.getLogger(__name__)
+
 
 class NearDuplicate(DropItem):
     """An item that was dropped as a near-duplicate; handlers of the signal ``item_dropped`` get it as `exception`.
@@ -30,7 +33,9 @@ class NearDuplicate(DropItem):
         bits = "" if verdict.distance is None else f", distance {verdict.distance}"
         super().__init__(
             f"{verdict.doc_id} is a near-duplicate of {verdict.kept_id} "
-            f"({verdict.measure} {verdict.similarity:.3f}{bits})"
+            f"({verdict.measure} {verdict.similarity:.3f}{bits})",
+            # Scrapy's own line would contain the item with its text; the pipeline logs one without.
+            log_level="NOTSET",
         )
         self.verdict = verdict
 
@@ -39,6 +44,7 @@ class LikewisePipeline:
     """An item pipeline that adds the text of each item to an index, and drops or marks near-duplicates.
 
     The index is opened and closed with the spider. Calls run in threads, so that the crawl continues meanwhile.
+    Each dropped near-duplicate is logged at the level INFO, without its text.
 
     Parameters
     ----------
@@ -114,7 +120,9 @@ class LikewisePipeline:
         if not verdict.added:
             self._stats.inc_value("likewise/known")
         if not verdict.is_new and self._action == "drop":
-            raise NearDuplicate(verdict)
+            dropped = NearDuplicate(verdict)
+            _LOG.info("Dropped: %s", dropped)
+            raise dropped
         mark = {"is_new": verdict.is_new, "known": not verdict.added}
         if not verdict.is_new:
             mark |= {name: getattr(verdict, name) for name in ("kept_id", "measure", "similarity", "distance")}

@@ -106,6 +106,35 @@ def test_documents_expire_as_if_they_had_always_been_there(tmp_path):
             assert "member" not in second
 
 
+@pytest.mark.parametrize(("ttl", "ttl_from"), [(2_000, "first_seen"), (20_000, "last_seen"), (0, "last_seen")])
+def test_a_copy_may_expire_earlier_later_or_never(tmp_path, ttl, ttl_from):
+    now = int(time.time())
+    text = texts(40, 3)
+    with clocked(_native.ManualClock(now - 30_000)) as clock:
+        with likewise.Index(tmp_path / "a", SCENES["distance"], ttl=8_000, ttl_from=ttl_from, threads=1) as index:
+            index.add_batch([f"doc-{i}" for i in range(40)], text)
+        move(tmp_path / "a", tmp_path / "a.parquet", ttl=ttl)
+        move(tmp_path / "a.parquet", tmp_path / "b")
+        with likewise.Index(tmp_path / "b", threads=1) as copy:
+            assert copy.stats["ttl_s"] == (ttl or None)
+            for seconds in (1_000, 4_000, 10_000):
+                clock.pass_time(seconds)
+                copy.add(f"after-{seconds}", f"{seconds} something else of its own " * 20)
+                # The ages are now 1,000, 5,000 and 15,000 s.
+                assert ("doc-0" in copy) == (ttl != 2_000 or seconds == 1_000)
+
+
+def test_an_interrupted_move_is_not_continued_with_another_ttl(filled, tmp_path, monkeypatch):
+    source = filled()
+    monkeypatch.setattr(moving, "_fill", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        move(source, tmp_path / "copy.lw")
+    monkeypatch.undo()
+    with pytest.raises(StoreError, match="or with another ttl"):
+        move(source, tmp_path / "copy.lw", ttl=60)
+    move(source, tmp_path / "copy.lw")
+
+
 @pytest.mark.parametrize("name", ["distance", "minhash"])
 def test_an_empty_index_moves(tmp_path, name):
     with likewise.Index(tmp_path / "empty.lw", SCENES[name], ttl=77) as index:
@@ -387,6 +416,9 @@ def test_the_commands(filled, tmp_path):
     assert run("move", "copy.lw", "second.lw", "--quiet") == ""
     with likewise.Index(tmp_path / "source.lw") as first, likewise.Index(tmp_path / "second.lw") as second:
         assert_goes_on(first, second, num=50)
+    run("move", "copy.lw", "third.lw", "--ttl", "60")
+    with likewise.Index(tmp_path / "third.lw") as index:
+        assert index.stats["ttl_s"] == 60
     assert "already contains an index" in run("move", "source.lw", "copy.lw", status=2)
     assert "error: DST: is the source itself" in run("move", "source.lw", "source.lw", status=2)
     assert "ends in .parquet" in run("import", "source.lw", "other.lw", status=2)

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from likewise.cli.index.move import run, servers_options
+from likewise.cli.index.move import copy_options, run
 from likewise.cli.index.target import split_target, target_options
 from likewise.cli.options.help import LongCommand
 from likewise.cli.options.recipe import QUIET
@@ -24,7 +24,7 @@ Examples:
 @click.command("import", cls=LongCommand, help=_HELP)
 @click.argument("file", metavar="FILE")
 @click.argument("places", nargs=-1, metavar="[PATH]")
-@servers_options
+@copy_options
 @target_options
 @QUIET
 def command(

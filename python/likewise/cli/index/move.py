@@ -13,7 +13,8 @@ _HELP = """Copy an index with all verdicts to a new place, and check the copy.
 
 SRC and DST are directories, files that end in .parquet, or URLs of Redis or Valkey servers or of any node of a cluster.
 Ids, the order of arrival, arrival times, verdicts and the recipe stay the same, so the copy gives the same answers as
-SRC. Removed documents are not copied, and seq numbers are assigned again without gaps. SRC is not changed or deleted.
+SRC. --ttl changes when documents expire. Removed documents are not copied, and seq numbers are assigned again without
+gaps. SRC is not changed or deleted.
 
 Stop programs that write to SRC first: if it changes meanwhile, the command fails. If it is interrupted, run it again to
 continue. DST cannot be used until it is complete. A server stores no texts.
@@ -22,12 +23,12 @@ continue. DST cannot be used until it is complete. A server stores no texts.
 Examples:
   likewise index move seen.lw redis://localhost:6379/0
   likewise index move redis://localhost:6379/0 redis://node:7000 --to-prefix articles
-  likewise index move seen.lw copy.lw
+  likewise index move seen.lw copy.lw --ttl 7776000
 """
 
 
-def servers_options(command: Any) -> Any:
-    """Add the options of a new index on a server."""
+def copy_options(command: Any) -> Any:
+    """Add the options of a copy, most of them of one on a server."""
     expected = option(
         "--expected N",
         "On a server: expected number of documents.  [default: the number of documents, at least 1000000]",
@@ -43,7 +44,12 @@ def servers_options(command: Any) -> Any:
         "On a server: when a write is acknowledged.  [default: that of a source on servers, or written]",
         ("written", "replicated"),
     )
-    return expected(partitions(durability(command)))
+    ttl = option(
+        "--ttl SECONDS",
+        "Expire documents of the copy after this time; 0: never.  [default: that of the source]",
+        click.IntRange(0),
+    )
+    return ttl(expected(partitions(durability(command))))
 
 
 @click.command("move", cls=LongCommand, help=_HELP)
@@ -51,7 +57,7 @@ def servers_options(command: Any) -> Any:
 @click.argument("destination", metavar="DST")
 @option("--prefix NAME", "Prefix of the keys of an index on a server.", default="likewise")
 @option("--to-prefix NAME", "Prefix of the keys of DST, if it is on a server.  [default: that of --prefix]")
-@servers_options
+@copy_options
 @QUIET
 def command(source: str, destination: str, quiet: bool, **options: Any) -> None:
     """Run the command."""

@@ -20,14 +20,16 @@ def mark_fields(source: Source, **more: Any) -> dict[str, Any]:
         "standing": source.began,
         "as_of_s": getattr(source, "as_of_s", None),
         "num_documents": len(source),
+        "ttl_s": source.about.ttl_s,
         **more,
     }
 
 
 def check_mark(mark: dict[str, Any], source: Source, place: str, remedy: str) -> None:
     """Raise StoreError unless the mark is of the same documents."""
-    if mark.get("version") != _VERSION or mark.get("standing") != source.began:
+    now = mark_fields(source)
+    if any(mark.get(name) != now[name] for name in ("version", "standing", "ttl_s")):
         raise StoreError(
-            f"{place} contains part of a move from {mark.get('source')}, which has changed since, or from another "
-            f"index; {remedy}, and repeat the move"
+            f"{place} contains part of a move from {mark.get('source')}, which has changed since, from another "
+            f"index, or with another ttl; {remedy}, and repeat the move"
         )

@@ -31,9 +31,8 @@ class About:
 class Source(Protocol):
     """Documents in order of arrival without gaps; removed ones do not move, expired ones only if named as kept."""
 
-    @property
-    def about(self) -> About:
-        """What the source is."""
+    # What the source is, and what a copy of it becomes
+    about: About
 
     def __len__(self) -> int:
         """Return the number of documents that move."""
