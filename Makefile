@@ -42,7 +42,7 @@ check: build ## Lint, and the tests of the packages that the working tree change
 demo: build ## Find near-duplicates in the text that came with Python
 	$(BIN)/python examples/demo.py demo-out
 
-# Which tests `make test` runs; .ci/run also runs the rounds on clusters, object stores and browsers.
+# Which tests `make test` runs; .ci/run also runs the rounds on servers, clusters, object stores and browsers.
 TESTS ?= not slow and not rounds
 
 .PHONY: test
@@ -68,7 +68,7 @@ else
 endif
 
 .PHONY: test-all
-test-all: build ## The slow tests too, and the rounds on clusters, object stores and browsers
+test-all: build ## The slow tests too, and the rounds on servers, clusters, object stores and browsers
 	cargo test --quiet $(RUST_TESTS)
 	$(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal
 

@@ -11,6 +11,8 @@ from tests.index.store.conformance import IDS, SIMHASH, TEXTS, VERIFIED, check_c
 from tests.index.store.model import ModelIndex, Refused
 from tests.recipes import RECIPES, oracle_recipe
 
+pytestmark = pytest.mark.rounds
+
 # The keys of an index depend on its expected number of documents: few wide strings, or many with probes.
 NEAR = likewise.Recipe.simhash(within=3, shingle=1, short_threshold=0.5)
 PLANS = [

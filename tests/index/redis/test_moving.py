@@ -24,6 +24,8 @@ from tests.index.moving.scenes import EXPECTED, SCENES, assert_goes_on, assert_s
 from tests.index.redis.cluster.servers import Cluster
 from tests.index.store.clocks import clocked
 
+pytestmark = pytest.mark.rounds
+
 BUSY = Options(bound=8, horizon=2, advance_every=2, tidy_every=3)
 
 

@@ -19,6 +19,8 @@ from tests.quality.test_promises import planted
 from tests.recipes import RECIPES, oracle_recipe
 from tests.waiting import LIMIT_S
 
+pytestmark = pytest.mark.rounds
+
 RECIPE = likewise.Recipe.simhash(within=3, shingle=1, short_threshold=0.5)
 # Folds and trims all the time.
 BUSY = Options(bound=8, horizon=2, advance_every=2, tidy_every=3)

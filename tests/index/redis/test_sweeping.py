@@ -13,6 +13,8 @@ from tests.index.redis.test_conformance import BUSY, EXPECTED
 from tests.index.store.conformance import evidence
 from tests.recipes import RECIPES
 
+pytestmark = pytest.mark.rounds
+
 
 class Busy(RedisIndex):
     """An index that folds and trims all the time."""

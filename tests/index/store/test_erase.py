@@ -282,6 +282,7 @@ def killed_after(forker, job, seconds):
     return lasted
 
 
+@pytest.mark.rounds
 @pytest.mark.parametrize("name", ["simhash-wide", "minhash"])
 def test_killed_50_times_it_is_done_or_told(tmp_path, forker, name):
     chance, path, base = random.Random(name), tmp_path / "index", tmp_path / "base"

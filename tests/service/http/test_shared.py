@@ -11,6 +11,8 @@ from likewise.errors import LostWrites, StoreError
 from tests.command import likewise_command
 from tests.service.http.answers import problem
 
+pytestmark = pytest.mark.rounds
+
 pytest.importorskip("fastapi", reason="needs likewise[server]")
 pytest.importorskip("httpx2", reason="needs likewise[client]")
 

@@ -18,6 +18,8 @@ from tests.index.redis.cluster.model_rule import ModelRule, payload_of
 from tests.index.redis.cluster.test_histories import LOSE, SAVE
 from tests.index.store.cluster_model import ADD, CHECK, REMOVE, TEXTS
 
+pytestmark = pytest.mark.rounds
+
 NUM = 3
 # Only the operations themselves.
 NO_UPKEEP = Options(advance_every=10_000, tidy_every=10_000, wait_s=0.0, doubt_s=0.05)

@@ -13,6 +13,8 @@ from likewise.index.redis.nodes import Nodes, Script
 from tests.index.store import cluster_model as cluster
 from tests.index.store.cluster_model import ADD, REMOVE, Log, Options
 
+pytestmark = pytest.mark.rounds
+
 OPTIONS = Options(partitions=2, bound=4, kept=2)
 # Of a request that was never sent before: an end of the log, and its chain value.
 FRESH = (0, START)

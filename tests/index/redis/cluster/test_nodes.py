@@ -13,6 +13,8 @@ from likewise.index.redis.log import LogServer
 from likewise.index.redis.nodes import Nodes, Request, Script, _passes
 from tests.index.redis.cluster.servers import Cluster
 
+pytestmark = pytest.mark.rounds
+
 PLAIN = Request(Script.read("log"), (), ())
 
 

@@ -11,6 +11,8 @@ from likewise.index.redis.partition import Partitions, entries_of
 from tests.index.store import cluster_model as cluster
 from tests.index.store.cluster_model import Options, Partition, State
 
+pytestmark = pytest.mark.rounds
+
 SCRIPT = Script.read("partition").source
 OPTIONS = Options()
 NOTHING = b"0" * 16
