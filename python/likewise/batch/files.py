@@ -22,6 +22,7 @@ from likewise.batch.decide.decision import Decision
 from likewise.batch.decide.group_warning import group_warning
 from likewise.batch.decide.verdict_log import VerdictLog
 from likewise.batch.engine import Engine, EngineRun, check_engine
+from likewise.batch.joined import JoinedRows, check_joined
 from likewise.batch.memory import BoundedRun
 from likewise.batch.opening import bounded_run, opened_run, recipe_of_files
 from likewise.batch.read.documents import Documents
@@ -34,7 +35,7 @@ from likewise.batch.write.groups import GroupColumns, weight_of_count, write_gro
 from likewise.batch.write.kept_rows import kept_places, kept_rows, write_bad_rows
 from likewise.batch.write.summary import summarize, summary_of
 from likewise.checks import check_choice
-from likewise.errors import InvalidParameter
+from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.inputs import Inputs
 from likewise.io.kept import KeptStream, check_annotated, stream_files, write_descriptions, write_files
 from likewise.io.output.directory import (
@@ -52,6 +53,7 @@ from likewise.io.refusals import place_named
 from likewise.io.remote import is_remote
 from likewise.io.source.added import AddedFields
 from likewise.io.source.files import InputFile, Kept
+from likewise.io.source.source import Source
 from likewise.job.context import RunContext
 from likewise.job.options import FileRun, OnError
 from likewise.job.output import Job
@@ -129,7 +131,7 @@ class DedupOptions:
         if self.engine is not None:
             others = {"keep_sketches": self.keep_sketches, "store_pairs": self.store_pairs is not None}
             others |= {"date_field": self.columns.date_field is not None, "count_by": self.count_by is not None}
-            others |= {"decisions": self.stays is not None}
+            others |= {"decisions": self.stays is not None, "document_by": self.run.document_by is not None}
             check_engine(self.index, self.against, others | {"memory": self.run.memory_bytes is not None})
         if self.stays is not None and self.index not in (None, IndexUse()):
             raise InvalidParameter("decisions", "cannot be combined with an index")
@@ -142,6 +144,15 @@ class DedupOptions:
 
     def recipe_beside(self, recipe: Recipe) -> Recipe:
         """Return the recipe adjusted to the index; raise if it does not fit the index or reference documents."""
+        if self.run.document_by is not None:
+            others = {
+                "id_field": self.run.id_field is not None,
+                "an index": self.index not in (None, IndexUse()),
+                "against": bool(self.against),
+                "write annotated": self.copies == "annotated",
+                "keep_sketches": self.keep_sketches,
+            }
+            check_joined(recipe, others)
         check_references(self.against, recipe, keep_sketches=self.keep_sketches)
         check_alone(self.against, self.index)
         recipe = recipe_beside(recipe, self.index)
@@ -202,6 +213,7 @@ class _Decided:
     decision: Decision
     kept_ids: Sequence[str]
     facts: dict[str, object]
+    joined: JoinedRows | None = None
 
     def store_pairs(self, floor: float | None, work: Path) -> dict[str, object]:
         """Write the requested pairs; return the summary fields about them."""
@@ -223,6 +235,8 @@ class _Decided:
             tables = evidence_tables(documents, recipe, decision, self.kept_ids)
             if asked.count_by is not None:
                 tables = with_values(tables, documents, decision, asked.count_by)
+            if self.joined is not None:
+                tables = self.joined.with_counts(tables, decision)
             write_evidence(tables, work / EVIDENCE)
             if asked.stays is not None:
                 write_evidence([evidence_of_overruled(documents, recipe, decision)], work / OVERRULED)
@@ -250,6 +264,8 @@ class _Decided:
             may_share_ids = asked.run.duplicate_ids == "allow"
             groups = DocumentGroups(documents, self.decision, self.kept_ids, may_share_ids=may_share_ids)
             written = groups.unique() if asked.copies == "unique" else np.broadcast_to(np.True_, len(documents))
+        if self.joined is not None:
+            documents, written = self.joined.rows(documents), written[self.joined.document_of]
         first = len(reading.references.files)
 
         def kept_of(number: int, _: InputFile) -> Kept:
@@ -270,6 +286,8 @@ class _Decided:
             summary |= shrinkage_by_path(documents, decision)
         if asked.stays is not None:
             summary |= asked.stays.summary(documents, decision.overruled)
+        if self.joined is not None:
+            summary |= self.joined.summary(decision.kept)
         return summary | about_references(asked.against, documents, decision) | self.facts
 
 
@@ -339,8 +357,15 @@ def _decided(
             _tell_of_group(documents, decision, progress)
             yield _Decided(documents, recipe, context, decision, (), {})
         return
+    sources: Sequence[Source] = reading.all.files
+    joined = None
+    if asked.run.document_by is not None:
+        assert bounded is not None
+        num_fields, most_bytes = len(reading.found.files[0].rules.fields), asked.run.max_document_bytes
+        joined = JoinedRows(sources, context, bounded.room, work, fields=num_fields, most_bytes=most_bytes)
+        sources = joined.sources
     with opened_run(
-        reading.all.files,
+        sources,
         recipe,
         context,
         work=work,
@@ -350,6 +375,8 @@ def _decided(
     ) as opened:
         facts, log = opened.facts, None if opened.parts is None else VerdictLog(opened.parts.directory)
         documents = opened.documents
+        if joined is not None:
+            documents.bad_rows[:] = joined.bad_rows
         if asked.stays is not None:
             # The log does not contain matches of the documents to keep.
             documents, log = asked.stays.mark(documents, opened.recipe, progress), None
@@ -359,7 +386,7 @@ def _decided(
         _tell_of_group(documents, decision, progress)
         if opened.parts is not None:
             facts |= opened.parts.summary(0 if log is None else log.num_found)
-        yield _Decided(documents, opened.recipe, opened.context, decision, kept_ids, facts)
+        yield _Decided(documents, opened.recipe, opened.context, decision, kept_ids, facts, joined)
 
 
 def _tell_of_group(documents: Documents, decision: Decision, progress: Progress) -> None:
@@ -376,6 +403,7 @@ def dedup_files(
     run: FileRun | None = None,
     text_field: TextField | None = None,
     id_field: str | None = None,
+    document_by: str | None = None,
     on_error: OnError | None = None,
     memory: float | str | None = None,
     write: str = "kept",
@@ -409,9 +437,12 @@ def dedup_files(
         How files are read.
     text_field : str or sequence of str, optional
         Field that contains the text, with dots for nested fields; several fields are joined with a newline. This and
-        the next three are the most used fields of `run`, and replace those in it.
+        the next four are the most used fields of `run`, and replace those in it.
     id_field : str, optional
         Field that contains the id. If None, ``id`` if a row has it, otherwise ``file:line``.
+    document_by : str, optional
+        Field whose value names a document: rows with the same value are joined with newlines, in input order, and kept
+        or removed as a whole. Cannot be combined with an id field, an index, `against` or sketches.
     on_error : {"fail", "skip", "keep"}, optional
         What to do with rows that have no text or cannot be read.
     memory : int, float or str, optional
@@ -482,7 +513,7 @@ def dedup_files(
     recipe = recipe_of_files(recipe, fields, index=index, against=against, engine=engine).resolve()
     given: dict[str, Any] = {
         "text_fields": None if text_field is None else field_names(text_field), "id_field": id_field,
-        "on_error": on_error, "memory_bytes": memory,
+        "document_by": document_by, "on_error": on_error, "memory_bytes": memory,
     }  # fmt: skip
     options = DedupOptions(
         replace(run or FileRun(), **{name: value for name, value in given.items() if value is not None}),
@@ -516,7 +547,9 @@ def deduplicate(
     with Job(output, asked.run, report, inputs=inputs, overwrite=overwrite, fresh=fresh) as job:
         recipe = asked.recipe_beside(recipe)
         beside = job.enter(BesideIndex(index, recipe, job.context.rules))
-        found = job.find(inputs, recipe)
+        found = job.find(inputs, recipe, joins_rows=True)
+        if asked.run.document_by is not None and (whole := [file for file in found.files if file.is_document]):
+            raise InvalidInput("a text file has no fields and is one document; remove --document-by", whole[0].name)
         if asked.is_against:
             tell_direction(recipe, report)
         reading = _Reading(found, find_references(against, recipe, asked.run, job.target, report))

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from likewise._native import Texts
 from likewise.arrays import ArrowColumn, ArrowTable, ColumnData, TextData
+from likewise.batch.budget.room import Room
+from likewise.batch.decide.decision import Decision
 from likewise.batch.decide.group_warning import group_warning
 from likewise.batch.decide.labels import Groups, Labels
 from likewise.batch.decide.pairing import MAX_PAIRS, PairCounts, verified_pairs
@@ -26,6 +28,7 @@ from likewise.batch.in_memory import (
     mask_of_rows,
     null_option_named,
 )
+from likewise.batch.joined import JoinedRows, check_joined
 from likewise.batch.opening import opened_run
 from likewise.batch.read.documents import Documents
 from likewise.batch.read.references import Reference, References
@@ -49,6 +52,7 @@ from likewise.recipe.fields import RecipeFields
 from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.recipe.methods import SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
+from likewise.recipe.rules import keep_needs
 from likewise.stages.documents import Tokenizer
 from likewise.stages.text import TextField
 
@@ -103,6 +107,8 @@ class Deduplication:
     # The documents again; None if they were a stream or an iterator, or the result was unpickled.
     _read_again: Callable[[], Source] | None
     _recipe: Recipe
+    # If rows were joined, the first row of the document of each row
+    _firsts: NDArray[np.int64] | None = None
 
     @cached_property
     def removed(self) -> "pa.Table":
@@ -123,7 +129,7 @@ class Deduplication:
         return self._make_ids()
 
     def __getstate__(self) -> dict[str, Any]:
-        names = ("kept", "summary", "overruled", "removed", "ids")
+        names = ("kept", "summary", "overruled", "removed", "ids", "_firsts")
         return {name: getattr(self, name) for name in names} | {"_read_again": None}
 
     def __len__(self) -> int:
@@ -140,7 +146,7 @@ class Deduplication:
         """
         leaders = self._labels.leaders
         kept = taken_rows(self.ids, np.flatnonzero(self._labels.is_kept))
-        if len(kept.unique()) < len(kept) - max(kept.null_count - 1, 0):
+        if self._firsts is None and len(kept.unique()) < len(kept) - max(kept.null_count - 1, 0):
             return null_where(number_column(leaders), np.asarray(self.ids.is_null()))
         return taken_rows(self.ids, leaders)
 
@@ -295,8 +301,9 @@ class Deduplication:
         source = None if self._read_again is None else self._read_again()
         if not isinstance(source, MemorySource) or not isinstance(source.texts, Texts):
             raise InvalidInput(
-                "this result does not hold the texts of its documents, because they were a stream, an iterator, tokens "
-                "or bytes, or the result was unpickled; call dedup with a list or a table of texts, or dedup_files"
+                "this result does not hold the texts of its documents, because they were a stream, an iterator, "
+                "tokens, bytes or joined rows, or the result was unpickled; call dedup with a list or a table of one "
+                "text for each document, or dedup_files"
             )
         texts = text_column(source.texts)
         if source.rows is not None:
@@ -317,16 +324,18 @@ class Deduplication:
 
     @cached_property
     def _labels(self) -> Labels:
-        return self._groups.labels(slice(0, len(self.kept)))
+        labels = self._groups.labels(slice(0, len(self.kept)))
+        return labels if self._firsts is None else labels.take(self._firsts)
 
     def __repr__(self) -> str:
         return f"<Deduplication of {self._counts()}; {_rule(self.summary)}>"
 
     def _counts(self) -> str:
         summary = self.summary
-        num_null = len(self) - summary["num_documents"]
+        num = len(self) if self._firsts is None else summary["num_documents"]
+        num_null = num - summary["num_documents"]
         nulls = f", {num_null:,} without text" if num_null else ""
-        return f"{len(self):,} documents: {summary['num_kept']:,} kept, {summary['num_removed']:,} removed{nulls}"
+        return f"{num:,} documents: {summary['num_kept']:,} kept, {summary['num_removed']:,} removed{nulls}"
 
     def _repr_html_(self) -> str:
         summary, first = self.summary, self.removed.slice(0, _ROWS_SHOWN).to_pylist()
@@ -346,6 +355,7 @@ def dedup(
     recipe: GivenRecipe | str | None = None,
     *,
     ids: ColumnData = None,
+    document_by: ColumnData = None,
     text_field: TextField = "text",
     nulls: Nulls = "fail",
     duplicate_ids: DuplicateIds = "fail",
@@ -372,6 +382,10 @@ def dedup(
     ids : list of str or int, Arrow data, or str, optional
         Ids of the documents, or the name of their column. If None, the column ``id`` of a table is used, and the row
         number where the id is null or the column is missing.
+    document_by : list of str or int, Arrow data, or str, optional
+        For documents that are stored as several rows, such as repositories or chats: the value that names the document
+        of each row, or the name of the column with it. Texts of rows with the same value are joined with newlines, in
+        order, and rows are kept and removed together. The values are the ids; `row` in the evidence is the first row.
     text_field : str or sequence of str
         Column of a table that contains the text; several columns are joined with a newline.
     nulls : {"fail", "keep", "drop"}
@@ -429,10 +443,17 @@ def dedup(
     recipe, text_field = column_named(texts, recipe, text_field)
     recipe = as_recipe(recipe, fields, base="default").resolve()
     context = _context(threads, nulls, duplicate_ids, progress)
+    if document_by is not None:
+        check_joined(recipe, {"ids": ids is not None, "tokenizer": tokenizer is not None})
+        ids = document_by
     again = partial(document_source, texts, ids, recipe, text_field=text_field, nulls=nulls, tokenizer=tokenizer)
+    joined = None
     with null_option_named():
         source = again()
-    with null_option_named(), opened_texts([source], recipe, context) as (documents, recipe, choice):
+        if document_by is not None:
+            joined = JoinedRows([source], context, Room(), Path(), fields=len(keep_needs(recipe.keep)[1]))
+    sources = [source] if joined is None else joined.sources
+    with null_option_named(), opened_texts(sources, recipe, context) as (documents, recipe, choice):
         stays = None
         if decisions is not None:
             from likewise.batch.decide.stays import StayingIds
@@ -444,22 +465,34 @@ def dedup(
             context.progress(Warned(warning))
             if context.progress is no_progress:
                 warnings.warn(warning, RuntimeWarning, stacklevel=3)
-        kept = mask_of_rows(documents, decision.kept, nulls_are_kept=nulls == "keep")
+        rows, stays_row = documents, decision.kept
         summary = summarize(documents, recipe, decision, context.timing) | choice
+        places = documents.only_places()
+        make_removed = partial(evidence, places, recipe, decision)
+        firsts = None
+        if joined is not None:
+            rows, stays_row = joined.rows(documents), decision.kept[joined.document_of]
+            check_only_nulls(rows)
+            summary |= joined.summary(decision.kept)
+            make_removed = partial(_with_counts, joined, make_removed, decision)
+        kept = mask_of_rows(rows, stays_row, nulls_are_kept=nulls == "keep")
+        if joined is not None:
+            firsts = np.arange(len(kept))
+            firsts[joined.lines] = documents.lines[joined.document_of]
         overruled = None
         if stays is not None:
             summary |= stays.summary(documents, decision.overruled)
             overruled = evidence_of_overruled(documents, recipe, decision)
-        places = documents.only_places()
         given = source if isinstance(source, MemorySource) else None
         return Deduplication(
             kept,
             summary,
             overruled,
-            partial(evidence, places, recipe, decision),
-            partial(_ids, None if given is None else given.all_ids, places, len(kept)),
-            None if given is None or isinstance(texts, Iterator) else again,
+            make_removed,
+            partial(_ids, None if given is None else given.all_ids, rows.only_places(), len(kept)),
+            None if given is None or joined is not None or isinstance(texts, Iterator) else again,
             recipe,
+            firsts,
         )
 
 
@@ -566,6 +599,10 @@ def pairs(
             },
             metadata=about,
         )
+
+
+def _with_counts(joined: JoinedRows, make: Callable[[], "pa.Table"], decision: Decision) -> "pa.Table":
+    return next(joined.with_counts([make()], decision))
 
 
 def _views() -> Any:

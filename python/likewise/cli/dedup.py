@@ -66,6 +66,11 @@ Examples:
 )
 @decision_options
 @document_options
+@option(
+    "--document-by FIELD",
+    "Join rows with the same value of FIELD, such as repo or chat, into one document, which is kept or removed as a "
+    "whole.",
+)
 @MEMORY
 @option(
     "--write WHAT",
@@ -288,12 +293,13 @@ def _value_of(value: str | None) -> str:
 
 def summary_lines(summary: dict[str, Any], out: str | None) -> list[str]:
     """Return the lines of a summary; the first one states how removals were verified."""
-    seconds = summary["timings"]
+    seconds, is_joined = summary["timings"], "num_rows" in summary
     stages = ", ".join(f"{name.replace('_', ' ')} {value:.2f}" for name, value in seconds["wall_s"].items())
     lines = [
         summary["verification"],
         f"{counted(summary['num_documents'], 'document')}: {summary['num_kept']:,} kept, "
         f"{summary['num_removed']:,} removed ({summary['num_empty']:,} empty, {summary['num_short']:,} short)",
+        *([f"{counted(summary['num_rows'], 'row')}: {summary['num_kept_rows']:,} kept"] if is_joined else []),
         search_line(summary),
         recipe_line(summary["recipe"]),
     ]
@@ -354,6 +360,6 @@ def summary_lines(summary: dict[str, Any], out: str | None) -> list[str]:
     lines.append(f"{seconds['total_s']:.2f} s: {stages}")
     if out is not None:
         lines.append(f"recipe {summary['recipe_id']}; results in {out}")
-        if "://" not in str(out):
+        if "://" not in str(out) and not is_joined:
             lines.append(f"browse the results: likewise serve {shlex.quote(str(out))}")
     return lines

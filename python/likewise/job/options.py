@@ -50,6 +50,8 @@ class FileRun:
     tokens_field: str | None = None
     # The id field; rows without it are bad. None: ``id`` if there, else ``file:line``; ``"none"``: always that.
     id_field: str | None = None
+    # Field whose value names a document; rows with the same value are joined. Only for `dedup`.
+    document_by: str | None = None
     on_error: OnError = "fail"
     duplicate_ids: DuplicateIds = "fail"
     # Longer documents are bad rows
@@ -76,8 +78,10 @@ class FileRun:
     # Limit of anonymous memory (at least 256 MB) of runs that decide documents and of pairs; others go to disk.
     memory_bytes: float | str | None = None
 
-    def read_rules(self, recipe: Recipe) -> ReadRules:
-        """Return the rules for reading each file."""
+    def read_rules(self, recipe: Recipe, *, joins_rows: bool = False) -> ReadRules:
+        """Return the rules for reading each file; `joins_rows` if the caller can join rows into documents."""
+        if self.document_by is not None and not joins_rows:
+            raise InvalidParameter("document_by", "applies only to likewise dedup with an output directory (-o OUT)")
         self._check_tokens(recipe)
         if self.quote is not None:
             check_choice("quote", self.quote, QUOTES)
@@ -87,7 +91,7 @@ class FileRun:
         text_fields = self.text_fields if self.tokens_field is None else (self.tokens_field,)
         return ReadRules(
             text_fields if recipe.only_within is None else (recipe.only_within, *text_fields),
-            self.id_field,
+            self.document_by or self.id_field,
             fields_read(recipe.keep, self.fields),
             self.max_document_bytes,
             self.max_unpacked_bytes,
@@ -144,6 +148,7 @@ class FileRun:
             "text_field": list(self.text_fields),
             **({} if self.tokens_field is None else {"tokens_field": self.tokens_field}),
             "id_field": self.id_field,
+            **({} if self.document_by is None else {"document_by": self.document_by}),
             "on_error": self.on_error,
             "duplicate_ids": self.duplicate_ids,
             "max_document": self.max_document_bytes,

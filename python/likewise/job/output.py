@@ -77,9 +77,10 @@ class Job:
         """Enter a context that ends with the job."""
         return self._stack.enter_context(part)
 
-    def find(self, inputs: Sequence[str | Path] | str | Path, recipe: Recipe) -> Inputs:
-        """Find input files."""
-        return self.enter(found_inputs(inputs, recipe, self.options, self.target, self.context.progress))
+    def find(self, inputs: Sequence[str | Path] | str | Path, recipe: Recipe, *, joins_rows: bool = False) -> Inputs:
+        """Find input files; `joins_rows` if the command can join rows into documents."""
+        progress = self.context.progress
+        return self.enter(found_inputs(inputs, recipe, self.options, self.target, progress, joins_rows=joins_rows))
 
     def stamp(self, found: Inputs) -> list[dict[str, object]]:
         """Return the stamps of files for the identity of the run, and check them again before it is finished."""

@@ -38,13 +38,19 @@ _NO_TEXTS = Texts.from_list([])
 
 @contextmanager
 def found_inputs(
-    inputs: Sequence[str | Path] | str | Path, recipe: Recipe, run: FileRun, output: Path | None, progress: Progress
+    inputs: Sequence[str | Path] | str | Path,
+    recipe: Recipe,
+    run: FileRun,
+    output: Path | None,
+    progress: Progress,
+    *,
+    joins_rows: bool = False,
 ) -> Iterator[Inputs]:
     """Find the inputs of a run, as a context: the copy of standard input exists until it exits."""
     with scratch_directory() as work:
         found = find_inputs(
             listed(inputs),
-            run.read_rules(recipe),
+            run.read_rules(recipe, joins_rows=joins_rows),
             file_format=run.format_for(recipe),
             delimiter=run.delimiter,
             output=output,

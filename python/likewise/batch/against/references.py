@@ -19,7 +19,7 @@ from likewise.batch.read.references import Reference, References
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.inputs import find_inputs
 from likewise.io.output.directory import KEPT, SUMMARY
-from likewise.io.output.summaries import read_summary
+from likewise.io.output.summaries import check_single_rows, read_summary
 from likewise.io.source.files import InputFile
 from likewise.job.options import FileRun
 from likewise.progress import Progress, Warned
@@ -56,6 +56,7 @@ def kept_files(
 ) -> tuple[tuple[InputFile, ...], dict[str, Any]]:
     """Return the kept files of a finished run, with its reading options, and its summary."""
     summary = read_summary(path)
+    check_single_rows(summary, path)
     options = summary["options"]
     if options.get("write") != "kept" or not (path / KEPT).is_dir():
         raise InvalidInput(

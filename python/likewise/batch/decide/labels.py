@@ -22,6 +22,10 @@ class Labels:
     # Similarity to the kept document; NaN for kept ones
     similarity: NDArray[np.float64]
 
+    def take(self, rows: NDArray[np.int64]) -> "Labels":
+        """Return the labels of these rows."""
+        return Labels(self.is_kept[rows], self.leaders[rows], self.positions[rows], self.similarity[rows])
+
 
 class Groups:
     """The groups of the evidence: a kept document, and the documents removed as its duplicates."""

@@ -20,6 +20,7 @@ GROUPS: dict[str, frozenset[str]] = {
                 "text_field",
                 "tokens_field",
                 "id_field",
+                "document_by",
                 "file_format",
                 "delimiter",
                 "quote",
@@ -88,9 +89,10 @@ def with_suggestion(error: click.NoSuchOption) -> click.NoSuchOption:
     meant = _MEANT.get(name)
     if meant in names:
         return click.NoSuchOption(name, f"{error.message} Did you mean {meant!r}?", ctx=context)
-    if name.removeprefix("--").replace("-", "_") in GROUPS["Matching"]:
-        about = f"{error.message} It applies to commands that compare documents, such as likewise dedup."
-        return click.NoSuchOption(name, about, ctx=context)
+    is_of_dedup = name == "--document-by"
+    if is_of_dedup or name.removeprefix("--").replace("-", "_") in GROUPS["Matching"]:
+        of_which = "likewise dedup" if is_of_dedup else "commands that compare documents, such as likewise dedup"
+        return click.NoSuchOption(name, f"{error.message} It applies to {of_which}.", ctx=context)
     return error
 
 

@@ -320,6 +320,7 @@ def take_run(options: dict[str, Any]) -> "FileRun":
         text_fields=tuple(options.pop("text_field")) or ("text",),
         tokens_field=options.pop("tokens_field", None),
         id_field=options.pop("id_field"),
+        document_by=options.pop("document_by", None),
         on_error=options.pop("on_error", "fail"),
         duplicate_ids=options.pop("duplicate_ids", "fail"),
         max_document_bytes=parse_size("max_document", options.pop("max_document")),

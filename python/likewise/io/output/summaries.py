@@ -92,6 +92,17 @@ def read_summary(run: Path) -> dict[str, Any]:
     return dict(summary)
 
 
+def check_single_rows(summary: dict[str, Any], path: Path) -> None:
+    """Raise InvalidInput if a run joined rows into documents, which cannot be read again one by one."""
+    field = summary.get("options", {}).get("document_by")
+    if field is not None:
+        raise InvalidInput(
+            f"this run joined rows (--document-by {field}), and its documents cannot be read again; give its inputs or "
+            "kept files, with one row for each document",
+            str(path),
+        )
+
+
 def is_over_parts(summary: dict[str, Any]) -> bool:
     """Return whether this is the summary of a run of ``likewise repeats``."""
     return bool(summary.get("options", {}).get("unit"))

@@ -25,7 +25,7 @@ from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
 from likewise.io.inputs import Inputs
 from likewise.io.output.directory import EVIDENCE, SUMMARY
 from likewise.io.output.scratch import scratch_directory
-from likewise.io.output.summaries import is_over_parts, read_summary
+from likewise.io.output.summaries import check_single_rows, is_over_parts, read_summary
 from likewise.io.source.files import InputFile
 from likewise.io.source.source import Source
 from likewise.io.tables.columns import numbers_of
@@ -151,6 +151,7 @@ def open_run(
 ) -> Iterator[OpenRun]:
     """Open a finished run and read its inputs again, as a context."""
     summary = read_summary(path)
+    check_single_rows(summary, path)
     check_kind(path, summary)
     recipe = given.recipe(path)
     run = dataclasses.replace(file_run(summary), threads=threads, memory_bytes=memory)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from likewise.errors import InvalidInput, LikewiseError
 from likewise.io.output.directory import DECISIONS, EVIDENCE, PAIRS, REVIEW, SUMMARY, VIEW
 from likewise.io.output.scratch import scratch_directory
-from likewise.io.output.summaries import is_over_parts, read_summary
+from likewise.io.output.summaries import check_single_rows, is_over_parts, read_summary
 from likewise.job.options import FileRun
 from likewise.progress import Progress, no_progress
 from likewise.recipe.companions import RECIPE
@@ -51,6 +51,7 @@ class RunView:
                 "this run removed repeated parts (likewise repeats) and has no groups; likewise report shows it",
                 str(path),
             )
+        check_single_rows(self._summary, path)
         self._progress = progress or no_progress
         self.stated = Recipe.from_dict(self._summary["recipe"])
         self._recipe, self._lost = _recipe_of(path / SUMMARY)
