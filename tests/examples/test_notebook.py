@@ -31,6 +31,17 @@ def notebook(cells):
     return made
 
 
+def in_kernel(cells, folder, monkeypatch):
+    """Run cells in a kernel of this Python, with a directory; return the notebook with their outputs."""
+    made = notebook(cells)
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("IPYTHONDIR", str(folder))
+    monkeypatch.setenv("JUPYTER_PLATFORM_DIRS", "1")
+    resources = {"metadata": {"path": folder}}
+    nbclient.NotebookClient(made, timeout=300, kernel_name="python3", resources=resources).execute()
+    return made
+
+
 def of_stream(cell, name):
     return "".join(output.text for output in cell.outputs if output.output_type == "stream" and output.name == name)
 
@@ -57,13 +68,7 @@ def test_each_short_call_does_what_the_long_one_does(tmp_path, monkeypatch):
         lines += [f"full = {full}", "assert same(full, short)"] if full else []
         cells.append("\n".join([*lines, "print(f'{kind.__module__}.{kind.__qualname__}')"]))
     shown = ["result", "likewise.compare(first[0], second[0])", "likewise.sketch(texts, within=3)"]
-    made = notebook([*cells, *shown])
-    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
-    monkeypatch.setenv("JUPYTER_PLATFORM_DIRS", "1")
-    nbclient.NotebookClient(
-        made, timeout=300, kernel_name="python3", resources={"metadata": {"path": tmp_path}}
-    ).execute()
+    made = in_kernel([*cells, *shown], tmp_path, monkeypatch)
     for (task, _, _, kind), cell in zip(rows, made.cells[2:], strict=False):
         last = of_stream(cell, "stdout").splitlines()[-1]
         assert last == kind or last.endswith(f".{kind}"), (task, last)

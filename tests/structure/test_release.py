@@ -42,7 +42,7 @@ def test_every_platform_gets_a_wheel_that_is_finished_and_tried(workflow):
     for step in (build, free_threaded):
         assert {"--locked", "--release"} <= set(step["with"]["args"].split())
     assert "--interpreter python3.14t" in free_threaded["with"]["args"]
-    # A wheel of the stable ABI for each target, one without the GIL for each tried on its own system, the sdist.
+    # A wheel of the stable ABI for each target, one without the GIL for each that is tried on its own system, an sdist.
     on_alpine = [entry for entry in wheel["strategy"]["matrix"]["include"] if "alpine" in entry]
     assert {entry["target"] for entry in on_alpine} == {target for target in TARGETS if target.endswith("-musl")}
     assert {entry["manylinux"] for entry in on_alpine} == {"musllinux_1_2"}

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use likewise_core::error::Error as CoreError;
 use likewise_core::text::Document;
-use likewise_disk::store::{Evidence, Row, Store};
+use likewise_disk::store::{Content, Evidence, Row, Store};
 
 use crate::decide::holder::Holder;
 use crate::decide::lookup::{Lookup, stored_row};
@@ -201,6 +201,23 @@ impl Index {
                 None => None,
             };
             Ok(Some((row, stored, kept_id)))
+        })
+    }
+
+    /// Returns the stored text of an id; None for an unknown one, and where no texts are stored.
+    pub fn text(&self, id: &str) -> Result<Option<Vec<u8>>> {
+        self.ready(&AtomicBool::new(false))?;
+        self.repairing(|| {
+            let state = self.shared.state();
+            let lease = self.shared.lease(&state)?;
+            let found = self.shared.lookup(&state, &lease).row_of_id(id, None)?;
+            match found.map(|row| Records::content(&lease, row)) {
+                Some(content) => match content? {
+                    Content::Text(text) => Ok(Some(text)),
+                    _ => Ok(None),
+                },
+                None => Ok(None),
+            }
         })
     }
 

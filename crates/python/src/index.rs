@@ -18,7 +18,7 @@ use pyo3::prelude::*;
 use crate::door::{self, Dict, LONG_BYTES, Object, Str, parse_isa, run};
 use crate::errors::{Failure, Result};
 use crate::features::FeatureRules;
-use crate::index_export::{StoredText, export_chunk};
+use crate::index_export::{StoredText, export_chunk, shown_text};
 use crate::index_given::{Given, Taken, check_num_ids, list_of, long_if};
 use crate::index_recipe::{RecipeParts, name_of};
 use crate::index_shown::{
@@ -383,6 +383,13 @@ impl OnlineIndex {
                 stored.arrival_s,
             )
         }))
+    }
+
+    /// The stored text of an id, tokens separated by spaces; None if it is unknown or no texts are stored.
+    fn text(&self, py: Python<'_>, doc_id: &Str<'_>) -> Result<Option<String>> {
+        let doc_id = text_of(doc_id)?;
+        let stored = run(py, 0, |_| self.asked(self.index.text(&doc_id)))?;
+        Ok(stored.map(|stored| shown_text(&stored, self.stored_text).1))
     }
 
     /// Id of the kept document of a group, whether it is gone, ids of the members.

@@ -64,22 +64,29 @@ pub fn export_chunk(
     Ok(())
 }
 
-/// Appends a stored text, and its value if it has one; tokens are separated by spaces.
-fn push_text(stored: &[u8], kind: StoredText, out: &mut String) {
+/// Returns a stored text, and its value if it has one; tokens are separated by spaces.
+pub fn shown_text(stored: &[u8], kind: StoredText) -> (Option<String>, String) {
     let text = match kind {
-        StoredText::Tokens => OwnTokens::new(stored).shown().into(),
-        _ => String::from_utf8_lossy(stored),
+        StoredText::Tokens => OwnTokens::new(stored).shown(),
+        _ => String::from_utf8_lossy(stored).into_owned(),
     };
-    let mut shown = &*text;
-    if let (StoredText::WithValue, (value, Document::Text(rest))) =
-        (kind, Document::Text(&text).split_value())
-    {
+    match (kind, Document::Text(&text).split_value()) {
+        (StoredText::WithValue, (value, Document::Text(rest))) => {
+            (Some(value.to_owned()), rest.to_owned())
+        }
+        _ => (None, text),
+    }
+}
+
+/// Appends a stored text, and its value if it has one.
+fn push_text(stored: &[u8], kind: StoredText, out: &mut String) {
+    let (value, text) = shown_text(stored, kind);
+    if let Some(value) = value {
         out.push_str(",\"value\":");
-        push_json(value, out);
-        shown = rest;
+        push_json(&value, out);
     }
     out.push_str(",\"text\":");
-    push_json(shown, out);
+    push_json(&text, out);
 }
 
 fn push_json(text: &str, out: &mut String) {

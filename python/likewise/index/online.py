@@ -356,6 +356,22 @@ class Index(IndexApi):
         doc_id = one_id(doc_id)
         return self._document(doc_id, self._native.get(doc_id))
 
+    def text(self, doc_id: str) -> str | None:
+        """Return the stored text of a document.
+
+        Parameters
+        ----------
+        doc_id : str
+            The id.
+
+        Returns
+        -------
+        str or None
+            The text, tokens separated by spaces; None if the id is unknown, or if the index does not store texts
+            (``store="text"``).
+        """
+        return self._native.text(doc_id)
+
     def neighbors(
         self,
         text: TextData,

@@ -111,6 +111,30 @@ def test_checks_change_nothing_and_say_what_an_addition_says(tmp_path, layers):
         assert first.seq == 401
 
 
+def test_stored_texts_are_returned(tmp_path):
+    recipe = likewise.Recipe.minhash(threshold=0.5)
+    texts = {"a": "One fine day in May, we left.", "b": "", "c": "one fine day in may we left 😀"}
+    with likewise.Index(tmp_path / "texts", recipe, store="text") as index:
+        index.add_batch(list(texts), list(texts.values()))
+        index.add("gone", "something else entirely")
+        index.remove("gone")
+        assert {doc_id: index.text(doc_id) for doc_id in texts} == texts
+        assert index.text("gone") is None
+        index.compact()
+    with likewise.Index(tmp_path / "texts", read_only=True) as index:
+        assert {doc_id: index.text(doc_id) for doc_id in texts} == texts
+    with likewise.Index(tmp_path / "shingles", recipe) as index:
+        index.add("a", texts["a"])
+        assert index.text("a") is None
+    with likewise.Index(tmp_path / "tokens", likewise.Recipe.own("cut 1", method="minhash"), store="text") as index:
+        index.add("a", ["one", "fine day"])
+        assert index.text("a") == "one fine day"
+    within = recipe.replace(only_within="site")
+    with likewise.Index(tmp_path / "within", within, store="text") as index:
+        index.add("a", ("x.example", texts["a"]))
+        assert index.text("a") == texts["a"]
+
+
 def test_an_id_stands_for_one_text(tmp_path):
     with likewise.Index(tmp_path / "index") as index:
         index.add("a", "one two three four")

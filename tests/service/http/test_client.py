@@ -84,6 +84,15 @@ def test_a_closed_client_says_so(running):
         client.check("one fine day")
 
 
+def test_a_client_returns_stored_texts(running):
+    name = f"texts-{next(_NUMBER)}"
+    with running.client(name) as client:
+        client.create_collection(name, likewise.Recipe.simhash(within=3), store="text")
+        client.add("a", "One fine day")
+        assert client.text("a") == "One fine day"
+        assert client.text("nobody") is None
+
+
 @pytest.fixture
 def pages(running):
     with running.client(f"pages-{next(_NUMBER)}") as client:

@@ -42,6 +42,34 @@ def test_verdicts_are_those_of_an_index(begin, tmp_path):
         assert removal == index.remove("d0")._asdict() | {"promoted": ["d1"], "moved": []}
 
 
+def test_stored_texts_are_returned_on_request(begin):
+    client = begin(max_decoded_bytes=200)
+    client.put("/v1/collections/texts", json={"store": "text"})
+    texts, place = {"a": "one fine day in May, we left", "b": "something else entirely"}, "/v1/collections/texts"
+    for doc_id, text in texts.items():
+        client.post(f"{place}/add", json={"doc_id": doc_id, "text": text})
+    client.post(f"{PAGES}/add", json={"doc_id": "a", "text": texts["a"]})
+    assert "text" not in client.post(f"{place}/get", json={"doc_id": "a"}).json()
+    assert client.post(f"{place}/get", json={"doc_id": "a", "with_text": True}).json()["text"] == texts["a"]
+    asked = {"doc_ids": ["b", "nobody"], "with_text": True}
+    found, missing = client.post(f"{place}/get/batch", json=asked).json()["documents"]
+    assert (found["text"], missing) == (texts["b"], None)
+    asked = {"text": texts["a"], "with_text": True}
+    near = client.post(f"{place}/neighbors", json=asked).json()["neighbors"]
+    assert [(one["doc_id"], one["text"]) for one in near] == [("a", texts["a"])]
+    lines = json.dumps(asked) + "\n" + json.dumps({"text": texts["b"]})
+    headers = {"content-type": "application/x-ndjson"}
+    answer = client.post(f"{place}/neighbors/batch", content=lines, headers=headers).text.splitlines()
+    assert ["text" in json.loads(line)["neighbors"][0] for line in answer] == [True, False]
+    # This collection stores no texts.
+    near = client.post(f"{PAGES}/neighbors", json=asked).json()["neighbors"]
+    assert [one["text"] for one in near] == [None]
+    client.post(f"{place}/add", json={"doc_id": "long", "text": "word " * 30 + texts["a"]})
+    client.post(f"{place}/add", json={"doc_id": "longer", "text": "word " * 30 + texts["b"]})
+    asked = {"doc_ids": ["long", "longer"], "with_text": True}
+    assert "ask for fewer" in problem(client.post(f"{place}/get/batch", json=asked), "invalid", "with_text")["detail"]
+
+
 def test_batches_in_json_and_in_lines(begin):
     client = begin()
     documents = [{"doc_id": i, "text": f"text of its own, number {i} of kind {i * i * 7}"} for i in range(20)]

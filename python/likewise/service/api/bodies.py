@@ -56,6 +56,7 @@ class Document(BaseModel):
     distance: int | None
     seq: int
     arrival_s: int
+    text: str | None = None
 
 
 class DocumentBatch(BaseModel):
@@ -88,6 +89,7 @@ class Neighbor(BaseModel):
     similarity: float
     distance: int | None
     matches: bool
+    text: str | None = None
 
 
 class Neighbors(BaseModel):
@@ -232,6 +234,8 @@ class Bodies:
     documents: type[BaseModel]
     doc_id: type[BaseModel]
     doc_ids: type[BaseModel]
+    get: type[BaseModel]
+    get_batch: type[BaseModel]
     group: type[BaseModel]
     neighbors: type[BaseModel]
     neighbors_batch: type[BaseModel]
@@ -269,6 +273,7 @@ def make_bodies(settings: Settings) -> Bodies:
         "min_similarity": (Annotated[float, Field(ge=0, le=1)], 0.0),
         "among": (Literal["all", "kept", "candidates"] | None, None),
     }
+    with_text: dict[str, Any] = {"with_text": (bool, False)}
     batch = Field(min_length=1, max_length=settings.max_batch)
     recipe = Annotated[dict[str, Any] | str, Field(max_length=64)]
 
@@ -303,6 +308,13 @@ def make_bodies(settings: Settings) -> Bodies:
         ),
         doc_id=body("DocId", "The id of a document.", doc_id=(doc_id, ...)),
         doc_ids=body("DocIds", "Ids of documents.", doc_ids=(doc_ids, ...)),
+        get=body(
+            "GetAsked",
+            "The id of a document, and whether its stored text is wanted.",
+            doc_id=(doc_id, ...),
+            **with_text,
+        ),
+        get_batch=body("GetAskedBatch", "Ids of documents, as for one.", doc_ids=(doc_ids, ...), **with_text),
         group=body(
             "GroupAsked",
             "The id of any document of a group. Members are listed from `offset`, in order of arrival.",
@@ -310,9 +322,15 @@ def make_bodies(settings: Settings) -> Bodies:
             offset=(Annotated[int, Field(ge=0, le=2**31), WHOLE], 0),
             limit=(limit, settings.max_results),
         ),
-        neighbors=body("NeighborsAsked", "A text, and which neighbors are listed.", text=(text, ...), **nearest),
+        neighbors=body(
+            "NeighborsAsked", "A text, and which neighbors are listed.", text=(text, ...), **nearest, **with_text
+        ),
         neighbors_batch=body(
-            "NeighborsAskedBatch", "Texts, and which neighbors of each are listed.", texts=(texts, ...), **nearest
+            "NeighborsAskedBatch",
+            "Texts, and which neighbors of each are listed.",
+            texts=(texts, ...),
+            **nearest,
+            **with_text,
         ),
         collection=body(
             "CollectionGiven",

@@ -65,15 +65,15 @@ class Documents:
 
     async def get(self, collection: str, body: Any) -> Json:
         """Return a document, or raise Problem."""
-        return _found((await self._got(collection, [body.doc_id]))[0], body)
+        return _found((await self._got(collection, [body.doc_id], [body]))[0], body)
 
     async def get_batch(self, collection: str, body: Any) -> Json:
         """Return documents."""
-        return {"documents": await self._got(collection, body.doc_ids)}
+        return {"documents": await self._got(collection, body.doc_ids, [body] * len(body.doc_ids))}
 
     async def get_lines(self, collection: str, lines: Sequence[Any]) -> list[Json | None]:
         """Return the documents of lines of ids."""
-        return await self._got(collection, [line.doc_id for line in lines])
+        return await self._got(collection, [line.doc_id for line in lines], lines)
 
     async def group(self, collection: str, body: Any) -> Json:
         """Return a page of a group, or raise Problem."""
@@ -132,9 +132,10 @@ class Documents:
         self._service.metrics.verdicts.labels("duplicate").inc(len(verdicts) - num_new)
         return verdicts
 
-    async def _got(self, collection: str, doc_ids: Sequence[object]) -> list[Json | None]:
+    async def _got(self, collection: str, doc_ids: Sequence[object], asked: Sequence[Any]) -> list[Json | None]:
         found = self._service.collection(collection)
         documents: list[Json | None] = await found.ask(_got, found.index, self._in_time(doc_ids))
+        await self._add_texts(found, zip(documents, asked, strict=True))
         return documents
 
     async def _grouped(self, collection: str, doc_ids: Sequence[object], offset: int, limit: int) -> list[Json | None]:
@@ -164,7 +165,17 @@ class Documents:
         _check_kind(found.index.recipe, texts, field)
         results: list[Json] = await found.ask(_neighbors, found.index, self._in_time(texts), asked, self._room)
         self._service.metrics.truncated.inc(sum(result["truncated"] for result in results))
+        await self._add_texts(
+            found, ((one, body) for result, body in zip(results, asked, strict=True) for one in result["neighbors"])
+        )
         return results
+
+    async def _add_texts(self, collection: Collection, asked: Iterable[tuple[Json | None, Any]]) -> None:
+        """Add the stored text to each document for which the request asks for it."""
+        wanted = [document for document, body in asked if document is not None and body.with_text]
+        if wanted:
+            most = self._service.settings.max_decoded_bytes
+            await collection.ask(_add_texts, collection.index, self._in_time(wanted), most)
 
     async def _removed(
         self, collection: str, doc_ids: Sequence[object], request: Repeatable | None = None
@@ -218,6 +229,15 @@ def _found(answer: Json | None, body: Any, *, is_replayed: bool = False) -> Json
 def _got(index: Index | SharedIndex, doc_ids: Iterator[object]) -> list[Json | None]:
     found = [index.get(str(doc_id)) for doc_id in doc_ids]
     return [None if one is None else one._asdict() for one in found]
+
+
+def _add_texts(index: Index | SharedIndex, documents: Iterator[Json], most: int) -> None:
+    num_characters = 0
+    for document in documents:
+        document["text"] = text = index.text(document["doc_id"]) if isinstance(index, Index) else None
+        num_characters += len(text or "")
+        if num_characters > most:
+            raise Problem("invalid", "the texts exceed the size of a response; ask for fewer documents", "with_text")
 
 
 def _grouped(index: Index | SharedIndex, doc_ids: Iterator[object]) -> list[Group | None]:

@@ -80,8 +80,8 @@ def _on_documents(service: Service) -> list[Operation]:
             "get",
             "read",
             "Get a document and its current verdict.",
-            single=(bodies.doc_id, shapes.Document),
-            batch=(bodies.doc_ids, shapes.DocumentBatch),
+            single=(bodies.get, shapes.Document),
+            batch=(bodies.get_batch, shapes.DocumentBatch),
             problems=("unknown-document",),
         ),
         *pair(

@@ -183,6 +183,11 @@ class ClientBase:
         return (yield (yield from self._calls()).get(doc_id))
 
     @Operation
+    def text(self, doc_id: str) -> Steps[str | None]:
+        """Return the stored text of a document; None if it is unknown or the collection does not store texts."""
+        return (yield (yield from self._calls()).text(doc_id))
+
+    @Operation
     def neighbors(
         self, text: Text, k: int = 10, min_similarity: float = 0.0, *, among: str | None = None
     ) -> Steps[list[Neighbor]]:

@@ -215,6 +215,11 @@ class CollectionCalls:
         """Request a document."""
         return self._post("get/batch", {"doc_ids": [_clean(one_id(doc_id))]}, _document_of)
 
+    def text(self, doc_id: object) -> Call[str | None]:
+        """Request the stored text of a document."""
+        body = {"doc_ids": [_clean(one_id(doc_id))], "with_text": True}
+        return self._post("get/batch", body, lambda answer: (answer["documents"][0] or {}).get("text"))
+
     def group(self, doc_id: object, offset: int) -> Call[dict[str, Any]]:
         """Request a page of a group, starting at a member; the response is returned undecoded."""
         return self._post("group", {"doc_id": _clean(one_id(doc_id)), "offset": offset}, lambda answer: answer)
