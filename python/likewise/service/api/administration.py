@@ -1,6 +1,6 @@
 """Operations on collections: create, describe, delete, compact, verify and copy them."""
 
-import time
+from datetime import UTC, datetime
 from typing import Any
 
 from likewise.errors import InvalidParameter
@@ -66,7 +66,8 @@ class Administration:
     async def create_snapshot(self, collection: str) -> Json:
         """Create a snapshot of a collection."""
         self._service.collection(collection)
-        stamp = time.strftime("%Y%m%dt%H%M%S", time.gmtime())
+        # With microseconds, so that names are in order.
+        stamp = datetime.now(UTC).strftime("%Y%m%dt%H%M%S%f")
         return {"snapshot": await self._service.in_thread(self._service.make_snapshot, collection, stamp)}
 
     async def delete_snapshot(self, collection: str, snapshot: str) -> Json:
