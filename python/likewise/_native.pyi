@@ -1642,7 +1642,7 @@ def rewrite_jsonl_rows(
     Returns
     -------
     lines : uint8
-        The lines, each with a newline; of a row of whose text nothing but whitespace is left, none.
+        The lines, each with a newline.
     ends : uint64
         Where the line of each row ends.
     num_removed_bytes : int

@@ -1,5 +1,6 @@
 """Texts in lists: conversations in both forms, roles, parts of messages, lists of strings, in every kind of input."""
 
+import gzip
 import json
 import random
 
@@ -273,7 +274,7 @@ def test_repeated_parts_of_turns(tmp_path, name, unit):
     file = write(tmp_path / name, CHATS)
     run = FileRun(("messages[].content",))
     summary = dedup_parts(file, tmp_path / "out", PartRules(unit, 10 if unit == "span" else None), run=run)
-    assert summary["num_emptied"] == 1
+    assert (summary["num_kept"], summary["num_emptied"]) == (5, 0)
     kept = tmp_path / "out/kept" / name
     rows = [json.loads(line) for line in kept.read_text().splitlines()] if name == "a.jsonl" else None
     if rows is None:
@@ -288,20 +289,73 @@ def test_repeated_parts_of_turns(tmp_path, name, unit):
         ["yes", "And then \u00e9t\u00e9 came."],
         [third, "yes"],
         ["Tell me more about it", ""],
+        ["", ""],
     ]
-    assert [row["id"] for row in rows] == [0, 1, 2, 3]
-    assert [row["messages"][0]["role"] for row in rows] == ["user"] * 4
+    assert [row["id"] for row in rows] == [0, 1, 2, 3, 4]
+    assert [row["messages"][0]["role"] for row in rows] == ["user"] * 5
     found = audit_parts(tmp_path / "out")
     assert found.passed, found.checks
 
 
-def test_parts_that_do_not_count_stay(tmp_path):
-    rows = [{"m": [{"role": "system", "content": STORY}, {"role": "user", "content": STORY}]} for _ in range(2)]
-    recipe = likewise.Recipe.exact(roles="user")
-    dedup_parts(
-        write(tmp_path / "a.jsonl", rows), tmp_path / "out", PartRules("line"), recipe, run=FileRun(("m[].content",))
-    )
-    assert len((tmp_path / "out/kept/a.jsonl").read_text().splitlines()) == 1
+def read_back(path):
+    """Return the rows of a file."""
+    if path.suffix == ".jsonl":
+        return [json.loads(line) for line in path.read_text().splitlines()]
+    return (pq.read_table(path) if path.suffix == ".parquet" else feather.read_table(path)).to_pylist()
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz", "a.parquet", "a.arrow"])
+@pytest.mark.parametrize("path", ["messages[].content", "paragraphs[]"])
+def test_rows_stay_with_what_does_not_count(tmp_path, name, path):
+    """Whatever repeated lines are removed, no row is, nor any message, role or other field."""
+    chance, rows = random.Random(3), []
+    lines = [" ".join(chance.choices(STORY.split(), k=9)) for _ in range(40)]
+    for i in range(60):
+        texts = ["\n".join(chance.sample([*lines, "yes", ""], chance.randint(1, 3))) for _ in range(3)]
+        turns_ = [{"role": role, "content": text} for role, text in zip(ROLES[3], texts, strict=True)]
+        messages = [*turns_, {"role": "assistant", "content": None, "call": f"f({i})"}]
+        rows.append(
+            {"id": f"d{i}", "n": i} | ({"messages": messages} if path.startswith("m") else {"paragraphs": texts})
+        )
+    seen = set()
+    wanted = [
+        row | {"messages": turns.without_repeats(row["messages"], "content", ("user", "assistant"), seen, 8)}
+        if "messages" in row
+        else row | {"paragraphs": [turns.without_lines(text, seen, 8) for text in row["paragraphs"]]}
+        for row in rows
+    ]
+    file = write(tmp_path / name.removesuffix(".gz"), rows)
+    if name.endswith(".gz"):
+        (tmp_path / name).write_bytes(gzip.compress(file.read_bytes()))
+        file = tmp_path / name
+    out, run = tmp_path / "out", FileRun((path,))
+    recipe = likewise.Recipe.exact(roles="user,assistant" if path.startswith("m") else None)
+    summary = dedup_parts(file, out, PartRules("line"), recipe, run=run)
+    assert (summary["num_kept"], summary["num_emptied"], (out / "emptied.jsonl").exists()) == (60, 0, False)
+    kept = out / "kept" / name
+    if name.endswith(".gz"):
+        kept = tmp_path / "kept.jsonl"
+        kept.write_bytes(gzip.decompress((out / "kept" / name).read_bytes()))
+    # In a table, all messages have the same fields.
+    assert read_back(kept) == (wanted if "jsonl" in name else pa.Table.from_pylist(wanted).to_pylist())
+    assert sum(not turns.text(row, path, recipe.roles).strip() for row in wanted) > 20
+    assert audit_parts(out).passed
+    # Without brackets, a list is a text as any other.
+    if path == "paragraphs[]":
+        summary = dedup_parts(file, tmp_path / "plain", PartRules("line", 8), recipe, run=FileRun(("paragraphs",)))
+        assert summary["num_kept"] == 60 - summary["num_emptied"] < 40
+        assert audit_parts(tmp_path / "plain").passed
+
+
+def test_an_audit_misses_a_row_that_is_gone(tmp_path):
+    rows = [{"m": [{"role": "system", "content": f"System {i}"}, {"role": "user", "content": STORY}]} for i in range(2)]
+    run, out = FileRun(("m[].content",)), tmp_path / "out"
+    dedup_parts(write(tmp_path / "a.jsonl", rows), out, PartRules("line"), likewise.Recipe.exact(roles="user"), run=run)
+    kept = (out / "kept/a.jsonl").read_text().splitlines()
+    assert [json.loads(line)["m"][0]["content"] for line in kept] == ["System 0", "System 1"]
+    assert json.loads(kept[1])["m"][1] == {"role": "user", "content": ""}
+    (out / "kept/a.jsonl").write_text(kept[0] + "\n")
+    assert not audit_parts(out).passed
 
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])

@@ -11,6 +11,25 @@ def text(row, path, roles=None):
     return "\n".join(found) if found else None
 
 
+def without_repeats(items, key, roles, seen, min_words):
+    """Return the items, in whose texts no line comes again that was `seen`; those with other roles are unchanged."""
+    return [
+        item | {key: without_lines(item[key], seen, min_words)} if item[key] and _counts(item, roles) else item
+        for item in items
+    ]
+
+
+def without_lines(text, seen, min_words):
+    """Return a text without its lines of at least so many words that were `seen`; add the others to these."""
+    left = []
+    for line in text.splitlines(keepends=True):
+        words = tuple(line.split())
+        if len(words) < min_words or words not in seen:
+            left.append(line)
+        seen.add(words)
+    return "".join(left)
+
+
 def _strings(value, steps, roles, of_list=False):
     if value is None:
         return []

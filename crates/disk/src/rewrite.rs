@@ -52,7 +52,7 @@ impl<'a> Stretches<'a> {
 /// Rows after the removal of spans from their texts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Rewritten {
-    /// The rows one after another, each with a newline; a row whose remaining text is only whitespace is omitted.
+    /// The rows one after another, each with a newline.
     pub lines: Vec<u8>,
     /// End of each row in `lines`.
     pub ends: Vec<u64>,
@@ -94,13 +94,10 @@ where
                 let row = window
                     .fetch(file, offset, length, next)
                     .map_err(|e| Error::read(e, offset))?;
-                let (mut text, before) = (texts[i].clone(), made.lines.len());
+                let mut text = texts[i].clone();
                 write(row, offset, &mut text, &mut made.lines)?;
                 made.num_removed_bytes += text.num_removed();
-                match text.is_blank() {
-                    true => made.lines.truncate(before),
-                    false => made.lines.push(b'\n'),
-                }
+                made.lines.push(b'\n');
                 made.ends.push(made.lines.len() as u64);
             }
             Ok::<_, Error>(made)

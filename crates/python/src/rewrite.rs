@@ -94,7 +94,7 @@ pub fn cut_texts(
 }
 
 /// Rewrites rows of JSON Lines with stretches of their texts removed: the lines, consecutively, where each ends, and
-/// the number of text bytes removed. A row with no text left has no line.
+/// the number of text bytes removed.
 #[pyfunction]
 #[pyo3(signature = (path, offsets, lengths, rules, counts, starts, ends, *, keeps_words_apart=false, threads=1))]
 pub fn rewrite_jsonl_rows(

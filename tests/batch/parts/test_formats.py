@@ -284,9 +284,6 @@ def test_records_without_parts_of_a_field(tmp_path, seed, has_quotes):
     quoting = csv.QUOTE_MINIMAL if has_quotes else csv.QUOTE_NONE
     for row, text, stop in zip(raw, left, np.asarray(stops).tolist(), strict=True):
         record, start = whole[start:stop].decode(), stop
-        if not text.strip():
-            assert record == ""
-            continue
         assert next(csv.reader(io.StringIO(record, newline=""), quoting=quoting)) == [
             row[0],
             text,

@@ -65,9 +65,9 @@ def places_of(
 
 
 def emptied(collection: Collection, cut: Cut, may_be: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
-    """Return the documents with only whitespace left, ascending; changed documents are read again."""
-    if may_be is not None:
-        cut = cut.where(may_be)
+    """Return the documents to drop, in which only whitespace is left, ascending; changed ones are read again."""
+    stays = np.array([file.keeps_emptied for file in collection.files])[collection.file_of(cut.rows)]
+    cut = cut.where(~stays if may_be is None else may_be & ~stays)
     rows = [np.zeros(0, np.int64)]
     for part, texts in collection.each_text(cut.rows):
         of_part = cut.take(part)

@@ -34,7 +34,7 @@ class Kept:
     texts: KeptTexts | None = None
     # Fields to append to each row
     added: Added | None = None
-    # Parts of texts to remove, by position among the written rows. No written text becomes blank.
+    # Parts of texts to remove, by position among the written rows
     cut: Cut | None = None
 
 
@@ -64,6 +64,11 @@ class InputFile(BaseSource, ABC):
     @abstractmethod
     def write_kept(self, target: Path, kept: Kept) -> None:
         """Write kept documents to a new file of the same format and compression."""
+
+    @property
+    def keeps_emptied(self) -> bool:
+        """Whether a row stays if only whitespace is left of its text: its lists hold more than what counts."""
+        return not self.is_document and "[]" in self.rules.text_fields[0]
 
     def check_cut(self) -> None:
         """Raise InvalidInput if parts of texts in this file cannot be removed."""
