@@ -29,7 +29,7 @@ from likewise.service.problems import Problem, without_address, without_place
 from likewise.service.settings import Settings
 
 NAME = r"^[a-z0-9][a-z0-9_-]{0,63}$"
-_SNAPSHOT = re.compile(r"[0-9]{8}t[0-9]{6}-[0-9a-f]{8}")
+_SNAPSHOT = re.compile(r"[0-9]{8}t[0-9]{12}-[0-9a-f]{8}")
 _SNAPSHOTS = ".snapshots"
 _REMOVED = ".removed-"
 _LIVES = "lives.json"
