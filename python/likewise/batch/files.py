@@ -361,8 +361,7 @@ def _decided(
     joined = None
     if asked.run.document_by is not None:
         assert bounded is not None
-        num_fields, most_bytes = len(reading.found.files[0].rules.fields), asked.run.max_document_bytes
-        joined = JoinedRows(sources, context, bounded.room, work, fields=num_fields, most_bytes=most_bytes)
+        joined = JoinedRows(sources, recipe, context, bounded.room, work, asked.run.max_document_bytes)
         sources = joined.sources
     with opened_run(
         sources,

@@ -24,6 +24,7 @@ from likewise.job.context import RunContext
 from likewise.job.reading import in_order, jobs_of, refusal, total_bytes
 from likewise.progress import Warned
 from likewise.recipe.recipe import Recipe
+from likewise.recipe.rules import fields_read
 from likewise.recipe.text import BYTE_TOKENS
 
 _PIECE_BYTES = 4 << 20
@@ -48,18 +49,17 @@ class JoinedRows:
     def __init__(
         self,
         sources: Sequence[Source],
+        recipe: Recipe,
         context: RunContext,
         room: Room,
         work: Path,
-        *,
-        fields: int,
         most_bytes: int = 2**32 - 1,
     ) -> None:
         self._most_bytes = most_bytes
         self.bad_rows: list[list[BadRow]] = [[] for _ in sources]
         self.num_blank = 0
         space = room.space
-        self._read(sources, context, space, work, fields)
+        self._read(sources, context, space, work, len(fields_read(recipe.keep, context.rules.fields)))
         first = self._first_rows(space, room.buckets_bytes)
         # The first row of each document, ascending, and the document of each row
         num_rows = len(first)

@@ -52,7 +52,6 @@ from likewise.recipe.fields import RecipeFields
 from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.recipe.methods import SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
-from likewise.recipe.rules import keep_needs
 from likewise.stages.documents import Tokenizer
 from likewise.stages.text import TextField
 
@@ -386,6 +385,7 @@ def dedup(
         For documents that are stored as several rows, such as repositories or chats: the value that names the document
         of each row, or the name of the column with it. Texts of rows with the same value are joined with newlines, in
         order, and rows are kept and removed together. The values are the ids; `row` in the evidence is the first row.
+        The texts of a stream are then held in memory.
     text_field : str or sequence of str
         Column of a table that contains the text; several columns are joined with a newline.
     nulls : {"fail", "keep", "drop"}
@@ -451,7 +451,7 @@ def dedup(
     with null_option_named():
         source = again()
         if document_by is not None:
-            joined = JoinedRows([source], context, Room(), Path(), fields=len(keep_needs(recipe.keep)[1]))
+            joined = JoinedRows([source], recipe, context, Room(), Path())
     sources = [source] if joined is None else joined.sources
     with null_option_named(), opened_texts(sources, recipe, context) as (documents, recipe, choice):
         stays = None
