@@ -52,3 +52,25 @@ def test_a_command_with_many_options_has_two_helps():
     for words, command in ALL.items():
         num_options = sum(isinstance(param, click.Option) for param in command.params)
         assert isinstance(command, LongCommand) or num_options < 20, words
+
+
+@pytest.mark.parametrize(
+    ("arguments", "incomplete", "expected"),
+    [
+        ([], "ded", {("plain", "dedup")}),
+        (["dedup"], "--thr", {("plain", "--threshold"), ("plain", "--threads")}),
+        (["dedup", "--method"], "sim", {("plain", "simhash")}),
+        (["dedup"], "art", {("file", "art")}),
+        (["dedup", "a.jsonl", "-o"], "o", {("file", "o")}),
+        (["dedup", "a.jsonl", "--weights"], "w", {("file", "w")}),
+        (["dedup", "a.jsonl", "--text-field"], "t", set()),
+        (["index", "add"], "seen", {("file", "seen")}),
+        (["index", "move", "seen.lw"], "c", {("file", "c")}),
+    ],
+)
+def test_the_shell_completes_commands_options_values_and_files(arguments, incomplete, expected):
+    from click.shell_completion import BashComplete
+
+    completion = BashComplete(group, {}, "likewise", "_LIKEWISE_COMPLETE")
+    found = {(item.type, item.value) for item in completion.get_completions(arguments, incomplete)}
+    assert found == expected

@@ -262,3 +262,15 @@ def test_prometheus_reads_its_files(name, tmp_path):
     (tmp_path / name).write_text(config)
     kind = "rules" if name == "alerts.yml" else "config"
     subprocess.run([promtool, "check", kind, tmp_path / name], check=True, capture_output=True)
+
+
+def test_alerts_fire_when_they_should(tmp_path):
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        pytest.skip("promtool is not installed")
+    cases = Path(__file__).with_name("alerts.yml").read_text(encoding="utf-8")
+    (tmp_path / "cases.yml").write_text(cases.replace("ALERTS", str(COMPOSE / "alerts.yml")))
+    ran = subprocess.run(
+        [promtool, "test", "rules", tmp_path / "cases.yml"], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr

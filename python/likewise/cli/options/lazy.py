@@ -2,9 +2,25 @@
 
 import importlib
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import click
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+# What the help calls values that are, or may be, files or directories.
+_PLACES = {"EVALS", "FILE", "MATCHES", "OUT", "PAIRS", "PATH", "PLACE", "REFERENCES", "RULE|FILE"}
+
+
+class _Place(click.types.StringParamType):
+    """A text that the shell completes to a file."""
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem]":
+        """Leave the completion of a file to the shell."""
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(incomplete, type="file")]
 
 
 class LazyGroup(click.Group):
@@ -32,6 +48,10 @@ class LazyGroup(click.Group):
         command: click.Command = importlib.import_module(self.listed[cmd_name][0]).command
         # The function is called `command` in every module; code that lists commands by name needs the listed name.
         command.name = cmd_name
+        for parameter in command.params:
+            is_place = isinstance(parameter, click.Argument) or parameter.metavar in _PLACES
+            if is_place and parameter.type is click.STRING:
+                parameter.type = _Place()
         return command
 
     def resolve_command(
