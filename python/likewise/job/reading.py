@@ -43,10 +43,11 @@ def found_inputs(
     run: FileRun,
     output: Path | None,
     progress: Progress,
+    watch: Watch | None = None,
     *,
     joins_rows: bool = False,
 ) -> Iterator[Inputs]:
-    """Find the inputs of a run, as a context: the copy of standard input exists until it exits."""
+    """Find and watch the inputs of a run, as a context: the copy of standard input exists until it exits."""
     with scratch_directory() as work:
         found = find_inputs(
             listed(inputs),
@@ -58,7 +59,8 @@ def found_inputs(
             spool_directory=work,
             progress=progress,
         )
-        watch = Watch(found.files)
+        watch = watch or Watch()
+        watch.add(found.files)
         yield found
         watch.check()
 
