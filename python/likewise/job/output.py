@@ -15,6 +15,7 @@ from likewise.io.inputs import Inputs
 from likewise.io.output.directory import FINAL_NAMES, SUMMARY, UNFINISHED, OutputDirectory, check_free
 from likewise.io.output.row_files import RowWriter
 from likewise.io.output.scratch import scratch_directory
+from likewise.io.places import check_home
 from likewise.io.remote import RemoteDirectory, is_remote, local_path
 from likewise.io.source.files import InputFile
 from likewise.io.stamps import Watch, check_unchanged, stamps
@@ -60,6 +61,7 @@ class Job:
     def __enter__(self) -> Self:
         if self._output is None:
             return self
+        check_home(self._output)
         if self.is_written and is_remote(self._output):
             self.target = self.enter(_stored(str(self._output), self._inputs, overwrite=self._overwrite))
             return self
