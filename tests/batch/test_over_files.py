@@ -17,7 +17,9 @@ from likewise.corpus import decontaminate_files, find_copies, leak_files
 from likewise.corpus.matching import match_files
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
 from likewise.io.output.directory import IDENTITY, UNFINISHED
+from likewise.io.output.row_files import RowWriter
 from likewise.job.options import FileRun
+from likewise.job.output import Job
 from likewise.progress import StageFinished, StageStarted
 from likewise.tuning.labels import as_labels
 from likewise.tuning.tuning import tune_files
@@ -118,6 +120,20 @@ def test_of_a_file_that_changes_nothing_is_published(paths, tmp_path, command):
     assert names(tmp_path) == ["a.jsonl", "b.jsonl"]
     # The same command succeeds once the file no longer changes.
     COMMANDS[command](*paths, tmp_path / "out")
+
+
+@pytest.mark.parametrize("command", [*WRITING, "pairs", "pairs --against", "match"])
+def test_a_file_that_changes_after_results_are_published_is_no_error(paths, tmp_path, command, monkeypatch):
+    owner, name = (Job, "publish") if command in WRITING else (RowWriter, "finish")
+    publish, changes = getattr(owner, name), Changes(paths[0])
+
+    def published(*args):
+        publish(*args)
+        changes(StageFinished("writing", 0.0))
+
+    monkeypatch.setattr(owner, name, published)
+    COMMANDS[command](*paths, tmp_path / "out")
+    assert changes.is_done
 
 
 @pytest.mark.parametrize(("command", "bad"), list(zip(COMMANDS, cycle(BAD), strict=False)))

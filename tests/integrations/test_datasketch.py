@@ -90,7 +90,14 @@ def test_sets_are_sets():
     c.merge(a)
     assert c == a != b
     assert ours.MinHash().is_empty()
+    # As in datasketch 2.0.0: an empty set equals an empty set, and nothing else.
     assert ours.MinHash().jaccard(ours.MinHash()) == 1
+    assert ours.MinHash().jaccard(a) == 0
+    lsh = ours.MinHashLSH(threshold=0.5)
+    for key, minhash in {"empty": ours.MinHash(), "a": a}.items():
+        lsh.insert(key, minhash)
+    assert lsh.query(ours.MinHash()) == ["empty"]
+    assert lsh.query(a) == ["a"]
 
 
 def test_the_program_runs_on_both():

@@ -1,5 +1,7 @@
 """The Polars namespaces: frames, lazy frames, series and expressions give the results of the plain call."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -41,6 +43,15 @@ def test_a_filter_behind_a_lazy_step_sees_the_rows_that_are_kept():
     assert lazy.select("number").collect()["number"].to_list() == [1, 2]
     assert lazy.slice(1).collect()["number"].to_list() == [2]
     assert lazy.collect_schema() == pl.Schema({"number": pl.Int64, "text": pl.String})
+
+
+def test_a_query_that_has_not_run_is_refused_without_a_warning():
+    lazy = pl.LazyFrame({"id": [1, 2], "body": [A, A]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for ask in (likewise.dedup, likewise.pairs, likewise.sketch, lambda frame: likewise.dedup(frame, "body")):
+            with pytest.raises(likewise.InvalidInput, match=r"give its result, frame\.collect\(\)"):
+                ask(lazy)
 
 
 def test_expressions_in_groups_are_of_each_group():

@@ -246,6 +246,44 @@ def test_errors_name_the_path(tmp_path):
             likewise.dedup(table, text_field=field)
 
 
+@pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz", "a.parquet", "a.arrow"])
+def test_roles_that_no_message_has_are_met_with_those_there(tmp_path, name):
+    """Case counts, but for ASCII letters, in files and in tables alike."""
+    turn = {"role": "Автор", "content": "one two three four"}
+    rows = [{"id": str(i), "messages": [{"role": "User", "content": f"text {i}"}, turn]} for i in range(3)]
+    file = write(tmp_path / name.removesuffix(".gz"), rows)
+    if name.endswith("gz"):
+        file = tmp_path / name
+        file.write_bytes(gzip.compress((tmp_path / "a.jsonl").read_bytes()))
+    table, path = pa.Table.from_pylist(rows), "messages[].content"
+    for roles, num_kept in {"uSER": 3, "Автор": 1}.items():
+        recipe = RECIPE.replace(roles=roles)
+        summary = likewise.dedup_files(file, tmp_path / "out", recipe, text_field=path, overwrite=True)
+        assert summary["num_kept"] == num_kept
+        assert likewise.dedup(table, recipe, text_field=path).kept.sum() == num_kept
+    for roles in ("автор", "assistent"):
+        recipe = RECIPE.replace(roles=roles)
+        with pytest.raises(InvalidInput, match=r"\(roles found: User, Автор\); choose roles with --roles, or skip"):
+            likewise.dedup_files(file, tmp_path / "other", recipe, text_field=path)
+        with pytest.raises(InvalidInput, match=rf"has the roles {roles} \(found: User, Автор\); choose"):
+            likewise.dedup(table, recipe, text_field=path)
+
+
+def test_frames_may_mix_texts_and_parts():
+    pd = pytest.importorskip("pandas")
+    text, other = "the quick brown fox jumps over", "a lazy dog sleeps near the old river"
+    parts = [{"type": "text", "text": other}, {"type": "x"}]
+    contents = [text, [{"type": "text", "text": text}], [text], other, parts, None]
+    wanted = [True, False, False, True, False, True]
+    frame = pd.DataFrame({"text": contents})
+    assert likewise.dedup(frame, RECIPE, nulls="keep").kept.tolist() == wanted
+    frame = pd.DataFrame({"messages": [[{"role": "user", "content": content}] for content in contents]})
+    path = "messages[].content"
+    assert likewise.dedup(frame, RECIPE, nulls="keep", text_field=path).kept.tolist() == wanted
+    with pytest.raises(InvalidInput, match="types that Arrow has, one type each"):
+        likewise.dedup(pd.DataFrame({"text": [text, 7]}), RECIPE)
+
+
 def test_ids_and_fields_are_in_no_list(tmp_path):
     table = pa.Table.from_pylist(conversations("messages[].content", 3))
     for options in ({"ids": "messages[].role"}, {"keep": "max:messages[].role"}):

@@ -292,6 +292,17 @@ def test_files_of_known_other_kinds_are_refused_with_the_way(tmp_path, name, dat
     assert all(re.search(f"{name} was skipped: the file is {message}", event.message) for event in told)
 
 
+@pytest.mark.parametrize("kind", ["JSON text sequence", "MediaWiki dump"])
+@pytest.mark.parametrize("name", ["a.txt", "a.jsonl"])
+def test_records_under_the_name_of_a_text_are_refused(tmp_path, name, kind):
+    """They would be one document, or as many bad rows as lines."""
+    (tmp_path / name).write_bytes(b'\x1e{"text": "a"}\n' if kind.startswith("JSON") else b"<mediawiki>")
+    for given in (tmp_path / name, tmp_path, f"{tmp_path}/*"):
+        with pytest.raises(InvalidInput, match=f"{name}:1: the file is a {kind}, despite its name; convert"):
+            find_inputs([given], ReadRules())
+    assert len(find_inputs([tmp_path / name], ReadRules(), file_format="text").files) == 1
+
+
 def test_an_archive_under_the_name_of_a_format_is_refused(tmp_path):
     """Its first lines would be read as a document."""
     for name, forced in (("a.jsonl.gz", None), ("a.csv.zst", None), ("a.tar.gz", "jsonl"), ("a.tgz", "csv")):

@@ -19,6 +19,7 @@ from likewise.batch.read import ingest
 from likewise.batch.weights import weigh_files
 from likewise.cli.dedup import summary_lines
 from likewise.errors import InvalidInput, InvalidParameter
+from likewise.io.lines import packed as packed_files
 from likewise.io.lines.csv import shows_quotes
 from likewise.io.source.bad_rows import bad_row_limit
 from likewise.job.options import FileRun
@@ -51,6 +52,13 @@ def summary_of(tmp_path, name, data, on_error="skip", **options):
     (tmp_path / name).write_bytes(data)
     run = FileRun(on_error=on_error, **options)
     return dedup_files(tmp_path / name, tmp_path / "out", Recipe.exact(), run=run, overwrite=True)
+
+
+def test_an_xz_dictionary_above_the_limit_is_not_called_damage(tmp_path, monkeypatch):
+    monkeypatch.setattr(packed_files, "_MOST_MEMORY", 1 << 20)
+    for on_error in ("fail", "skip"):
+        with pytest.raises(InvalidInput, match=r"a\.jsonl\.xz: decompression needs more than 1 MiB .*; compress"):
+            summary_of(tmp_path, "a.jsonl.xz", lzma.compress(jsonl([text(1)])), on_error)
 
 
 def csv_rows(*bad, between=","):

@@ -9,7 +9,7 @@ import pytest
 
 import likewise
 from likewise.batch.files import dedup_files
-from likewise.errors import InvalidInput
+from likewise.errors import InvalidInput, InvalidParameter
 from likewise.job.options import FileRun
 
 RECIPE = likewise.Recipe.minhash(0.8)
@@ -122,6 +122,25 @@ def test_integers_of_128_bits_are_refused_with_the_way(tmp_path, name):
     else:
         with pytest.raises(InvalidInput, match=f"{name}: .*128-bit integers to text"):
             dedup_files(tmp_path / name, tmp_path / "out", RECIPE)
+
+
+def test_what_is_no_text_column_is_named_with_the_argument_that_mends_it(tmp_path):
+    table = pa.table({"body": ["one two"], "site": [1]})
+    remedies = {
+        "set text_field to the text column": {},
+        r"choose one of these": {"text_field": "body", "only_within": "absent"},
+        "choose one of these$": {"text_field": "body", "ids": "absent"},
+        "neither a column nor a list of columns": {"text_field": 5},
+    }
+    for remedy, options in remedies.items():
+        with pytest.raises((InvalidInput, InvalidParameter), match=remedy):
+            likewise.dedup(table, **options)
+    for ask in (likewise.dedup, likewise.pairs, likewise.sketch):
+        with pytest.raises(InvalidInput, match=r"row 1: expected a str, found dict; .*\.from_pylist\(rows\)"):
+            ask(["one", {"text": "two"}])
+    for name, inputs in {"text_field": "a", "id_field": "a", "inputs": 5}.items():
+        with pytest.raises(InvalidParameter, match=f"{name}: 5 is "):
+            likewise.dedup_files(inputs, tmp_path / "out", **({} if name == "inputs" else {name: 5}))
 
 
 def test_structs_are_not_texts():

@@ -5,12 +5,13 @@ import json
 import pickle
 import urllib.request
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import likewise
-from likewise import Recipe
+from likewise import InvalidInput, InvalidParameter, Recipe
 from likewise.job.options import FileRun
 from tests.runs.viewing.runs import rows
 
@@ -46,6 +47,31 @@ def test_a_sample_shows_both_texts(result):
     everything = result.sample(10_000)
     assert everything["doc_id"].to_pylist() == result.removed["doc_id"].to_pylist()
     assert likewise.dedup(["a text"]).sample().num_rows == 0
+
+
+def test_later_changes_of_a_list_are_not_shown():
+    texts = list(TEXTS)
+    result = likewise.dedup(texts)
+    before = result.sample()
+    texts[:] = ["another text"] * len(texts)
+    assert result.sample().equals(before)
+
+
+def test_a_path_that_cannot_be_written_is_an_error_that_says_why(result, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for write in (result.report, result.save, lambda path: likewise.dedup_files("a.jsonl", path)):
+        with pytest.raises(InvalidInput, match=r"~/x: ~ is not replaced here; give the path as os\.path\.expanduser"):
+            write("~/x")
+        with pytest.raises(InvalidInput, match="5 is not a path"):
+            write(5)
+    with pytest.raises(InvalidInput, match=r"~/x: ~ is not replaced here"):
+        likewise.Index("~/x")
+    for path in (tmp_path, tmp_path / "absent" / "x.html"):
+        with pytest.raises(InvalidInput, match="not a file in an existing directory; choose another path"):
+            result.report(path)
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(InvalidParameter, match="'x' is not an integer from 0 to 65535"):
+        result.serve("x")
 
 
 @pytest.mark.parametrize("form", ["list", "table"])
@@ -128,9 +154,9 @@ def test_results_of_streams_say_that_they_hold_no_texts(tmp_path, result):
     for held in (likewise.dedup(iter(TEXTS)), pickle.loads(pickle.dumps(result))):
         with pytest.raises(likewise.InvalidInput, match="does not hold the texts"):
             held.save(tmp_path / "saved")
-    given = list(TEXTS)
+    given = pd.DataFrame({"text": TEXTS})
     changed = likewise.dedup(given)
-    given.append("more")
+    given.loc[len(given)] = "more"
     with pytest.raises(likewise.InvalidInput, match="documents changed"):
         changed.sample()
 

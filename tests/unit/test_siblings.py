@@ -60,10 +60,11 @@ def test_required_similarity_follows_the_definition(seed):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_penalties_of_all_pairs_follow_the_definition(seed):
-    texts = forms(seed, 60)
+    # A document of one token has that token as its only feature.
+    texts = [*forms(seed, 60), *WORDS[:4], "copper", "的", "7", "copper copper", "copper copper river"]
     table = count_weights(texts, recipe(siblings="keep").replace(threshold=0.5))
     tokens = [cut(text, "auto") for text in texts]
-    names = Names(list({frozenset(itertools.pairwise(t)): t for t in tokens}.values()))
+    names = Names(list({frozenset(itertools.pairwise(t)) or tuple(t): t for t in tokens}.values()))
     rules = recipe().replace(table=table).feature_rules
     sets = _native.FeatureSets(len(texts), rules)
     every = np.arange(len(texts), dtype=np.uint32)

@@ -607,7 +607,7 @@ def stream_dedup(
         if against or (index is not None and index.against is not None):
             tell_direction(recipe, report)
         reading = _Reading(found, find_references(against, recipe, options, None, report))
-        job.watch(reading.all.files)
+        job.watch(reading.references.files)
         bounded = bounded_run(job, reading.all, recipe, writes_copies=False, beside=index)
         opened = job.enter(
             opened_run(
@@ -624,6 +624,8 @@ def stream_dedup(
         _tell_of_group(documents, decision, report)
         beside.prepare(documents, recipe, decision)
         job.check_unchanged()
+        # Written lines are read again.
+        job.watch(found.files)
         with job.context.timing.wall("writing"):
             stream = KeptStream(out)
             stream.check_headers(found.files)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise._native import Texts
-from likewise.arrays import ArrowColumn, ColumnData, TextData
+from likewise.arrays import ArrowColumn, ArrowTable, ColumnData, TextData
 from likewise.batch.read.documents import Documents
 from likewise.checks import check_choice, counted
 from likewise.errors import InvalidInput, InvalidParameter
@@ -18,14 +18,14 @@ from likewise.io.source.tokens import TokenRules
 from likewise.io.tables.arrow import BatchStream
 from likewise.io.tables.columns import as_large_text, check_unique, decoded, is_text, number_column
 from likewise.io.tables.memory import MemorySource
-from likewise.io.tables.offered import as_arrow, as_reader, as_table
+from likewise.io.tables.offered import as_arrow, as_reader, as_table, check_collected
 from likewise.io.tables.paths import found_fields, has_column
 from likewise.io.tables.tables import column_as_json, integer_type, texts_of
-from likewise.job.reading import refusal
+from likewise.job.reading import names_line, refusal
 from likewise.recipe.presets import PRESETS
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.rules import keep_needs
-from likewise.recipe.text import role_names
+from likewise.recipe.text import role_names, role_paths
 from likewise.stages.documents import Tokenizer, are_bytes, as_documents, check_tokenizer, tokenized, with_values
 from likewise.stages.text import TextField, as_texts, field_names, is_arrow, is_null, is_stream, is_table, table_column
 from likewise.stages.text import text_column as joined_column
@@ -76,14 +76,18 @@ def document_source(
             # Row numbers must fit too.
             fits = len(column) <= np.iinfo(given_type.to_pandas_dtype()).max
             given_type = given_type if fits else pa.int64()
+        if recipe.only_within is not None:
+            table_column(table, recipe.only_within)
         columns = {name: table_column(table, name) for name in fields}
         is_of_tokens = recipe.takes_tokens and tokenizer is None
         texts_without_tokens = texts_of(table, ("text",)) if is_of_tokens else None
         documents = (
-            table_column(table, field_names(text_field)[0])
+            table_column(table, field_names(text_field)[0], remedy="set text_field to the column of tokens")
             if is_of_tokens
             else joined_column(table, text_field, role_names(recipe.roles))
         )
+        if recipe.roles and nulls == "fail" and len(documents) == documents.null_count > 0:
+            raise _no_role(table, text_field, recipe.roles)
     elif fields:
         raise InvalidParameter("keep", f"field {fields[0]!r} is used, but only tables and files have fields")
     elif isinstance(ids, str):
@@ -125,6 +129,7 @@ def document_source(
 
 def column_named(documents: TextData, recipe: object, text_field: TextField) -> tuple[Any, TextField]:
     """Return the recipe and the text field; a name given as the recipe that is a column and no preset is the field."""
+    check_collected(documents)
     names = getattr(documents, "column_names", getattr(documents, "columns", ()))
     if (
         isinstance(recipe, str)
@@ -156,6 +161,13 @@ def _stream_source(
                 "column with the text"
             )
     return BatchStream(reader, rules)
+
+
+def _no_role(table: ArrowTable, text_field: TextField, roles: tuple[str, ...]) -> InvalidInput:
+    paths = [path for path in role_paths(field_names(text_field)) if has_column(table.schema, path)]
+    texts = [text for path in paths for text in joined_column(table, path).unique().drop_null().to_pylist()]
+    found = names_line(list(dict.fromkeys(role for text in texts for role in text.split("\n"))))
+    return InvalidInput(f"no message with a text has the roles {', '.join(roles)} (found: {found}); choose other roles")
 
 
 def _without_nulls(documents: TextData) -> tuple[Any, NDArray[np.int64] | None, int]:

@@ -134,8 +134,7 @@ def opened_run(
         if is_compared and recipe.needs_threshold:
             from likewise.batch.decide.auto_threshold import with_chosen_threshold
 
-            directory = None if left is None else left.directory
-            recipe, choice = with_chosen_threshold(recipe, documents, context, directory)
+            recipe, choice = with_chosen_threshold(recipe, documents, context, left)
             facts |= choice
         if is_compared:
             recipe = with_bands_where_many(recipe, documents, progress)

@@ -47,7 +47,7 @@ def pair_files(
         found = job.find(inputs, recipe)
         references = find_references(against, recipe, job.options, job.target, job.context.progress)
         found = replace(found, files=(*references.files, *found.files))
-        job.watch(found.files)
+        job.watch(references.files)
         bounded = bounded_run(job, found, recipe, writes_copies=False)
         opened = job.enter(
             opened_run(found.files, recipe, job.context, work=job.work, bounded=bounded, references=references)

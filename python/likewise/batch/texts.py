@@ -42,6 +42,7 @@ from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.html import Html, element, joined, listing
 from likewise.io.output.directory import EVIDENCE, OVERRULED
 from likewise.io.output.scratch import scratch_for
+from likewise.io.places import check_home
 from likewise.io.source.source import Source
 from likewise.io.tables.columns import null_where, number_column, taken_rows, text_column
 from likewise.io.tables.memory import MemorySource
@@ -236,6 +237,7 @@ class Deduplication:
         """
         import pyarrow as pa
 
+        check_home(folder)
         documents = pa.table({"id": self.ids.cast("string"), "text": self._texts()})
         tables = {EVIDENCE: self.removed} | ({} if self.overruled is None else {OVERRULED: self.overruled})
         save_run(Path(folder), documents, tables, self._recipe, self.summary, overwrite=overwrite)
@@ -257,11 +259,15 @@ class Deduplication:
         Raises
         ------
         InvalidInput
-            As for :meth:`sample`.
+            As for :meth:`sample`, and if the file cannot be written.
         """
         page: Html = _views().report(self)
         if path is not None:
-            Path(path).write_text(page, encoding="utf-8", newline="\n")
+            check_home(path)
+            try:
+                Path(path).write_text(page, encoding="utf-8", newline="\n")
+            except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
+                raise InvalidInput("not a file in an existing directory; choose another path", str(path)) from error
         return page
 
     def plot(self) -> Any:
@@ -294,7 +300,7 @@ class Deduplication:
         InvalidInput
             As for :meth:`sample`.
         """
-        return _views().serve(self, port)
+        return _views().serve(self, check_integer("port", port, 0, 65535))
 
     def _texts(self) -> ArrowColumn:
         source = None if self._read_again is None else self._read_again()
@@ -446,6 +452,8 @@ def dedup(
     if document_by is not None:
         check_joined(recipe, {"ids": ids is not None, "tokenizer": tokenizer is not None})
         ids = document_by
+    # Later changes of a list do not change what the result shows.
+    texts = list(texts) if isinstance(texts, list) else texts
     again = partial(document_source, texts, ids, recipe, text_field=text_field, nulls=nulls, tokenizer=tokenizer)
     joined = None
     with null_option_named():

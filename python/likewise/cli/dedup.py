@@ -337,6 +337,7 @@ def summary_lines(summary: dict[str, Any], out: str | None) -> list[str]:
     if "continued" in summary:
         continued = summary["continued"]
         complete = "document counts were complete, " if continued["has_counts"] else ""
+        complete += "the threshold was chosen, " if continued["has_threshold"] else ""
         lines.append(
             f"continued an unfinished run: {complete}{counted(continued['num_bytes'], 'byte')} of input were already "
             f"sketched, {counted(continued['num_decided'], 'document')} decided"

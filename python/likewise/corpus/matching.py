@@ -186,7 +186,6 @@ def match_files(
         job.target = None if output == "-" and stdout is not None else job.enter(file_for(output))
         writer = job.enter(RowWriter(str(job.target or output), "matches", _schema(), stdout, tsv_columns=_TSV_COLUMNS))
         found = [job.find(names, asked.recipe) for names in (references, queries)]
-        job.watch([file for inputs in found for file in inputs.files])
         asking = Asking(asked, found[0].files, job.context, job.scratch)
         for table in asking.answers(found[1].files, job.scratch):
             writer.write_table(table)

@@ -14,6 +14,7 @@ from likewise.errors import InvalidInput, InvalidParameter
 # Names for --format.
 FORMATS = ("jsonl", "csv", "tsv", "parquet", "arrow", "text", "warc", "binary")
 LINE_FORMATS = ("jsonl", "csv", "tsv")
+TEXT_FORMATS = (*LINE_FORMATS, "text")
 
 _SUFFIXES = {
     ".jsonl": "jsonl",
@@ -80,14 +81,17 @@ _RENAMED = (
 )
 # Starts of texts that contain many records, in files whose name does not state the format.
 _AS_ONE = "or read the file as one document with --format text"
-_RECORDS = (
+_DUMPS = (
     (rb"\x1e", "a JSON text sequence", "convert it to JSON Lines with tr -d '\\036' | jq -c ."),
-    (rb"\s*\[\s*(\{\s*[\"}]|\"|\[\s*[\"\d-])", "a JSON array", f"convert it to JSON Lines with jq -c '.[]', {_AS_ONE}"),
     (
         rb"\s*(<\?xml.*?)?<mediawiki",
         "a MediaWiki dump",
         "convert its pages to JSON Lines, for example with wikiextractor --json",
     ),
+)
+_RECORDS = (
+    *_DUMPS,
+    (rb"\s*\[\s*(\{\s*[\"}]|\"|\[\s*[\"\d-])", "a JSON array", f"convert it to JSON Lines with jq -c '.[]', {_AS_ONE}"),
     (
         rb"\s*(<\?xml(?!.*<(!doctype )?html)|<(rss|feed|urlset)\b)",
         "XML",
@@ -130,7 +134,7 @@ def format_of(path: Path, name: str, forced: str | None) -> Format:
         # Bytes are read unchanged, compressed or not.
         return Format(forced)
     known = format_by_name(path) if forced is None else None
-    if known is not None and known.kind not in LINE_FORMATS:
+    if known is not None and known.kind not in TEXT_FORMATS:
         return known
     with path.open("rb") as file:
         start = file.read(_START_BYTES)
@@ -138,7 +142,7 @@ def format_of(path: Path, name: str, forced: str | None) -> Format:
     if codec is not None:
         start = _unpacked_start(path, codec)
     if known is not None or forced in LINE_FORMATS:
-        _check_start(start, (*_BINARY, *_RENAMED), ", despite its name", name)
+        _check_start(start, (*_BINARY, *_RENAMED, *(() if forced else _DUMPS)), ", despite its name", name)
     if known is not None:
         return Format(known.kind, codec or known.codec)
     if forced is not None:

@@ -15,6 +15,7 @@ from likewise.io.formats import (
     LINE_FORMATS,
     PACKED,
     STDIN_SUFFIXES,
+    TEXT_FORMATS,
     Format,
     check_delimiter,
     check_format,
@@ -291,8 +292,8 @@ def _file(
         raise InvalidInput(
             "not a regular file, and a run reads its input twice; pipe it to standard input and give -", name
         )
-    # The compression of line formats is detected from their bytes.
-    found = known if known is not None and known.kind not in LINE_FORMATS else format_of(path, name, forced)
+    # Compression and known kinds are detected from the bytes.
+    found = known if known is not None and known.kind not in TEXT_FORMATS else format_of(path, name, forced)
     num_bytes = path.stat().st_size
     file = _opened(path, name, num_bytes, found, rules, delimiter, readers, removed)
     if rules.tokens is not None and not file.takes_tokens:

@@ -17,6 +17,7 @@ _OF_AN_INDEX = (
 
 def check_place(path: str | os.PathLike[str], *, elsewhere: str = _OF_AN_INDEX) -> None:
     """Raise InvalidInput if a path cannot be a directory: an address such as ``s3://b/x``, or a broken link."""
+    check_home(path)
     name = os.fspath(path)
     address = _ADDRESS.fullmatch(name)
     # If a directory `s3:` exists, accept its name like any other.
@@ -30,6 +31,14 @@ def check_place(path: str | os.PathLike[str], *, elsewhere: str = _OF_AN_INDEX) 
                 f"broken link to {place.readlink()}; delete the link, create its target, or choose another path",
                 str(place),
             )
+
+
+def check_home(path: object) -> None:
+    """Raise InvalidInput if this is not a path, or begins with ``~``, which PyArrow replaces and Python does not."""
+    if not isinstance(path, str | os.PathLike):
+        raise InvalidInput(f"{path!r} is not a path; give a str or a pathlib.Path")
+    if str(Path(path)).startswith("~"):
+        raise InvalidInput("~ is not replaced here; give the path as os.path.expanduser(path)", str(path))
 
 
 def _leads_nowhere(link: Path) -> bool:

@@ -55,8 +55,9 @@ class Watch:
         self._then += [(file, _size_and_time(file.path)) for file in files]
 
     def check(self) -> None:
-        """Raise InvalidInput if a file has changed; call this before results are published."""
-        for file, then in self._then:
+        """Raise InvalidInput if a file has changed, before results are published; later changes are no error."""
+        watched, self._then = self._then, []
+        for file, then in watched:
             # Copies of files in stores are deleted once they are read.
             if _size_and_time(file.path) not in (then, None):
                 raise _changed(file)

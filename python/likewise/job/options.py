@@ -83,6 +83,8 @@ class FileRun:
         if self.document_by is not None and not joins_rows:
             raise InvalidParameter("document_by", "applies only to likewise dedup with an output directory (-o OUT)")
         self._check_tokens(recipe)
+        if not isinstance(self.id_field, str | None):
+            raise InvalidParameter("id_field", f"{self.id_field!r} is not the name of a field")
         if self.quote is not None:
             check_choice("quote", self.quote, QUOTES)
         check_integer("max_document", self.max_document_bytes, 1, 2**32 - 1)

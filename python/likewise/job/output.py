@@ -15,6 +15,7 @@ from likewise.io.inputs import Inputs
 from likewise.io.output.directory import FINAL_NAMES, SUMMARY, UNFINISHED, OutputDirectory, check_free
 from likewise.io.output.row_files import RowWriter
 from likewise.io.output.scratch import scratch_directory
+from likewise.io.places import check_home
 from likewise.io.remote import RemoteDirectory, is_remote, local_path
 from likewise.io.source.files import InputFile
 from likewise.io.stamps import Watch, check_unchanged, stamps
@@ -60,6 +61,7 @@ class Job:
     def __enter__(self) -> Self:
         if self._output is None:
             return self
+        check_home(self._output)
         if self.is_written and is_remote(self._output):
             self.target = self.enter(_stored(str(self._output), self._inputs, overwrite=self._overwrite))
             return self
@@ -79,8 +81,8 @@ class Job:
 
     def find(self, inputs: Sequence[str | Path] | str | Path, recipe: Recipe, *, joins_rows: bool = False) -> Inputs:
         """Find input files; `joins_rows` if the command can join rows into documents."""
-        progress = self.context.progress
-        return self.enter(found_inputs(inputs, recipe, self.options, self.target, progress, joins_rows=joins_rows))
+        given = (inputs, recipe, self.options, self.target, self.context.progress, self._watch)
+        return self.enter(found_inputs(*given, joins_rows=joins_rows))
 
     def stamp(self, found: Inputs) -> list[dict[str, object]]:
         """Return the stamps of files for the identity of the run, and check them again before it is finished."""
@@ -140,8 +142,9 @@ class Job:
             self._directory.check_own()
 
     def check_unchanged(self) -> None:
-        """Raise InvalidInput if a file that was read has changed."""
-        for found, before in self._stamped:
+        """Raise InvalidInput if a file that was read has changed since it was found or last checked."""
+        stamped, self._stamped = self._stamped, []
+        for found, before in stamped:
             check_unchanged(found, before)
         self._watch.check()
 

@@ -1,10 +1,12 @@
 """Reading of inputs: the files of a run, their documents in order on several threads, and errors for bad rows."""
 
+import os
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -14,17 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise._native import Texts
-from likewise.errors import InvalidInput, LikewiseError
+from likewise.errors import InvalidInput, InvalidParameter, LikewiseError
 from likewise.io.inputs import Inputs, find_inputs
+from likewise.io.lines.jsonl_stream import JsonlStream
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.source.bad_rows import BadRowTally
-from likewise.io.source.source import BadRow, Piece, ReadTask, Source
+from likewise.io.source.source import BadRow, Piece, ReadTask, Source, each_piece
 from likewise.io.stamps import Watch
 from likewise.io.tables.columns import text_column
 from likewise.job.context import RunContext
 from likewise.job.options import FileRun
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, Warned
 from likewise.recipe.recipe import Recipe
+from likewise.recipe.text import ALL_ROLES, role_paths
 
 # Start of the reason why a row without a named field is bad -> the option that names the field.
 _MISSING = {"no field ": "--text-field", "no tokens field ": "--tokens-field", "no id field ": "--id-field"}
@@ -43,10 +47,11 @@ def found_inputs(
     run: FileRun,
     output: Path | None,
     progress: Progress,
+    watch: Watch | None = None,
     *,
     joins_rows: bool = False,
 ) -> Iterator[Inputs]:
-    """Find the inputs of a run, as a context: the copy of standard input exists until it exits."""
+    """Find and watch the inputs of a run, as a context: the copy of standard input exists until it exits."""
     with scratch_directory() as work:
         found = find_inputs(
             listed(inputs),
@@ -58,14 +63,19 @@ def found_inputs(
             spool_directory=work,
             progress=progress,
         )
-        watch = Watch(found.files)
+        watch = watch or Watch()
+        watch.add(found.files)
         yield found
         watch.check()
 
 
 def listed(paths: Sequence[str | Path] | str | Path) -> list[str | Path]:
     """Return one or several paths as a list."""
-    return [paths] if isinstance(paths, str | Path) else list(paths)
+    given = [paths] if isinstance(paths, str | Path) else list(paths) if np.iterable(paths) else [paths]
+    for path in given:
+        if not isinstance(path, str | os.PathLike):
+            raise InvalidParameter("inputs", f"{path!r} is not a path; give a path or a list of paths")
+    return given
 
 
 def in_order(
@@ -208,7 +218,7 @@ def _part(source: Source, first_row: int, first_line: int, piece: Piece, made: _
     return Part(source, first_row, doc_ids, lines, offsets, lengths, bad_rows, made)
 
 
-def refusal(source: Source, bad: BadRow, renamed: Mapping[str, str] | None = None) -> InvalidInput:
+def refusal(source: Source | JsonlStream, bad: BadRow, renamed: Mapping[str, str] | None = None) -> InvalidInput:
     """Return the error for a bad row that is not skipped."""
     if source.name is None:
         return InvalidInput(bad.reason, None, bad.line)
@@ -230,17 +240,38 @@ def option_of(bad: BadRow) -> str | None:
     return next((option for beginning, option in _MISSING.items() if bad.reason.startswith(beginning)), None)
 
 
-def other_fields(source: Source, bad: BadRow) -> str:
+def other_fields(source: Source | JsonlStream, bad: BadRow) -> str:
     """Return the fields of a row that lacks a named one, and the option to use; "" for other bad rows."""
     option = option_of(bad)
     if option is None:
-        return ""
+        roles = _roles_of(source, bad)
+        return f" (roles found: {names_line(roles)}); choose roles with --roles" if roles else ""
     names = names_line(source.field_names(bad.offset, bad.length))
     rules = getattr(source, "rules", None)
     if rules is not None and bad.reason == f'no field "{rules.only_within}"':
         option = rules.option_of(rules.only_within)
     there_are = f" (found: {names})" if names else ""
     return f"{there_are}; choose a field with {option}"
+
+
+def _roles_of(source: Source | JsonlStream, bad: BadRow) -> list[str]:
+    """Return the roles at the beginning of a file in which a row has no text of those that count; else nothing."""
+    rules = getattr(source, "rules", None)
+    if (
+        rules is None
+        or isinstance(source, JsonlStream)
+        or not rules.roles.are_counted
+        or not bad.reason.startswith("no text in ")
+    ):
+        return []
+    found: dict[str, None] = {}
+    for path in role_paths(rules.text_fields):
+        other = copy(source)
+        object.__setattr__(other, "rules", replace(rules, text_fields=(path,), roles=ALL_ROLES))
+        with suppress(LikewiseError, OSError), scratch_directory() as work:
+            _, piece = next(each_piece(other, _PIECE_BYTES, work))
+            found |= dict.fromkeys(role for text in piece.texts.to_list() for role in text.split("\n"))
+    return list(found)
 
 
 def names_line(names: list[str]) -> str:

@@ -7,6 +7,7 @@ other versions are rejected.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from string import ascii_uppercase
 from typing import Any
 
 from likewise import _native
@@ -25,6 +26,7 @@ _STOPPED_TOKENS = ("auto", "word", "chinese")
 _CHUNKINGS = ("content", "fixed")
 _CHUNK_BYTES = 1024
 _LEAST_CONTENT_BYTES, _MOST_BYTES = 256, 1 << 20
+_ASCII_LOWER = {ord(letter): letter.lower() for letter in ascii_uppercase}
 # Names of roles in conversations, in lower case, by the name that a recipe has.
 _SPELLINGS: Mapping[str, tuple[str, ...]] = {
     "assistant": ("assistant", "gpt", "model", "chatgpt", "bot"),
@@ -190,14 +192,14 @@ def libraries_of(fields: Mapping[str, Any]) -> str | None:
 
 @dataclass(frozen=True)
 class RoleNames:
-    """Roles in lower case: only these count, or all but these."""
+    """Roles in ASCII lower case: only these count, or all but these."""
 
     names: tuple[str, ...] = ()
     are_counted: bool = False
 
     def count(self, role: str | None) -> bool:
         """Return whether an item with this role counts."""
-        return (role is not None and role.lower() in self.names) == self.are_counted
+        return (role is not None and role.translate(_ASCII_LOWER) in self.names) == self.are_counted
 
 
 ALL_ROLES = RoleNames()
@@ -212,7 +214,7 @@ def checked_roles(roles: object) -> tuple[str, ...] | None:
     if not names or not all(isinstance(name, str) and name.strip() for name in names):
         raise InvalidParameter("roles", f"{roles!r} is not a list of roles, such as user,assistant")
     known = {spelling: name for name, spellings in _SPELLINGS.items() for spelling in spellings}
-    lower = [name.strip().lower() for name in names]
+    lower = [name.strip().translate(_ASCII_LOWER) for name in names]
     return tuple(sorted({known.get(name, name) for name in lower}))
 
 
@@ -220,6 +222,12 @@ def check_roles(roles: RoleNames, text_fields: Sequence[str]) -> None:
     """Raise InvalidParameter if roles are asked for, but no text is in a list of items with roles."""
     if roles.are_counted and not any("[]" in name for name in text_fields):
         raise InvalidParameter("roles", "no text field is in a list; name one, such as messages[].content")
+
+
+def role_paths(text_fields: Sequence[str]) -> list[str]:
+    """Return the paths to the roles of the items that text fields are in."""
+    lists = dict.fromkeys(name.rpartition("[]")[0] for name in text_fields if "[]." in name)
+    return [f"{field}[].{name}" for field in lists for name in ("role", "from")]
 
 
 def role_names(roles: tuple[str, ...] | None) -> RoleNames:

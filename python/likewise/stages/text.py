@@ -121,6 +121,11 @@ def _from_list(texts: list[Any]) -> _native.Texts:
     try:
         return _native.Texts.from_list(texts)
     except InvalidInput as error:
+        if error.row is not None and isinstance(texts[error.row], Mapping):
+            raise InvalidInput(
+                f"{error.message}; give rows with fields as a table, such as pyarrow.Table.from_pylist(rows)",
+                row=error.row,
+            ) from error
         if error.row is None or not is_null(texts[error.row]):
             raise
         raise InvalidInput(NULL_TEXT, row=error.row) from error
@@ -158,20 +163,22 @@ def is_stream(data: object) -> bool:
     )
 
 
-def table_column(table: ArrowTable, name: str, read: Callable[..., ArrowColumn] = column_of) -> ArrowColumn:
+def table_column(
+    table: ArrowTable, name: str, read: Callable[..., ArrowColumn] = column_of, *, remedy: str = "choose one of these"
+) -> ArrowColumn:
     """Return one column of any Arrow table, or the field at a path, as a PyArrow chunked array."""
     data = as_table(table)
     check_unique(data.column_names, [name])
     if not has_column(data.schema, name):
-        raise InvalidInput(
-            f"no column {name!r} in the table (found: {found_fields(data.schema)}). Set text_field to the text column"
-        )
+        raise InvalidInput(f"no column {name!r} in the table (found: {found_fields(data.schema)}); {remedy}")
     return read(data, name)
 
 
 def field_names(text_field: TextField) -> tuple[str, ...]:
     """Return the columns of the text, at least one."""
-    names = (text_field,) if isinstance(text_field, str) else tuple(text_field)
+    names = (
+        (text_field,) if isinstance(text_field, str) else tuple(text_field) if isinstance(text_field, Iterable) else ()
+    )
     if not names or not all(isinstance(name, str) for name in names):
         raise InvalidParameter("text_field", f"{text_field!r} is neither a column nor a list of columns")
     return names
@@ -184,7 +191,8 @@ def text_column(table: ArrowTable, text_field: TextField, roles: RoleNames = ALL
 
     names = field_names(text_field)
     check_roles(roles, names)
-    columns = [table_column(table, name, partial(text_of, roles=roles)) for name in names]
+    remedy = "set text_field to the text column"
+    columns = [table_column(table, name, partial(text_of, roles=roles), remedy=remedy) for name in names]
     for name, column in zip(names, columns, strict=True):
         if not is_text(column.type) and (len(names) > 1 or not pa.types.is_null(column.type)):
             is_list = pa.types.is_list(column.type) or pa.types.is_large_list(column.type)

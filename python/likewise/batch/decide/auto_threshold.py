@@ -26,6 +26,7 @@ from likewise.batch.decide.verification import Verifier
 from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
 from likewise.batch.read.read_again import each_part
+from likewise.batch.read.resume import RunParts
 from likewise.job.context import RunContext, Timing
 from likewise.job.options import RunRules
 from likewise.progress import StageFinished, StageStarted
@@ -86,20 +87,22 @@ def with_chosen_threshold(
     recipe: Recipe,
     documents: Documents,
     context: RunContext,
-    parts: Path | None = None,
+    parts: RunParts | None = None,
 ) -> tuple[Recipe, dict[str, Any]]:
     """Return the resolved recipe with a numeric threshold, and the summary fields about the choice."""
     if not recipe.needs_threshold:
         return recipe, {}
-    facts = None if parts is None else _known(parts)
+    facts = None if parts is None else _known(parts.directory)
+    if parts is not None:
+        parts.has_threshold = facts is not None
     if facts is None:
         context.progress(StageStarted("choosing the threshold", 0, "documents"))
         began = Timing.now()
         with context.timing.wall("choosing_the_threshold"):
             facts = choose_threshold(documents, recipe, threads=context.threads).to_dict()
         context.progress(StageFinished("choosing the threshold", Timing.now() - began))
-        if parts is not None and parts.is_dir():
-            _keep(parts, facts)
+        if parts is not None and parts.directory.is_dir():
+            _keep(parts.directory, facts)
     return recipe.replace(threshold=facts["threshold"]).resolve(), {"chosen_threshold": facts}
 
 

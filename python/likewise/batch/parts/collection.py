@@ -18,7 +18,7 @@ from likewise.io.source.files import InputFile
 from likewise.io.source.source import BadRow, Piece, ReadTask
 from likewise.io.source.spool import Spool
 from likewise.job.context import RunContext
-from likewise.job.reading import in_order, jobs_of, total_bytes
+from likewise.job.reading import in_order, jobs_of, refusal, total_bytes
 from likewise.progress import Warned
 
 PIECE_BYTES = 1 << 20
@@ -122,11 +122,7 @@ class Collection:
     def _add(self, number: int, first_line: int, piece: Piece, handle: int, on_error: str) -> None:
         if piece.bad_rows and on_error == "fail":
             bad = piece.bad_rows[0]
-            raise InvalidInput(
-                f"{bad.reason}; fix the row, or use --on-error skip",
-                self.files[number].name,
-                first_line + bad.line + 1,
-            )
+            raise refusal(self.files[number], replace(bad, line=first_line + bad.line))
         if handle >= 0:
             self._spooled.append((int(self.starts[1:].sum()), handle))
         columns: tuple[NDArray[Any], ...] = (

@@ -82,7 +82,7 @@ class RunParts:
         self._num_bytes = 0
         self._column_bytes = 0
         self._began_s = time.monotonic()
-        self._has_counts = has_counts
+        self._has_counts, self.has_threshold = has_counts, False
         self.num_found = 0
         self.num_found_bytes = 0
 
@@ -138,11 +138,15 @@ class RunParts:
         self._held, self._num_bytes, self._column_bytes = [], 0, 0
 
     def summary(self, num_decided: int) -> dict[str, object]:
-        """Return the summary fields about counts, parts and verdicts that were reused."""
-        if not self.num_found and not num_decided and not self._has_counts:
-            return {}
-        counts = {"num_parts": self.num_found, "num_bytes": self.num_found_bytes, "num_decided": num_decided}
-        return {"continued": {"has_counts": self._has_counts, **counts}}
+        """Return the summary fields about what was reused: counts, the threshold, parts and verdicts."""
+        reused = {
+            "has_counts": self._has_counts,
+            "has_threshold": self.has_threshold,
+            "num_parts": self.num_found,
+            "num_bytes": self.num_found_bytes,
+            "num_decided": num_decided,
+        }
+        return {"continued": reused} if any(reused.values()) else {}
 
     def close(self) -> None:
         """Wait for parts that are being written; drop the other pieces, which are too few for a part."""

@@ -15,7 +15,7 @@ from likewise.io.source.bad_rows import NO_LIMIT, BadRowTally
 from likewise.io.source.source import ReadTask, Source
 from likewise.job.context import RunContext, Timing
 from likewise.job.options import RunRules
-from likewise.job.reading import in_order, jobs_of, total_bytes
+from likewise.job.reading import in_order, jobs_of, refusal, total_bytes
 from likewise.progress import Warned
 from likewise.recipe.methods import Bloom
 from likewise.recipe.recipe import Recipe
@@ -99,8 +99,8 @@ def read_into(
         threads = context.threads if 0 < source.num_bytes <= ingest.PIECE_BYTES else 1
         for piece in job.read():
             if piece.bad_rows and context.rules.on_error == "fail":
-                bad = piece.bad_rows[0]
-                raise InvalidInput(f"{bad.reason}; fix the row, or use --on-error skip", source.name)
+                # The lines of earlier jobs may be uncounted.
+                raise InvalidInput(refusal(source, piece.bad_rows[0]).message, source.name)
             if tally is not None:
                 tally.add(source.name, None, piece)
             counter.add(piece.texts, threads=threads)

@@ -15,8 +15,9 @@ from likewise.cli.options.terminal import skipped_line
 
 if TYPE_CHECKING:
     from likewise._native import Texts
+    from likewise.io.lines.jsonl_stream import JsonlStream
     from likewise.io.source.bad_rows import BadRowTally
-    from likewise.io.source.source import Piece
+    from likewise.io.source.source import Piece, Source
     from likewise.job.options import FileRun
     from likewise.recipe.recipe import Recipe
 
@@ -82,7 +83,7 @@ def given_documents(
         if inputs == ("-",) and run.format_for(recipe) in (None, "jsonl"):
             stream = JsonlStream(sys.stdin.buffer, "stdin", rules)
             for piece in stream.pieces(work):
-                yield from _checked(piece, stream.name, 0, run, tally, most_at_once, needs_ids=needs_ids)
+                yield from _checked(piece, stream, 0, run, tally, most_at_once, needs_ids=needs_ids)
             tally.note = tally.bad_rows.finish()
             return
         found = find_inputs(
@@ -97,7 +98,7 @@ def given_documents(
         tally.skipped = found.skipped
         for file in found.files:
             for first_line, piece in each_piece(file, _PIECE_BYTES, work):
-                yield from _checked(piece, file.name, first_line, run, tally, most_at_once, needs_ids=needs_ids)
+                yield from _checked(piece, file, first_line, run, tally, most_at_once, needs_ids=needs_ids)
         watch.check()
         tally.note = tally.bad_rows.finish()
 
@@ -106,13 +107,21 @@ _PIECE_BYTES = 1 << 20
 
 
 def _checked(
-    piece: "Piece", name: str, first_line: int, run: "FileRun", tally: Tally, most_at_once: int, *, needs_ids: bool
+    piece: "Piece",
+    source: "Source | JsonlStream",
+    first_line: int,
+    run: "FileRun",
+    tally: Tally,
+    most_at_once: int,
+    *,
+    needs_ids: bool,
 ) -> Iterator[GivenDocuments]:
     """Yield the documents of a piece in parts of at most `most_at_once`; raise at a bad row after those before it."""
     import numpy as np
 
     from likewise.errors import InvalidInput
     from likewise.io.source.source import BadRow
+    from likewise.job.reading import refusal
 
     lines = piece.lines.astype(np.int64) + first_line
     bad_line = None
@@ -131,7 +140,7 @@ def _checked(
     for start in range(0, len(chosen), most_at_once):
         rows = chosen[start : start + most_at_once]
         own = [ids[row] if piece.has_id[row] else None for row in rows.tolist()]
-        yield GivenDocuments(piece.texts.take(rows), own, name, lines[rows].tolist())
+        yield GivenDocuments(piece.texts.take(rows), own, str(source.name), lines[rows].tolist())
     tally.num_bad_rows += len(piece.bad_rows)
     if tally.bad_rows is not None:
         num_without_id = len(lines) - len(chosen) if needs_ids and run.on_error == "skip" else 0
@@ -141,14 +150,13 @@ def _checked(
         first = None if first is None else replace(first, line=first.line + first_line)
         num_bad = sum(bad.num_lines for bad in piece.bad_rows) + num_without_id
         if bad_line is None:
-            tally.bad_rows.add_rows(name, len(chosen), num_bad, first)
+            tally.bad_rows.add_rows(source.name, len(chosen), num_bad, first)
     if bad_line is not None:
         bad = next((bad for bad in piece.bad_rows if bad.line + first_line == bad_line), None)
-        reason = "the row has no id; choose its field with --id-field, or skip such rows with "
-        reason += "--on-error skip"
         if bad is not None:
-            reason = f"{bad.reason}; fix the row, or use --on-error skip"
-        raise InvalidInput(reason, name, bad_line + 1)
+            raise refusal(source, replace(bad, line=bad_line))
+        reason = "the row has no id; choose its field with --id-field, or skip such rows with --on-error skip"
+        raise InvalidInput(reason, source.name, bad_line + 1)
 
 
 def say_tally(tally: Tally, *, quiet: bool) -> None:

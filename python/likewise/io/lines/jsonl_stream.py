@@ -55,6 +55,10 @@ class JsonlStream:
                 yield replace(piece, lines=piece.lines + num_lines, bad_rows=bad_rows)
                 num_lines += piece.num_lines
 
+    def field_names(self, offset: int, length: int) -> list[str]:
+        """Return an empty list: earlier lines cannot be read again."""
+        return []
+
     def _whole_lines(self) -> Iterator[bytes]:
         # A pipe returns what is available; a plain file, or a stream without `read1`, as much as is requested.
         read = getattr(self.stream, "read1", self.stream.read)

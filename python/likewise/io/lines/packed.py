@@ -38,6 +38,13 @@ class PackedStream:
 
     def next_piece(self, piece_bytes: int) -> tuple[int, int, int] | None:
         """Decompress about `piece_bytes` more: (offset, length, compressed bytes) of whole lines; None at the end."""
+        try:
+            return self._next_piece(piece_bytes)
+        except InvalidInput:
+            self._close()
+            raise
+
+    def _next_piece(self, piece_bytes: int) -> tuple[int, int, int] | None:
         start, end = self._end, self._end
         for block in self._blocks:
             newline = block.rfind(b"\n") + 1
@@ -52,11 +59,14 @@ class PackedStream:
             end = self._num_plain if self._damage is None else end
         self._spool.flush()
         if end == start:
-            self._source.close()
-            self._spool.close()
+            self._close()
             return None
         self._end, before, self._num_told = end, self._num_told, self._source.tell()
         return start, end - start, self._num_told - before
+
+    def _close(self) -> None:
+        self._source.close()
+        self._spool.close()
 
     def damage(self) -> tuple[str, int] | None:
         """Return why the file cannot be decompressed to its end, and how many bytes there are; None if it can."""
@@ -95,6 +105,12 @@ class PackedStream:
                 try:
                     block = decoder.decompress(data, _BLOCK_BYTES)
                 except (OSError, lzma.LZMAError) as error:
+                    if "limit" in str(error):
+                        raise InvalidInput(
+                            f"decompression needs more than {_MOST_MEMORY >> 20} MiB of memory, the limit for an xz "
+                            "dictionary; compress it again, for example with xz -dc FILE | xz -9",
+                            self._path,
+                        ) from error
                     self._damage = f"the file is damaged ({error}) in the first {self._source.tell()} bytes"
                     return
                 data = b""

@@ -14,7 +14,7 @@ from likewise.arrays import ArrowColumn, ArrowTable, ColumnData
 from likewise.errors import InvalidInput
 
 # What to do with columns of types that PyArrow does not have.
-OTHER_TYPES = "Convert its columns to types that Arrow has, for example 128-bit integers to text"
+OTHER_TYPES = "Convert its columns to types that Arrow has, one type each, for example 128-bit integers to text"
 
 
 def number_column(values: NDArray[Any], is_null: NDArray[np.bool_] | None = None) -> ArrowColumn:

@@ -21,6 +21,7 @@ _ROWS_AT_ONCE = 1000
 
 def as_arrow(data: ColumnData, needed: Sequence[str] = (), optional: Sequence[str] = ()) -> Any:
     """Return data of supported libraries as Arrow data, other data unchanged."""
+    check_collected(data)
     if hasattr(data, "columns") and (hasattr(data, "loc") or hasattr(data, "get_columns")):
         return _of_frame(data, needed, optional)
     if hasattr(data, "column_name") and _is_dataset(getattr(data, "source", None)) and hasattr(data, "__len__"):
@@ -32,6 +33,12 @@ def as_arrow(data: ColumnData, needed: Sequence[str] = (), optional: Sequence[st
     return data
 
 
+def check_collected(data: object) -> None:
+    """Raise InvalidInput for a lazy query of Polars; even a look at its columns costs time and a warning."""
+    if hasattr(type(data), "collect_schema") and not hasattr(type(data), "get_columns"):
+        raise InvalidInput("this is a query that has not run; give its result, frame.collect()")
+
+
 def as_table(data: ColumnData) -> ArrowTable:
     """Return a table of any library as a pyarrow.Table."""
     import pyarrow as pa
@@ -41,7 +48,36 @@ def as_table(data: ColumnData) -> ArrowTable:
     try:
         return pa.table(data)
     except pa.ArrowException as error:
+        with contextlib.suppress(pa.ArrowException):
+            if hasattr(data, "loc"):
+                return pa.table(_evened(data))
         raise InvalidInput(f"cannot convert the table to Arrow data: {error}. {OTHER_TYPES}") from error
+
+
+def _evened(frame: Any) -> Any:
+    """Return a pandas frame whose columns of objects do not mix texts with lists of texts or of parts."""
+    frame = frame.copy(deep=False)
+    for name in frame.columns:
+        if frame[name].dtype == object:
+            frame[name] = _even(frame[name].tolist())
+    return frame
+
+
+def _even(values: list[Any]) -> list[Any]:
+    """Return values in which a text is a list of one text if others are lists, and a part if others are objects."""
+    kinds = {type(value) for value in values}
+    if list in kinds:
+        values = [[value] if isinstance(value, str) else value for value in values]
+        entries = iter(_even([entry for value in values if isinstance(value, list) for entry in value]))
+        return [[next(entries) for _ in value] if isinstance(value, list) else value for value in values]
+    if dict in kinds:
+        values = [{"text": value} if isinstance(value, str) else value for value in values]
+        rows = [value for value in values if isinstance(value, dict)]
+        keys = dict.fromkeys(key for row in rows for key in row)
+        columns = [iter(_even([row.get(key) for row in rows])) for key in keys]
+        made = (dict(zip(keys, map(next, columns), strict=True)) for _ in rows)
+        return [next(made) if isinstance(value, dict) else value for value in values]
+    return values
 
 
 def as_reader(stream: Any) -> Any:
