@@ -94,3 +94,22 @@ def test_columns_that_are_not_text():
 def test_a_function_is_not_a_name():
     with pytest.raises(InvalidParameter, match="not text; give its name and version, and lists of tokens as documents"):
         likewise.Recipe.minhash(0.8, tokens="user", tokenizer=str.split)
+
+
+def test_each_command_lists_the_fields_of_a_row_without_a_text(tmp_path):
+    file, index, out = tmp_path / "in.jsonl", tmp_path / "seen.lw", tmp_path / "out"
+    file.write_text(json.dumps({"id": "a", "body": "one two three"}) + "\n")
+    likewise.Index(index).close()
+    wanted = 'in.jsonl:1: no field "text" (found: id, body); choose a field with --text-field, or skip such rows'
+    for command in (
+        ["dedup", file, "-o", out],
+        ["repeats", file, "--unit", "line", "-o", out],
+        ["boilerplate", file, "--site", "id", "-o", out],
+        ["weights", file, "-o", out],
+        ["index", "add", index, file],
+        ["index", "check", index, file],
+    ):
+        ran = likewise_command(*command)
+        # Weights are counted on several threads, which do not know the lines before theirs.
+        assert wanted.replace(":1:", ":" if command[0] == "weights" else ":1:") in ran.err, ran.err
+        assert ran.status == 2

@@ -87,6 +87,9 @@ class Deduplication:
     two kept documents share an id (``duplicate_ids="allow"``), the ids of all groups are the rows of their kept
     documents.
 
+    :meth:`sample`, :meth:`report`, :meth:`save` and :meth:`serve` read the given documents again: a list may change
+    after the call, but not a frame.
+
     Examples
     --------
     >>> import likewise

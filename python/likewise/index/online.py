@@ -648,6 +648,8 @@ class Index(IndexApi):
             raise InvalidParameter("path", f"{target} is not empty; write the snapshot to a new or empty directory")
         if self._path.resolve() in target.resolve().parents:
             raise InvalidParameter("path", f"{target} is inside the index; choose a directory outside it")
+        # A directory that cannot be created is named.
+        target.parent.mkdir(parents=True, exist_ok=True)
         self._native.snapshot(target)
 
     def export(self, path: str | os.PathLike[str]) -> None:

@@ -233,3 +233,10 @@ def test_a_snapshot_that_failed_does_not_bar_the_next(tmp_path):
     assert ran.stdout.count("disk I/O error") == 2
     with likewise.Index(tmp_path / "copy.lw") as index:
         assert len(index) == 4_000
+
+
+def test_a_snapshot_names_the_directory_that_cannot_be_created(tmp_path):
+    (tmp_path / "file").write_text("x")
+    with likewise.Index(tmp_path / "seen.lw") as index, pytest.raises(OSError, match="file") as caught:
+        index.snapshot(tmp_path / "file" / "copy.lw")
+    assert caught.value.filename == str(tmp_path / "file")
