@@ -109,6 +109,15 @@ def files(tmp_path):
     return tmp_path, references, queries
 
 
+def test_the_summary_names_every_field_of_the_features(files):
+    recipe = likewise.Recipe.shingles(weights="count", identifiers="numbers")
+    summary = match_files(files[0] / "a.jsonl", files[0] / "references.jsonl", files[0] / "out.jsonl", recipe)
+    assert summary["features"] == {
+        "tokens": "auto", "shingle": 3, "weights": "count", "seed": 0, "identifiers": "numbers", "hash": "xxh3",
+        "text_version": recipe.text_version,
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize("threads", [1, 3])
 def test_files_give_what_memory_gives(files, threads, monkeypatch):
     folder, references, queries = files

@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,6 +12,7 @@ import pytest
 import likewise
 from likewise.batch.files import dedup_files
 from likewise.errors import InvalidInput
+from likewise.io.formats import FORMATS, STDIN_SUFFIXES, Format, format_by_name
 from likewise.job.options import FileRun
 from likewise.runs.diff import run_differences
 from tests.command import likewise_command
@@ -34,6 +36,12 @@ def rows_of(path):
         except pa.ArrowInvalid:
             file.seek(0)
             return pa.ipc.open_stream(file).read_all()
+
+
+def test_files_named_as_standard_input_have_its_format():
+    assert STDIN_SUFFIXES.keys() == {*FORMATS}
+    for kind, suffix in STDIN_SUFFIXES.items():
+        assert format_by_name(Path(f"stdin{suffix}")) == (None if kind == "binary" else Format(kind))
 
 
 @pytest.mark.parametrize("name", WRITERS)

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 import likewise
 from likewise import measures
 from likewise.errors import InvalidParameter
+from likewise.measures.table import SET_MEASURES
 from likewise.recipe.fields import MEASURES
 from likewise.stages.bloom import BIT_MEASURES, filter_similarities
 from likewise.stages.features import features
-from likewise.stages.verify import SET_MEASURES, verify_pairs
+from likewise.stages.verify import verify_pairs
 from tests.command import likewise_command
 from tests.oracle import measures as oracle
 
@@ -94,6 +95,11 @@ def test_texts_are_measured_as_their_weighted_features(weights):
         value = measures.similarity(A + " " + A, B, name, recipe=recipe)
         assert value == measures.set_similarity(*sets, name)
         assert value == getattr(both, "containment_a_in_b" if name == "containment" else name)
+
+
+def test_the_core_has_the_measures_of_sets():
+    with pytest.raises(InvalidParameter, match=f"is not one of {', '.join(SET_MEASURES)}$"):
+        verify_pairs([A, B], np.array([[0, 1]]), measure="tversky")
 
 
 letters = st.text("abcd ", max_size=30)

@@ -30,6 +30,7 @@ from likewise.job.options import FileRun, RunRules
 from likewise.job.output import Job
 from likewise.job.reading import Counts, Part, each_part
 from likewise.progress import Progress, shows_progress, taken
+from likewise.recipe.fields import FEATURES, FIELDS, SKETCH
 from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.recipe.methods import Exact
 from likewise.recipe.recipe import Recipe
@@ -47,11 +48,8 @@ DEFAULT_MIN_SCORE = 0.05
 _MEMORY_COLUMNS = ("row", "doc_id", "rank", "reference_row", "reference_id", "score", "reference_share", "query_share")
 _TSV_COLUMNS = ("doc_id", "rank", "reference_id", "score", "reference_share", "query_share")
 # Recipe fields that determine features.
-_FEATURE_FIELDS = (
-    *("tokens", "shingle", "weights", "weight_scale", "weights_id", "seed", "hash", "markup", "fold", "stop_words_id"),
-    "only_within",
-    *("dictionary_id", "chunking", "chunk_bytes", "tokenizer", "libraries", "text_version"),
-)
+_FEATURE_FIELDS = [one.name for one in FIELDS if one.part in (FEATURES, SKETCH) and len(one.methods) > 1]
+_FEATURE_FIELDS.append("text_version")
 
 
 def default_recipe() -> Recipe:

@@ -13,7 +13,9 @@ from likewise.errors import InvalidInput, InvalidParameter
 
 # Names for --format.
 FORMATS = ("jsonl", "csv", "tsv", "parquet", "arrow", "text", "warc", "binary")
-LINE_FORMATS = ("jsonl", "csv", "tsv")
+# Formats of records with fields, and what separates the fields.
+DELIMITERS = {"csv": ",", "tsv": "\t"}
+LINE_FORMATS = ("jsonl", *DELIMITERS)
 TEXT_FORMATS = (*LINE_FORMATS, "text")
 
 _SUFFIXES = {
@@ -40,16 +42,7 @@ _CODECS = {**dict.fromkeys(LINE_FORMATS, ("gzip", "zstd", *MAGICS)), "warc": ("g
 PACKED = (".lzma", ".zip", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".tar.zst", ".7z", ".rar", ".lz4", ".wacz")
 _CODEC_SUFFIXES = {".gz": "gzip", ".zst": "zstd", ".bz2": "bzip2", ".xz": "xz"}
 # Extensions of the name of standard input, in messages and in kept/.
-STDIN_SUFFIXES = {
-    "jsonl": ".jsonl",
-    "csv": ".csv",
-    "tsv": ".tsv",
-    "parquet": ".parquet",
-    "arrow": ".arrow",
-    "text": ".txt",
-    "warc": ".warc",
-    "binary": ".bin",
-}
+STDIN_SUFFIXES = {kind: suffix for suffix, kind in reversed(_SUFFIXES.items())} | {"binary": ".bin"}
 _BOM = b"\xef\xbb\xbf"
 _JSON_START = re.compile(rb"(\xef\xbb\xbf)?\s*\{\s*[\"}]")
 _WEB_ARCHIVE = (b"WARC/", b"filedesc://")

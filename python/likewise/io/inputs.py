@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from likewise.errors import InvalidInput
 from likewise.io.formats import (
+    DELIMITERS,
     LINE_FORMATS,
     PACKED,
     STDIN_SUFFIXES,
@@ -321,7 +322,7 @@ def _opened(
     if found.kind in LINE_FORMATS:
         from likewise.io.lines.csv import CsvFile
 
-        between = delimiter or ("\t" if found.kind == "tsv" else ",")
+        between = delimiter or DELIMITERS[found.kind]
         return CsvFile(path, name, num_bytes, rules, found.codec, delimiter=between, is_tsv=found.kind == "tsv")
     if found.kind == "warc":
         from likewise.io.archives.warc import WarcFile

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from likewise.errors import InvalidInput
-from likewise.io.formats import Format, format_of
+from likewise.io.formats import DELIMITERS, Format, format_of
 from likewise.io.lines.csv_records import csv_records
 from likewise.io.output.directory import KEPT
 from likewise.io.output.scratch import scratch_directory
@@ -16,7 +16,6 @@ from likewise.recipe.text import BYTE_TOKENS
 
 BATCH_ROWS = 65536
 _TABLES = ("parquet", "arrow")
-_RECORDS = ("csv", "tsv")
 
 
 class KeptCopy(NamedTuple):
@@ -43,7 +42,7 @@ def kept_copies(run: Path, summary: dict[str, Any]) -> list[KeptCopy] | None:
         path = run / KEPT / file["path"]
         if path.exists():
             found = format_of(path, str(path), form)
-            between = options.get("delimiter") or ("\t" if found.kind == "tsv" else ",")
+            between = options.get("delimiter") or DELIMITERS.get(found.kind, ",")
             copies.append(KeptCopy(path, found, between, file.get("quote") != "none"))
         # Removed text files have no kept file.
         elif file["num_kept"] or (options.get("on_error") == "keep" and file["num_bad_rows"]):
@@ -57,7 +56,7 @@ def kinds_of(copies: list[KeptCopy]) -> set[str | bytes]:
     """Return what the documents are comparable by: ``table``, the header of records, or otherwise the format."""
     kinds: set[str | bytes] = set()
     for copy in copies:
-        if copy.path is not None and copy.form.kind in _RECORDS:
+        if copy.path is not None and copy.form.kind in DELIMITERS:
             # An empty file has no header.
             kinds.update(islice(_records(copy), 1))
         else:
@@ -78,7 +77,7 @@ def kept_documents(copies: list[KeptCopy]) -> Iterator[object]:
         if form.kind in ("text", "binary"):
             yield path.read_bytes()
             continue
-        if form.kind in _RECORDS:
+        if form.kind in DELIMITERS:
             yield from islice(_records(copy), 1, None)
             continue
         with _plain(path, form.codec) as lines:

@@ -13,7 +13,7 @@ from likewise.checks import check_choice
 from likewise.errors import InvalidParameter
 from likewise.hamming.pairs import hamming_distance
 from likewise.measures.alignment import Alignment
-from likewise.measures.table import TABLE, MeasureName
+from likewise.measures.table import SET_MEASURES, TABLE, MeasureName
 from likewise.measures.texts import fingerprint_distance
 from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.recipe.methods import SimHash
@@ -207,7 +207,7 @@ def set_similarity(
     >>> set_similarity({1, 2, 3, 4}, {1, 2}, "overlap"), set_similarity({1, 2, 3, 4}, {1, 2}, "dice")
     (1.0, 0.6666666666666666)
     """
-    check_choice("measure", measure, ("jaccard", "containment", "cosine", "dice", "overlap"))
+    check_choice("measure", measure, SET_MEASURES)
     left, right = _weighted(a), _weighted(b)
     if not left or not right:
         return float(not left and not right)
@@ -215,13 +215,8 @@ def set_similarity(
         return _cosine(left, right)
     shared = sum(min(weight, right[item]) for item, weight in left.items() if item in right)
     in_a, in_b = sum(left.values()), sum(right.values())
-    if measure == "jaccard":
-        return shared / (in_a + in_b - shared)
-    if measure == "containment":
-        return shared / in_a
-    if measure == "dice":
-        return 2 * shared / (in_a + in_b)
-    return shared / min(in_a, in_b)
+    whole = {"jaccard": in_a + in_b - shared, "containment": in_a, "dice": in_a + in_b, "overlap": min(in_a, in_b)}
+    return (2 * shared if measure == "dice" else shared) / whole[measure]
 
 
 def _weighted(items: AbstractSet[Hashable] | Mapping[Hashable, int]) -> dict[Hashable, int]:

@@ -130,3 +130,4 @@ _FACTS = (
 )
 
 TABLE: Mapping[str, MeasureFacts] = MappingProxyType({facts.name: facts for facts in _FACTS})
+SET_MEASURES = tuple(facts.name for facts in _FACTS if "sets" in facts.takes)

@@ -9,6 +9,7 @@ from likewise import _native
 from likewise.arrays import ColumnData
 from likewise.hamming.pairs import hamming_distance
 from likewise.measures.alignment import Alignment
+from likewise.measures.table import SET_MEASURES
 from likewise.recipe.fields import PACKAGE_HASHES
 from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.recipe.methods import Bloom, MinHash, SimHash
@@ -16,7 +17,6 @@ from likewise.recipe.recipe import Recipe
 from likewise.stages.bloom import BIT_MEASURES, filter_similarities
 from likewise.stages.documents import Tokenizer, as_documents
 from likewise.stages.sketch import EMPTY, SHORT, Sketches, sketch, sketch_texts
-from likewise.stages.verify import SET_MEASURES
 
 _SHAPES = {0: "full", SHORT: "short", EMPTY: "empty"}
 

@@ -80,18 +80,13 @@ _CHOSEN: Mapping[str, Mapping[str, FeatureChoice]] = {
     "script": _OF_SCRIPTS,
     "char": _OF_CHARACTERS,
     "chinese": _OF_CHINESE,
-    "sentence": _OF_UNITS,
-    "line": _OF_UNITS,
-    "paragraph": _OF_UNITS,
     "bytes": _OF_BYTES,
-    "chunks": _OF_UNITS,
-    "user": _OF_UNITS,
 }
 
 
 def features_of(method: str, tokens: str, shingle: int | None, weights: str | None) -> FeatureChoice:
     """Return the features of a recipe: the ones chosen for this kind of token, unless the user gives others."""
-    chosen = _CHOSEN[check_choice("tokens", tokens, TOKENS)][method]
+    chosen = _CHOSEN.get(check_choice("tokens", tokens, TOKENS), _OF_UNITS)[method]
     if weights is not None:
         check_choice("weights", weights, WEIGHTS)
         rare = _BY_RARITY["words" if tokens in ("auto", "word") else "script" if tokens == "script" else "char"]

@@ -13,7 +13,7 @@ from typing import Any
 from likewise import _native
 from likewise.checks import check_choice, check_integer
 from likewise.errors import InvalidParameter, RecipeMismatch
-from likewise.recipe.fields import OWN_WEIGHTS, PACKAGE_HASHES, TextOptions
+from likewise.recipe.fields import FEATURE_FIELDS, OWN_WEIGHTS, PACKAGE_HASHES, TextOptions
 from likewise.recipe.word_lists import WordList, word_list
 
 FOLDS = ("points", "confusables", "traditional", "width", "accents", "punctuation", "numerals", "digits")
@@ -35,7 +35,7 @@ _SPELLINGS: Mapping[str, tuple[str, ...]] = {
     "user": ("user", "human", "prompter"),
 }
 # Fields that a recipe takes from its weight table unless they are given. Word lists are not included.
-_FROM_TABLE = ("markup", "fold", "identifiers", "chunking", "chunk_bytes", "tokenizer")
+_FROM_TABLE = [name for name in FEATURE_FIELDS if name in TextOptions.__annotations__ and not name.endswith("_id")]
 
 
 def text_options(options: Mapping[str, Any], table_rules: Mapping[str, Any] | None) -> dict[str, Any]:

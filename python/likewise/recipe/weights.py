@@ -17,7 +17,15 @@ from numpy.typing import NDArray
 from likewise import _native
 from likewise.checks import check_choice, check_integer
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
-from likewise.recipe.fields import HASHES, PACKAGE_HASHES, TABLE_WEIGHTS, TOKENS, canonical_json, feature_fields
+from likewise.recipe.fields import (
+    HASHES,
+    PACKAGE_HASHES,
+    TABLE_WEIGHTS,
+    TOKENS,
+    TextOptions,
+    canonical_json,
+    feature_fields,
+)
 from likewise.recipe.text import USER_TOKENS, checked_text, libraries_of, text_rules_of
 from likewise.recipe.word_lists import Words
 
@@ -311,19 +319,7 @@ def _lexicon_fields(named: Mapping[str, Any]) -> dict[str, Any]:
             "hash", f"a lexicon does not apply to hash {hash}, which uses the weights of its package"
         )
     seed = check_integer("seed", named["seed"], 0, 2**64 - 1)
-    absent = dict.fromkeys(
-        (
-            "markup",
-            "roles",
-            "only_within",
-            "identifiers",
-            "chunking",
-            "chunk_bytes",
-            "tokenizer",
-            "stop_words_id",
-            "dictionary_id",
-        )
-    )
+    absent = dict.fromkeys(TextOptions.__annotations__)
     texts = checked_text({**absent, **named, "method": "minhash", "weights": "lexicon"})
     return {"tokens": tokens, "seed": seed, "hash": hash, **texts}
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from likewise.arrays import ArrowTable
-from likewise.errors import InvalidInput
 from likewise.io.kept_copies import BATCH_ROWS, kept_copies, kept_documents, kinds_of
 from likewise.io.output.alignment import Beside, aligned
 from likewise.io.output.directory import EVIDENCE
 from likewise.io.output.summaries import read_summary
+from likewise.runs.evidence import readable
 
 # Places differ if the same sequence is split into other files.
 _PLACES = ("file", "offset", "length", "kept_file", "kept_offset")
@@ -182,15 +182,10 @@ def _without_numbers(row: dict[str, Any]) -> str:
 
 
 def _evidence(run: Path) -> ArrowTable:
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    try:
+    with readable(run / EVIDENCE):
         return pq.ParquetFile(run / EVIDENCE).read()
-    except (OSError, pa.ArrowException) as error:
-        raise InvalidInput(
-            "the evidence of the run is missing or damaged; repeat the run", str(run / EVIDENCE)
-        ) from error
 
 
 def _rows(table: ArrowTable) -> Iterator[dict[str, Any]]:

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 from likewise.batch.against.references import find_references
-from likewise.errors import InvalidInput
 from likewise.io.inputs import find_inputs
 from likewise.io.lookup import find_texts
 from likewise.io.output.directory import EVIDENCE
@@ -12,6 +11,7 @@ from likewise.io.output.scratch import scratch_directory
 from likewise.measures.comparison import Comparison, compare
 from likewise.progress import no_progress
 from likewise.runs.audit.opening import check_references_exist, named_inputs, paths_of_inputs
+from likewise.runs.evidence import readable
 from likewise.runs.viewing.view import RunView, file_run
 
 
@@ -40,12 +40,9 @@ def compare_in_run(
 
 def _evidence(path: Path, ids: tuple[str, str]) -> dict[str, Any] | None:
     """Return the row about two documents in either direction."""
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     pairs = [[("doc_id", "==", removed), ("kept_id", "==", kept)] for removed, kept in (ids, ids[::-1])]
-    try:
+    with readable(path):
         rows: list[dict[str, Any]] = pq.read_table(path, filters=pairs).to_pylist()
-    except (OSError, pa.ArrowException) as error:
-        raise InvalidInput("the evidence of the run is missing or damaged; repeat the run", str(path)) from error
     return rows[0] if rows else None

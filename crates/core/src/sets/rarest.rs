@@ -106,7 +106,7 @@ impl Rarest {
             Measure::Dice => self.threshold / 2.0 * (a + b),
             Measure::Containment | Measure::Overlap => self.threshold * a.min(b),
             // Sums of products are not bounded by sums of weights.
-            Measure::Cosine => 0.0,
+            _ => 0.0,
         }
     }
 }
@@ -119,7 +119,7 @@ fn omitted(measure: Measure, threshold: f64) -> f64 {
         // The omitted part of a unit vector has at most the root of the omitted squares as its norm.
         Measure::Cosine => threshold * threshold,
         // A small document is enough.
-        Measure::Containment | Measure::Overlap => 0.0,
+        _ => 0.0,
     }
 }
 

@@ -1,11 +1,50 @@
-//! Which sum must two sets share to reach a threshold?
+//! Which measures are there, and which sum must two sets share to reach a threshold?
 //!
 //! Every measure here is a non-decreasing function of one integer, the sum over shared features of the lesser weight
 //! (jaccard, containment, dice, overlap) or of the product of the weights (cosine). Rounding to `f64` is monotone too:
 //! conversion, division and square root are each correctly rounded. So applying the same formula to an upper bound of
 //! the integer gives an upper bound of the computed similarity, and no margin is needed.
 
-use super::Measure;
+/// An exact similarity of two feature sets A and B, from 0 to 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Measure {
+    /// Sum of the lesser weights / sum of the greater weights.
+    Jaccard,
+    /// Sum of the lesser weights / sum of A's weights: the share of A that B contains.
+    Containment,
+    /// Cosine of the angle between the weight vectors.
+    Cosine,
+    /// Twice the sum of the lesser weights / sum of all weights of both.
+    Dice,
+    /// Sum of the lesser weights / smaller sum of weights.
+    Overlap,
+}
+
+impl Measure {
+    pub const ALL: [Measure; 5] = [
+        Measure::Jaccard,
+        Measure::Containment,
+        Measure::Cosine,
+        Measure::Dice,
+        Measure::Overlap,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Measure::Jaccard => "jaccard",
+            Measure::Containment => "containment",
+            Measure::Cosine => "cosine",
+            Measure::Dice => "dice",
+            Measure::Overlap => "overlap",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<Measure> {
+        Measure::ALL
+            .into_iter()
+            .find(|measure| measure.name() == name)
+    }
+}
 
 /// The measure of one pair as a function of the shared sum.
 #[derive(Debug, Clone, Copy)]

@@ -25,6 +25,7 @@ mod side;
 
 pub use aligned::{Hunk, aligned_diff};
 pub use alignment::Alignment;
+pub use bounds::Measure;
 pub use documents::{HeldDocuments, MeasuredPairs, distinct_documents};
 pub use feature_set::FeatureSet;
 pub use pairs::FeatureSets;
@@ -33,47 +34,6 @@ pub use sequences::{
     MAX_CHARACTER_BYTES, MAX_EXACT_CELLS, MAX_TOKEN_BYTES, TextAlignment, Unit, align_sequences,
     align_texts,
 };
-
-/// An exact similarity of two feature sets A and B, from 0 to 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Measure {
-    /// Sum of the lesser weights / sum of the greater weights.
-    Jaccard,
-    /// Sum of the lesser weights / sum of A's weights: the share of A that B contains.
-    Containment,
-    /// Cosine of the angle between the weight vectors.
-    Cosine,
-    /// Twice the sum of the lesser weights / sum of all weights of both.
-    Dice,
-    /// Sum of the lesser weights / smaller sum of weights.
-    Overlap,
-}
-
-impl Measure {
-    pub const ALL: [Measure; 5] = [
-        Measure::Jaccard,
-        Measure::Containment,
-        Measure::Cosine,
-        Measure::Dice,
-        Measure::Overlap,
-    ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Measure::Jaccard => "jaccard",
-            Measure::Containment => "containment",
-            Measure::Cosine => "cosine",
-            Measure::Dice => "dice",
-            Measure::Overlap => "overlap",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<Measure> {
-        Measure::ALL
-            .into_iter()
-            .find(|measure| measure.name() == name)
-    }
-}
 
 #[cfg(test)]
 mod tests;

@@ -12,6 +12,7 @@ import click
 from likewise.checks import parse_size
 from likewise.cli.options.declared import FOLDER, READ, WRITE, flag, option
 from likewise.cli.options.weight_option import take_weights
+from likewise.io.formats import FORMATS, format_by_name
 from likewise.recipe.fields import COMPANIONS, DECISION, FEATURES, FIELDS, OPTION_NAMES, OPTIONS, SKETCH
 
 if TYPE_CHECKING:
@@ -115,9 +116,9 @@ OPTION_OF = {
     **_NAMED,
     "file_format": option(
         "--format NAME",
-        "Input format: jsonl, csv, tsv, parquet, arrow, text, warc or binary.  [default: from name and content; "
+        f"Input format: {', '.join(FORMATS[:-1])} or {FORMATS[-1]}.  [default: from name and content; "
         "standard input: jsonl; --tokens bytes, chunks: binary, one document per file]",
-        ("jsonl", "csv", "tsv", "parquet", "arrow", "text", "warc", "binary"),
+        FORMATS,
         to="file_format",
     ),
     "recipe_file": option(
@@ -153,8 +154,6 @@ READING = (*_INPUT, "on_error")
 
 def directory_name(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
     """Return the name of an output directory; reject that of a file, which would become a directory."""
-    from likewise.io.formats import format_by_name
-
     path = Path(value or "")
     if value is not None and format_by_name(path) is not None and not path.is_dir():
         raise click.BadParameter(

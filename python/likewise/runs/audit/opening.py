@@ -37,6 +37,7 @@ from likewise.recipe.fields import COMPANIONS, COUNTED_WEIGHTS
 from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.word_lists import WordList
+from likewise.runs.evidence import readable
 from likewise.runs.viewing.view import file_run
 from likewise.stages.weights import read_table
 
@@ -337,18 +338,10 @@ def named_inputs(found: Inputs, names: list[str]) -> Inputs:
 
 def read_evidence(path: Path) -> Evidence:
     """Read the evidence of a run."""
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    damaged = InvalidInput("the evidence of the run is missing or damaged; repeat the run", str(path / EVIDENCE))
-    try:
-        table = pq.ParquetFile(path / EVIDENCE).read()
-    except (OSError, pa.ArrowException) as error:
-        raise damaged from error
-    try:
-        return evidence_of(table)
-    except (pa.ArrowException, KeyError) as error:
-        raise damaged from error
+    with readable(path / EVIDENCE):
+        return evidence_of(pq.ParquetFile(path / EVIDENCE).read())
 
 
 def evidence_of(table: ArrowTable) -> Evidence:

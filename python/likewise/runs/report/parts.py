@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from likewise.errors import InvalidInput
 from likewise.io.output.directory import EVIDENCE
 from likewise.io.tables.columns import numbers_of
 from likewise.measures.comparison import Stretch
 from likewise.recipe.recipe import Recipe
 from likewise.runs.drawing import Html, element, inline
+from likewise.runs.evidence import readable
 from likewise.runs.report.sections import facts, figures, inputs_table, recipe_facts, stage_chart
 from likewise.runs.viewing.texts import Place, TextReader
 from likewise.runs.viewing.view import file_run
@@ -120,28 +120,23 @@ def _without(text: bytes, spans: list[tuple[int, int]]) -> list[Stretch]:
 
 def _spread(run: Path, count: int) -> Iterator[_Removed]:
     """Yield documents at equal distances in the evidence, each with all parts removed from it."""
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    path = run / EVIDENCE
-    try:
-        with pq.ParquetFile(path) as file:
-            metadata = file.metadata
-            starts = np.cumsum([0, *(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups))])
-            total = int(starts[-1])
-            chosen = np.unique(np.linspace(0, max(0, total - 1), min(count, total)).astype(np.int64))
-            groups = np.searchsorted(starts, chosen, side="right") - 1
-            done = -1
-            for group in np.unique(groups).tolist():
-                table = file.read_row_group(group, columns=list(_COLUMNS))
-                rows = numbers_of(table.column("row"), np.int64, 0)
-                for number in (chosen[groups == group] - starts[group]).tolist():
-                    if rows[number] != done:
-                        done = rows[number]
-                        low, high = np.searchsorted(rows, [done, done + 1]).tolist()
-                        yield _removed(table.slice(low, high - low).to_pylist())
-    except (OSError, pa.ArrowException, KeyError) as error:
-        raise InvalidInput("the evidence of the run is missing or damaged; repeat the run", str(path)) from error
+    with readable(run / EVIDENCE), pq.ParquetFile(run / EVIDENCE) as file:
+        metadata = file.metadata
+        starts = np.cumsum([0, *(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups))])
+        total = int(starts[-1])
+        chosen = np.unique(np.linspace(0, max(0, total - 1), min(count, total)).astype(np.int64))
+        groups = np.searchsorted(starts, chosen, side="right") - 1
+        done = -1
+        for group in np.unique(groups).tolist():
+            table = file.read_row_group(group, columns=list(_COLUMNS))
+            rows = numbers_of(table.column("row"), np.int64, 0)
+            for number in (chosen[groups == group] - starts[group]).tolist():
+                if rows[number] != done:
+                    done = rows[number]
+                    low, high = np.searchsorted(rows, [done, done + 1]).tolist()
+                    yield _removed(table.slice(low, high - low).to_pylist())
 
 
 def _removed(rows: list[dict[str, Any]]) -> _Removed:

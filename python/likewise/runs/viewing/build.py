@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.arrays import ArrowTable
-from likewise.errors import InvalidInput
 from likewise.io.output.evidence import AGAINST, INPUT
 from likewise.io.tables.columns import number_column, numbers_of
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted
+from likewise.runs.evidence import readable
 from likewise.runs.viewing.catalog import CatalogWriter
 from likewise.runs.viewing.texts import Missing, Place, TextReader
 
@@ -35,16 +35,13 @@ def build_from_evidence(
 
     About 30,000 groups per second if texts are read from plain files.
     """
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    try:
+    with readable(evidence):
         table = pq.ParquetFile(evidence).read()
         # A missing column raises KeyError.
         table.select(_COLUMNS)
         keys = _group_keys(table)
-    except (OSError, pa.ArrowException, KeyError) as error:
-        raise InvalidInput("the evidence of the run is missing or damaged; repeat the run", str(evidence)) from error
     order = np.argsort(keys, kind="stable")
     bounds = np.flatnonzero(np.diff(keys[order], prepend=-1, append=-2))
     progress(StageStarted("sorting groups", len(bounds) - 1, "groups"))

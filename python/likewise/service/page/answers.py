@@ -101,8 +101,9 @@ def dedup_command(summary: Mapping[str, Any], output: str, recipe: str, *more: s
 class Place:
     """The location of a page: its view, the name of the view, and addresses within it."""
 
-    def __init__(self, shelf: Shelf, name: str, view: View, root: str, here: str) -> None:
+    def __init__(self, shelf: Shelf, name: str, view: View, root: str, here: str, tabs: Mapping[str, str]) -> None:
         self.shelf, self.name, self.view, self.root, self.here = shelf, name, view, root, root + here
+        self.tabs = tabs
 
     @property
     def can_mark(self) -> bool:

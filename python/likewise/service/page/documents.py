@@ -13,6 +13,7 @@ from likewise.io.formats import format_by_name
 from likewise.measures import Measures
 from likewise.measures.comparison import align, compare
 from likewise.measures.diffs import MAX_CHARACTERS
+from likewise.measures.table import SET_MEASURES
 from likewise.recipe.methods import MinHash, SimHash
 from likewise.recipe.recipe import Recipe
 from likewise.runs.drawing import Html, element, fingerprints, inline, side_by_side
@@ -21,7 +22,7 @@ from likewise.runs.viewing import GroupFilter, GroupRow, Member, Missing
 from likewise.runs.viewing import Place as TextPlace
 from likewise.service.page.answers import Place
 from likewise.service.page.lists import filter_of, query_of, sample_of
-from likewise.stages.verify import SET_MEASURES, matching_pairs, verify_pairs
+from likewise.stages.verify import matching_pairs, verify_pairs
 
 _ON_A_PAGE = 100
 MATRIX = 50

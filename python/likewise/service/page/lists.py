@@ -93,7 +93,7 @@ def overview(place: Place, request: Request, fields: dict[str, str]) -> Response
     by = None if counts is None else (f"Duplicates by {summary['counts_by']['field']}", counts)
     about = summary["verification"] if view.kind == "run" else "All documents checked so far and their verdicts."
     return place.show(
-        "overview.html", "overview", view.title, about=about, numbers=numbers, certain=certain, counts=by, cards=cards
+        "overview.html", "", view.title, about=about, numbers=numbers, certain=certain, counts=by, cards=cards
     )
 
 

@@ -51,6 +51,11 @@ _PAGES: dict[str, tuple[Shows, tuple[str, ...]]] = {
     "decisions.csv": (review.export_kept, ("GET",)),
 }
 
+_TABS = {
+    "": "Overview", "groups": "Groups", "threshold": "Threshold", "compare": "Compare", "near": "Similar",
+    "review": "Review",
+}  # fmt: skip
+
 
 def add_page(app: FastAPI, service: Service) -> Shelf:
     """Add the pages to an application. The caller must close the returned shelf with the service."""
@@ -109,12 +114,8 @@ def _routed(shelf: Shelf, service: Service, shows: Shows) -> Callable[[Request],
         except Disconnected:
             return Response(status_code=400)
         except Problem as problem:
-            detail = (
-                f"{problem.detail}; the work continues, try again soon"
-                if problem.kind == "deadline"
-                else problem.detail
-            )
-            return shown("error.html", problem.status, title="Not done", detail=detail, root=root)
+            more = "; the work continues, try again soon" if problem.kind == "deadline" else ""
+            return shown("error.html", problem.status, title="Not done", detail=problem.detail + more, root=root)
         return answered
 
     return answer
@@ -131,7 +132,7 @@ def _shown(shelf: Shelf, name: str, root: str, shows: Shows, request: Request, f
             return not_found(root)
         if not prepared.wait(_WAIT_S):
             return shown("wait.html", title="Sorting groups", share=f"{prepared.share:.0%}", root=root)
-        return shows(Place(shelf, name, prepared.view, root, _here(request)), request, fields)
+        return shows(Place(shelf, name, prepared.view, root, _here(request), _TABS), request, fields)
     except LikewiseError as error:
         return shown("error.html", 422, title="This page cannot be shown", detail=str(error), root=root)
     except OSError as error:
