@@ -5,6 +5,10 @@ use crate::hash::{GOLDEN, mix64};
 
 /// Number of tokens of its own in a row that make a section.
 pub const SECTION_TOKENS: u32 = 20;
+/// Number of last tokens in which nearly equal documents may differ.
+const END: usize = 6;
+/// Documents are nearly equal if less than one of so many distinct tokens is in only one of them.
+const FEWEST_ALIKE: usize = 10;
 /// Number of tokens in a window: text that the other document does not hold has windows that it does not hold.
 const WINDOW: usize = 3;
 
@@ -54,6 +58,27 @@ pub fn differences(a: &Names, b: &Names) -> Differences {
         bits |= Differences::SECTION;
     }
     Differences(bits)
+}
+
+/// Whether nearly equal documents end differently; see `docs/developers/definitions.md`. Cost: as [`differences`], and
+/// less if the last tokens are equal.
+pub fn ends_differ(a: &Names, b: &Names) -> bool {
+    let (mut tokens_a, mut tokens_b) = (Vec::new(), Vec::new());
+    a.unpack(&mut tokens_a);
+    b.unpack(&mut tokens_b);
+    let changed = Changed::new(&tokens_a, &tokens_b);
+    if changed.num_last >= END {
+        return false;
+    }
+    let new = changed.new_tokens();
+    let num_new = new[0].len() + new[1].len();
+    let ends = |tokens: &[u32], new: &[u32]| {
+        let last = &tokens[tokens.len().saturating_sub(END)..];
+        last.iter()
+            .any(|token| token & 1 == 0 && new.binary_search(token).is_ok())
+    };
+    (ends(&tokens_a, &new[0]) || ends(&tokens_b, &new[1]))
+        && FEWEST_ALIKE * num_new < without(&tokens_b, std::iter::empty()).len() + new[0].len()
 }
 
 /// Returns the number of tokens in the longest passage of `a` that `b` does not hold. Cost: as [`differences`].

@@ -15,9 +15,9 @@ mod tests;
 use crate::hash::{SHINGLE_MULTIPLIER, mix64};
 
 pub use counter::NameCounter;
-pub use differences::{Differences, SECTION_TOKENS, differences, own_run};
+pub use differences::{Differences, SECTION_TOKENS, differences, ends_differ, own_run};
 pub(crate) use profile::NameReader;
-pub use profile::{Form, Names, penalty};
+pub use profile::{END_PENALTY, Form, Names, penalty, penalty_before_end};
 pub use table::NameTable;
 
 /// Number of first tokens that may name a document.
