@@ -1,6 +1,6 @@
 //! In what does a document differ from the one that it matches?
 
-use super::profile::{Names, of_lead, of_slots};
+use super::profile::{Names, of_lead, of_slots, penalty_before_end};
 use crate::hash::{GOLDEN, mix64};
 
 /// Number of tokens of its own in a row that make a section.
@@ -59,6 +59,17 @@ pub fn differences(a: &Names, b: &Names) -> Differences {
     }
     Differences(bits)
 }
+
+/// Returns the additional similarity that two documents need because their names differ: 0 or more. Symmetric.
+pub fn penalty(a: &Names, b: &Names) -> f64 {
+    match ends_differ(a, b) {
+        true => penalty_before_end(a, b) + END_PENALTY,
+        false => penalty_before_end(a, b),
+    }
+}
+
+/// The penalty for different ends.
+pub const END_PENALTY: f64 = 0.12;
 
 /// Whether nearly equal documents end differently; see `docs/developers/definitions.md`. Cost: as [`differences`], and
 /// less if the last tokens are equal.

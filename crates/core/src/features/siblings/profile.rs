@@ -3,8 +3,7 @@
 use std::cmp::Reverse;
 
 use super::{
-    DIGIT, LEAD, LEAD_WINDOW, NUMBER, NameTable, SLOT_TOKENS, Scratch, each_frame, ends_differ,
-    filling,
+    DIGIT, LEAD, LEAD_WINDOW, NUMBER, NameTable, SLOT_TOKENS, Scratch, each_frame, filling,
 };
 use crate::features::weights::MAX_WEIGHT;
 use crate::hash::{GOLDEN, mix64};
@@ -275,26 +274,14 @@ impl Names {
     }
 }
 
-/// Returns the additional similarity that two documents need because their names differ: 0 or more.
+/// Returns the part of the penalty for different names that is known without all tokens: 0 or more.
 ///
-/// The sum of four parts, for the first tokens, the slots, the subjects and the end; see
-/// `docs/developers/definitions.md`. Symmetric. Cost: linear in the slots of both, about 100 ns for a hundred, and in the tokens of both for each subject
+/// The sum of three parts, for the first tokens, the slots and the subjects; see `docs/developers/definitions.md`.
+/// Symmetric. Cost: linear in the slots of both, about 100 ns for a hundred, and in the tokens of both for each subject
 /// that only one repeats.
-pub fn penalty(a: &Names, b: &Names) -> f64 {
-    let others = penalty_before_end(a, b);
-    match ends_differ(a, b) {
-        true => others + END_PENALTY,
-        false => others,
-    }
-}
-
-/// Returns the sum of the parts that are known without all tokens, for pairs whose similarity is not measured yet.
 pub fn penalty_before_end(a: &Names, b: &Names) -> f64 {
     of_lead(a, b) + of_slots(a, b) + of_subject(a, b)
 }
-
-/// The penalty for different ends.
-pub const END_PENALTY: f64 = 0.12;
 
 /// Returns the part of the penalty for first tokens that name the documents.
 pub fn of_lead(a: &Names, b: &Names) -> f64 {
