@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 
 from tests.oracle.weights import idf
 
-LEAD, WINDOW, SLOT_TOKENS, FILLINGS = 12, 24, 1024, 3
+LEAD, WINDOW, END, SLOT_TOKENS, FILLINGS = 12, 24, 6, 1024, 3
 BEFORE, AFTER = ("before",), ("after",)
 
 
@@ -55,7 +55,7 @@ class Names:
         }
 
     def penalty(self, a, b):
-        return self.of_lead(a, b) + self.of_slots(a, b) + self.of_subject(a, b)
+        return self.of_lead(a, b) + self.of_slots(a, b) + self.of_subject(a, b) + self.of_end(a, b)
 
     def of_lead(self, a, b):
         own = [
@@ -79,6 +79,11 @@ class Names:
             for one, other in ((a, b), (b, a))
         ]
         return min(map(max, own)) / 150 if all(own) else 0.0
+
+    def of_end(self, a, b):
+        own = set(a) ^ set(b)
+        ends = {t for t in a[-END:] + b[-END:] if not any(c in "0123456789" for c in t)}
+        return 0.12 if ends & own and 10 * len(own) < len(set(a) | set(b)) else 0.0
 
     def of_slots(self, a, b):
         a, b = fillings(a), fillings(b)

@@ -97,24 +97,31 @@ impl FeatureSet {
 
     /// Returns the similarity that two documents need in addition because of names, and in what this one differs.
     pub fn difference(&self, other: &FeatureSet) -> (f64, Differences) {
-        match (&self.names, &other.names) {
-            (Some(a), Some(b)) => (siblings::penalty(a, b), siblings::differences(a, b)),
-            _ => (0.0, Differences::default()),
-        }
+        self.names_with(other)
+            .map_or_else(Default::default, |(a, b)| {
+                (siblings::penalty(a, b), siblings::differences(a, b))
+            })
+    }
+
+    /// Returns the names of both documents, if they are known.
+    #[inline]
+    pub(super) fn names_with<'n>(
+        &'n self,
+        other: &'n FeatureSet,
+    ) -> Option<(&'n Names, &'n Names)> {
+        Some((self.names.as_deref()?, other.names.as_deref()?))
     }
 
     /// Returns the additional similarity that two documents need because of their names; 0 if these are not known.
     #[inline]
     pub fn penalty(&self, other: &FeatureSet) -> f64 {
-        match (&self.names, &other.names) {
-            (Some(a), Some(b)) => siblings::penalty(a, b),
-            _ => 0.0,
-        }
+        self.names_with(other)
+            .map_or(0.0, |(a, b)| siblings::penalty(a, b))
     }
 
     /// Whether this document may be removed for a similar one: it is not unsure and holds nothing new, by the rules.
     pub(super) fn may_replace(&self, other: &FeatureSet, rules: NameRules) -> bool {
-        let (Some(a), Some(b)) = (&self.names, &other.names) else {
+        let Some((a, b)) = self.names_with(other) else {
             return true;
         };
         !(rules.keep_unsure && siblings::differences(a, b).is_unsure())

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use crate::error::Error;
-use crate::features::disagree;
+use crate::features::{disagree, siblings};
 use crate::isa::Isa;
 use crate::parallel::map_ranges;
 use crate::prefetch::prefetch_read;
@@ -228,13 +228,15 @@ fn verify_names(
     if required.names == NameRules::default() {
         return verify_sets(a, b, measure, fewest, isa);
     }
+    let names = a.names_with(b).filter(|_| required.names.keep_siblings);
     // In a family of siblings, most pairs need more than they can reach.
-    let needed = match required.names.keep_siblings {
-        true => (fewest + a.penalty(b)).min(1.0),
-        false => fewest,
-    };
-    let similarity = verify_sets(a, b, measure, needed, isa);
-    match similarity.is_nan() || a.may_replace(b, required.names) {
+    let penalty = names.map_or(0.0, |(a, b)| siblings::penalty_before_end(a, b));
+    let similarity = verify_sets(a, b, measure, (fewest + penalty).min(1.0), isa);
+    // All tokens are read only if they decide.
+    let is_decided = similarity >= (fewest + (penalty + siblings::END_PENALTY)).min(1.0);
+    let ends_differ = || names.is_some_and(|(a, b)| siblings::ends_differ(a, b));
+    match similarity.is_nan() || (is_decided || !ends_differ()) && a.may_replace(b, required.names)
+    {
         true => similarity,
         false => f64::NAN,
     }

@@ -1,10 +1,14 @@
 //! In what does a document differ from the one that it matches?
 
-use super::profile::{Names, of_lead, of_slots};
+use super::profile::{Names, of_lead, of_slots, penalty_before_end};
 use crate::hash::{GOLDEN, mix64};
 
 /// Number of tokens of its own in a row that make a section.
 pub const SECTION_TOKENS: u32 = 20;
+/// Number of last tokens in which nearly equal documents may differ.
+const END: usize = 6;
+/// Documents are nearly equal if less than one of so many distinct tokens is in only one of them.
+const FEWEST_ALIKE: usize = 10;
 /// Number of tokens in a window: text that the other document does not hold has windows that it does not hold.
 const WINDOW: usize = 3;
 
@@ -54,6 +58,38 @@ pub fn differences(a: &Names, b: &Names) -> Differences {
         bits |= Differences::SECTION;
     }
     Differences(bits)
+}
+
+/// Returns the additional similarity that two documents need because their names differ: 0 or more. Symmetric.
+pub fn penalty(a: &Names, b: &Names) -> f64 {
+    match ends_differ(a, b) {
+        true => penalty_before_end(a, b) + END_PENALTY,
+        false => penalty_before_end(a, b),
+    }
+}
+
+/// The penalty for different ends.
+pub const END_PENALTY: f64 = 0.12;
+
+/// Whether nearly equal documents end differently; see `docs/developers/definitions.md`. Cost: as [`differences`], and
+/// less if the last tokens are equal.
+pub fn ends_differ(a: &Names, b: &Names) -> bool {
+    let (mut tokens_a, mut tokens_b) = (Vec::new(), Vec::new());
+    a.unpack(&mut tokens_a);
+    b.unpack(&mut tokens_b);
+    let changed = Changed::new(&tokens_a, &tokens_b);
+    if changed.num_last >= END {
+        return false;
+    }
+    let new = changed.new_tokens();
+    let num_new = new[0].len() + new[1].len();
+    let ends = |tokens: &[u32], new: &[u32]| {
+        let last = &tokens[tokens.len().saturating_sub(END)..];
+        last.iter()
+            .any(|token| token & 1 == 0 && new.binary_search(token).is_ok())
+    };
+    (ends(&tokens_a, &new[0]) || ends(&tokens_b, &new[1]))
+        && FEWEST_ALIKE * num_new < without(&tokens_b, std::iter::empty()).len() + new[0].len()
 }
 
 /// Returns the number of tokens in the longest passage of `a` that `b` does not hold. Cost: as [`differences`].

@@ -15,9 +15,11 @@ mod tests;
 use crate::hash::{SHINGLE_MULTIPLIER, mix64};
 
 pub use counter::NameCounter;
-pub use differences::{Differences, SECTION_TOKENS, differences, own_run};
+pub use differences::{
+    Differences, END_PENALTY, SECTION_TOKENS, differences, ends_differ, own_run, penalty,
+};
 pub(crate) use profile::NameReader;
-pub use profile::{Form, Names, penalty};
+pub use profile::{Form, Names, penalty_before_end};
 pub use table::NameTable;
 
 /// Number of first tokens that may name a document.

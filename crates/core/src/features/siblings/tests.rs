@@ -55,6 +55,18 @@ fn a_swapped_subject_counts_and_a_changed_word_or_number_does_not() {
     let one = names("documentation of maps documentation");
     let far = format!("of maps {} documentation", "1 2 3 ".repeat(10));
     assert_eq!(penalty(&one, &names(&far)), lowest);
+    // Nearly equal texts that end differently, and not in a number.
+    let ending = |end: &str| {
+        names(&format!(
+            "{} {end}",
+            (0..20).map(|i| format!("w{i} ")).collect::<String>()
+        ))
+    };
+    let of_end = |a: &str, b: &str| penalty(&ending(a), &ending(b));
+    assert_eq!(of_end("headers", "manual"), 0.12);
+    assert_eq!(of_end("headers", ""), 0.12);
+    assert_eq!(of_end("headers", "headers and two more"), lowest);
+    assert_eq!(of_end("2", "3"), lowest);
     // A word that is further back in the other text.
     assert_eq!(
         penalty(
