@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from likewise import InvalidInput, dedup_files
+from likewise import InvalidInput, Recipe, dedup_files
 from likewise.io.inputs import find_inputs
 from likewise.io.source.source import ReadRules
+from likewise.job.options import FileRun
 from tests.command import likewise_command
 from tests.io.files import ROWS, WRITERS, jsonl, parquet, write_dataset, zstd
 
@@ -301,6 +302,19 @@ def test_records_under_the_name_of_a_text_are_refused(tmp_path, name, kind):
         with pytest.raises(InvalidInput, match=f"{name}:1: the file is a {kind}, despite its name; convert"):
             find_inputs([given], ReadRules())
     assert len(find_inputs([tmp_path / name], ReadRules(), file_format="text").files) == 1
+
+
+def test_a_text_file_that_is_none_is_a_bad_row(tmp_path):
+    for name, data in {
+        "a": b"%PDF-1.7\n\xff",
+        "b": "wide".encode("utf-16"),
+        "c": gz(b"packed"),
+        "d": b"a text",
+    }.items():
+        (tmp_path / f"{name}.txt").write_bytes(data)
+    run = FileRun(on_error="skip", max_bad_rows="100%")
+    summary = dedup_files(tmp_path, tmp_path / "out", Recipe.exact(), run=run)
+    assert (summary["num_documents"], summary["num_bad_rows"]) == (1, 3)
 
 
 def test_an_archive_under_the_name_of_a_format_is_refused(tmp_path):

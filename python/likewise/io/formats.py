@@ -131,6 +131,10 @@ def format_of(path: Path, name: str, forced: str | None) -> Format:
         return known
     with path.open("rb") as file:
         start = file.read(_START_BYTES)
+    if known is not None and known.kind == "text":
+        # Other kinds are bad rows, which a run may skip.
+        _check_start(start, _DUMPS, ", despite its name", name)
+        return known
     codec = codec_by_bytes(start)
     if codec is not None:
         start = _unpacked_start(path, codec)
