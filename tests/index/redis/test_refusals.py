@@ -284,8 +284,8 @@ def test_facts_and_export(open_index, tmp_path, name):
 
 
 def test_all_names_of_an_index_in_a_directory_that_make_sense_on_a_server():
-    """A directory also has what concerns its files."""
-    of_a_directory = {"in_memory", "from_signatures", "path", "rebuild", "merge", "snapshot"}
+    """A directory also has what concerns its files, and texts."""
+    of_a_directory = {"in_memory", "from_signatures", "path", "rebuild", "merge", "snapshot", "text"}
     names = [{name for name in dir(index) if not name.startswith("_")} for index in (likewise.Index, RedisIndex)]
     assert names[0] - names[1] == of_a_directory
     assert names[1] - names[0] == {"confirm", "place", "losses", "load", "store", "ttl_s"}
