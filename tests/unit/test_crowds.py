@@ -194,7 +194,7 @@ def test_too_many_pairs_end_the_run_before_it_begins():
         likewise.pairs(near, max_pairs=num - 1)
     assert len(likewise.pairs(near, max_pairs=num)) == num
     with pytest.raises(InvalidParameter, match=r"about .* of documents with full buckets"):
-        likewise.pairs([f"{text} end" for text in near] + near, max_pairs=100)
+        likewise.pairs([f"first {text}" for text in near] + near, max_pairs=100)
     # The margin for short documents counts: these have similarity .89 and would have to reach .95.
     assert len(likewise.pairs([f"{text} end" for text in near] + near, Minhash(short_margin=4.0), max_pairs=200)) <= 200
 
