@@ -5,7 +5,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 CORE_SOURCES := $(shell find crates -name '*.rs' -o -name 'Cargo.toml') Cargo.toml Cargo.lock
-TEST_PROCESSES ?= $(shell nproc 2>/dev/null || echo 2)
+CORES := $(shell nproc 2>/dev/null || echo 2)
+# One more: many tests wait for a process of their own.
+TEST_PROCESSES ?= $(shell expr $(CORES) + 1)
 RUST_TESTS := --locked -p likewise-core -p likewise-hamming -p likewise-disk -p likewise-index -p likewise-simulation
 
 .PHONY: help
@@ -51,7 +53,7 @@ test: build ## Fast tests of both languages (about 3 minutes on 2 cores once bui
 	$(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal -m "$(TESTS)"
 
 # Processes of histories, their number, and the first seed.
-SOAK_PROCESSES ?= $(TEST_PROCESSES)
+SOAK_PROCESSES ?= $(CORES)
 SEEDS ?= 100000
 FIRST_SEED ?= 0
 SIMULATION := cargo run --profile quick --locked --quiet -p likewise-simulation --
@@ -158,7 +160,7 @@ fuzz: build ## Feed any bytes to every reader, FUZZ_SECONDS each (fuzz/README.md
 	command -v cargo-fuzz >/dev/null || cargo install cargo-fuzz --locked --quiet
 	cargo fuzz build -s none
 	mkdir -p fuzz/corpus && tar -xzf fuzz/corpus.tar.gz --skip-old-files -C fuzz/corpus
-	@printf '%s\n' $(FUZZ_TARGETS) | xargs -P $(TEST_PROCESSES) -I TARGET $(SHELL) -c 'mkdir -p fuzz/corpus/TARGET; \
+	@printf '%s\n' $(FUZZ_TARGETS) | xargs -P $(CORES) -I TARGET $(SHELL) -c 'mkdir -p fuzz/corpus/TARGET; \
 	  said=$$(cargo fuzz run -s none TARGET fuzz/corpus/TARGET fuzz/seeds/TARGET -- -max_total_time=$(FUZZ_SECONDS) \
 	    -max_len=65536 -rss_limit_mb=2048 -timeout=20 -verbosity=0 -print_final_stats=1 2>&1) \
 	    || { echo "fuzz TARGET: $$said"; exit 255; }; \

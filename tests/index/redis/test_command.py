@@ -7,6 +7,8 @@ import pytest
 from tests.command import likewise_command
 from tests.index.store.conformance import TEXTS
 
+pytestmark = pytest.mark.rounds
+
 
 @pytest.fixture
 def command(running):

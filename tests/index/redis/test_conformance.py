@@ -12,6 +12,8 @@ from tests.index.store.conformance import SIMHASH, TEXTS, VERIFIED, check_confor
 from tests.index.store.test_batch_and_online import batch_verdicts
 from tests.recipes import RECIPES
 
+pytestmark = pytest.mark.rounds
+
 # Folds and trims all the time.
 BUSY = Options(bound=8, horizon=2, advance_every=2, tidy_every=3)
 # Large radii have plans only for few documents.

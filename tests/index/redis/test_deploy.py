@@ -12,6 +12,8 @@ import likewise
 from likewise.redis import RedisIndex
 from tests.index.redis.cluster.servers import free_port, wait_for
 
+pytestmark = pytest.mark.rounds
+
 FOLDER = Path(__file__).parents[3] / "deploy" / "cluster"
 CONFIGURATION = FOLDER / "node.conf"
 UNIT = FOLDER / "likewise-node@.service"

@@ -15,6 +15,8 @@ from tests.index.redis.cluster.servers import Cluster
 from tests.index.store.conformance import TEXTS
 from tests.recipes import RECIPES
 
+pytestmark = pytest.mark.rounds
+
 # Keys of a partition that are neither tables nor records.
 PARTITION_KEYS = (b"head", b"marks", b"journal", b"changes")
 

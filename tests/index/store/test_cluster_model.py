@@ -17,6 +17,8 @@ from tests.index.store.cluster_model import ADD, BITS, CHECK, REMOVE, SWEEP, TEX
 from tests.index.store.model import ModelIndex, Refused
 from tests.oracle import decide
 
+pytestmark = pytest.mark.rounds
+
 SEED = int(os.environ.get("LIKEWISE_CLUSTER_SEED", "1"))
 NUM = int(os.environ.get("LIKEWISE_CLUSTER_SCHEDULES", "1500"))
 
