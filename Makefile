@@ -44,11 +44,11 @@ check: build ## Lint, and the tests of the packages that the working tree change
 demo: build ## Find near-duplicates in the text that came with Python
 	$(BIN)/python examples/demo.py demo-out
 
-# Which tests `make test` runs; .ci/run also runs the rounds on servers, clusters, object stores and browsers.
+# Which tests `make test` runs; .ci/run also runs the rounds with servers, clusters, object stores, browsers and kills.
 TESTS ?= not slow and not rounds
 
 .PHONY: test
-test: build ## Fast tests of both languages (about 3 minutes on 2 cores once built)
+test: build ## Fast tests of both languages (about 5 minutes on 2 cores once built)
 	cargo test --quiet $(RUST_TESTS)
 	$(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal -m "$(TESTS)"
 
@@ -70,7 +70,7 @@ else
 endif
 
 .PHONY: test-all
-test-all: build ## The slow tests too, and the rounds on servers, clusters, object stores and browsers
+test-all: build ## The slow tests too, and the rounds with servers, clusters, object stores, browsers and kills
 	cargo test --quiet $(RUST_TESTS)
 	$(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal
 

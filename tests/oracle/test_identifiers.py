@@ -58,6 +58,7 @@ def test_features(seed):
         assert found == plain | identifiers.features(normalized(text), seed), text
 
 
+@pytest.mark.rounds
 def test_verdicts():
     texts = titles(120)
     pairs = np.array([(a, b) for a in range(len(texts)) for b in range(a)])

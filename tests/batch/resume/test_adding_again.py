@@ -17,6 +17,8 @@ from tests.command import jsonl
 from tests.index.store.clocks import clocked
 from tests.quality.test_promises import planted
 
+pytestmark = pytest.mark.rounds
+
 RECIPES = {
     "minhash": likewise.Recipe.minhash(0.6, shingle=2),
     # More documents share a bucket than one level holds.

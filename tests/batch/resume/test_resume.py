@@ -24,6 +24,8 @@ from tests.forking import forking
 from tests.quality.test_promises import planted
 from tests.recipes import quick_first
 
+pytestmark = pytest.mark.rounds
+
 
 class Forker:
     """Starts runs in processes of their own."""

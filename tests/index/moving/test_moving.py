@@ -19,6 +19,8 @@ from tests.command import likewise_command
 from tests.index.moving.scenes import SCENES, assert_goes_on, assert_same, fill, texts
 from tests.index.store.clocks import clocked
 
+pytestmark = pytest.mark.rounds
+
 
 @pytest.fixture
 def filled(tmp_path):

@@ -17,6 +17,8 @@ from tests.index.store.crash_index import open_small
 from tests.index.store.model import ModelIndex
 from tests.recipes import RECIPES, oracle_recipe
 
+pytestmark = pytest.mark.rounds
+
 # A new index after this many kills, since the model compares all documents with each other.
 ROUNDS_AN_INDEX = 10
 

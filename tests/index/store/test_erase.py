@@ -30,6 +30,8 @@ from tests.oracle.xxh3 import xxh3
 from tests.recipes import RECIPES, oracle_recipe
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.rounds
+
 KINDS = [("simhash", "sketch"), ("simhash-wide", "text"), ("minhash", "shingles"), ("minhash", "text")]
 KEY = b"a key of the test, 16 bytes or more"
 
@@ -282,7 +284,6 @@ def killed_after(forker, job, seconds):
     return lasted
 
 
-@pytest.mark.rounds
 @pytest.mark.parametrize("name", ["simhash-wide", "minhash"])
 def test_killed_50_times_it_is_done_or_told(tmp_path, forker, name):
     chance, path, base = random.Random(name), tmp_path / "index", tmp_path / "base"

@@ -13,6 +13,8 @@ from likewise import _native
 from tests.index.store.model import ModelIndex, Refused
 from tests.recipes import RECIPES, oracle_recipe
 
+pytestmark = pytest.mark.rounds
+
 
 def random_text(chance, num_bases):
     kind = chance.random()

@@ -23,7 +23,10 @@ from tests.index.store import operator_child
 from tests.index.store.crash_index import open_small
 from tests.index.store.operator_child import NUM_FIRST, RECIPE, text
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="Windows moves no open file")
+pytestmark = [
+    pytest.mark.rounds,
+    pytest.mark.skipif(os.name != "posix", reason="Windows moves no open file"),
+]
 
 
 class Worker:

@@ -10,6 +10,8 @@ import likewise
 from likewise import _native
 from tests.index.store.clocks import clocked
 
+pytestmark = pytest.mark.rounds
+
 RECIPE = likewise.Recipe.simhash(within=3)
 FLUSH_ROWS = 100
 NUM_LIVE, NUM_ADDED, NUM_CYCLES = 200, 100, 30

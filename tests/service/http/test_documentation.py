@@ -63,6 +63,7 @@ def test_deployments_use_options_that_there_are():
         assert used <= options, path
 
 
+@pytest.mark.rounds
 @pytest.mark.skipif(not shutil.which("javac"), reason="needs a JDK")
 @pytest.mark.parametrize("name", ["docs/zh/java.md", "docs/howto/java.md"])
 def test_the_java_of_a_page_runs(running, tmp_path, name):

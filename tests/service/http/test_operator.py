@@ -20,6 +20,8 @@ import likewise
 from tests.service.http.sockets import ask
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.rounds
+
 RECIPE = likewise.Recipe.simhash(within=3)
 NUM_FIRST = 300
 # Requests that each thread makes before and after the operator acts.

@@ -14,6 +14,8 @@ import pytest
 from tests.service.http.conftest import Service
 from tests.service.http.sockets import JSON, answer, ask, connect, head, received, status_of
 
+pytestmark = pytest.mark.rounds
+
 _NUMBER = itertools.count()
 
 
