@@ -229,36 +229,25 @@ class StopWords:
 
 @final
 class TextRules:
-    """What is done to a text beside the default rules.
+    """What is done to a text beside the default rules: the fields of a recipe, of which others are ignored.
 
     Parameters
     ----------
     markup : {"html"}, optional
-    fold : list of str
+    fold : sequence of str, optional
         Of points, confusables, traditional, width, accents, punctuation, numerals, digits.
     dictionary : Dictionary, optional
         The standard words where None.
     stop_words : StopWords, optional
     chunking : {"content", "fixed"}, optional
     chunk_bytes : int, optional
-    has_value : bool
-        Whether the first line of each text is the value that it is compared within.
-    has_identifiers : bool
-        Whether numbers, model numbers, sizes and colors identify documents.
+    only_within : str, optional
+        Given: the first line of each text is the value that it is compared within.
+    identifiers : str, optional
+        Given: numbers, model numbers, sizes and colors identify documents.
     """
 
-    def __new__(
-        cls,
-        *,
-        markup: str | None = None,
-        fold: list[str] = ...,
-        dictionary: Dictionary | None = None,
-        stop_words: StopWords | None = None,
-        chunking: str | None = None,
-        chunk_bytes: int | None = None,
-        has_value: bool = False,
-        has_identifiers: bool = False,
-    ) -> TextRules: ...
+    def __new__(cls, **fields: object) -> TextRules: ...
     def libraries(self, tokens: str) -> list[str]:
         """Return the libraries that have a say in tokens of this kind, with their versions."""
 

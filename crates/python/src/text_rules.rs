@@ -7,6 +7,7 @@ use likewise_core::text::{
     TextRules as CoreTextRules, Tokens,
 };
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::door::run;
 use crate::errors::{Failure, Result};
@@ -57,28 +58,21 @@ pub struct TextRules {
 
 #[pymethods]
 impl TextRules {
+    /// Takes the fields of a recipe; those that do not act on texts are ignored.
     #[new]
-    #[pyo3(signature = (*, markup=None, fold=Vec::new(), dictionary=None, stop_words=None, chunking=None, chunk_bytes=None, has_value=false, has_identifiers=false))]
+    #[pyo3(signature = (*, markup=None, fold=None, dictionary=None, stop_words=None, chunking=None, chunk_bytes=None, only_within=None, identifiers=None, **_others))]
     fn new(
         markup: Option<&str>,
-        fold: Vec<String>,
+        fold: Option<Vec<String>>,
         dictionary: Option<&Bound<'_, Dictionary>>,
         stop_words: Option<&Bound<'_, StopWords>>,
         chunking: Option<&str>,
         chunk_bytes: Option<u32>,
-        has_value: bool,
-        has_identifiers: bool,
+        only_within: Option<&str>,
+        identifiers: Option<&str>,
+        _others: Option<&Bound<'_, PyDict>>,
     ) -> Result<Self> {
-        let is_html = match markup {
-            None => false,
-            Some("html") => true,
-            Some(other) => {
-                return Err(Failure::parameter(
-                    "markup",
-                    format!("{other:?} is not html"),
-                ));
-            }
-        };
+        let fold = fold.unwrap_or_default();
         let fold = Fold::from_names(fold.iter().map(String::as_str)).ok_or_else(|| {
             let names = Fold::NAMES.join(", ");
             Failure::parameter(
@@ -88,13 +82,13 @@ impl TextRules {
         })?;
         Ok(TextRules {
             rules: CoreTextRules {
-                is_html,
+                is_html: markup == Some("html"),
                 fold,
                 dictionary: dictionary.map(|found| found.get().dictionary.clone()),
                 stop_words: stop_words.map(|found| found.get().words.clone()),
                 chunks: parse_chunks(chunking, chunk_bytes)?,
-                has_value,
-                has_identifiers,
+                has_value: only_within.is_some(),
+                has_identifiers: identifiers.is_some(),
             },
         })
     }

@@ -21,7 +21,7 @@ from likewise.recipe.methods import Exact, SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.text import BYTE_TOKENS, USER_TOKENS
 from likewise.stages.documents import Tokenizer
-from likewise.stages.verify import matching_pairs, names_of, pair_differences
+from likewise.stages.verify import NAMES_OF, matching_pairs, pair_differences
 
 # Number of characters that a notebook shows.
 _MOST_SHOWN = 4000
@@ -152,7 +152,7 @@ def compare(
     both_ways, penalty, differs_in = np.array([[0, 1], [1, 0]]), 0.0, None
     if recipe.name_rules is not None:
         (penalty, *_), (bits, *_) = pair_differences([a, b], both_ways, recipe, threads=1)
-        differs_in = names_of(int(bits))
+        differs_in = NAMES_OF[bits]
     if is_match and (recipe.identifiers is not None or recipe.name_rules is not None):
         is_match = bool(np.isfinite(matching_pairs([a, b], both_ways, recipe, threads=1)).any())
     are_texts = isinstance(a, str) and isinstance(b, str)

@@ -9,6 +9,7 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from numbers import Real
 from typing import TYPE_CHECKING, Literal, TypedDict, get_args
 
@@ -66,11 +67,11 @@ AUTO_MEASURES: Mapping[str, str] = {
 
 
 def _choice(allowed: tuple[str, ...]) -> Callable[[str, object], str]:
-    return lambda name, value: check_choice(name, value, allowed)
+    return partial(check_choice, allowed=allowed)
 
 
 def _integer(low: int, high: int, step: int = 1) -> Callable[[str, object], int]:
-    return lambda name, value: check_integer(name, value, low, high, step)
+    return partial(check_integer, low=low, high=high, step=step)
 
 
 def _scale(name: str, value: object) -> float:

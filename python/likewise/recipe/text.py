@@ -170,23 +170,16 @@ def text_rules_of(fields: Mapping[str, Any]) -> _native.TextRules:
                 f"({option} FILE, or Recipe.replace)",
             )
     stop_words, dictionary = lists["stop_words"], lists["dictionary"]
-    return _native.TextRules(
-        markup=fields.get("markup"),
-        fold=list(fold),
-        dictionary=None if dictionary is None else dictionary.dictionary(fold),
-        stop_words=None if stop_words is None else stop_words.stop_words(fold),
-        chunking=fields.get("chunking"),
-        chunk_bytes=fields.get("chunk_bytes"),
-        has_value=fields.get("only_within") is not None,
-        has_identifiers=fields.get("identifiers") is not None,
-    )
+    folded = {
+        "dictionary": None if dictionary is None else dictionary.dictionary(fold),
+        "stop_words": None if stop_words is None else stop_words.stop_words(fold),
+    }
+    return _native.TextRules(**{**fields, **folded})
 
 
 def libraries_of(fields: Mapping[str, Any]) -> str | None:
     """Return the libraries that affect the tokens, with their versions; None if only built-in rules apply."""
-    rules = _native.TextRules(
-        markup=fields.get("markup"), fold=list(fields.get("fold") or ()), chunking=fields.get("chunking")
-    )
+    rules = _native.TextRules(**{**fields, "dictionary": None, "stop_words": None})
     return ", ".join(rules.libraries(fields.get("tokens") or "auto")) or None
 
 

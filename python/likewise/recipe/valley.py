@@ -185,6 +185,7 @@ def _bins(similarity: NDArray[np.float64], measure: str) -> NDArray[np.int64]:
     return np.searchsorted(np.arange(_BINS + 1) / _BINS, values, side="right").astype(np.int64) - 1
 
 
+@cache
 def _of_scale(place: int, measure: str) -> float:
     """Return the similarity of a bin, rounded to a hundredth."""
     value = place / _BINS

@@ -19,7 +19,8 @@ FORM, NUMBERS, LEAD, SLOTS, SECTION = 1, 2, 4, 8, 16
 NAMES: Mapping[int, str] = {FORM: "form", NUMBERS: "numbers", LEAD: "lead", SLOTS: "slots", SECTION: "section"}
 # A reader could take documents that differ in these for different ones.
 _UNSURE = NUMBERS | LEAD
-ALL = sum(NAMES)
+# The names of each set of differences as text; empty for changed words elsewhere.
+NAMES_OF = tuple(",".join(name for bit, name in NAMES.items() if bits & bit) for bits in range(sum(NAMES) + 1))
 
 
 def verify_pairs(
@@ -118,17 +119,10 @@ def _sets(
     return sets, later, earlier, workers
 
 
-def names_of(bits: int) -> str:
-    """Return the names of differences as text, several separated by commas; empty for changed words elsewhere."""
-    return ",".join(name for bit, name in NAMES.items() if bits & bit)
-
-
 def named(differs: NDArray[np.uint8], is_unknown: NDArray[np.bool_] | None = None) -> ArrowColumn:
     """Return the names of the differences of each document, null where they are unknown."""
-    texts = [*map(names_of, range(ALL + 1)), None]
-    return nullable_text_column(
-        [texts[bits] for bits in (differs if is_unknown is None else np.where(is_unknown, ALL + 1, differs)).tolist()]
-    )
+    places = differs if is_unknown is None else np.where(is_unknown, len(NAMES_OF), differs)
+    return nullable_text_column([(*NAMES_OF, None)[place] for place in places.tolist()])
 
 
 def needed(recipe: Recipe, required: float, penalty: float | None) -> str:

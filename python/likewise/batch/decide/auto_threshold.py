@@ -31,7 +31,7 @@ from likewise.job.context import RunContext, Timing
 from likewise.job.options import RunRules
 from likewise.progress import StageFinished, StageStarted
 from likewise.recipe.fields import PACKAGE_HASHES
-from likewise.recipe.methods import MinHash
+from likewise.recipe.methods import Asked, MinHash
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.valley import Valley, find_valley, lowest_similarity
 from likewise.stages.sketch import EMPTY, shaped, sketch_texts
@@ -103,7 +103,9 @@ def with_chosen_threshold(
         context.progress(StageFinished("choosing the threshold", Timing.now() - began))
         if parts is not None and parts.directory.is_dir():
             _keep(parts.directory, facts)
-    return recipe.replace(threshold=facts["threshold"]).resolve(), {"chosen_threshold": facts}
+    threshold = facts["threshold"]
+    bands = recipe.sketch.open_search(Asked(recipe.measure, recipe.weights, threshold))
+    return recipe.replace(threshold=threshold, **bands), {"chosen_threshold": facts}
 
 
 def choose_threshold(documents: Documents, recipe: Recipe, *, threads: int) -> ChosenThreshold:

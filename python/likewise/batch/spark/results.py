@@ -13,7 +13,7 @@ from likewise.batch.spark.run import Run, required_similarity
 from likewise.batch.write.summary import RunCounts
 from likewise.io.output.evidence import INPUT
 from likewise.recipe.methods import Exact, SimHash
-from likewise.stages.verify import ALL, FORM, names_of, num_of_each, num_unsure
+from likewise.stages.verify import FORM, NAMES_OF, num_of_each, num_unsure
 
 
 def removed_rows(run: Run, verdicts: DataFrame) -> DataFrame:
@@ -115,9 +115,7 @@ def evidence(run: Run, removed: DataFrame) -> DataFrame:
     if recipe.siblings is not None:
         columns["penalty"] = F.col("penalty")
     if recipe.name_rules is not None:
-        columns["differs_in"] = F.element_at(
-            F.array(*(F.lit(names_of(bits)) for bits in range(ALL + 1))), F.col("differs") + 1
-        )
+        columns["differs_in"] = F.element_at(F.array(*map(F.lit, NAMES_OF)), F.col("differs") + 1)
     if recipe.group == "components":
         columns["below_threshold"] = F.col("below_threshold")
     joined = removed.join(ids, "row").join(kept_ids, "kept_row")
