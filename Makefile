@@ -89,6 +89,7 @@ lint: build ## Formatting, types, layers, licenses, circles of modules, phrases
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/stubtest likewise._native --mypy-config-file pyproject.toml --allowlist tools/stubtest.txt --ignore-disjoint-bases --ignore-unused-allowlist --concise
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python tools/check_licenses.py
 	$(BIN)/python tools/rust_circles.py

@@ -6,7 +6,7 @@ contiguous buffers of exactly the type named (a writable one is copied, a read-o
 ``"avx512"``, ``"neon"``) for tests; it never changes a result. Mistakes raise `likewise.errors.InvalidParameter`,
 unusable documents `likewise.errors.InvalidInput`.
 
-Over 400 lines, since a native module has one stub.
+Over 400 lines, since a native module has one stub, which `make lint` compares with it.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -21,85 +21,6 @@ from typing_extensions import Buffer as _Buffer
 Buffer: TypeAlias = NDArray[Any] | _Buffer
 # Documents of an index: texts, or sketches (uint8), which are empty (uint8), and numbers of features (uint32).
 Given: TypeAlias = "Texts | tuple[Buffer, Buffer, Buffer]"
-
-__all__ = [
-    "ISA",
-    "SHORT_FEATURES",
-    "SKETCH_VERSION",
-    "TEXT_VERSION",
-    "Array",
-    "Candidates",
-    "ClusterDecision",
-    "ClusterRule",
-    "CsvReader",
-    "Dictionary",
-    "DocumentCounter",
-    "EqualKeys",
-    "Exercise",
-    "FeatureRules",
-    "FeatureSets",
-    "HammingSet",
-    "JsonlPiece",
-    "JsonlRules",
-    "Leaders",
-    "OnlineIndex",
-    "PackedFile",
-    "ParquetJoin",
-    "PrefixJoin",
-    "Rarity",
-    "ReferenceSets",
-    "Searcher",
-    "SketchBatch",
-    "StopWords",
-    "TextRules",
-    "TextSample",
-    "Texts",
-    "WeightTable",
-    "__version__",
-    "align_sequences",
-    "align_texts",
-    "aligned_diff",
-    "bit_statistics",
-    "build_hamming_file",
-    "check_keys",
-    "components",
-    "copy_lines",
-    "count_sets",
-    "csv_header",
-    "default_costs",
-    "digest_texts",
-    "distances",
-    "distinct_documents",
-    "features",
-    "join_fingerprints",
-    "jsonl_pieces",
-    "min_equal_slots",
-    "minhash_features",
-    "normalize",
-    "num_equal",
-    "pack_lines",
-    "plan_bands",
-    "plan_hamming_file",
-    "plan_limits",
-    "predicted_join_seconds",
-    "radius_for",
-    "read_csv_texts",
-    "read_jsonl_piece",
-    "read_jsonl_texts",
-    "rewrite_csv_rows",
-    "rewrite_jsonl_rows",
-    "s_curve",
-    "sample_sets",
-    "search_bands",
-    "simhash_features",
-    "sketch_minhash",
-    "sketch_simhash",
-    "stream_joined_files",
-    "stream_joined_fingerprints",
-    "survey_plans",
-    "term_features",
-    "tokens",
-]
 
 TEXT_VERSION: str
 SHORT_FEATURES: int
@@ -247,7 +168,19 @@ class TextRules:
         Given: numbers, model numbers, sizes and colors identify documents.
     """
 
-    def __new__(cls, **fields: object) -> TextRules: ...
+    def __new__(
+        cls,
+        *,
+        markup: str | None = None,
+        fold: Sequence[str] | None = None,
+        dictionary: Dictionary | None = None,
+        stop_words: StopWords | None = None,
+        chunking: str | None = None,
+        chunk_bytes: int | None = None,
+        only_within: str | None = None,
+        identifiers: str | None = None,
+        **_others: object,
+    ) -> TextRules: ...
     def libraries(self, tokens: str) -> list[str]:
         """Return the libraries that have a say in tokens of this kind, with their versions."""
 
@@ -935,7 +868,7 @@ def num_equal(
 class ManualClock:
     """The clocks of a machine that stand still until they are moved."""
 
-    def __init__(self, unix_s: int) -> None: ...
+    def __new__(cls, unix_s: int) -> ManualClock: ...
     @property
     def unix_s(self) -> int: ...
     def pass_time(self, seconds: int) -> None:
@@ -947,11 +880,12 @@ class ManualClock:
     def restart(self, seconds: int) -> None:
         """Start the machine again after some seconds without power."""
 
+@final
 class ClusterRule:
     """The rule of an index on a cluster: packs operations, decides on them, and names what they change."""
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         recipe: dict[str, Any],
         rules: FeatureRules,
         plan: bytes,
@@ -959,7 +893,7 @@ class ClusterRule:
         partitions: int,
         ttl_seconds: int | None = None,
         isa: str | None = None,
-    ) -> None: ...
+    ) -> ClusterRule: ...
     @staticmethod
     def plan_for(recipe: dict[str, Any], expected: int) -> bytes: ...
     def plan_facts(self) -> dict[str, float]: ...
@@ -997,12 +931,14 @@ class ClusterRule:
 def cluster_gets(tag: bytes, names: bytes) -> tuple[bytes, int]:
     """Return the commands that read strings of a partition, as a server reads them, and their number."""
 
+@final
 class ClusterRestoring:
     """Makes the operations that fill a new index with documents that have verdicts."""
 
-    def __init__(self, rule: ClusterRule) -> None: ...
+    def __new__(cls, rule: ClusterRule) -> ClusterRestoring: ...
     def operations(self, documents: MovedDocuments) -> list[tuple[bytes, int]]: ...
 
+@final
 class MovedDocuments:
     """Consecutive documents with their verdicts, on their way to another index. It has the Arrow PyCapsule protocol."""
 
@@ -1016,15 +952,17 @@ class MovedDocuments:
     def rest_from(self, row: int) -> MovedDocuments: ...
     def last_kept_row(self) -> int | None: ...
 
+@final
 class RowNumbers:
     """The rows of an index that move, and the number of each among them: at first `num` rows from 0 on."""
 
-    def __init__(self, num: int) -> None: ...
+    def __new__(cls, num: int) -> RowNumbers: ...
     def __len__(self) -> int: ...
     def add(self, documents: MovedDocuments, oldest_s: int) -> None: ...
     def count(self) -> None: ...
     def renumbered(self, documents: MovedDocuments) -> MovedDocuments: ...
 
+@final
 class ClusterDecision:
     """A decision on one operation: reads what is wanted until nothing is, then has a verdict."""
 
@@ -1035,11 +973,12 @@ class ClusterDecision:
     def searched(self) -> tuple[int, int]: ...
     def verdict(self) -> bytes: ...
 
+@final
 class OnlineIndex:
     """The index in a directory. Verdicts are dicts of columns: is_new, kept_ids, similarity, distance, seq, added."""
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         path: Path,
         mode: str,
         recipe: dict[str, Any],
@@ -1053,7 +992,7 @@ class OnlineIndex:
         accept_clock: bool = False,
         clock: ManualClock | None = None,
         isa: str | None = None,
-    ) -> None:
+    ) -> OnlineIndex:
         """Open it; `mode` is create, write or read."""
 
     @staticmethod
@@ -1459,6 +1398,7 @@ class EqualKeys:
     def finish(self) -> tuple[Array, Array]:
         """Return the other items, as :meth:`add` does. Call it once, at the end: the keys are consumed."""
 
+@final
 class Components:
     """Connected components of n positions that grow as pairs come."""
 
