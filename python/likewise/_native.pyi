@@ -9,7 +9,7 @@ unusable documents `likewise.errors.InvalidInput`.
 Over 400 lines, since a native module has one stub, which `make lint` compares with it.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias, final
@@ -150,37 +150,16 @@ class StopWords:
 
 @final
 class TextRules:
-    """What is done to a text beside the default rules: the fields of a recipe, of which others are ignored.
+    """What is done to a text beside the default rules.
 
     Parameters
     ----------
-    markup : {"html"}, optional
-    fold : sequence of str, optional
-        Of points, confusables, traditional, width, accents, punctuation, numerals, digits.
-    dictionary : Dictionary, optional
-        The standard words where None.
-    stop_words : StopWords, optional
-    chunking : {"content", "fixed"}, optional
-    chunk_bytes : int, optional
-    only_within : str, optional
-        Given: the first line of each text is the value that it is compared within.
-    identifiers : str, optional
-        Given: numbers, model numbers, sizes and colors identify documents.
+    fields : mapping
+        The fields of a recipe, which has checked them. Among them is `fold`; `dictionary` and `stop_words` are classes
+        of this module. Those that do not act on texts are ignored.
     """
 
-    def __new__(
-        cls,
-        *,
-        markup: str | None = None,
-        fold: Sequence[str] | None = None,
-        dictionary: Dictionary | None = None,
-        stop_words: StopWords | None = None,
-        chunking: str | None = None,
-        chunk_bytes: int | None = None,
-        only_within: str | None = None,
-        identifiers: str | None = None,
-        **_others: object,
-    ) -> TextRules: ...
+    def __new__(cls, fields: Mapping[str, object], /) -> TextRules: ...
     def libraries(self, tokens: str) -> list[str]:
         """Return the libraries that have a say in tokens of this kind, with their versions."""
 

@@ -53,7 +53,7 @@ rules = st.builds(
 @given(rules=rules, batch=st.lists(texts | word_texts, max_size=6))
 def test_features(rules, batch):
     native = _native.FeatureRules(
-        *rules[:4], text_rules=_native.TextRules(only_within="site" if rules.has_value else None)
+        *rules[:4], text_rules=_native.TextRules({"fold": None, "only_within": "site" if rules.has_value else None})
     )
     expected = [oracle.features(text, rules) for text in batch]
     for isa in instruction_sets():

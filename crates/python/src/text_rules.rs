@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use likewise_core::text::{
-    self, CONTENT_BYTES, Chunks, Dictionary as CoreDictionary, Fold, StopWords as CoreStopWords,
+    self, Chunks, Dictionary as CoreDictionary, Fold, StopWords as CoreStopWords,
     TextRules as CoreTextRules, Tokens,
 };
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 
 use crate::door::run;
 use crate::errors::{Failure, Result};
@@ -56,23 +55,43 @@ pub struct TextRules {
     pub rules: CoreTextRules,
 }
 
+/// The fields of a recipe that act on texts, as the recipe has checked them; others are ignored.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct TextFields {
+    fold: Option<Vec<String>>,
+    #[pyo3(default)]
+    markup: Option<String>,
+    #[pyo3(default)]
+    dictionary: Option<Py<Dictionary>>,
+    #[pyo3(default)]
+    stop_words: Option<Py<StopWords>>,
+    #[pyo3(default)]
+    chunking: Option<String>,
+    #[pyo3(default)]
+    chunk_bytes: Option<u32>,
+    #[pyo3(default)]
+    only_within: Option<String>,
+    #[pyo3(default)]
+    identifiers: Option<String>,
+}
+
+impl TextFields {
+    fn chunks(&self) -> Chunks {
+        match (self.chunking.as_deref(), self.chunk_bytes) {
+            (Some("fixed"), Some(size)) => Chunks::Fixed(size),
+            (_, Some(size)) => Chunks::Content(size),
+            (_, None) => Chunks::default(),
+        }
+    }
+}
+
 #[pymethods]
 impl TextRules {
-    /// Takes the fields of a recipe; those that do not act on texts are ignored.
     #[new]
-    #[pyo3(signature = (*, markup=None, fold=None, dictionary=None, stop_words=None, chunking=None, chunk_bytes=None, only_within=None, identifiers=None, **_others))]
-    fn new(
-        markup: Option<&str>,
-        fold: Option<Vec<String>>,
-        dictionary: Option<&Bound<'_, Dictionary>>,
-        stop_words: Option<&Bound<'_, StopWords>>,
-        chunking: Option<&str>,
-        chunk_bytes: Option<u32>,
-        only_within: Option<&str>,
-        identifiers: Option<&str>,
-        _others: Option<&Bound<'_, PyDict>>,
-    ) -> Result<Self> {
-        let fold = fold.unwrap_or_default();
+    #[pyo3(signature = (fields, /))]
+    fn new(fields: TextFields) -> Result<Self> {
+        let (chunks, fold) = (fields.chunks(), fields.fold.unwrap_or_default());
         let fold = Fold::from_names(fold.iter().map(String::as_str)).ok_or_else(|| {
             let names = Fold::NAMES.join(", ");
             Failure::parameter(
@@ -82,13 +101,15 @@ impl TextRules {
         })?;
         Ok(TextRules {
             rules: CoreTextRules {
-                is_html: markup == Some("html"),
+                is_html: fields.markup.is_some(),
                 fold,
-                dictionary: dictionary.map(|found| found.get().dictionary.clone()),
-                stop_words: stop_words.map(|found| found.get().words.clone()),
-                chunks: parse_chunks(chunking, chunk_bytes)?,
-                has_value: only_within.is_some(),
-                has_identifiers: identifiers.is_some(),
+                dictionary: fields
+                    .dictionary
+                    .map(|found| found.get().dictionary.clone()),
+                stop_words: fields.stop_words.map(|found| found.get().words.clone()),
+                chunks,
+                has_value: fields.only_within.is_some(),
+                has_identifiers: fields.identifiers.is_some(),
             },
         })
     }
@@ -96,30 +117,6 @@ impl TextRules {
     /// The libraries that affect tokens of this kind, with their versions.
     fn libraries(&self, tokens: &str) -> Result<Vec<&'static str>> {
         Ok(self.rules.libraries(parse_tokens(tokens)?))
-    }
-}
-
-fn parse_chunks(chunking: Option<&str>, size: Option<u32>) -> Result<Chunks> {
-    let size = match (size, Chunks::default()) {
-        (Some(size), _) | (None, Chunks::Content(size) | Chunks::Fixed(size)) => size,
-    };
-    match chunking {
-        None | Some("content") if CONTENT_BYTES.contains(&size) && size.is_power_of_two() => {
-            Ok(Chunks::Content(size))
-        }
-        Some("fixed") if size > 0 => Ok(Chunks::Fixed(size)),
-        None | Some("content" | "fixed") => Err(Failure::parameter(
-            "chunk_bytes",
-            format!(
-                "{size} is not a power of two in {}..{} (fixed: 1 or more)",
-                CONTENT_BYTES.start(),
-                CONTENT_BYTES.end()
-            ),
-        )),
-        Some(other) => Err(Failure::parameter(
-            "chunking",
-            format!("{other:?} is not one of content, fixed"),
-        )),
     }
 }
 

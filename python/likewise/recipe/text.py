@@ -171,15 +171,16 @@ def text_rules_of(fields: Mapping[str, Any]) -> _native.TextRules:
             )
     stop_words, dictionary = lists["stop_words"], lists["dictionary"]
     folded = {
+        "fold": fold,
         "dictionary": None if dictionary is None else dictionary.dictionary(fold),
         "stop_words": None if stop_words is None else stop_words.stop_words(fold),
     }
-    return _native.TextRules(**{**fields, **folded})
+    return _native.TextRules({**fields, **folded})
 
 
 def libraries_of(fields: Mapping[str, Any]) -> str | None:
     """Return the libraries that affect the tokens, with their versions; None if only built-in rules apply."""
-    rules = _native.TextRules(**{**fields, "dictionary": None, "stop_words": None})
+    rules = _native.TextRules({"fold": None, **fields, "dictionary": None, "stop_words": None})
     return ", ".join(rules.libraries(fields.get("tokens") or "auto")) or None
 
 

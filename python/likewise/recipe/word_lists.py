@@ -130,7 +130,7 @@ def word_list(name: str, words: Words | None) -> WordList | None:
 
 def folded(word: str, fold: tuple[str, ...]) -> str:
     """Return a word normalized and folded like texts."""
-    rules = _native.FeatureRules("auto", 1, text_rules=_native.TextRules(fold=fold))
+    rules = _native.FeatureRules("auto", 1, text_rules=_native.TextRules({"fold": fold}))
     return rules.normalize(word)
 
 
