@@ -51,6 +51,18 @@ def test_pieces_hold_every_row(path, lines):
             assert json.loads(data[offset : offset + length])["text"] == text
 
 
+def test_the_last_of_repeated_fields_counts_as_in_python(tmp_path):
+    path = tmp_path / "twice.jsonl"
+    line = '{"text": "a", "id": 1, "score": 2, "text": "b", "id": "c", "score": {"x": 1}}'
+    path.write_text(f'{line}\n{{"text": "a", "text": null}}\n', encoding="utf-8")
+    piece = _native.read_jsonl_piece(path, 0, path.stat().st_size, rules())
+    row = json.loads(line)
+    assert piece.texts.to_list() == [row["text"]]
+    assert piece.ids.to_list() == [row["id"]]
+    assert json.loads(piece.fields[0].to_list()[0]) == row["score"]
+    assert [error[3] for error in piece.errors] == ['field "text" is null']
+
+
 def test_bad_rows_are_told_with_their_place(tmp_path):
     path = tmp_path / "bad.jsonl"
     path.write_bytes(b'{"text":"a"}\n\n{"text":null}\nx\n')
