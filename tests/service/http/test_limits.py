@@ -3,6 +3,8 @@
 import dataclasses
 import gzip
 import json
+import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -118,13 +120,14 @@ def test_bodies_of_all_requests_have_a_limit(begin):
 
 
 def test_too_many_requests(begin, monkeypatch):
+    now = [0.0]
+    clock = SimpleNamespace(monotonic=lambda: now[0], perf_counter=time.perf_counter)
+    monkeypatch.setattr("likewise.service.guard.gate.time", clock)
     client = begin(max_requests_per_second=3)
     answers = [client.get("/v1/collections") for _ in range(8)]
     assert answers[-1].headers["retry-after"] == "1"
     problem(answers[-1], "too-many-requests")
     assert client.get("/healthz").status_code == 200
-    now = [0.0]
-    monkeypatch.setattr("likewise.service.guard.gate.time.monotonic", lambda: now[0])
     rates = Rates(2)
     assert [rates.take("a") for _ in range(6)] == [True] * 4 + [False] * 2
     assert rates.take("b")
