@@ -5,6 +5,7 @@ import shlex
 import signal
 import subprocess
 import sys
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +23,8 @@ from likewise.tuning.collection import _nearest, _sample
 from likewise.tuning.grid import grid
 from likewise.tuning.tuning import open_tuner
 from tests.command import jsonl, likewise_command
+from tests.oracle import features as oracle
+from tests.oracle.sketches import simhash
 from tests.waiting import LIMIT_S, wait_until
 
 WORDS = [f"word{i}" for i in range(400)]
@@ -431,3 +434,56 @@ def test_in_memory_it_is_as_with_files(folder):
     with pytest.raises(InvalidInput, match="at least 5 of each"):
         likewise.tune(table, frame.slice(0, 3), method="minhash", tokens="auto")
     assert likewise.dedup(table, found.recipe).summary["recipe_id"] == found.recipe.recipe_id
+
+
+def test_own_tokens_and_weights_with_each_radius(tmp_path):
+    random = np.random.default_rng(5)
+    documents = []
+    for _ in range(30):
+        words = [(WORDS[at], int(random.integers(1, 6))) for at in random.choice(100, 12, replace=False)]
+        documents += [words, [*words[: int(random.integers(8, 12))], ("other", 2)]]
+    lines = (json.dumps({"id": str(row), "words": words}) + "\n" for row, words in enumerate(documents))
+    (tmp_path / "words.jsonl").write_text("".join(lines))
+    labels = [(str(row), str(row + 1), 1 - row % 2) for row in range(50)]
+    (tmp_path / "pairs.csv").write_text(
+        "".join(f"{a},{b},{label}\n" for a, b, label in [("id1", "id2", "label"), *labels])
+    )
+    own = ("--tokens-field", "words", "--tokenizer", "cut 1", "--weights", "own")
+    asked = ("tune", "words.jsonl", "--labels", "pairs.csv", "-o", "r.json", *own)
+    shown = likewise_command(*asked, cwd=tmp_path).out.decode()
+    found = json.loads(likewise_command(*asked, "--json", "-q", cwd=tmp_path).out)
+
+    # A token that occurs as often as it weighs has this weight by count.
+    texts = [" ".join(word for word, weight in words for _ in range(weight)) for words in documents]
+    rules = oracle.Rules("user", 1, "count")
+    prints = [simhash(oracle.features(text, rules, lambda text, _: text.split()).weights, 64) for text in texts]
+    near = np.array([(prints[int(a)] ^ prints[int(b)]).bit_count() for a, b, _ in labels])
+    sets = [{word for word, _ in words} for words in documents]
+    alike = np.array([len(one & other) / len(one | other) for one, other in pairwise(sets)][:50])
+    is_copy = np.array([label for *_, label in labels], bool)
+    for name, far in (("", alike < 0.8), (", short threshold 0", np.zeros(50, bool))):
+        one = next(one for one in found["tried"] if one["name"].endswith(f"64 bits; user 1, weights own{name}"))
+        expected = []
+        for k in range(20, -1, -1):
+            taken = (near <= k) & ~far
+            if taken.any():
+                expected.append([1 - k / 64, is_copy[taken].mean(), taken[is_copy].mean()])
+        assert np.allclose(one["curve"], expected, rtol=0, atol=1e-12)
+        assert len(expected) > 15
+    best = next(one for one in found["tried"] if one["measure"] == "hamming")
+    precision, recall = next((precision, recall) for at, precision, recall in best["curve"] if at == 1 - 3 / 64)
+    assert f"\n   3  {precision:9.3f} {recall:7.3f}\n" in shown
+    assert shown.rstrip().endswith("likewise dedup words.jsonl --tokens-field words -o out --recipe r.json")
+    proposal = likewise.tune(documents, labels, tokenizer="cut 1", weights="own")
+    assert proposal.recipe == Recipe.from_file(tmp_path / "r.json")
+    ran = likewise_command(
+        "dedup", "words.jsonl", "--tokens-field", "words", "-o", "out", "--recipe", "r.json", cwd=tmp_path
+    )
+    assert ran.status == 0, ran.err
+
+
+def test_own_tokens_need_the_name_of_their_tokenizer(folder):
+    ran = likewise_command("tune", "notes.jsonl", "--labels", "pairs.csv", "--tokens-field", "words", cwd=folder)
+    assert (ran.status, "tokenizer name" in ran.err) == (2, True)
+    with pytest.raises(InvalidParameter, match="tuning chooses them, except own"):
+        grid(weights="idf")

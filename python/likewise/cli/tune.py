@@ -6,7 +6,6 @@ import os
 import shlex
 import sys
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,14 +56,17 @@ _MOST_SHOWN = 3
 @option(
     "--tokens",
     "Try only these tokens: auto, word, char, chinese, ...  [default: auto and char]",
-    ("auto", "word", "char", "chinese", "sentence", "line", "paragraph"),
+    ("auto", "word", "char", "chinese", "sentence", "line", "paragraph", "user"),
 )
+@option("--weights own", "Use the weights of the tokens in --tokens-field.", ("own",))
+@OPTION_OF["weight_scale"]
+@OPTION_OF["tokenizer"]
 @OPTION_OF["markup"]
 @OPTION_OF["fold"]
 @OPTION_OF["stop_words"]
 @option("--sample N", "Number of documents to compare in full.", click.IntRange(min=20, max=4000), 1000)
 @option("--seed N", "Seed of the sample and the questions.", int, 0)
-@partial(input_options, without=("tokens_field",))
+@input_options
 @QUIET
 @flag("--json", "Print the proposal and all trials as JSON to stdout.", to="as_json")
 def command(
@@ -101,7 +103,7 @@ def command(
             f"answers are added to {path}, which would lose {', '.join(given.unwritten)}; use a copy of the file "
             "without them",
         )
-    rules = {name: options.pop(name) for name in ("markup", "fold", "stop_words")}
+    rules = {name: options.pop(name) for name in ("markup", "fold", "stop_words", "tokenizer", "weight_scale")}
     rules = {name: value for name, value in rules.items() if value is not None}
     rules |= take_word_lists(rules)
     with (
@@ -269,6 +271,7 @@ def _show(proposal: "Proposal", inputs: tuple[str, ...], out: Path) -> None:
         )
     if chosen not in proposal.tried[:8]:
         click.echo(f"* {_setting(chosen.to_dict()):>22}  {chosen.candidate.name}")
+    _show_radii(proposal)
     click.echo()
     click.echo("on held-out labels (expected for similar pairs, with 95% intervals):")
     for name in ("precision", "recall", "f1"):
@@ -279,6 +282,18 @@ def _show(proposal: "Proposal", inputs: tuple[str, ...], out: Path) -> None:
     click.echo(f"{chosen.candidate.name}; {_setting(chosen.to_dict())}: written to {out}")
     words = ["likewise", "dedup", *inputs, *_reading_words(), "-o", _free_name(), "--recipe", str(out)]
     click.echo(f"  {printable(shlex.join(words))}")
+
+
+def _show_radii(proposal: "Proposal") -> None:
+    """Show what each radius finds, by the best recipe for the user's own tokens that compares distances."""
+    from likewise.recipe.text import USER_TOKENS
+
+    for one in proposal.tried:
+        if one.candidate.measure == "hamming" and one.candidate.tokens == USER_TOKENS:
+            click.echo(f"\n{one.candidate.name}:\n   k  precision  recall")
+            for setting, precision, recall in reversed(one.curve):
+                click.echo(f"  {one.candidate.radius(setting):>2}  {precision:9.3f} {recall:7.3f}")
+            return
 
 
 def _free_name() -> str:

@@ -30,8 +30,9 @@ def verify_pairs(
     *,
     measure: str = "jaccard",
     threads: int | None = None,
+    once: bool = False,
 ) -> NDArray[np.float64]:
-    """Return the exact similarity of pairs of texts.
+    """Return the exact similarity of pairs of texts; with `once`, each feature counts once, whatever its weight.
 
     Examples
     --------
@@ -41,7 +42,7 @@ def verify_pairs(
     >>> verify_pairs(["a b c d", "a b c d e"], np.array([[0, 1], [1, 0]]), measure="containment").tolist()
     [1.0, 0.6666666666666666]
     """
-    return _measured(texts, pairs, recipe, measure, threads, threshold=0.0)
+    return _measured(texts, pairs, recipe, measure, threads, threshold=0.0, once=once)
 
 
 def matching_pairs(
@@ -88,8 +89,9 @@ def _measured(
     threshold: float,
     short_margin: float = 0.0,
     names: tuple[bool, bool, int] | None = None,
+    once: bool = False,
 ) -> NDArray[np.float64]:
-    sets, later, earlier, workers = _sets(texts, pairs, as_recipe(recipe), threads)
+    sets, later, earlier, workers = _sets(texts, pairs, as_recipe(recipe), threads, once=once)
     return np.asarray(
         sets.verify(
             later,
@@ -104,14 +106,14 @@ def _measured(
 
 
 def _sets(
-    texts: TextData, pairs: NDArray[np.int64], recipe: Recipe, threads: int | None
+    texts: TextData, pairs: NDArray[np.int64], recipe: Recipe, threads: int | None, *, once: bool = False
 ) -> tuple[_native.FeatureSets, NDArray[np.uint32], NDArray[np.uint32], int]:
     """Return the feature sets of the documents in pairs, both sides of the pairs, and the number of threads."""
     batch = as_documents(texts, recipe)
     rows = as_row_pairs(pairs, len(batch))
     workers = num_threads(threads)
-    recipe = with_counted(recipe, [batch], threads=workers)
-    sets = _native.FeatureSets(len(batch), recipe.feature_rules)
+    recipe = recipe if once else with_counted(recipe, [batch], threads=workers)
+    sets = _native.FeatureSets(len(batch), recipe.unweighted_rules if once else recipe.feature_rules)
     used = np.unique(rows).astype(np.uint32)
     sets.add(used, batch.take(used), threads=workers)
     # The core returns the containment of the later document in the earlier one.

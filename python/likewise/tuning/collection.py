@@ -87,9 +87,7 @@ class Collection:
             found[part] = 1 - hamming_distance(array[pairs[part, 0]], array[pairs[part, 1]]) / near.bits
         few = np.flatnonzero(near.is_short(np.minimum(num_features[pairs[:, 0]], num_features[pairs[:, 1]])))
         if len(few):
-            plain = {**recipe.feature_options(), "weights": "none"}
-            plain.pop("table", None)
-            alike = verify_pairs(self.texts, pairs[few], Recipe.shingles(0.5, **plain), threads=threads)
+            alike = verify_pairs(self.texts, pairs[few], recipe, threads=threads, once=True)
             found[few[alike < near.short_threshold]] = 0.0
         # An empty text matches only empty texts.
         differs = fingerprints.is_empty[pairs[:, 0]] != fingerprints.is_empty[pairs[:, 1]]

@@ -5,7 +5,7 @@ from typing import Any
 
 from likewise.recipe.recipe import Recipe
 from likewise.tuning.choice import Measured
-from likewise.tuning.grid import BITS, Candidate
+from likewise.tuning.grid import Candidate
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Tried:
     on_labels : Measured
         Results on the labels used to choose it: an upper bound.
     curve : list of (float, float, float)
-        Threshold, precision and recall on the labels.
+        Threshold, precision and recall on the labels; for tokens of users, at each radius of 64 bits from 20 to 0.
     """
 
     candidate: Candidate
@@ -34,7 +34,7 @@ class Tried:
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON values."""
-        within = round((1 - self.setting) * BITS) if self.candidate.measure == "hamming" else None
+        within = self.candidate.radius(self.setting) if self.candidate.measure == "hamming" else None
         return {
             "name": self.candidate.name,
             "measure": self.candidate.measure,

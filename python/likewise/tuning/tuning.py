@@ -29,6 +29,7 @@ from likewise.progress import (
 )
 from likewise.recipe.fields import Tokens
 from likewise.recipe.recipe import Recipe
+from likewise.recipe.text import USER_TOKENS
 from likewise.recipe.word_lists import Words
 from likewise.stages.text import TextField
 from likewise.tuning.choice import Chosen, Evidence, Measured, are_told_apart, choices, cross_validated, measured
@@ -48,6 +49,7 @@ _LEAST_PRECISION = 0.5
 RANKING = (("jaccard", 2, "none"), ("jaccard", 2, "idf"), ("jaccard", 5, "none"), ("cosine", 1, "log-count-idf"))
 # Number of intervals of the distribution.
 _STEPS = 20
+_FEW_SETTINGS = 21
 
 
 class Tuner:
@@ -307,6 +309,7 @@ def open_tuner(
     run: FileRun | None = None,
     method: str | None = None,
     tokens: str | None = None,
+    weights: str | None = None,
     rules: dict[str, Any] | None = None,
     most_documents: int = MOST_DOCUMENTS,
     seed: int = 0,
@@ -323,7 +326,7 @@ def open_tuner(
         Labels whose documents are needed.
     run : FileRun, optional
         How files are read.
-    method, tokens, rules
+    method, tokens, weights, rules
         The candidates to try (``likewise.tuning.grid.grid``). With stop words, character tokens are not tried.
     most_documents : int
         Maximum size of the sample for which all pairs are measured.
@@ -340,7 +343,7 @@ def open_tuner(
     """
     run, report = run or FileRun(), progress or no_progress
     names = [inputs] if isinstance(inputs, str | Path) else list(inputs)
-    tried = _Tried(method, tokens, rules or {})
+    tried = _Tried(method, tokens or (None if run.tokens_field is None else USER_TOKENS), weights, rules or {})
     with (
         found_inputs(names, tried.fold, run, output, report) as found,
         _opened(found.files, run.run_rules(), labels, tried, most_documents, seed, report) as tuner,
@@ -351,12 +354,15 @@ def open_tuner(
 class _Tried:
     """The candidates to try, and how texts are tokenized for the search of neighbors."""
 
-    def __init__(self, method: str | None, tokens: str | None, rules: dict[str, Any]) -> None:
+    def __init__(self, method: str | None, tokens: str | None, weights: str | None, rules: dict[str, Any]) -> None:
         if "stop_words" in rules:
             # Stop words apply to words only.
             tokens = tokens or "auto"
-        self.candidates = grid(method=method, tokens=tokens, rules=rules)
-        self.fold = Recipe.simhash(within=20, bits=BITS, weights="log-count", **_words(tokens), **rules)
+        if weights is not None or "tokenizer" in rules:
+            tokens = USER_TOKENS
+        self.candidates = grid(method=method, tokens=tokens, weights=weights, rules=rules)
+        rules = {"weights": weights or "log-count", **_words(tokens), **rules}
+        self.fold = Recipe.simhash(within=20, bits=BITS, **rules)
 
 
 @contextmanager
@@ -389,6 +395,9 @@ def tune(
     markup: Literal["html"] | None = None,
     fold: tuple[str, ...] | list[str] | str | None = None,
     stop_words: Words | None = None,
+    tokenizer: str | None = None,
+    weights: Literal["own"] | None = None,
+    weight_scale: float | None = None,
     most_documents: int = MOST_DOCUMENTS,
     seed: int = 0,
     threads: int | None = None,
@@ -408,6 +417,9 @@ def tune(
         Try only these.
     markup, fold, stop_words
         As for :class:`likewise.Recipe`, for all recipes that are tried.
+    tokenizer, weights, weight_scale
+        For lists of tokens, as for :meth:`likewise.Recipe.own`: the name of the tokenizer, and ``weights="own"`` if
+        each token has a weight.
     most_documents : int
         Maximum size of the sample for which all pairs are measured.
     seed : int
@@ -429,8 +441,9 @@ def tune(
     >>> result = likewise.dedup(frame, proposal.recipe)  # doctest: +SKIP
     """
     given = as_labels(labels)
-    rules = {"markup": markup, "fold": fold, "stop_words": stop_words}
-    tried = _Tried(method, tokens, {name: value for name, value in rules.items() if value is not None})
+    rules: dict[str, Any] = {"markup": markup, "fold": fold, "stop_words": stop_words}
+    rules |= {"tokenizer": tokenizer, "weight_scale": weight_scale}
+    tried = _Tried(method, tokens, weights, {name: value for name, value in rules.items() if value is not None})
     with null_option_named():
         source = document_source(texts, ids, tried.fold, text_field=text_field, nulls=nulls, is_read_again=True)
     run_rules = RunRules(num_threads(threads), "fail" if nulls == "fail" else "skip")
@@ -480,13 +493,14 @@ def write_recipe(recipe: Recipe, path: Path) -> None:
 
 
 def _words(tokens: str | None) -> dict[str, Any]:
-    return {"tokens": tokens or "char", "shingle": 5 if tokens in (None, "char") else 2}
+    return {"tokens": tokens or "char", "shingle": {None: 5, "char": 5, USER_TOKENS: 1}.get(tokens, 2)}
 
 
 def _curve(evidence: Evidence, number: int) -> list[tuple[float, float, float]]:
-    """Return precision and recall on the labels at every fifth setting."""
+    """Return precision and recall on the labels at every fifth setting, and at all of few."""
     found = []
-    for setting in evidence.sample.settings[number][::5].tolist():
+    settings = evidence.sample.settings[number]
+    for setting in settings[:: 5 if len(settings) > _FEW_SETTINGS else 1].tolist():
         verdicts = evidence.similarity[number] >= setting
         here = measured(verdicts, evidence.is_duplicate, evidence.weight)
         if verdicts.any():

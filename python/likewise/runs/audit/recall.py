@@ -1,6 +1,6 @@
 """Estimated recall of a run, and its missed matches, pairs of kept documents first."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -38,7 +38,7 @@ class Recall:
     num_pairs: float
     num_overlooked: float
     by_stage: dict[str, float]
-    stages: NDArray[np.uint8]
+    stages: NDArray[np.uint8] = field(repr=False)
 
 
 def estimate(
