@@ -69,6 +69,11 @@ def test_values_that_lost_most_and_the_lines(tmp_path):
     summary = json.loads((tmp_path / "out/summary.json").read_text())
     assert summary["shrunk"]["by"] == "site"
     assert slices(summary["shrunk"]) == [("blogs", 11, 14), ("forums", 1, 20)]
+    likewise_command("report", tmp_path / "out")
+    card = likewise_command("report", tmp_path / "out", "--card").out.decode()
+    line = "5% of forums removed (1 of 20 documents), mostly as copies of news"
+    assert f"<li>{line}</li></ul>" in (tmp_path / "out/report.html").read_text()
+    assert f"; {line}.\n" in card
     dry = likewise_command("dedup", folder, "--dry-run", "--threshold", "0.8", "--count-by", "site", "--json")
     assert json.loads(dry.out)["shrunk"] == summary["shrunk"]
 

@@ -75,6 +75,11 @@ def add_shrinkage(summary: dict[str, Any]) -> str | None:
     return f"{shrinkage_line(most)}; read some of these pairs before you use the rest"
 
 
+def shrinkage_lines(summary: Mapping[str, Any]) -> list[str]:
+    """Return a line for each slice that the summary names."""
+    return [shrinkage_line(one) for one in summary.get("shrunk", {"slices": ()})["slices"]]
+
+
 def shrinkage_line(one: Mapping[str, Any]) -> str:
     """Return how much of a slice was removed, and as copies of what."""
     name, removed, num = _name(one["value"]), one["num_removed"], one["num_documents"]

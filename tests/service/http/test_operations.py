@@ -156,10 +156,14 @@ def test_the_name_of_a_field_elsewhere_is_answered_with_that_of_the_service(begi
         answer = client.post(f"{PAGES}/add", json=body)
         problem(answer, "invalid", field)
         assert answer.json()["detail"].endswith(f"; did you mean {meant}?")
-    assert (
-        "did you mean"
-        not in client.post(f"{PAGES}/add", json={"doc_id": "a", "text": "b", "other": 1}).json()["detail"]
-    )
+    for path, body, takes in (
+        ("add", {"doc_id": "a", "text": "b", "other": 1}, "doc_id, text"),
+        ("check", {"doc_id": "a", "text": "b"}, "text"),
+        ("check", {"id": "a", "text": "b"}, "text"),
+    ):
+        answer = client.post(f"{PAGES}/{path}", json=body)
+        problem(answer, "invalid", next(iter(body.keys() - {*takes.split(", ")})))
+        assert answer.json()["detail"].endswith(f"; this request takes {takes}")
 
 
 def test_collections_are_made_described_and_deleted(begin, tmp_path):

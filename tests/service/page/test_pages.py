@@ -453,14 +453,15 @@ def test_documents_to_keep_after_all_are_kept_by_the_command_of_the_page(client,
 
 def test_the_commands_of_the_pages_count_by_the_field_of_the_run(tmp_path):
     rows = [
-        {"id": name, "text": "one fine day in spring it rained and the river rose above the old bridge", "source": name}
-        for name in ("wire", "copy")
+        {"id": name, "text": "one fine day in spring it rained and the river rose above the old bridge", "source": of}
+        for name, of in (("wire", "wire"), ("copy", "copy"), ("again", "copy"))
     ]
     (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert likewise_command("dedup", tmp_path / "in.jsonl", "-o", tmp_path / "out", "--count-by", "source").status == 0
     with client_of(tmp_path / "out") as client:
         home = client.get("/look/out/").text
         assert home.index("Duplicates by source") < home.index("<h2>Recipe")
+        assert "<li>100% of copy removed (2 of 2 documents), mostly as copies of wire</li></ul>" in home
         client.post("/look/out/review/keep", data={"doc_id": "copy", "keep": "1"})
         assert "--count-by source" in client.get("/look/out/review").text
 

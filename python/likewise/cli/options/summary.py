@@ -24,12 +24,11 @@ def print_summary(
     if as_json:
         click.echo(json.dumps(summary, ensure_ascii=False))
     elif not quiet:
-        from likewise.job.shrinkage import shrinkage_line
+        from likewise.job.shrinkage import shrinkage_lines
 
         for line in [] if table is None else table_lines(table(summary)):
             click.echo(printable(line))
-        lost = summary.get("shrunk", {"slices": ()})["slices"]
-        for line in (*lines(summary, out), *map(shrinkage_line, lost)):
+        for line in (*lines(summary, out), *shrinkage_lines(summary)):
             click.echo(printable(line), err=True)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from likewise.checks import counted
 from likewise.errors import InvalidInput
 from likewise.io.output.summaries import is_over_parts, read_summary
+from likewise.job.shrinkage import shrinkage_lines
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.valley import choice_lines
 from likewise.runs.report.sections import feature_text, value_name
@@ -44,6 +45,8 @@ def _lines(summary: Mapping[str, Any]) -> Iterator[str]:
     found = [f"{num:,} in {KINDS[kind]}" for kind, num in (summary.get("differences") or {}).items() if num]
     if found:
         yield f"- **Differences.** Some removed documents differ in these: {', '.join(found)}."
+    if lost := shrinkage_lines(summary):
+        yield f"- **Slices that lost most.** {'; '.join(lost)}.".replace("\n", " ")
     yield f"- **Recipe.** `{summary['recipe_id']}`; repeat the run with `--recipe summary.json`."
     if (counts := summary.get("counts_by")) is not None:
         yield f"\n| {counts['field']} | documents | removed |\n|---|---|---|"

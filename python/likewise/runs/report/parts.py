@@ -46,7 +46,8 @@ def parts_sections(
             (f"removed {unit}s", summary["num_removed_parts"]),
             ("bytes of text removed", summary["num_removed_bytes"]),
             ("bad rows", summary["num_bad_rows"] or None),
-        ]
+        ],
+        summary,
     )
     asked = facts(
         [

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from likewise.checks import counted
+from likewise.job.shrinkage import shrinkage_lines
 from likewise.recipe.methods import Exact, MinHash, SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.valley import choice_lines
@@ -19,14 +20,16 @@ _MOST_VALUES = 12
 _SIZE_RANGES = ((2, 2), (3, 3), (4, 5), (6, 10), (11, 100), (101, 1000), (1001, 10_000), (10_001, None))
 
 
-def figures(numbers: list[tuple[str, object]]) -> Html:
-    """Return large numbers with labels; values that are None are left out."""
+def figures(numbers: list[tuple[str, object]], summary: Mapping[str, Any]) -> Html:
+    """Return large numbers with labels, except None, and the slices that lost the largest share of their documents."""
     items = []
     for name, value in numbers:
         if value is not None:
             shown = f"{value:,}" if isinstance(value, int) else str(value)
             items.append(element("li", [element("b", shown), name]))
-    return element("ul", items, class_="figures")
+    lines = [element("li", line) for line in shrinkage_lines(summary)]
+    slices = [element("ul", lines, class_="slices")] if lines else []
+    return element("div", [element("ul", items, class_="figures"), *slices])
 
 
 def run_figures(summary: Mapping[str, Any], num_groups: int) -> Html:
@@ -43,7 +46,8 @@ def run_figures(summary: Mapping[str, Any], num_groups: int) -> Html:
             ("empty", summary["num_empty"] or None),
             ("short", summary["num_short"] or None),
             ("bad rows", summary["num_bad_rows"] or None),
-        ]
+        ],
+        summary,
     )
 
 

@@ -21,7 +21,7 @@ def table_sections(run: Path, summary: Mapping[str, Any]) -> list[Html]:
     import pyarrow.parquet as pq
 
     counts = [(name.removeprefix("num_"), value) for name, value in summary.items() if name.startswith("num_")]
-    sections = [figures([(name.replace("_", " "), value or None) for name, value in counts])]
+    sections = [figures([(name.replace("_", " "), value or None) for name, value in counts], summary)]
     if "splits" in summary:
         head, *rows = leak_table(summary)
         sections.append(_card("splits", [str(name) for name in head], rows, len(rows)))

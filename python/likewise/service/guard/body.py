@@ -96,6 +96,7 @@ def parsed(model: type[BaseModel], given: bytes) -> BaseModel:
     except ValidationError as error:
         found = error.errors(include_url=False, include_context=False, include_input=False)
         meant = [one for one in found if one["type"] == "extra_forbidden" and one["loc"][-1] in _MEANT]
+        meant = [one for one in meant if len(one["loc"]) > 1 or _MEANT[str(one["loc"][-1])] in model.model_fields]
         first = (meant or found)[0]
         if first["type"] == "json_invalid":
             raise Problem("bad-request", "the body is not JSON in UTF-8") from None
@@ -103,6 +104,8 @@ def parsed(model: type[BaseModel], given: bytes) -> BaseModel:
         known = itertools.takewhile(lambda part: isinstance(part, int) or part.isidentifier(), first["loc"])
         place = ".".join(map(str, known))[:200]
         hint = f"; did you mean {_MEANT[str(first['loc'][-1])]}?" if meant else ""
+        if not hint and first["type"] == "extra_forbidden" and len(first["loc"]) == 1:
+            hint = f"; this request takes {', '.join(model.model_fields)}"
         raise Problem("invalid", f"{first['msg']}{hint}", place or None) from None
 
 

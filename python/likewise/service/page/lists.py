@@ -77,7 +77,8 @@ def overview(place: Place, request: Request, fields: dict[str, str]) -> Response
                 ("duplicates", removed),
                 ("groups", catalog.num_groups()),
                 ("segments", len(summary["segment_rows"])),
-            ]
+            ],
+            summary,
         )
         cards = [("Recipe", sections.recipe_facts(recipe, recipe.stated_recall))]
     cards.append(
