@@ -401,7 +401,9 @@ def _measured(
             later, earlier = sides[: len(a)][part], sides[len(a) :][part]
             lowest = lowest_similarity(recipe.measure)
             found.append(verifier.similarities(later, earlier, recipe.measure, lowest))
-            penalties.append(verifier.differences(later, earlier, penalties_only=True)[0])
+            reaches = ~np.isnan(found[-1])
+            penalties.append(np.zeros(len(reaches)))
+            penalties[-1][reaches] = verifier.differences(later[reaches], earlier[reaches], penalties_only=True)[0]
     return np.concatenate(found), np.concatenate(penalties)
 
 
