@@ -1233,8 +1233,8 @@ class FeatureSets:
     """Feature sets by position, for exact measures. Several threads may use it at once."""
 
     def __new__(cls, capacity: int, rules: FeatureRules) -> FeatureSets: ...
-    def add(self, positions: Buffer, texts: Texts, *, threads: int = 1) -> None:
-        """Make the feature sets of texts and hold them at `positions` (uint32)."""
+    def add(self, positions: Buffer, texts: Texts, *, bitmaps: bool = True, threads: int = 1) -> None:
+        """Make the feature sets of texts and hold them at `positions` (uint32); for few pairs, without bitmaps."""
 
     def missing(self, positions: Buffer) -> Array:
         """Return those of the positions that have no set: uint32, sorted, each once."""

@@ -25,6 +25,7 @@ pub mod isa;
 pub mod parallel;
 pub mod prefetch;
 pub mod search;
+mod sort;
 pub mod states;
 mod token_hash;
 

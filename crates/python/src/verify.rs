@@ -61,13 +61,15 @@ impl FeatureSets {
         })
     }
 
-    /// Makes the feature sets of texts and stores them at these positions, replacing existing ones.
-    #[pyo3(signature = (positions, texts, *, threads=1))]
+    /// Makes the feature sets of texts and stores them at these positions, replacing existing ones; for few pairs, without
+    /// bitmaps.
+    #[pyo3(signature = (positions, texts, *, bitmaps=true, threads=1))]
     fn add(
         &self,
         py: Python<'_>,
         positions: &Object<'_>,
         texts: &Texts,
+        bitmaps: bool,
         threads: usize,
     ) -> Result<()> {
         let positions = self.take_positions("positions", positions)?;
@@ -80,7 +82,7 @@ impl FeatureSets {
             let make_state = || rules.naming_extractor(Isa::best());
             let add = |extractor: &mut Extractor, made: &mut Vec<FeatureSet>, i| {
                 let view = extractor.features(column.document(i));
-                let set = FeatureSet::new(view.features, view.weights);
+                let set = FeatureSet::build(view.features, view.weights, bitmaps);
                 made.push(set.with_names(extractor.names()));
             };
             let parts = column.in_parts(threads, cancel, make_state, add)?;

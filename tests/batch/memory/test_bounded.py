@@ -138,8 +138,8 @@ def test_feature_sets_stay_within_their_budget(recipe, tmp_path, little, monkeyp
     (tmp_path / "a.jsonl").write_bytes(jsonl(rare_words(400, 5)))
     held, plain = [], verification.Verifier._load
 
-    def load(self, positions):
-        plain(self, positions)
+    def load(self, positions, num_pairs):
+        plain(self, positions, num_pairs)
         # Each set has a slot, used or not, which does not count toward the budget.
         held.append((self._sets.num_bytes - 64 * len(self._position_of)) / self._budget)
 

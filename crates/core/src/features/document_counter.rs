@@ -12,13 +12,14 @@ use std::mem::take;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::feature_shard::{NUM_SHARDS, Shard, shard_of, sort_features};
+use super::feature_shard::{NUM_SHARDS, SHARD_BITS, Shard, shard_of};
 use super::rarity::Rarity;
 use super::sharded_documents::ShardedBuilder;
 use super::weight_table::{CellPlan, Entries, WeightTable};
 use super::weights::{MAX_WEIGHT, digest};
 use crate::error::Error;
 use crate::parallel::map_ranges;
+use crate::sort::sort_hashed;
 
 /// Memory per counted feature: 12 bytes in a table of which at least half is used.
 const BYTES_A_FEATURE: u64 = 24;
@@ -216,7 +217,7 @@ impl DocumentCounter {
                     .iter()
                     .filter(|&(_, weight)| weight < u32::from(MAX_WEIGHT));
                 let mut features: Vec<u64> = listed.map(|(feature, _)| feature).collect();
-                sort_features(&mut features);
+                sort_hashed(&mut features, SHARD_BITS, |feature| feature);
                 let mut weights = Vec::with_capacity(features.len());
                 table.get_all(&features, |weight| weights.push(weight_of(weight)));
                 (features, weights)

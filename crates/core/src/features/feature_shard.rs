@@ -5,10 +5,8 @@ use std::mem::take;
 use super::feature_table::FeatureTable;
 use super::weight_table::CellPlan;
 
-const SHARD_BITS: u32 = 8;
+pub(super) const SHARD_BITS: u32 = 8;
 pub(super) const NUM_SHARDS: usize = 1 << SHARD_BITS;
-/// Number of features below which they are sorted by comparisons.
-const LEAST_BY_DIGITS: usize = 512;
 /// Number of waiting features that are counted together.
 const MIN_WAITING: usize = 4096;
 
@@ -70,55 +68,6 @@ impl Shard {
             let column = plan.column(feature, row) - which as u64 * width;
             let cell = &mut self.cells[(u64::from(row) * width + column) as usize];
             *cell = cell.saturating_add(count);
-        }
-    }
-}
-
-/// Sorts the features of one shard: by the two bytes below the highest one, then by the rest.
-pub(super) fn sort_features(features: &mut Vec<u64>) {
-    if features.len() < LEAST_BY_DIGITS {
-        return features.sort_unstable();
-    }
-    let mut sorted = vec![0; features.len()];
-    for shift in [64 - 3 * SHARD_BITS, 64 - 2 * SHARD_BITS] {
-        let digit = |feature: u64| (feature >> shift) as usize & (NUM_SHARDS - 1);
-        let mut places = [0usize; NUM_SHARDS + 1];
-        features
-            .iter()
-            .for_each(|&feature| places[digit(feature) + 1] += 1);
-        for i in 0..NUM_SHARDS {
-            places[i + 1] += places[i];
-        }
-        for &feature in &*features {
-            let place = &mut places[digit(feature)];
-            sorted[*place] = feature;
-            *place += 1;
-        }
-        std::mem::swap(features, &mut sorted);
-    }
-    let prefix = |feature: u64| feature >> (64 - 3 * SHARD_BITS);
-    features
-        .chunk_by_mut(|&a, &b| prefix(a) == prefix(b))
-        .for_each(<[u64]>::sort_unstable);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::Random;
-
-    #[test]
-    fn features_are_sorted_however_they_are_spread() {
-        let mut random = Random::new(4);
-        for len in [0, 1, LEAST_BY_DIGITS - 1, LEAST_BY_DIGITS, 5000] {
-            for mask in [u64::MAX >> SHARD_BITS, 0xFFFF, 0xFF << 48, 0xFF << 40 | 7] {
-                let mut features: Vec<u64> =
-                    (0..len).map(|_| 5 << 56 | random.next() & mask).collect();
-                let mut wanted = features.clone();
-                wanted.sort_unstable();
-                sort_features(&mut features);
-                assert_eq!(features, wanted, "{len} {mask:x}");
-            }
         }
     }
 }

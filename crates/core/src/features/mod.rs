@@ -174,7 +174,9 @@ impl Extractor {
     /// Returns the names of the last document, if they are read.
     pub fn names(&mut self) -> Option<Names> {
         let table = self.name_table.as_deref();
-        self.names.as_mut().map(|names| names.names(table))
+        self.names
+            .as_mut()
+            .map(|names| names.names(table, self.isa))
     }
 
     /// Returns the hashes of the tokens of the last document, in order, if its names are read.
@@ -361,7 +363,7 @@ impl Extractor {
                     occurrences.push(hash.of(token, seed));
                     weigher.of_tokens.push(weight);
                     if let Some(names) = names {
-                        names.see(token);
+                        names.see(token, token.len());
                     }
                 }
             }
@@ -435,7 +437,7 @@ impl Extractor {
 fn see_tokens(names: &mut Option<NameReader>, text: &[u8], starts: &[u32], ends: &[u32]) {
     let Some(names) = names else { return };
     for (&start, &end) in starts.iter().zip(ends) {
-        names.see(&text[start as usize..end as usize]);
+        names.see(&text[start as usize..], (end - start) as usize);
     }
 }
 

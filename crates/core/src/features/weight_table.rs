@@ -317,16 +317,12 @@ impl Buckets {
             let bucket = &self.buckets[at];
             // SAFETY: a bucket has 64 bytes at an address that is a multiple of 64.
             let line = unsafe { _mm512_load_si512(std::ptr::from_ref(bucket).cast()) };
-            // The last word holds the weights. A used place precedes free ones, whose feature is 0.
-            let mask = _mm512_cmpeq_epi64_mask(line, wanted) & 0x7F;
-            if mask != 0 {
-                let stored = bucket.stored[mask.trailing_zeros() as usize];
-                if stored != 0 {
-                    return Some(stored - 1);
-                }
-            }
-            if bucket.stored[Bucket::PLACES - 1] == 0 {
-                return None;
+            // The last word holds the weights, and no place has the last one. A used place precedes free ones, whose
+            // feature is 0.
+            let mask = _mm512_cmpeq_epi64_mask(line, wanted) | 0x80;
+            let stored = bucket.stored[mask.trailing_zeros() as usize & 7];
+            if stored != 0 || bucket.stored[Bucket::PLACES - 1] == 0 {
+                return stored.checked_sub(1);
             }
             at = self.next(at);
         }

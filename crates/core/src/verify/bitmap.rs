@@ -11,7 +11,7 @@ const MIN_BITS_PER_COPY: u64 = 8;
 /// Maximum size: 2^26 bits, 8 MiB.
 const MAX_SIZE_BITS: u32 = 26;
 
-/// A bit for each copy of a feature, at a place hashed from feature and copy.
+/// A bit for each copy of a feature, at a place hashed from feature and copy. Without words, nothing is known.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bitmap<'a> {
     /// The words; their number is a power of two.
@@ -86,6 +86,7 @@ impl Bitmap<'_> {
 #[inline]
 pub(super) fn bound(a: Bitmap<'_>, b: Bitmap<'_>, isa: Isa) -> u64 {
     match isa {
+        _ if a.words.is_empty() || b.words.is_empty() => u64::MAX,
         #[cfg(target_arch = "x86_64")]
         // SAFETY: an `Isa` of this kind is created only if the processor has it.
         Isa::Avx2(_) => unsafe { bound_avx2(a, b) },

@@ -2,6 +2,7 @@
 
 use crate::features::siblings::{self, Differences, Names};
 use crate::isa::Isa;
+use crate::sort::sort_hashed;
 
 use super::Measure;
 use super::bitmap::Bitmap;
@@ -40,6 +41,11 @@ impl FeatureSet {
     /// Builds the set of features in any order; `weights` is empty (each 1, repeated ones count once) or as long as
     /// `features` (repeated ones add up, 0 is absent).
     pub fn new(features: &[u64], weights: &[u32]) -> Self {
+        FeatureSet::build(features, weights, true)
+    }
+
+    /// Builds a set, of many pairs or of few: a bitmap takes longer to make than some pairs to measure.
+    pub fn build(features: &[u64], weights: &[u32], has_bitmap: bool) -> Self {
         assert!(
             weights.is_empty() || weights.len() == features.len(),
             "{} weights for {} features",
@@ -60,10 +66,16 @@ impl FeatureSet {
             true => num_features as u64,
             false => weights.iter().map(|&weight| u64::from(weight)).sum(),
         };
-        let num_bitmap_words = Bitmap::num_words(&weights, total);
+        let num_bitmap_words = match has_bitmap {
+            true => Bitmap::num_words(&weights, total),
+            false => 0,
+        };
         let padded_len = num_features.next_multiple_of(Side::LANES);
         let mut data = vec![0u64; num_bitmap_words + padded_len].into_boxed_slice();
-        let slack = Bitmap::fill(&mut data[..num_bitmap_words], &features, &weights, total);
+        let slack = match has_bitmap {
+            true => Bitmap::fill(&mut data[..num_bitmap_words], &features, &weights, total),
+            false => 0,
+        };
         if let Some(&last) = features.last() {
             features.resize(padded_len, last);
             data[num_bitmap_words..].copy_from_slice(&features);
@@ -98,9 +110,7 @@ impl FeatureSet {
     /// Returns the similarity that two documents need in addition because of names, and in what this one differs.
     pub fn difference(&self, other: &FeatureSet) -> (f64, Differences) {
         self.names_with(other)
-            .map_or_else(Default::default, |(a, b)| {
-                (siblings::penalty(a, b), siblings::differences(a, b))
-            })
+            .map_or_else(Default::default, |(a, b)| siblings::difference(a, b))
     }
 
     /// Returns the names of both documents, if they are known.
@@ -198,6 +208,15 @@ impl FeatureSet {
         )
     }
 
+    /// The bitmap, or without one, the features.
+    #[inline]
+    pub(super) fn read_first(&self) -> &[u64] {
+        match self.num_bitmap_words {
+            0 => &self.data,
+            num => &self.data[..num as usize],
+        }
+    }
+
     #[inline]
     pub(super) fn bitmap(&self) -> Bitmap<'_> {
         Bitmap {
@@ -210,7 +229,7 @@ impl FeatureSet {
 /// Sorts features and drops repeats. With `are_weighted`, repeats are added up, which needs weights.
 fn sorted_features(features: &[u64], are_weighted: bool) -> (Vec<u64>, Vec<u32>) {
     let mut sorted = features.to_vec();
-    sorted.sort_unstable();
+    sort_hashed(&mut sorted, 0, |feature| feature);
     let has_repeats = sorted.windows(2).any(|pair| pair[0] == pair[1]);
     if has_repeats && are_weighted {
         return sorted_pairs(features, &vec![1; features.len()]);
@@ -229,7 +248,7 @@ fn sorted_pairs(features: &[u64], weights: &[u32]) -> (Vec<u64>, Vec<u32>) {
         .zip(weights.iter().copied())
         .filter(|&(_, weight)| weight > 0)
         .collect();
-    pairs.sort_unstable_by_key(|&(feature, _)| feature);
+    sort_hashed(&mut pairs, 0, |(feature, _)| feature);
     pairs.dedup_by(|next, kept| {
         let is_repeat = next.0 == kept.0;
         if is_repeat {

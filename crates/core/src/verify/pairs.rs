@@ -17,7 +17,7 @@ use super::required::{NameRules, Required};
 /// Number of pairs verified between two checks of the cancel flag.
 pub(super) const GRAIN_PAIRS: usize = 4096;
 
-/// Number of pairs by which bitmaps are prefetched; places are prefetched twice as early.
+/// Number of pairs by which sets are prefetched; places are prefetched twice as early.
 const PREFETCH_PAIRS: usize = 8;
 
 const LINE_WORDS: usize = 8;
@@ -137,7 +137,7 @@ impl FeatureSets {
                     &self.places,
                     earlier[(i + 2 * PREFETCH_PAIRS).min(last)] as usize,
                 );
-                self.prefetch_bitmap(earlier[(i + PREFETCH_PAIRS).min(last)]);
+                self.prefetch_set(earlier[(i + PREFETCH_PAIRS).min(last)]);
                 if earlier[i] == NOWHERE {
                     return Ok(f64::NAN);
                 }
@@ -148,11 +148,11 @@ impl FeatureSets {
             .collect()
     }
 
-    /// Prefetches the first lines of a bitmap; the processor prefetches the rest.
+    /// Prefetches the first lines of a bitmap, or of the features; the processor prefetches the rest.
     #[inline(always)]
-    fn prefetch_bitmap(&self, position: u32) {
+    fn prefetch_set(&self, position: u32) {
         if let Some(set) = self.get(position) {
-            let words = set.bitmap().words;
+            let words = set.read_first();
             for line in (0..words.len()).step_by(LINE_WORDS).take(8) {
                 prefetch_read(words, line);
             }

@@ -30,6 +30,8 @@ _BYTES_A_SET = 200
 _BYTES_A_NAMED_SET = 1000
 # Maximum bytes of feature sets for the texts that one call reads again.
 _MOST_READ_BYTES = 16 << 20
+# Pairs for each new set from which bitmaps of the sets save more time than it takes to make them.
+_LEAST_WITH_BITMAPS = 8
 
 
 class Verifier:
@@ -81,7 +83,7 @@ class Verifier:
         positions = self._distinct(pairs.later, pairs.earlier)
         if self._bytes_of(positions) > self._budget // 2:
             return False
-        self._load(positions)
+        self._load(positions, len(pairs))
         return True
 
     def matches(
@@ -158,7 +160,7 @@ class Verifier:
             return np.concatenate(
                 [self.similarities(later[h], earlier[h], measure, threshold, short_margin, names=names) for h in halves]
             )
-        self._load(positions)
+        self._load(positions, len(later))
         return self._measure(later, earlier, measure, threshold, short_margin, names=names)
 
     def _measure(
@@ -200,7 +202,7 @@ class Verifier:
             halves = [slice(0, middle), slice(middle, None)]
             found = [self.differences(later[half], earlier[half], penalties_only=penalties_only) for half in halves]
             return np.concatenate([one for one, _ in found]), np.concatenate([two for _, two in found])
-        self._load(positions)
+        self._load(positions, len(later))
         penalty, bits = self._sets.differences(
             later, earlier, frozen(self._slot_of), penalties_only=penalties_only, threads=self._threads
         )
@@ -239,13 +241,14 @@ class Verifier:
         self._free[self._num_free : self._num_free + len(slots)] = slots
         self._num_free += len(slots)
 
-    def _load(self, positions: NDArray[np.uint32]) -> None:
+    def _load(self, positions: NDArray[np.uint32], num_pairs: int) -> None:
         self._tick += 1
         slots = self._slot_of[positions]
         self._last_used[slots[slots > 0]] = self._tick
         missing = positions[slots == 0]
         if not len(missing):
             return
+        bitmaps = num_pairs >= _LEAST_WITH_BITMAPS * len(missing)
         needed = self._bytes_of(missing)
         if self._sets.num_bytes + needed > self._budget or len(missing) > self._num_free:
             self._evict(needed, len(missing))
@@ -257,18 +260,19 @@ class Verifier:
         # Read in parts that fit in memory in addition to the sets.
         parts = max(self._threads, -(-needed // _MOST_READ_BYTES))
         for job in [
-            self._pool.submit(self._add, slots[part], read) for part, read in self._documents.texts(rows, parts)
+            self._pool.submit(self._add, slots[part], read, bitmaps=bitmaps)
+            for part, read in self._documents.texts(rows, parts)
         ]:
             job.result()
         self._slot_of[missing] = slots
         self._position_of[slots] = missing
         self._last_used[slots] = self._tick
 
-    def _add(self, positions: NDArray[np.uint32], read: Callable[[], _native.Texts]) -> None:
+    def _add(self, positions: NDArray[np.uint32], read: Callable[[], _native.Texts], *, bitmaps: bool) -> None:
         began = time.perf_counter()
         texts = read()
         read_at = time.perf_counter()
-        self._sets.add(np.ascontiguousarray(positions, np.uint32), texts, threads=1)
+        self._sets.add(np.ascontiguousarray(positions, np.uint32), texts, bitmaps=bitmaps, threads=1)
         self._timing.add_thread("reading_again", read_at - began)
         self._timing.add_thread("making_sets", time.perf_counter() - read_at)
 

@@ -8,7 +8,10 @@ use crate::error::Error;
 use crate::features::rarity::Rarity;
 use crate::features::weight_table::Entries;
 use crate::features::weights::MAX_WEIGHT;
+use crate::isa::Isa;
 use crate::parallel::map_ranges;
+use crate::prefetch::prefetch_read;
+use crate::sort::sort_hashed;
 
 /// Maximum number of documents that are counted, those of the lowest digests: more show no more forms.
 pub const MOST_COUNTED: usize = 1 << 13;
@@ -131,18 +134,21 @@ impl Part {
     fn add(&mut self, tokens: &[u64], scratch: &mut Scratch, may_be_slot: &FrameCounts) {
         self.distinct.clear();
         self.distinct.extend_from_slice(tokens);
-        self.distinct.sort_unstable();
+        sort_hashed(&mut self.distinct, 0, |token| token);
         self.distinct.dedup();
         for &word in &self.distinct {
             self.words[word as usize % PARTS].push(word);
         }
         self.own.clear();
-        each_frame(tokens, scratch, |frame, tokens| {
-            if may_be_slot.are_enough(frame) {
-                self.own.push((frame, filling(frame, tokens)));
+        each_frame(tokens, scratch, Isa::best(), |frames, places| {
+            may_be_slot.prefetch(frames);
+            for (&frame, tokens) in frames.iter().zip(places) {
+                if may_be_slot.are_enough(frame) && frame != 0 {
+                    self.own.push((frame, filling(frame, tokens)));
+                }
             }
         });
-        self.own.sort_unstable();
+        sort_hashed(&mut self.own, 0, |(frame, _)| frame);
         self.own.dedup();
         for &slot in &self.own {
             self.fillings[slot.0 as usize % PARTS].push(slot);
@@ -165,6 +171,11 @@ impl FrameCounts {
     fn place(frame: u64) -> (usize, u32) {
         let counter = frame >> (64 - FILTER_BITS);
         ((counter >> 2) as usize, (2 * (counter & 3)) as u32)
+    }
+
+    fn prefetch(&self, frames: &[u64]) {
+        let places = frames.iter().map(|&frame| FrameCounts::place(frame).0);
+        places.for_each(|byte| prefetch_read(&self.0, byte));
     }
 
     #[inline]
@@ -206,7 +217,10 @@ fn frequent_frames(
         |scratch, range| {
             let mut counts = FrameCounts::new();
             for one in &sample[range] {
-                each_frame(&one.tokens, scratch, |frame, _| counts.add(frame));
+                each_frame(&one.tokens, scratch, Isa::best(), |frames, _| {
+                    counts.prefetch(frames);
+                    frames.iter().for_each(|&frame| counts.add(frame));
+                });
             }
             counts
         },
@@ -222,7 +236,7 @@ fn words(parts: &[Part], which: usize, rarity: &Rarity) -> Vec<(u64, u8)> {
         .flat_map(|part| &part.words[which])
         .copied()
         .collect();
-    all.sort_unstable();
+    sort_hashed(&mut all, 0, |token| token);
     let weighed = all
         .chunk_by(|a, b| a == b)
         .map(|same| (word_key(same[0]), rarity.weight(same.len() as u64)));
@@ -236,7 +250,7 @@ fn slots(parts: &[Part], which: usize) -> Vec<(u64, u8)> {
         .flat_map(|part| &part.fillings[which])
         .copied()
         .collect();
-    all.sort_unstable();
+    sort_hashed(&mut all, 0, |(frame, _)| frame);
     let of_frame = all.chunk_by(|a, b| a.0 == b.0).filter(|documents| {
         let fillings = documents.chunk_by(|a, b| a == b).map(<[_]>::len);
         let (num, most) = fillings.fold((0, 0), |(num, most), len| (num + 1, most.max(len)));

@@ -1,6 +1,7 @@
 //! In what does a document differ from the one that it matches?
 
 use super::profile::{Names, of_lead, of_slots, penalty_before_end};
+use crate::features::distinct::Distinct;
 use crate::hash::{GOLDEN, mix64};
 
 /// Number of tokens of its own in a row that make a section.
@@ -35,37 +36,18 @@ impl Differences {
 
 /// Returns in what document `a` differs from `b`. Cost: linear in both, about 10 ns a token.
 pub fn differences(a: &Names, b: &Names) -> Differences {
-    let (mut tokens_a, mut tokens_b) = (Vec::new(), Vec::new());
-    a.unpack(&mut tokens_a);
-    b.unpack(&mut tokens_b);
-    if tokens_a == tokens_b {
-        return Differences(Differences::FORM);
-    }
-    let mut bits = 0;
-    let changed = Changed::new(&tokens_a, &tokens_b);
-    let [new_a, new_b] = changed.new_tokens();
-    let has_digit = |token: &u32| token & 1 == 1;
-    if new_a.len() + new_b.len() > 0 && new_a.iter().chain(&new_b).all(has_digit) {
-        bits |= Differences::NUMBERS;
-    }
-    if of_lead(a, b) > 0.0 {
-        bits |= Differences::LEAD;
-    }
-    if of_slots(a, b) > 0.0 {
-        bits |= Differences::SLOTS;
-    }
-    if changed.longest_run() >= SECTION_TOKENS {
-        bits |= Differences::SECTION;
-    }
-    Differences(bits)
+    Compared::new(a, b).differences(a, b)
 }
 
 /// Returns the additional similarity that two documents need because their names differ: 0 or more. Symmetric.
 pub fn penalty(a: &Names, b: &Names) -> f64 {
-    match ends_differ(a, b) {
-        true => penalty_before_end(a, b) + END_PENALTY,
-        false => penalty_before_end(a, b),
-    }
+    Compared::new(a, b).penalty(a, b)
+}
+
+/// Returns both [`penalty`] and [`differences`].
+pub fn difference(a: &Names, b: &Names) -> (f64, Differences) {
+    let mut compared = Compared::new(a, b);
+    (compared.penalty(a, b), compared.differences(a, b))
 }
 
 /// The penalty for different ends.
@@ -74,78 +56,124 @@ pub const END_PENALTY: f64 = 0.12;
 /// Whether nearly equal documents end differently; see `docs/developers/definitions.md`. Cost: as [`differences`], and
 /// less if the last tokens are equal.
 pub fn ends_differ(a: &Names, b: &Names) -> bool {
-    let (mut tokens_a, mut tokens_b) = (Vec::new(), Vec::new());
-    a.unpack(&mut tokens_a);
-    b.unpack(&mut tokens_b);
-    let changed = Changed::new(&tokens_a, &tokens_b);
-    if changed.num_last >= END {
-        return false;
-    }
-    let new = changed.new_tokens();
-    let num_new = new[0].len() + new[1].len();
-    let ends = |tokens: &[u32], new: &[u32]| {
-        let last = &tokens[tokens.len().saturating_sub(END)..];
-        last.iter()
-            .any(|token| token & 1 == 0 && new.binary_search(token).is_ok())
-    };
-    (ends(&tokens_a, &new[0]) || ends(&tokens_b, &new[1]))
-        && FEWEST_ALIKE * num_new < without(&tokens_b, std::iter::empty()).len() + new[0].len()
+    Compared::new(a, b).ends_differ()
 }
 
 /// Returns the number of tokens in the longest passage of `a` that `b` does not hold. Cost: as [`differences`].
 pub fn own_run(a: &Names, b: &Names) -> u32 {
-    let (mut tokens_a, mut tokens_b) = (Vec::new(), Vec::new());
-    a.unpack(&mut tokens_a);
-    b.unpack(&mut tokens_b);
-    Changed::new(&tokens_a, &tokens_b).longest_run()
+    Compared::new(a, b).longest_run()
 }
 
-/// Two lists of tokens, and how many they share at the beginning and at the end.
-struct Changed<'t> {
-    a: &'t [u32],
-    b: &'t [u32],
+/// The tokens of two documents, and how many they share at the beginning and at the end.
+struct Compared {
+    a: Vec<u32>,
+    b: Vec<u32>,
     num_first: usize,
     num_last: usize,
+    /// The distinct tokens of each that are not in the other, once they are known.
+    new: Option<[Vec<u32>; 2]>,
+    /// Scratch space of [`new_of`].
+    distinct: Distinct,
 }
 
-impl<'t> Changed<'t> {
-    fn new(a: &'t [u32], b: &'t [u32]) -> Self {
-        let num_first = a.iter().zip(b).take_while(|(a, b)| a == b).count();
+impl Compared {
+    fn new(one: &Names, other: &Names) -> Self {
+        let (mut a, mut b) = (Vec::new(), Vec::new());
+        one.unpack(&mut a);
+        other.unpack(&mut b);
+        let num_first = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
         let rest = a[num_first..].iter().rev().zip(b[num_first..].iter().rev());
         let num_last = rest.take_while(|(a, b)| a == b).count();
-        Changed {
+        Compared {
             a,
             b,
             num_first,
             num_last,
+            new: None,
+            distinct: Distinct::default(),
         }
     }
 
-    /// Returns the distinct tokens of each list that are not in the other, ascending.
-    fn new_tokens(&self) -> [Vec<u32>; 2] {
-        let middle = |tokens: &'t [u32]| &tokens[self.num_first..tokens.len() - self.num_last];
-        [(self.a, self.b), (self.b, self.a)]
-            .map(|(one, other)| without(middle(one), other.iter().copied()))
+    fn penalty(&mut self, a: &Names, b: &Names) -> f64 {
+        match self.ends_differ() {
+            true => penalty_before_end(a, b) + END_PENALTY,
+            false => penalty_before_end(a, b),
+        }
+    }
+
+    fn differences(&mut self, a: &Names, b: &Names) -> Differences {
+        if self.a == self.b {
+            return Differences(Differences::FORM);
+        }
+        let mut bits = 0;
+        let [new_a, new_b] = self.new_tokens();
+        let has_digit = |token: &u32| token & 1 == 1;
+        if new_a.len() + new_b.len() > 0 && new_a.iter().chain(new_b).all(has_digit) {
+            bits |= Differences::NUMBERS;
+        }
+        if of_lead(a, b) > 0.0 {
+            bits |= Differences::LEAD;
+        }
+        if of_slots(a, b) > 0.0 {
+            bits |= Differences::SLOTS;
+        }
+        if self.longest_run() >= SECTION_TOKENS {
+            bits |= Differences::SECTION;
+        }
+        Differences(bits)
+    }
+
+    fn ends_differ(&mut self) -> bool {
+        if self.num_last >= END {
+            return false;
+        }
+        let [new_a, new_b] = self.new_tokens().map(<[u32]>::to_vec);
+        let ends = |tokens: &[u32], new: &[u32]| {
+            let last = &tokens[tokens.len().saturating_sub(END)..];
+            last.iter()
+                .any(|token| token & 1 == 0 && new.contains(token))
+        };
+        if !ends(&self.a, &new_a) && !ends(&self.b, &new_b) {
+            return false;
+        }
+        self.distinct.collect(&keys(&self.b));
+        FEWEST_ALIKE * (new_a.len() + new_b.len()) < self.distinct.features.len() + new_a.len()
+    }
+
+    /// Returns the distinct tokens of each document that are not in the other.
+    fn new_tokens(&mut self) -> [&[u32]; 2] {
+        let new = self.new.get_or_insert_with(|| {
+            [(&self.a, &self.b), (&self.b, &self.a)].map(|(one, other)| {
+                let middle = &one[self.num_first..one.len() - self.num_last];
+                let (_, new) = new_of(&keys(middle), &keys(other), &mut self.distinct);
+                new.into_iter().map(token_of).collect()
+            })
+        });
+        [&new[0], &new[1]]
     }
 
     /// Returns the tokens in the longest passage of `a` whose windows are not in `b`; text that only moved is not new.
-    fn longest_run(&self) -> u32 {
-        let window = |tokens: &[u32]| {
-            tokens.iter().fold(0u64, |sum, &token| {
-                mix64(sum.wrapping_mul(GOLDEN) ^ u64::from(token))
-            })
+    fn longest_run(&mut self) -> u32 {
+        let windows = |tokens: &[u32]| -> Vec<u64> {
+            let windows = tokens.windows(WINDOW);
+            let window = windows.map(|tokens| {
+                mix64(tokens.iter().fold(0u64, |sum, &token| {
+                    sum.wrapping_mul(GOLDEN).wrapping_add(u64::from(token) + 1)
+                }))
+            });
+            window.collect()
         };
         // The other windows of `a` are at the same places of `b`.
         let first = self.num_first.saturating_sub(WINDOW - 1);
         let end = (self.a.len() - self.num_last + WINDOW - 1).min(self.a.len());
-        let own: Vec<u64> = self.a[first..end].windows(WINDOW).map(window).collect();
-        let new = without(&own, self.b.windows(WINDOW).map(window));
+        let own = windows(&self.a[first..end]);
+        let (is_new, _) = new_of(&own, &windows(&self.b), &mut self.distinct);
         let (mut run, mut longest) = (0, 0);
         for one in own {
-            run = if new.binary_search(&one).is_ok() {
-                run + 1
-            } else {
-                0
+            let place = self.distinct.place(one);
+            run = match place.is_some_and(|place| is_new[place]) {
+                true => run + 1,
+                false => 0,
             };
             longest = longest.max(run);
         }
@@ -158,18 +186,29 @@ impl<'t> Changed<'t> {
     }
 }
 
-/// Returns the distinct values of a list that are not among others, ascending.
-fn without<T: Copy + Ord>(list: &[T], others: impl Iterator<Item = T>) -> Vec<T> {
-    let mut sorted = list.to_vec();
-    sorted.sort_unstable();
-    sorted.dedup();
-    let mut is_other = vec![false; sorted.len()];
-    for other in others.take_while(|_| !sorted.is_empty()) {
-        if let Ok(place) = sorted.binary_search(&other) {
-            is_other[place] = true;
+/// Returns tokens as keys of [`Distinct`], whose low bits are hashed: those of a token are flags.
+fn keys(tokens: &[u32]) -> Vec<u64> {
+    let key = |&token: &u32| u64::from(token).rotate_right(TOKEN_FLAGS);
+    tokens.iter().map(key).collect()
+}
+
+fn token_of(key: u64) -> u32 {
+    key.rotate_left(TOKEN_FLAGS) as u32
+}
+
+const TOKEN_FLAGS: u32 = 2;
+
+/// Collects the distinct values of a list; returns whether each is not among others, and those that are not.
+fn new_of(list: &[u64], others: &[u64], distinct: &mut Distinct) -> (Vec<bool>, Vec<u64>) {
+    distinct.collect(list);
+    let mut is_new = vec![true; distinct.features.len()];
+    for &other in others.iter().filter(|_| !list.is_empty()) {
+        if let Some(place) = distinct.place(other) {
+            is_new[place] = false;
         }
     }
-    let mut is_other = is_other.into_iter();
-    sorted.retain(|_| !is_other.next().unwrap_or(true));
-    sorted
+    let values = distinct.features.iter().zip(&is_new);
+    let new = values.filter(|&(_, &is_new)| is_new);
+    let new = new.map(|(&value, _)| value).collect();
+    (is_new, new)
 }

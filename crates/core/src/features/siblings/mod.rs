@@ -12,11 +12,15 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+use std::slice::Windows;
+
 use crate::hash::{SHINGLE_MULTIPLIER, mix64};
+use crate::isa::Isa;
 
 pub use counter::NameCounter;
 pub use differences::{
-    Differences, END_PENALTY, SECTION_TOKENS, differences, ends_differ, own_run, penalty,
+    Differences, END_PENALTY, SECTION_TOKENS, difference, differences, ends_differ, own_run,
+    penalty,
 };
 pub(crate) use profile::NameReader;
 pub use profile::{Form, Names, penalty_before_end};
@@ -49,29 +53,22 @@ fn word_key(token: u64) -> u64 {
     mix64(token ^ WORD_KEY)
 }
 
-/// Calls `take` with the frame and the tokens of each place of a document that may be a slot.
+/// Calls `take` with the frames of all places of a document that may be slots, and with the tokens there; for each number
+/// of tokens. A frame of 0 stands for none.
 ///
 /// A frame is the hash of two tokens before and two after the place: a
 /// polynomial, so that each pair of tokens is hashed once.
-fn each_frame(tokens: &[u64], scratch: &mut Scratch, mut take: impl FnMut(u64, &[u64])) {
+fn each_frame<'t>(
+    tokens: &'t [u64],
+    scratch: &mut Scratch,
+    isa: Isa,
+    mut take: impl FnMut(&[u64], Windows<'t, u64>),
+) {
     let tokens = &tokens[..tokens.len().min(SLOT_TOKENS)];
-    let Scratch { padded, pairs } = scratch;
-    padded.clear();
-    padded.extend([BEFORE; FRAME]);
-    padded.extend_from_slice(tokens);
-    padded.extend([AFTER; FRAME]);
-    pairs.clear();
-    pairs.extend(padded.windows(FRAME).map(|two| append(two[0], two[1])));
-    let key = FRAME_KEY.wrapping_mul(SQUARE);
-    for first in FRAME..FRAME + tokens.len() {
-        let left = pairs[first - FRAME].wrapping_add(key).wrapping_mul(SQUARE);
-        for end in first + 1..=(first + LONGEST_FILLING).min(FRAME + tokens.len()) {
-            // Revisions differ in numbers too.
-            if padded[end - 1] & NUMBER != 0 {
-                break;
-            }
-            take(mix64(left.wrapping_add(pairs[end])), &padded[first..end]);
-        }
+    scratch.hash_pairs(tokens);
+    for length in 1..=LONGEST_FILLING.min(tokens.len()) {
+        scratch.hash_frames(&tokens[length - 1..], length, isa);
+        take(&scratch.frames, tokens.windows(length));
     }
 }
 
@@ -79,7 +76,62 @@ fn each_frame(tokens: &[u64], scratch: &mut Scratch, mut take: impl FnMut(u64, &
 #[derive(Debug, Default)]
 struct Scratch {
     padded: Vec<u64>,
+    /// Polynomials of consecutive tokens, and these as the left half of a frame.
     pairs: Vec<u64>,
+    left: Vec<u64>,
+    /// Whether any token of each place is a number, as a flag of its hash.
+    numbers: Vec<u64>,
+    frames: Vec<u64>,
+}
+
+impl Scratch {
+    /// Hashes the pairs of consecutive tokens.
+    fn hash_pairs(&mut self, tokens: &[u64]) {
+        self.padded.clear();
+        self.padded.extend([BEFORE; FRAME]);
+        self.padded.extend_from_slice(tokens);
+        self.padded.extend([AFTER; FRAME]);
+        self.pairs.clear();
+        let pairs = self.padded.windows(FRAME).map(|two| append(two[0], two[1]));
+        self.pairs.extend(pairs);
+        self.left.clear();
+        let key = FRAME_KEY.wrapping_mul(SQUARE);
+        let left = |&pair: &u64| pair.wrapping_add(key).wrapping_mul(SQUARE);
+        self.left.extend(self.pairs.iter().map(left));
+        self.numbers.clear();
+        self.numbers.resize(tokens.len(), 0);
+    }
+
+    /// Makes the frames of all places of so many tokens, of which `last` are the last ones; one more than before.
+    fn hash_frames(&mut self, last: &[u64], length: usize, isa: Isa) {
+        match isa {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: an `Isa` of this kind is created only if the processor has it.
+            Isa::Avx512(_) => unsafe { self.hash_frames_avx512(last, length) },
+            _ => self.hash_frames_body(last, length),
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx2")]
+    fn hash_frames_avx512(&mut self, last: &[u64], length: usize) {
+        self.hash_frames_body(last, length);
+    }
+
+    #[inline(always)]
+    fn hash_frames_body(&mut self, last: &[u64], length: usize) {
+        self.frames.resize(last.len(), 0);
+        let halves = self.left.iter().zip(&self.pairs[FRAME + length..]);
+        let tokens = self.numbers.iter_mut().zip(last);
+        for ((frame, (left, right)), (number, last)) in
+            self.frames.iter_mut().zip(halves).zip(tokens)
+        {
+            // Revisions differ in numbers too.
+            *number |= last & NUMBER;
+            let is_none = (*number >> NUMBER.trailing_zeros()).wrapping_sub(1);
+            *frame = mix64(left.wrapping_add(*right)) & is_none;
+        }
+    }
 }
 
 const SQUARE: u64 = SHINGLE_MULTIPLIER.wrapping_mul(SHINGLE_MULTIPLIER);

@@ -7,6 +7,7 @@ use super::{
 };
 use crate::features::weights::MAX_WEIGHT;
 use crate::hash::{GOLDEN, mix64};
+use crate::isa::Isa;
 
 /// What names a document: its first tokens, how it fills the slots of its collection, and all tokens in order.
 ///
@@ -45,22 +46,32 @@ pub(crate) struct NameReader {
     scratch: Scratch,
     frames: Vec<u64>,
     fillings: Vec<u64>,
-    /// Scratch space of [`rare_repeats`].
+    /// Scratch space of [`repeats`].
     held: Vec<u64>,
-    subjects: Vec<u64>,
+    /// Tokens whose rarity is asked, and the rarities.
+    asked: Vec<u64>,
+    rarities: Vec<u32>,
 }
 
-/// Whether a token holds a digit, and whether it is a number: digits and no letters.
+/// Whether a token, the first `len` bytes of `text`, holds a digit, and whether it is a number: digits and no letters.
 #[inline]
-fn digits_of(token: &[u8]) -> (bool, bool) {
-    // Few tokens hold digits, so most are read once, in words.
-    let (words, rest) = token.as_chunks::<8>();
-    let has_digit = words
-        .iter()
-        .any(|word| holds_digit(u64::from_le_bytes(*word)))
-        || rest.iter().any(u8::is_ascii_digit);
+fn digits_of(text: &[u8], len: usize) -> (bool, bool) {
+    // Few tokens hold digits, so most are read once, in words: a short one with what follows it, the end of a long one
+    // with what precedes it.
+    let word = |at: usize| match text[at..].first_chunk::<8>() {
+        Some(word) => u64::from_le_bytes(*word),
+        None => 0,
+    };
+    let has_digit = match len {
+        9.. => (0..len - 8)
+            .step_by(8)
+            .chain([len - 8])
+            .any(|at| holds_digit(word(at))),
+        1.. if text.len() >= 8 => holds_digit(word(0) << (64 - 8 * len)),
+        _ => text[..len].iter().any(u8::is_ascii_digit),
+    };
     let is_letter = |byte: &u8| byte.is_ascii_alphabetic() || !byte.is_ascii();
-    (has_digit, has_digit && !token.iter().any(is_letter))
+    (has_digit, has_digit && !text[..len].iter().any(is_letter))
 }
 
 /// Whether any of eight bytes is an ASCII digit: less than 10 once the bits of `0` are flipped.
@@ -80,17 +91,17 @@ impl NameReader {
         self.tokens.clear();
     }
 
-    /// Reads the next token, in UTF-8.
+    /// Reads the next token, in UTF-8: the first `len` bytes of a text.
     #[inline]
-    pub(crate) fn see(&mut self, token: &[u8]) {
+    pub(crate) fn see(&mut self, text: &[u8], len: usize) {
         let place = self.flags.len();
-        let (has_digit, is_number) = digits_of(token);
+        let (has_digit, is_number) = digits_of(text, len);
         self.flags
             .push((u64::from(has_digit) * DIGIT) | (u64::from(is_number) * NUMBER));
         if place >= LEAD {
             return;
         }
-        let pairs = pairs_of(&String::from_utf8_lossy(token));
+        let pairs = pairs_of(&String::from_utf8_lossy(&text[..len]));
         let may_name = pairs != 0 && !has_digit;
         self.header |= u64::from(may_name) << (MAY_NAME + place as u32);
         self.pairs.push(pairs);
@@ -98,13 +109,10 @@ impl NameReader {
 
     /// Reads the tokens of the document, as hashes.
     pub(crate) fn read(&mut self, tokens: &[u64]) {
-        let flags = &self.flags;
-        let flag = |place: usize| flags.get(place).copied().unwrap_or(0);
-        let marked = tokens
-            .iter()
-            .enumerate()
-            .map(|(place, token)| token & !(DIGIT | NUMBER) | flag(place));
-        self.tokens.extend(marked);
+        self.flags.resize(tokens.len(), 0);
+        let flagged = tokens.iter().zip(&self.flags);
+        self.tokens
+            .extend(flagged.map(|(token, flags)| token & !(DIGIT | NUMBER) | flags));
     }
 
     pub(crate) fn tokens(&self) -> &[u64] {
@@ -112,38 +120,55 @@ impl NameReader {
     }
 
     /// Returns the names of the last document by a table of names, if there is one.
-    pub(crate) fn names(&mut self, table: Option<&NameTable>) -> Names {
+    pub(crate) fn names(&mut self, table: Option<&NameTable>, isa: Isa) -> Names {
         let lead = &self.tokens[..self.tokens.len().min(LEAD_WINDOW)];
+        let num_named = lead.len().min(LEAD);
+        self.asked.clear();
+        self.asked.extend_from_slice(&lead[..num_named]);
+        let (asked, rarities) = (&mut self.asked, &mut self.rarities);
+        match table {
+            Some(table) => {
+                repeats(&self.tokens, &mut self.held, asked);
+                table.rarities(asked, isa, rarities);
+            }
+            None => {
+                rarities.clear();
+                rarities.resize(num_named, u32::from(MAX_WEIGHT));
+            }
+        }
+        let (named, repeated) = rarities.split_at(num_named);
         let mut header = self.header;
-        for (place, &token) in lead.iter().take(LEAD).enumerate() {
-            let rarity = table.map_or(MAX_WEIGHT, |table| table.rarity(token));
+        for (place, &rarity) in named.iter().enumerate() {
             header |= u64::from(rarity) << (4 * place);
         }
-        self.pairs.resize(lead.len().min(LEAD), 0);
+        let subjects = asked[num_named..].iter().zip(repeated);
+        let subjects = subjects.filter(|&(_, &rarity)| rarity >= FEWEST_RARITY);
+        let mut subjects: Vec<u64> = subjects
+            .map(|(word, &rarity)| word & !LOW | u64::from(rarity))
+            .collect();
+        subjects.sort_by_key(|word| Reverse(word & LOW));
+        self.pairs.resize(num_named, 0);
         let (frames, fillings) = (&mut self.frames, &mut self.fillings);
         frames.clear();
         fillings.clear();
         if let Some(table) = table.filter(|table| table.has_slots()) {
-            each_frame(&self.tokens, &mut self.scratch, |frame, tokens| {
-                if table.is_slot(frame) {
-                    frames.push(frame);
-                    fillings.push(filling(frame, tokens));
+            each_frame(&self.tokens, &mut self.scratch, isa, |some, places| {
+                for (&frame, tokens) in some.iter().zip(places) {
+                    if table.may_be_slot(frame) {
+                        frames.push(frame);
+                        fillings.push(filling(frame, tokens));
+                    }
                 }
             });
+            table.keep_slots(frames, fillings, isa, rarities);
             for list in [&mut *frames, fillings] {
                 list.sort_unstable();
                 list.dedup();
             }
         }
-        let subjects = &mut self.subjects;
-        subjects.clear();
-        if let Some(table) = table {
-            rare_repeats(&self.tokens, table, &mut self.held, subjects);
-            subjects.sort_unstable_by_key(|word| Reverse(word & LOW));
-        }
         let lengths =
             lead.len() as u64 | (frames.len() as u64) << 8 | (fillings.len() as u64) << 32;
-        let parts = [lead, &self.pairs, frames, fillings, subjects];
+        let parts = [lead, &self.pairs, frames, fillings, &subjects];
         let num_numbers = parts.iter().map(|part| part.len()).sum::<usize>();
         let mut all = Vec::with_capacity(HEADER + num_numbers + self.tokens.len().div_ceil(2));
         all.extend([
@@ -160,8 +185,8 @@ impl NameReader {
     }
 }
 
-/// Appends the rare words that a document repeats, each once, with their rarity in the lower half.
-fn rare_repeats(tokens: &[u64], table: &NameTable, held: &mut Vec<u64>, rare: &mut Vec<u64>) {
+/// Appends the tokens that a document repeats, each once.
+fn repeats(tokens: &[u64], held: &mut Vec<u64>, repeated: &mut Vec<u64>) {
     let tokens = &tokens[..tokens.len().min(SLOT_TOKENS)];
     // An open table, in which a token that was seen twice has the bit that only tokens with digits have.
     held.clear();
@@ -172,21 +197,18 @@ fn rare_repeats(tokens: &[u64], table: &NameTable, held: &mut Vec<u64>, rare: &m
         while held[place] != 0 && held[place] & !DIGIT != token {
             place = (place + 1) & last;
         }
-        if held[place] != token {
-            // New, or looked up already.
+        if held[place] == token {
+            held[place] |= DIGIT;
+            repeated.push(token);
+        } else {
+            // New, or repeated already.
             held[place] |= token;
-            continue;
-        }
-        held[place] |= DIGIT;
-        let rarity = table.rarity(token);
-        if rarity >= FEWEST_RARITY {
-            rare.push(token & !LOW | u64::from(rarity));
         }
     }
 }
 
 /// Rarity of a word that may be the subject of a document if it is repeated.
-const FEWEST_RARITY: u8 = 10;
+const FEWEST_RARITY: u32 = 10;
 
 /// Half of a packed number.
 const LOW: u64 = u32::MAX as u64;

@@ -5,9 +5,7 @@ use crate::error::Error;
 use crate::features::feature_filter::FeatureFilter;
 use crate::features::weight_table::{Entries, WeightTable};
 use crate::features::weights::MAX_WEIGHT;
-
-/// Bits of the filter for each slot, in units of those that a filter has for a feature: most places are no slots.
-const SPARSE: usize = 8;
+use crate::isa::Isa;
 
 /// What [`NameCounter::finish`](super::NameCounter::finish) found.
 #[derive(Debug)]
@@ -34,7 +32,7 @@ impl NameTable {
         };
         Ok(NameTable {
             table: WeightTable::new(MAX_WEIGHT, entries)?,
-            slots: FeatureFilter::new(slots.iter().copied(), SPARSE * slots.len()),
+            slots: FeatureFilter::new(slots.iter().copied(), slots.len()),
             num_slots: slots.len(),
         })
     }
@@ -44,15 +42,31 @@ impl NameTable {
         self.num_slots > 0
     }
 
-    /// Whether a frame is that of a slot.
+    /// Whether a frame may be that of a slot: false for most that are not.
     #[inline]
-    pub(super) fn is_slot(&self, frame: u64) -> bool {
-        self.slots.may_hold(frame) && self.table.listed(frame) == Some(0)
+    pub(super) fn may_be_slot(&self, frame: u64) -> bool {
+        self.slots.may_hold(frame)
     }
 
-    /// The rarity of a token, 1 to 15.
-    pub(super) fn rarity(&self, token: u64) -> u8 {
-        self.table.listed(word_key(token)).unwrap_or(MAX_WEIGHT)
+    /// Keeps the frames of slots, and the fillings at the same places.
+    pub(super) fn keep_slots(
+        &self,
+        frames: &mut Vec<u64>,
+        fillings: &mut Vec<u64>,
+        isa: Isa,
+        weights: &mut Vec<u32>,
+    ) {
+        self.table.weigh(frames, isa, weights);
+        for list in [frames, fillings] {
+            let mut weights = weights.iter();
+            list.retain(|_| weights.next() == Some(&0));
+        }
+    }
+
+    /// Replaces `rarities` by those of tokens, 1 to 15.
+    pub(super) fn rarities(&self, tokens: &[u64], isa: Isa, rarities: &mut Vec<u32>) {
+        let keys: Vec<u64> = tokens.iter().map(|&token| word_key(token)).collect();
+        self.table.weigh(&keys, isa, rarities);
     }
 
     /// Returns the contents, with keys ascending.
@@ -62,6 +76,6 @@ impl NameTable {
 
     /// Size in memory, in bytes.
     pub fn num_bytes(&self) -> usize {
-        self.table.num_bytes() + self.num_slots * SPARSE
+        self.table.num_bytes() + self.num_slots
     }
 }
