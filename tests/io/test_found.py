@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from likewise import InvalidInput, Recipe, dedup_files
+from likewise import InvalidInput, LikewiseError, Recipe, dedup_files
 from likewise.io.inputs import find_inputs
 from likewise.io.source.source import ReadRules
 from likewise.job.options import FileRun
@@ -121,6 +121,8 @@ TABLES = {
     "Hudi": [".hoodie/hoodie.properties", "1_a.parquet", "2_a.parquet"],
     "DuckLake": ["ducklake-1.parquet", "ducklake-2-delete.parquet"],
 }
+# Formats whose folders are read as a whole, by libraries that do not read these.
+READ = ("Delta", "Iceberg")
 
 
 def write_table(root, kind):
@@ -135,10 +137,13 @@ def test_folders_of_tables_are_refused(tmp_path, kind):
     files = write_table(tmp_path / "lake" / "rows", kind)
     message = rf"/lake/rows: .* {kind.partition(',')[0]} table, and its files also contain rows that the table no"
     above = files[0].parent
+    folder = tmp_path / "lake" / "rows"
+    for name in (folder.parent, folder) if kind.startswith(READ) else ():
+        with pytest.raises(LikewiseError, match=r"rows: the library of|table (lake/)?rows requires an extra: pip"):
+            dedup_files(name, tmp_path / "out")
     for name in (
-        tmp_path / "lake",
-        tmp_path / "lake" / "rows",
-        above,
+        *(() if kind.startswith(READ) else (folder.parent, folder)),
+        *(() if above == folder and kind.startswith(READ) else (above,)),
         f"{above}/*.parquet",
         f"{tmp_path}/**/*.parquet",
         f"{tmp_path}/lake/*/**/*[a-z0-9].parquet",

@@ -130,7 +130,8 @@ def document_source(
 def column_named(documents: TextData, recipe: object, text_field: TextField) -> tuple[Any, TextField]:
     """Return the recipe and the text field; a name given as the recipe that is a column and no preset is the field."""
     check_collected(documents)
-    names = getattr(documents, "column_names", getattr(documents, "columns", ()))
+    of_schema = getattr(getattr(documents, "schema", None), "names", ())
+    names = getattr(documents, "column_names", getattr(documents, "columns", of_schema))
     if (
         isinstance(recipe, str)
         and recipe not in PRESETS

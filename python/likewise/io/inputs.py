@@ -31,7 +31,7 @@ from likewise.io.output.directory import EVIDENCE, IDENTITY, LEAKS, SUMMARY, UNF
 from likewise.io.remote import fetch, is_remote, local_name, local_path, remote_files
 from likewise.io.source.files import InputFile
 from likewise.io.source.source import ReadRules
-from likewise.io.tables.lakes import check_no_table, check_no_table_below
+from likewise.io.tables.lakes import READ, check_no_table, check_no_table_below, kind_of_table
 from likewise.progress import Progress, Warned, no_progress
 
 if TYPE_CHECKING:
@@ -289,6 +289,10 @@ def _file(
         name.encode()
     except UnicodeEncodeError:
         raise InvalidInput("the file name is not valid UTF-8; rename the file", ascii(name)) from None
+    if known is not None and known.kind in READ:
+        from likewise.io.tables.stored import StoredTable
+
+        return StoredTable.open(path, name, rules, known.kind)
     if not path.is_file():
         raise InvalidInput(
             "not a regular file, and a run reads its input twice; pipe it to standard input and give -", name
@@ -349,6 +353,12 @@ def _walk(root: Path, forbidden: Path | None, forced: str | None, found: _Found)
     of_dataset: set[Path] = set()
     for directory, names, files in os.walk(root, followlinks=False):
         here = Path(directory)
+        kind = kind_of_table(directory, _in_folder) if forced is None else None
+        if kind in READ:
+            # A table is one input.
+            found.files.append((here, root.parent if here == root else root, Format(kind)))
+            names.clear()
+            continue
         check_no_table(directory, _in_folder, above=here == root)
         # File systems list entries in arbitrary order.
         names.sort(key=os.fsencode)

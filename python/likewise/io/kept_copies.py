@@ -30,7 +30,7 @@ class KeptCopy(NamedTuple):
 
 
 def kept_copies(run: Path, summary: dict[str, Any]) -> list[KeptCopy] | None:
-    """Return the kept files in input order; None if the run wrote none."""
+    """Return the kept files in input order; None if the run wrote none, or tables in folders."""
     options = summary.get("options", {})
     if options.get("write") != "kept":
         return None
@@ -40,6 +40,9 @@ def kept_copies(run: Path, summary: dict[str, Any]) -> list[KeptCopy] | None:
     copies = []
     for file in summary["inputs"]:
         path = run / KEPT / file["path"]
+        if path.is_dir():
+            # Libraries write tables with names and times of their own.
+            return None
         if path.exists():
             found = format_of(path, str(path), form)
             between = options.get("delimiter") or DELIMITERS.get(found.kind, ",")

@@ -66,6 +66,11 @@ class InputFile(BaseSource, ABC):
         """Write kept documents to a new file of the same format and compression."""
 
     @property
+    def place(self) -> Path:
+        """What a user gives to read the file."""
+        return self.path
+
+    @property
     def keeps_emptied(self) -> bool:
         """Whether a row stays if only whitespace is left of its text: its lists hold more than what counts."""
         return not self.is_document and "[]" in self.rules.text_fields[0]

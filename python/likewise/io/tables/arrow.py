@@ -57,29 +57,39 @@ class ArrowFile(InputFile):
         """Write kept rows to a new file with the same format, schema, metadata and codec, batch by batch."""
         import pyarrow as pa
 
-        rows = kept.offsets.astype(np.int64)
         options = pa.ipc.IpcWriteOptions(compression=self._codec(), use_threads=kept.threads > 1)
-        added = kept.added
         with self._batches() as (schema, batches, is_file), target.open("xb") as sink:
-            if added is not None:
-                added.fields.check(schema.names, self.name)
-                schema = added.schema(schema)
+            schema = self._kept_schema(kept, schema)
             # PyArrow cannot read the metadata of a file's footer; that of the schema is kept.
             make = pa.ipc.new_file if is_file else pa.ipc.new_stream
             with make(sink, schema, options=options) as writer:
-                row = 0
-                for batch, metadata in batches:
-                    low, high = np.searchsorted(rows, [row, row + batch.num_rows])
-                    some = rows[low:high] - row
-                    row += batch.num_rows
-                    if len(some):
-                        part = batch if len(some) == batch.num_rows else taken_rows(batch, some)
-                        if added is not None:
-                            columns = added.columns(slice(int(low), int(high)))[1]
-                            part = pa.RecordBatch.from_arrays([*part.columns, *columns], schema=schema)
-                        if kept.cut is not None:
-                            part = TableRows(self.name, self.rules).without(part, kept.cut.within(int(low), int(high)))
-                        writer.write_batch(part, custom_metadata=metadata)
+                for part, metadata in self._kept(kept, schema, batches):
+                    writer.write_batch(part, custom_metadata=metadata)
+
+    def _kept_schema(self, kept: Kept, schema: ArrowSchema) -> ArrowSchema:
+        """Return the schema of kept rows."""
+        if kept.added is None:
+            return schema
+        kept.added.fields.check(schema.names, self.name)
+        return kept.added.schema(schema)
+
+    def _kept(self, kept: Kept, schema: ArrowSchema, batches: Iterator[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
+        """Yield the kept rows of batches, with their metadata."""
+        import pyarrow as pa
+
+        row, rows = 0, kept.offsets.astype(np.int64)
+        for batch, metadata in batches:
+            low, high = map(int, np.searchsorted(rows, [row, row + batch.num_rows]))
+            some = rows[low:high] - row
+            row += batch.num_rows
+            if len(some):
+                part = batch if len(some) == batch.num_rows else taken_rows(batch, some)
+                if kept.added is not None:
+                    columns = kept.added.columns(slice(low, high))[1]
+                    part = pa.RecordBatch.from_arrays([*part.columns, *columns], schema=schema)
+                if kept.cut is not None:
+                    part = TableRows(self.name, self.rules).without(part, kept.cut.within(low, high))
+                yield part, metadata
 
     def _share(self, num_bytes: int, of: int) -> int:
         return num_bytes

@@ -30,12 +30,32 @@ def as_arrow(data: ColumnData, needed: Sequence[str] = (), optional: Sequence[st
         return _of_splits([data], needed, optional)
     if isinstance(data, Mapping) and data and all(map(_is_dataset, data.values())):
         return _of_splits(list(data.values()), needed, optional)
-    return data
+    return _of_stored(data, needed, optional)
+
+
+def _of_stored(data: Any, needed: Sequence[str], optional: Sequence[str]) -> Any:
+    """Return the batches of a table or dataset that is not in memory; other data unchanged."""
+    if hasattr(data, "to_reader") and hasattr(data, "projected_schema"):
+        return data.to_reader()
+    names = ("to_pyarrow_dataset", "metadata_location", "to_arrow_batch_reader", "get_fragments")
+    if not any(hasattr(data, name) for name in names):
+        return data
+    import pyarrow as pa
+
+    from likewise.io.tables.stored import rows_of
+
+    found = rows_of(data)
+    if found is None:
+        return data
+    schema, batches = found
+    wanted = _wanted(schema.names, needed, optional) or schema.names
+    some = pa.schema([schema.field(name) for name in wanted])
+    return pa.RecordBatchReader.from_batches(some, batches(wanted))
 
 
 def check_collected(data: object) -> None:
-    """Raise InvalidInput for a lazy query of Polars; even a look at its columns costs time and a warning."""
-    if hasattr(type(data), "collect_schema") and not hasattr(type(data), "get_columns"):
+    """Raise InvalidInput for a query of Polars or Narwhals; even a look at its columns costs time and a warning."""
+    if hasattr(type(data), "collect_schema") and hasattr(type(data), "collect"):
         raise InvalidInput("this is a query that has not run; give its result, frame.collect()")
 
 

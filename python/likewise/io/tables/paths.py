@@ -35,6 +35,8 @@ def type_of(schema: ArrowSchema, name: str) -> Any:
     if first not in schema.names:
         return None
     kind = schema.field(first).type
+    if pa.types.is_run_end_encoded(kind):
+        kind = kind.value_type
     for step in rest:
         if step == _LIST:
             if not _is_list(kind):
@@ -54,10 +56,18 @@ def column_of(data: ColumnData, name: str) -> ArrowColumn:
     first, *rest = _steps(data.schema, name)
     if _LIST in rest:
         raise InvalidInput(f"{name!r} is in a list; name a field with one value in each row")
-    column = data.column(first)
+    column = _plain(data.column(first))
     for part in rest:
         column = pc.struct_field(column, part)
     return column
+
+
+def _plain(column: ArrowColumn) -> ArrowColumn:
+    """Return a column without run-end encoding."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return pc.run_end_decode(column) if pa.types.is_run_end_encoded(column.type) else column
 
 
 def text_of(data: ColumnData, name: str, roles: RoleNames = ALL_ROLES) -> ArrowColumn:
@@ -65,7 +75,7 @@ def text_of(data: ColumnData, name: str, roles: RoleNames = ALL_ROLES) -> ArrowC
     import pyarrow as pa
 
     first, *steps = _steps(data.schema, name)
-    column = data.column(first)
+    column = _plain(data.column(first))
     if not isinstance(column, pa.ChunkedArray):
         return _joined(column, steps, roles)
     chunks = column.chunks or [pa.array([], column.type)]
@@ -139,7 +149,8 @@ def _steps(schema: ArrowSchema, name: str) -> list[str]:
 def _is_list(kind: Any) -> bool:
     import pyarrow.types as are
 
-    return any(test(kind) for test in (are.is_list, are.is_large_list, are.is_fixed_size_list, are.is_list_view))
+    views = (are.is_list_view, are.is_large_list_view)
+    return any(test(kind) for test in (are.is_list, are.is_large_list, are.is_fixed_size_list, *views))
 
 
 def _holds_text(kind: Any) -> bool:
@@ -168,15 +179,15 @@ def _joined(column: ArrowColumn, steps: Sequence[str], roles: RoleNames) -> Arro
         if not (_is_list(column.type) and _holds_text(column.type)):
             return column
         steps, roles = [_PART] if pa.types.is_struct(column.type.value_type) else [], ALL_ROLES
-    lists = column.cast(pa.large_list(column.type.value_type))
-    entries = lists.flatten()
+    # Not by a cast, whose lists of views lack their last offset.
+    entries, lengths = column.flatten(), pc.list_value_length(column).cast(pa.int64())
     texts = _joined(entries, steps, roles)
     if not (is_text(texts.type) or pa.types.is_null(texts.type)):
         return texts
     texts = as_large_text(texts)
     counts = np.asarray(texts.is_valid()) & (_are_counted(entries, roles) if steps and _LIST not in steps else True)
     before = np.concatenate([[0], np.cumsum(counts)])
-    ends = np.cumsum(np.asarray(pc.list_value_length(lists).fill_null(0)), dtype=np.int64)
+    ends = np.cumsum(np.asarray(lengths.fill_null(0)))
     bounds = before[np.concatenate([[0], ends])]
     if not counts.all():
         texts = texts.filter(number_column(counts))

@@ -23,6 +23,7 @@ from likewise.io.tables.arrow import ArrowFile
 from likewise.io.tables.columns import taken_rows
 from likewise.io.tables.datasets import COMPANIONS
 from likewise.io.tables.parquet import ParquetFile
+from likewise.io.tables.stored import StoredTable
 from likewise.runs.audit.opening import OpenRun
 
 _PIECE_BYTES = 4 << 20
@@ -52,13 +53,14 @@ def _strangers(run: OpenRun) -> Iterator[str]:
     """Yield files among the kept ones that could be mistaken for them; hidden files are ignored."""
     names, kept = {file.name for file in run.inputs.files}, run.directory / KEPT
     first = run.inputs.files[0]
-    root = first.path.parents[len(PurePosixPath(first.name).parts) - 1]
+    root = first.place.parents[len(PurePosixPath(first.name).parts) - 1]
     for path in sorted(kept.rglob("*")):
         inside = path.relative_to(kept)
         is_hidden = any(part.startswith(".") for part in inside.parts)
         # Files that describe a dataset are stored next to its rows.
         is_companion = path.name in COMPANIONS and (root / inside).is_file()
-        if inside.as_posix() not in names and not is_hidden and not is_companion and not path.is_dir():
+        is_named = any(part.as_posix() in names for part in (inside, *inside.parents))
+        if not is_named and not is_hidden and not is_companion and not path.is_dir():
             yield inside.as_posix()
 
 
@@ -68,7 +70,7 @@ def _differing(run: OpenRun, number: int, file: InputFile, work: Path) -> str | 
     # Inputs are read again with bad rows skipped, regardless of the run's option.
     on_error = str(run.summary.get("options", {}).get("on_error"))
     offsets, lengths = kept_places(run.documents, run.kept, number, on_error)
-    if not path.is_file():
+    if not path.exists():
         # Text files without kept documents leave no file.
         return None if file.is_document and not len(offsets) else "the kept file is missing"
     try:
@@ -77,6 +79,8 @@ def _differing(run: OpenRun, number: int, file: InputFile, work: Path) -> str | 
                 _compare_lines(file, _opened(run, path), offsets, lengths, work)
             case TextFile():
                 _compare(filecmp.cmp(file.path, path, shallow=False) and bool(len(offsets)), "its content differs")
+            case StoredTable():
+                _compare_texts(run, number, file, path, work)
             case ParquetFile() | ArrowFile():
                 _compare_tables(file, path, offsets)
             case _:
@@ -206,7 +210,7 @@ def _compare_texts(run: OpenRun, number: int, file: InputFile, path: Path, work:
     copies = _Hashes(_hashes(_opened(run, path), work))
     row = 0
     # Open the input again: this iteration must not disturb the files that documents are read from.
-    for hashes in _hashes(_opened(run, file.path), work):
+    for hashes in _hashes(_opened(run, file.place), work):
         mine = hashes[kept[row : row + len(hashes)]]
         theirs = copies.take(len(mine))
         _compare(len(theirs) == len(mine), "it ends too early")

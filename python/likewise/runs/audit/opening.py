@@ -323,7 +323,7 @@ def paths_of_inputs(path: Path, summary: dict[str, Any], inputs: Path | None) ->
     paths = []
     for file in summary["inputs"]:
         paths.append(directory / file["path"])
-        if not paths[-1].is_file():
+        if not paths[-1].exists():
             raise InvalidInput("an input of the run is missing; give its directory with --inputs", str(paths[-1]))
     return paths
 
