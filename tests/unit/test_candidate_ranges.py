@@ -90,9 +90,9 @@ def test_texts_of_a_range_are_read_together_and_once(monkeypatch, pages):
     batches = []
     read = verification.Verifier._add
 
-    def counted(self, positions, reader):
+    def counted(self, positions, reader, **options):
         batches.append(len(positions))
-        read(self, positions, reader)
+        read(self, positions, reader, **options)
 
     monkeypatch.setattr(verification.Verifier, "_add", counted)
     # Pairs are decided in many more steps.
