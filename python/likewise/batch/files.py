@@ -22,7 +22,7 @@ from likewise.batch.decide.decision import Decision
 from likewise.batch.decide.group_warning import group_warning
 from likewise.batch.decide.verdict_log import VerdictLog
 from likewise.batch.engine import Engine, EngineRun, check_engine
-from likewise.batch.joined import JoinedRows, check_joined
+from likewise.batch.joined import JoinedRows, check_joined, joined_rows
 from likewise.batch.memory import BoundedRun
 from likewise.batch.opening import bounded_run, opened_run, recipe_of_files
 from likewise.batch.read.documents import Documents
@@ -53,7 +53,6 @@ from likewise.io.refusals import place_named
 from likewise.io.remote import is_remote
 from likewise.io.source.added import AddedFields
 from likewise.io.source.files import InputFile, Kept
-from likewise.io.source.source import Source
 from likewise.job.context import RunContext
 from likewise.job.options import FileRun, OnError
 from likewise.job.output import Job
@@ -265,7 +264,7 @@ class _Decided:
             groups = DocumentGroups(documents, self.decision, self.kept_ids, may_share_ids=may_share_ids)
             written = groups.unique() if asked.copies == "unique" else np.broadcast_to(np.True_, len(documents))
         if self.joined is not None:
-            documents, written = self.joined.rows(documents), written[self.joined.document_of]
+            documents, written = self.joined.rows(documents, written)
         first = len(reading.references.files)
 
         def kept_of(number: int, _: InputFile) -> Kept:
@@ -357,14 +356,10 @@ def _decided(
             _tell_of_group(documents, decision, progress)
             yield _Decided(documents, recipe, context, decision, (), {})
         return
-    sources: Sequence[Source] = reading.all.files
-    joined = None
-    if asked.run.document_by is not None:
-        assert bounded is not None
-        joined = JoinedRows(sources, recipe, context, bounded.room, work, asked.run.max_document_bytes)
-        sources = joined.sources
+    assert bounded is not None
+    joined = joined_rows(reading.all.files, asked.run, recipe, context, bounded.room, work)
     with opened_run(
-        sources,
+        reading.all.files if joined is None else joined.sources,
         recipe,
         context,
         work=work,

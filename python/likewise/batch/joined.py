@@ -21,6 +21,7 @@ from likewise.io.source.bad_rows import BadRowTally
 from likewise.io.source.source import BadRow, BaseSource, Piece, ReadTask, Source
 from likewise.io.tables.columns import number_column
 from likewise.job.context import RunContext
+from likewise.job.options import FileRun
 from likewise.job.reading import in_order, jobs_of, refusal, total_bytes
 from likewise.progress import Warned
 from likewise.recipe.recipe import Recipe
@@ -41,6 +42,15 @@ def check_joined(recipe: Recipe, others: Mapping[str, bool]) -> None:
     for name, is_given in others.items():
         if is_given:
             raise InvalidParameter("document_by", f"cannot be combined with {name}")
+
+
+def joined_rows(
+    sources: Sequence[Source], run: FileRun, recipe: Recipe, context: RunContext, room: Room, work: Path
+) -> "JoinedRows | None":
+    """Return the rows that a run over files joins into documents; None if each row is a document."""
+    if run.document_by is None:
+        return None
+    return JoinedRows(sources, recipe, context, room, work, run.max_document_bytes)
 
 
 class JoinedRows:
@@ -173,16 +183,25 @@ class JoinedRows:
             bad_rows=[],
         )
 
+    def text_at(self, source: int, offset: int) -> str | None:
+        """Return the text of the document with a row at a place; None if there is no such row."""
+        low, high = self.starts[source : source + 2]
+        row = low + np.searchsorted(self.offsets[low:high], np.uint64(offset))
+        if row == high or self.offsets[row] != offset:
+            return None
+        document = int(self.document_of[row])
+        return str(self.piece(document, document + 1).texts[0])
+
     def cuts(self, low: int, high: int, piece_bytes: int) -> list[int]:
         """Return documents at which to split the documents `low` to `high`, both included, into parts of this size."""
         step = max(1, piece_bytes * len(self) // max(1, self._texts.num_bytes))
         starts = np.arange(self._bounds[low], self._bounds[high], step)
         return [int(cut) for cut in distinct(np.array([low, *np.searchsorted(self._bounds, starts), high]))]
 
-    def rows(self, documents: Documents) -> Documents:
-        """Return the rows of the documents, as far as their places are needed."""
+    def rows(self, documents: Documents, kept: NDArray[np.bool_]) -> tuple[Documents, NDArray[np.bool_]]:
+        """Return the rows of the documents, as far as their places are needed, and which of them are kept."""
         num_rows = len(self)
-        return replace(
+        rows = replace(
             documents,
             starts=self.starts,
             shapes=np.zeros(num_rows, np.uint8),
@@ -194,6 +213,7 @@ class JoinedRows:
             bad_rows=self.bad_rows,
             spool=None,
         )
+        return rows, kept[self.document_of]
 
     def with_counts(self, tables: Iterable[Any], decision: Decision) -> Iterator[Any]:
         """Yield tables of evidence with the numbers of rows of both documents."""

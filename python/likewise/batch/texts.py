@@ -482,7 +482,7 @@ def dedup(
         make_removed = partial(evidence, places, recipe, decision)
         firsts = None
         if joined is not None:
-            rows, stays_row = joined.rows(documents), decision.kept[joined.document_of]
+            rows, stays_row = joined.rows(documents, decision.kept)
             check_only_nulls(rows)
             summary |= joined.summary(decision.kept)
             make_removed = partial(_with_counts, joined, make_removed, decision)

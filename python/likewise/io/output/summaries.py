@@ -93,11 +93,11 @@ def read_summary(run: Path) -> dict[str, Any]:
 
 
 def check_single_rows(summary: dict[str, Any], path: Path) -> None:
-    """Raise InvalidInput if a run joined rows into documents, which cannot be read again one by one."""
+    """Raise InvalidInput if a run joined rows into documents, which no later run can use."""
     field = summary.get("options", {}).get("document_by")
     if field is not None:
         raise InvalidInput(
-            f"this run joined rows (--document-by {field}), and its documents cannot be read again; give its inputs or "
+            f"this run joined rows (--document-by {field}), and is no reference for other runs; give its inputs or "
             "kept files, with one row for each document",
             str(path),
         )

@@ -223,6 +223,8 @@ def _counts(run: OpenRun) -> Check:
         told["num_removed by --against"] = (stated.get("num_removed"), int((evidence.kept_rows < first).sum()))
     if not run.is_in_memory:
         told["num_kept of the inputs"] = [file.get("num_kept") for file in summary["inputs"]], kept_by_file.tolist()
+    if run.joined is not None:
+        told |= {name: (summary.get(name), found) for name, found in run.joined.summary(run.kept).items()}
     ids = run.evidence.table.column("recipe_id").unique().to_pylist()
     told["recipe_id of the evidence"] = ([summary["recipe_id"]] if len(rows) else [], ids)
     failures = [f"{name}: stated {a}, found {b}" for name, (a, b) in told.items() if a != b]

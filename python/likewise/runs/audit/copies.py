@@ -69,7 +69,8 @@ def _differing(run: OpenRun, number: int, file: InputFile, work: Path) -> str | 
     path = run.directory / KEPT / file.name
     # Inputs are read again with bad rows skipped, regardless of the run's option.
     on_error = str(run.summary.get("options", {}).get("on_error"))
-    offsets, lengths = kept_places(run.documents, run.kept, number, on_error)
+    documents, kept = (run.documents, run.kept) if run.joined is None else run.joined.rows(run.documents, run.kept)
+    offsets, lengths = kept_places(documents, kept, number, on_error)
     if not path.exists():
         # Text files without kept documents leave no file.
         return None if file.is_document and not len(offsets) else "the kept file is missing"
@@ -98,7 +99,7 @@ def _compare(is_same: bool, reason: str) -> None:  # noqa: FBT001 - a condition
 
 
 def _opened(run: OpenRun, path: Path) -> InputFile:
-    rules = run.run.read_rules(run.recipe)
+    rules = run.run.read_rules(run.recipe, joins_rows=True)
     found = find_inputs([path], rules, file_format=run.run.format_for(run.recipe), delimiter=run.run.delimiter)
     return found.files[0]
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from likewise.arrays import ArrowTable
 from likewise.batch.against.references import find_references, is_finished_run
+from likewise.batch.joined import JoinedRows, joined_rows
 from likewise.batch.opening import OpenedRun, bounded_run, opened_run
 from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
@@ -25,7 +26,7 @@ from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
 from likewise.io.inputs import Inputs
 from likewise.io.output.directory import EVIDENCE, SUMMARY
 from likewise.io.output.scratch import scratch_directory
-from likewise.io.output.summaries import check_single_rows, is_over_parts, read_summary
+from likewise.io.output.summaries import is_over_parts, read_summary
 from likewise.io.source.files import InputFile
 from likewise.io.source.source import Source
 from likewise.io.tables.columns import numbers_of
@@ -85,6 +86,7 @@ class OpenRun:
     evidence: Evidence
     # Number of threads of each call
     threads: int
+    joined: JoinedRows | None = None
 
     @property
     def directory(self) -> Path:
@@ -152,23 +154,24 @@ def open_run(
 ) -> Iterator[OpenRun]:
     """Open a finished run and read its inputs again, as a context."""
     summary = read_summary(path)
-    check_single_rows(summary, path)
     check_kind(path, summary)
     recipe = given.recipe(path)
     run = dataclasses.replace(file_run(summary), threads=threads, memory_bytes=memory)
     with Job(None, run, progress) as job:
         context = job.context
-        found = job.find(paths_of_inputs(path, summary, inputs), recipe)
+        found = job.find(paths_of_inputs(path, summary, inputs), recipe, joins_rows=True)
         found = named_inputs(found, [file["path"] for file in summary["inputs"]])
         against = summary.get("against", {}).get("paths", [])
         references = _references(against, recipe, run, progress)
         recipe = _with_counted_before(recipe, against)
         every = dataclasses.replace(found, files=(*references.files, *found.files))
         bounded = bounded_run(job, every, recipe, writes_copies=False)
+        joined = joined_rows(every.files, run, recipe, context, bounded.room, job.work)
+        sources = every.files if joined is None else joined.sources
 
         def entered(recipe: Recipe) -> OpenedRun:
             return job.enter(
-                opened_run(every.files, recipe, context, work=job.work, bounded=bounded, references=references)
+                opened_run(sources, recipe, context, work=job.work, bounded=bounded, references=references)
             )
 
         is_stored = given.weights is None and recipe.weights in COUNTED_WEIGHTS and recipe.table is not None
@@ -184,6 +187,8 @@ def open_run(
                 ) from error
             opened = entered(recipe)
         documents, recipe = opened.documents, opened.recipe
+        if joined is not None:
+            documents.bad_rows[:] = joined.bad_rows
         collapsed = ordered(documents, recipe, context)
         evidence = _with_references(read_evidence(path), documents)
         if len(evidence.rows) and len(documents) == documents.num_references:
@@ -202,6 +207,7 @@ def open_run(
             collapsed,
             evidence,
             opened.context.threads,
+            joined,
         )
 
 

@@ -11,7 +11,6 @@ from likewise.batch.read.documents import Documents
 from likewise.batch.run import open_documents
 from likewise.errors import InvalidInput
 from likewise.hamming.pairs import hamming_distance
-from likewise.io.inputs import find_inputs
 from likewise.io.output.scratch import scratch_directory
 from likewise.job.context import RunContext
 from likewise.job.options import FileRun
@@ -103,23 +102,14 @@ class RunNeighbors:
         return np.argpartition(far, count - 1)[:count].astype(np.int64)
 
     def _sketched(self) -> Documents:
-        paths = self._reader.paths
-        if not paths:
-            raise InvalidInput("the inputs of the run are missing or have changed")
         if self._reader.num_bytes > MOST_BYTES:
             raise InvalidInput(
                 f"the inputs have {self._reader.num_bytes:,} bytes; this page reads up to {MOST_BYTES:,}. Create an "
                 "index of the run (likewise dedup --index) and open it"
             )
         work = self._stack.enter_context(scratch_directory())
-        found = find_inputs(
-            paths,
-            self._run.read_rules(self._sketching),
-            file_format=self._run.format_for(self._sketching),
-            delimiter=self._run.delimiter,
-        )
-        context = RunContext(self._run.run_rules())
-        opened = open_documents(found.files, self._sketching.replace(keep="first"), context, work=work)
+        recipe = self._sketching.replace(keep="first")
+        opened = open_documents(self._reader.sources(recipe), recipe, RunContext(self._run.run_rules()), work=work)
         return self._stack.enter_context(opened)
 
 

@@ -4,20 +4,25 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.errors import LikewiseError
+from likewise.arrays import ArraySpace
+from likewise.batch.budget.room import Room
+from likewise.batch.joined import JoinedRows, joined_rows
+from likewise.errors import InvalidInput, LikewiseError
 from likewise.io.inputs import find_inputs
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.source.files import InputFile
-from likewise.io.source.source import each_piece
+from likewise.io.source.source import Source, each_piece
 from likewise.io.source.spool import Spool
 from likewise.io.source.tokens import shown_document
+from likewise.job.context import RunContext
 from likewise.job.options import FileRun
 from likewise.recipe.recipe import Recipe
 
@@ -59,8 +64,8 @@ class TextReader:
         self._sizes = dict(zip(names, sizes, strict=True))
         self._lock = threading.Lock()
         self._stack = ExitStack()
-        self._work: Path | None = None
         self._open_files: dict[str, _File | Missing] = {}
+        self._joined: JoinedRows | None = None
 
     def __enter__(self) -> "TextReader":
         return self
@@ -70,6 +75,8 @@ class TextReader:
 
     def texts(self, places: Sequence[Place]) -> list[Shown]:
         """Return the documents at some places, each as text, bytes, or the reason why it cannot be shown."""
+        if self._run.document_by is not None:
+            return [self._joined_text(place) for place in places]
         found: list[Shown] = [Missing("the document is in an index, which does not record its location")] * len(places)
         by_file: dict[str, list[int]] = {}
         for i, place in enumerate(places):
@@ -86,12 +93,26 @@ class TextReader:
                 found[i] = text
         return found
 
-    @property
-    def paths(self) -> list[Path]:
-        """The input files; empty unless all exist and are unchanged."""
-        if self._directory is None or any(isinstance(self._checked(name), Missing) for name in self._sizes):
-            return []
-        return [self._directory / name for name in self._sizes]
+    def sources(self, recipe: Recipe) -> Sequence[Source]:
+        """Return the inputs, of documents of several rows if the run joined them; raise InvalidInput if one changed."""
+        if self._directory is None or self.problem is not None:
+            raise InvalidInput("the inputs of the run are missing or have changed")
+        found = self._found([self._directory / name for name in self._sizes], recipe)
+        found = [replace(file, name=name) for file, name in zip(found, self._sizes, strict=True)]
+        context = RunContext(self._run.run_rules())
+        self._joined = joined_rows(found, self._run, recipe, context, Room(ArraySpace(self._scratch)), self._scratch)
+        return found if self._joined is None else self._joined.sources
+
+    def _joined_text(self, place: Place) -> Shown:
+        try:
+            with self._lock:
+                if self._joined is None:
+                    self.sources(self._recipe)
+        except (LikewiseError, OSError) as error:
+            return Missing(str(error))
+        assert self._joined is not None
+        text = self._joined.text_at(list(self._sizes).index(place.file or ""), place.offset)
+        return Missing("this row no longer exists") if text is None else text
 
     @property
     def problem(self) -> str | None:
@@ -131,23 +152,24 @@ class TextReader:
         path = self._checked(name)
         if isinstance(path, Missing):
             return path
-        if self._work is None:
-            self._work = self._stack.enter_context(scratch_directory())
         try:
-            found = find_inputs(
-                [path],
-                self._run.read_rules(self._recipe),
-                file_format=self._run.format_for(self._recipe),
-                delimiter=self._run.delimiter,
-            )
-            (file,) = found.files
-            for _ in file.unpacking(_PIECE_BYTES, self._work):
+            (file,) = self._found([path], self._recipe)
+            for _ in file.unpacking(_PIECE_BYTES, self._scratch):
                 pass
             if file.can_read_again:
                 return _Again(file)
-            return self._stack.enter_context(_Table(file, self._work, len(self._open_files)))
+            return self._stack.enter_context(_Table(file, self._scratch, len(self._open_files)))
         except (LikewiseError, OSError) as error:
             return Missing(str(error))
+
+    def _found(self, paths: list[Path], recipe: Recipe) -> Sequence[InputFile]:
+        run = self._run
+        rules = run.read_rules(recipe, joins_rows=True)
+        return find_inputs(paths, rules, file_format=run.format_for(recipe), delimiter=run.delimiter).files
+
+    @cached_property
+    def _scratch(self) -> Path:
+        return self._stack.enter_context(scratch_directory())
 
 
 class _File(ABC):

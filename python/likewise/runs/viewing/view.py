@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from likewise.errors import InvalidInput, LikewiseError
 from likewise.io.output.directory import DECISIONS, EVIDENCE, PAIRS, REVIEW, SUMMARY, VIEW
 from likewise.io.output.scratch import scratch_directory
-from likewise.io.output.summaries import check_single_rows, is_over_parts, read_summary
+from likewise.io.output.summaries import is_over_parts, read_summary
+from likewise.io.source.source import Source
 from likewise.job.options import FileRun
 from likewise.progress import Progress, no_progress
 from likewise.recipe.companions import RECIPE
@@ -51,7 +52,6 @@ class RunView:
                 "this run removed repeated parts (likewise repeats) and has no groups; likewise report shows it",
                 str(path),
             )
-        check_single_rows(self._summary, path)
         self._progress = progress or no_progress
         self.stated = Recipe.from_dict(self._summary["recipe"])
         self._recipe, self._lost = _recipe_of(path / SUMMARY)
@@ -122,6 +122,10 @@ class RunView:
     def texts(self, documents: Sequence[tuple[int | None, Place]]) -> list[Shown]:
         """Return documents by their places."""
         return self._reader.texts([place for _, place in documents])
+
+    def sources(self) -> Sequence[Source]:
+        """Return the documents of the inputs."""
+        return self._reader.sources(self.stated)
 
     def neighbors(self, text: str, limit: int) -> list[FoundNear]:
         """Return the documents of the run similar to a text, including removed ones."""
@@ -285,6 +289,7 @@ def file_run(summary: dict[str, Any]) -> FileRun:
         text_fields=tuple(options.get("text_field") or ("text",)),
         tokens_field=options.get("tokens_field"),
         id_field=options.get("id_field"),
+        document_by=options.get("document_by"),
         on_error="skip",
         duplicate_ids="allow",
         max_document_bytes=options.get("max_document", FileRun.max_document_bytes),
