@@ -31,7 +31,7 @@ _BYTES_A_NAMED_SET = 1000
 # Maximum bytes of feature sets for the texts that one call reads again.
 _MOST_READ_BYTES = 16 << 20
 # Pairs for each new set from which bitmaps of the sets save more time than it takes to make them.
-_LEAST_WITH_BITMAPS = 8
+LEAST_WITH_BITMAPS = 8
 
 
 class Verifier:
@@ -248,7 +248,7 @@ class Verifier:
         missing = positions[slots == 0]
         if not len(missing):
             return
-        bitmaps = num_pairs >= _LEAST_WITH_BITMAPS * len(missing)
+        bitmaps = num_pairs >= LEAST_WITH_BITMAPS * len(missing)
         needed = self._bytes_of(missing)
         if self._sets.num_bytes + needed > self._budget or len(missing) > self._num_free:
             self._evict(needed, len(missing))

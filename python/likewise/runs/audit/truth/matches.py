@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
+from likewise.batch.decide.verification import LEAST_WITH_BITMAPS
 from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
 from likewise.errors import InvalidParameter
@@ -256,7 +257,8 @@ class _Search:
         for low, high in pairwise(cuts):
             pairs = slice(*np.searchsorted(place, [low, high]))
             places = np.arange(len(sampled), len(sampled) + high - low, dtype=np.uint32)
-            sets.add(places, self._texts(used[low:high].astype(np.int64)), threads=threads)
+            bitmaps = pairs.stop - pairs.start >= LEAST_WITH_BITMAPS * len(places)
+            sets.add(places, self._texts(used[low:high].astype(np.int64)), bitmaps=bitmaps, threads=threads)
             theirs, is_later = places[place[pairs] - low], others[pairs] > sampled[mine[pairs]]
             later, earlier = np.where(is_later, theirs, mine[pairs]), np.where(is_later, mine[pairs], theirs)
             similarity = np.asarray(

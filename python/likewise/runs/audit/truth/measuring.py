@@ -52,7 +52,8 @@ def _held(
         rows = np.unique(np.concatenate([a[which], b[which]]))
         sets = _native.FeatureSets(len(rows), rules)
         for some, read in documents.texts(rows, 1):
-            sets.add(np.arange(some.start, some.stop, dtype=np.uint32), read(), threads=threads)
+            positions = np.arange(some.start, some.stop, dtype=np.uint32)
+            sets.add(positions, read(), bitmaps=False, threads=threads)
         yield which, sets, [np.searchsorted(rows, side[which]).astype(np.uint32) for side in (a, b)], len(rows)
 
 
