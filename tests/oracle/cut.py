@@ -14,13 +14,16 @@ from tests.oracle import numerals
 from tests.oracle.normalize import normalize
 from tests.oracle.segment import tokens as words
 
-FOLDS = ("points", "confusables", "traditional", "width", "accents", "punctuation", "numerals", "digits")
+FOLDS = ("signs", "points", "confusables", "traditional", "width", "accents", "punctuation", "numerals", "digits")
 # Look-alikes of digits are not combined with the foldings of digits.
 PLAIN_FOLDS = tuple(name for name in FOLDS if name != "confusables")
 # Some characters with an undisputed simplified form; texts of this oracle contain no other traditional ones.
 SIMPLIFIED = dict(zip("媽喊囉羅飯東車門長馬鳥魚漢語國學後髮發", "妈喊啰罗饭东车门长马鸟鱼汉语国学后发发", strict=True))
 NARROW = dict(
     zip("、。〈《〉》「」『』〝〞〟“”„‟‘’‚‛【〔〖〘〚】〕〗〙〛〜", ',.<<>>"""""""""""\'\'\'\'[[[[[]]]]]~', strict=True)
+)
+OPERATORS = dict(
+    zip("+-*/%&|^<>!", "plus minus times over mod and or xor less greater not".split(), strict=True)
 )
 # Hebrew points and accents; Arabic vowel signs and marks of recitation.
 POINTS = (
@@ -44,6 +47,12 @@ def without_accents(c):
 def fold(text, names):
     """Return the folded form of a text: normalized, folded in the order of FOLDS, and normalized again."""
     text = normalize(text)
+    if "signs" in names:
+        text = re.sub(
+            r"(?<=[a-z])\+\+|(?<=[a-z])#(?![a-z0-9])|([-+*/%&|^<>!])=(?!=)",
+            lambda found: f" {OPERATORS[found[1]]}equals " if found[1] else {"#": "sharp"}.get(found[0], "plusplus"),
+            text,
+        )
     if "points" in names:
         text = "".join(ARABIC.get(c, c) for c in text if not any(low <= ord(c) <= high for low, high in POINTS))
     if "confusables" in names:

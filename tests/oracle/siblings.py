@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from tests.oracle.weights import idf
 
 LEAD, WINDOW, END, SLOT_TOKENS, FILLINGS = 12, 24, 6, 1024, 3
+CROWD_SHARE, CROWD_RARITY, MOST_CROWD = 20, 11, 3
 BEFORE, AFTER = ("before",), ("after",)
 
 
@@ -38,16 +39,23 @@ def fillings(tokens):
     return found
 
 
+def features(tokens):
+    """Return the distinct shingles of two tokens."""
+    return set(itertools.pairwise(tokens)) or {tuple(tokens)}
+
+
 class Names:
     """Slots and rarities of a collection, given as lists of tokens of documents with different feature sets."""
 
     def __init__(self, documents):
-        counts, each = Counter(), defaultdict(Counter)
+        counts, each, shingles = Counter(), defaultdict(Counter), Counter()
         for tokens in documents:
+            shingles.update(features(tokens))
             counts.update(set(tokens[:SLOT_TOKENS]))
             for frame, filling in fillings(tokens):
                 each[frame][filling] += 1
         self.rarity = {token: idf(len(documents), df) for token, df in counts.items()}
+        self.weights = {feature: idf(len(documents), df) for feature, df in shingles.items()}
         self.slots = {
             frame
             for frame, documents in each.items()
@@ -55,7 +63,8 @@ class Names:
         }
 
     def penalty(self, a, b):
-        return self.of_lead(a, b) + self.of_slots(a, b) + self.of_subject(a, b) + self.of_end(a, b)
+        of_names = self.of_lead(a, b) + self.of_slots(a, b) + self.of_subject(a, b) + self.of_end(a, b)
+        return of_names + self.of_crowd(a, b)
 
     def of_lead(self, a, b):
         own = [
@@ -79,6 +88,11 @@ class Names:
             for one, other in ((a, b), (b, a))
         ]
         return min(map(max, own)) / 150 if all(own) else 0.0
+
+    def of_crowd(self, a, b):
+        rarest = sorted((self.weights[f] for f in features(a) & features(b)), reverse=True)
+        units = CROWD_RARITY - rarest[len(rarest) // CROWD_SHARE] if rarest else 0
+        return 3 * min(MOST_CROWD, max(0, units)) / 100
 
     def of_end(self, a, b):
         own = set(a) ^ set(b)

@@ -6,6 +6,7 @@ HALF_WIDTH, PULL, CENTER = 100, 80, 440
 LOWEST, HIGHEST, STEP = 360, 950, 10
 LEAST_DOCUMENTS, LEAST_RATIO = 20, 1.35
 FEW_PAIRS, NO_VALLEY, REQUIRED, NO_COPIES, REQUIRED_OF_THEM = 500, 650, 750, 800, 900
+OF_FAMILIES, FEWEST, MORE = 200, 14, 4
 
 
 def place_of(similarity, measure):
@@ -48,8 +49,12 @@ def of_pairs(pairs, least_documents, measure, margin):
     below, above = (sum(some) - HALF_WIDTH * len(some) for some in (density[260:place], density[place:]))
     falls = clarity < LEAST_RATIO and 2 * density[800] < density[600] and 2 * below > above
     if falls:
-        strict = min(similarity_at(NO_COPIES, measure), similarity_at(REQUIRED_OF_THEM, measure) - margin)
-        return round(max(similarity_at(CENTER, measure), strict), 2), "no valley", None
+        counted = [(document, many) for place, document, many in pairs if place >= 260]
+        num_documents = len({document for document, _ in counted})
+        share = (10 * sum(many for _, many in counted) - FEWEST * num_documents) / (MORE * num_documents)
+        more = round(OF_FAMILIES * min(1.0, max(0.0, share)))
+        strict = min(similarity_at(NO_COPIES + more, measure), similarity_at(REQUIRED_OF_THEM + more, measure) - margin)
+        return round(max(similarity_at(CENTER, measure), strict), 2), "one form" if more else "no valley", None
     if place != HIGHEST and (clarity >= LEAST_RATIO or background < LEAST_RATIO):
         return similarity_at(place, measure), None, clarity
     strict = min(similarity_at(NO_VALLEY, measure), similarity_at(REQUIRED, measure) - margin)

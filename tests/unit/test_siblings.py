@@ -74,7 +74,7 @@ def test_penalties_of_all_pairs_follow_the_definition(seed):
     expected = [names.penalty(tokens[a], tokens[b]) for a, b in zip(later, earlier, strict=True)]
     assert penalty.tolist() == expected
     assert len(set(expected)) > 5
-    for part in (names.of_subject, names.of_end):
+    for part in (names.of_subject, names.of_crowd, names.of_end):
         assert any(part(tokens[a], tokens[b]) > 0 for a, b in zip(later, earlier, strict=True))
     lead = [names.of_lead(tokens[a], tokens[b]) > 0 for a, b in zip(later, earlier, strict=True)]
     assert ((differs & 4) > 0).tolist() == lead

@@ -187,3 +187,27 @@ def test_the_arithmetic_of_the_caller_changes_nothing():
     valley._pull.cache_clear()
     with decimal.localcontext(decimal.Context(prec=2)):
         assert found(pairs) == wanted
+
+
+def form(relatives):
+    """Return a background that falls steeply, in which each document has so many similar ones, from few to twice that."""
+    draw = random.Random(3)
+    return [
+        (min(0.99, 0.27 + draw.expovariate(9)), document, 1)
+        for document in range(3000)
+        for _ in range(int(relatives) + (draw.random() < relatives % 1))
+    ]
+
+
+def test_documents_of_one_form_need_more_the_more_relatives_they_have():
+    choices = [found(form(relatives)) for relatives in (1.0, 1.3, 1.5, 1.6, 1.7, 1.9, 5.0)]
+    assert [choice.reason for choice in choices] == ["no valley"] * 2 + ["one form"] * 5
+    thresholds = [choice.threshold for choice in choices]
+    assert thresholds == sorted(thresholds)
+    assert (thresholds[:2], thresholds[5:]) == ([0.8, 0.8], [1.0, 1.0])
+    assert all(0.8 < threshold < 1.0 for threshold in thresholds[2:5])
+    assert [told(choice) for choice in choices] == [oracle.valley(form(n)) for n in (1.0, 1.3, 1.5, 1.6, 1.7, 1.9, 5.0)]
+    facts = choices[5].to_dict() | {
+        "measure": "jaccard", "weights": "idf", "num_sampled": 3000, "num_documents": 3000
+    }  # fmt: skip
+    assert "of one form" in choice_lines(facts)[0]

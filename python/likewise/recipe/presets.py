@@ -19,6 +19,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
         "tokens": "auto",
         "shingle": 2,
         "weights": "idf",
+        "fold": ("signs",),
         "threshold": AUTO,
         "short_margin": 1.0,
         "siblings": "keep",

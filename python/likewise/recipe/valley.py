@@ -37,13 +37,15 @@ _LEAST_RATIO = 1.35
 _HALVING_BITS = 4
 _STABLE_WITHIN = 0.03
 
-FEW_PAIRS, NO_VALLEY = "few pairs", "no valley"
+FEW_PAIRS, NO_VALLEY, ONE_FORM = REASONS = "few pairs", "no valley", "one form"
 # The threshold without a valley, in bins: of few similar documents; without a gap, a strict value.
 _OF_FEW_PAIRS = 500
 _WITHOUT_GAP, _REQUIRED_WITHOUT_GAP = 650, 750
 # Where the density falls between these to less than half, a third below the threshold, the value is stricter.
 _FALLING = (600, 800)
 _WITHOUT_DUPLICATES, _REQUIRED_WITHOUT_DUPLICATES = 800, 900
+# It rises by so much, in bins, while the similar documents of one that has any become these many more, in tenths.
+_OF_FAMILIES, _FEWEST_RELATIVES, _MORE_RELATIVES = 200, 14, 4
 
 
 @dataclass(frozen=True)
@@ -100,10 +102,12 @@ def choice_lines(facts: Mapping[str, Any]) -> list[str]:
             FEW_PAIRS: f"fewer than {_LEAST_DOCUMENTS} have a similar one at or above {lowest}, too few to show where "
             "duplicates begin",
             NO_VALLEY: f"{facts['measure']} similarities have no gap between duplicates and other documents",
+            ONE_FORM: f"{facts['measure']} similarities fall without a gap, and a document has several similar ones, as "
+            "documents of one form have, so only nearly equal ones match",
         }
         rare = {"none": "--weights idf", "log-count": "--weights log-count-idf"}.get(facts["weights"])
         ways = ["give a threshold", "choose one from labeled pairs with likewise tune"]
-        ways = [f"try {rare}", *ways] if rare and facts["reason"] == NO_VALLEY else ways
+        ways = [f"try {rare}", *ways] if rare and facts["reason"] != FEW_PAIRS else ways
         advice = f"{', '.join(ways[:-1])} or {ways[-1]}"
         line = (
             f"threshold {facts['threshold']:g} (auto, the default without a valley): {sampled}; "
@@ -156,13 +160,13 @@ def find_valley(
     weights = np.ones(len(similarity), np.int64) if weight is None else weight
     bins = _bins(similarity, measure)
     density = _density(bins, weights)
-    threshold, reason, clarity = _choice(bins, document, density, _LEAST_DOCUMENTS, measure, margin)
+    threshold, reason, clarity = _choice(bins, document, weights, density, _LEAST_DOCUMENTS, measure, margin)
     halves = []
     for bit in range(_HALVING_BITS):
         for value in range(2):
             half = (document >> bit) % 2 == value
             some = _density(bins[half], weights[half])
-            halves.append(_choice(bins[half], document[half], some, _LEAST_DOCUMENTS // 2, measure, margin)[0])
+            halves.append(_choice(bins[half], document[half], weights[half], some, _LEAST_DOCUMENTS // 2, measure, margin)[0])
     is_above = similarity >= threshold
     return Valley(
         threshold=threshold,
@@ -203,6 +207,7 @@ def _density(bins: NDArray[np.int64], weights: NDArray[np.int64]) -> NDArray[np.
 def _choice(
     bins: NDArray[np.int64],
     document: NDArray[np.int64],
+    weights: NDArray[np.int64],
     density: NDArray[np.int64],
     least_documents: int,
     measure: str,
@@ -223,11 +228,16 @@ def _choice(
     falls = clarity < _LEAST_RATIO and 2 * second < first and 2 * lower > density[place:].sum()
     if place < _HIGHEST and not falls and (clarity >= _LEAST_RATIO or background < _LEAST_RATIO):
         return _of_scale(place, measure), None, clarity
-    most, required = (_WITHOUT_GAP, _REQUIRED_WITHOUT_GAP)
+    most, required, reason = _WITHOUT_GAP, _REQUIRED_WITHOUT_GAP, NO_VALLEY
     if falls:
-        most, required = (_WITHOUT_DUPLICATES, _REQUIRED_WITHOUT_DUPLICATES)
+        least = _LOWEST - _HALF_WIDTH
+        num_pairs, num_documents = int(weights[bins >= least].sum()), int((highest >= least).sum())
+        share = (10 * num_pairs - _FEWEST_RELATIVES * num_documents) / (_MORE_RELATIVES * num_documents)
+        more = round(_OF_FAMILIES * min(1.0, max(0.0, share)))
+        most, required = _WITHOUT_DUPLICATES + more, _REQUIRED_WITHOUT_DUPLICATES + more
+        reason = ONE_FORM if more else NO_VALLEY
     strict = min(_of_scale(most, measure), _of_scale(required, measure) - margin)
-    return round(max(_of_scale(_CENTER, measure), strict), 2), NO_VALLEY, None
+    return round(max(_of_scale(_CENTER, measure), strict), 2), reason, None
 
 
 def _score(density: int, at: int) -> int:

@@ -174,9 +174,10 @@ impl Extractor {
     /// Returns the names of the last document, if they are read.
     pub fn names(&mut self) -> Option<Names> {
         let table = self.name_table.as_deref();
+        let by_rarity = self.rules.weights == Weights::Idf;
         self.names
             .as_mut()
-            .map(|names| names.names(table, self.isa))
+            .map(|names| names.names(table, by_rarity, self.isa))
     }
 
     /// Returns the hashes of the tokens of the last document, in order, if its names are read.
@@ -269,7 +270,7 @@ impl Extractor {
             (Document::Text(text), Tokens::Char) if self.text_rules.keep_text() => {
                 self.hash_scalars(text);
             }
-            (Document::Text(text), Tokens::Word | Tokens::Auto) if self.text_rules.keep_text() => {
+            (Document::Text(text), Tokens::Word | Tokens::Auto) if self.text_rules.keep_words() => {
                 self.hash_words(text);
             }
             _ => self.hash_by_rules(document),
@@ -400,6 +401,7 @@ impl Extractor {
     fn hash_words(&mut self, text: &str) {
         let part_katakana = self.rules.tokens == Tokens::Auto;
         let (hash, seed) = (self.rules.hash, self.rules.seed);
+        let (fold, isa) = (self.text_rules.fold, self.isa);
         let Extractor {
             hasher,
             occurrences,
@@ -413,7 +415,7 @@ impl Extractor {
             hash_tokens(hasher, hash, seed, text, starts, ends, occurrences)
         };
         // SAFETY: `new` keeps only an instruction set that the processor has.
-        unsafe { text::cut_words(text, part_katakana, self.isa, normalized, spans, &mut take) };
+        unsafe { text::cut_words(text, fold, part_katakana, isa, normalized, spans, &mut take) };
     }
 
     fn hash_scalars(&mut self, text: &str) {

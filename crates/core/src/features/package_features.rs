@@ -4,7 +4,7 @@
 //! it. Accidental properties of the packages (wrapping 64-bit arithmetic, dropped words) are reproduced too.
 
 use super::{Extractor, Shape};
-use crate::text::{self, Tokens};
+use crate::text::{self, Fold, Tokens};
 
 impl Extractor {
     /// Extracts features as the package `simhash` does: its own tokens, each a feature; even an empty text has one.
@@ -74,6 +74,17 @@ impl Extractor {
         };
         let part_katakana = self.rules.tokens == Tokens::Auto;
         // SAFETY: `new` keeps only an instruction set that the processor has.
-        unsafe { text::cut_words(text, part_katakana, self.isa, normalized, spans, &mut take) };
+        unsafe {
+            let isa = self.isa;
+            text::cut_words(
+                text,
+                Fold::default(),
+                part_katakana,
+                isa,
+                normalized,
+                spans,
+                &mut take,
+            )
+        };
     }
 }

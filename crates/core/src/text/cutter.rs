@@ -39,6 +39,11 @@ impl TextRules {
         !self.is_html && self.fold.is_empty()
     }
 
+    /// Whether words can be cut without the whole text being folded first.
+    pub(crate) fn keep_words(&self) -> bool {
+        !self.is_html && self.fold.at_most_signs()
+    }
+
     /// Returns the libraries that affect the tokens, with their versions: other versions produce other features.
     pub fn libraries(&self, tokens: Tokens) -> Vec<&'static str> {
         let by_content = matches!(self.chunks, Chunks::Content(_));

@@ -1,5 +1,7 @@
 //! Which differences between characters are ignored?
 
+use memchr::memchr3_iter;
+
 use super::numerals;
 use super::simplified;
 use super::tables::{self, ALPHANUMERIC, PUNCTUATION, WORD_BREAK, properties};
@@ -7,20 +9,22 @@ use super::utf8;
 
 /// A set of foldings, applied to normalized text in the order of [`Fold::NAMES`]; the result is normalized again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub struct Fold(u8);
+pub struct Fold(u16);
 
-const POINTS: u8 = 1;
-const LOOK_ALIKES: u8 = 2;
-const TRADITIONAL: u8 = 4;
-const WIDTH: u8 = 8;
-const ACCENTS: u8 = 16;
-const PUNCTUATION_MARKS: u8 = 32;
-const NUMERALS: u8 = 64;
-const DIGITS: u8 = 128;
+const SIGNS: u16 = 1;
+const POINTS: u16 = 2;
+const LOOK_ALIKES: u16 = 4;
+const TRADITIONAL: u16 = 8;
+const WIDTH: u16 = 16;
+const ACCENTS: u16 = 32;
+const PUNCTUATION_MARKS: u16 = 64;
+const NUMERALS: u16 = 128;
+const DIGITS: u16 = 256;
 
 impl Fold {
     /// The foldings, in the order in which they are applied.
-    pub const NAMES: [&str; 8] = [
+    pub const NAMES: [&str; 9] = [
+        "signs",
         "points",
         "confusables",
         "traditional",
@@ -53,12 +57,29 @@ impl Fold {
         Fold(self.0 & !PUNCTUATION_MARKS)
     }
 
-    fn has(self, folding: u8) -> bool {
+    /// Whether nothing is folded, or signs alone, which few texts hold.
+    pub(crate) fn at_most_signs(self) -> bool {
+        self.0 & !SIGNS == 0
+    }
+
+    fn has(self, folding: u16) -> bool {
         self.0 & folding != 0
     }
 
     /// Writes the folded text to `out`; returns false if nothing changed. It may need to be normalized again.
     pub(crate) fn apply(self, text: &[u8], out: &mut Vec<u8>) -> bool {
+        if self.has(SIGNS) {
+            let rest = Fold(self.0 & !SIGNS);
+            return match spell_signs(text, out) {
+                false => !rest.is_empty() && rest.apply(text, out),
+                true if rest.is_empty() => true,
+                true => {
+                    let spelled = std::mem::take(out);
+                    rest.apply(&spelled, out);
+                    out != text
+                }
+            };
+        }
         if self.has(NUMERALS) {
             let mut earlier = Vec::new();
             Fold(self.0 & !(NUMERALS | DIGITS)).push_each(text, &mut earlier);
@@ -144,6 +165,52 @@ impl Fold {
         }
         utf8::push(c, out);
     }
+}
+
+/// Writes the text with the signs of [`spelled`] as words to `out`; returns false, and writes nothing, if there are none.
+fn spell_signs(text: &[u8], out: &mut Vec<u8>) -> bool {
+    let mut copied = 0;
+    for at in memchr3_iter(b'+', b'#', b'=', text) {
+        let Some((start, end, word)) = spelled(text, at).filter(|&(start, ..)| start >= copied)
+        else {
+            continue;
+        };
+        if copied == 0 {
+            out.clear();
+        }
+        out.extend_from_slice(&text[copied..start]);
+        out.extend_from_slice(word);
+        copied = end;
+    }
+    if copied > 0 {
+        out.extend_from_slice(&text[copied..]);
+    }
+    copied > 0
+}
+
+/// Returns the range and the letters of the sign around a byte, which is `+`, `#` or `=`: names of languages, and operators
+/// of two bytes.
+fn spelled(text: &[u8], at: usize) -> Option<(usize, usize, &'static [u8])> {
+    let before = *text.get(at.checked_sub(1)?)?;
+    let next = text.get(at + 1).copied().unwrap_or(b' ');
+    let found: (usize, usize, &[u8]) = match (before, text[at], next) {
+        (b'a'..=b'z', b'+', b'+') => (at, at + 2, b"plusplus"),
+        (b'a'..=b'z', b'#', _) if !next.is_ascii_alphanumeric() => (at, at + 1, b"sharp"),
+        (_, b'=', b'=') => return None,
+        (b'+', b'=', _) => (at - 1, at + 1, b" plusequals "),
+        (b'-', b'=', _) => (at - 1, at + 1, b" minusequals "),
+        (b'*', b'=', _) => (at - 1, at + 1, b" timesequals "),
+        (b'/', b'=', _) => (at - 1, at + 1, b" overequals "),
+        (b'%', b'=', _) => (at - 1, at + 1, b" modequals "),
+        (b'&', b'=', _) => (at - 1, at + 1, b" andequals "),
+        (b'|', b'=', _) => (at - 1, at + 1, b" orequals "),
+        (b'^', b'=', _) => (at - 1, at + 1, b" xorequals "),
+        (b'<', b'=', _) => (at - 1, at + 1, b" lessequals "),
+        (b'>', b'=', _) => (at - 1, at + 1, b" greaterequals "),
+        (b'!', b'=', _) => (at - 1, at + 1, b" notequals "),
+        _ => return None,
+    };
+    Some(found)
 }
 
 const FIRST_POINT: u32 = 0x591;
@@ -293,6 +360,20 @@ mod tests {
             ),
             folded(&["confusables"], "paypal modern o")
         );
+        assert_eq!(
+            folded(
+                &["signs"],
+                "C++, libstdc++6; C# (f#) a#b 1++ x + y a+b c+++ ##"
+            ),
+            "cplusplus, libstdcplusplus6; csharp (fsharp) a#b 1++ x + y a+b cplusplus+ ##"
+        );
+        assert_eq!(
+            folded(&["signs"], "x<=y x >= 1; a+=1 == b === != c++=d =a <=="),
+            "x lessequals y x greaterequals 1; a plusequals 1 == b === notequals cplusplus=d =a <=="
+        );
+        // A mark after the sign is one with the letter.
+        assert_eq!(folded(&["signs"], "c++\u{30C}"), "cplusplu\u{161}");
+        assert_eq!(folded(&["signs", "punctuation"], "C#; C."), "csharp c");
         assert_eq!(folded(&[], "v12."), "v12.");
         assert_eq!(folded(&["digits", "punctuation"], "1,234.5"), "0");
         assert_eq!(
@@ -315,7 +396,7 @@ mod tests {
             .map(|&name| vec![name])
             // Look-alikes of digits and marks are not combined with the foldings of these.
             .chain([
-                Fold::NAMES[2..].to_vec(),
+                [&Fold::NAMES[..1], &Fold::NAMES[3..]].concat(),
                 vec!["points", "traditional", "width"],
             ])
             .collect();

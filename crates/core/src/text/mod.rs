@@ -122,10 +122,11 @@ pub fn tokens_by(document: Document<'_>, tokens: Tokens, rules: &TextRules) -> V
 /// Receives batches of words: the text, followed by a block of zeros, and the starts and ends of the words in it.
 pub(crate) type TakeWords<'a> = &'a mut dyn FnMut(&[u8], &[u32], &[u32]);
 
-/// Cuts a text: normalizes it into `scratch` as far as words depend on it, and passes the byte ranges of its words to
-/// `take`, in order. Safety: the processor must have `isa`.
+/// Cuts a text: normalizes it into `scratch` as far as words depend on it, folds it by at most `signs`, and passes the
+/// byte ranges of its words to `take`, in order. Safety: the processor must have `isa`.
 pub(crate) unsafe fn cut_words(
     text: &str,
+    fold: Fold,
     part_katakana: bool,
     isa: Isa,
     scratch: &mut Vec<u8>,
@@ -134,6 +135,12 @@ pub(crate) unsafe fn cut_words(
 ) {
     // SAFETY: guaranteed by the caller.
     unsafe { normalize::normalize(text, Spaces::Words, isa, scratch) };
+    let mut folded = Vec::new();
+    if !fold.is_empty() && fold.apply(scratch, &mut folded) {
+        let folded = String::from_utf8_lossy(&folded);
+        // SAFETY: guaranteed by the caller.
+        unsafe { normalize::normalize(&folded, Spaces::Words, isa, scratch) };
+    }
     let len = pad(scratch);
     // SAFETY: guaranteed by the caller.
     unsafe {

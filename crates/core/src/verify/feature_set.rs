@@ -28,6 +28,14 @@ pub struct FeatureSet {
     names: Option<Box<Names>>,
 }
 
+/// The penalty for a crowd is `CROWD_STEP / CROWD_SCALE` for each unit by which the shared features are less rare than
+/// `CROWD_RARITY`, but for the rarest one of so many, and for `MOST_CROWD` units at most.
+const CROWD_SHARE: usize = 20;
+const CROWD_RARITY: usize = 11;
+const CROWD_STEP: usize = 3;
+const MOST_CROWD: usize = 3;
+const CROWD_SCALE: f64 = 100.0;
+
 /// Weights that are not all 1.
 #[derive(Debug, Clone)]
 struct Weights {
@@ -109,8 +117,11 @@ impl FeatureSet {
 
     /// Returns the similarity that two documents need in addition because of names, and in what this one differs.
     pub fn difference(&self, other: &FeatureSet) -> (f64, Differences) {
-        self.names_with(other)
-            .map_or_else(Default::default, |(a, b)| siblings::difference(a, b))
+        let Some((a, b)) = self.names_with(other) else {
+            return Default::default();
+        };
+        let (penalty, differences) = siblings::difference(a, b);
+        (penalty + self.of_crowd(other), differences)
     }
 
     /// Returns the names of both documents, if they are known.
@@ -126,7 +137,38 @@ impl FeatureSet {
     #[inline]
     pub fn penalty(&self, other: &FeatureSet) -> f64 {
         self.names_with(other)
-            .map_or(0.0, |(a, b)| siblings::penalty(a, b))
+            .map_or(0.0, |(a, b)| siblings::penalty(a, b) + self.of_crowd(other))
+    }
+
+    /// The highest penalty for a crowd.
+    pub(super) const MOST_OF_CROWD: f64 = (CROWD_STEP * MOST_CROWD) as f64 / CROWD_SCALE;
+
+    /// Returns the penalty if many documents share all of what these two share. Cost: linear.
+    pub(super) fn of_crowd(&self, other: &FeatureSet) -> f64 {
+        let is_told = self.names.as_deref().is_some_and(Names::by_rarity);
+        if !is_told {
+            return 0.0;
+        }
+        // Number of shared features of each rarity.
+        let mut counts = [0usize; 16];
+        let (a, b) = (self.side(), other.side());
+        let (mut i, mut j) = (0, 0);
+        while i < a.len() && j < b.len() {
+            let (one, two) = (a.features()[i], b.features()[j]);
+            if one == two {
+                counts[a.weight(i).min(b.weight(j)).min(15) as usize] += 1;
+            }
+            (i, j) = (i + usize::from(one <= two), j + usize::from(two <= one));
+        }
+        let mut rarer = counts.iter().sum::<usize>() / CROWD_SHARE;
+        for (rarity, count) in counts.into_iter().enumerate().rev() {
+            if count > rarer {
+                let units = CROWD_RARITY.saturating_sub(rarity).min(MOST_CROWD);
+                return (CROWD_STEP * units) as f64 / CROWD_SCALE;
+            }
+            rarer -= count;
+        }
+        0.0
     }
 
     /// Whether this document may be removed for a similar one: it is not unsure and holds nothing new, by the rules.

@@ -232,11 +232,20 @@ fn verify_names(
     // In a family of siblings, most pairs need more than they can reach.
     let penalty = names.map_or(0.0, |(a, b)| siblings::penalty_before_end(a, b));
     let similarity = verify_sets(a, b, measure, (fewest + penalty).min(1.0), isa);
-    // All tokens are read only if they decide.
-    let is_decided = similarity >= (fewest + (penalty + siblings::END_PENALTY)).min(1.0);
-    let ends_differ = || names.is_some_and(|(a, b)| siblings::ends_differ(a, b));
-    match similarity.is_nan() || (is_decided || !ends_differ()) && a.may_replace(b, required.names)
-    {
+    if similarity.is_nan() {
+        return similarity;
+    }
+    // All features, and all tokens, are read only if they decide.
+    let has = |penalty: f64| similarity >= (fewest + penalty).min(1.0);
+    let matches = names.is_none_or(|(names_a, names_b)| {
+        let most = penalty + siblings::END_PENALTY;
+        has(most + FeatureSet::MOST_OF_CROWD) || {
+            let of_crowd = a.of_crowd(b);
+            has(most + of_crowd)
+                || has(penalty + of_crowd) && !siblings::ends_differ(names_a, names_b)
+        }
+    });
+    match matches && a.may_replace(b, required.names) {
         true => similarity,
         false => f64::NAN,
     }

@@ -7,7 +7,7 @@ from typing import Any
 
 from likewise.errors import InvalidInput
 from likewise.io.output.directory import SUMMARY
-from likewise.recipe.valley import FEW_PAIRS, MEASURES, NO_VALLEY
+from likewise.recipe.valley import MEASURES, REASONS
 
 _TEXT, _COUNT, _NUMBER = (str,), (int,), (int, float)
 _MAYBE_TEXT, _MAYBE_COUNT, _MAYBE_NUMBER = (str, type(None)), (int, type(None)), (int, float, type(None))
@@ -141,7 +141,7 @@ def _wrong_of_choice(choice: Any) -> str | None:
         return wrong
     if choice["measure"] not in MEASURES:
         return f"measure{where}"
-    if choice["reason"] not in (None, FEW_PAIRS, NO_VALLEY):
+    if choice["reason"] not in (None, *REASONS):
         return f"reason{where}"
     # Only a valley has a clarity.
     wrong = _wrong_of(choice, {"clarity": _NUMBER if choice["reason"] is None else (type(None),)}, where)

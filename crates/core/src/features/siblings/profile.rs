@@ -28,8 +28,10 @@ pub struct Form {
     pub fillings: Box<[u64]>,
 }
 
-/// Bits of the header: four for the rarity of each of the `LEAD` tokens, then one that tells whether it may name.
+/// Bits of the header: four for the rarity of each of the `LEAD` tokens, one that tells whether it may name, and one
+/// that tells whether the weights of features are their rarity.
 const MAY_NAME: u32 = 4 * LEAD as u32;
+const BY_RARITY: u32 = MAY_NAME + LEAD as u32;
 const HEADER: usize = 3;
 /// Bits of the number of tokens; the number of subjects is above them.
 const TOKENS_BITS: u32 = 40;
@@ -120,7 +122,7 @@ impl NameReader {
     }
 
     /// Returns the names of the last document by a table of names, if there is one.
-    pub(crate) fn names(&mut self, table: Option<&NameTable>, isa: Isa) -> Names {
+    pub(crate) fn names(&mut self, table: Option<&NameTable>, by_rarity: bool, isa: Isa) -> Names {
         let lead = &self.tokens[..self.tokens.len().min(LEAD_WINDOW)];
         let num_named = lead.len().min(LEAD);
         self.asked.clear();
@@ -137,7 +139,7 @@ impl NameReader {
             }
         }
         let (named, repeated) = rarities.split_at(num_named);
-        let mut header = self.header;
+        let mut header = self.header | u64::from(by_rarity) << BY_RARITY;
         for (place, &rarity) in named.iter().enumerate() {
             header |= u64::from(rarity) << (4 * place);
         }
@@ -230,6 +232,11 @@ fn pairs_of(token: &str) -> u64 {
 impl Names {
     pub fn num_bytes(&self) -> usize {
         size_of::<Names>() + size_of_val::<[u64]>(&self.0)
+    }
+
+    /// Whether the weights of the document's features are their rarity.
+    pub fn by_rarity(&self) -> bool {
+        self.0[0] >> BY_RARITY & 1 == 1
     }
 
     fn num_lead(&self) -> usize {
