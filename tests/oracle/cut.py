@@ -22,9 +22,10 @@ SIMPLIFIED = dict(zip("媽喊囉羅飯東車門長馬鳥魚漢語國學後髮發
 NARROW = dict(
     zip("、。〈《〉》「」『』〝〞〟“”„‟‘’‚‛【〔〖〘〚】〕〗〙〛〜", ',.<<>>"""""""""""\'\'\'\'[[[[[]]]]]~', strict=True)
 )
-OPERATORS = dict(
-    zip("+-*/%&|^<>!", "plus minus times over mod and or xor less greater not".split(), strict=True)
-)
+OPERATORS = {
+    **{"+": "plus", "-": "minus", "*": "times", "/": "over", "%": "mod", "&": "and", "|": "or", "^": "xor"},
+    **{"<": "less", ">": "greater", "!": "not"},
+}
 # Hebrew points and accents; Arabic vowel signs and marks of recitation.
 POINTS = (
     *((0x591, 0x5BD), (0x5BF, 0x5BF), (0x5C1, 0x5C2), (0x5C4, 0x5C5), (0x5C7, 0x5C7)),

@@ -190,7 +190,7 @@ def test_the_arithmetic_of_the_caller_changes_nothing():
 
 
 def form(relatives):
-    """Return a background that falls steeply, in which each document has so many similar ones, from few to twice that."""
+    """Return a background that falls steeply, in which each document has so many similar ones on average."""
     draw = random.Random(3)
     return [
         (min(0.99, 0.27 + draw.expovariate(9)), document, 1)

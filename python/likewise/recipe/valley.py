@@ -102,8 +102,8 @@ def choice_lines(facts: Mapping[str, Any]) -> list[str]:
             FEW_PAIRS: f"fewer than {_LEAST_DOCUMENTS} have a similar one at or above {lowest}, too few to show where "
             "duplicates begin",
             NO_VALLEY: f"{facts['measure']} similarities have no gap between duplicates and other documents",
-            ONE_FORM: f"{facts['measure']} similarities fall without a gap, and a document has several similar ones, as "
-            "documents of one form have, so only nearly equal ones match",
+            ONE_FORM: f"{facts['measure']} similarities fall without a gap, and a document has several similar ones, "
+            "as documents of one form have, so only nearly equal ones match",
         }
         rare = {"none": "--weights idf", "log-count": "--weights log-count-idf"}.get(facts["weights"])
         ways = ["give a threshold", "choose one from labeled pairs with likewise tune"]
@@ -166,7 +166,9 @@ def find_valley(
         for value in range(2):
             half = (document >> bit) % 2 == value
             some = _density(bins[half], weights[half])
-            halves.append(_choice(bins[half], document[half], weights[half], some, _LEAST_DOCUMENTS // 2, measure, margin)[0])
+            halves.append(
+                _choice(bins[half], document[half], weights[half], some, _LEAST_DOCUMENTS // 2, measure, margin)[0]
+            )
     is_above = similarity >= threshold
     return Valley(
         threshold=threshold,
