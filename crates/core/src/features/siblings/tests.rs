@@ -1,6 +1,6 @@
 use std::sync::atomic::AtomicBool;
 
-use super::{END_PENALTY, NameCounter, NameTable, Names, ends_differ, penalty_before_end};
+use super::{NameCounter, NameTable, Names, penalty};
 use crate::features::{Extractor, FeatureHash, FeatureRules, Weights, digest};
 use crate::isa::Isa;
 use crate::text::Tokens;
@@ -12,13 +12,6 @@ const RULES: FeatureRules = FeatureRules {
     seed: 0,
     hash: FeatureHash::Xxh3,
 };
-
-fn penalty(a: &Names, b: &Names) -> f64 {
-    match ends_differ(a, b) {
-        true => penalty_before_end(a, b) + END_PENALTY,
-        false => penalty_before_end(a, b),
-    }
-}
 
 fn extractor() -> Extractor {
     Extractor::new(RULES, Isa::best()).with_names(None)
