@@ -387,7 +387,8 @@ OPTIONS: Mapping[str, Option] = {
     "fold": Option(
         _TEXT,
         str,
-        "Differences to ignore, comma-separated: points (Hebrew points, Arabic vowel signs and variants of letters), "
+        "Differences to ignore, comma-separated: urls (replace each by one word), points (Hebrew points, Arabic vowel "
+        "signs and variants of letters), "
         "confusables (letters that look alike), traditional (simplify Chinese characters), width, accents, "
         "punctuation, numerals (write Chinese numbers in digits), digits (replace each number by 0).",
         "LIST",

@@ -3,24 +3,26 @@
 use super::numerals;
 use super::simplified;
 use super::tables::{self, ALPHANUMERIC, PUNCTUATION, WORD_BREAK, properties};
-use super::utf8;
+use super::{urls, utf8};
 
 /// A set of foldings, applied to normalized text in the order of [`Fold::NAMES`]; the result is normalized again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub struct Fold(u8);
+pub struct Fold(u16);
 
-const POINTS: u8 = 1;
-const LOOK_ALIKES: u8 = 2;
-const TRADITIONAL: u8 = 4;
-const WIDTH: u8 = 8;
-const ACCENTS: u8 = 16;
-const PUNCTUATION_MARKS: u8 = 32;
-const NUMERALS: u8 = 64;
-const DIGITS: u8 = 128;
+const URLS: u16 = 1;
+const POINTS: u16 = 2;
+const LOOK_ALIKES: u16 = 4;
+const TRADITIONAL: u16 = 8;
+const WIDTH: u16 = 16;
+const ACCENTS: u16 = 32;
+const PUNCTUATION_MARKS: u16 = 64;
+const NUMERALS: u16 = 128;
+const DIGITS: u16 = 256;
 
 impl Fold {
     /// The foldings, in the order in which they are applied.
-    pub const NAMES: [&str; 8] = [
+    pub const NAMES: [&str; 9] = [
+        "urls",
         "points",
         "confusables",
         "traditional",
@@ -53,13 +55,17 @@ impl Fold {
         Fold(self.0 & !PUNCTUATION_MARKS)
     }
 
-    fn has(self, folding: u8) -> bool {
+    fn has(self, folding: u16) -> bool {
         self.0 & folding != 0
     }
 
     /// Writes the folded text to `out`; returns false if nothing changed. It may need to be normalized again.
     pub(crate) fn apply(self, text: &[u8], out: &mut Vec<u8>) -> bool {
-        if self.has(NUMERALS) {
+        if self.has(URLS) {
+            let mut earlier = Vec::with_capacity(text.len());
+            urls::replace(text, &mut earlier);
+            Fold(self.0 & !URLS).apply(&earlier, out);
+        } else if self.has(NUMERALS) {
             let mut earlier = Vec::new();
             Fold(self.0 & !(NUMERALS | DIGITS)).push_each(text, &mut earlier);
             numerals::read(&earlier, out);
@@ -236,6 +242,15 @@ mod tests {
                 ..TextRules::default()
             },
         )
+    }
+
+    #[test]
+    fn addresses_are_one_word() {
+        let text = "see https://T.co/a1, (www.a.de/b?c=1). xhttp://b http:// 看http://t.cn/x这";
+        assert_eq!(
+            folded(&["urls"], text),
+            "see url , ( url ). xhttp://b http:// 看 url 这"
+        );
     }
 
     #[test]
