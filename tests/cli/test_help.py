@@ -10,7 +10,7 @@ from likewise.cli.options.help import COMMON, GROUPS, LongCommand
 from tests.command import likewise_command
 
 # Number of lines that fit a terminal without scrolling.
-MOST_LINES = 45
+MOST_LINES = 48
 
 
 def commands(of=group, path=()):

@@ -93,6 +93,8 @@ def test_the_result_of_a_frame_has_a_report(tmp_path):
 
 def test_a_column_in_place_of_the_recipe_is_the_text():
     frame = pd.DataFrame({"body": [A, C, B], "strict": ["x", "y", "z"]})
+    with pytest.raises(likewise.InvalidParameter, match=r"'text' is not a column \(found: .*body.*strict"):
+        likewise.dedup(frame, "text")
     assert likewise.dedup(frame, "body").summary == likewise.dedup(frame, text_field="body").summary | {"timings": ANY}
     assert len(likewise.pairs(frame, "body")) == 1
     # Presets go first, and other names are still wrong.

@@ -14,7 +14,10 @@ from tests.oracle import numerals
 from tests.oracle.normalize import normalize
 from tests.oracle.segment import tokens as words
 
-FOLDS = ("signs", "points", "confusables", "traditional", "width", "accents", "punctuation", "numerals", "digits")
+FOLDS = (
+    *("urls", "signs", "points", "confusables", "traditional"),
+    *("width", "accents", "punctuation", "numerals", "digits"),
+)
 # Look-alikes of digits are not combined with the foldings of digits.
 PLAIN_FOLDS = tuple(name for name in FOLDS if name != "confusables")
 # Some characters with an undisputed simplified form; texts of this oracle contain no other traditional ones.
@@ -39,6 +42,16 @@ LOOK_ALIKES = dict(zip("рауосеοm10", ["p", "a", "y", "o", "c", "e", "o", 
 ACCENTS = ((0x300, 0x36F), (0x1AB0, 0x1AFF), (0x1DC0, 0x1DFF), (0x20D0, 0x20FF), (0xFE20, 0xFE2F))
 
 
+# RFC 3986
+ADDRESS = re.compile(r"(?<![a-z0-9])(https?://|www\.)[a-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]*")
+
+
+def without_address(found):
+    """Return what replaces an address; marks at its end that close a sentence or a bracket are not part of it."""
+    own = found[0].rstrip(".,:;!?'()[]*")
+    return " url " + found[0][len(own) :] if len(own) > len(found[1]) else found[0]
+
+
 def without_accents(c):
     parts = unicodedata.normalize("NFD", c)
     rest = "".join(d for d in parts if not any(low <= ord(d) <= high for low, high in ACCENTS))
@@ -48,6 +61,8 @@ def without_accents(c):
 def fold(text, names):
     """Return the folded form of a text: normalized, folded in the order of FOLDS, and normalized again."""
     text = normalize(text)
+    if "urls" in names:
+        text = ADDRESS.sub(without_address, text)
     if "signs" in names:
         text = re.sub(
             r"(?<=[a-z])\+\+|(?<=[a-z])#(?![a-z0-9])|([-+*/%&|^<>!])=(?!=)",

@@ -24,6 +24,8 @@ TEXTS = [
     "e.g. this is lower. Mr. Smith went. U.S.A. is. 3.14 is pi.\n\nNew paragraph\nsame one",
     "二〇二六年十一月二十三日，一千二百三十人、３万元；第五次",
     "!!! ... ???",
+    "Read https://T.co/a1B2, HTTP://bit.ly/x(y)_z). (www.a.de/二) xhttp://b.c",
+    "看https://t.cn/A6。这里 www. http:// https://...",
 ]
 FOLDS = [
     *((), *((name,) for name in cut.PLAIN_FOLDS), cut.PLAIN_FOLDS, ("digits", "punctuation"), ("numerals", "digits")),
@@ -53,6 +55,36 @@ def test_folded_tokens(kind, fold):
     recipe = likewise.Recipe.minhash(tokens=kind, fold=fold)
     for text in TEXTS:
         assert tokens(text, recipe) == cut.cut(text, kind, folds=fold), text
+
+
+def test_addresses_are_one_word_and_no_more():
+    rng = random.Random(8)
+    parts = [
+        "http://",
+        "https://",
+        "www.",
+        "t.co/a1",
+        ".",
+        ")",
+        "(",
+        " ",
+        "x",
+        "7",
+        "é",
+        "看",
+        "。",
+        "%",
+        "?",
+        "/",
+        "'",
+    ]
+    texts = ["".join(rng.choices(parts, k=rng.randrange(1, 12))) for _ in range(2000)]
+    for folds in (("urls",), ("urls", "punctuation", "digits")):
+        recipe = likewise.Recipe.minhash(tokens="line", fold=folds)
+        for text in texts:
+            assert tokens(text, recipe) == cut.cut(text, "line", folds=folds), text
+    short, long = ("Ferries every hour: https://t.co/a1B2", "Ferries every hour: http://bit.ly/9zzZ?x=1.")
+    assert likewise.dedup([short, long], fold="urls", threshold=0.9).kept.tolist() == [True, False]
 
 
 def test_sentences():
@@ -109,6 +141,7 @@ def test_fixed_chunks_and_bytes():
 @pytest.mark.parametrize("name", cut.FOLDS)
 def test_each_folding_twice_is_once(name):
     every = "a++ " + "".join(f"a{chr(point)}1 " for point in [*range(0xD800), *range(0xE000, 0x3FFFF)])
+    every += "https://a.b/c"
     once = likewise.Recipe.minhash(fold=(name,)).feature_rules.normalize(every)
     assert likewise.Recipe.minhash(fold=(name,)).feature_rules.normalize(once) == once
     assert once != likewise.Recipe.minhash().feature_rules.normalize(every)

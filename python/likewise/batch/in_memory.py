@@ -132,13 +132,14 @@ def column_named(documents: TextData, recipe: object, text_field: TextField) -> 
     check_collected(documents)
     of_schema = getattr(getattr(documents, "schema", None), "names", ())
     names = getattr(documents, "column_names", getattr(documents, "columns", of_schema))
-    if (
-        isinstance(recipe, str)
-        and recipe not in PRESETS
-        and any(isinstance(name, str) and name == recipe for name in names)
-    ):
+    if not isinstance(recipe, str) or recipe in PRESETS:
+        return recipe, text_field
+    if any(isinstance(name, str) and name == recipe for name in names):
         return None, recipe
-    return recipe, text_field
+    if not len(names) or isinstance(names, dict):
+        return recipe, text_field
+    found, presets = (", ".join(map(str, some)) for some in (names, PRESETS))
+    raise InvalidParameter("recipe", f"{recipe!r} is not a column (found: {found}) or a preset ({presets})")
 
 
 def _stream_source(

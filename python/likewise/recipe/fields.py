@@ -387,8 +387,8 @@ OPTIONS: Mapping[str, Option] = {
     "fold": Option(
         _TEXT,
         str,
-        "How texts are simplified, comma-separated: signs (C++, C# and operators such as <= are words), points (Hebrew "
-        "points, Arabic vowel signs and variants of letters), "
+        "How texts are simplified, comma-separated: urls (replace each by one word), signs (C++, C# and operators such "
+        "as <= are words), points (Hebrew points, Arabic vowel signs and variants of letters), "
         "confusables (letters that look alike), traditional (simplify Chinese characters), width, accents, "
         "punctuation, numerals (write Chinese numbers in digits), digits (replace each number by 0).",
         "LIST",

@@ -194,8 +194,8 @@ class Recipe(Settings):
     markup : {"html"}, optional
         ``html`` if texts are HTML; only the visible text is compared.
     fold : tuple of str, optional
-        How texts are simplified: any of ``signs``, ``points``, ``confusables``, ``traditional``, ``width``,
-        ``accents``, ``punctuation``, ``numerals``, ``digits``.
+        How texts are simplified: any of ``urls``, ``signs``, ``points``, ``confusables``, ``traditional``,
+        ``width``, ``accents``, ``punctuation``, ``numerals``, ``digits``.
     roles : tuple of str, optional
         Turns of conversations that are compared, where the text field is in a list such as ``messages[].content``:
         ``user``, ``assistant``, ``tool``, ``system`` or other values of ``role`` or ``from``. ``human`` and ``gpt``
@@ -611,8 +611,8 @@ class Recipe(Settings):
         markup : str, optional
             "html" if texts are HTML; only the visible text is compared.
         fold : str or sequence of str, optional
-            How texts are simplified: any of "signs", "points", "confusables", "traditional", "width", "accents",
-            "punctuation", "numerals", "digits".
+            How texts are simplified: any of "urls", "signs", "points", "confusables", "traditional", "width",
+            "accents", "punctuation", "numerals", "digits".
         roles : str or sequence of str, optional
             Turns of conversations to compare (see :class:`Recipe`).
         only_within : str, optional

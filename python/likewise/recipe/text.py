@@ -16,7 +16,10 @@ from likewise.errors import InvalidParameter, RecipeMismatch
 from likewise.recipe.fields import FEATURE_FIELDS, OWN_WEIGHTS, PACKAGE_HASHES, TextOptions
 from likewise.recipe.word_lists import WordList, word_list
 
-FOLDS = ("signs", "points", "confusables", "traditional", "width", "accents", "punctuation", "numerals", "digits")
+FOLDS = (
+    *("urls", "signs", "points", "confusables", "traditional"),
+    *("width", "accents", "punctuation", "numerals", "digits"),
+)
 # Look-alikes of digits are letters, so that digits cannot be read afterward.
 _NOT_WITH_CONFUSABLES = ("numerals", "digits")
 BYTE_TOKENS = ("bytes", "chunks")

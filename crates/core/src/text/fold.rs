@@ -5,25 +5,27 @@ use memchr::memchr3_iter;
 use super::numerals;
 use super::simplified;
 use super::tables::{self, ALPHANUMERIC, PUNCTUATION, WORD_BREAK, properties};
-use super::utf8;
+use super::{urls, utf8};
 
 /// A set of foldings, applied to normalized text in the order of [`Fold::NAMES`]; the result is normalized again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Fold(u16);
 
-const SIGNS: u16 = 1;
-const POINTS: u16 = 2;
-const LOOK_ALIKES: u16 = 4;
-const TRADITIONAL: u16 = 8;
-const WIDTH: u16 = 16;
-const ACCENTS: u16 = 32;
-const PUNCTUATION_MARKS: u16 = 64;
-const NUMERALS: u16 = 128;
-const DIGITS: u16 = 256;
+const URLS: u16 = 1;
+const SIGNS: u16 = 2;
+const POINTS: u16 = 4;
+const LOOK_ALIKES: u16 = 8;
+const TRADITIONAL: u16 = 16;
+const WIDTH: u16 = 32;
+const ACCENTS: u16 = 64;
+const PUNCTUATION_MARKS: u16 = 128;
+const NUMERALS: u16 = 256;
+const DIGITS: u16 = 512;
 
 impl Fold {
     /// The foldings, in the order in which they are applied.
-    pub const NAMES: [&str; 9] = [
+    pub const NAMES: [&str; 10] = [
+        "urls",
         "signs",
         "points",
         "confusables",
@@ -68,6 +70,14 @@ impl Fold {
 
     /// Writes the folded text to `out`; returns false if nothing changed. It may need to be normalized again.
     pub(crate) fn apply(self, text: &[u8], out: &mut Vec<u8>) -> bool {
+        if self.has(URLS) {
+            let mut earlier = Vec::with_capacity(text.len());
+            urls::replace(text, &mut earlier);
+            if !Fold(self.0 & !URLS).apply(&earlier, out) {
+                *out = earlier;
+            }
+            return out != text;
+        }
         if self.has(SIGNS) {
             let rest = Fold(self.0 & !SIGNS);
             return match spell_signs(text, out) {
@@ -75,7 +85,9 @@ impl Fold {
                 true if rest.is_empty() => true,
                 true => {
                     let spelled = std::mem::take(out);
-                    rest.apply(&spelled, out);
+                    if !rest.apply(&spelled, out) {
+                        *out = spelled;
+                    }
                     out != text
                 }
             };
@@ -303,6 +315,15 @@ mod tests {
                 ..TextRules::default()
             },
         )
+    }
+
+    #[test]
+    fn addresses_are_one_word() {
+        let text = "see https://T.co/a1, (www.a.de/b?c=1). xhttp://b http:// 看http://t.cn/x这";
+        assert_eq!(
+            folded(&["urls"], text),
+            "see url , ( url ). xhttp://b http:// 看 url 这"
+        );
     }
 
     #[test]

@@ -33,6 +33,7 @@ mod tables;
 #[cfg(test)]
 mod tests;
 mod units;
+mod urls;
 mod utf8;
 mod windows;
 mod without;

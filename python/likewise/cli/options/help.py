@@ -1,5 +1,6 @@
 """Help in two lengths, both in groups: ``-h`` lists the most common options, ``--help`` all of them."""
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -70,6 +71,7 @@ COMMON = frozenset(
 )
 
 
+_SHORT_DEFAULT = re.compile(r"  \[(default: [^;\]]{1,9})\]")
 # Names that users of other tools give to options.
 _MEANT = {
     **dict.fromkeys(("--id", "--id-column", "--id-col"), "--id-field"),
@@ -147,7 +149,7 @@ class LongCommand(click.Command):
             if not common:
                 continue
             with formatter.section(title):
-                formatter.write_dl([(_names(option, ctx), _first_sentence(option)) for option in common])
+                formatter.write_dl([(_names(option, ctx), _first_sentence(option, ctx)) for option in common])
         formatter.write_paragraph()
         formatter.write(f"All {num_options} options and examples: {ctx.command_path} --help\n")
         return formatter.getvalue()
@@ -164,5 +166,9 @@ def _names(option: click.Option, ctx: click.Context) -> str:
     return ", ".join(option.opts) + metavar
 
 
-def _first_sentence(option: click.Option) -> str:
-    return (option.help or "").partition("  [default")[0].partition(". ")[0].rstrip(".") + "."
+def _first_sentence(option: click.Option, ctx: click.Context) -> str:
+    """Return the first sentence of the help of an option, and its default if that is short."""
+    _, told = option.get_help_record(ctx) or ("", "")
+    first = told.partition("  [")[0].partition(". ")[0].removesuffix(", ...").rstrip(".") + "."
+    default = _SHORT_DEFAULT.search(told)
+    return first if default is None else f"{first}  [{default[1]}]"
