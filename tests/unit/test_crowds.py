@@ -188,11 +188,11 @@ def test_too_many_pairs_end_the_run_before_it_begins():
     assert len(likewise.pairs(equal, max_pairs=499_500)) == 499_500
     base = [f"w{i}" for i in range(100)]
     near = [" ".join([*base[:i], f"new{i}", *base[i + 1 :]]) for i in range(100)]
-    num = len(likewise.pairs(near))
+    num = len(likewise.pairs(near, threshold=0.8))
     assert num > 4900
     with pytest.raises(InvalidParameter, match="more than"):
-        likewise.pairs(near, max_pairs=num - 1)
-    assert len(likewise.pairs(near, max_pairs=num)) == num
+        likewise.pairs(near, threshold=0.8, max_pairs=num - 1)
+    assert len(likewise.pairs(near, threshold=0.8, max_pairs=num)) == num
     with pytest.raises(InvalidParameter, match=r"about .* of documents with full buckets"):
         likewise.pairs([f"first {text}" for text in near] + near, max_pairs=100)
     # The margin for short documents counts: these have similarity .89 and would have to reach .95.
