@@ -15,7 +15,7 @@ from tests.command import jsonl, likewise_command
 
 # The fields of each preset, repeated independently.
 MEANT = {
-    "default": Recipe.minhash("auto", shingle=2, weights="idf", short_margin=1.0, siblings="keep"),
+    "default": Recipe.minhash("auto", shingle=2, weights="idf", fold="signs", short_margin=1.0, siblings="keep"),
     "online": Recipe.minhash(0.55, shingle=3, weights="none", short_margin=1.0),
     "strict": Recipe.minhash(0.8, shingle=3),
     "templates": Recipe.minhash(0.5, shingle=2, weights="idf"),
