@@ -22,7 +22,7 @@ from tests.golden.texts import made_up
 from tests.oracle import measures, weights
 from tests.oracle.features import Rules, features
 
-DEFAULT = Recipe.minhash("auto", shingle=2, weights="idf", short_margin=1.0, siblings="keep")
+DEFAULT = Recipe.minhash("auto", shingle=2, weights="idf", fold="signs", short_margin=1.0, siblings="keep")
 ONLINE = Recipe.minhash(0.55, shingle=3, weights="none", short_margin=1.0)
 
 
