@@ -31,6 +31,7 @@ TOKENS_FIELD = {
     "match": ("lists.jsonl", "--in", "other.jsonl", "-o", "out.jsonl", "--tokenizer", "t"),
     "pairs": ("lists.jsonl", "-o", "out.jsonl", "--tokenizer", "t"),
     "sketch": ("lists.jsonl", "-o", "out.parquet", "--tokenizer", "t"),
+    "tune": ("lists.jsonl", "--labels", "labels.csv", "-o", "recipe.json", "--tokenizer", "t"),
     "weights": ("lists.jsonl", "-o", "out.weights", "--tokenizer", "t"),
 }
 
@@ -75,4 +76,7 @@ def test_tokens_are_read_instead_of_texts(folder, name):
     refused = likewise_command(*name.split(), *TOKENS_FIELD[name], cwd=folder)
     assert refused.status != 0
     done = likewise_command(*name.split(), *TOKENS_FIELD[name], "--tokens-field", "tokens", cwd=folder)
-    assert done.status == 0, done.err
+    if name == "tune":
+        assert "are labeled duplicates" in done.err
+    else:
+        assert done.status == 0, done.err
