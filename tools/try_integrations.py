@@ -27,7 +27,7 @@ NEEDED: dict[str, tuple[list[str], list[str]]] = {
     "scrapy": (["server", "client"], []),
     "sklearn": ([], []),
     # The catalog of Iceberg is a database.
-    "tables": (["lance", "delta", "iceberg"], ["pyiceberg[sql-sqlite]", "webdataset==1.0.2"]),
+    "tables": (["lance", "delta", "iceberg"], ["pyiceberg[sql-sqlite]", "narwhals>=2", "polars>=1.30"]),
 }
 TESTS = ["pytest>=9", "pytest-timeout>=2.4", "hypothesis>=6.150"]
 

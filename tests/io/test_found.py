@@ -330,17 +330,11 @@ def test_an_archive_under_the_name_of_a_format_is_refused(tmp_path):
             find_inputs([tmp_path / name], ReadRules(), file_format=forced)
 
 
-def test_a_tar_archive_of_other_files_is_told(tmp_path):
+def test_a_tar_archive_is_refused_with_the_way(tmp_path):
     with tarfile.open(tmp_path / "a.tar", "w") as archive:
         archive.add(jsonl_file(tmp_path), "own.jsonl")
-    (tmp_path / "a.tar").rename(tmp_path / "b")
-    with pytest.raises(
-        InvalidInput, match=r"a tar archive; extract it first with tar -xf, or name it \.tar if it holds"
-    ):
-        find_inputs([tmp_path / "b"], ReadRules())
-    (tmp_path / "b").rename(tmp_path / "a.tar")
-    with pytest.raises(InvalidInput, match=r"a.tar:1: text is null; the sample has jsonl"):
-        dedup_files(tmp_path / "a.tar", tmp_path / "out")
+    with pytest.raises(InvalidInput, match="a tar archive; extract it first with tar -xf"):
+        find_inputs([tmp_path / "a.tar"], ReadRules())
 
 
 @pytest.mark.parametrize(

@@ -142,13 +142,6 @@ def find_inputs(
             _walk(path, forbidden, file_format, found)
         elif output is not None and path.is_file() and output.exists() and path.samefile(output):
             raise InvalidInput("this file is both input and output; choose another output file", name)
-        elif path.suffix.lower() == ".wacz" and path.is_file() and fetched is not None:
-            from likewise.io.archives.wacz import unpacked
-
-            place = fetched / "wacz"
-            if any(part.is_relative_to(place / path.name) for part, _, _ in found.files):
-                raise InvalidInput("another WACZ file has this name; rename one", name)
-            found.files += [(part, place, None) for part in unpacked(path, place / path.name, rules)]
         elif path.exists():
             found.files.append((path, path.parent, None))
             named.append(path)
@@ -339,10 +332,6 @@ def _opened(
         from likewise.io.archives.warc import WarcFile
 
         return WarcFile(path, name, num_bytes, rules, found.codec, readers(), removed)
-    if found.kind == "tar":
-        from likewise.io.archives.samples import SampleArchive
-
-        return SampleArchive(path, name, num_bytes, rules)
     if found.kind == "parquet":
         from likewise.io.tables.parquet import ParquetFile
 
