@@ -102,8 +102,8 @@ def choice_lines(facts: Mapping[str, Any]) -> list[str]:
             FEW_PAIRS: f"fewer than {_LEAST_DOCUMENTS} have a similar one at or above {lowest}, too few to show where "
             "duplicates begin",
             NO_VALLEY: f"{facts['measure']} similarities have no gap between duplicates and other documents",
-            ONE_FORM: f"{facts['measure']} similarities fall without a gap, and a document has several similar ones, "
-            "as documents of one form have, so only nearly equal ones match",
+            ONE_FORM: f"{facts['measure']} similarities fall without a gap, and documents have several partners, as "
+            f"those of one form do, so only {'' if facts['threshold'] >= 1 else 'nearly '}equal features match",
         }
         rare = {"none": "--weights idf", "log-count": "--weights log-count-idf"}.get(facts["weights"])
         ways = ["give a threshold", "choose one from labeled pairs with likewise tune"]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from likewise.arrays import ColumnData, TextData
 from likewise.batch.in_memory import Nulls, document_source, null_option_named
 from likewise.checks import counted, num_threads
-from likewise.errors import InvalidInput
+from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.output.whole import WholeFile
 from likewise.io.source.source import Source
 from likewise.job.options import FileRun, RunRules
@@ -343,6 +343,8 @@ def open_tuner(
     """
     run, report = run or FileRun(), progress or no_progress
     names = [inputs] if isinstance(inputs, str | Path) else list(inputs)
+    if run.tokens_field is not None and tokens not in (None, USER_TOKENS):
+        raise InvalidParameter("tokens", f"--tokens-field requires tokens {USER_TOKENS}, not {tokens}")
     tried = _Tried(method, tokens or (None if run.tokens_field is None else USER_TOKENS), weights, rules or {})
     with (
         found_inputs(names, tried.fold, run, output, report) as found,
