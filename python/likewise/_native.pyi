@@ -736,10 +736,19 @@ class PrefixJoin:
     measure : {"jaccard", "dice", "cosine", "containment", "overlap"}
     threshold : float
         Above 0, up to 1.
+    siblings : bool, default False
+        Whether pairs with different names need more; those that never reach it may be missing.
     """
 
     def __new__(
-        cls, num_positions: int, rules: FeatureRules, rarity: Rarity, *, measure: str, threshold: float
+        cls,
+        num_positions: int,
+        rules: FeatureRules,
+        rarity: Rarity,
+        *,
+        measure: str,
+        threshold: float,
+        siblings: bool = False,
     ) -> PrefixJoin: ...
     @property
     def needs_marks(self) -> bool:

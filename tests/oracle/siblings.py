@@ -91,7 +91,8 @@ class Names:
 
     def of_crowd(self, a, b):
         rarest = sorted((self.weights[f] for f in features(a) & features(b)), reverse=True)
-        units = CROWD_RARITY - rarest[len(rarest) // CROWD_SHARE] if rarest else 0
+        rarest = rarest[min(len(features(a)), len(features(b))) // CROWD_SHARE :]
+        units = CROWD_RARITY - rarest[0] if rarest else MOST_CROWD
         return 3 * min(MOST_CROWD, max(0, units)) / 100
 
     def of_end(self, a, b):

@@ -15,7 +15,7 @@ from likewise.batch.against.index import IndexUse
 from likewise.errors import InvalidParameter
 from likewise.stages.weights import Counter, count_weights
 from tests.oracle.cut import cut
-from tests.oracle.siblings import Names
+from tests.oracle.siblings import Names, features
 
 WORDS = ["stone", "river", "lantern", "market", "winter", "copper", "garden", "violin", "harbor", "meadow"]
 WORDS += ["thunder", "basket", "ribbon", "candle", "forest"]
@@ -39,6 +39,27 @@ def forms(seed, num):
 
 def recipe(**fields):
     return likewise.Recipe.preset("default", threshold=0.4, **fields)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_join_lists_what_the_definition_lists(seed):
+    texts = forms(seed, 100)
+    threshold = 0.3
+    recipe = likewise.Recipe.shingles(threshold, tokens="auto", shingle=2, weights="idf", siblings="keep")
+    found = likewise.pairs(texts, recipe)
+    listed = set(zip(found.column("row_a").to_pylist(), found.column("row_b").to_pylist(), strict=True))
+    tokens = {frozenset(features(t)): t for t in (cut(text, "auto") for text in texts)}
+    names = Names(list(tokens.values()))
+    num_of_crowd = 0
+    rows = {}
+    for row, text in enumerate(texts):
+        rows.setdefault(frozenset(features(cut(text, "auto"))), row)
+    for (a, row_a), (b, row_b) in itertools.combinations(rows.items(), 2):
+        shared, either = (sum(names.weights[f] for f in some) for some in (a & b, a | b))
+        penalty = names.penalty(tokens[a], tokens[b])
+        num_of_crowd += names.of_crowd(tokens[a], tokens[b]) > 0 and shared >= threshold * either
+        assert ((row_a, row_b) in listed) == (shared / either >= min(1.0, threshold + penalty))
+    assert num_of_crowd > 50 and listed
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -48,6 +48,11 @@ impl FeatureRules {
         }
     }
 
+    /// Whether the weight of a feature is its rarity in a collection.
+    pub fn are_by_rarity(&self) -> bool {
+        self.rules.weights == Weights::Idf
+    }
+
     /// The same rules with weight 1 for each feature, of `shingle` tokens each.
     pub fn unweighted(&self, shingle: u32) -> FeatureRules {
         FeatureRules {

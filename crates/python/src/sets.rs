@@ -47,15 +47,15 @@ impl Rarity {
 pub struct PrefixJoin {
     /// None once the search was made.
     prefixes: Mutex<Option<Prefixes>>,
-    limit: Limit,
     measure: SetMeasure,
     threshold: f64,
-    /// The forms of positions, if siblings are kept.
+    /// Of positions.
     forms: Mutex<Vec<(u32, Form)>>,
     wanted: Option<Wanted>,
     rules: Py<FeatureRules>,
     rarity: Py<Rarity>,
     num_positions: usize,
+    siblings: bool,
 }
 
 impl PrefixJoin {
@@ -65,6 +65,17 @@ impl PrefixJoin {
 
     fn locked_forms(&self) -> MutexGuard<'_, Vec<(u32, Form)>> {
         self.forms.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether pairs that share only common features need more.
+    fn by_rarity(&self) -> bool {
+        self.siblings && self.rules.get().are_by_rarity()
+    }
+
+    fn chooser(&self) -> Chooser {
+        let by_rarity = self.by_rarity();
+        let limits = Limit::with_crowd(self.measure, self.threshold, by_rarity);
+        Chooser::new(limits, by_rarity)
     }
 
     fn with_prefixes(&self, work: impl FnOnce(&mut Prefixes) -> Result<()>) -> Result<()> {
@@ -79,13 +90,14 @@ fn finished() -> Failure {
 #[pymethods]
 impl PrefixJoin {
     #[new]
-    #[pyo3(signature = (num_positions, rules, rarity, *, measure, threshold))]
+    #[pyo3(signature = (num_positions, rules, rarity, *, measure, threshold, siblings=false))]
     fn new(
         num_positions: usize,
         rules: Py<FeatureRules>,
         rarity: Py<Rarity>,
         measure: &str,
         threshold: f64,
+        siblings: bool,
     ) -> Result<Self> {
         let Some(set_measure) = SetMeasure::from_name(measure) else {
             return Err(Failure::parameter(
@@ -112,7 +124,6 @@ impl PrefixJoin {
         };
         Ok(PrefixJoin {
             prefixes: Mutex::new(Some(Prefixes::new(limit, num_positions))),
-            limit,
             measure: set_measure,
             threshold,
             forms: Mutex::default(),
@@ -120,6 +131,7 @@ impl PrefixJoin {
             rules,
             rarity,
             num_positions,
+            siblings,
         })
     }
 
@@ -139,7 +151,7 @@ impl PrefixJoin {
         let (rules, rarity) = (self.rules.get(), &self.rarity.get().counts);
         rules.check(column)?;
         run(py, column.num_bytes, |cancel| {
-            let make_state = || (rules.extractor(Isa::best()), Chooser::new(self.limit));
+            let make_state = || (rules.extractor(Isa::best()), self.chooser());
             column.in_parts(
                 threads,
                 cancel,
@@ -170,10 +182,11 @@ impl PrefixJoin {
         rules.check(column)?;
         run(py, column.num_bytes, |cancel| {
             let make_state = || {
-                (
-                    rules.naming_extractor(Isa::best()),
-                    Chooser::new(self.limit),
-                )
+                let extractor = match self.siblings {
+                    true => rules.naming_extractor(Isa::best()),
+                    false => rules.extractor(Isa::best()),
+                };
+                (extractor, self.chooser())
             };
             let add = |(extractor, chooser): &mut (Extractor, Chooser),
                        part: &mut (Batch, Vec<(u32, Form)>),
@@ -202,7 +215,13 @@ impl PrefixJoin {
         let join = run(py, LONG_BYTES, |cancel| {
             let prefixes = self.locked().take().ok_or_else(finished)?;
             let forms = std::mem::take(&mut *self.locked_forms());
-            let forms = Forms::new(forms, self.measure, self.threshold, self.num_positions);
+            let forms = Forms::new(
+                forms,
+                self.measure,
+                self.threshold,
+                self.num_positions,
+                self.by_rarity(),
+            );
             Ok(prefixes.into_join(threads, cancel)?.with_forms(forms))
         })?;
         Ok(Searcher::new(PrefixSearch {

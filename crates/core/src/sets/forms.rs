@@ -1,22 +1,23 @@
-//! Which documents of a join were made from one form, and how similar must they be then?
+//! How similar must documents of a join be that were made from one form, or share what many do?
 //!
 //! Documents with the same slots and other fillings need a higher similarity, which depends on the number of slots alone.
-//! The lists skip such pairs by their bounds. Those that share a filling need less, and are found by it.
+//! The lists skip such pairs by their bounds. Those that share a filling need less, and are found by it. If the rarest
+//! feature that two documents share is common, they need more because of their crowd.
 
 use std::collections::HashMap;
 
-use super::limit::{Limit, SetMeasure};
+use super::limit::{Limit, Limits, SetMeasure};
 use crate::features::siblings::Form;
 
 /// Stands for documents without slots, and for stretches of several forms.
 pub(super) const NO_FORM: u32 = 0;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Forms {
     /// By position; empty if no documents have slots.
     of_position: Vec<u32>,
-    /// What two documents of each form need if they share no filling.
-    limits: Vec<Option<Limit>>,
+    /// What two documents need, without a form or of each form if they share no filling.
+    limits: Vec<Limits>,
     /// Form, filling and position, ascending.
     fillings: Vec<(u32, u64, u32)>,
     /// Fillings of each position.
@@ -24,24 +25,34 @@ pub struct Forms {
 }
 
 impl Forms {
-    /// Numbers the forms of some of so many positions, for a join by this threshold.
+    /// Documents without forms.
+    pub(super) fn none(limits: Limits) -> Self {
+        Forms {
+            of_position: Vec::new(),
+            limits: vec![limits],
+            fillings: Vec::new(),
+            own: HashMap::new(),
+        }
+    }
+
+    /// Numbers the forms of some of so many positions, for a join by this threshold. With `by_rarity`, crowds count.
     pub fn new(
         collected: Vec<(u32, Form)>,
         measure: SetMeasure,
         threshold: f64,
         num_positions: usize,
+        by_rarity: bool,
     ) -> Self {
-        let mut forms = Forms::default();
+        let limits = |needed: f64| Limit::with_crowd(measure, needed, by_rarity);
+        let mut forms = Forms::none(limits(threshold));
         if collected.is_empty() {
             return forms;
         }
         forms.of_position = vec![NO_FORM; num_positions];
-        forms.limits.push(None);
         let mut numbers = HashMap::new();
         for (position, form) in collected {
             let number = *numbers.entry(form.slots).or_insert_with(|| {
-                let needed = (threshold + form.penalty).min(1.0);
-                forms.limits.push(Some(Limit::new(measure, needed)));
+                forms.limits.push(limits(threshold + form.penalty));
                 forms.limits.len() as u32 - 1
             });
             forms.of_position[position as usize] = number;
@@ -59,8 +70,9 @@ impl Forms {
     }
 
     /// What two documents of a form need if they share no filling.
-    pub(super) fn limit(&self, form: u32) -> Option<Limit> {
-        self.limits.get(form as usize).copied().flatten()
+    #[inline(always)]
+    pub(super) fn limits(&self, form: u32) -> Limits {
+        self.limits[form as usize]
     }
 
     /// Calls `take` with each earlier document of the same form that shares a filling, for each of these.

@@ -62,7 +62,7 @@ impl PrefixJoin {
         PrefixJoin {
             limit,
             lists,
-            forms: Forms::default(),
+            forms: Forms::none([limit; 2]),
             offsets,
             entries,
             weights,
@@ -75,7 +75,7 @@ impl PrefixJoin {
         }
     }
 
-    /// Sets the forms of documents, whose pairs need more than others.
+    /// Sets the forms of documents, whose pairs need more than others, and whether crowds do.
     #[must_use]
     pub fn with_forms(mut self, forms: Forms) -> Self {
         self.forms = forms;

@@ -1,5 +1,7 @@
 //! How much must two sets share to reach a threshold?
 
+use crate::features::siblings::{MOST_CROWD, crowd_penalty};
+
 /// A measure as the join sees it: by the *mass* of a feature (its weight, or the square) and the *size* of a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SetMeasure {
@@ -37,7 +39,19 @@ pub struct Limit {
     share: f64,
 }
 
+/// What two documents need, and what they need if they share only common features.
+pub type Limits = [Limit; 2];
+
 impl Limit {
+    /// Limits of documents that need at least this; with `by_rarity`, weights tell which features are common.
+    pub fn with_crowd(measure: SetMeasure, needed: f64, by_rarity: bool) -> Limits {
+        let of_crowd = match by_rarity {
+            true => crowd_penalty(MOST_CROWD),
+            false => 0.0,
+        };
+        [0.0, of_crowd].map(|penalty| Limit::new(measure, (needed + penalty).min(1.0)))
+    }
+
     pub fn new(measure: SetMeasure, threshold: f64) -> Self {
         let t = threshold * (1.0 - SLACK);
         let (factor, share) = match measure {

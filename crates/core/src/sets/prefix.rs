@@ -1,11 +1,16 @@
 //! Which features of a document come first, and what is left from each on?
 
-use super::limit::Limit;
+use super::limit::{Limit, Limits};
 use super::rarity::{Rarity, Wanted};
+use crate::features::MAX_WEIGHT;
+use crate::features::siblings::COMMON;
 
-/// Place of a feature in the order of all features: how many documents hold it, about, then the feature itself.
+/// Place of a feature in the order of all features: how rare it is by its weight, if that tells, how many documents hold
+/// it, about, then the feature itself.
 pub(super) type Rank = (u32, u64);
 
+/// Bits of the number of documents in a place.
+const COUNT_BITS: u32 = 28;
 /// Features ahead for which memory is asked.
 const LOOKAHEAD: usize = 16;
 
@@ -42,13 +47,18 @@ pub(super) struct SetFacts {
 #[derive(Debug)]
 pub struct Chooser {
     limit: Limit,
+    limits: Limits,
+    /// Whether weights are the rarity of features, the same in each document.
+    by_rarity: bool,
     ranked: Vec<(Rank, u32)>,
 }
 
 impl Chooser {
-    pub fn new(limit: Limit) -> Self {
+    pub fn new(limits: Limits, by_rarity: bool) -> Self {
         Chooser {
-            limit,
+            limit: limits[0],
+            limits,
+            by_rarity,
             ranked: Vec::new(),
         }
     }
@@ -58,7 +68,7 @@ impl Chooser {
         let total = self.rank(features, weights, rarity);
         let mut rest = total.shared;
         for &((_, feature), weight) in &self.ranked {
-            if rest < total.least {
+            if rest < total.least[self.limit_of(weight)] {
                 break;
             }
             wanted.insert(feature);
@@ -86,7 +96,7 @@ impl Chooser {
             last: (1, u64::MAX),
         };
         for &(rank, weight) in &self.ranked {
-            let is_prefix = rest >= total.least;
+            let is_prefix = rest >= total.least[self.limit_of(weight)];
             if !is_prefix && wanted.is_none() {
                 break;
             }
@@ -112,6 +122,11 @@ impl Chooser {
         }
     }
 
+    /// Documents that share only common features need more, so fewer of these are in the prefix.
+    fn limit_of(&self, weight: u32) -> usize {
+        usize::from(self.by_rarity && weight as usize <= COMMON)
+    }
+
     /// Puts the features that other documents may hold too in `ranked`, in order as far as the prefix goes.
     fn rank(&mut self, features: &[u64], weights: &[u32], rarity: &Rarity) -> Total {
         self.ranked.clear();
@@ -126,19 +141,26 @@ impl Chooser {
             let num_documents = rarity.num_documents(feature);
             if num_documents > 1 {
                 shared += own;
-                self.ranked.push(((num_documents, feature), weight));
+                let place = match self.by_rarity {
+                    true => {
+                        let count = num_documents.min((1 << COUNT_BITS) - 1);
+                        u32::from(MAX_WEIGHT).saturating_sub(weight) << COUNT_BITS | count
+                    }
+                    false => num_documents,
+                };
+                self.ranked.push(((place, feature), weight));
             }
         }
-        let least = self.limit.least_rest(mass);
+        let least = self.limits.map(|limit| limit.least_rest(mass));
         if weights.is_empty() && !self.limit.is_one_sided() {
             // So many more features have at least `least` standing from them on.
-            let num_prefix = (shared - least + 1.0).max(0.0) as usize;
+            let num_prefix = (shared - least[0] + 1.0).max(0.0) as usize;
             if num_prefix < self.ranked.len() {
                 self.ranked.select_nth_unstable(num_prefix);
                 self.ranked.truncate(num_prefix + 1);
             }
         }
-        if shared >= least || self.limit.is_one_sided() {
+        if shared >= least[0] || self.limit.is_one_sided() {
             self.ranked.sort_unstable();
         }
         Total {
@@ -154,6 +176,6 @@ struct Total {
     mass: f64,
     /// Of the features that other documents may hold too.
     shared: f64,
-    /// Least rest of a feature in the prefix.
-    least: f64,
+    /// Least rest of a feature in the prefix, and of a common one.
+    least: [f64; 2],
 }

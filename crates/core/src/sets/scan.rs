@@ -2,10 +2,11 @@
 
 use super::forms::NO_FORM;
 use super::join::PrefixJoin;
-use super::limit::Limit;
+use super::limit::{Limit, Limits};
 use super::lists::{Bounds, Part};
 use super::prefix::SetFacts;
 use super::scratch::{APART, Scratch};
+use crate::features::siblings::COMMON;
 use crate::states::REMOVED;
 
 /// Lists with as many documents are looked at by stretches.
@@ -22,19 +23,26 @@ struct Meeting {
     weight: u32,
     own_is_prefix: bool,
     other_is_prefix: bool,
-    /// The form of the document, and what others of it need.
+    /// The form of the document, and what others of it need, and documents of other forms.
     form: u32,
-    of_form: Limit,
+    of_form: Limits,
+    otherwise: Limits,
 }
 
 impl Meeting {
-    /// What another document of this form needs.
+    /// What another document of this form needs; more if it was not met at a rarer feature and this one is common.
     #[inline(always)]
-    fn limit(&self, form: u32, otherwise: Limit) -> Limit {
-        match form == self.form {
+    fn limit(&self, form: u32, is_first: bool) -> Limit {
+        let limits = match form == self.form {
             true => self.of_form,
-            false => otherwise,
-        }
+            false => self.otherwise,
+        };
+        limits[usize::from(is_first && self.is_common())]
+    }
+
+    #[inline(always)]
+    fn is_common(&self) -> bool {
+        self.weight as usize <= COMMON
     }
 }
 
@@ -50,7 +58,9 @@ impl PrefixJoin {
         let first_found = found.len();
         let own = &self.facts[position];
         let form = self.forms.of(position);
-        let of_form = self.forms.limit(form).unwrap_or(self.limit);
+        let (of_form, otherwise) = (self.forms.limits(form), self.forms.limits(NO_FORM));
+        // Documents met at a feature that is not common come first.
+        let mut num_rare = 0;
         for i in self.offsets[position]..self.offsets[position + 1] {
             let is_prefix = self.is_prefix(position, i);
             let mut meeting = Meeting {
@@ -62,28 +72,29 @@ impl PrefixJoin {
                 other_is_prefix: true,
                 form,
                 of_form,
+                otherwise,
             };
             self.scan(&meeting, i, scratch);
             if is_prefix && self.limit.is_one_sided() {
                 meeting.other_is_prefix = false;
                 self.scan(&meeting, i, scratch);
             }
+            if !meeting.is_common() {
+                num_rare = scratch.touched.len();
+            }
         }
         let Scratch { shared, touched } = scratch;
-        touched.sort_unstable();
-        for other in touched.drain(..) {
+        for (i, other) in touched.drain(..).enumerate() {
             let sum = std::mem::take(&mut shared[other as usize]);
             let is_removed = states.is_some_and(|states| states[other as usize] == REMOVED);
-            let limit = match self.forms.of(other as usize) == form {
+            let limits = match self.forms.of(other as usize) == form {
                 true => of_form,
-                false => self.limit,
+                false => otherwise,
             };
+            let limit = limits[usize::from(i >= num_rare)];
             if sum != APART && !is_removed && self.may_reach(limit, own, other as usize, sum) {
                 found.push(other);
             }
-        }
-        if form == NO_FORM {
-            return;
         }
         let num_found = found.len();
         self.forms.sharing(position, |other| {
@@ -91,9 +102,9 @@ impl PrefixJoin {
                 found.push(other);
             }
         });
+        found[first_found..].sort_unstable();
         if found.len() > num_found {
             let mut all = found.split_off(first_found);
-            all.sort_unstable();
             all.dedup();
             found.extend(all);
         }
@@ -125,7 +136,7 @@ impl PrefixJoin {
         let may_reach = |bounds: Bounds| {
             self.limit.most(meeting.rest, f64::from(bounds.most_rest))
                 >= meeting
-                    .limit(bounds.form, self.limit)
+                    .limit(bounds.form, true)
                     .needed(meeting.size, f64::from(bounds.least_size))
         };
         let mut slot = slots.start;
@@ -172,7 +183,11 @@ impl PrefixJoin {
         }
         let most = *sum + limit.most(meeting.rest, f64::from(posting.rest));
         let form = self.forms.of(other);
-        if most < meeting.limit(form, limit).needed(meeting.size, other_size) {
+        if most
+            < meeting
+                .limit(form, *sum == 0.0)
+                .needed(meeting.size, other_size)
+        {
             if *sum > 0.0 {
                 *sum = APART;
             }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
+use super::limit::Limits;
 use super::*;
 use crate::hash::mix64;
 use crate::search::Call;
@@ -72,13 +73,20 @@ fn similarity(a: &Set, b: &Set, measure: SetMeasure) -> f64 {
 }
 
 fn join(sets: &[Set], limit: Limit, is_plain: bool, step: usize) -> PrefixJoin {
+    join_by(sets, [limit; 2], is_plain, step)
+}
+
+/// Different limits tell that weights are the rarity of features.
+fn join_by(sets: &[Set], limits: Limits, is_plain: bool, step: usize) -> PrefixJoin {
+    let limit = limits[0];
+    let by_rarity = limits[0].least_rest(1.0) < limits[1].least_rest(1.0);
     let weights_of = |set: &Set| match is_plain {
         true => Vec::new(),
         false => set.weights.clone(),
     };
     let rarity = Rarity::new(40_000);
     sets.iter().for_each(|set| rarity.add(&set.features));
-    let mut chooser = Chooser::new(limit);
+    let mut chooser = Chooser::new(limits, by_rarity);
     let wanted = (limit.measure == SetMeasure::Smaller).then(|| Wanted::new(&rarity));
     if let Some(wanted) = &wanted {
         for set in sets {
@@ -175,6 +183,61 @@ fn every_pair_at_the_threshold_is_listed() {
     assert!(num_matching > 10_000);
     // Otherwise listing everything would do.
     assert!(num_listed < 3 * num_matching && num_listed * 2 < num_pairs);
+}
+
+#[test]
+fn pairs_that_share_only_common_features_need_more() {
+    let mut random = Random::new(31);
+    let (mut num_matching, mut num_of_crowd, mut num_listed, mut num_otherwise) = (0, 0, 0, 0);
+    for round in 0..8 {
+        let mut sets = templated(&mut random, 200, 1);
+        for set in &mut sets {
+            let weigh = |feature: &u64| match (1..31).any(|i| mix64(i) == *feature) {
+                // The shared ones are common, but for a few in some rounds.
+                true => 1 + (feature % 8 + 3 * (round % 2)) as u32,
+                false => 9 + (feature % 7) as u32,
+            };
+            set.weights = set.features.iter().map(weigh).collect();
+        }
+        let measure = MEASURES[round as usize % 4];
+        for threshold in [0.2, 0.4, 0.6, 0.95] {
+            let limits = Limit::with_crowd(measure, threshold, true);
+            let forms = Forms::new(Vec::new(), measure, threshold, sets.len(), true);
+            let mut both = join_by(&sets, limits, false, 40).with_forms(forms);
+            let found = all_candidates(&mut both, 70, None, 2);
+            num_listed += found.len();
+            num_otherwise +=
+                all_candidates(&mut join(&sets, limits[0], false, 40), 70, None, 2).len();
+            for later in 0..sets.len() {
+                for earlier in 0..later {
+                    let (a, b) = (&sets[later], &sets[earlier]);
+                    let shared = |i: &usize| b.features.contains(&a.features[*i]);
+                    let rarest = (0..a.features.len())
+                        .filter(shared)
+                        .map(|i| a.weights[i])
+                        .max();
+                    let needed = match rarest.is_some_and(|rarest| rarest > 8) {
+                        true => threshold,
+                        false => (threshold + 0.09_f64).min(1.0),
+                    };
+                    if similarity(a, b, measure) >= needed {
+                        num_matching += 1;
+                        num_of_crowd += usize::from(needed > threshold);
+                        let pair = (later as u32, earlier as u32);
+                        assert!(
+                            found.binary_search(&pair).is_ok(),
+                            "{measure:?} {threshold} {pair:?}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+    assert!(num_of_crowd > 1000 && num_matching > 2 * num_of_crowd);
+    assert!(
+        num_listed + 5000 < num_otherwise,
+        "{num_listed} of {num_otherwise}"
+    );
 }
 
 /// Sets that share 30 features, all or most of them, and have up to 60 more, some of them those of another set.
@@ -322,7 +385,7 @@ fn few_positions_are_found_again_where_most_pairs_stay() {
 fn small_batches_share_parts() {
     let limit = Limit::new(SetMeasure::Jaccard, 0.5);
     let mut prefixes = Prefixes::new(limit, 200_000);
-    let (mut chooser, rarity) = (Chooser::new(limit), Rarity::new(0));
+    let (mut chooser, rarity) = (Chooser::new([limit; 2], false), Rarity::new(0));
     for position in 0..200_000 {
         let mut batch = Batch::default();
         chooser.choose(&[1, 2], &[], &rarity, None, &mut batch);
@@ -379,7 +442,7 @@ fn ranges_out_of_turn_and_wrong_positions_are_refused() {
     let mut prefixes = Prefixes::new(limit, 2);
     assert!(Parted::new(&[0], &[Batch::default()]).is_err());
     let mut batch = Batch::default();
-    Chooser::new(limit).choose(&[1], &[], &Rarity::new(0), None, &mut batch);
+    Chooser::new([limit; 2], false).choose(&[1], &[], &Rarity::new(0), None, &mut batch);
     let batches = [batch];
     assert!(prefixes.add(Parted::new(&[2], &batches).unwrap()).is_err());
     assert!(prefixes.add(Parted::new(&[1], &batches).unwrap()).is_ok());

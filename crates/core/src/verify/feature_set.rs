@@ -1,11 +1,13 @@
 //! What are the distinct features of a document, and their weights?
 
-use crate::features::siblings::{self, Differences, Names};
+use crate::features::siblings::{
+    self, COMMON, CROWD_RARITY, CROWD_SHARE, Differences, MOST_CROWD, Names, crowd_penalty,
+};
 use crate::isa::Isa;
 use crate::sort::sort_hashed;
 
 use super::Measure;
-use super::bitmap::Bitmap;
+use super::bitmap::{self, Bitmap};
 use super::bounds::Formula;
 use super::intersect;
 use super::required::NameRules;
@@ -25,16 +27,17 @@ pub struct FeatureSet {
     slack: u64,
     pub(super) total: u64,
     /// What names the document, if the recipe keeps siblings.
-    names: Option<Box<Names>>,
+    names: Option<Box<Named>>,
 }
 
-/// The penalty for a crowd is `CROWD_STEP / CROWD_SCALE` for each unit by which the shared features are less rare than
-/// `CROWD_RARITY`, but for the rarest one of so many, and for `MOST_CROWD` units at most.
-const CROWD_SHARE: usize = 20;
-const CROWD_RARITY: usize = 11;
-const CROWD_STEP: usize = 3;
-const MOST_CROWD: usize = 3;
-const CROWD_SCALE: f64 = 100.0;
+/// What names a document, and its features that are too rare for the full penalty of a crowd.
+#[derive(Debug, Clone)]
+struct Named {
+    names: Names,
+    /// The words and the slack of a [`Bitmap`].
+    rare: Box<[u64]>,
+    slack: u64,
+}
 
 /// Weights that are not all 1.
 #[derive(Debug, Clone)]
@@ -111,7 +114,20 @@ impl FeatureSet {
 
     #[must_use]
     pub fn with_names(mut self, names: Option<Names>) -> Self {
-        self.names = names.map(Box::new);
+        self.names = names.map(|names| {
+            let (mut rare, mut slack) = (Vec::new(), 0);
+            if self.num_bitmap_words > 0 && names.by_rarity() {
+                let side = self.side();
+                let is_rare = |&i: &usize| side.weight(i) as usize > COMMON;
+                let features = (0..side.len()).filter(is_rare);
+                let features: Vec<u64> = features.map(|i| side.features()[i]).collect();
+                let num_rare = features.len() as u64;
+                rare.resize(Bitmap::num_words(&[], num_rare), 0);
+                slack = Bitmap::fill(&mut rare, &features, &[], num_rare);
+            }
+            let rare = rare.into_boxed_slice();
+            Box::new(Named { names, rare, slack })
+        });
         self
     }
 
@@ -130,7 +146,7 @@ impl FeatureSet {
         &'n self,
         other: &'n FeatureSet,
     ) -> Option<(&'n Names, &'n Names)> {
-        Some((self.names.as_deref()?, other.names.as_deref()?))
+        Some((&self.names.as_ref()?.names, &other.names.as_ref()?.names))
     }
 
     /// Returns the additional similarity that two documents need because of their names; 0 if these are not known.
@@ -140,35 +156,59 @@ impl FeatureSet {
             .map_or(0.0, |(a, b)| siblings::penalty(a, b) + self.of_crowd(other))
     }
 
-    /// The highest penalty for a crowd.
-    pub(super) const MOST_OF_CROWD: f64 = (CROWD_STEP * MOST_CROWD) as f64 / CROWD_SCALE;
+    /// Returns a lower bound of the penalty for a crowd from the bitmaps of rare features alone.
+    #[inline]
+    pub(super) fn least_of_crowd(&self, other: &FeatureSet, isa: Isa) -> f64 {
+        let most = bitmap::bound(self.rare(), other.rare(), isa);
+        match most <= self.num_crowd(other) as u64 {
+            true => crowd_penalty(MOST_CROWD),
+            false => 0.0,
+        }
+    }
 
-    /// Returns the penalty if many documents share all of what these two share. Cost: linear.
+    #[inline]
+    fn rare(&self) -> Bitmap<'_> {
+        let named = self.names.as_deref();
+        let (words, slack) = named.map_or((&[][..], 0), |named| (&named.rare[..], named.slack));
+        Bitmap { words, slack }
+    }
+
+    /// Returns the number of shared features that do not count for a crowd: the rarest ones.
+    #[inline]
+    fn num_crowd(&self, other: &FeatureSet) -> usize {
+        self.num_features().min(other.num_features()) / CROWD_SHARE
+    }
+
+    /// Returns the penalty if many documents share nearly all of what these two share. Cost: linear.
     pub(super) fn of_crowd(&self, other: &FeatureSet) -> f64 {
-        let is_told = self.names.as_deref().is_some_and(Names::by_rarity);
+        let is_told = self
+            .names
+            .as_ref()
+            .is_some_and(|named| named.names.by_rarity());
         if !is_told {
             return 0.0;
         }
-        // Number of shared features of each rarity.
-        let mut counts = [0usize; 16];
+        let num_rarest = self.num_crowd(other);
+        // Number of shared features by how far each is below `CROWD_RARITY`.
+        let mut counts = [0usize; MOST_CROWD];
         let (a, b) = (self.side(), other.side());
         let (mut i, mut j) = (0, 0);
-        while i < a.len() && j < b.len() {
+        while i < a.len() && j < b.len() && counts[0] <= num_rarest {
             let (one, two) = (a.features()[i], b.features()[j]);
             if one == two {
-                counts[a.weight(i).min(b.weight(j)).min(15) as usize] += 1;
+                let rarity = a.weight(i).min(b.weight(j)) as usize;
+                if let Some(count) = counts.get_mut(CROWD_RARITY.saturating_sub(rarity)) {
+                    *count += 1;
+                }
             }
             (i, j) = (i + usize::from(one <= two), j + usize::from(two <= one));
         }
-        let mut rarer = counts.iter().sum::<usize>() / CROWD_SHARE;
-        for (rarity, count) in counts.into_iter().enumerate().rev() {
-            if count > rarer {
-                let units = CROWD_RARITY.saturating_sub(rarity).min(MOST_CROWD);
-                return (CROWD_STEP * units) as f64 / CROWD_SCALE;
-            }
-            rarer -= count;
-        }
-        0.0
+        let mut num_rarer = 0;
+        let units = counts.iter().take_while(|&count| {
+            num_rarer += count;
+            num_rarer <= num_rarest
+        });
+        crowd_penalty(units.count())
     }
 
     /// Whether this document may be removed for a similar one: it is not unsure and holds nothing new, by the rules.
@@ -213,7 +253,10 @@ impl FeatureSet {
             + self.weights.as_ref().map_or(0, |weights| {
                 size_of::<Weights>() + size_of_val::<[u32]>(&weights.padded)
             })
-            + self.names.as_ref().map_or(0, |names| names.num_bytes())
+            + self.names.as_ref().map_or(0, |named| {
+                named.names.num_bytes() + size_of::<Named>() - size_of::<Names>()
+                    + size_of_val::<[u64]>(&named.rare)
+            })
     }
 
     /// Whether every weight is 1.

@@ -10,6 +10,7 @@ use crate::prefetch::prefetch_read;
 
 use super::Measure;
 use super::bitmap;
+use super::bounds::Formula;
 use super::feature_set::FeatureSet;
 use super::intersect;
 use super::required::{NameRules, Required};
@@ -225,13 +226,25 @@ fn verify_names(
     isa: Isa,
 ) -> f64 {
     let fewest = required.of(a.num_features().min(b.num_features()));
+    let most = most_similar(a, b, measure, fewest, isa);
+    if most < fewest {
+        return f64::NAN;
+    }
     if required.names == NameRules::default() {
         return verify_sets(a, b, measure, fewest, isa);
     }
     let names = a.names_with(b).filter(|_| required.names.keep_siblings);
     // In a family of siblings, most pairs need more than they can reach.
+    let least_of_crowd = names.map_or(0.0, |_| a.least_of_crowd(b, isa));
+    if most < (fewest + least_of_crowd).min(1.0) {
+        return f64::NAN;
+    }
     let penalty = names.map_or(0.0, |(a, b)| siblings::penalty_before_end(a, b));
-    let similarity = verify_sets(a, b, measure, (fewest + penalty).min(1.0), isa);
+    let least = (fewest + (penalty + least_of_crowd)).min(1.0);
+    if most < least {
+        return f64::NAN;
+    }
+    let similarity = verify_sets(a, b, measure, least, isa);
     if similarity.is_nan() {
         return similarity;
     }
@@ -239,8 +252,11 @@ fn verify_names(
     let has = |penalty: f64| similarity >= (fewest + penalty).min(1.0);
     let matches = names.is_none_or(|(names_a, names_b)| {
         let most = penalty + siblings::END_PENALTY;
-        has(most + FeatureSet::MOST_OF_CROWD) || {
-            let of_crowd = a.of_crowd(b);
+        has(most + siblings::crowd_penalty(siblings::MOST_CROWD)) || {
+            let of_crowd = match least_of_crowd > 0.0 {
+                true => least_of_crowd,
+                false => a.of_crowd(b),
+            };
             has(most + of_crowd)
                 || has(penalty + of_crowd) && !siblings::ends_differ(names_a, names_b)
         }
@@ -251,7 +267,30 @@ fn verify_names(
     }
 }
 
-/// Returns the similarity or NaN, by three checks, each more expensive than the previous one: sizes, bitmaps, features.
+/// Returns an upper bound of the similarity by two checks, the more expensive one if it can matter: sizes, bitmaps.
+#[inline]
+fn most_similar(a: &FeatureSet, b: &FeatureSet, measure: Measure, threshold: f64, isa: Isa) -> f64 {
+    let formula = a.formula(b, measure);
+    if is_product(a, b, formula) {
+        return match a.norm().max(b.norm()) > u128::from(u64::MAX) {
+            true => 1.0,
+            false => formula.similarity(product_bound(
+                a,
+                b,
+                bitmap::bound(a.bitmap(), b.bitmap(), isa),
+            )),
+        };
+    }
+    let max_sum = a.total.min(b.total);
+    let by_size = formula.similarity(u128::from(max_sum));
+    if formula.fixed().is_some() || by_size < threshold {
+        return by_size;
+    }
+    let bound = bitmap::bound(a.bitmap(), b.bitmap(), isa);
+    formula.similarity(u128::from(bound.min(max_sum)))
+}
+
+/// Returns the similarity if it reaches the threshold, otherwise NaN.
 #[inline]
 fn verify_sets(a: &FeatureSet, b: &FeatureSet, measure: Measure, threshold: f64, isa: Isa) -> f64 {
     let formula = a.formula(b, measure);
@@ -266,36 +305,29 @@ fn verify_sets(a: &FeatureSet, b: &FeatureSet, measure: Measure, threshold: f64,
     if formula.fixed().is_some() {
         return decide(0);
     }
-    if formula.is_product() && !(a.is_plain() && b.is_plain()) {
+    let sides = (a.side(), b.side());
+    if is_product(a, b, formula) {
         // A sum of products is at most the greater squared norm.
-        if a.norm().max(b.norm()) > u128::from(u64::MAX) {
-            return decide(intersect::plain_sum(a.side(), b.side(), true));
-        }
-        let bound = product_bound(a, b, bitmap::bound(a.bitmap(), b.bitmap(), isa));
-        if formula.similarity(bound) < threshold {
-            return f64::NAN;
-        }
-        return decide(u128::from(intersect::sum(a.side(), b.side(), true, isa)));
+        return decide(match a.norm().max(b.norm()) > u128::from(u64::MAX) {
+            true => intersect::plain_sum(sides.0, sides.1, true),
+            false => u128::from(intersect::sum(sides.0, sides.1, true, isa)),
+        });
     }
-    let max_sum = a.total.min(b.total);
-    if formula.similarity(u128::from(max_sum)) < threshold {
-        return f64::NAN;
-    }
-    let bound = bitmap::bound(a.bitmap(), b.bitmap(), isa).min(max_sum);
-    if formula.similarity(u128::from(bound)) < threshold {
-        return f64::NAN;
-    }
-    let needed = formula.needed(threshold, max_sum);
+    let needed = formula.needed(threshold, a.total.min(b.total));
     let sum = if a.is_plain() && b.is_plain() {
-        intersect::num_shared(a.side(), b.side(), needed, isa)
+        intersect::num_shared(sides.0, sides.1, needed, isa)
     } else {
-        intersect::sum(a.side(), b.side(), false, isa)
+        intersect::sum(sides.0, sides.1, false, isa)
     };
     if sum >= needed {
         formula.similarity(u128::from(sum))
     } else {
         f64::NAN
     }
+}
+
+fn is_product(a: &FeatureSet, b: &FeatureSet, formula: Formula) -> bool {
+    formula.is_product() && !(a.is_plain() && b.is_plain())
 }
 
 /// Returns an upper bound of the sum of products, given one of the sum of lesser weights: times the greatest weight,

@@ -171,6 +171,7 @@ class CrowdSearch:
             self._rarity,
             measure=self._recipe.measure,
             threshold=self._recipe.similarity_threshold,
+            siblings=self._recipe.siblings is not None,
         )
         rows = self._rows_of(members)
         by_row = np.argsort(rows, kind="stable").astype(np.uint32)

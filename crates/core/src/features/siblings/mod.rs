@@ -48,6 +48,19 @@ const WORD_KEY: u64 = 0x6E61_6D65_776F_7264;
 const DIGIT: u64 = 1 << 32;
 const NUMBER: u64 = 1 << 33;
 
+/// The penalty for a crowd is the same for each unit by which the shared features are less rare than
+/// `CROWD_RARITY`, but for the rarest ones: a share of the smaller document. `MOST_CROWD` units count at most.
+pub const CROWD_SHARE: usize = 20;
+pub const CROWD_RARITY: usize = 11;
+pub const MOST_CROWD: usize = 3;
+/// Features of at most this weight are common to a crowd.
+pub const COMMON: usize = CROWD_RARITY - MOST_CROWD;
+
+/// Returns the penalty for so many units.
+pub fn crowd_penalty(units: usize) -> f64 {
+    (3 * units) as f64 / 100.0
+}
+
 #[inline]
 fn word_key(token: u64) -> u64 {
     mix64(token ^ WORD_KEY)
