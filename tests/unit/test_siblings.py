@@ -59,7 +59,7 @@ def test_the_join_lists_what_the_definition_lists(seed):
         penalty = names.penalty(tokens[a], tokens[b])
         num_of_crowd += names.of_crowd(tokens[a], tokens[b]) > 0 and shared >= threshold * either
         assert ((row_a, row_b) in listed) == (shared / either >= min(1.0, threshold + penalty))
-    assert num_of_crowd > 50 and listed
+    assert num_of_crowd > 50
 
 
 @pytest.mark.parametrize("seed", range(4))
