@@ -5,8 +5,8 @@ import math
 HALF_WIDTH, PULL, CENTER = 100, 80, 440
 LOWEST, HIGHEST, STEP = 360, 950, 10
 LEAST_DOCUMENTS, LEAST_RATIO = 20, 1.35
-FEW_PAIRS, NO_VALLEY, REQUIRED, NO_COPIES, REQUIRED_OF_THEM = 500, 650, 750, 800, 900
-OF_FAMILIES, FEWEST, MORE = 200, 14, 4
+FEW_PAIRS, NO_VALLEY, REQUIRED = 500, 550, 650
+OF_FAMILIES, FEWEST, MORE = 450, 14, 4
 
 
 def place_of(similarity, measure):
@@ -53,7 +53,7 @@ def of_pairs(pairs, least_documents, measure, margin):
         num_documents = len({document for document, _ in counted})
         share = (10 * sum(many for _, many in counted) - FEWEST * num_documents) / (MORE * num_documents)
         more = round(OF_FAMILIES * min(1.0, max(0.0, share)))
-        strict = min(similarity_at(NO_COPIES + more, measure), similarity_at(REQUIRED_OF_THEM + more, measure) - margin)
+        strict = min(similarity_at(NO_VALLEY + more, measure), similarity_at(REQUIRED + more, measure) - margin)
         return round(max(similarity_at(CENTER, measure), strict), 2), "one form" if more else "no valley", None
     if place != HIGHEST and (clarity >= LEAST_RATIO or background < LEAST_RATIO):
         return similarity_at(place, measure), None, clarity

@@ -38,14 +38,13 @@ _HALVING_BITS = 4
 _STABLE_WITHIN = 0.03
 
 FEW_PAIRS, NO_VALLEY, ONE_FORM = REASONS = "few pairs", "no valley", "one form"
-# The threshold without a valley, in bins: of few similar documents; without a gap, a strict value.
+# The threshold without a valley, in bins: of few similar documents; without a gap, and what a usual document needs.
 _OF_FEW_PAIRS = 500
-_WITHOUT_GAP, _REQUIRED_WITHOUT_GAP = 650, 750
-# Where the density falls between these to less than half, a third below the threshold, the value is stricter.
+_WITHOUT_GAP, _REQUIRED_WITHOUT_GAP = 550, 650
+# Where the density falls between these to less than half, a third below the threshold, it rises by so much, in bins,
+# while the similar documents of one that has any become these many more, in tenths.
 _FALLING = (600, 800)
-_WITHOUT_DUPLICATES, _REQUIRED_WITHOUT_DUPLICATES = 800, 900
-# It rises by so much, in bins, while the similar documents of one that has any become these many more, in tenths.
-_OF_FAMILIES, _FEWEST_RELATIVES, _MORE_RELATIVES = 200, 14, 4
+_OF_FAMILIES, _FEWEST_RELATIVES, _MORE_RELATIVES = 450, 14, 4
 
 
 @dataclass(frozen=True)
@@ -147,8 +146,8 @@ def find_valley(
     smallest log(density + one pair) + 80 (t - 0.44)^2; of equal ones, the nearest to 0.44, then the lower one. Only
     values that at least 20 sampled documents reach with a pair are considered; if there are none, the threshold is 0.5.
     The choice separates if it is not the upper end of the range, and the highest density above it is at least 1.35
-    times its own, or the highest one below it is not. Otherwise the threshold is 0.65, or 0.75 minus the margin if that
-    is lower, but at least 0.44. In a half of the sample, ten documents suffice. Cosines c are converted to this scale
+    times its own, or the highest one below it is not. Otherwise the threshold is 0.55, or 0.65 minus the margin if that
+    is lower, but at least 0.44; up to 0.45 more in a collection of one form. In a half of the sample, ten documents suffice. Cosines c are converted to this scale
     as c / (2 - c), and the threshold is rounded to a hundredth again.
 
     Examples
@@ -230,16 +229,14 @@ def _choice(
     falls = clarity < _LEAST_RATIO and 2 * second < first and 2 * lower > density[place:].sum()
     if place < _HIGHEST and not falls and (clarity >= _LEAST_RATIO or background < _LEAST_RATIO):
         return _of_scale(place, measure), None, clarity
-    most, required, reason = _WITHOUT_GAP, _REQUIRED_WITHOUT_GAP, NO_VALLEY
+    more = 0
     if falls:
         least = _LOWEST - _HALF_WIDTH
         num_pairs, num_documents = int(weights[bins >= least].sum()), int((highest >= least).sum())
         share = (10 * num_pairs - _FEWEST_RELATIVES * num_documents) / (_MORE_RELATIVES * num_documents)
         more = round(_OF_FAMILIES * min(1.0, max(0.0, share)))
-        most, required = _WITHOUT_DUPLICATES + more, _REQUIRED_WITHOUT_DUPLICATES + more
-        reason = ONE_FORM if more else NO_VALLEY
-    strict = min(_of_scale(most, measure), _of_scale(required, measure) - margin)
-    return round(max(_of_scale(_CENTER, measure), strict), 2), reason, None
+    strict = min(_of_scale(_WITHOUT_GAP + more, measure), _of_scale(_REQUIRED_WITHOUT_GAP + more, measure) - margin)
+    return round(max(_of_scale(_CENTER, measure), strict), 2), ONE_FORM if more else NO_VALLEY, None
 
 
 def _score(density: int, at: int) -> int:
