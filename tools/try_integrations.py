@@ -27,7 +27,10 @@ NEEDED: dict[str, tuple[list[str], list[str]]] = {
     "scrapy": (["server", "client"], []),
     "sklearn": ([], []),
     # The catalog of Iceberg is a database.
-    "tables": (["lance", "delta", "iceberg"], ["pyiceberg[sql-sqlite]", "narwhals>=2", "polars>=1.30"]),
+    "tables": (
+        ["lance", "delta", "iceberg"],
+        ["pyiceberg[sql-sqlite]", "narwhals>=2", "polars>=1.30", "webdataset>=1"],
+    ),
 }
 TESTS = ["pytest>=9", "pytest-timeout>=2.4", "hypothesis>=6.150"]
 

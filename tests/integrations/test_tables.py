@@ -18,6 +18,8 @@ from likewise.job.options import FileRun
 from likewise.runs.audit import audit
 from tests.files import jsonl
 from tests.integrations.documents import texts
+from tests.io.test_samples import ROWS as SAMPLES
+from tests.io.test_samples import samples, write_tar
 
 RECIPE = likewise.Recipe.minhash(0.55)
 ROWS = [
@@ -318,3 +320,16 @@ def test_scans_and_scanners_are_read(stored):
     found = likewise.dedup(part, RECIPE)
     assert found.kept.tolist() == expected.kept.tolist()
     assert found.removed.equals(expected.removed)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_webdataset_reads_the_kept_samples(tmp_path):
+    webdataset = pytest.importorskip("webdataset", reason="webdataset is not installed")
+    write_tar(tmp_path / "in.tar", samples(SAMPLES))
+    dedup_files(tmp_path / "in.tar", tmp_path / "out", RECIPE)
+    read = [
+        list(webdataset.WebDataset(str(tmp_path / name), shardshuffle=False)) for name in ("in.tar", "out/kept/in.tar")
+    ]
+    assert [(one["__key__"], one["txt"], one["seg.png"], one["json"]) for one in read[1]] == [
+        (one["__key__"], one["txt"], one["seg.png"], one["json"]) for one in read[0][:40]
+    ]

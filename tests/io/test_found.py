@@ -261,7 +261,6 @@ def gz(data):
         ("rows", bz2.compress(jsonl(ROWS)), "compressed with bzip2; specify its format with --format"),
         ("a.parquet.xz", lzma.compress(jsonl(ROWS)), "compressed with xz; specify its format with --format"),
         ("a.zip", b"PK\x03\x04\x14\0", "a zip archive; extract it first, for example with unzip"),
-        ("a.wacz", b"PK\x03\x04\x14\0", "a zip archive; extract it first, for example with unzip"),
         ("a.7z", b"7z\xbc\xaf\x27\x1c\0", "a 7z or RAR archive; extract it first"),
         ("a.sqlite", b"SQLite format 3\0", "an SQLite database; export its rows"),
         ("a.avro", b"Obj\x01\x04", "Avro; export its rows"),
@@ -272,9 +271,21 @@ def gz(data):
         ("a.lzma", lzma.compress(jsonl(ROWS), lzma.FORMAT_ALONE), "lzma; decompress it first, for example with unlzma"),
         ("a.docx", b"PK\x03\x04".ljust(30, b"\0") + b"[Content_Types].xml", "an office document or e-book; convert it"),
         ("a.rtf", rb"{\rtf1\ansi one}", "an office document or e-book; convert it to text first, for example with"),
-        ("a.tar.gz", gz(tar()), "a tar archive, compressed with gzip; extract it first with tar -xf"),
-        ("a.tgz", gz(tar()), "a tar archive, compressed with gzip; extract it first with tar -xf"),
-        ("a.tar.zst", zstd(tar()), "a tar archive, compressed with zstd; extract it first with tar -xf"),
+        (
+            "a.tar.gz",
+            gz(tar()),
+            "a tar archive, compressed with gzip; extract it with tar -xf, or, if its members are samples",
+        ),
+        (
+            "a.tgz",
+            gz(tar()),
+            "a tar archive, compressed with gzip; extract it with tar -xf, or, if its members are samples",
+        ),
+        (
+            "a.tar.zst",
+            zstd(tar()),
+            "a tar archive, compressed with zstd; extract it with tar -xf, or, if its members are samples",
+        ),
         ("dump.xml.gz", gz(b"<mediawiki>"), "a MediaWiki dump, compressed with gzip; convert its pages to"),
         ("a.json.gz", gz(b'[{"text": "a"}]'), r"a JSON array, .* gzip; convert it to .* jq -c '\.\[\]'$"),
         ("a.gz", gz(b"lines"), "compressed with gzip; specify its format with --format"),
@@ -326,15 +337,20 @@ def test_an_archive_under_the_name_of_a_format_is_refused(tmp_path):
     """Its first lines would be read as a document."""
     for name, forced in (("a.jsonl.gz", None), ("a.csv.zst", None), ("a.tar.gz", "jsonl"), ("a.tgz", "csv")):
         (tmp_path / name).write_bytes((zstd if name.endswith("zst") else gz)(tar()))
-        with pytest.raises(InvalidInput, match="the file is a tar archive, despite its name; extract it first"):
+        with pytest.raises(InvalidInput, match="the file is a tar archive, despite its name; extract it with tar -xf"):
             find_inputs([tmp_path / name], ReadRules(), file_format=forced)
 
 
-def test_a_tar_archive_is_refused_with_the_way(tmp_path):
-    with tarfile.open(tmp_path / "a.tar", "w") as archive:
+def test_a_tar_archive_of_other_files_is_refused_with_the_way(tmp_path):
+    with tarfile.open(tmp_path / "a", "w") as archive:
         archive.add(jsonl_file(tmp_path), "own.jsonl")
-    with pytest.raises(InvalidInput, match="a tar archive; extract it first with tar -xf"):
-        find_inputs([tmp_path / "a.tar"], ReadRules())
+    with pytest.raises(
+        InvalidInput, match=r"a tar archive; extract it with .* if its members are samples, give it unc"
+    ):
+        find_inputs([tmp_path / "a"], ReadRules())
+    (tmp_path / "a").rename(tmp_path / "a.tar")
+    with pytest.raises(InvalidInput, match=r'a.tar:1: no field "text" \(found: jsonl, id\)'):
+        dedup_files(tmp_path / "a.tar", tmp_path / "out")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import Any
 from likewise.errors import InvalidInput, InvalidParameter
 
 # Names for --format.
-FORMATS = ("jsonl", "csv", "tsv", "parquet", "arrow", "text", "warc", "binary")
+FORMATS = ("jsonl", "csv", "tsv", "parquet", "arrow", "text", "warc", "tar", "binary")
 # Formats of records with fields, and what separates the fields.
 DELIMITERS = {"csv": ",", "tsv": "\t"}
 LINE_FORMATS = ("jsonl", *DELIMITERS)
@@ -33,13 +33,15 @@ _SUFFIXES = {
     ".warc": "warc",
     ".wet": "warc",
     ".arc": "warc",
+    ".wacz": "warc",
+    ".tar": "tar",
 }
 # First bytes of each stream of codecs that the standard library reads.
 MAGICS = {"bzip2": b"BZh", "xz": b"\xfd7zXZ\0"}
 # Web archives are compressed with gzip, one member per record; other codecs are not supported for them.
 _CODECS = {**dict.fromkeys(LINE_FORMATS, ("gzip", "zstd", *MAGICS)), "warc": ("gzip",)}
 # Extensions of compressed files and archives that are not read, in stores.
-PACKED = (".lzma", ".zip", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".tar.zst", ".7z", ".rar", ".lz4", ".wacz")
+PACKED = (".lzma", ".zip", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".tar.zst", ".7z", ".rar", ".lz4")
 _CODEC_SUFFIXES = {".gz": "gzip", ".zst": "zstd", ".bz2": "bzip2", ".xz": "xz"}
 # Extensions of the name of standard input, in messages and in kept/.
 STDIN_SUFFIXES = {kind: suffix for suffix, kind in reversed(_SUFFIXES.items())} | {"binary": ".bin"}
@@ -60,7 +62,11 @@ _BINARY = (
     ),
     (rb"PK\x03\x04", "a zip archive", "extract it first, for example with unzip"),
     (rb"7z\xbc\xaf\x27\x1c|Rar!\x1a", "a 7z or RAR archive", "extract it first, for example with 7z x"),
-    (rb".{257}ustar", "a tar archive", "extract it first with tar -xf"),
+    (
+        rb".{257}ustar",
+        "a tar archive",
+        "extract it with tar -xf, or, if its members are samples, give it uncompressed under a name that ends in .tar",
+    ),
     (rb"%PDF-", "a PDF", "convert it to text first, for example with pdftotext"),
     (rb"SQLite format 3\0", "an SQLite database", _ROWS),
     (rb".{8}DUCK", "a DuckDB database", _ROWS),

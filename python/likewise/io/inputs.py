@@ -305,7 +305,7 @@ def _file(
         raise InvalidInput(
             f"{found.kind} files have no lists of tokens; --tokens-field reads JSON Lines, Parquet and Arrow", name
         )
-    if rules.only_within is not None and not file.takes_fields:
+    if rules.only_within is not None and not (file.takes_fields or file.has_lines):
         raise InvalidInput(f"{found.kind} files have no field {rules.only_within!r} to compare within", name)
     return file
 
@@ -329,9 +329,15 @@ def _opened(
         between = delimiter or DELIMITERS[found.kind]
         return CsvFile(path, name, num_bytes, rules, found.codec, delimiter=between, is_tsv=found.kind == "tsv")
     if found.kind == "warc":
+        from likewise.io.archives.wacz import WaczFile
         from likewise.io.archives.warc import WarcFile
 
-        return WarcFile(path, name, num_bytes, rules, found.codec, readers(), removed)
+        kind = WaczFile if path.suffix.lower() == ".wacz" else WarcFile
+        return kind(path, name, num_bytes, rules, found.codec, readers(), removed)
+    if found.kind == "tar":
+        from likewise.io.archives.samples import SampleArchive
+
+        return SampleArchive(path, name, num_bytes, rules, "tar")
     if found.kind == "parquet":
         from likewise.io.tables.parquet import ParquetFile
 
@@ -342,8 +348,8 @@ def _opened(
         return ArrowFile(path, name, num_bytes, rules)
     from likewise.io.lines.text_file import BinaryFile, TextFile
 
-    kind = TextFile if found.kind == "text" else BinaryFile
-    return kind(path, name, num_bytes, rules)
+    document = TextFile if found.kind == "text" else BinaryFile
+    return document(path, name, num_bytes, rules)
 
 
 def _walk(root: Path, forbidden: Path | None, forced: str | None, found: _Found) -> None:

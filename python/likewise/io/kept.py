@@ -70,7 +70,7 @@ def stream_files(files: Sequence[InputFile]) -> list[LineFile]:
     """Return the files if their kept documents can be concatenated on one stream."""
     found = []
     for file in files:
-        if not isinstance(file, LineFile):
+        if not isinstance(file, LineFile) or not file.takes_fields:
             raise InvalidInput(
                 f"only {', '.join(LINE_FORMATS)} can be written to standard output; give a directory with -o", file.name
             )

@@ -40,8 +40,8 @@ def kept_copies(run: Path, summary: dict[str, Any]) -> list[KeptCopy] | None:
     copies = []
     for file in summary["inputs"]:
         path = run / KEPT / file["path"]
-        if path.is_dir():
-            # Libraries write tables with names and times of their own.
+        if path.is_dir() or path.suffix.lower() in (".tar", ".wacz"):
+            # Libraries write tables with names and times of their own; lines of archives mean nothing.
             return None
         if path.exists():
             found = format_of(path, str(path), form)

@@ -58,7 +58,9 @@ class WarcFile(InputFile):
         self._lock = threading.Lock()
         self._arc = False
         self._is_by_member = False
-        self._read_path = self.path
+        # What holds the records as they are kept
+        self._archive = self._read_path = self.path
+        self._limits = self.rules
         self._wrong: tuple[str, bool] | None = None
         self._begin()
 
@@ -98,7 +100,7 @@ class WarcFile(InputFile):
         number, self._num_jobs = self._num_jobs, self._num_jobs + 1
         self._unread[number] = places
         # Bytes of a decompressed copy do not count as progress in the file.
-        return ReadTask(num_bytes if self._read_path == self.path else 0, partial(self._read, number))
+        return ReadTask(num_bytes if self._read_path == self._archive else 0, partial(self._read, number))
 
     def work_bytes(self) -> int:
         """Return the memory in bytes that a thread needs to extract texts from pages."""
@@ -142,8 +144,8 @@ class WarcFile(InputFile):
             # An empty file could not be distinguished from a truncated one, and readers stop at an empty member.
             with target.open("xb") as out:
                 out.write(_packed(_NOTHING_LEFT % uuid.uuid5(uuid.NAMESPACE_URL, self.name).urn.encode()))
-        elif self._read_path == self.path:
-            _native.copy_lines(str(self.path), str(target), starts, sizes, threads=kept.threads)
+        elif self._read_path == self._archive:
+            _native.copy_lines(str(self._archive), str(target), starts, sizes, threads=kept.threads)
         else:
             self._pack(target, starts, sizes, kept.threads)
 
@@ -160,19 +162,19 @@ class WarcFile(InputFile):
 
     def _places(self, work: Path) -> Iterator[RecordPlace]:
         if self.codec is None:
-            with self.path.open("rb") as file:
+            with self._archive.open("rb") as file:
                 start = file.read(HEADER_BYTES)
             self._arc = is_arc(start)
             if start and not begins_archive(start):
                 raise InvalidInput("not a web archive: no WARC or ARC record found", self.name)
-            yield from plain_places(self.path, self.num_bytes, arc=self._arc)
+            yield from plain_places(self._archive, self._archive.stat().st_size, arc=self._arc)
             return
-        packed = PackedArchive(self.path, self.name, self.rules)
+        packed = PackedArchive(self._archive, self.name, self._limits)
         self._is_by_member, self._arc = packed.has_record_members()
         if self._is_by_member:
             yield from packed.places(arc=self._arc)
             return
-        if self._read_path == self.path or not self._read_path.exists():
+        if self._read_path == self._archive or not self._read_path.exists():
             with tempfile.NamedTemporaryFile(prefix="unpacked-", dir=work, delete=False) as file:
                 self._read_path = Path(file.name)
             self._wrong = packed.unpack(self._read_path)

@@ -135,6 +135,16 @@ def _next_start(window: _Window, offset: int, num_bytes: int, *, arc: bool) -> i
     return num_bytes
 
 
+def check_unpacked(packed: int, unpacked: int, rules: ReadRules, name: str) -> None:
+    """Raise InvalidInput if bytes decompress to more than the rules allow."""
+    if unpacked > min(rules.max_unpacked_bytes, max(_UNSUSPECTED_BYTES, rules.max_unpack_ratio * packed)):
+        raise InvalidInput(
+            f"{packed} bytes decompress to over {unpacked}, perhaps a decompression bomb; if not, raise --max-unpacked "
+            "or --max-unpack-ratio",
+            name,
+        )
+
+
 @dataclass(slots=True)
 class _Member:
     """A gzip member that was scanned."""
@@ -271,14 +281,7 @@ class PackedArchive:
         member.tail = data[-_TAIL_BYTES:] if len(data) >= _TAIL_BYTES else (member.tail + data)[-_TAIL_BYTES:]
         member.num_bytes += len(data)
         self._num_unpacked += len(data)
-        rules = self._rules
-        most = rules.max_unpack_ratio * packed
-        if self._num_unpacked > rules.max_unpacked_bytes or self._num_unpacked > max(_UNSUSPECTED_BYTES, most):
-            raise InvalidInput(
-                f"{packed} bytes decompress to over {self._num_unpacked}, perhaps a decompression bomb; if not, raise "
-                "--max-unpacked or --max-unpack-ratio",
-                self._name,
-            )
+        check_unpacked(packed, self._num_unpacked, self._rules, self._name)
 
     @staticmethod
     def _next_member(window: _Window, offset: int, size: int) -> int:

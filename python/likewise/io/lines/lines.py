@@ -152,13 +152,7 @@ class LineFile(InputFile):
                 self._plain_path = Path(file.name)
         rules = self.rules
         limits: dict[str, Any] = {"max_bytes": rules.max_unpacked_bytes, "max_ratio": rules.max_unpack_ratio}
-        paths = str(self.path), str(self._plain_path)
-        packed = (
-            PackedStream(*paths, codec=self.codec, **limits)
-            if self.codec in MAGICS
-            else _native.PackedFile(*paths, codec=self.codec, threads=rules.threads, **limits)
-        )
-        pieces = []
+        packed, pieces = self._packed(self.codec, str(self.path), str(self._plain_path), **limits), []
         while (piece := self._unpacked(packed, piece_bytes)) is not None:
             pieces.append(piece)
             yield piece
@@ -171,6 +165,12 @@ class LineFile(InputFile):
                 )
         elif self._keeps_unpacked:
             tell_unpacked(self._plain_path, piece_bytes, pieces)
+
+    def _packed(self, codec: str, *paths: str, **limits: Any) -> _native.PackedFile | PackedStream:
+        """Return what decompresses the file to another one, piece by piece."""
+        if codec in MAGICS:
+            return PackedStream(*paths, codec=codec, **limits)
+        return _native.PackedFile(*paths, codec=codec, threads=self.rules.threads, **limits)
 
     def damage_jobs(self, position: int) -> Iterator[ReadTask]:
         """Yield a job with the damage of the file as a bad row, if any; nothing was read after byte `position`."""

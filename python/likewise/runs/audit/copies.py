@@ -76,7 +76,7 @@ def _differing(run: OpenRun, number: int, file: InputFile, work: Path) -> str | 
         return None if file.is_document and not len(offsets) else "the kept file is missing"
     try:
         match file:
-            case LineFile():
+            case LineFile() if file.takes_fields:
                 _compare_lines(file, _opened(run, path), offsets, lengths, work)
             case TextFile():
                 _compare(filecmp.cmp(file.path, path, shallow=False) and bool(len(offsets)), "its content differs")

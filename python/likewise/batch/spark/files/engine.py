@@ -187,7 +187,7 @@ class SparkEngine:
         if self._checkpoint_dir is None:
             raise InvalidParameter("checkpoint_dir", f"output in {url} requires a checkpoint directory")
         for source in sources if writes_kept else ():
-            if not isinstance(source, LineFile):
+            if not isinstance(source, LineFile) or not source.takes_fields:
                 raise InvalidParameter(
                     "output",
                     f"kept rows of {source.name} cannot be written to {url}; use JSON Lines or CSV, --write evidence, "
