@@ -168,12 +168,12 @@ def stability(texts: list[str], options: dict[str, Any] | None) -> dict[str, Any
     found = [row["threshold"] for row in rows.values() if row["threshold"] is not None]
     whole = rows["whole"]
     # Halves hold fewer copies, so what a run should say is judged by the other changes too.
-    moved = max(abs(value - whole["threshold"]) for value in found) if whole["threshold"] is not None else 0.0
+    moved = round(max(abs(value - whole["threshold"]) for value in found), 4) if whole["threshold"] is not None else 0.0
     return {
         "runs": rows,
         "lowest": min(found, default=None),
         "highest": max(found, default=None),
-        "moved": round(moved, 4),
+        "moved": moved,
         "says_so": whole["is_uncertain"],
         "is_right": moved <= WITHIN or bool(whole["is_uncertain"]),
     }

@@ -2,7 +2,7 @@
 
 import math
 
-HALF_WIDTH, PULL, CENTER = 100, 80, 440
+HALF_WIDTH, PULL, PULL_BELOW, CENTER = 100, 80, 400, 440
 LOWEST, HIGHEST, STEP = 360, 950, 10
 LEAST_DOCUMENTS, LEAST_RATIO = 20, 1.35
 FEW_PAIRS, NO_VALLEY, REQUIRED = 500, 550, 650
@@ -37,7 +37,8 @@ def of_pairs(pairs, least_documents, measure, margin):
     density, scores = densities(pairs), {}
     for place in range(LOWEST, HIGHEST + 1, STEP):
         if len({document for other, document, _ in pairs if other >= place}) >= least_documents:
-            scores[place] = math.log(density[place]) + PULL * ((place - CENTER) / 1000) ** 2
+            pull = PULL if place > CENTER else PULL_BELOW
+            scores[place] = math.log(density[place]) + pull * ((place - CENTER) / 1000) ** 2
     if not scores:
         return similarity_at(FEW_PAIRS, measure), "few pairs", None
     # Logarithms of equal densities may differ in their last digits.
@@ -48,17 +49,23 @@ def of_pairs(pairs, least_documents, measure, margin):
     # Without the one pair that each density includes.
     below, above = (sum(some) - HALF_WIDTH * len(some) for some in (density[260:place], density[place:]))
     falls = clarity < LEAST_RATIO and 2 * density[800] < density[600] and 2 * below > above
+    missed = [(LEAST_RATIO - clarity) / 0.3, 1.0]
+    if not falls:
+        missed.append((background - LEAST_RATIO) / 0.3)
+    if place != HIGHEST and min(missed) <= 0:
+        return similarity_at(place, measure), None, clarity
+    more = 0
     if falls:
         counted = [(document, many) for place, document, many in pairs if place >= 260]
         num_documents = len({document for document, _ in counted})
         share = (10 * sum(many for _, many in counted) - FEWEST * num_documents) / (MORE * num_documents)
         more = round(OF_FAMILIES * min(1.0, max(0.0, share)))
-        strict = min(similarity_at(NO_VALLEY + more, measure), similarity_at(REQUIRED + more, measure) - margin)
-        return round(max(similarity_at(CENTER, measure), strict), 2), "one form" if more else "no valley", None
-    if place != HIGHEST and (clarity >= LEAST_RATIO or background < LEAST_RATIO):
-        return similarity_at(place, measure), None, clarity
-    strict = min(similarity_at(NO_VALLEY, measure), similarity_at(REQUIRED, measure) - margin)
-    return round(max(similarity_at(CENTER, measure), strict), 2), "no valley", None
+    strict = min(similarity_at(NO_VALLEY + more, measure), similarity_at(REQUIRED + more, measure) - margin)
+    strict = max(similarity_at(CENTER, measure), strict)
+    if place != HIGHEST:
+        valley = similarity_at(place, measure)
+        strict = valley + min(missed) * (strict - valley)
+    return round(strict, 2), "one form" if more else "no valley", None
 
 
 def valley(pairs, measure="jaccard", margin=0.0):

@@ -24,15 +24,17 @@ _STEP = 10
 # Range of thresholds, in bins, and half the width of the triangular kernel.
 _LOWEST, _HIGHEST = 360, 950
 _HALF_WIDTH = 100
-# The threshold minimizes log density + _PULL (t - _CENTER)^2; the center was best on labeled sets.
-_PULL = 80
+# The threshold minimizes log density + pull (t - _CENTER)^2; the center was best on labeled sets. Below it there is
+# less to gain, so the pull is stronger.
+_PULL, _PULL_BELOW = 80, 400
 _CENTER = 440
 # Kernel value of one pair at its own position, added to every density: empty ranges compare by the pull alone.
 _ONE_PAIR = _HALF_WIDTH
 # A bin that fewer sampled documents reach shows nothing: no changed document can get there.
 _LEAST_DOCUMENTS = 20
-# A valley has this ratio of the highest density above it to its own; without it, no background reaches it.
-_LEAST_RATIO = 1.35
+# A valley has this ratio of the highest density above it to its own; without it, no background reaches it. Where both
+# miss it by so much, there is no valley; between, the threshold changes in proportion.
+_LEAST_RATIO, _WITHOUT_RATIO = 1.35, 0.3
 # Bits of document numbers that cut the sample into halves, which must not differ by more than this.
 _HALVING_BITS = 4
 _STABLE_WITHIN = 0.03
@@ -143,11 +145,12 @@ def find_valley(
     """Choose the threshold where the density of similarities is lowest.
 
     The density uses a triangular kernel of half width 0.1. The threshold is the hundredth t from 0.36 to 0.95 with the
-    smallest log(density + one pair) + 80 (t - 0.44)^2; of equal ones, the nearest to 0.44, then the lower one. Only
-    values that at least 20 sampled documents reach with a pair are considered; if there are none, the threshold is 0.5.
+    smallest log(density + one pair) + 80 (t - 0.44)^2, or 400 (t - 0.44)^2 below 0.44; of equal ones, the nearest to
+    0.44, then the lower one. Only values that at least 20 sampled documents reach with a pair are considered; if there are none, the threshold is 0.5.
     The choice separates if it is not the upper end of the range, and the highest density above it is at least 1.35
-    times its own, or the highest one below it is not. Otherwise the threshold is 0.55, or 0.65 minus the margin if that
-    is lower, but at least 0.44; up to 0.45 more in a collection of one form. In a half of the sample, ten documents suffice. Cosines c are converted to this scale
+    times its own, or the highest one below it is not. If both miss this by 0.3 or more, the threshold is
+    0.55, or 0.65 minus the margin if that is lower, but at least 0.44; up to 0.45 more in a collection of one form.
+    Between, it is between both. In a half of the sample, ten documents suffice. Cosines c are converted to this scale
     as c / (2 - c), and the threshold is rounded to a hundredth again.
 
     Examples
@@ -227,7 +230,10 @@ def _choice(
     first, second = (int(density[at]) + _ONE_PAIR for at in _FALLING)
     lower = density[_LOWEST - _HALF_WIDTH : place].sum()
     falls = clarity < _LEAST_RATIO and 2 * second < first and 2 * lower > density[place:].sum()
-    if place < _HIGHEST and not falls and (clarity >= _LEAST_RATIO or background < _LEAST_RATIO):
+    missed = min((_LEAST_RATIO - clarity) / _WITHOUT_RATIO, 1.0)
+    if not falls:
+        missed = min(missed, (background - _LEAST_RATIO) / _WITHOUT_RATIO)
+    if place < _HIGHEST and missed <= 0.0:
         return _of_scale(place, measure), None, clarity
     more = 0
     if falls:
@@ -236,7 +242,10 @@ def _choice(
         share = (10 * num_pairs - _FEWEST_RELATIVES * num_documents) / (_MORE_RELATIVES * num_documents)
         more = round(_OF_FAMILIES * min(1.0, max(0.0, share)))
     strict = min(_of_scale(_WITHOUT_GAP + more, measure), _of_scale(_REQUIRED_WITHOUT_GAP + more, measure) - margin)
-    return round(max(_of_scale(_CENTER, measure), strict), 2), ONE_FORM if more else NO_VALLEY, None
+    strict = max(_of_scale(_CENTER, measure), strict)
+    if place < _HIGHEST:
+        strict = _of_scale(place, measure) + missed * (strict - _of_scale(place, measure))
+    return round(strict, 2), ONE_FORM if more else NO_VALLEY, None
 
 
 def _score(density: int, at: int) -> int:
@@ -250,4 +259,5 @@ def _pull(at: int) -> int:
     context = Context(prec=40)
     distance = context.divide(Decimal(at - _CENTER), Decimal(_BINS))
     square = context.multiply(distance, distance)
-    return int(context.multiply(context.exp(context.multiply(square, Decimal(_PULL))), Decimal(10**20)))
+    pull = context.multiply(square, Decimal(_PULL_BELOW if at < _CENTER else _PULL))
+    return int(context.multiply(context.exp(pull), Decimal(10**20)))
