@@ -154,7 +154,7 @@ def test_what_cannot_be_read_is_told(stored, tmp_path):
         (FileRun(text_fields=("tags",)), "docs: column 'tags' has type .*, not text"),
         (
             FileRun(file_format="parquet"),
-            f"the folder is a {stored.kind} table, whose rows its library reads; omit --fo",
+            f"docs: a {stored.kind} table, read by its library; omit --format and",
         ),
     ):
         with pytest.raises(InvalidInput, match=message):

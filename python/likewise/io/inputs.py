@@ -364,8 +364,7 @@ def _walk(root: Path, forbidden: Path | None, forced: str | None, found: _Found)
         kind = kind_of_table(directory, _in_folder)
         if kind in READ:
             if forced is not None:
-                why = f"the folder is a {kind} table, whose rows its library reads; omit --format and --tokens bytes"
-                raise InvalidInput(why, directory)
+                raise InvalidInput(f"a {kind} table, read by its library; omit --format and --tokens bytes", directory)
             # A table is one input.
             found.files.append((here, root.parent if here == root else root, Format(kind)))
             names.clear()
