@@ -853,6 +853,20 @@ def num_equal(
     """Count the equal slots of the rows ``a[i]`` and ``b[i]`` (uint32): uint32."""
 
 @final
+class SampledBands:
+    """The bands of two slots of sampled signatures, of `num_slots` slots of `slot_bytes` bytes."""
+
+    def __new__(cls, signatures: Buffer, num_slots: int, slot_bytes: int) -> SampledBands: ...
+    def without(self, gone: Buffer) -> SampledBands:
+        """Return the bands without those of some signatures (uint32, ascending)."""
+
+    def pairs(self, signatures: Buffer, min_equal: int) -> tuple[Array, Array, Array]:
+        """Return pairs of a sampled signature and one of these that share a band and have enough equal slots.
+
+        Each pair once: the numbers of both, and the number of their equal slots (uint32).
+        """
+
+@final
 class ManualClock:
     """The clocks of a machine that stand still until they are moved."""
 

@@ -3,7 +3,6 @@
 import json
 import random
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -108,7 +107,7 @@ def test_parts_of_any_size_and_copies_change_no_choice(texts, monkeypatch):
     more = [*texts, *texts[:50], "", "", texts[0]]
     different = ("num_documents",)
     assert {**chosen(more), "num_documents": 0} == {**facts, "num_documents": 0}
-    for name, value in (("_AT_ONCE", 7), ("_HITS_AT_ONCE", 5), ("_PAIRS_AT_ONCE", 3)):
+    for name, value in (("_AT_ONCE", 7), ("_PAIRS_AT_ONCE", 3)):
         monkeypatch.setattr(auto_threshold, name, value)
     assert {key: value for key, value in chosen(texts).items() if key not in different} == {
         key: value for key, value in facts.items() if key not in different
@@ -133,7 +132,6 @@ def test_files_memory_and_other_splits_change_no_choice(texts, tmp_path):
 def test_a_sample_says_what_all_documents_say(texts, monkeypatch):
     whole = chosen(texts)
     monkeypatch.setattr(auto_threshold, "MOST_SAMPLED", 256)
-    monkeypatch.setattr(auto_threshold, "_OWNER_BITS", np.uint64(255))
     facts = chosen(texts)
     assert facts["num_sampled"] == 256
     assert abs(facts["threshold"] - whole["threshold"]) <= 0.05

@@ -3,41 +3,38 @@
 import numpy as np
 import pytest
 
-from likewise.batch.decide import auto_threshold
-from likewise.batch.decide.auto_threshold import MOST_PARTNERS, _Nominator, _Partners
+from likewise import _native
+from likewise.batch.decide.auto_threshold import MOST_PARTNERS, _Partners
+from likewise.errors import InvalidParameter
 
 
-def sharing(one, others):
-    """Return pairs of signatures with two neighboring slots (even, odd) equal."""
-    return {
-        (a, b)
+@pytest.mark.parametrize("kind", [np.uint8, np.uint16, np.uint32])
+def test_pairs_that_share_a_band_are_nominated_once(kind):
+    random = np.random.default_rng(3)
+    one, others = (random.integers(0, 40, (num, 128)).astype(kind) for num in (30, 50))
+    others[7] = one[3]
+    wanted = {
+        (a, b, equal)
         for a, mine in enumerate(one.tolist())
         for b, theirs in enumerate(others.tolist())
+        # Two neighboring slots (even, odd)
         if any(mine[i : i + 2] == theirs[i : i + 2] for i in range(0, 128, 2))
+        and (equal := sum(map(int.__eq__, mine, theirs))) >= 4
     }
-
-
-@pytest.mark.parametrize("place_bits", [2, 18])
-@pytest.mark.parametrize("most_hits", [3, 1 << 20])
-def test_pairs_that_share_a_band_are_nominated_once(monkeypatch, place_bits, most_hits):
-    # So few leading bits that one place leads to many keys.
-    monkeypatch.setattr(auto_threshold, "_PLACE_BITS", place_bits)
-    monkeypatch.setattr(auto_threshold, "_HITS_AT_ONCE", most_hits)
-    random = np.random.default_rng(3)
-    one, others = (random.integers(0, 40, (num, 128)).astype(np.uint32) for num in (30, 50))
-    others[7] = one[3]
-    nominator = _Nominator(one)
-    wanted = sharing(one, others)
     assert 20 < len(wanted) < 1500
-    a, b = nominator.pairs(others)
-    assert len(a) == len(wanted)
-    assert set(zip(a.tolist(), b.tolist(), strict=True)) == wanted
-    nominator.forget(np.array([3, 8]))
-    assert set(zip(*(side.tolist() for side in nominator.pairs(others)), strict=True)) == {
-        pair for pair in wanted if pair[0] not in (3, 8)
-    }
-    nominator.forget(np.arange(30))
-    assert len(nominator.pairs(others)[0]) == 0
+    bands = _native.SampledBands(one.view(np.uint8).reshape(-1), 128, one.itemsize)
+    for gone in ([], [3, 8], range(30)):
+        left = bands.without(np.array(gone, np.uint32))
+        pairs = [side.tolist() for side in map(np.asarray, left.pairs(others.view(np.uint8).reshape(-1), 4))]
+        found = set(zip(*pairs, strict=True))
+        assert found == {pair for pair in wanted if pair[0] not in gone}
+        assert len(pairs[0]) == len(found)
+
+
+def test_signatures_of_another_size_are_refused():
+    signatures = np.zeros(256, np.uint8)
+    with pytest.raises(InvalidParameter, match="signatures: 255 bytes are not a number of rows"):
+        _native.SampledBands(signatures, 128, 2).pairs(signatures[:255], 0)
 
 
 def test_each_document_has_its_first_partners_by_digest():

@@ -3,13 +3,16 @@
 use std::path::PathBuf;
 
 use likewise_core::bands;
+use likewise_core::isa::Isa;
 use likewise_core::search::{Call, Pairs};
 use likewise_core::sketch::Signatures;
 use likewise_disk::bands::SpilledBuckets;
 use pyo3::prelude::*;
 
 use crate::array::{Array, Input, take};
-use crate::door::{LONG_BYTES, Object, caught, check_below, check_same_length, parse_isa, run};
+use crate::door::{
+    LONG_BYTES, Object, caught, check_below, check_same_length, parse_isa, run, run_short,
+};
 use crate::errors::{Failure, Result};
 use crate::searcher::{Search, Searcher};
 
@@ -211,4 +214,58 @@ pub fn num_equal(
             .collect())
     })?;
     Ok(counts.into())
+}
+
+/// The bands of two slots of sampled signatures.
+#[pyclass(frozen, module = "likewise._native")]
+pub struct SampledBands {
+    bands: bands::SampledBands,
+    num_slots: usize,
+    slot_bytes: usize,
+}
+
+#[pymethods]
+impl SampledBands {
+    #[new]
+    fn new(signatures: &Object<'_>, num_slots: usize, slot_bytes: usize) -> Result<Self> {
+        let signatures = Rows::take(signatures, num_slots, slot_bytes)?;
+        Ok(SampledBands {
+            bands: caught(|| Ok(bands::SampledBands::new(signatures.view(), 2)))?,
+            num_slots,
+            slot_bytes,
+        })
+    }
+
+    /// The bands without those of some signatures, ascending.
+    fn without(&self, gone: &Object<'_>) -> Result<Self> {
+        take!(gone: u32);
+        Ok(SampledBands {
+            bands: caught(|| Ok(self.bands.without(gone)))?,
+            ..*self
+        })
+    }
+
+    /// The pairs of a sampled signature and one of these that share a band and have so many equal slots, each once:
+    /// `(sampled, others, num_equal)`.
+    fn pairs(
+        &self,
+        py: Python<'_>,
+        signatures: &Object<'_>,
+        min_equal: u32,
+    ) -> Result<(Array, Array, Array)> {
+        let others = Rows::take(signatures, self.num_slots, self.slot_bytes)?;
+        let mut found = (Vec::new(), Vec::new(), Vec::new());
+        run_short(py, |_| {
+            let take = |sampled, other, num_equal| {
+                if num_equal >= min_equal {
+                    found.0.push(sampled);
+                    found.1.push(other);
+                    found.2.push(num_equal);
+                }
+            };
+            self.bands.pairs(others.view(), Isa::best(), take);
+            Ok(())
+        })?;
+        Ok((found.0.into(), found.1.into(), found.2.into()))
+    }
 }

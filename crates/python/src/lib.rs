@@ -57,7 +57,9 @@ mod _native {
     #[pymodule_export]
     use super::array::Array;
     #[pymodule_export]
-    use super::bands::{min_equal_slots, num_equal, plan_bands, s_curve, search_bands};
+    use super::bands::{
+        SampledBands, min_equal_slots, num_equal, plan_bands, s_curve, search_bands,
+    };
     #[pymodule_export]
     use super::bloom::{
         BloomJoin, bloom_features, bloom_signatures, bloom_similarities, largest_set, sketch_bloom,

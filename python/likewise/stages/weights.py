@@ -21,7 +21,7 @@ __all__ = ["DEFAULT_MEMORY_BYTES", "MOST_SAMPLED_BYTES", "Counter", "Sample", "W
 
 DEFAULT_MEMORY_BYTES = 2_000_000_000
 # Rarity is a share, and with so many documents more of them change no weight by much. A limit of bytes bounds memory.
-MOST_SAMPLED, MOST_SAMPLED_BYTES = 20_000, 40 << 20
+MOST_SAMPLED, MOST_SAMPLED_BYTES = 20_000, 20 << 20
 _MAGIC = b"LWWEIGHT"
 _OF_TERMS = ("tokens", "seed", "hash", "fold", "stop_words", "dictionary")
 

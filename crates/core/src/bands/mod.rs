@@ -13,6 +13,7 @@ mod grouping;
 mod keys;
 mod plan;
 mod position_set;
+mod sampled;
 mod shapes;
 #[cfg(test)]
 mod tests;
@@ -22,6 +23,7 @@ pub use crowd::Crowd;
 pub use entries::{BandEntries, BandFiller, Chunk};
 pub use keys::BandKey;
 pub use plan::{BandPlan, min_equal_slots, plan_bands, s_curve};
+pub use sampled::SampledBands;
 pub use shapes::check_bands;
 
 /// Maximum number of members of a bucket level.

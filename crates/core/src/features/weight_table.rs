@@ -2,6 +2,7 @@
 
 use xxhash_rust::xxh3::Xxh3;
 
+use super::feature_filter::FeatureFilter;
 use super::weights::MAX_WEIGHT;
 use crate::error::Error;
 use crate::hash::{GOLDEN, mix64};
@@ -90,11 +91,16 @@ impl Bucket {
 #[derive(Debug, Clone)]
 struct Buckets {
     buckets: Box<[Bucket]>,
+    /// Spares most features that are not listed, a third of them all, the access to a bucket.
+    filter: FeatureFilter,
     num_features: usize,
 }
 
 /// Number of features that are hashed at a time.
 const HASHED_AT_ONCE: usize = 4096;
+
+/// Number of features that are looked up together.
+const LOOKED_UP_AT_ONCE: usize = 1024;
 
 /// Number of features between the prefetch of a cache line and its lookup.
 const FEATURES_AHEAD: usize = 32;
@@ -173,8 +179,10 @@ impl WeightTable {
             }
             _ => look_up(
                 features,
+                |feature| self.may_be_listed(feature),
                 |feature| self.prefetch(feature),
-                |feature| self.listed(feature).unwrap_or(self.default_weight),
+                |feature| self.listed(feature),
+                self.default_weight,
                 weights,
             ),
         }
@@ -197,8 +205,18 @@ impl WeightTable {
 
     pub fn num_bytes(&self) -> usize {
         match &self.content {
-            Content::Listed(buckets) => size_of_val::<[Bucket]>(&buckets.buckets),
+            Content::Listed(buckets) => {
+                size_of_val::<[Bucket]>(&buckets.buckets) + buckets.filter.num_bytes()
+            }
             Content::Cells(_, cells) => cells.len(),
+        }
+    }
+
+    #[inline(always)]
+    fn may_be_listed(&self, feature: u64) -> bool {
+        match &self.content {
+            Content::Listed(buckets) => buckets.filter.may_hold(feature),
+            Content::Cells(..) => true,
         }
     }
 
@@ -247,6 +265,7 @@ impl Buckets {
         let num_buckets = features.len() / Bucket::MEAN_FEATURES + 1;
         let mut table = Buckets {
             buckets: vec![Bucket::default(); num_buckets].into_boxed_slice(),
+            filter: FeatureFilter::new(features.iter().copied(), features.len()),
             num_features: features.len(),
         };
         for (i, (&feature, &weight)) in features.iter().zip(weights).enumerate() {
@@ -298,8 +317,10 @@ impl Buckets {
     fn weigh_avx512(&self, features: &[u64], default_weight: u8, weights: &mut Vec<u32>) {
         look_up(
             features,
+            |feature| self.filter.may_hold(feature),
             |feature| prefetch_read(&self.buckets, self.first(feature)),
-            |feature| self.find_avx512(feature).unwrap_or(default_weight),
+            |feature| self.find_avx512(feature),
+            default_weight,
             weights,
         );
     }
@@ -351,24 +372,39 @@ impl Buckets {
     }
 }
 
-/// Appends the result of `find` for each feature, whose memory `prefetch` requests some features ahead.
+/// Appends the weight of each feature: what `find` returns, whose memory `prefetch` requests some features ahead.
 #[inline(always)]
 fn look_up(
     features: &[u64],
+    may_be_listed: impl Fn(u64) -> bool,
     prefetch: impl Fn(u64),
-    find: impl Fn(u64) -> u8,
+    find: impl Fn(u64) -> Option<u8>,
+    default_weight: u8,
     weights: &mut Vec<u32>,
 ) {
-    let (first, _) = features.split_at(FEATURES_AHEAD.min(features.len()));
-    first.iter().for_each(|&feature| prefetch(feature));
-    let ahead = features.iter().skip(FEATURES_AHEAD).map(Some);
-    let ahead = ahead.chain(std::iter::repeat(None));
-    weights.extend(features.iter().zip(ahead).map(|(&feature, ahead)| {
-        if let Some(&ahead) = ahead {
-            prefetch(ahead);
+    let mut listed = [0; LOOKED_UP_AT_ONCE];
+    for features in features.chunks(LOOKED_UP_AT_ONCE) {
+        let first = weights.len();
+        weights.resize(first + features.len(), u32::from(default_weight));
+        let weights = &mut weights[first..];
+        // Whether one may be listed cannot be predicted, so there is no branch on it.
+        let mut num = 0;
+        for (i, &feature) in features.iter().enumerate() {
+            listed[num] = i;
+            num += usize::from(may_be_listed(feature));
         }
-        u32::from(find(feature))
-    }));
+        let listed = &listed[..num];
+        let early = &listed[..FEATURES_AHEAD.min(num)];
+        early.iter().for_each(|&i| prefetch(features[i]));
+        for (k, &i) in listed.iter().enumerate() {
+            if let Some(&ahead) = listed.get(k + FEATURES_AHEAD) {
+                prefetch(features[ahead]);
+            }
+            if let Some(weight) = find(features[i]) {
+                weights[i] = u32::from(weight);
+            }
+        }
+    }
 }
 
 /// Returns the high half of the product, which maps a hash to `0..end`.

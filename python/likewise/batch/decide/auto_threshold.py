@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
-from likewise.arrays import distinct, slices
+from likewise.arrays import frozen, slices
 from likewise.batch.decide.verification import Verifier
 from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
@@ -49,10 +49,8 @@ _BANDS = _SLOTS // _ROWS
 # Size of the first level of documents that the sample is compared with, and the growth factor of levels.
 _FIRST_LEVEL, _GROWTH = 64, 4
 _AT_ONCE = 4096
-_HITS_AT_ONCE = _PAIRS_AT_ONCE = 1 << 20
-_FILTER_BITS, _PLACE_BITS = 22, 18
-_OWNER_BITS = np.uint64(MOST_SAMPLED - 1)
-_MIX, _OTHER = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
+_PAIRS_AT_ONCE = 1 << 20
+_MIX = np.uint64(0x9E3779B97F4A7C15)
 _KEPT = "threshold.json"
 
 
@@ -168,21 +166,24 @@ def _nominated(
             # Narrow slots are compared in a fraction of the time.
             signatures = signatures.astype(slots.dtype, copy=False)
             signatures[by_row[np.searchsorted(sample[by_row], rows)]] = slots
-        nominator = _Nominator(signatures)
+        bands = _native.SampledBands(_row_bytes(signatures), _SLOTS, signatures.itemsize)
 
         def partners(rows: NDArray[np.int64], slots: NDArray[np.uint32]) -> tuple[NDArray[Any], ...]:
-            a, which = nominator.pairs(slots)
-            equal = _num_equal(signatures, a, slots, which)
+            a, which, equal = (np.asarray(column, np.int64) for column in bands.pairs(_row_bytes(slots), min_equal))
             digests = _digests(documents, rows[which])
-            is_pair = (equal >= min_equal) & (digests != own[a]).any(axis=1)
+            is_pair = (digests != own[a]).any(axis=1)
             return a[is_pair], rows[which[is_pair]], digests[is_pair, 1], equal[is_pair]
 
         for level in _levels(documents):
             for rows in level:
                 for some in each(rows, partners):
                     found.add(some)
-            nominator.forget(found.settled())
+            bands = bands.without(found.settled().astype(np.uint32))
     return found.all()
+
+
+def _row_bytes(signatures: NDArray[np.uint32]) -> NDArray[np.uint8]:
+    return frozen(np.ascontiguousarray(signatures).view(np.uint8).reshape(-1))
 
 
 def _levels(documents: Documents) -> Iterator[Iterator[NDArray[np.int64]]]:
@@ -242,99 +243,6 @@ def _each_signature(documents: Documents, recipe: Recipe, pool: ThreadPoolExecut
         yield from each_part(pool, documents, rows, threads, of_part)
 
     return made
-
-
-class _Nominator:
-    """Finds which of some signatures share a band of two slots with given others."""
-
-    def __init__(self, signatures: NDArray[np.uint32]) -> None:
-        self._num = len(signatures)
-        # The owner of a key is in its last bits.
-        owners = np.arange(self._num, dtype=np.uint64)[:, None]
-        self._take(np.sort((_band_keys(signatures) & ~_OWNER_BITS | owners).reshape(-1)))
-
-    def _take(self, entries: NDArray[np.uint64]) -> None:
-        self._entries = entries
-        keys = entries & ~_OWNER_BITS
-        starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])) if len(keys) else np.zeros(0, np.int64)
-        self._keys, self._starts = keys[starts], np.append(starts, len(keys))
-        self._owners = (entries & _OWNER_BITS).astype(np.int64)
-        # For each value of the first bits of a key, whether there is one; of fewer bits, the first. Sized by the keys.
-        bits = max(1, len(starts).bit_length())
-        filter_bits, place_bits = min(_FILTER_BITS, bits + 4), min(_PLACE_BITS, bits)
-        self._filter_shift, self._place_shift = np.uint64(64 - filter_bits), np.uint64(64 - place_bits)
-        self._may_be = np.zeros(1 << filter_bits, bool)
-        self._may_be[self._keys >> self._filter_shift] = True
-        self._first = np.searchsorted(self._keys, np.arange(1 << place_bits, dtype=np.uint64) << self._place_shift)
-
-    def forget(self, owners: NDArray[np.int64]) -> None:
-        """Stop looking for partners of these documents."""
-        if not len(owners):
-            return
-        is_gone = np.zeros(self._num, bool)
-        is_gone[owners] = True
-        self._take(self._entries[~is_gone[self._owners]])
-
-    def pairs(self, signatures: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return which sampled signatures share a band with which of these; each pair once."""
-        keys = (_band_keys(signatures) & ~_OWNER_BITS).reshape(-1)
-        hits = np.flatnonzero(self._may_be[keys >> self._filter_shift])
-        hits, found = self._found(hits, keys[hits])
-        hits //= _BANDS
-        counts = self._starts[found + 1] - self._starts[found]
-        ends, start = np.cumsum(counts), 0
-        codes = [np.zeros(0, np.int64)]
-        while start < len(found):
-            before = int(ends[start - 1]) if start else 0
-            stop = max(start + 1, int(np.searchsorted(ends, before + _HITS_AT_ONCE, "right")))
-            some = counts[start:stop]
-            within = np.arange(int(some.sum())) - np.repeat(np.cumsum(some) - some, some)
-            owners = self._owners[np.repeat(self._starts[found[start:stop]], some) + within]
-            codes.append(_distinct(np.repeat(hits[start:stop], some) * self._num + owners, len(signatures) * self._num))
-            start = stop
-        every = _distinct(np.concatenate(codes), len(signatures) * self._num)
-        return every % self._num, every // self._num
-
-    def _found(self, hits: NDArray[np.int64], keys: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return which of some keys are among those of the sample, and their positions there."""
-        places = np.minimum(self._first[keys >> self._place_shift], len(self._keys) - 1)
-        found = [(hits[:0], places[:0])]
-        # Few keys share their first bits, so this takes few iterations.
-        while len(hits):
-            there = self._keys[places]
-            is_one = there == keys
-            found.append((hits[is_one], places[is_one]))
-            goes_on = (there < keys) & (places + 1 < len(self._keys))
-            hits, keys, places = hits[goes_on], keys[goes_on], places[goes_on] + 1
-        return np.concatenate([hits for hits, _ in found]), np.concatenate([places for _, places in found])
-
-
-def _band_keys(signatures: NDArray[np.uint32]) -> NDArray[np.uint64]:
-    """Return a hash of each band, which includes the number of the band: shape (n, bands)."""
-    words = np.ascontiguousarray(signatures, np.uint32).view(np.uint64)
-    keys = (words + np.arange(1, _BANDS + 1, dtype=np.uint64) * _MIX) * _OTHER
-    keys ^= keys >> np.uint64(32)
-    keys *= _MIX
-    return keys
-
-
-def _distinct(codes: NDArray[np.int64], num_cells: int) -> NDArray[np.int64]:
-    """Return distinct codes below a bound, ascending; uses marks instead of sorting if there are many."""
-    if num_cells > 16 * len(codes):
-        return distinct(codes)
-    marks = np.zeros(num_cells, bool)
-    marks[codes] = True
-    return np.flatnonzero(marks)
-
-
-def _num_equal(
-    signatures: NDArray[np.uint32], a: NDArray[np.int64], others: NDArray[np.uint32], b: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    equal = np.zeros(len(a), np.int64)
-    for part in slices(len(a), _AT_ONCE * 4):
-        is_equal = signatures.take(a[part], 0) == others.take(b[part], 0)
-        equal[part] = is_equal.view(np.uint8).sum(1, np.uint8)
-    return equal
 
 
 class _Partners:

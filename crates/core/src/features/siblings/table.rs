@@ -76,6 +76,6 @@ impl NameTable {
 
     /// Size in memory, in bytes.
     pub fn num_bytes(&self) -> usize {
-        self.table.num_bytes() + self.num_slots
+        self.table.num_bytes() + self.slots.num_bytes()
     }
 }
