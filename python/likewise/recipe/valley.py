@@ -146,12 +146,12 @@ def find_valley(
 
     The density uses a triangular kernel of half width 0.1. The threshold is the hundredth t from 0.36 to 0.95 with the
     smallest log(density + one pair) + 80 (t - 0.44)^2, or 400 (t - 0.44)^2 below 0.44; of equal ones, the nearest to
-    0.44, then the lower one. Only values that at least 20 sampled documents reach with a pair are considered; if there are none, the threshold is 0.5.
-    The choice separates if it is not the upper end of the range, and the highest density above it is at least 1.35
-    times its own, or the highest one below it is not. If both miss this by 0.3 or more, the threshold is
-    0.55, or 0.65 minus the margin if that is lower, but at least 0.44; up to 0.45 more in a collection of one form.
-    Between, it is between both. In a half of the sample, ten documents suffice. Cosines c are converted to this scale
-    as c / (2 - c), and the threshold is rounded to a hundredth again.
+    0.44, then the lower one. Only values that at least 20 sampled documents reach with a pair are considered; if there
+    are none, the threshold is 0.5. The choice separates if it is not the upper end of the range, and the highest
+    density above it is at least 1.35 times its own, or the highest one below it is not. If both miss this by 0.3 or
+    more, the threshold is 0.55, or 0.65 minus the margin if that is lower, but at least 0.44; up to 0.45 more in a
+    collection of one form. Between, it is between both. In a half of the sample, ten documents suffice. Cosines c are
+    converted to this scale as c / (2 - c), and the threshold is rounded to a hundredth again.
 
     Examples
     --------
