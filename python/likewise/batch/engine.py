@@ -6,15 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from likewise.batch.about_inputs import InputCounts
 from likewise.batch.against.index import IndexUse
 from likewise.batch.decide.decision import Decision
 from likewise.batch.read.documents import Documents
-from likewise.batch.write.summary import RunCounts
+from likewise.batch.write.summary import InputCounts, RunCounts
 from likewise.errors import InvalidParameter
-from likewise.io.source.files import InputFile
-from likewise.io.source.source import Source
-from likewise.job.context import RunContext
+from likewise.io.source.source import InputFile, Source
+from likewise.job.options import RunContext
 from likewise.recipe.recipe import Recipe
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Unpack
 
 import numpy as np
 
-from likewise.batch.about_inputs import about_counted, about_inputs
 from likewise.batch.against.index import BesideIndex, IndexUse, recipe_beside
 from likewise.batch.against.references import (
     about_references,
@@ -18,22 +17,20 @@ from likewise.batch.against.references import (
     find_references,
     tell_direction,
 )
-from likewise.batch.decide.decision import Decision
+from likewise.batch.decide.decision import Decision, VerdictLog
 from likewise.batch.decide.group_warning import group_warning
-from likewise.batch.decide.verdict_log import VerdictLog
 from likewise.batch.engine import Engine, EngineRun, check_engine
 from likewise.batch.joined import JoinedRows, check_joined, joined_rows
 from likewise.batch.memory import BoundedRun
 from likewise.batch.opening import bounded_run, opened_run, recipe_of_files
-from likewise.batch.read.documents import Documents
-from likewise.batch.read.references import References
+from likewise.batch.read.documents import Documents, References
 from likewise.batch.read.resume import PARTS_VERSION
 from likewise.batch.read.weighing import weighed_files
 from likewise.batch.run import evidence_of_overruled, evidence_tables
 from likewise.batch.write.counts import counts_by, shrinkage_by_path, with_values
 from likewise.batch.write.groups import GroupColumns, weight_of_count, write_groups
 from likewise.batch.write.kept_rows import kept_places, kept_rows, write_bad_rows
-from likewise.batch.write.summary import summarize, summary_of
+from likewise.batch.write.summary import about_counted, about_inputs, summarize, summary_of
 from likewise.checks import check_choice
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.inputs import Inputs
@@ -49,22 +46,20 @@ from likewise.io.output.directory import (
     UNIQUE,
 )
 from likewise.io.output.evidence import write_evidence
-from likewise.io.refusals import place_named
+from likewise.io.places import place_named
 from likewise.io.remote import is_remote
 from likewise.io.source.added import AddedFields
-from likewise.io.source.files import InputFile, Kept
-from likewise.job.context import RunContext
-from likewise.job.options import FileRun, OnError
+from likewise.io.source.source import InputFile, Kept
+from likewise.job.options import FileRun, OnError, RunContext
 from likewise.job.output import Job
 from likewise.progress import Progress, Warned, shows_progress, taken
 from likewise.recipe.companions import RECIPE, write_companions
 from likewise.recipe.fields import RecipeFields
-from likewise.recipe.given import GivenRecipe
-from likewise.recipe.recipe import Recipe
+from likewise.recipe.recipe import GivenRecipe, Recipe
 from likewise.stages.text import TextField, field_names
 
 if TYPE_CHECKING:
-    from likewise.batch.decide.stays import Decisions, StayingIds
+    from likewise.batch.decide.decision import Decisions, StayingIds
 
 # Modules that few runs need are imported on use.
 WRITES = ("kept", "annotated", "evidence", "groups", "unique")
@@ -98,7 +93,7 @@ class DedupOptions:
         fields = dict.fromkeys((*self.run.fields, self.columns.date_field, self.columns.count_by))
         self.run = replace(self.run, fields=tuple(name for name in fields if name is not None))
         if self.decisions is not None:
-            from likewise.batch.decide.stays import StayingIds
+            from likewise.batch.decide.decision import StayingIds
 
             self.stays = StayingIds(self.decisions)
         self.copies, self.has_groups = _written(self.write)

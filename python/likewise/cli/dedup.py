@@ -190,7 +190,7 @@ def command(
     columns = GroupColumns(*(options.pop(name) for name in ("date_field", "count_by", "count_weight")))
     asked_for = DedupOptions(run, columns=columns, index=use, against=references, engine=elsewhere, **options)
     if dry_run:
-        from likewise.runs.preview import preview
+        from likewise.runs.viewing.first_look import preview
 
         # Documents are shown on terminals only, never in a log.
         shows_texts = not as_json and sys.stderr.isatty()

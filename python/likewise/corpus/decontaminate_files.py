@@ -28,9 +28,7 @@ from likewise.io.kept import check_annotated, write_files
 from likewise.io.output.directory import ANNOTATED, CONTAMINATED, ERRORS, ITEMS, KEPT
 from likewise.io.source.added import Added, AddedFields
 from likewise.io.source.bad_rows import BadRowTally, write_errors
-from likewise.io.source.cut import Cut
-from likewise.io.source.files import InputFile, Kept
-from likewise.io.source.source import BadRow, as_array
+from likewise.io.source.source import BadRow, Cut, InputFile, Kept, as_array
 from likewise.io.stamps import Watch
 from likewise.io.tables.columns import constant_column, number_column, numbers_of, text_column
 from likewise.job.options import FileRun

@@ -18,8 +18,7 @@ from likewise.corpus.rarity import document_counts
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.formats import format_by_name
 from likewise.io.source.bad_rows import BadRowTally
-from likewise.io.source.files import InputFile
-from likewise.io.source.source import BadRow, Piece, each_piece
+from likewise.io.source.source import BadRow, InputFile, Piece, each_piece
 from likewise.io.stamps import Watch
 from likewise.io.tables.columns import nullable_text_column, number_column, text_column
 from likewise.job.options import FileRun

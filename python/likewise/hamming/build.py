@@ -21,7 +21,7 @@ from likewise.hamming.ids import RowIds
 from likewise.hamming.matches import keys_of
 from likewise.io.fingerprints.flat import FlatFile
 from likewise.io.output.scratch import locked_directory
-from likewise.io.refusals import check_regular
+from likewise.io.places import check_regular
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, no_progress
 
 _MIN_MEMORY = 256_000_000

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from likewise.arrays import ArrowColumn, TextData
 from likewise.errors import InvalidInput, InvalidParameter
-from likewise.io.fingerprints.arrays import read_array
-from likewise.io.fingerprints.flat import FlatFile, flat_from_parquet, how_to_store, read_recipe_beside
-from likewise.io.refusals import check_regular
+from likewise.io.fingerprints.flat import FlatFile, flat_from_parquet, how_to_store, read_array, read_recipe_beside
+from likewise.io.places import check_regular
 from likewise.recipe.methods import SimHash
 from likewise.recipe.recipe import Recipe
 from likewise.stages.sketch import Sketches

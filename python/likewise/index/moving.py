@@ -22,9 +22,18 @@ from likewise.index.opening import (
     is_there,
     recipe_parts,
 )
-from likewise.index.stored.marks import Occupied, check_mark, mark_fields
 from likewise.index.stored.parquet import SUFFIX, ParquetSource, write_parquet
-from likewise.index.stored.sources import About, DirectorySource, ServerSource, Source, checked_batches, checksum_of
+from likewise.index.stored.sources import (
+    About,
+    DirectorySource,
+    Occupied,
+    ServerSource,
+    Source,
+    check_mark,
+    checked_batches,
+    checksum_of,
+    mark_fields,
+)
 from likewise.io.output.parts import sync_directory
 from likewise.io.places import check_place
 

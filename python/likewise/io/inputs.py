@@ -29,8 +29,7 @@ from likewise.io.formats import (
 from likewise.io.lines.jsonl import JsonlFile
 from likewise.io.output.directory import EVIDENCE, IDENTITY, LEAKS, SUMMARY, UNFINISHED
 from likewise.io.remote import fetch, is_remote, local_name, local_path, remote_files
-from likewise.io.source.files import InputFile
-from likewise.io.source.source import ReadRules
+from likewise.io.source.source import InputFile, ReadRules
 from likewise.io.tables.lakes import READ, check_no_table, check_no_table_below, kind_of_table
 from likewise.progress import Progress, Warned, no_progress
 

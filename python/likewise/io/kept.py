@@ -13,7 +13,7 @@ from likewise.io.formats import LINE_FORMATS
 from likewise.io.inputs import Inputs
 from likewise.io.lines.lines import LineFile
 from likewise.io.source.added import Added, AddedFields, check_takes_fields
-from likewise.io.source.files import InputFile, Kept
+from likewise.io.source.source import InputFile, Kept
 
 
 def write_kept(file: InputFile, target: Path, kept: Kept) -> None:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from likewise.errors import InvalidInput
 from likewise.io.formats import DELIMITERS, Format, format_of
-from likewise.io.lines.csv_records import csv_records
+from likewise.io.lines.csv import csv_records
 from likewise.io.output.directory import KEPT
 from likewise.io.output.scratch import scratch_directory
 from likewise.recipe.text import BYTE_TOKENS

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from likewise.errors import InvalidInput
-from likewise.io.source.source import Source, each_piece
-from likewise.io.source.tokens import shown_document
+from likewise.io.source.source import Source, each_piece, shown_document
 
 _PIECE_BYTES = 4 << 20
 

@@ -16,9 +16,8 @@ from likewise.io.html import element, facts
 from likewise.measures import Measures, measure
 from likewise.measures.diffs import side_by_side
 from likewise.recipe.fields import RecipeFields
-from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.recipe.methods import Exact, SimHashDistance
-from likewise.recipe.recipe import Recipe
+from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe
 from likewise.recipe.text import BYTE_TOKENS, USER_TOKENS
 from likewise.stages.documents import Tokenizer
 from likewise.stages.verify import NAMES_OF, matching_pairs, pair_differences

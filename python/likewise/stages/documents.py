@@ -16,8 +16,7 @@ import numpy as np
 from likewise import _native
 from likewise.arrays import ArrowColumn, TextData
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
-from likewise.io.source.source import NULL_TEXT
-from likewise.io.source.tokens import CutText, TokenRules, own_weight
+from likewise.io.source.source import NULL_TEXT, CutText, TokenRules, own_weight
 from likewise.io.tables.tables import texts_of
 from likewise.io.tables.tokens import token_lists
 from likewise.recipe.fields import OWN_WEIGHTS

@@ -16,9 +16,8 @@ from likewise.checks import num_threads
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
 from likewise.io.html import facts
 from likewise.recipe.fields import RecipeFields
-from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.recipe.methods import Bloom, Exact, MinHash, Shingles, SimHash
-from likewise.recipe.recipe import Recipe, check_is_recipe
+from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe, check_is_recipe
 from likewise.stages.documents import Tokenizer, document_batches
 from likewise.stages.filter_size import with_filter_bits
 from likewise.stages.text import TextField

@@ -17,8 +17,7 @@ from likewise.errors import InvalidInput
 from likewise.hamming.pairs import hamming_distance
 from likewise.io.output.scratch import scratch_for
 from likewise.io.source.source import Source
-from likewise.job.context import RunContext
-from likewise.job.options import RunRules
+from likewise.job.options import RunContext, RunRules
 from likewise.progress import Progress
 from likewise.recipe.methods import SimHashDistance
 from likewise.recipe.recipe import Recipe

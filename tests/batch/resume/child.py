@@ -20,7 +20,7 @@ from likewise.batch.against.index import IndexUse
 from likewise.batch.decide import verdict_log
 from likewise.batch.read import ingest, resume
 from likewise.batch.search import search as candidates
-from likewise.index.batch_run import BatchRun
+from likewise.index.online import BatchRun
 from likewise.io import kept
 from likewise.io.output.directory import OutputDirectory
 from likewise.job.options import FileRun

@@ -18,23 +18,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.arrays import slices
-from likewise.batch.about_inputs import content_digest
-from likewise.batch.decide.decision import Decision, decide
-from likewise.batch.decide.verdict_log import VerdictLog
+from likewise.batch.decide.decision import Decision, VerdictLog, decide
 from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
 from likewise.batch.run import ordered
+from likewise.batch.write.summary import content_digest
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.output.locks import try_lock
 from likewise.io.places import check_place
-from likewise.job.context import RunContext
-from likewise.job.options import RunRules
+from likewise.job.options import RunContext, RunRules
 from likewise.recipe.fields import canonical_json
 from likewise.recipe.recipe import Recipe
 
 if TYPE_CHECKING:
     from likewise.index import Index
-    from likewise.index.batch_run import BatchRun
+    from likewise.index.online import BatchRun
 
 # Documents per query or transaction.
 _AT_ONCE = 10_000
@@ -250,7 +248,7 @@ class BesideIndex:
         seen = None
         if self._index is not None:
             if self._use.add:
-                from likewise.index.batch_run import BatchRun
+                from likewise.index.online import BatchRun
 
                 self._run = BatchRun(self._index, adding_identity(documents, recipe))
             with context.timing.wall("asking_the_index"):

@@ -24,11 +24,9 @@ from likewise import _native
 from likewise.arrays import distinct, slices
 from likewise.batch.decide.verification import Verifier
 from likewise.batch.read.collapse import Collapsed
-from likewise.batch.read.documents import Documents
-from likewise.batch.read.read_again import each_part
+from likewise.batch.read.documents import Documents, each_part
 from likewise.batch.read.resume import RunParts
-from likewise.job.context import RunContext, Timing
-from likewise.job.options import RunRules
+from likewise.job.options import RunContext, RunRules, Timing
 from likewise.progress import StageFinished, StageStarted
 from likewise.recipe.fields import PACKAGE_HASHES
 from likewise.recipe.methods import Asked, MinHash

@@ -16,7 +16,7 @@ from likewise import _native
 from likewise.batch.parts.collection import Collection, Repeats
 from likewise.batch.parts.units import PartRules
 from likewise.io.source.source import ReadTask, as_array
-from likewise.job.context import RunContext
+from likewise.job.options import RunContext
 
 _BYTES_A_WORD = 6
 # Maximum bytes of the counts of one hash.

@@ -2,19 +2,22 @@
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise import _native
 from likewise._native import Rarity, Texts
 from likewise.arrays import ArrowColumn, GrowingTexts, distinct, double_id, slices
 from likewise.batch.budget.room import Room
+from likewise.batch.read.kept_sketches import KeptSketches
 from likewise.errors import InvalidInput
 from likewise.io.output.evidence import Places
-from likewise.io.source.source import BadRow, Source
+from likewise.io.source.source import BadRow, InputFile, Source
 from likewise.io.source.spool import Spool
 from likewise.io.tables.columns import number_column, text_column
 from likewise.io.tables.tables import id_type_of
@@ -22,6 +25,50 @@ from likewise.stages.sketch import EMPTY, SHORT
 
 # Rows processed at once.
 _AT_ONCE = 1 << 16
+
+
+Result = TypeVar("Result")
+
+# Approximate bytes of documents read again at once, per thread.
+_BYTES_A_THREAD = 8 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """Files of reference documents from one path."""
+
+    files: tuple[InputFile, ...]
+    # Sketches that the run that wrote these files stored
+    sketches: KeptSketches | None = None
+    # Fields by which that run ranked documents, which some of them have
+    ranked_by: tuple[str, ...] = ()
+    # The output directory of that run
+    run: Path | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class References:
+    """All reference documents, in order of priority."""
+
+    # One part per given path
+    parts: tuple[Reference, ...] = ()
+
+    @property
+    def files(self) -> tuple[InputFile, ...]:
+        """All files."""
+        return tuple(file for part in self.parts for file in part.files)
+
+    @property
+    def ranked_by(self) -> frozenset[str]:
+        """All fields by which the runs that wrote these files ranked documents."""
+        return frozenset(field for part in self.parts for field in part.ranked_by)
+
+    def starts(self) -> Iterator[tuple[int, Reference]]:
+        """Yield each part with the number of its first file among the sources of the run; references come first."""
+        first = 0
+        for part in self.parts:
+            yield first, part
+            first += len(part.files)
 
 
 @dataclass(frozen=True)
@@ -329,3 +376,53 @@ def _shown(place: Location) -> str:
 
 def _reader(source: Source, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> Any:
     return lambda: source.read_texts(offsets, lengths)
+
+
+def reading_pool(threads: int) -> ThreadPoolExecutor:
+    """Return threads for reading texts again for a join."""
+    return ThreadPoolExecutor(threads, thread_name_prefix="likewise-prefix")
+
+
+def each_part(
+    pool: ThreadPoolExecutor,
+    documents: Documents,
+    rows: NDArray[np.int64],
+    threads: int,
+    work: Callable[[slice, _native.Texts], Result],
+) -> Iterator[Result]:
+    """Call `work` with slices of `rows`, which must be ascending, and their texts, on several threads."""
+
+    def read_and_work(some: slice, read: Callable[[], _native.Texts]) -> Result:
+        return work(some, read())
+
+    for chunk in _chunks(documents, rows, threads):
+        first = chunk.start
+        parts = documents.texts(rows[chunk], threads)
+        for job in [
+            pool.submit(read_and_work, slice(first + part.start, first + part.stop), read) for part, read in parts
+        ]:
+            yield job.result()
+
+
+def on_each_part(
+    pool: ThreadPoolExecutor,
+    documents: Documents,
+    rows: NDArray[np.int64],
+    threads: int,
+    work: Callable[[slice, _native.Texts], None],
+) -> None:
+    """Call `work` as `each_part` does, ignoring its results."""
+    for _ in each_part(pool, documents, rows, threads, work):
+        pass
+
+
+def _chunks(documents: Documents, rows: NDArray[np.int64], threads: int) -> Iterator[slice]:
+    """Split rows into chunks of documents that are read at once."""
+    ends = np.cumsum(documents.lengths[rows].astype(np.int64))
+    start = 0
+    while start < len(rows):
+        before = int(ends[start - 1]) if start else 0
+        stop = int(np.searchsorted(ends, before + _BYTES_A_THREAD * threads, "right"))
+        stop = max(stop, start + 1)
+        yield slice(start, stop)
+        start = stop

@@ -16,16 +16,15 @@ import numpy as np
 from likewise._native import Rarity
 from likewise.batch.budget.room import Room
 from likewise.batch.read.columns import Columns, IngestRules
-from likewise.batch.read.documents import Documents
+from likewise.batch.read.documents import Documents, References
 from likewise.batch.read.fields import check_documents
 from likewise.batch.read.kept_sketches import KeptSketches
-from likewise.batch.read.references import References
 from likewise.batch.read.resume import SPOOL_NAME, FoundPart, Position, RunParts
 from likewise.batch.read.sketched import HeldDocuments, SketchedPiece, sketched_piece
 from likewise.errors import LikewiseError
 from likewise.io.source.source import Piece, ReadTask, Source
 from likewise.io.source.spool import Spool
-from likewise.job.context import RunContext, Timing
+from likewise.job.options import RunContext, Timing
 from likewise.job.reading import in_order, total_bytes
 from likewise.progress import Warned
 from likewise.recipe.methods import Shingles

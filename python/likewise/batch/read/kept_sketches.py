@@ -14,7 +14,7 @@ from likewise.batch.read.sketched import SketchedPiece
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
 from likewise.io.output.directory import KEPT, SKETCHES, SUMMARY
 from likewise.io.output.parts import find_parts, is_whole, read_part
-from likewise.io.source.files import InputFile
+from likewise.io.source.source import InputFile
 from likewise.recipe.recipe import Recipe
 
 LISTING = "sketches.json"

@@ -7,7 +7,7 @@ those of its texts in the spool, are correct; so only the small part files are s
 A power loss may lose unsynced files (spooled texts, decompressed inputs): a part contains their checksums, and lost
 data is created again. The division of an input into jobs depends only on the input, so threads and memory may change
 between runs.
-Verdicts are logged too (`likewise.batch.decide.verdict_log`). Kept files are not: copying ranges is as fast as checking
+Verdicts are logged too (`likewise.batch.decide.decision`). Kept files are not: copying ranges is as fast as checking
 that they were copied.
 """
 

@@ -21,8 +21,7 @@ from likewise.batch.spark.rows.gathering import sorted_slices
 from likewise.errors import InvalidParameter
 from likewise.io.tables.columns import number_column
 from likewise.io.tables.memory import MemorySource
-from likewise.job.context import RunContext
-from likewise.job.options import RunRules
+from likewise.job.options import RunContext, RunRules
 from likewise.progress import Progress
 from likewise.recipe.recipe import Recipe
 

@@ -20,15 +20,14 @@ from likewise.batch.spark.deciding import (
 )
 from likewise.batch.spark.hamming.deciding import SlabSearch, compared
 from likewise.batch.spark.hamming.run_slabs import with_short_texts
-from likewise.batch.spark.measures import differences, estimates, matches, similarities
 from likewise.batch.spark.rows import numbering
 from likewise.batch.spark.rows.buckets import looked_at
-from likewise.batch.spark.rows.cells import measured
+from likewise.batch.spark.rows.cells import differences, estimates, matches, measured, similarities
 from likewise.batch.spark.rows.numbering import counted_parts, in_parts, with_numbers
 from likewise.batch.spark.sketching import check_kinds, criteria_of, priority, sketched
 from likewise.batch.spark.stages import Stages
 from likewise.errors import InvalidParameter
-from likewise.job.context import Timing
+from likewise.job.options import Timing
 from likewise.progress import Progress, StageFinished, StageStarted
 from likewise.recipe.fields import EXCERPT_MEASURES
 from likewise.recipe.methods import NUM_LEVELS, Bloom, Exact, MinHash, Shingles, SimHash

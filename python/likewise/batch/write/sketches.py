@@ -16,8 +16,7 @@ from likewise.batch.read.resume import PARTS_VERSION, write_pieces
 from likewise.batch.read.sketched import SketchedPiece
 from likewise.io.output.directory import KEPT, SKETCHES
 from likewise.io.output.parts import find_parts
-from likewise.io.source.files import InputFile
-from likewise.io.source.source import Piece
+from likewise.io.source.source import InputFile, Piece
 from likewise.recipe.recipe import Recipe
 
 # Maximum documents of a part.

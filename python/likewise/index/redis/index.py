@@ -24,7 +24,7 @@ from likewise.index.stored.parquet import SUFFIX, write_parquet
 from likewise.index.stored.sources import About, ServerSource
 from likewise.index.verdicts import Document, Group, Neighbor, Removal, Verdicts
 from likewise.recipe.fields import RecipeFields
-from likewise.recipe.given import GivenRecipe
+from likewise.recipe.recipe import GivenRecipe
 from likewise.stages.documents import document_batches
 from likewise.stages.sketch import Sketches, batch_of_one
 

@@ -13,7 +13,7 @@ from datatrove.utils.batching import batched
 import likewise
 from likewise.arrays import ColumnData
 from likewise.errors import InvalidInput, InvalidParameter
-from likewise.recipe.given import GivenRecipe
+from likewise.recipe.recipe import GivenRecipe
 
 _TEXTS = pa.schema({"id": pa.string(), "text": pa.large_string()})
 _BATCH = 1000

@@ -17,7 +17,7 @@ from datatrove.pipeline.writers.disk_base import DiskWriter
 from likewise.arrays import ColumnData
 from likewise.errors import InvalidInput
 from likewise.integrations.datatrove.collection import EVIDENCE, part_name
-from likewise.recipe.given import GivenRecipe
+from likewise.recipe.recipe import GivenRecipe
 from likewise.service.client.opening import open_index
 
 _BATCH = 1000

@@ -14,8 +14,25 @@ from likewise.io.fingerprints.sketch_columns import check_columns, check_no_null
 from likewise.recipe.methods import SimHash
 from likewise.recipe.recipe import Recipe
 
+_MAGIC = b"\x93NUMPY"
+
+
 _RECIPE_KEY = b"likewise.recipe"
 _BATCH_ROWS = 1 << 17
+
+
+def read_array(path: Path, *, is_mapped: bool) -> NDArray[Any]:
+    """Return the array of an ``.npy`` file."""
+    with path.open("rb") as file:
+        if file.read(len(_MAGIC)) != _MAGIC:
+            raise InvalidInput("not a .npy file", str(path))
+    try:
+        # Sizes in a header may exceed the integers of the machine.
+        with np.errstate(over="ignore"):
+            array: NDArray[Any] = np.load(path, mmap_mode="r" if is_mapped else None, allow_pickle=False)
+    except Exception as error:
+        raise InvalidInput(f"not a NumPy array: {error}", str(path)) from error
+    return array
 
 
 @dataclass(frozen=True, eq=False)

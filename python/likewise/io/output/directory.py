@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Self
 
 from likewise.errors import InvalidInput, RecipeMismatch
 from likewise.io.output.locks import try_lock
-from likewise.io.refusals import place_named
+from likewise.io.places import place_named
 from likewise.recipe.companions import RECIPE
 
 UNFINISHED = ".unfinished"

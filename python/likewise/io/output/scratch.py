@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from likewise.io.output.locks import try_lock
-from likewise.io.refusals import place_named
+from likewise.io.places import place_named
 from likewise.io.source.source import Source
 from likewise.io.tables.memory import MemorySource
 

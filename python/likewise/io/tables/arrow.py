@@ -12,8 +12,7 @@ import numpy as np
 
 from likewise.arrays import ArrowBatch, ArrowColumn, ArrowSchema
 from likewise.errors import InvalidInput
-from likewise.io.source.files import InputFile, Kept
-from likewise.io.source.source import Piece, ReadRules, ReadTask, Unnamed
+from likewise.io.source.source import InputFile, Kept, Piece, ReadRules, ReadTask, Unnamed
 from likewise.io.tables.columns import OTHER_TYPES, narrowed, root_of, taken_rows
 from likewise.io.tables.paths import column_of
 from likewise.io.tables.tables import TableRows, integer_type

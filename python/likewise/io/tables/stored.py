@@ -9,8 +9,7 @@ from typing import Any, TypeAlias
 
 from likewise.arrays import ArrowSchema
 from likewise.errors import InvalidInput, LikewiseError, MissingExtra
-from likewise.io.source.files import Kept
-from likewise.io.source.source import ReadRules, ReadTask
+from likewise.io.source.source import Kept, ReadRules, ReadTask
 from likewise.io.tables.arrow import ArrowFile, batch_jobs
 from likewise.io.tables.columns import root_of
 from likewise.io.tables.tables import TableRows

@@ -12,9 +12,7 @@ from numpy.typing import NDArray
 from likewise._native import Texts
 from likewise.arrays import ArrowBatch, ArrowColumn, ArrowSchema, ArrowTable, ColumnData, TextData
 from likewise.errors import InvalidInput
-from likewise.io.source.cut import Cut
-from likewise.io.source.source import NULL_TEXT, BadRow, Piece, ReadRules
-from likewise.io.source.tokens import TokenRules
+from likewise.io.source.source import NULL_TEXT, BadRow, Cut, Piece, ReadRules, TokenRules
 from likewise.io.tables.columns import as_large_text, check_unique, decoded, is_text, root_of, taken_rows
 from likewise.io.tables.paths import (
     column_of,

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from likewise._native import Texts
 from likewise.arrays import ArrowColumn, ColumnData, TextData
 from likewise.errors import InvalidInput
-from likewise.io.source.tokens import TokenRules, own_weight
+from likewise.io.source.source import TokenRules, own_weight
 from likewise.io.tables.columns import as_large_text
 from likewise.recipe.fields import MAX_OWN_WEIGHT
 

@@ -16,11 +16,9 @@ from likewise.batch.texts import Deduplication
 from likewise.checks import check_integer, counted
 from likewise.errors import InvalidParameter
 from likewise.io.stamps import check_unchanged, stamps
-from likewise.job.context import RunContext
-from likewise.job.options import RunRules
+from likewise.job.options import RunContext, RunRules
 from likewise.progress import Progress, shows_progress, taken
-from likewise.recipe.given import GivenRecipe
-from likewise.recipe.recipe import Recipe
+from likewise.recipe.recipe import GivenRecipe, Recipe
 from likewise.runs.audit.certificate import CERTIFICATE_VERSION, input_facts, output_facts, sealed
 from likewise.runs.audit.checks import Check, TextSimilarity, check_run
 from likewise.runs.audit.intervals import Share

@@ -10,7 +10,7 @@ from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
 from likewise.batch.search.opening import open_search
 from likewise.batch.search.search import Search
-from likewise.job.context import RunContext
+from likewise.job.options import RunContext
 from likewise.recipe.methods import Exact, MinHash, Shingles, SimHash
 from likewise.recipe.recipe import Recipe
 from likewise.runs.audit.truth.matches import Matches

@@ -11,7 +11,7 @@ from collections.abc import Hashable
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from likewise.batch.decide.stays import DECISIONS_HEADER, KEEP, read_decisions
+from likewise.batch.decide.decision import DECISIONS_HEADER, KEEP, read_decisions
 from likewise.errors import InvalidInput
 from likewise.io.label_rows import id_of_cell, label_rows
 from likewise.io.output.whole import WholeFile

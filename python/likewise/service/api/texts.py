@@ -4,8 +4,7 @@ from typing import Any
 
 from likewise.errors import InvalidParameter
 from likewise.measures.comparison import compare
-from likewise.recipe.given import as_recipe
-from likewise.recipe.recipe import Recipe
+from likewise.recipe.recipe import Recipe, as_recipe
 from likewise.service.collections.service import Service
 from likewise.stages.plan import plan
 

@@ -20,8 +20,7 @@ from pyspark.sql.types import (
 )
 
 from likewise.arrays import ArrowColumn, ArrowTable
-from likewise.batch.spark.rows.arrow_columns import numbers_of
-from likewise.batch.spark.rows.names import column_named
+from likewise.batch.spark.rows.arrow_columns import column_named, numbers_of
 from likewise.checks import check_integer, counted
 from likewise.errors import InvalidInput, InvalidParameter
 

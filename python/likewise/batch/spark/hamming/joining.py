@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from likewise.arrays import ArrowTable
-from likewise.batch.budget.cluster_costs import ROW_NS, best_keys, most_in_tables
+from likewise.batch.budget.cluster_plans import ROW_NS, best_keys, most_in_tables
 from likewise.batch.spark.hamming.columns import Side, check_width, content_of, rows_at_once, take_side
 from likewise.batch.spark.hamming.groups import STORED, read_groups, store_groups
 from likewise.batch.spark.hamming.stored import HELD, ROWS_AT_ONCE, hits
@@ -165,7 +165,7 @@ def _advice(spark: SparkSession) -> tuple[str, ...]:
 
 def _stored(stages: Stages, side: Side, bits: int, progress: Progress) -> dict[str, Any]:
     """Return the facts of the stored side, after writing it if needed."""
-    from likewise.job.context import Timing
+    from likewise.job.options import Timing
 
     identity = {"search": "hamming_join", "bits": bits, "id_type": side.id_type}
     stages.check_identity(identity)

@@ -22,8 +22,7 @@ from likewise.batch.spark.hamming.stored import read_table, write_table
 from likewise.batch.spark.near import Fingerprints, documents_of
 from likewise.batch.spark.rows.arrow_columns import bytes_of, numbers_of, texts_of
 from likewise.io.tables.columns import number_column
-from likewise.job.context import RunContext
-from likewise.job.options import RunRules
+from likewise.job.options import RunContext, RunRules
 from likewise.recipe.methods import SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
 

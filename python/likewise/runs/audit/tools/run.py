@@ -15,8 +15,8 @@ from likewise.errors import InvalidParameter
 from likewise.io.stamps import check_unchanged, stamps
 from likewise.job.options import FileRun
 from likewise.progress import Progress, shows_progress, taken
-from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.recipe.methods import Exact
+from likewise.recipe.recipe import GivenRecipe, as_recipe
 from likewise.runs.audit.certificate import CERTIFICATE_VERSION, file_facts, input_facts, sealed
 from likewise.runs.audit.checks import Check, are_matching, measure_pairs
 from likewise.runs.audit.intervals import Share, StratumTotals, share
