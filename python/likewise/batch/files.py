@@ -53,9 +53,9 @@ from likewise.io.source.source import InputFile, Kept
 from likewise.job.options import FileRun, OnError, RunContext
 from likewise.job.output import Job
 from likewise.progress import Progress, Warned, shows_progress, taken
-from likewise.recipe.companions import RECIPE, write_companions
 from likewise.recipe.fields import RecipeFields
 from likewise.recipe.recipe import GivenRecipe, Recipe
+from likewise.recipe.weights import RECIPE, write_companions
 from likewise.stages.text import TextField, field_names
 
 if TYPE_CHECKING:

@@ -18,7 +18,6 @@ from likewise.stages.weights import MOST_SAMPLED_BYTES
 
 _NUM_LOOKED_AT = 32
 
-
 # Bytes of the interpreter with NumPy, PyArrow and this package; and per thread that reads and sketches.
 _BASE_BYTES = 64_000_000
 _BYTES_A_THREAD = 24_000_000

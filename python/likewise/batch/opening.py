@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from likewise.batch.read.columns import HeldDocuments
 from likewise.batch.read.resume import RunParts, open_parts
-from likewise.batch.read.sketched import HeldDocuments
 from likewise.batch.read.weighing import known_counts, weighed_files
 from likewise.batch.run import open_documents
 from likewise.batch.search.bloom import with_bands_where_many

@@ -18,7 +18,6 @@ from likewise.arrays import ArrowColumn, ArrowTable, ColumnData, TextData
 from likewise.batch.budget.room import Room
 from likewise.batch.decide.decision import Decision
 from likewise.batch.decide.group_warning import group_warning
-from likewise.batch.decide.labels import Groups, Labels
 from likewise.batch.decide.pairing import MAX_PAIRS, PairCounts, verified_pairs
 from likewise.batch.in_memory import (
     Nulls,
@@ -34,6 +33,7 @@ from likewise.batch.read.documents import Documents, Reference, References
 from likewise.batch.read.weighing import weighed
 from likewise.batch.run import decided, evidence, evidence_of_overruled, ordered
 from likewise.batch.search.splits import Splits
+from likewise.batch.write.annotations import Groups, Labels
 from likewise.batch.write.saved import save_run
 from likewise.batch.write.summary import summarize
 from likewise.checks import check_integer, num_threads

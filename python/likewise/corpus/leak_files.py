@@ -28,9 +28,9 @@ from likewise.job.options import FileRun
 from likewise.job.output import Job, about_files
 from likewise.job.reading import listed
 from likewise.progress import Progress, shows_progress, taken
-from likewise.recipe.companions import RECIPE, write_companions
 from likewise.recipe.fields import RecipeFields
 from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe
+from likewise.recipe.weights import RECIPE, write_companions
 
 WRITES = ("evidence", "kept")
 _NAMED = re.compile(r"([^/=]+)=(.+)", re.DOTALL)

@@ -18,7 +18,7 @@ from likewise import _native
 from likewise.arrays import ColumnData, TextData
 from likewise.checks import num_threads
 from likewise.errors import InvalidInput, InvalidParameter, StoreError
-from likewise.index.api import IndexApi
+from likewise.index.api import Document, Group, IndexApi, Neighbor, Removal, Verdict, Verdicts
 from likewise.index.erasing import Erasure, erase, num_unfinished, unfinished_warning
 from likewise.index.ids import all_ids, is_kept_as_given, one_id, paired, rows_from, too_long
 from likewise.index.opening import (
@@ -45,7 +45,6 @@ from likewise.index.opening import (
 )
 from likewise.index.stored.parquet import SUFFIX, write_parquet
 from likewise.index.stored.sources import About, DirectorySource
-from likewise.index.verdicts import Document, Group, Neighbor, Removal, Verdict, Verdicts
 from likewise.io.html import facts
 from likewise.recipe.fields import RecipeFields
 from likewise.recipe.methods import MinHash, SimHashDistance

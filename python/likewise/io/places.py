@@ -17,7 +17,6 @@ _OF_AN_INDEX = (
     "--url on the command line or likewise.redis.RedisIndex in Python"
 )
 
-
 # The disk is full, or the file has reached the maximum size.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 

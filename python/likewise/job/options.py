@@ -26,7 +26,6 @@ _MEMORY_AN_UNPACKER = 128_000_000
 Quote = Literal["none", "double"]
 QUOTES: tuple[Quote, ...] = get_args(Quote)
 
-
 WALL_STAGES = (
     *("starting_spark", "reading_items", "scanning", "weighing", "sizing", "reading_and_sketching"),
     *("choosing_the_threshold", "ordering", "candidates"),

@@ -28,7 +28,6 @@ _MOST_IN_FLOAT = 2**1000
 # Number of text pairs whose features are in memory at once.
 _PAIRS_AT_ONCE = 8192
 
-
 _KINDS = {"simhash": "fingerprints", "minhash": "signatures", "bloom": "filters"}
 
 

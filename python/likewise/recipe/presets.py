@@ -84,7 +84,6 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     "code": {"method": "minhash", "tokens": "char", "shingle": 2, "weights": "log-count", "threshold": 0.6},
 }
 
-
 # Presets for recipes without a preset: the first compatible with the options; otherwise the method's own defaults.
 _BASES: Mapping[str, tuple[str, ...]] = {"default": ("default", "online"), "online": ("online",)}
 # Methods that measure the same similarity of the same features, and tokens that are words.

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from likewise import _native
 from likewise.checks import check_choice
 from likewise.errors import InvalidParameter, RecipeMismatch
-from likewise.recipe.companions import RECIPE, read_companions
 from likewise.recipe.defaults import FeatureChoice, default_bits, default_tokens, features_of, package_defaults
 from likewise.recipe.fields import (
     AUTO,
@@ -50,7 +49,15 @@ from likewise.recipe.text import (
     text_options,
     text_rules_of,
 )
-from likewise.recipe.weights import Weighing, Weights, check_weighable, checked_weights_id, weighing_of
+from likewise.recipe.weights import (
+    RECIPE,
+    Weighing,
+    Weights,
+    check_weighable,
+    checked_weights_id,
+    read_companions,
+    weighing_of,
+)
 
 # Rules with weights that may be 0; such features are left out.
 _VANISHING = ("lexicon", OWN_WEIGHTS)
@@ -1061,7 +1068,6 @@ def check_is_recipe(given: object) -> Recipe:
 
 
 GivenRecipe: TypeAlias = Recipe | Preset
-
 
 # What users mean by a name: an argument of files or of calls in memory, or one of other tools.
 _MEANT = {

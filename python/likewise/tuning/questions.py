@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.tuning.choice import fitted
 from likewise.tuning.labels import Label, ordered
-from likewise.tuning.model import fitted
 from likewise.tuning.sample import Sample
 
 # Each stratum has this many times the pairs of the previous one.

@@ -286,7 +286,7 @@ def test_the_planner_is_within_twice_what_was_measured():
 @pytest.mark.parametrize("scheme", ["", "file://", "local://"])
 def test_stored_tables_come_back(tmp_path, scheme):
     """Tables are read by path, and with fsspec if the directory is a URL."""
-    from likewise.batch.spark.hamming.groups import grouped, read_groups, write_groups
+    from likewise.batch.spark.hamming.stored import grouped, read_groups, write_groups
 
     if scheme == "local://":
         pytest.importorskip("fsspec")

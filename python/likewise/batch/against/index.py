@@ -24,7 +24,7 @@ from likewise.batch.read.documents import Documents
 from likewise.batch.run import ordered
 from likewise.batch.write.summary import content_digest
 from likewise.errors import InvalidInput, InvalidParameter
-from likewise.io.output.locks import try_lock
+from likewise.io.output.whole import try_lock
 from likewise.io.places import check_place
 from likewise.job.options import RunContext, RunRules
 from likewise.recipe.fields import canonical_json

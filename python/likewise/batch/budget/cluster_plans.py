@@ -47,7 +47,6 @@ DECIDING = 2.5
 # Overhead of a round in seconds: two Spark stages and their markers.
 ROUND_S = 2.0
 
-
 # Maximum radius for splitting: each further bit adds a copy of all fingerprints.
 MOST_SPLIT = 3
 # Approximate rows per cell.

@@ -44,11 +44,9 @@ _NAMED = 3
 Decisions = str | os.PathLike[str] | Mapping[str, str]
 """Decisions as they are given: a CSV file of doc_id and decision, or a mapping of ids to ``keep``."""
 
-
 # Minimum seconds of deciding between log entries.
 SECONDS_BETWEEN = 5.0
 _LABEL = "decided-"
-
 
 _PAIRS_AT_ONCE = 65536
 _ROWS_AT_ONCE = 1 << 18

@@ -25,7 +25,6 @@ from likewise.recipe.recipe import Recipe
 # Documents processed at once.
 _AT_ONCE = 1 << 18
 
-
 # Default limit on the number of pairs.
 MAX_PAIRS = 10_000_000
 # Maximum comparisons and sampled documents for an estimate of the number of pairs.

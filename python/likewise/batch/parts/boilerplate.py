@@ -15,7 +15,7 @@ from likewise.batch.parts.collection import Collection
 from likewise.batch.parts.opening import PartsJob, check_rewriting
 from likewise.batch.parts.units import UNITS, PartRules, cut_parts
 from likewise.batch.parts.writing import beginnings, places_of
-from likewise.batch.read.fields import NO_VALUE
+from likewise.batch.read.ingest import NO_VALUE
 from likewise.batch.write.counts import value_name
 from likewise.checks import check_choice, check_integer, fraction_check
 from likewise.errors import InvalidInput, InvalidParameter

@@ -15,8 +15,8 @@ from likewise.batch.decide.decision import Decision, VerdictLog, decide
 from likewise.batch.memory import BoundedRun
 from likewise.batch.opening import opened_run
 from likewise.batch.parts.collection import PIECE_BYTES, Collection, Repeats
+from likewise.batch.read.columns import HeldDocuments, SketchedPiece, sketched_piece
 from likewise.batch.read.documents import Reference, References
-from likewise.batch.read.sketched import HeldDocuments, SketchedPiece, sketched_piece
 from likewise.batch.run import ordered
 from likewise.checks import check_choice, check_integer
 from likewise.errors import InvalidInput, InvalidParameter

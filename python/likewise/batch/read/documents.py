@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,6 @@ from likewise import _native
 from likewise._native import Rarity, Texts
 from likewise.arrays import ArrowColumn, GrowingTexts, distinct, double_id, slices
 from likewise.batch.budget.room import Room
-from likewise.batch.read.kept_sketches import KeptSketches
 from likewise.errors import InvalidInput
 from likewise.io.output.evidence import Places
 from likewise.io.source.source import BadRow, InputFile, Source
@@ -23,9 +22,11 @@ from likewise.io.tables.columns import number_column, text_column
 from likewise.io.tables.tables import id_type_of
 from likewise.stages.sketch import EMPTY, SHORT
 
+if TYPE_CHECKING:
+    from likewise.batch.read.kept_sketches import KeptSketches
+
 # Rows processed at once.
 _AT_ONCE = 1 << 16
-
 
 Result = TypeVar("Result")
 
@@ -39,7 +40,7 @@ class Reference:
 
     files: tuple[InputFile, ...]
     # Sketches that the run that wrote these files stored
-    sketches: KeptSketches | None = None
+    sketches: "KeptSketches | None" = None
     # Fields by which that run ranked documents, which some of them have
     ranked_by: tuple[str, ...] = ()
     # The output directory of that run

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise._native import Texts
-from likewise.batch.read.sketched import SketchedPiece
+from likewise.batch.read.columns import SketchedPiece
 from likewise.checks import counted
 from likewise.io.output.parts import Part, find_parts, is_whole, read_facts, read_part, write_part
 from likewise.io.source.source import BadRow, Piece, Source

@@ -18,7 +18,7 @@ from likewise.job.reading import found_inputs, in_order, jobs_of, refusal, total
 from likewise.progress import Progress, Warned, no_progress, shows_progress, taken
 from likewise.recipe.methods import Bloom
 from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe
-from likewise.stages.filter_size import FilterSize
+from likewise.stages.sketch import FilterSize
 from likewise.stages.weights import DEFAULT_MEMORY_BYTES, Counter, Sample, Weights
 
 # With fewer documents, all features are equally rare.

@@ -7,10 +7,9 @@ import numpy as np
 from likewise import _native
 from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
-from likewise.batch.search.bands import BandSearch
+from likewise.batch.search.bands import BandSearch, PrefixSearch
 from likewise.batch.search.bloom import BloomSearch
 from likewise.batch.search.distance import DistanceSearch
-from likewise.batch.search.prefix import PrefixSearch
 from likewise.batch.search.search import NoSearch, Search
 from likewise.job.options import RunContext
 from likewise.progress import Warned
@@ -25,7 +24,6 @@ _NUM_PAIRS = 1 << 16
 _LOW, _LOW_DEVIATIONS = 0.1, 1.2815515655446004
 # Expected number of unrelated documents within the radius of each document, from which the run warns.
 _MOST_UNRELATED = 0.1
-
 
 # Searches that take longer are announced.
 _LONG_SECONDS = 60.0

@@ -15,9 +15,8 @@ from likewise.batch.spark.results import all_pairs, count_removed, counts_of, ev
 from likewise.batch.spark.rows.arrow_columns import column_named
 from likewise.batch.spark.rows.numbering import in_parts, starts_of
 from likewise.batch.spark.run import Run, check_recipe
-from likewise.batch.spark.session import check_version
 from likewise.batch.spark.sketching import user_sketches
-from likewise.batch.spark.stages import Stages, temporary_directory
+from likewise.batch.spark.stages import Stages, check_version, temporary_directory
 from likewise.batch.write.summary import summary_of
 from likewise.checks import counted, num_threads, parse_size
 from likewise.errors import InvalidInput, InvalidParameter
@@ -33,7 +32,6 @@ from likewise.stages.sketch import check_has_sketch
 # As decimals, which do not overflow when hashes are summed.
 _SUM = "cast(sum(cast(content as decimal(38, 0))) as string)"
 _INTEGERS = (ByteType, ShortType, IntegerType, LongType)
-
 
 DRIVER_MEMORY = "4GB"
 

@@ -17,7 +17,7 @@ from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
 from likewise.batch.search.crowds import CrowdSearch
 from likewise.batch.spark.rows.arrow_columns import numbers_of, texts_of
-from likewise.batch.spark.rows.gathering import sorted_slices
+from likewise.batch.spark.rows.numbering import sorted_slices
 from likewise.errors import InvalidParameter
 from likewise.io.tables.columns import number_column
 from likewise.io.tables.memory import MemorySource

@@ -18,8 +18,7 @@ from likewise.batch.spark.deciding import (
     removed_ranks,
     verdict_table,
 )
-from likewise.batch.spark.hamming.deciding import SlabSearch, compared
-from likewise.batch.spark.hamming.run_slabs import with_short_texts
+from likewise.batch.spark.hamming.deciding import SlabSearch, compared, with_short_texts
 from likewise.batch.spark.rows import numbering
 from likewise.batch.spark.rows.buckets import looked_at
 from likewise.batch.spark.rows.cells import differences, estimates, matches, measured, similarities

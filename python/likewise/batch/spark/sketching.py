@@ -29,7 +29,6 @@ _BIAS = 1 << 63
 _NUMBER, _DATE = b"n", b"d"
 _INFINITE = (1 << 63) - 1
 
-
 _SCHEMA = "row long, sketch binary, class_key binary, digest binary, shape int, num_features long"
 #: Bytes of the digest of a document's features.
 DIGEST_BYTES = 16

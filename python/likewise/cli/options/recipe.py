@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from likewise.recipe.recipe import Recipe
     from likewise.recipe.word_lists import WordList
 
-
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _Decorator = Callable[[_Command], _Command]
 
@@ -126,7 +125,6 @@ _NAMED = {
         ("default", "online", "strict", "templates", "titles", "names", "ocr", "threads", "classic-simhash", "code"),
     ),
 }
-
 
 _KINDS: dict[Any, Any] = {"threshold": threshold, "count": count, "file": READ}
 # Options by the names of the parameters that they set.

@@ -13,8 +13,8 @@ from likewise.errors import InvalidInput, LikewiseError, RecipeMismatch, StoreEr
 from likewise.index.opening import STORES, check_recipe, check_ttl, check_ttl_from, recipe_parts
 from likewise.index.stored.sources import About, Source, are_next, checked_batches, checksum_of
 from likewise.io.output.whole import WholeFile
-from likewise.recipe.companions import NAMES, companions_of, fields_of_companions
 from likewise.recipe.recipe import Recipe
+from likewise.recipe.weights import NAMES, companions_of, fields_of_companions
 
 VERSION = 1
 SUFFIX = ".parquet"

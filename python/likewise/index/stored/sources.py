@@ -11,7 +11,6 @@ from likewise.recipe.recipe import Recipe
 
 _VERSION = 1
 
-
 # Rows of servers that one request reads at most.
 _ROWS_A_READ = 2000
 

@@ -23,7 +23,6 @@ from likewise.io.source.source import Cut, Piece, ReadRules, ReadTask
 # Escapes of ASCII letters, digits, _ and -, which names may contain although they need none.
 _ESCAPED = re.compile(rb"\\u00[2-7]")
 
-
 _READ_BYTES = 1 << 20
 
 

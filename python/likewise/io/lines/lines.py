@@ -30,7 +30,6 @@ Pieces = Sequence[tuple[int, int, int]]
 # Smaller files are quickly decompressed again.
 _LEAST_BYTES = 16 << 20
 
-
 _COPY_BYTES = 4 << 20
 _PACKED_BYTES = 2 << 20
 _LINES_AT_ONCE = 1 << 18

@@ -30,12 +30,10 @@ NULL_TEXT = "the text is null; leave such rows out or fill them"
 # Value of the id field for rows without ids.
 NO_ID_FIELD = "none"
 
-
 # Bytes of texts that are read again at once.
 _BYTES_AGAIN = 8 << 20
 # Assumed bytes of a document if the file cannot be examined.
 _DOCUMENT_BYTES = 1000
-
 
 # Changed rows that are processed at once.
 _ROWS_AT_ONCE = 1 << 20

@@ -18,7 +18,6 @@ from likewise.io.tables.tables import TableRows
 _BATCH_ROWS = 1024
 _ONE_BY_ONE = {"batch_size": _BATCH_ROWS, "batch_readahead": 1, "fragment_readahead": 1}
 
-
 # The schema of a table, and a function that returns batches of these columns, always in the same order
 _Rows: TypeAlias = tuple[ArrowSchema, Callable[[list[str]], Iterator[Any]]]
 

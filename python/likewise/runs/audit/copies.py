@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from likewise.batch.write.kept_rows import kept_places
 from likewise.errors import LikewiseError
 from likewise.io.inputs import find_inputs
-from likewise.io.kept_copies import table_batches
+from likewise.io.kept import table_batches
 from likewise.io.lines.lines import LineFile
 from likewise.io.lines.text_file import TextFile
 from likewise.io.output.directory import KEPT

@@ -24,6 +24,7 @@ from likewise.checks import num_threads
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
 from likewise.io.inputs import Inputs
 from likewise.io.output.directory import EVIDENCE, SUMMARY
+from likewise.io.output.evidence import readable
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.output.summaries import is_over_parts, read_summary
 from likewise.io.source.source import InputFile, Source
@@ -34,7 +35,6 @@ from likewise.progress import Progress, no_progress
 from likewise.recipe.fields import COMPANIONS, COUNTED_WEIGHTS
 from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe
 from likewise.recipe.word_lists import WordList
-from likewise.runs.evidence import readable
 from likewise.runs.viewing.view import file_run
 from likewise.stages.weights import read_table
 

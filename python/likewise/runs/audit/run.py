@@ -23,9 +23,18 @@ from likewise.runs.audit.certificate import CERTIFICATE_VERSION, input_facts, ou
 from likewise.runs.audit.checks import Check, TextSimilarity, check_run
 from likewise.runs.audit.intervals import Share
 from likewise.runs.audit.opening import GivenFiles, OpenRun, open_result, open_run
-from likewise.runs.audit.recall import Missed, Recall, estimate, missed_pairs
-from likewise.runs.audit.search import NOT_ACTED_ON, STAGES, stages_of
-from likewise.runs.audit.strata import Stratum, draw_strata, strata_of
+from likewise.runs.audit.recall import (
+    NOT_ACTED_ON,
+    STAGES,
+    Missed,
+    Recall,
+    Stratum,
+    draw_strata,
+    estimate,
+    missed_pairs,
+    stages_of,
+    strata_of,
+)
 from likewise.runs.audit.truth.matches import Matches, exact_matches, num_affordable
 from likewise.stages.documents import Tokenizer
 from likewise.stages.text import TextField

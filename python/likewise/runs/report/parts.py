@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from likewise.io.output.directory import EVIDENCE
+from likewise.io.output.evidence import readable
 from likewise.io.tables.columns import numbers_of
 from likewise.measures.comparison import Stretch
 from likewise.recipe.recipe import Recipe
 from likewise.runs.drawing import Html, element, inline
-from likewise.runs.evidence import readable
 from likewise.runs.report.sections import facts, figures, inputs_table, recipe_facts, stage_chart
 from likewise.runs.viewing.texts import Place, TextReader
 from likewise.runs.viewing.view import file_run

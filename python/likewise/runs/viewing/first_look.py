@@ -51,7 +51,6 @@ _COLUMNS = [
     "distance",
 ]
 
-
 _NUM_PREVIEWED = 10
 
 

@@ -21,7 +21,6 @@ _HEADER = ("doc_id_a", "doc_id_b", "label")
 MOST_MARKS = 100_000
 _MOST_ID_CHARACTERS = 10_000
 
-
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 

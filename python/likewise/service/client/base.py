@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from likewise.service.client.asynchronous import AsyncClient
     from likewise.service.client.synchronous import Client
 
-
 _Given = ParamSpec("_Given")
 _Answer = TypeVar("_Answer")
 Steps: TypeAlias = Generator[Call[Any], Any, _Answer]

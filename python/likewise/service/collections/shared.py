@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 # Maximum seconds to wait for one reply of a server.
 _TIMEOUT_S = 5.0
 
-
 # As for an index of a client.
 PREFIX = "likewise"
 

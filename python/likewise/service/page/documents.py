@@ -11,8 +11,7 @@ from starlette.responses import RedirectResponse, Response
 from likewise.errors import InvalidInput
 from likewise.io.formats import format_by_name
 from likewise.measures import Measures
-from likewise.measures.comparison import align, compare
-from likewise.measures.diffs import MAX_CHARACTERS
+from likewise.measures.comparison import MAX_CHARACTERS, align, compare
 from likewise.measures.table import SET_MEASURES
 from likewise.recipe.methods import MinHash, SimHash
 from likewise.recipe.recipe import Recipe

@@ -6,8 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from likewise.errors import InvalidInput
-from likewise.measures.comparison import compare
-from likewise.measures.diffs import MAX_CHARACTERS
+from likewise.measures.comparison import MAX_CHARACTERS, compare
 from likewise.recipe.text import BYTE_TOKENS
 from likewise.runs.drawing import Html, inline
 from likewise.service.page.answers import Place

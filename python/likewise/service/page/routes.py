@@ -19,7 +19,6 @@ from likewise.service.problems import Problem
 _TYPE = "application/x-www-form-urlencoded"
 _MOST_FIELDS = 32
 
-
 Shows = Callable[[Place, Request, dict[str, str]], Response]
 # A page is shown directly if its groups are sorted within this time; otherwise the progress is shown.
 _WAIT_S = 1.5

@@ -23,7 +23,7 @@ from likewise.arrays import ArrowTable
 from likewise.batch.decide.decision import Decision
 from likewise.batch.engine import EngineRun
 from likewise.batch.read.documents import Documents, id_used_twice
-from likewise.batch.read.fields import check_documents, check_has_field
+from likewise.batch.read.ingest import check_documents, check_has_field
 from likewise.batch.spark.files.file_input import FileInput
 from likewise.batch.spark.files.writing import (
     PIECE_BYTES,
@@ -34,11 +34,10 @@ from likewise.batch.spark.files.writing import (
 )
 from likewise.batch.spark.results import count_removed, counts_of, evidence, removed_rows
 from likewise.batch.spark.rows.arrow_columns import bytes_of, numbers_of, texts_of
-from likewise.batch.spark.rows.gathering import sorted_slices
+from likewise.batch.spark.rows.numbering import sorted_slices
 from likewise.batch.spark.run import BAD, DOCUMENT, TALLY, Run, check_recipe
-from likewise.batch.spark.session import open_session
 from likewise.batch.spark.sketching import DIGEST_BYTES
-from likewise.batch.spark.stages import Stages, spark_failures
+from likewise.batch.spark.stages import Stages, open_session, spark_failures
 from likewise.batch.write.summary import ContentDigest, InputCounts, RunCounts
 from likewise.checks import parse_size
 from likewise.errors import InvalidInput, InvalidParameter

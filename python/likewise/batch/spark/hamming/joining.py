@@ -17,10 +17,8 @@ from pyspark.sql import DataFrame, SparkSession
 from likewise.arrays import ArrowTable
 from likewise.batch.budget.cluster_plans import ROW_NS, best_keys, most_in_tables
 from likewise.batch.spark.hamming.columns import Side, check_width, content_of, rows_at_once, take_side
-from likewise.batch.spark.hamming.groups import STORED, read_groups, store_groups
-from likewise.batch.spark.hamming.stored import HELD, ROWS_AT_ONCE, hits
-from likewise.batch.spark.session import check_version
-from likewise.batch.spark.stages import Stages, temporary_directory
+from likewise.batch.spark.hamming.stored import HELD, ROWS_AT_ONCE, STORED, hits, read_groups, store_groups
+from likewise.batch.spark.stages import Stages, check_version, temporary_directory
 from likewise.checks import counted, parse_size
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.tables.columns import number_column

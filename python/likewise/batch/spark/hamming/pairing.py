@@ -21,11 +21,9 @@ from pyspark.sql import functions as F
 from likewise.arrays import ArrowBatch
 from likewise.batch.budget.cluster_plans import LEAST_PIECE, TASKS_A_CORE, HammingPairsPlan, plan_pairs
 from likewise.batch.spark.hamming.columns import Side, check_ids, check_width, content_of, take_side, words_of
-from likewise.batch.spark.hamming.groups import STORED, read_groups, store_groups
-from likewise.batch.spark.hamming.stored import HELD, hits
+from likewise.batch.spark.hamming.stored import HELD, STORED, hits, read_groups, store_groups
 from likewise.batch.spark.rows.arrow_columns import binary_column, bytes_of, numbers_of
-from likewise.batch.spark.session import check_version
-from likewise.batch.spark.stages import Stages, temporary_directory
+from likewise.batch.spark.stages import Stages, check_version, temporary_directory
 from likewise.checks import check_integer, parse_size
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.tables.columns import number_column

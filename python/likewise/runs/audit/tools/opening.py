@@ -30,7 +30,6 @@ from likewise.stages.text import normalize
 
 _ID_NAMES = ("id", "doc_id")
 
-
 _PIECE_BYTES = 4 << 20
 _MOST_NAMED = 5
 # Kept documents of a cluster with which a removed one is compared, at most.

@@ -25,7 +25,6 @@ _BYTES_A_FEATURE = 12
 _BYTES_A_SET = 200
 _SETS_BYTES = 64 << 20
 
-
 # Maximum number of features of documents read at once, and of sampled documents in one pass.
 _FEATURES_AT_ONCE = 2_000_000
 _SAMPLE_FEATURES = 8_000_000
