@@ -137,7 +137,14 @@ def take_fingerprints(name: str, given: TextData) -> Fingerprints:
     if hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__"):
         given = _from_arrow(name, given)
     if isinstance(given, np.ndarray) and given.dtype == np.uint8 and given.ndim == 2:
-        return _from_bytes(name, given)
+        num_rows, num_bytes = given.shape
+        if num_bytes not in range(4, 33, 4):
+            raise InvalidParameter(
+                name, f"shape {given.shape} of uint8 is not (n, bytes) with 4 to 32 bytes, a multiple of 4"
+            )
+        padded = np.zeros((num_rows, -(-num_bytes // 8) * 8), np.uint8)
+        padded[:, :num_bytes] = given
+        return Fingerprints(padded.view("<u8").reshape(-1), 8 * num_bytes, is_of_bytes=True)
     array = as_words(name, given)
     if array.ndim not in (1, 2) or (array.ndim == 2 and not 1 <= array.shape[1] <= 4):
         raise InvalidParameter(name, f"shape {array.shape} is not (n,) or (n, words) with 1 to 4 words")
@@ -146,18 +153,6 @@ def take_fingerprints(name: str, given: TextData) -> Fingerprints:
         # Read, not mapped: truncating the file during a search must not cause a crash.
         array = np.array(array)
     return Fingerprints(np.ascontiguousarray(array).reshape(-1), bits)
-
-
-def _from_bytes(name: str, given: NDArray[np.uint8]) -> Fingerprints:
-    """Convert fingerprints stored as bytes, as in other packages, to words."""
-    num_rows, num_bytes = given.shape
-    if num_bytes not in range(4, 33, 4):
-        raise InvalidParameter(
-            name, f"shape {given.shape} of uint8 is not (n, bytes) with 4 to 32 bytes, a multiple of 4"
-        )
-    padded = np.zeros((num_rows, -(-num_bytes // 8) * 8), np.uint8)
-    padded[:, :num_bytes] = given
-    return Fingerprints(padded.view("<u8").reshape(-1), 8 * num_bytes, is_of_bytes=True)
 
 
 def take_file(name: str, given: TextData, folder: Path) -> FlatFile:

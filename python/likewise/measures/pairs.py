@@ -215,7 +215,14 @@ def set_similarity(
     if not left or not right:
         return float(not left and not right)
     if measure == "cosine":
-        return _cosine(left, right)
+        product = sum(weight * right[item] for item, weight in left.items() if item in right)
+        norm_a, norm_b = (sum(weight * weight for weight in side.values()) for side in (left, right))
+        # If the norms are equal, the root is the norm, so that equal sets have similarity 1 at any weight.
+        if norm_a == norm_b:
+            return product / norm_a
+        squares = norm_a * norm_b
+        # Beyond the range of floats, the integer part of the root has more digits than they do.
+        return product / (math.sqrt(squares) if squares < _MOST_IN_FLOAT else math.isqrt(squares))
     shared = sum(min(weight, right[item]) for item, weight in left.items() if item in right)
     in_a, in_b = sum(left.values()), sum(right.values())
     whole = {"jaccard": in_a + in_b - shared, "containment": in_a, "dice": in_a + in_b, "overlap": min(in_a, in_b)}
@@ -232,17 +239,6 @@ def _weighted(items: AbstractSet[Hashable] | Mapping[Hashable, int]) -> dict[Has
         if weight:
             found[item] = int(weight.__index__())
     return found
-
-
-def _cosine(a: dict[Hashable, int], b: dict[Hashable, int]) -> float:
-    product = sum(weight * b[item] for item, weight in a.items() if item in b)
-    norm_a, norm_b = (sum(weight * weight for weight in side.values()) for side in (a, b))
-    # If the norms are equal, the root is the norm, so that equal sets have similarity 1 at any weight.
-    if norm_a == norm_b:
-        return product / norm_a
-    squares = norm_a * norm_b
-    # Beyond the range of floats, the integer part of the root has more digits than they do.
-    return product / (math.sqrt(squares) if squares < _MOST_IN_FLOAT else math.isqrt(squares))
 
 
 def sketch_similarities(sketches: Sketches, pairs: NDArray[np.int64], *, measure: str) -> NDArray[np.float64]:

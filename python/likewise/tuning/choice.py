@@ -256,7 +256,13 @@ def cross_validated(evidence: Evidence) -> HeldOut:
     """Return the results of the choice on held-out labels: five folds, each judged by a choice from the other four."""
     verdicts = np.zeros(len(evidence), bool)
     odds = np.zeros(len(evidence))
-    folds = _folds(evidence.is_duplicate)
+    random = np.random.default_rng(0)
+    folds = np.zeros(len(evidence.is_duplicate), np.int64)
+    dealt = 0
+    for kind in (True, False):
+        which = random.permutation(np.flatnonzero(evidence.is_duplicate == kind))
+        folds[which] = (dealt + np.arange(len(which))) % _NUM_FOLDS
+        dealt += len(which)
     for number in range(_NUM_FOLDS):
         left_out = np.flatnonzero(folds == number)
         rest = evidence.part(np.flatnonzero(folds != number))
@@ -281,18 +287,6 @@ def are_told_apart(values: NDArray[np.float64], is_duplicate: NDArray[np.bool_])
     below = np.searchsorted(others, own, side="left") + np.searchsorted(others, own, side="right")
     error = np.sqrt((len(values) + 1) / (12 * num_pairs))
     return bool(below.sum() / (2 * num_pairs) > 0.5 + _STANDARD_ERRORS * error)
-
-
-def _folds(is_duplicate: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return the fold of each label; both kinds are spread evenly over the folds."""
-    random = np.random.default_rng(0)
-    folds = np.zeros(len(is_duplicate), np.int64)
-    dealt = 0
-    for kind in (True, False):
-        which = random.permutation(np.flatnonzero(is_duplicate == kind))
-        folds[which] = (dealt + np.arange(len(which))) % _NUM_FOLDS
-        dealt += len(which)
-    return folds
 
 
 def measured(

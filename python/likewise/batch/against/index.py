@@ -276,7 +276,9 @@ class BesideIndex:
             with Index(self._unfinished, recipe, threads=self._rules.threads) as index:
                 add_documents(index, documents, np.arange(len(documents)))
             # It waits to be renamed while results are written, and must still be locked by this run.
-            self._hold_unfinished()
+            assert self._unfinished is not None
+            with suppress(OSError):
+                try_lock(self._lock.enter_context((self._unfinished / _WRITER_LOCK).open("r+b")).fileno())
 
     def add_kept(self, documents: Documents, decision: Decision) -> None:
         """Add kept documents to the index `against`.
@@ -295,11 +297,6 @@ class BesideIndex:
             self._lock.close()
             self._unfinished.rename(self._use.create)
             self._unfinished = None
-
-    def _hold_unfinished(self) -> None:
-        assert self._unfinished is not None
-        with suppress(OSError):
-            try_lock(self._lock.enter_context((self._unfinished / _WRITER_LOCK).open("r+b")).fileno())
 
     def summary(self) -> dict[str, object]:
         """Return the summary fields about the index."""

@@ -69,7 +69,10 @@ class RunParts:
 
     def __init__(self, directory: Path, recipe: Recipe, *, has_counts: bool = False) -> None:
         directory.mkdir(exist_ok=True)
-        _delete_strange(directory)
+        # A run that continues does not use unfinished or randomly named files.
+        for path in list(directory.iterdir()):
+            if path.is_file() and not _KNOWN.fullmatch(path.name):
+                path.unlink()
         self.directory = directory
         self._recipe = recipe
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="likewise-parts")
@@ -261,13 +264,6 @@ def _part(
         for (number, piece), place in zip(held, places, strict=True)
     ]
     return Part(columns, texts, {**facts, "pieces": about})
-
-
-def _delete_strange(directory: Path) -> None:
-    """Delete files that a run that continues does not use: unfinished or randomly named ones."""
-    for path in list(directory.iterdir()):
-        if path.is_file() and not _KNOWN.fullmatch(path.name):
-            path.unlink()
 
 
 def _is_of_jobs(label: str) -> bool:

@@ -142,18 +142,14 @@ def weighed_files(
         return known
     found = counted(files, recipe, context, memory_bytes=memory_bytes)
     if parts is not None and needs_reading and sum(file.num_bytes for file in files) >= PART_BYTES:
-        _keep(parts, found)
+        parts.mkdir(exist_ok=True)
+        if found.table is not None:
+            found.table.write(parts / _TABLE)
+        facts = json.dumps({"filter_bits": found.fields["filter_bits"], "has_table": found.table is not None})
+        unfinished = parts / "counted.unfinished"
+        unfinished.write_text(facts, encoding="utf-8", newline="\n")
+        unfinished.replace(parts / _COUNTED)
     return found
-
-
-def _keep(parts: Path, recipe: Recipe) -> None:
-    parts.mkdir(exist_ok=True)
-    if recipe.table is not None:
-        recipe.table.write(parts / _TABLE)
-    facts = json.dumps({"filter_bits": recipe.fields["filter_bits"], "has_table": recipe.table is not None})
-    unfinished = parts / "counted.unfinished"
-    unfinished.write_text(facts, encoding="utf-8", newline="\n")
-    unfinished.replace(parts / _COUNTED)
 
 
 def known_counts(parts: Path, recipe: Recipe) -> Recipe | None:

@@ -50,7 +50,12 @@ def explain(error: Exception) -> int:
         _say(f"{place}: {(error.strerror or str(error)).lower()}", hint)
         return 1
     if isinstance(error, LikewiseError):
-        return _explain_ours(error)
+        text = str(error)
+        if isinstance(error, InvalidParameter):
+            name = _ARGUMENTS.get(error.name, f"--{error.name.replace('_', '-')}")
+            text = f"{name}: {error.message}" if name else error.message
+        _say(text, next((hint for kind, hint in _HINTS.items() if isinstance(error, kind)), None))
+        return 2 if isinstance(error, InvalidParameter | InvalidInput | RecipeMismatch | MissingExtra) else 1
     traceback.print_exc()
     _say(f"unexpected: {error}", "this is a bug in likewise; please report it with the traceback above.")
     return 1
@@ -75,15 +80,6 @@ def _hint_of(error: OSError) -> str:
     if isinstance(error, PermissionError):
         return "check its permissions."
     return f"check the {'pattern; quote it so that likewise expands it' if glob.has_magic(name) else 'name'}."
-
-
-def _explain_ours(error: LikewiseError) -> int:
-    text = str(error)
-    if isinstance(error, InvalidParameter):
-        name = _ARGUMENTS.get(error.name, f"--{error.name.replace('_', '-')}")
-        text = f"{name}: {error.message}" if name else error.message
-    _say(text, next((hint for kind, hint in _HINTS.items() if isinstance(error, kind)), None))
-    return 2 if isinstance(error, InvalidParameter | InvalidInput | RecipeMismatch | MissingExtra) else 1
 
 
 def _say(text: str, hint: str | None) -> None:

@@ -372,22 +372,17 @@ def pairs_of_slabs(
                     once = found < rows
                     rows, found, distances = rows[once], found[once], distances[once]
                 num_pairs += len(rows)
-                _check_pairs(num_pairs, max_pairs)
+                if num_pairs > max_pairs:
+                    raise InvalidInput(
+                        f"more than {max_pairs:,} pairs of groups: many fingerprints are near each other but not "
+                        "equal. Lower within, or raise max_pairs"
+                    )
                 columns = {
                     "group_a": number_column(found | (one << _PLACE_BITS)),
                     "group_b": number_column(rows | (other << _PLACE_BITS)),
                     "distance": number_column(distances),
                 }
                 yield pa.RecordBatch.from_pydict(columns)
-
-
-def _check_pairs(num_pairs: int, max_pairs: int) -> None:
-    """Raise InvalidInput if a task found too many pairs."""
-    if num_pairs > max_pairs:
-        raise InvalidInput(
-            f"more than {max_pairs:,} pairs of groups: many fingerprints are near each other but not equal. Lower "
-            "within, or raise max_pairs"
-        )
 
 
 def members_of_slabs(batches: Iterator[Any], *, directory: str, names: Sequence[str]) -> Iterator[Any]:
