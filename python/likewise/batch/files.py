@@ -19,7 +19,7 @@ from likewise.batch.against.references import (
 )
 from likewise.batch.decide.decision import Decision, VerdictLog
 from likewise.batch.decide.group_warning import group_warning
-from likewise.batch.engine import Engine, EngineRun, check_engine
+from likewise.batch.engine import EngineRun, check_engine
 from likewise.batch.joined import JoinedRows, check_joined, joined_rows
 from likewise.batch.memory import BoundedRun
 from likewise.batch.opening import bounded_run, opened_run, recipe_of_files
@@ -60,6 +60,7 @@ from likewise.stages.text import TextField, field_names
 
 if TYPE_CHECKING:
     from likewise.batch.decide.decision import Decisions, StayingIds
+    from likewise.batch.spark.files.engine import SparkEngine
 
 # Modules that few runs need are imported on use.
 WRITES = ("kept", "annotated", "evidence", "groups", "unique")
@@ -80,7 +81,7 @@ class DedupOptions:
     against: Sequence[str | Path] = ()
     keep_sketches: bool = False
     store_pairs: float | None = None
-    engine: Engine | None = None
+    engine: "SparkEngine | None" = None
     # The output for each input, whether groups are written, and the documents of the decisions
     copies: str = field(init=False)
     has_groups: bool = field(init=False)
@@ -286,7 +287,7 @@ class _Decided:
 
 
 def _written_by_engine(
-    asked: DedupOptions, recipe: Recipe, reading: _Reading, job: Job, engine: Engine
+    asked: DedupOptions, recipe: Recipe, reading: _Reading, job: Job, engine: "SparkEngine"
 ) -> dict[str, Any]:
     """Let the engine decide and write; return the summary."""
     found, work = reading.found, job.work
@@ -306,7 +307,7 @@ def _stored_by_engine(
     inputs: Sequence[str | Path] | str | Path,
     url: str,
     report: Progress,
-    engine: Engine,
+    engine: "SparkEngine",
     *,
     overwrite: bool,
 ) -> dict[str, Any]:
@@ -407,7 +408,7 @@ def dedup_files(
     against: Sequence[str | Path] = (),
     keep_sketches: bool = False,
     store_pairs: float | None = None,
-    engine: Engine | None = None,
+    engine: "SparkEngine | None" = None,
     progress: Progress | bool | None = None,
     **fields: Unpack[RecipeFields],
 ) -> dict[str, Any]:
@@ -470,7 +471,7 @@ def dedup_files(
         Store the sketches of kept documents in ``sketches/``, for later runs against this one.
     store_pairs : float, optional
         Write ``pairs.parquet``: all verified pairs with at least this similarity. Verdicts do not change.
-    engine : Engine, optional
+    engine : SparkEngine, optional
         Engine that runs the computation elsewhere, such as ``likewise.spark.SparkEngine``. Cannot be combined with an
         index, `against`, sketches or pairs.
     progress : bool or callable, optional

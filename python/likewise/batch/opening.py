@@ -22,9 +22,9 @@ from likewise.recipe.recipe import Recipe, as_recipe
 
 if TYPE_CHECKING:
     from likewise.batch.against.index import IndexUse
-    from likewise.batch.engine import Engine
     from likewise.batch.memory import BoundedRun
     from likewise.batch.read.documents import Documents, References
+    from likewise.batch.spark.files.engine import SparkEngine
     from likewise.io.inputs import Inputs
     from likewise.job.output import Job
 
@@ -35,7 +35,7 @@ def recipe_of_files(
     *,
     index: IndexUse | None = None,
     against: Sequence[str | Path] = (),
-    engine: Engine | None = None,
+    engine: SparkEngine | None = None,
 ) -> Recipe:
     """Return the recipe of a run over files: the given one, that of a preset, or that of fields.
 

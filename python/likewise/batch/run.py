@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from likewise.arrays import ArrowTable, slices
 from likewise.batch.decide.decision import Decision, decide
-from likewise.batch.read.collapse import Collapsed, collapse
 from likewise.batch.read.columns import HeldDocuments, IngestRules
-from likewise.batch.read.documents import Documents, References
+from likewise.batch.read.documents import Collapsed, Documents, References, collapse
 from likewise.batch.read.ingest import ingest, num_without_field
 from likewise.batch.read.priority import with_references_first
 from likewise.errors import InvalidParameter

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.batch.decide.verification import Verifier, measured
-from likewise.batch.read.collapse import Collapsed
-from likewise.batch.read.documents import Documents
+from likewise.batch.read.documents import Collapsed, Documents
 from likewise.batch.run import ordered
 from likewise.batch.search.opening import open_search
 from likewise.batch.search.search import Candidates

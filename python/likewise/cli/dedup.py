@@ -25,7 +25,7 @@ from likewise.cli.options.terminal import chosen_lines, skipped_line
 from likewise.progress import printable, shown
 
 if TYPE_CHECKING:
-    from likewise.batch.engine import Engine
+    from likewise.batch.spark.files.engine import SparkEngine
 
 # Maximum number of values, and of pairs of values, in the summary.
 _MOST_COUNTED = 5
@@ -223,7 +223,7 @@ def _first_look(out: Path) -> None:
         click.echo(printable(line), err=True)
 
 
-def _engine(name: str, options: dict[str, str | None]) -> "Engine | None":
+def _engine(name: str, options: dict[str, str | None]) -> "SparkEngine | None":
     """Return the engine with its options; None for this machine."""
     from likewise.errors import InvalidParameter
 

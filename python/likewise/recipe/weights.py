@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,9 @@ from likewise.recipe.fields import (
 )
 from likewise.recipe.text import USER_TOKENS, checked_text, libraries_of, text_rules_of
 from likewise.recipe.word_lists import WordList, Words
+
+if TYPE_CHECKING:
+    from likewise.recipe.recipe import Recipe
 
 KINDS = ("idf", "lexicon")
 MAX_WEIGHT = 15
@@ -426,23 +429,7 @@ def check_weighable(weights: str, table: Weights | None) -> None:
         raise InvalidParameter("weights", f"{weights} needs a weight table; {_HOW_TO_GET_A_TABLE}")
 
 
-class Completed(Protocol):
-    """A recipe, as far as this module needs it."""
-
-    @property
-    def table(self) -> Weights | None:
-        """Its weight table."""
-
-    @property
-    def stop_words(self) -> WordList | None:
-        """Its stop words."""
-
-    @property
-    def dictionary(self) -> WordList | None:
-        """Its dictionary."""
-
-
-def companions_of(recipe: Completed) -> dict[str, bytes]:
+def companions_of(recipe: "Recipe") -> dict[str, bytes]:
     """Return what a recipe needs in addition to its fields: its weight table as in the file, word lists as JSON."""
     found = {} if recipe.table is None else {"weights": recipe.table.to_bytes()}
     for name in _LISTS:
@@ -466,7 +453,7 @@ def fields_of_companions(kept: Mapping[str, bytes]) -> dict[str, Any]:
     return fields
 
 
-def write_companions(recipe: Completed, directory: Path) -> None:
+def write_companions(recipe: "Recipe", directory: Path) -> None:
     """Write what a recipe needs in addition to its fields to a directory: it explains the run, and repeats it."""
     for name, content in companions_of(recipe).items():
         directory.mkdir(exist_ok=True)

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from likewise.arrays import slices
 from likewise.batch.decide.decision import Decision, VerdictLog, decide
-from likewise.batch.read.collapse import Collapsed
-from likewise.batch.read.documents import Documents
+from likewise.batch.read.documents import Collapsed, Documents
 from likewise.batch.run import ordered
 from likewise.batch.write.summary import content_digest
 from likewise.errors import InvalidInput, InvalidParameter

@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 from likewise import _native
 from likewise.arrays import distinct, slices
 from likewise.batch.decide.verification import Verifier
-from likewise.batch.read.collapse import Collapsed
-from likewise.batch.read.documents import Documents, each_part
+from likewise.batch.read.documents import Collapsed, Documents, each_part
 from likewise.batch.read.resume import RunParts
 from likewise.job.options import RunContext, RunRules, Timing
 from likewise.progress import StageFinished, StageStarted

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from likewise import _native
 from likewise.arrays import frozen, slices
 from likewise.batch.decide.verification import Verifier, crowd_warning, measured
-from likewise.batch.read.collapse import Collapsed
-from likewise.batch.read.documents import Documents
+from likewise.batch.read.documents import Collapsed, Documents
 from likewise.batch.search.opening import open_search
 from likewise.batch.search.search import Candidates, Search
 from likewise.batch.search.splits import beyond_references

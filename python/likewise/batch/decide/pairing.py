@@ -11,8 +11,7 @@ from likewise import _native
 from likewise.arrays import slices, stable_order
 from likewise.batch.budget.room import Room
 from likewise.batch.decide.verification import Block, Verifier, crowd_warning, measured
-from likewise.batch.read.collapse import Collapsed
-from likewise.batch.read.documents import Documents
+from likewise.batch.read.documents import Collapsed, Documents
 from likewise.batch.search.opening import open_search
 from likewise.batch.search.search import Search
 from likewise.batch.search.splits import Across, Splits, first_split_first

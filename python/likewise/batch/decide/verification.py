@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.arrays import distinct, frozen
-from likewise.batch.read.collapse import Collapsed
-from likewise.batch.read.documents import Documents
+from likewise.batch.read.documents import Collapsed, Documents
 from likewise.batch.search.search import Candidates, Search, ranges_of_candidates
 from likewise.checks import counted
 from likewise.job.options import RunContext, Timing

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise._native import Rarity, Texts
-from likewise.arrays import ArrowColumn, GrowingTexts, distinct, double_id, slices
+from likewise.arrays import ArrowColumn, GrowingTexts, distinct, double_id, repeated_keys, slices
 from likewise.batch.budget.room import Room
 from likewise.errors import InvalidInput
 from likewise.io.output.evidence import Places
@@ -20,10 +20,13 @@ from likewise.io.source.source import BadRow, InputFile, Source
 from likewise.io.source.spool import Spool
 from likewise.io.tables.columns import number_column, text_column
 from likewise.io.tables.tables import id_type_of
+from likewise.recipe.methods import SimHashDistance
+from likewise.recipe.recipe import Recipe
 from likewise.stages.sketch import EMPTY, SHORT
 
 if TYPE_CHECKING:
     from likewise.batch.read.kept_sketches import KeptSketches
+
 
 # Rows processed at once.
 _AT_ONCE = 1 << 16
@@ -32,6 +35,10 @@ Result = TypeVar("Result")
 
 # Approximate bytes of documents read again at once, per thread.
 _BYTES_A_THREAD = 8 << 20
+
+
+# Documents processed at once.
+_COLLAPSED_AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
@@ -427,3 +434,89 @@ def _chunks(documents: Documents, rows: NDArray[np.int64], threads: int) -> Iter
         stop = max(stop, start + 1)
         yield slice(start, stop)
         start = stop
+
+
+@dataclass(frozen=True, eq=False)
+class Collapsed:
+    """Documents in order of priority, with indistinguishable ones merged."""
+
+    # For each row, the row of highest priority among those equal to it
+    first: NDArray[np.int64]
+    # These first rows in order of priority, without empty documents: position -> row
+    order: NDArray[np.uint32]
+    # The position of each row's `first`; -1 for empty documents
+    position: NDArray[np.int64]
+    # Row kept by decision (:attr:`Documents.stays`) that would have collapsed -> row into which it would have
+    equal: dict[int, int] = field(default_factory=dict)
+
+
+def collapse(documents: Documents, recipe: Recipe, ranked: NDArray[np.int64]) -> Collapsed:
+    """Collapse equal feature sets; in a Hamming-only run, equal fingerprints, for short texts with equal sets too."""
+    num_rows, space = len(documents), documents.room.space
+    columns = documents.sketches, documents.num_features, documents.digests, documents.shapes
+    first_rank = space.zeros(num_rows, np.int64)
+    for part in slices(num_rows, _COLLAPSED_AT_ONCE):
+        first_rank[part] = np.arange(part.start, part.stop)
+    for later, earlier in repeated_keys(
+        lambda part: class_keys(recipe, _as_slice(ranked[part]), *columns),
+        num_rows,
+        num_key_words(recipe),
+        documents.room.buckets_bytes,
+    ):
+        first_rank[later] = earlier
+    first = space.zeros(num_rows, np.int64)
+    position = space.zeros(num_rows, np.int64)
+    order = space.growing(np.uint32)
+    equal: dict[int, int] = {}
+    for part in slices(num_rows, _COLLAPSED_AT_ONCE):
+        rows = ranked[part]
+        firsts = ranked[first_rank[part]]
+        if documents.stays is not None:
+            alone = (firsts != rows) & documents.stays[rows]
+            equal |= dict(zip(rows[alone].tolist(), firsts[alone].tolist(), strict=True))
+            firsts = np.where(alone, rows, firsts)
+        first[rows] = firsts
+        # The best document of a group gets a position, unless it is empty.
+        is_placed = (firsts == rows) & (documents.shapes[rows] != EMPTY)
+        placed = rows[is_placed]
+        position[rows] = -1
+        position[placed] = np.arange(len(order), len(order) + len(placed))
+        order.append(placed.astype(np.uint32))
+    for part in slices(num_rows, _COLLAPSED_AT_ONCE):
+        # A first row already has its position, and is its own first.
+        position[part] = position[first[part]]
+    return Collapsed(first, order.take(), position, equal)
+
+
+def num_key_words(recipe: Recipe) -> int:
+    """Return the number of words of the keys that :func:`class_keys` returns."""
+    return 3 + (recipe.sketch.num_words if isinstance(recipe.sketch, SimHashDistance) else 0)
+
+
+def _as_slice(rows: NDArray[np.int64]) -> NDArray[np.int64] | slice:
+    """Return consecutive rows as a slice, whose data need not be gathered; other rows unchanged."""
+    return slice(int(rows[0]), int(rows[-1]) + 1) if (np.diff(rows) == 1).all() else rows
+
+
+def class_keys(
+    recipe: Recipe,
+    rows: NDArray[np.int64] | slice,
+    sketches: NDArray[Any],
+    num_features: NDArray[np.uint32],
+    digests: NDArray[np.uint64],
+    shapes: NDArray[np.uint8],
+) -> NDArray[np.uint64]:
+    """Return keys of shape (rows, words) that are equal exactly for documents that collapse into one."""
+    digests = digests.reshape(-1, 2)[rows]
+    is_empty = shapes[rows] == EMPTY
+    keys = np.empty((len(digests), num_key_words(recipe)), np.uint64)
+    near = recipe.sketch
+    if not isinstance(near, SimHashDistance):
+        keys[:, :2], keys[:, 2] = digests, is_empty
+        return keys
+    # Documents with more features cannot pass the short check with any short one (definitions, Decision).
+    is_short = near.may_meet_short(num_features[rows])
+    keys[:, :-3] = sketches.reshape(-1, near.num_words)[rows]
+    keys[:, -3:-1] = np.where(is_short[:, None], digests, np.uint64(0))
+    keys[:, -1] = is_empty.astype(np.uint64) * np.uint64(2) + is_short
+    return keys

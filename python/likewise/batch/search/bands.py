@@ -5,8 +5,7 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.arrays import places_of
-from likewise.batch.read.collapse import Collapsed
-from likewise.batch.read.documents import Documents, on_each_part, reading_pool
+from likewise.batch.read.documents import Collapsed, Documents, on_each_part, reading_pool
 from likewise.batch.search.crowds import CrowdSearch
 from likewise.batch.search.search import PAIRS_BETWEEN_VERDICTS, Candidates, Search
 from likewise.recipe.methods import NUM_LEVELS, MinHash

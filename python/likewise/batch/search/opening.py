@@ -5,8 +5,7 @@ import math
 import numpy as np
 
 from likewise import _native
-from likewise.batch.read.collapse import Collapsed
-from likewise.batch.read.documents import Documents
+from likewise.batch.read.documents import Collapsed, Documents
 from likewise.batch.search.bands import BandSearch, PrefixSearch
 from likewise.batch.search.bloom import BloomSearch
 from likewise.batch.search.distance import DistanceSearch

@@ -7,8 +7,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.batch.read.collapse import Collapsed
-from likewise.batch.read.documents import Documents
+from likewise.batch.read.documents import Collapsed, Documents
 from likewise.batch.search.search import Candidates, Search
 
 

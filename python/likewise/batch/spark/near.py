@@ -13,8 +13,7 @@ from pyspark.sql import functions as F
 
 from likewise._native import Texts
 from likewise.batch.decide.decision import Decision, decide
-from likewise.batch.read.collapse import Collapsed
-from likewise.batch.read.documents import Documents
+from likewise.batch.read.documents import Collapsed, Documents
 from likewise.batch.search.crowds import CrowdSearch
 from likewise.batch.spark.rows.arrow_columns import numbers_of, texts_of
 from likewise.batch.spark.rows.numbering import sorted_slices

@@ -10,12 +10,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from likewise._native import SKETCH_VERSION, TEXT_VERSION
-from likewise.batch.read.collapse import class_keys
+from likewise.batch.read.documents import class_keys
 from likewise.batch.read.priority import Date, field_value
 from likewise.batch.spark.rows.arrow_columns import binary_column, texts_of
 from likewise.errors import InvalidInput
@@ -126,16 +125,6 @@ def check_worker(recipe: Recipe) -> None:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class _Sketched:
-    """The columns that determine which documents collapse."""
-
-    sketches: NDArray[Any]
-    num_features: NDArray[np.uint32]
-    digests: NDArray[np.uint64]
-    shapes: NDArray[np.uint8]
-
-
 def _sketch(batches: Iterator[Any], *, recipe: Recipe, criteria: Sequence[Criterion]) -> Iterator[Any]:
     import pyarrow as pa
 
@@ -148,8 +137,7 @@ def _sketch(batches: Iterator[Any], *, recipe: Recipe, criteria: Sequence[Criter
         shapes, num_features = np.asarray(made.shapes), np.asarray(made.num_features)
         flat = np.asarray(made.sketches)
         digests = np.asarray(made.digests)
-        sketched = _Sketched(flat, num_features, digests, shapes)
-        keys = class_keys(sketched, recipe, slice(None)).astype("<u8")
+        keys = class_keys(recipe, slice(None), flat, num_features, digests, shapes).astype("<u8")
         columns = {
             "row": batch.column("row"),
             "sketch": binary_column(flat.view(np.uint8).reshape(len(texts), -1)),

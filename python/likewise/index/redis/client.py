@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
+from likewise import _native
 from likewise.errors import InvalidInput, InvalidParameter, LostWrites, StoreError
 from likewise.index.redis.log import (
     ADD,
@@ -49,7 +50,6 @@ from likewise.index.redis.log import (
     verdict_of,
 )
 from likewise.index.redis.nodes import Nodes
-from likewise.index.redis.rule import Decided, Rule
 
 # Number of acknowledged ids that a client remembers, so that it can name lost ones.
 MAX_IDS = 50_000
@@ -116,7 +116,7 @@ class Client:
         nodes: Nodes,
         prefix: bytes,
         num_partitions: int,
-        rule: Rule,
+        rule: _native.ClusterRule,
         options: Options | None = None,
         identity: bytes = b"",
     ) -> None:
@@ -524,7 +524,7 @@ class Client:
         self, log: Log, position: int, payload: bytes, row: int, second: int, nonce: bytes
     ) -> tuple[Log, bytes | None]:
         """Decide on the state before a position. Return None if it must be tried again with the returned log."""
-        tail: list[Decided] = []
+        tail = []
         for at in range(log.mark, position):
             one = log.there(at)
             assert one.verdict is not None

@@ -15,8 +15,7 @@ from likewise.arrays import ArrowTable
 from likewise.batch.against.references import find_references, is_finished_run
 from likewise.batch.joined import JoinedRows, joined_rows
 from likewise.batch.opening import OpenedRun, bounded_run, opened_run
-from likewise.batch.read.collapse import Collapsed
-from likewise.batch.read.documents import Documents, References
+from likewise.batch.read.documents import Collapsed, Documents, References
 from likewise.batch.read.kept_sketches import recipe_of_run
 from likewise.batch.run import ordered
 from likewise.batch.texts import Deduplication

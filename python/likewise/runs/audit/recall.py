@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
-from likewise.batch.read.collapse import Collapsed
-from likewise.batch.read.documents import Documents
+from likewise.batch.read.documents import Collapsed, Documents
 from likewise.batch.search.opening import open_search
 from likewise.batch.search.search import Search
 from likewise.job.options import RunContext

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from likewise.arrays import ColumnData, TextData
 from likewise.batch.in_memory import document_source
-from likewise.batch.read.collapse import Collapsed
+from likewise.batch.read.documents import Collapsed
 from likewise.batch.texts import Deduplication
 from likewise.checks import check_integer, counted
 from likewise.errors import InvalidParameter

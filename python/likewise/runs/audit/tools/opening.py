@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from likewise._native import Texts
 from likewise.batch.opening import bounded_run, opened_run
-from likewise.batch.read.collapse import collapse
+from likewise.batch.read.documents import collapse
 from likewise.batch.read.priority import priority_order
 from likewise.errors import InvalidInput
 from likewise.io.inputs import Inputs

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.batch.decide.verification import LEAST_WITH_BITMAPS
-from likewise.batch.read.collapse import Collapsed
-from likewise.batch.read.documents import Documents
+from likewise.batch.read.documents import Collapsed, Documents
 from likewise.errors import InvalidParameter
 from likewise.job.options import Timing
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted
