@@ -17,8 +17,7 @@ from likewise.batch.against.references import (
     find_references,
     tell_direction,
 )
-from likewise.batch.decide.decision import Decision, VerdictLog
-from likewise.batch.decide.group_warning import group_warning
+from likewise.batch.decide.decision import Decision, VerdictLog, group_warning
 from likewise.batch.engine import EngineRun, check_engine
 from likewise.batch.joined import JoinedRows, check_joined, joined_rows
 from likewise.batch.memory import BoundedRun

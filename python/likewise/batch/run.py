@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from likewise.arrays import ArrowTable, slices
 from likewise.batch.decide.decision import Decision, decide
-from likewise.batch.read.columns import HeldDocuments, IngestRules
+from likewise.batch.read.columns import HeldDocuments, IngestRules, with_references_first
 from likewise.batch.read.documents import Collapsed, Documents, References, collapse
 from likewise.batch.read.ingest import ingest, num_without_field
-from likewise.batch.read.priority import with_references_first
 from likewise.errors import InvalidParameter
 from likewise.io.output.evidence import Places, evidence_table
 from likewise.io.source.source import Source

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from likewise._native import Texts
 from likewise.arrays import ArrowColumn, ArrowTable, ColumnData, TextData
 from likewise.batch.budget.room import Room
-from likewise.batch.decide.decision import Decision
-from likewise.batch.decide.group_warning import group_warning
+from likewise.batch.decide.decision import Decision, group_warning
 from likewise.batch.decide.pairing import MAX_PAIRS, PairCounts, verified_pairs
 from likewise.batch.in_memory import (
     Nulls,
@@ -43,8 +42,8 @@ from likewise.io.output.directory import EVIDENCE, OVERRULED
 from likewise.io.output.scratch import scratch_for
 from likewise.io.places import check_home
 from likewise.io.source.source import Source
+from likewise.io.tables.arrow import MemorySource
 from likewise.io.tables.columns import null_where, number_column, taken_rows, text_column
-from likewise.io.tables.memory import MemorySource
 from likewise.job.options import DuplicateIds, RunContext, RunRules
 from likewise.progress import Progress, Warned, no_progress, shows_progress, taken
 from likewise.recipe.fields import RecipeFields

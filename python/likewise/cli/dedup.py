@@ -20,8 +20,7 @@ from likewise.cli.options.recipe import (
     take_recipe_beside,
     take_run,
 )
-from likewise.cli.options.summary import bad_line, print_summary, search_line
-from likewise.cli.options.terminal import chosen_lines, skipped_line
+from likewise.cli.options.terminal import bad_line, chosen_lines, print_summary, search_line, skipped_line
 from likewise.progress import printable, shown
 
 if TYPE_CHECKING:

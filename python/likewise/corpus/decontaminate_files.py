@@ -19,9 +19,17 @@ from likewise.batch.parts.opening import check_rewriting
 from likewise.batch.parts.writing import emptied, num_kept, write_documents
 from likewise.batch.read.weighing import doubts_of
 from likewise.checks import check_choice
-from likewise.corpus.items import Candidates, ContainmentRules, Found, Items, evidence, evidence_schema, item_schema
+from likewise.corpus.items import (
+    Candidates,
+    ContainmentRules,
+    Found,
+    Items,
+    check_fits,
+    evidence,
+    evidence_schema,
+    item_schema,
+)
 from likewise.corpus.items import items_in_files as read_items
-from likewise.corpus.rarity import check_fits
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.inputs import Inputs
 from likewise.io.kept import check_annotated, write_files

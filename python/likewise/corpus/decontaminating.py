@@ -17,10 +17,10 @@ from likewise.corpus.items import (
     DEFAULT_THRESHOLD,
     Candidates,
     ContainmentRules,
+    check_fits,
     evidence,
     items_in_memory,
 )
-from likewise.corpus.rarity import check_fits
 from likewise.io.html import element, joined, listing
 from likewise.io.output.scratch import scratch_for
 from likewise.io.source.bad_rows import NO_LIMIT, BadRowTally

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from likewise import _native
 from likewise.checks import check_choice
 from likewise.errors import InvalidParameter, RecipeMismatch
-from likewise.recipe.defaults import FeatureChoice, default_bits, default_tokens, features_of, package_defaults
 from likewise.recipe.fields import (
     AUTO,
     COMPANIONS,
@@ -38,7 +37,17 @@ from likewise.recipe.fields import (
     identity,
 )
 from likewise.recipe.methods import Asked, Bloom, MinHash, SimHashDistance, sketch_of
-from likewise.recipe.presets import PRESETS, Preset, with_base, with_preset
+from likewise.recipe.presets import (
+    PRESETS,
+    FeatureChoice,
+    Preset,
+    default_bits,
+    default_tokens,
+    features_of,
+    package_defaults,
+    with_base,
+    with_preset,
+)
 from likewise.recipe.rules import check_fields, default_keep, default_measure
 from likewise.recipe.text import (
     USER_TOKENS,

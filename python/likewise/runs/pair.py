@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from likewise.batch.against.references import find_references
-from likewise.io.lookup import find_texts
+from likewise.io.inputs import find_texts
 from likewise.io.output.directory import EVIDENCE
 from likewise.io.output.evidence import readable
 from likewise.io.output.scratch import scratch_directory

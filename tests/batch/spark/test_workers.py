@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import likewise
-from likewise.batch.read.priority import field_value
+from likewise.batch.read.columns import field_value
 from likewise.errors import InvalidInput
 from likewise.io.inputs import find_inputs
 from likewise.io.source.source import ReadRules

@@ -109,6 +109,7 @@ class PrefixSearch(Search):
             documents.rarity,
             measure=recipe.measure,
             threshold=recipe.similarity_threshold,
+            siblings=recipe.siblings is not None,
         )
         rows = np.sort(collapsed.order.astype(np.int64))
         positions = np.empty(len(documents), np.uint32)

@@ -16,7 +16,7 @@ from likewise import _native
 from likewise.arrays import frozen, places_of, slices
 from likewise.batch.read.documents import Collapsed, Documents
 from likewise.batch.search.search import Candidates, Search
-from likewise.hamming.blocks import ALL_PAIRS, joined
+from likewise.hamming.fingerprints import ALL_PAIRS, joined
 from likewise.recipe.methods import SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.stages.groups import REMOVED

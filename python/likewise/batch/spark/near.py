@@ -18,8 +18,8 @@ from likewise.batch.search.crowds import CrowdSearch
 from likewise.batch.spark.rows.arrow_columns import numbers_of, texts_of
 from likewise.batch.spark.rows.numbering import sorted_slices
 from likewise.errors import InvalidParameter
+from likewise.io.tables.arrow import MemorySource
 from likewise.io.tables.columns import number_column
-from likewise.io.tables.memory import MemorySource
 from likewise.job.options import RunContext, RunRules
 from likewise.progress import Progress
 from likewise.recipe.recipe import Recipe

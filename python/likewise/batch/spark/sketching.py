@@ -14,8 +14,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from likewise._native import SKETCH_VERSION, TEXT_VERSION
+from likewise.batch.read.columns import Date, field_value
 from likewise.batch.read.documents import class_keys
-from likewise.batch.read.priority import Date, field_value
 from likewise.batch.spark.rows.arrow_columns import binary_column, texts_of
 from likewise.errors import InvalidInput
 from likewise.io.tables.columns import number_column

@@ -19,7 +19,7 @@ from likewise.cli.options.recipe import (
     take_recipe,
     take_run,
 )
-from likewise.cli.options.summary import print_summary, reading_lines, search_line
+from likewise.cli.options.terminal import print_summary, reading_lines, search_line
 from likewise.progress import shown
 
 _HELP = """Remove repeated lines, paragraphs, sentences or spans from documents.

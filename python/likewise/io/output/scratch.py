@@ -11,7 +11,7 @@ from pathlib import Path
 from likewise.io.output.whole import try_lock
 from likewise.io.places import place_named
 from likewise.io.source.source import Source
-from likewise.io.tables.memory import MemorySource
+from likewise.io.tables.arrow import MemorySource
 
 PREFIX = "likewise-scratch-"
 _LOCK = "lock"

@@ -11,7 +11,7 @@ from likewise.errors import InvalidParameter, LostWrites, StoreError
 from likewise.index import Document, Group, Neighbor, Removal, Verdicts
 from likewise.index.opening import Among
 from likewise.recipe.recipe import Recipe
-from likewise.service.logs import log
+from likewise.service.problems import log
 from likewise.service.settings import Settings
 
 if TYPE_CHECKING:

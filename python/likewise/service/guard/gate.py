@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from likewise.service.logs import log, log_failure
-from likewise.service.problems import Problem
+from likewise.service.problems import Problem, log, log_failure
 from likewise.service.settings import Key, find_key
 
 if TYPE_CHECKING:

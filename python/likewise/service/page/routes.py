@@ -11,9 +11,8 @@ from likewise.errors import LikewiseError
 from likewise.runs.drawing import stylesheet
 from likewise.service.collections.service import Service
 from likewise.service.guard.body import Disconnected, media_type, whole_body
-from likewise.service.page import documents, lists, pasting, review, threshold
-from likewise.service.page.answers import Place, report_page, script, shown
-from likewise.service.page.shelf import Shelf
+from likewise.service.page import documents, lists, review
+from likewise.service.page.answers import Place, Shelf, report_page, script, shown
 from likewise.service.problems import Problem
 
 _TYPE = "application/x-www-form-urlencoded"
@@ -38,12 +37,12 @@ _PAGES: dict[str, tuple[Shows, tuple[str, ...]]] = {
     "groups/{number:int}": (documents.group, ("GET",)),
     "groups/{number:int}/pair/{a}/{b}": (documents.pair, ("GET",)),
     "document": (documents.find, ("GET",)),
-    "threshold": (threshold.threshold, ("GET",)),
-    "threshold/around": (threshold.around, ("GET",)),
-    "threshold/recipe.json": (threshold.recipe_file, ("GET",)),
-    "threshold/pair/{number:int}": (threshold.pair, ("GET",)),
-    "compare": (pasting.compare_two, ("GET", "POST")),
-    "near": (pasting.near, ("GET", "POST")),
+    "threshold": (review.threshold, ("GET",)),
+    "threshold/around": (review.around, ("GET",)),
+    "threshold/recipe.json": (review.recipe_file, ("GET",)),
+    "threshold/pair/{number:int}": (review.pair, ("GET",)),
+    "compare": (documents.compare_two, ("GET", "POST")),
+    "near": (documents.near, ("GET", "POST")),
     "review": (review.review, ("GET",)),
     "review/next": (review.next_removal, ("GET",)),
     "review/pairs": (review.next_pair, ("GET",)),

@@ -16,8 +16,19 @@ from pyspark.sql import DataFrame, SparkSession
 
 from likewise.arrays import ArrowTable
 from likewise.batch.budget.cluster_plans import ROW_NS, best_keys, most_in_tables
-from likewise.batch.spark.hamming.columns import Side, check_width, content_of, rows_at_once, take_side
-from likewise.batch.spark.hamming.stored import HELD, ROWS_AT_ONCE, STORED, hits, read_groups, store_groups
+from likewise.batch.spark.hamming.stored import (
+    HELD,
+    ROWS_AT_ONCE,
+    STORED,
+    Side,
+    check_width,
+    content_of,
+    hits,
+    read_groups,
+    rows_at_once,
+    store_groups,
+    take_side,
+)
 from likewise.batch.spark.stages import Stages, check_version, temporary_directory
 from likewise.checks import counted, parse_size
 from likewise.errors import InvalidInput, InvalidParameter

@@ -20,8 +20,19 @@ from pyspark.sql import functions as F
 
 from likewise.arrays import ArrowBatch
 from likewise.batch.budget.cluster_plans import LEAST_PIECE, TASKS_A_CORE, HammingPairsPlan, plan_pairs
-from likewise.batch.spark.hamming.columns import Side, check_ids, check_width, content_of, take_side, words_of
-from likewise.batch.spark.hamming.stored import HELD, STORED, hits, read_groups, store_groups
+from likewise.batch.spark.hamming.stored import (
+    HELD,
+    STORED,
+    Side,
+    check_ids,
+    check_width,
+    content_of,
+    hits,
+    read_groups,
+    store_groups,
+    take_side,
+    words_of,
+)
 from likewise.batch.spark.rows.arrow_columns import binary_column, bytes_of, numbers_of
 from likewise.batch.spark.stages import Stages, check_version, temporary_directory
 from likewise.checks import check_integer, parse_size

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from likewise._native import Texts
 from likewise.batch.opening import bounded_run, opened_run
+from likewise.batch.read.columns import priority_order
 from likewise.batch.read.documents import collapse
-from likewise.batch.read.priority import priority_order
 from likewise.errors import InvalidInput
 from likewise.io.inputs import Inputs
 from likewise.io.source.source import each_piece
