@@ -147,8 +147,8 @@ def find_valley(
     values that at least 20 sampled documents reach with a pair are considered; if there are none, the threshold is 0.5.
     The choice separates if it is not the upper end of the range, and the highest density above it is at least 1.35
     times its own, or the highest one below it is not. Otherwise the threshold is 0.55, or 0.65 minus the margin if that
-    is lower, but at least 0.44; up to 0.45 more in a collection of one form. In a half of the sample, ten documents suffice. Cosines c are converted to this scale
-    as c / (2 - c), and the threshold is rounded to a hundredth again.
+    is lower, but at least 0.44; up to 0.45 more in a collection of one form. In a half of the sample, ten documents
+    suffice. Cosines c are converted to this scale as c / (2 - c), and the threshold is rounded to a hundredth again.
 
     Examples
     --------
