@@ -333,7 +333,7 @@ def play(given: argparse.Namespace, results: dict[str, Any], note: Callable[...,
     """Run everything, and return 1 if any run differed."""
     spark = cluster = None
     if not given.no_spark:
-        from likewise.batch.spark.session import open_session
+        from likewise.batch.spark.stages import open_session
 
         cluster = stack.enter_context(spark_cluster.cluster())
         spark = open_session("local[2]")

@@ -99,7 +99,7 @@ def main() -> None:
 
 def measured(table: Any, recipe: likewise.Recipe, work: Path) -> dict[str, Any]:
     """Run both engines, compare them, and return the costs of Spark."""
-    from likewise.batch.spark.session import open_session
+    from likewise.batch.spark.stages import open_session
     from likewise.spark import dedup
 
     pq.write_table(table, work / "documents.parquet", row_group_size=10_000)

@@ -106,7 +106,7 @@ def measured(spark, work):
 
 
 def join(spark, given, work):
-    from likewise.batch.budget.cluster_costs import ROW_NS, best_keys
+    from likewise.batch.budget.cluster_plans import ROW_NS, best_keys
     from likewise.spark import hamming_join
 
     queries = fingerprints(spark, given.queries, 1, 2)

@@ -17,8 +17,7 @@ sys.path.insert(0, str(HERE))
 
 import growth_plot
 import likewise
-from likewise.batch.budget.cluster_costs import ROW_NS, best_keys
-from likewise.batch.budget.cluster_plans import plan_pairs, plan_run
+from likewise.batch.budget.cluster_plans import ROW_NS, best_keys, plan_pairs, plan_run
 from rivals import table
 
 PAGE = HERE.parent / "docs" / "benchmarks" / "spark.md"

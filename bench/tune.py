@@ -22,7 +22,8 @@ from pathlib import Path
 import numpy as np
 
 from labeled import IGNORED, NEGATIVE, POSITIVE, _rows, is_there, load
-from likewise.tuning import Questions, model
+from likewise.tuning import Questions
+from likewise.tuning import choice as model
 from likewise.tuning.choice import Evidence, choices, cross_validated
 from likewise.tuning.grid import grid
 from likewise.tuning.questions import ranked_pairs

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import likewise
-from likewise.runs.preview import preview
+from likewise.runs.viewing.first_look import preview
 from tests.command import jsonl, likewise_command
 from tests.golden.texts import made_up
 

@@ -17,8 +17,9 @@ import pytest
 
 import likewise
 from likewise.batch.files import stream_dedup
-from likewise.io.output import alignment, scratch
+from likewise.io.output import scratch
 from likewise.job.options import FileRun
+from likewise.runs.diff import aligned
 from tests.command import jsonl, likewise_command, started
 from tests.golden.texts import made_up
 from tests.waiting import wait_until
@@ -216,14 +217,14 @@ def test_alignment_gives_every_item_once():
         two = [x for x in one if generator.random() > 0.05]
         for place in generator.integers(0, size + 1, size // 20).tolist():
             two.insert(place, 7)
-        found = list(alignment.aligned(iter(one), iter(two), lambda x: x))
+        found = list(aligned(iter(one), iter(two), lambda x: x))
         assert [x.a for x in found if x.a is not None] == one
         assert [x.b for x in found if x.b is not None] == two
         assert all((x.a == x.b) == x.is_same for x in found)
         assert all(x.a is None or one[x.number_a] == x.a for x in found)
         if size == 3000:
             assert sum(x.is_same for x in found) > 2700
-    far = list(alignment.aligned(iter(range(5000)), iter(range(2000, 5000)), lambda x: x))
+    far = list(aligned(iter(range(5000)), iter(range(2000, 5000)), lambda x: x))
     assert len(far) >= 5000
 
 

@@ -183,7 +183,7 @@ def test_doubts_about_a_table_are_warnings(tmp_path):
 
 def test_frequencies_are_those_of_the_weights():
     """The error is half a weight step, in logarithms, plus rounding."""
-    from likewise.corpus.rarity import _frequencies
+    from likewise.corpus.items import _frequencies
     from tests.oracle.weights import idf
 
     for n in (2, 3, 10, 80, 200, 10_000, 10**7, 2**31):

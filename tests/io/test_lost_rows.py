@@ -16,7 +16,7 @@ from likewise import Recipe, dedup_files
 from likewise.batch.pair_files import pair_files
 from likewise.batch.parts import PartRules, dedup_parts
 from likewise.batch.read import ingest
-from likewise.batch.weights import weigh_files
+from likewise.batch.read.weighing import weigh_files
 from likewise.cli.dedup import summary_lines
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.lines import packed as packed_files

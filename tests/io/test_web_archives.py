@@ -27,8 +27,7 @@ pytest.importorskip("resiliparse", reason="web archives need the extra likewise[
 from likewise.io.archives.html_text import HtmlReaders
 from likewise.io.archives.warc import WarcFile
 from likewise.io.archives.warc_documents import body_of, opened_record, record_bytes
-from likewise.io.source.files import Kept
-from likewise.io.source.source import ReadRules
+from likewise.io.source.source import Kept, ReadRules
 
 REAL = Path(__file__).parents[2].parent / "shared" / "data" / "warc-real"
 TEXT = "the council met on {} and agreed to mend the old bridge over the river before the winter comes"

@@ -196,7 +196,7 @@ def test_pairs_that_memory_does_not_hold_are_refused_or_written(tmp_path):
 
 
 def test_an_error_while_writing_comes_through_and_leaves_no_file(tmp_path, monkeypatch):
-    from likewise.io.fingerprints.row_pairs import RowPairWriter
+    from likewise.io.fingerprints.resumable_parquet import RowPairWriter
 
     def fail(self, *batch):
         raise OSError(28, "No space left on device")

@@ -10,8 +10,8 @@ from likewise.recipe.recipe import Recipe
 from likewise.stages.documents import as_documents
 from likewise.stages.verify import verify_pairs
 from likewise.stages.weights import with_counted
-from likewise.tuning import all_pairs, questions
-from likewise.tuning.all_pairs import similarity_of_all
+from likewise.tuning import collection, questions
+from likewise.tuning.collection import similarity_of_all
 from likewise.tuning.grid import grid
 
 ODD = ["", "...", " ", "a", "a b", "the the the", "the the the", "", "\U0001f600", "你好世界"]
@@ -46,10 +46,10 @@ def test_they_are_those_of_the_core_to_the_bit(monkeypatch, candidate):
     expected = verify_pairs(batch, pairs, recipe, measure=candidate.measure)
     # Many parts, and features of many documents by matrix product or pair by pair.
     for at_once, share, least in [(1 << 20, 16, 32), (999, 16, 4), (50_000, 1, 1000), (50_000, 1 << 20, 2)]:
-        monkeypatch.setattr(all_pairs, "_AT_ONCE", at_once)
-        monkeypatch.setattr(all_pairs, "_SHARE_OF_WIDE", share)
-        monkeypatch.setattr(all_pairs, "_LEAST_WIDE", least)
-        monkeypatch.setattr(all_pairs, "_COLUMNS", 7)
+        monkeypatch.setattr(collection, "_PAIRS_AT_ONCE", at_once)
+        monkeypatch.setattr(collection, "_SHARE_OF_WIDE", share)
+        monkeypatch.setattr(collection, "_LEAST_WIDE", least)
+        monkeypatch.setattr(collection, "_COLUMNS", 7)
         found = similarity_of_all(batch, pairs, recipe, measure=candidate.measure, threads=1)
         assert found is not None
         assert np.array_equal(found, expected)
@@ -70,7 +70,7 @@ def test_features_that_weigh_differently_in_two_documents_are_left_to_the_core(m
     plain = Recipe.shingles(0.5, shingle=1)
     for most in ("MOST_DOCUMENTS", "MOST_FEATURES"):
         with monkeypatch.context() as context:
-            context.setattr(all_pairs, most, 1)
+            context.setattr(collection, most, 1)
             found = similarity_of_all(as_documents(texts, plain), every_pair(2), plain, measure="jaccard", threads=1)
             assert found is None
 

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from likewise.tuning import model
-from likewise.tuning.model import fitted, probability
+from likewise.tuning import choice as model
+from likewise.tuning.choice import fitted, probability
 from likewise.tuning.sample import Sample
 
 SETTINGS = [np.arange(2, 99) / 100, 1 - np.arange(52, -1, -1) / 128]

@@ -10,7 +10,7 @@ from likewise.batch.budget.room import Room
 from likewise.batch.decide import verification
 from likewise.batch.read import ingest
 from likewise.batch.search import search as candidates
-from likewise.job.context import Timing
+from likewise.job.options import Timing
 from tests.recipes import RECIPES
 
 

@@ -231,17 +231,17 @@ def test_estimated_pairs_are_near_those_that_are_found():
 
 
 def test_a_run_that_is_continued_finds_the_same(tmp_path, monkeypatch):
-    from likewise.batch.decide import verdict_log
+    from likewise.batch.decide import decision
     from likewise.batch.search import search as candidates
 
     texts, recipe = crowded(300, seed=2), RECIPES["jaccard"]
     lines = (json.dumps({"id": str(row), "text": text}) for row, text in enumerate(texts))
     (tmp_path / "in.jsonl").write_text("\n".join(lines), encoding="utf-8")
     whole = likewise.dedup(texts, recipe)
-    monkeypatch.setattr(verdict_log, "SECONDS_BETWEEN", 0.0)
+    monkeypatch.setattr(decision, "SECONDS_BETWEEN", 0.0)
     for name in ("_FIRST_RANGE", "_RANGE"):
         monkeypatch.setattr(candidates, name, 40)
-    calls, note = [], verdict_log.VerdictLog.note
+    calls, note = [], decision.VerdictLog.note
 
     def interrupted(*arguments):
         note(*arguments)
@@ -250,7 +250,7 @@ def test_a_run_that_is_continued_finds_the_same(tmp_path, monkeypatch):
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(verdict_log.VerdictLog, "note", interrupted)
+        patched.setattr(decision.VerdictLog, "note", interrupted)
         with pytest.raises(KeyboardInterrupt):
             dedup_files(tmp_path / "in.jsonl", tmp_path / "out", recipe)
     summary = dedup_files(tmp_path / "in.jsonl", tmp_path / "out", recipe)

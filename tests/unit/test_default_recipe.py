@@ -14,8 +14,7 @@ from likewise.batch.read import weighing as file_weights
 from likewise.batch.read.weighing import weighed_files
 from likewise.errors import InvalidParameter
 from likewise.io.inputs import find_inputs
-from likewise.job.context import RunContext
-from likewise.job.options import FileRun
+from likewise.job.options import FileRun, RunContext
 from likewise.recipe.presets import with_base
 from tests.command import jsonl, likewise_command
 from tests.golden.texts import made_up

@@ -11,7 +11,7 @@ from likewise.batch.pair_files import pair_files
 from likewise.errors import InvalidParameter
 from likewise.measures import measure, similarity
 from likewise.recipe.fields import RecipeOptions
-from likewise.recipe.given import as_recipe
+from likewise.recipe.recipe import as_recipe
 from likewise.stages.features import features
 from tests.command import jsonl, likewise_command
 

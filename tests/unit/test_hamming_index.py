@@ -10,7 +10,7 @@ import pytest
 
 import likewise
 from likewise import HammingIndex, InvalidParameter, Recipe, RecipeMismatch, _native
-from likewise.hamming import rows as fingerprint_rows
+from likewise.hamming import matches as fingerprint_rows
 from likewise.hamming.index import Matches
 from tests.oracle import hamming as oracle
 

@@ -13,7 +13,7 @@ import pytest
 
 import likewise
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
-from likewise.hamming import blocks
+from likewise.hamming import fingerprints
 from likewise.hamming import stream as module
 from likewise.hamming.stream import hamming_stream
 
@@ -104,7 +104,7 @@ def test_a_stopped_run_goes_on_and_ends_the_same(tmp_path, monkeypatch):
     stream = codes(rng, 20_000, 64)
     queries = stream[:200].copy()
     path = store(stream, "flat", tmp_path, 64)
-    monkeypatch.setattr(blocks, "BLOCK_ROWS", 500)
+    monkeypatch.setattr(fingerprints, "BLOCK_ROWS", 500)
     monkeypatch.setattr(module, "_PAIRS_A_STEP", 1000)
     whole, out = tmp_path / "whole.parquet", tmp_path / "out.parquet"
     num_pairs = hamming_stream(queries, path, 4, out=whole)
@@ -138,7 +138,7 @@ def test_other_input_is_refused_by_name(tmp_path, monkeypatch):
     rng = np.random.default_rng(2)
     stream = codes(rng, 2000, 64)
     path = store(stream, "flat", tmp_path, 64)
-    monkeypatch.setattr(blocks, "BLOCK_ROWS", 500)
+    monkeypatch.setattr(fingerprints, "BLOCK_ROWS", 500)
     out = tmp_path / "out.parquet"
 
     def stop(event):
@@ -189,7 +189,7 @@ def test_what_does_not_fit_is_refused(tmp_path, monkeypatch):
 
 _KILLED = """
 import sys, numpy as np
-from likewise.hamming import blocks, stream as module
+from likewise.hamming import fingerprints, stream as module
 blocks.BLOCK_ROWS = 2000
 module._PAIRS_A_STEP = 50
 folder = sys.argv[1]
@@ -254,7 +254,7 @@ def test_another_recipe_beside_the_array_begins_anew(tmp_path, monkeypatch):
     is_empty = np.arange(3000) % 100 == 0
     recipe = likewise.Recipe.simhash(bits=64)
     likewise.Sketches(stream, recipe, is_empty, np.ones(3000, np.uint32)).write(path)
-    monkeypatch.setattr(blocks, "BLOCK_ROWS", 500)
+    monkeypatch.setattr(fingerprints, "BLOCK_ROWS", 500)
 
     def stop(event):
         if isinstance(event, likewise.progress.StageAdvanced):

@@ -13,8 +13,7 @@ import pytest
 import likewise
 from likewise import arrays as growing
 from likewise.errors import InvalidInput
-from likewise.io.output.locks import try_lock
-from likewise.io.output.whole import WholeFile
+from likewise.io.output.whole import WholeFile, try_lock
 
 WINDOWS = "win32"
 TEMPORARY = 1 << 30

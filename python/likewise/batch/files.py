@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Unpack
 
 import numpy as np
 
-from likewise.batch.about_inputs import about_counted, about_inputs
 from likewise.batch.against.index import BesideIndex, IndexUse, recipe_beside
 from likewise.batch.against.references import (
     about_references,
@@ -18,22 +17,19 @@ from likewise.batch.against.references import (
     find_references,
     tell_direction,
 )
-from likewise.batch.decide.decision import Decision
-from likewise.batch.decide.group_warning import group_warning
-from likewise.batch.decide.verdict_log import VerdictLog
-from likewise.batch.engine import Engine, EngineRun, check_engine
+from likewise.batch.decide.decision import Decision, VerdictLog, group_warning
+from likewise.batch.engine import EngineRun, check_engine
 from likewise.batch.joined import JoinedRows, check_joined, joined_rows
 from likewise.batch.memory import BoundedRun
 from likewise.batch.opening import bounded_run, opened_run, recipe_of_files
-from likewise.batch.read.documents import Documents
-from likewise.batch.read.references import References
+from likewise.batch.read.documents import Documents, References
 from likewise.batch.read.resume import PARTS_VERSION
 from likewise.batch.read.weighing import weighed_files
 from likewise.batch.run import evidence_of_overruled, evidence_tables
 from likewise.batch.write.counts import counts_by, shrinkage_by_path, with_values
 from likewise.batch.write.groups import GroupColumns, weight_of_count, write_groups
 from likewise.batch.write.kept_rows import kept_places, kept_rows, write_bad_rows
-from likewise.batch.write.summary import summarize, summary_of
+from likewise.batch.write.summary import about_counted, about_inputs, summarize, summary_of
 from likewise.checks import check_choice
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.inputs import Inputs
@@ -49,22 +45,21 @@ from likewise.io.output.directory import (
     UNIQUE,
 )
 from likewise.io.output.evidence import write_evidence
-from likewise.io.refusals import place_named
+from likewise.io.places import place_named
 from likewise.io.remote import is_remote
 from likewise.io.source.added import AddedFields
-from likewise.io.source.files import InputFile, Kept
-from likewise.job.context import RunContext
-from likewise.job.options import FileRun, OnError
+from likewise.io.source.source import InputFile, Kept
+from likewise.job.options import FileRun, OnError, RunContext
 from likewise.job.output import Job
 from likewise.progress import Progress, Warned, shows_progress, taken
-from likewise.recipe.companions import RECIPE, write_companions
 from likewise.recipe.fields import RecipeFields
-from likewise.recipe.given import GivenRecipe
-from likewise.recipe.recipe import Recipe
+from likewise.recipe.recipe import GivenRecipe, Recipe
+from likewise.recipe.weights import RECIPE, write_companions
 from likewise.stages.text import TextField, field_names
 
 if TYPE_CHECKING:
-    from likewise.batch.decide.stays import Decisions, StayingIds
+    from likewise.batch.decide.decision import Decisions, StayingIds
+    from likewise.batch.spark.files.engine import SparkEngine
 
 # Modules that few runs need are imported on use.
 WRITES = ("kept", "annotated", "evidence", "groups", "unique")
@@ -85,7 +80,7 @@ class DedupOptions:
     against: Sequence[str | Path] = ()
     keep_sketches: bool = False
     store_pairs: float | None = None
-    engine: Engine | None = None
+    engine: "SparkEngine | None" = None
     # The output for each input, whether groups are written, and the documents of the decisions
     copies: str = field(init=False)
     has_groups: bool = field(init=False)
@@ -98,7 +93,7 @@ class DedupOptions:
         fields = dict.fromkeys((*self.run.fields, self.columns.date_field, self.columns.count_by))
         self.run = replace(self.run, fields=tuple(name for name in fields if name is not None))
         if self.decisions is not None:
-            from likewise.batch.decide.stays import StayingIds
+            from likewise.batch.decide.decision import StayingIds
 
             self.stays = StayingIds(self.decisions)
         self.copies, self.has_groups = _written(self.write)
@@ -291,7 +286,7 @@ class _Decided:
 
 
 def _written_by_engine(
-    asked: DedupOptions, recipe: Recipe, reading: _Reading, job: Job, engine: Engine
+    asked: DedupOptions, recipe: Recipe, reading: _Reading, job: Job, engine: "SparkEngine"
 ) -> dict[str, Any]:
     """Let the engine decide and write; return the summary."""
     found, work = reading.found, job.work
@@ -311,7 +306,7 @@ def _stored_by_engine(
     inputs: Sequence[str | Path] | str | Path,
     url: str,
     report: Progress,
-    engine: Engine,
+    engine: "SparkEngine",
     *,
     overwrite: bool,
 ) -> dict[str, Any]:
@@ -412,7 +407,7 @@ def dedup_files(
     against: Sequence[str | Path] = (),
     keep_sketches: bool = False,
     store_pairs: float | None = None,
-    engine: Engine | None = None,
+    engine: "SparkEngine | None" = None,
     progress: Progress | bool | None = None,
     **fields: Unpack[RecipeFields],
 ) -> dict[str, Any]:
@@ -475,7 +470,7 @@ def dedup_files(
         Store the sketches of kept documents in ``sketches/``, for later runs against this one.
     store_pairs : float, optional
         Write ``pairs.parquet``: all verified pairs with at least this similarity. Verdicts do not change.
-    engine : Engine, optional
+    engine : SparkEngine, optional
         Engine that runs the computation elsewhere, such as ``likewise.spark.SparkEngine``. Cannot be combined with an
         index, `against`, sketches or pairs.
     progress : bool or callable, optional

@@ -13,11 +13,9 @@ from likewise.arrays import ArrowColumn, ArrowTable, ColumnData, TextData
 from likewise.batch.read.documents import Documents
 from likewise.checks import check_choice, counted
 from likewise.errors import InvalidInput, InvalidParameter
-from likewise.io.source.source import NULL_TEXT, ReadRules, Source
-from likewise.io.source.tokens import TokenRules
-from likewise.io.tables.arrow import BatchStream
+from likewise.io.source.source import NULL_TEXT, ReadRules, Source, TokenRules
+from likewise.io.tables.arrow import BatchStream, MemorySource
 from likewise.io.tables.columns import as_large_text, check_unique, decoded, is_text, number_column
-from likewise.io.tables.memory import MemorySource
 from likewise.io.tables.offered import as_arrow, as_reader, as_table, check_collected
 from likewise.io.tables.paths import found_fields, has_column
 from likewise.io.tables.tables import column_as_json, integer_type, texts_of

@@ -20,8 +20,7 @@ from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.source.bad_rows import BadRowTally
 from likewise.io.source.source import BadRow, BaseSource, Piece, ReadTask, Source
 from likewise.io.tables.columns import number_column
-from likewise.job.context import RunContext
-from likewise.job.options import FileRun
+from likewise.job.options import FileRun, RunContext
 from likewise.job.reading import in_order, jobs_of, refusal, total_bytes
 from likewise.progress import Warned
 from likewise.recipe.recipe import Recipe

@@ -6,16 +6,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from likewise.arrays import ArraySpace
-from likewise.batch.budget.estimated_documents import estimated_documents
 from likewise.batch.budget.room import Room
 from likewise.batch.search.distance import block_length, join_bytes
 from likewise.errors import InvalidParameter
-from likewise.io.source.files import InputFile
+from likewise.io.source.source import InputFile
 from likewise.recipe.methods import Bloom, MinHash, Shingles, SimHash
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.rules import fields_read
 from likewise.recipe.valley import lowest_threshold
 from likewise.stages.weights import MOST_SAMPLED_BYTES
+
+_NUM_LOOKED_AT = 32
 
 # Bytes of the interpreter with NumPy, PyArrow and this package; and per thread that reads and sketches.
 _BASE_BYTES = 64_000_000
@@ -46,6 +47,17 @@ _BYTES_A_MEETING = 16
 # Bytes of text that a thread reads, sketches, verifies and writes per second; seconds per document and band.
 _TEXT_BYTES_A_SECOND = 50e6
 _SECONDS_A_BUCKET = 60e-9
+
+
+def estimated_documents(files: Sequence[InputFile]) -> tuple[int, int]:
+    """Return the approximate number of documents and bytes of text, estimated from some files."""
+    text_bytes = sum(file.text_bytes() for file in files)
+    step = max(1, len(files) // _NUM_LOOKED_AT)
+    num_looked, bytes_looked = 0.0, 0.0
+    for file in files[::step]:
+        num_looked += file.estimated_documents()
+        bytes_looked += file.text_bytes()
+    return int(num_looked * text_bytes / bytes_looked) if bytes_looked else 0, int(text_bytes)
 
 
 @dataclass(frozen=True)

@@ -8,25 +8,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from likewise.batch.read.columns import HeldDocuments
 from likewise.batch.read.resume import RunParts, open_parts
-from likewise.batch.read.sketched import HeldDocuments
 from likewise.batch.read.weighing import known_counts, weighed_files
 from likewise.batch.run import open_documents
 from likewise.batch.search.bloom import with_bands_where_many
 from likewise.errors import InvalidParameter
 from likewise.io.source.source import Source
-from likewise.job.context import RunContext
+from likewise.job.options import RunContext
 from likewise.progress import Planned, Warned
 from likewise.recipe.fields import RecipeFields
-from likewise.recipe.given import as_recipe
-from likewise.recipe.recipe import Recipe
+from likewise.recipe.recipe import Recipe, as_recipe
 
 if TYPE_CHECKING:
     from likewise.batch.against.index import IndexUse
-    from likewise.batch.engine import Engine
     from likewise.batch.memory import BoundedRun
-    from likewise.batch.read.documents import Documents
-    from likewise.batch.read.references import References
+    from likewise.batch.read.documents import Documents, References
+    from likewise.batch.spark.files.engine import SparkEngine
     from likewise.io.inputs import Inputs
     from likewise.job.output import Job
 
@@ -37,7 +35,7 @@ def recipe_of_files(
     *,
     index: IndexUse | None = None,
     against: Sequence[str | Path] = (),
-    engine: Engine | None = None,
+    engine: SparkEngine | None = None,
 ) -> Recipe:
     """Return the recipe of a run over files: the given one, that of a preset, or that of fields.
 

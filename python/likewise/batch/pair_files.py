@@ -14,13 +14,13 @@ from likewise.batch.read.documents import Documents
 from likewise.batch.run import ordered
 from likewise.batch.search.splits import Splits
 from likewise.checks import check_integer
-from likewise.io.output.pair_files import PairWriter
+from likewise.io.output.row_files import PairWriter
 from likewise.io.remote import file_for
 from likewise.job.options import FileRun
 from likewise.job.output import Job
 from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.fields import RecipeFields
-from likewise.recipe.given import GivenRecipe, as_recipe
+from likewise.recipe.recipe import GivenRecipe, as_recipe
 from likewise.stages.sketch import Sketches, check_has_sketch, shaped
 
 

@@ -13,18 +13,13 @@ from numpy.typing import NDArray
 
 from likewise.arrays import ArrowTable, slices
 from likewise.batch.decide.decision import Decision, decide
-from likewise.batch.read.collapse import Collapsed, collapse
-from likewise.batch.read.columns import IngestRules
-from likewise.batch.read.documents import Documents
-from likewise.batch.read.fields import num_without_field
-from likewise.batch.read.ingest import ingest
-from likewise.batch.read.priority import with_references_first
-from likewise.batch.read.references import References
-from likewise.batch.read.sketched import HeldDocuments
+from likewise.batch.read.columns import HeldDocuments, IngestRules, with_references_first
+from likewise.batch.read.documents import Collapsed, Documents, References, collapse
+from likewise.batch.read.ingest import ingest, num_without_field
 from likewise.errors import InvalidParameter
 from likewise.io.output.evidence import Places, evidence_table
 from likewise.io.source.source import Source
-from likewise.job.context import RunContext
+from likewise.job.options import RunContext
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.rules import fields_read, keep_needs
 from likewise.stages.verify import named

@@ -12,16 +12,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.batch.decide.measured import measured
-from likewise.batch.decide.verification import Verifier
-from likewise.batch.read.collapse import Collapsed
-from likewise.batch.read.documents import Documents
+from likewise.batch.decide.verification import Verifier, measured
+from likewise.batch.read.documents import Collapsed, Documents
 from likewise.batch.run import ordered
 from likewise.batch.search.opening import open_search
 from likewise.batch.search.search import Candidates
 from likewise.errors import InvalidParameter
 from likewise.io.output.near_pairs import NearPairFacts, pair_schema, pair_table
-from likewise.job.context import RunContext, Timing
+from likewise.job.options import RunContext, Timing
 from likewise.progress import StageAdvanced, StageFinished, StageStarted
 from likewise.recipe.methods import Exact, SimHashDistance
 from likewise.recipe.recipe import Recipe

@@ -16,9 +16,7 @@ from numpy.typing import NDArray
 from likewise._native import Texts
 from likewise.arrays import ArrowColumn, ArrowTable, ColumnData, TextData
 from likewise.batch.budget.room import Room
-from likewise.batch.decide.decision import Decision
-from likewise.batch.decide.group_warning import group_warning
-from likewise.batch.decide.labels import Groups, Labels
+from likewise.batch.decide.decision import Decision, group_warning
 from likewise.batch.decide.pairing import MAX_PAIRS, PairCounts, verified_pairs
 from likewise.batch.in_memory import (
     Nulls,
@@ -30,11 +28,11 @@ from likewise.batch.in_memory import (
 )
 from likewise.batch.joined import JoinedRows, check_joined
 from likewise.batch.opening import opened_run
-from likewise.batch.read.documents import Documents
-from likewise.batch.read.references import Reference, References
+from likewise.batch.read.documents import Documents, Reference, References
 from likewise.batch.read.weighing import weighed
 from likewise.batch.run import decided, evidence, evidence_of_overruled, ordered
 from likewise.batch.search.splits import Splits
+from likewise.batch.write.annotations import Groups, Labels
 from likewise.batch.write.saved import save_run
 from likewise.batch.write.summary import summarize
 from likewise.checks import check_integer, num_threads
@@ -44,23 +42,21 @@ from likewise.io.output.directory import EVIDENCE, OVERRULED
 from likewise.io.output.scratch import scratch_for
 from likewise.io.places import check_home
 from likewise.io.source.source import Source
+from likewise.io.tables.arrow import MemorySource
 from likewise.io.tables.columns import null_where, number_column, taken_rows, text_column
-from likewise.io.tables.memory import MemorySource
-from likewise.job.context import RunContext
-from likewise.job.options import DuplicateIds, RunRules
+from likewise.job.options import DuplicateIds, RunContext, RunRules
 from likewise.progress import Progress, Warned, no_progress, shows_progress, taken
 from likewise.recipe.fields import RecipeFields
-from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.recipe.methods import SimHash, SimHashDistance
-from likewise.recipe.recipe import Recipe
+from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe
 from likewise.stages.documents import Tokenizer
 from likewise.stages.text import TextField
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from likewise.batch.decide.stays import Decisions
-    from likewise.io.source.files import InputFile
+    from likewise.batch.decide.decision import Decisions
+    from likewise.io.source.source import InputFile
 
 # Number of evidence rows that a notebook shows.
 _ROWS_SHOWN = 5
@@ -467,7 +463,7 @@ def dedup(
     with null_option_named(), opened_texts(sources, recipe, context) as (documents, recipe, choice):
         stays = None
         if decisions is not None:
-            from likewise.batch.decide.stays import StayingIds
+            from likewise.batch.decide.decision import StayingIds
 
             stays = StayingIds(decisions)
             documents = stays.mark(documents, recipe, context.progress)

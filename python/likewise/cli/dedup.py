@@ -20,12 +20,11 @@ from likewise.cli.options.recipe import (
     take_recipe_beside,
     take_run,
 )
-from likewise.cli.options.summary import bad_line, print_summary, search_line
-from likewise.cli.options.terminal import chosen_lines, skipped_line
+from likewise.cli.options.terminal import bad_line, chosen_lines, print_summary, search_line, skipped_line
 from likewise.progress import printable, shown
 
 if TYPE_CHECKING:
-    from likewise.batch.engine import Engine
+    from likewise.batch.spark.files.engine import SparkEngine
 
 # Maximum number of values, and of pairs of values, in the summary.
 _MOST_COUNTED = 5
@@ -190,7 +189,7 @@ def command(
     columns = GroupColumns(*(options.pop(name) for name in ("date_field", "count_by", "count_weight")))
     asked_for = DedupOptions(run, columns=columns, index=use, against=references, engine=elsewhere, **options)
     if dry_run:
-        from likewise.runs.preview import preview
+        from likewise.runs.viewing.first_look import preview
 
         # Documents are shown on terminals only, never in a log.
         shows_texts = not as_json and sys.stderr.isatty()
@@ -223,7 +222,7 @@ def _first_look(out: Path) -> None:
         click.echo(printable(line), err=True)
 
 
-def _engine(name: str, options: dict[str, str | None]) -> "Engine | None":
+def _engine(name: str, options: dict[str, str | None]) -> "SparkEngine | None":
     """Return the engine with its options; None for this machine."""
     from likewise.errors import InvalidParameter
 

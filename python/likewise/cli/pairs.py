@@ -18,8 +18,7 @@ from likewise.cli.options.recipe import (
     take_recipe_beside,
     take_run,
 )
-from likewise.cli.options.summary import crowd_words
-from likewise.cli.options.terminal import chosen_lines, skipped_line
+from likewise.cli.options.terminal import chosen_lines, crowd_words, skipped_line
 from likewise.progress import shown
 
 _HELP = """List all verified pairs of near-duplicates.

@@ -50,7 +50,7 @@ def command(
     from likewise.runs.report import report
 
     if is_card:
-        from likewise.runs.report.card import card
+        from likewise.runs.report.sections import card
 
         text, output = card(out), output or Path("-")
     else:

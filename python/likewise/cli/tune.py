@@ -163,7 +163,15 @@ def _ask(tuner: "Tuner", asked: "Questions", others: "list[Label]", path: Path, 
     from likewise.tuning import write_labels
 
     color = has_color(sys.stdout)
-    _show_distribution(tuner)
+    click.echo(
+        f"{tuner.num_sampled:,} of {tuner.num_documents:,} documents are compared; their pairs by similarity "
+        f"({tuner.first_name}):"
+    )
+    rows = [(low, count) for low, count in tuner.distribution() if low >= 0.1]
+    most = max((count for _, count in rows), default=0)
+    for low, count in rows:
+        # Counts differ by orders of magnitude, so a bar has one mark per binary digit.
+        click.echo(f"  {low:.2f} {count:>9,} {'#' * count.bit_length() if most else ''}")
     click.echo(
         f"Are these two duplicates for your purpose? y yes, n no, s skip, u undo, q quit. Answers are saved in {path}."
     )
@@ -243,18 +251,6 @@ def _side_by_side(a: ColumnData, b: ColumnData) -> list[str]:
         shown.append(line)
         length += len(line)
     return shown
-
-
-def _show_distribution(tuner: "Tuner") -> None:
-    click.echo(
-        f"{tuner.num_sampled:,} of {tuner.num_documents:,} documents are compared; their pairs by similarity "
-        f"({tuner.first_name}):"
-    )
-    rows = [(low, count) for low, count in tuner.distribution() if low >= 0.1]
-    most = max((count for _, count in rows), default=0)
-    for low, count in rows:
-        # Counts differ by orders of magnitude, so a bar has one mark per binary digit.
-        click.echo(f"  {low:.2f} {count:>9,} {'#' * count.bit_length() if most else ''}")
 
 
 def _show(proposal: "Proposal", inputs: tuple[str, ...], out: Path) -> None:

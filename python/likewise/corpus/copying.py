@@ -18,11 +18,9 @@ from likewise.corpus.places import Copy, CorpusPlace, IndexPlace, Place, RunPlac
 from likewise.errors import InvalidInput
 from likewise.io.output.directory import COPIES, ERRORS, GIVEN, LISTS
 from likewise.io.source.bad_rows import BadRowTally, write_errors
-from likewise.io.source.files import InputFile
-from likewise.io.source.source import BadRow
+from likewise.io.source.source import BadRow, InputFile
 from likewise.io.tables.columns import number_column
-from likewise.job.context import RunContext, Timing
-from likewise.job.options import FileRun
+from likewise.job.options import FileRun, RunContext, Timing
 from likewise.job.output import Job
 from likewise.job.reading import Counts, Part, each_part, found_inputs, listed
 from likewise.progress import Progress, shows_progress, taken

@@ -19,18 +19,24 @@ from likewise.batch.parts.opening import check_rewriting
 from likewise.batch.parts.writing import emptied, num_kept, write_documents
 from likewise.batch.read.weighing import doubts_of
 from likewise.checks import check_choice
-from likewise.corpus.items import Candidates, ContainmentRules, Found, Items, evidence, evidence_schema, item_schema
+from likewise.corpus.items import (
+    Candidates,
+    ContainmentRules,
+    Found,
+    Items,
+    check_fits,
+    evidence,
+    evidence_schema,
+    item_schema,
+)
 from likewise.corpus.items import items_in_files as read_items
-from likewise.corpus.rarity import check_fits
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.inputs import Inputs
 from likewise.io.kept import check_annotated, write_files
 from likewise.io.output.directory import ANNOTATED, CONTAMINATED, ERRORS, ITEMS, KEPT
 from likewise.io.source.added import Added, AddedFields
 from likewise.io.source.bad_rows import BadRowTally, write_errors
-from likewise.io.source.cut import Cut
-from likewise.io.source.files import InputFile, Kept
-from likewise.io.source.source import BadRow, as_array
+from likewise.io.source.source import BadRow, Cut, InputFile, Kept, as_array
 from likewise.io.stamps import Watch
 from likewise.io.tables.columns import constant_column, number_column, numbers_of, text_column
 from likewise.job.options import FileRun

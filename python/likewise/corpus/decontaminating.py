@@ -17,17 +17,16 @@ from likewise.corpus.items import (
     DEFAULT_THRESHOLD,
     Candidates,
     ContainmentRules,
+    check_fits,
     evidence,
     items_in_memory,
 )
-from likewise.corpus.rarity import check_fits
 from likewise.io.html import element, joined, listing
 from likewise.io.output.scratch import scratch_for
 from likewise.io.source.bad_rows import NO_LIMIT, BadRowTally
 from likewise.io.tables.columns import number_column
 from likewise.io.tables.tables import with_id_types
-from likewise.job.context import RunContext
-from likewise.job.options import RunRules
+from likewise.job.options import RunContext, RunRules
 from likewise.job.reading import Counts, each_part
 from likewise.progress import Progress, Warned, shows_progress, taken
 from likewise.recipe.recipe import Recipe

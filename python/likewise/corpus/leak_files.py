@@ -22,16 +22,15 @@ from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.inputs import Inputs
 from likewise.io.kept import write_files
 from likewise.io.output.directory import ERRORS, KEPT, LEAKS
-from likewise.io.source.files import InputFile, Kept
+from likewise.io.source.source import InputFile, Kept
 from likewise.io.tables.datasets import SPLITS
 from likewise.job.options import FileRun
 from likewise.job.output import Job, about_files
 from likewise.job.reading import listed
 from likewise.progress import Progress, shows_progress, taken
-from likewise.recipe.companions import RECIPE, write_companions
 from likewise.recipe.fields import RecipeFields
-from likewise.recipe.given import GivenRecipe, as_recipe
-from likewise.recipe.recipe import Recipe
+from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe
+from likewise.recipe.weights import RECIPE, write_companions
 
 WRITES = ("evidence", "kept")
 _NAMED = re.compile(r"([^/=]+)=(.+)", re.DOTALL)

@@ -24,12 +24,10 @@ from likewise.checks import check_integer, num_threads
 from likewise.errors import InvalidParameter
 from likewise.io.html import element, joined, listing
 from likewise.io.tables.columns import number_column, numbers_of, text_column
-from likewise.job.context import RunContext
-from likewise.job.options import DuplicateIds, RunRules
+from likewise.job.options import DuplicateIds, RunContext, RunRules
 from likewise.progress import Progress, Warned, shows_progress, taken
 from likewise.recipe.fields import RecipeFields
-from likewise.recipe.given import GivenRecipe, as_recipe
-from likewise.recipe.recipe import Recipe
+from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe
 from likewise.stages.documents import Tokenizer
 from likewise.stages.text import TextField
 

@@ -25,15 +25,13 @@ from likewise.io.remote import file_for
 from likewise.io.source.source import Source
 from likewise.io.tables.columns import nullable_text_column, number_column
 from likewise.io.tables.tables import with_id_types
-from likewise.job.context import RunContext
-from likewise.job.options import FileRun, RunRules
+from likewise.job.options import FileRun, RunContext, RunRules
 from likewise.job.output import Job
 from likewise.job.reading import Counts, Part, each_part
 from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.fields import FEATURES, FIELDS, SKETCH
-from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.recipe.methods import Exact
-from likewise.recipe.recipe import Recipe
+from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe
 from likewise.stages.documents import Tokenizer
 from likewise.stages.text import TextField
 from likewise.stages.weights import with_counted

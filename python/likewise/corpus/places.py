@@ -15,7 +15,7 @@ from likewise.errors import InvalidInput, LikewiseError
 from likewise.io.output.directory import EVIDENCE
 from likewise.io.output.evidence import INPUT
 from likewise.io.output.summaries import is_over_parts, read_summary
-from likewise.io.source.files import InputFile
+from likewise.io.source.source import InputFile
 from likewise.io.tables.columns import numbers_of
 from likewise.job.output import Job
 from likewise.recipe.recipe import Recipe

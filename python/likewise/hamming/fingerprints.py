@@ -1,7 +1,7 @@
 """Fingerprints: the inputs of Hamming search, from arrays, Arrow data, sketches and files."""
 
 import mmap
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise import _native
 from likewise.arrays import ArrowColumn, TextData
 from likewise.errors import InvalidInput, InvalidParameter
-from likewise.io.fingerprints.arrays import read_array
-from likewise.io.fingerprints.flat import FlatFile, flat_from_parquet, how_to_store, read_recipe_beside
-from likewise.io.refusals import check_regular
+from likewise.io.fingerprints.flat import FlatFile, flat_from_parquet, how_to_store, read_array, read_recipe_beside
+from likewise.io.places import check_regular
 from likewise.recipe.methods import SimHash
 from likewise.recipe.recipe import Recipe
 from likewise.stages.sketch import Sketches
@@ -22,6 +22,15 @@ from likewise.stages.text import is_table
 _WORD = (1 << 64) - 1
 # Maximum length of a value in a message.
 _MAX_DIGITS = 40
+
+
+Words = NDArray[np.uint64]
+Found = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint16]]
+
+# Rows of a block, and pairs of one.
+BLOCK_ROWS, BLOCK_PAIRS = 1 << 20, 1 << 21
+# A single row may have more pairs than a block.
+ALL_PAIRS = 2**40
 
 
 def shown(value: object) -> str:
@@ -138,7 +147,14 @@ def take_fingerprints(name: str, given: TextData) -> Fingerprints:
     if hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__"):
         given = _from_arrow(name, given)
     if isinstance(given, np.ndarray) and given.dtype == np.uint8 and given.ndim == 2:
-        return _from_bytes(name, given)
+        num_rows, num_bytes = given.shape
+        if num_bytes not in range(4, 33, 4):
+            raise InvalidParameter(
+                name, f"shape {given.shape} of uint8 is not (n, bytes) with 4 to 32 bytes, a multiple of 4"
+            )
+        padded = np.zeros((num_rows, -(-num_bytes // 8) * 8), np.uint8)
+        padded[:, :num_bytes] = given
+        return Fingerprints(padded.view("<u8").reshape(-1), 8 * num_bytes, is_of_bytes=True)
     array = as_words(name, given)
     if array.ndim not in (1, 2) or (array.ndim == 2 and not 1 <= array.shape[1] <= 4):
         raise InvalidParameter(name, f"shape {array.shape} is not (n,) or (n, words) with 1 to 4 words")
@@ -147,18 +163,6 @@ def take_fingerprints(name: str, given: TextData) -> Fingerprints:
         # Read, not mapped: truncating the file during a search must not cause a crash.
         array = np.array(array)
     return Fingerprints(np.ascontiguousarray(array).reshape(-1), bits)
-
-
-def _from_bytes(name: str, given: NDArray[np.uint8]) -> Fingerprints:
-    """Convert fingerprints stored as bytes, as in other packages, to words."""
-    num_rows, num_bytes = given.shape
-    if num_bytes not in range(4, 33, 4):
-        raise InvalidParameter(
-            name, f"shape {given.shape} of uint8 is not (n, bytes) with 4 to 32 bytes, a multiple of 4"
-        )
-    padded = np.zeros((num_rows, -(-num_bytes // 8) * 8), np.uint8)
-    padded[:, :num_bytes] = given
-    return Fingerprints(padded.view("<u8").reshape(-1), 8 * num_bytes, is_of_bytes=True)
 
 
 def take_file(name: str, given: TextData, folder: Path) -> FlatFile:
@@ -277,3 +281,41 @@ def _arrow_column(name: str, given: TextData) -> ArrowColumn:
     if len(names) != 1:
         raise InvalidParameter(name, f"got a table with columns {names}; pass its fingerprint column")
     return table.column(names[0])
+
+
+def joined(left: Words, right: Words | None, bits: int, *, within: int, max_pairs: int, threads: int) -> Found | None:
+    """Return left rows, right rows and distances of all pairs, sorted; None if there are more than `max_pairs`."""
+    sides = ((left, None), None if right is None else (right, None))
+    found = _native.join_fingerprints(*sides, bits, within=within, max_pairs=max_pairs, threads=threads)
+    if found is None:
+        return None
+    rows = np.asarray(found[0]).reshape(-1, 2)
+    return rows[:, 0], rows[:, 1], np.asarray(found[1])
+
+
+def streamed(
+    read: Callable[[int, int], Words],
+    rows: range,
+    others: Words,
+    bits: int,
+    *,
+    within: int,
+    threads: int,
+) -> Iterator[tuple[int, Found]]:
+    """Join `rows`, read block by block, with others: the row after a block, and pairs that count from its start."""
+    num_words = -(-bits // 64)
+    # Each block is joined with all others, so it is not much smaller.
+    most = max(BLOCK_ROWS, len(others) // num_words)
+    low, num_rows = rows.start, most
+    while low < rows.stop:
+        words = read(low, min(low + num_rows, rows.stop))
+        num_read = len(words) // num_words
+        max_pairs = BLOCK_PAIRS if num_read > 1 else ALL_PAIRS
+        found = joined(words, others, bits, within=within, max_pairs=max_pairs, threads=threads)
+        if found is None:
+            num_rows = max(1, num_read // 4)
+            continue
+        low += num_read
+        yield low, found
+        # Blocks grow again where pairs are sparse.
+        num_rows = min(most, max(1, num_read * BLOCK_PAIRS // (2 * len(found[0]) + 1)))

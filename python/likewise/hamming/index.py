@@ -10,11 +10,18 @@ from likewise import _native
 from likewise.arrays import ColumnData
 from likewise.checks import check_integer, num_threads, take_bytes
 from likewise.errors import InvalidParameter
-from likewise.hamming.build import BuiltOutOfCore
-from likewise.hamming.file import read_hamming_file, write_hamming_file
+from likewise.hamming.build import BuiltOutOfCore, read_hamming_file, write_hamming_file
 from likewise.hamming.ids import RowIds
-from likewise.hamming.matches import Matches, mask_number, native_set, with_empty
-from likewise.hamming.rows import MAX_ROWS, FingerprintRows, take_one, take_rows
+from likewise.hamming.matches import (
+    MAX_ROWS,
+    FingerprintRows,
+    Matches,
+    mask_number,
+    native_set,
+    take_one,
+    take_rows,
+    with_empty,
+)
 from likewise.io.html import facts
 from likewise.recipe.recipe import Recipe
 

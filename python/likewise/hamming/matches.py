@@ -1,16 +1,113 @@
 """Inputs and results of a Hamming search: keys of a plan, and matches as flat arrays with offsets."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
+from likewise.arrays import TextData
 from likewise.checks import check_integer
-from likewise.errors import InvalidParameter
-from likewise.hamming.fingerprints import shown
-from likewise.hamming.rows import FingerprintRows
+from likewise.errors import InvalidParameter, RecipeMismatch
+from likewise.hamming.fingerprints import mapped_file, shown, take_fingerprints, words_of_list
+from likewise.io.fingerprints.flat import FlatFile
+from likewise.recipe.recipe import Recipe
+from likewise.stages.sketch import Sketches
+
+# Rows are numbered with 32 bits, which must also hold the number after the last row.
+MAX_ROWS = (1 << 32) - 2
+# Fewer mapped fingerprints than this are read into memory: half a gigabyte if they have one word each.
+_LEAST_LEFT = 1 << 26
+
+
+@dataclass(frozen=True, eq=False)
+class FingerprintRows:
+    """Fingerprints of one width, without empty texts, and their rows."""
+
+    words: NDArray[np.uint64]
+    bits: int
+    num_rows: int
+    # Row of each fingerprint. If None, the row is the position.
+    rows: NDArray[np.uint32] | None
+    empty_rows: NDArray[np.int64]
+    recipe: Recipe | None
+    # The file of `words`, if `words` is a mapped array that has not been read yet
+    file: FlatFile | None = None
+
+
+def take_rows(
+    given: TextData,
+    bits: int | None = None,
+    *,
+    name: str = "fingerprints",
+    recipe: Recipe | None = None,
+    may_stay: bool = False,
+) -> FingerprintRows:
+    """Return fingerprints from any input of :func:`take_fingerprints`, with empty texts separated."""
+    bits = None if bits is None else check_integer("bits", bits, 32, 256, 32)
+    if isinstance(given, np.ndarray | Sketches) and len(given) > MAX_ROWS:
+        # Checked before a mapped array is read.
+        raise InvalidParameter(name, f"{len(given)} rows; the limit of an index is {MAX_ROWS}")
+    is_large = isinstance(given, np.memmap) and len(given) >= _LEAST_LEFT
+    file = mapped_file(given) if may_stay and is_large and recipe is None else None
+    if file is not None and bits in (None, file.bits):
+        words = given.reshape(-1)
+        return FingerprintRows(words, file.bits, file.num_rows, None, np.zeros(0, np.int64), None, file)
+    taken = take_fingerprints(name, given)
+    if recipe is not None and taken.recipe is not None:
+        differing = recipe.sketch_differences(taken.recipe)
+        if differing:
+            raise RecipeMismatch(
+                "the sketches were made with a different recipe; sketch the texts again with the recipe of the index",
+                differing,
+            )
+    is_known = taken.recipe is not None or taken.is_of_bytes
+    if bits is not None and is_known and bits != taken.bits:
+        raise InvalidParameter(name, f"they have {taken.bits} bits; expected {bits}")
+    num_words = -(-taken.bits // 64)
+    bits = taken.bits if bits is None else bits
+    words = taken.words
+    if num_words != -(-bits // 64):
+        if len(words):
+            raise InvalidParameter(name, f"they have {num_words} words; {bits} bits take {-(-bits // 64)}")
+        num_words = -(-bits // 64)
+    array = words.reshape(-1, num_words)
+    if bits % 64 and (array[:, -1] >> np.uint64(bits % 64)).any():
+        raise InvalidParameter(name, f"a bit beyond the {bits} bits of a fingerprint is set")
+    rows, empty = None, taken.empty_rows.astype(np.int64)
+    if empty.size:
+        is_text = np.ones(len(array), bool)
+        is_text[empty] = False
+        rows = np.flatnonzero(is_text).astype(np.uint32)
+        array = array[is_text]
+    return FingerprintRows(array.reshape(-1), bits, len(taken), rows, empty, taken.recipe)
+
+
+def take_one(
+    given: TextData,
+    bits: int,
+    recipe: Recipe | None,
+) -> NDArray[np.uint64]:
+    """Return the words of one fingerprint."""
+    name = "fingerprint"
+    num_words = -(-bits // 64)
+    if isinstance(given, int | np.integer) and not isinstance(given, bool):
+        number = int(given)
+        if not 0 <= number < 1 << bits:
+            raise InvalidParameter(name, f"{shown(number)} does not fit in {bits} bits")
+        return np.frombuffer(number.to_bytes(8 * num_words, "little"), np.uint64)
+    if isinstance(given, list | tuple):
+        given = words_of_list(name, given)
+    if isinstance(given, np.ndarray) and given.ndim < 2:
+        given = np.atleast_2d(given)
+    taken = take_rows(given, bits, name=name, recipe=recipe)
+    if taken.num_rows != 1:
+        raise InvalidParameter(name, f"{taken.num_rows} given; expected one")
+    if taken.empty_rows.size:
+        raise InvalidParameter(name, "the sketch of an empty text is supported only by query_batch")
+    return taken.words
 
 
 class Matches(NamedTuple):

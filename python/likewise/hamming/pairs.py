@@ -24,7 +24,7 @@ from likewise.hamming.fingerprints import (
     words_of_list,
 )
 from likewise.io.fingerprints.flat import FlatFile
-from likewise.io.fingerprints.row_pairs import RowPairWriter
+from likewise.io.fingerprints.resumable_parquet import RowPairWriter
 from likewise.recipe.recipe import Recipe
 from likewise.stages.sketch import Sketches
 

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from likewise.arrays import ArrowSchema, ArrowTable, ColumnData, frozen
 from likewise.checks import check_integer, num_threads
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
-from likewise.hamming.blocks import Found, streamed
-from likewise.hamming.fingerprints import take_fingerprints
+from likewise.hamming.fingerprints import Found, streamed, take_fingerprints
 from likewise.hamming.ids import id_column
 from likewise.io.fingerprints.files import FlatFile, ParquetFile, file_identity, open_fingerprints
 from likewise.io.fingerprints.resumable_parquet import ResumableParquet

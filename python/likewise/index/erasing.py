@@ -176,7 +176,12 @@ def erase(
     on_erased: Callable[[Erasure], object] | None = None,
 ) -> Erasure:
     """Erase documents, and complete an unfinished erasure."""
-    _check_files(directory)
+    others = sorted({entry.name for entry in directory.iterdir()} - _OWN_FILES - OF_THE_SYSTEM)
+    if others:
+        raise StoreError(
+            f"{directory / others[0]} is not a file of the index and may hold the documents; move it elsewhere or "
+            "delete it, then erase"
+        )
     marker = _read_marker(directory) or _Marker([], set())
     names = list(dict.fromkeys([*marker.ids, *ids]))
     column = _native.Texts.from_list(names)
@@ -232,16 +237,6 @@ def _remove_all(native: _native.OnlineIndex, names: list[str], column: _native.T
             kept_ids |= dict(moved)
     erased = set(names)
     return {doc_id: kept_id for doc_id, kept_id in kept_ids.items() if doc_id not in erased}
-
-
-def _check_files(directory: Path) -> None:
-    """Raise StoreError if the directory contains files that no index writes: they may contain the documents."""
-    others = sorted({entry.name for entry in directory.iterdir()} - _OWN_FILES - OF_THE_SYSTEM)
-    if others:
-        raise StoreError(
-            f"{directory / others[0]} is not a file of the index and may hold the documents; move it elsewhere or "
-            "delete it, then erase"
-        )
 
 
 def _read_marker(directory: Path) -> _Marker | None:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from likewise import _native
 from likewise.errors import InvalidInput, InvalidParameter, LikewiseError, StoreError
@@ -22,11 +22,23 @@ from likewise.index.opening import (
     is_there,
     recipe_parts,
 )
-from likewise.index.stored.marks import Occupied, check_mark, mark_fields
 from likewise.index.stored.parquet import SUFFIX, ParquetSource, write_parquet
-from likewise.index.stored.sources import About, DirectorySource, ServerSource, Source, checked_batches, checksum_of
+from likewise.index.stored.sources import (
+    About,
+    DirectorySource,
+    Occupied,
+    ServerSource,
+    Source,
+    check_mark,
+    checked_batches,
+    checksum_of,
+    mark_fields,
+)
 from likewise.io.output.parts import sync_directory
 from likewise.io.places import check_place
+
+if TYPE_CHECKING:
+    from likewise.index.redis.filling import ServerDestination
 
 _URL = re.compile(r"(redis|rediss|unix|valkey|valkeys)://", re.IGNORECASE)
 
@@ -121,7 +133,9 @@ def move(
                 return Moved(write_parquet(path, opened), 0)
             if _is_url(destination):
                 filling: Any = importlib.import_module("likewise.index.redis.filling")
-                fill: _Destination = filling.ServerDestination(os.fspath(destination), to_prefix, opened, **options)
+                fill: _DirectoryDestination | ServerDestination = filling.ServerDestination(
+                    os.fspath(destination), to_prefix, opened, **options
+                )
             else:
                 fill = _DirectoryDestination(directory_of(destination), opened)
         except Occupied:
@@ -152,35 +166,7 @@ def _same(documents: _native.MovedDocuments) -> _native.MovedDocuments:
     return documents
 
 
-class _Destination(Protocol):
-    """A new index that takes documents with their verdicts."""
-
-    @property
-    def place(self) -> str:
-        """Where it is."""
-
-    @property
-    def num_done(self) -> int:
-        """Number of documents that are there already."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *error: object) -> None: ...
-
-    def kept(self, documents: _native.MovedDocuments) -> _native.MovedDocuments:
-        """Return documents as the destination keeps them."""
-
-    def add(self, documents: _native.MovedDocuments) -> None:
-        """Add the next documents."""
-
-    def written(self, num: int) -> Iterator[_native.MovedDocuments]:
-        """Yield the documents again."""
-
-    def finish(self) -> None:
-        """Remove the mark."""
-
-
-def _fill(source: Source, destination: _Destination) -> Moved:
+def _fill(source: Source, destination: "_DirectoryDestination | ServerDestination") -> Moved:
     num_done = destination.num_done
     num, checksum = 0, 0
     for documents in checked_batches(source):

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any, Self, Unpack
 
 import numpy as np
+from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.arrays import ColumnData, TextData
 from likewise.checks import num_threads
 from likewise.errors import InvalidInput, InvalidParameter, StoreError
-from likewise.index.api import IndexApi
+from likewise.index.api import Document, Group, IndexApi, Neighbor, Removal, Verdict, Verdicts
 from likewise.index.erasing import Erasure, erase, num_unfinished, unfinished_warning
 from likewise.index.ids import all_ids, is_kept_as_given, one_id, paired, rows_from, too_long
 from likewise.index.opening import (
@@ -44,11 +45,10 @@ from likewise.index.opening import (
 )
 from likewise.index.stored.parquet import SUFFIX, write_parquet
 from likewise.index.stored.sources import About, DirectorySource
-from likewise.index.verdicts import Document, Group, Neighbor, Removal, Verdict, Verdicts
 from likewise.io.html import facts
 from likewise.recipe.fields import RecipeFields
-from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.recipe.methods import MinHash, SimHashDistance
+from likewise.recipe.recipe import GivenRecipe, as_recipe
 from likewise.stages.documents import document_batches
 from likewise.stages.sketch import Sketches, batch_of_one
 
@@ -703,3 +703,33 @@ def _delete_of_process(path: str, process: int) -> None:
     # A forked process also has the object, but does not own its files.
     if os.getpid() == process:
         shutil.rmtree(path, ignore_errors=True)
+
+
+class BatchRun:
+    """An index as one batch run sees it: without rows added after its first check. A rerun has the same identity."""
+
+    def __init__(self, index: Index, identity: bytes) -> None:
+        self._index, self._identity = index, identity
+        self._native, self._threads = index._native, index._threads
+        self._first_row = self._native.first_row_of_run(identity)
+
+    def check_batch(self, texts: _native.Texts) -> Verdicts:
+        """Return the verdict that each text got, or would have gotten, at the run's first check."""
+        columns = self._native.check(texts, end=self._first_row, threads=self._threads)
+        return Verdicts.of_columns(columns, self._index.recipe.measure, None)
+
+    def known(self, ids: ColumnData) -> NDArray[np.bool_]:
+        """Return, for each id, whether the index has a document with this id."""
+        return np.asarray(self._native.are_known(all_ids(ids)), bool)
+
+    def first_of_other_text(self, ids: ColumnData, texts: _native.Texts) -> int | None:
+        """Return the position of the first text whose id belongs to a different text in the index, or None."""
+        return self._native.first_of_other_text(all_ids(ids), texts, threads=self._threads)
+
+    def add_batch(self, ids: ColumnData, texts: _native.Texts) -> None:
+        """Add documents in one transaction. Documents that already exist do not change."""
+        names, run = all_ids(ids), (self._identity, self._first_row)
+        try:
+            self._native.add(names, texts, run=run, threads=self._threads)
+        except InvalidParameter as error:
+            raise too_long(error, names) from error

@@ -11,11 +11,10 @@ from likewise import _native
 from likewise.checks import check_choice, check_integer, fraction_check
 from likewise.errors import InvalidParameter, RecipeMismatch, StoreError
 from likewise.io.places import check_place
-from likewise.recipe.companions import NAMES, companions_of, fields_of_companions
 from likewise.recipe.fields import EXCERPT_MEASURES, RecipeFields
-from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.recipe.methods import MinHash, SimHash
-from likewise.recipe.recipe import Recipe, check_is_recipe
+from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe, check_is_recipe
+from likewise.recipe.weights import NAMES, companions_of, fields_of_companions
 
 DATABASE = "documents.sqlite"
 # Version of the format of the database.

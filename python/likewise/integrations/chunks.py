@@ -9,7 +9,7 @@ from typing import Any, Literal
 from likewise.batch.texts import dedup
 from likewise.checks import check_choice
 from likewise.errors import InvalidParameter
-from likewise.recipe.given import GivenRecipe
+from likewise.recipe.recipe import GivenRecipe
 from likewise.service.client.opening import open_index
 
 #: What happens to near-duplicates: they are dropped, or marked in their metadata.

@@ -111,7 +111,12 @@ class LikewisePipeline:
         fields = ItemAdapter(item)
         text = fields.get(self._text_field)
         if text is None:
-            return self._without_text(item, fields)
+            self._stats.inc_value("likewise/no_text")
+            if self._nulls == "fail":
+                raise InvalidInput(f"no field {self._text_field!r} in the item {_found(fields)}; set LIKEWISE_FIELD")
+            if self._nulls == "drop":
+                raise DropItem(f"no text in the field {self._text_field!r}")
+            return item
         doc_id = fields.get(self._id_field)
         if doc_id is None:
             raise InvalidInput(f"no field {self._id_field!r} in the item {_found(fields)}; set LIKEWISE_ID_FIELD")
@@ -131,14 +136,6 @@ class LikewisePipeline:
         except KeyError as error:
             kind = type(item).__name__
             raise InvalidInput(f"{kind} has no field {self._tag_field!r}; add it, or set LIKEWISE_TAG_FIELD") from error
-        return item
-
-    def _without_text(self, item: Any, fields: ItemAdapter) -> Any:
-        self._stats.inc_value("likewise/no_text")
-        if self._nulls == "fail":
-            raise InvalidInput(f"no field {self._text_field!r} in the item {_found(fields)}; set LIKEWISE_FIELD")
-        if self._nulls == "drop":
-            raise DropItem(f"no text in the field {self._text_field!r}")
         return item
 
 

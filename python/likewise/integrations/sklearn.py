@@ -12,8 +12,8 @@ import likewise
 from likewise.arrays import TextData
 from likewise.batch.in_memory import Nulls
 from likewise.errors import InvalidParameter, MissingExtra
-from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.recipe.methods import SimHash
+from likewise.recipe.recipe import GivenRecipe, as_recipe
 from likewise.stages.text import TextField
 
 try:

@@ -29,8 +29,7 @@ from likewise.io.formats import (
 from likewise.io.lines.jsonl import JsonlFile
 from likewise.io.output.directory import EVIDENCE, IDENTITY, LEAKS, SUMMARY, UNFINISHED
 from likewise.io.remote import fetch, is_remote, local_name, local_path, remote_files
-from likewise.io.source.files import InputFile
-from likewise.io.source.source import ReadRules
+from likewise.io.source.source import InputFile, ReadRules, Source, each_piece, shown_document
 from likewise.io.tables.lakes import READ, check_no_table, check_no_table_below, kind_of_table
 from likewise.progress import Progress, Warned, no_progress
 
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from likewise.io.archives.html_text import HtmlReaders
     from likewise.io.tables.datasets import Dataset
 
+
 STDIN_STEM = "stdin"
 # Result files of a finished run, in addition to its summary.
 _RESULTS = (EVIDENCE, LEAKS)
@@ -48,6 +48,9 @@ _KNOWN = ": the file is "
 # Extensions of skipped files whose first bytes are read.
 _MOST_OTHERS = 8
 _CODEC_SUFFIXES = {None: "", "gzip": ".gz", "zstd": ".zst", "bzip2": ".bz2", "xz": ".xz"}
+
+
+_PIECE_BYTES = 4 << 20
 
 
 @dataclass(frozen=True)
@@ -541,3 +544,20 @@ def _copy_stream(stream: BinaryIO, directory: Path, kind: str) -> tuple[Path, Fo
     with path.open("rb") as file:
         codec = codec_by_bytes(file.read(8)) if may_be_packed(kind) else None
     return path.rename(directory / f"{STDIN_STEM}{STDIN_SUFFIXES[kind]}{_CODEC_SUFFIXES[codec]}"), Format(kind, codec)
+
+
+def find_texts(sources: Sequence[Source], doc_ids: Sequence[str], work: Path) -> list[str]:
+    """Return the texts of documents by id; without an id field the id is ``file:line``."""
+    found: dict[str, str] = {}
+    wanted = set(doc_ids)
+    for source in sources:
+        for first_line, piece in each_piece(source, _PIECE_BYTES, work):
+            ids = piece.ids.to_list()
+            for i, (own, line) in enumerate(zip(ids, piece.lines.tolist(), strict=True)):
+                doc_id = own if piece.has_id[i] else f"{source.name}:{first_line + line + 1}"
+                if doc_id in wanted and doc_id not in found:
+                    found[doc_id] = shown_document(piece.texts, i)
+            if len(found) == len(wanted):
+                return [found[doc_id] for doc_id in doc_ids]
+    missing = next(doc_id for doc_id in doc_ids if doc_id not in found)
+    raise InvalidInput(f"no document with id {missing!r}; without an id field, ids are file:line")

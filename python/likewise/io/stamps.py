@@ -7,7 +7,7 @@ from pathlib import Path
 from likewise._native import range_checksum
 from likewise.errors import InvalidInput
 from likewise.io.inputs import Inputs
-from likewise.io.source.files import InputFile
+from likewise.io.source.source import InputFile
 
 # Bytes at the beginning and at the end of a file.
 _END_BYTES = 65536

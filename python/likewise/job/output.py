@@ -17,10 +17,9 @@ from likewise.io.output.row_files import RowWriter
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.places import check_home
 from likewise.io.remote import RemoteDirectory, is_remote, local_path
-from likewise.io.source.files import InputFile
+from likewise.io.source.source import InputFile
 from likewise.io.stamps import Watch, check_unchanged, stamps
-from likewise.job.context import RunContext, Timing
-from likewise.job.options import FileRun
+from likewise.job.options import FileRun, RunContext, Timing
 from likewise.job.reading import found_inputs, listed
 from likewise.job.shrinkage import add_shrinkage
 from likewise.progress import Progress, StageFinished, StageStarted, Warned

@@ -18,14 +18,13 @@ from numpy.typing import NDArray
 from likewise._native import Texts
 from likewise.errors import InvalidInput, InvalidParameter, LikewiseError
 from likewise.io.inputs import Inputs, find_inputs
-from likewise.io.lines.jsonl_stream import JsonlStream
+from likewise.io.lines.jsonl import JsonlStream
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.source.bad_rows import BadRowTally
 from likewise.io.source.source import BadRow, Piece, ReadTask, Source, each_piece
 from likewise.io.stamps import Watch
 from likewise.io.tables.columns import text_column
-from likewise.job.context import RunContext
-from likewise.job.options import FileRun
+from likewise.job.options import FileRun, RunContext
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, Warned
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.text import ALL_ROLES, role_paths

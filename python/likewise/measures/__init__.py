@@ -7,8 +7,7 @@ and that of an empty and a nonempty input is 0.
 """
 
 from likewise.measures.alignment import Alignment
-from likewise.measures.pairs import set_similarity, similarities, similarity
-from likewise.measures.sketches import sketch_similarities
+from likewise.measures.pairs import set_similarity, similarities, similarity, sketch_similarities
 from likewise.measures.table import TABLE, MeasureFacts
 from likewise.measures.texts import Measures, measure
 

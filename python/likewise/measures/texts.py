@@ -11,9 +11,8 @@ from likewise.hamming.pairs import hamming_distance
 from likewise.measures.alignment import Alignment
 from likewise.measures.table import SET_MEASURES
 from likewise.recipe.fields import PACKAGE_HASHES
-from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.recipe.methods import Bloom, MinHash, SimHash
-from likewise.recipe.recipe import Recipe
+from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe
 from likewise.stages.bloom import BIT_MEASURES, filter_similarities
 from likewise.stages.documents import Tokenizer, as_documents
 from likewise.stages.sketch import EMPTY, SHORT, Sketches, sketch, sketch_texts

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar, Unpack
+from typing import Any, Literal, Self, TypeAlias, TypeVar, Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from likewise import _native
 from likewise.checks import check_choice
 from likewise.errors import InvalidParameter, RecipeMismatch
-from likewise.recipe.companions import RECIPE, read_companions
-from likewise.recipe.defaults import FeatureChoice, default_bits, default_tokens, features_of, package_defaults
 from likewise.recipe.fields import (
     AUTO,
     COMPANIONS,
@@ -25,6 +23,7 @@ from likewise.recipe.fields import (
     FIELD_NAMES,
     FIELDS,
     FIELDS_OF_METHOD,
+    OPTION_NAMES,
     OWN_WEIGHTS,
     SKETCH,
     SKETCH_FIELDS,
@@ -38,7 +37,17 @@ from likewise.recipe.fields import (
     identity,
 )
 from likewise.recipe.methods import Asked, Bloom, MinHash, SimHashDistance, sketch_of
-from likewise.recipe.presets import Preset, with_preset
+from likewise.recipe.presets import (
+    PRESETS,
+    FeatureChoice,
+    Preset,
+    default_bits,
+    default_tokens,
+    features_of,
+    package_defaults,
+    with_base,
+    with_preset,
+)
 from likewise.recipe.rules import check_fields, default_keep, default_measure
 from likewise.recipe.text import (
     USER_TOKENS,
@@ -49,7 +58,15 @@ from likewise.recipe.text import (
     text_options,
     text_rules_of,
 )
-from likewise.recipe.weights import Weighing, Weights, check_weighable, checked_weights_id, weighing_of
+from likewise.recipe.weights import (
+    RECIPE,
+    Weighing,
+    Weights,
+    check_weighable,
+    checked_weights_id,
+    read_companions,
+    weighing_of,
+)
 
 # Rules with weights that may be 0; such features are left out.
 _VANISHING = ("lexicon", OWN_WEIGHTS)
@@ -1057,3 +1074,69 @@ def check_is_recipe(given: object) -> Recipe:
             "recipe", f"{repr(given)[:80]} is not a recipe such as Recipe.minhash(0.8), nor a preset such as strict"
         )
     return given
+
+
+GivenRecipe: TypeAlias = Recipe | Preset
+
+# What users mean by a name: an argument of files or of calls in memory, or one of other tools.
+_MEANT = {
+    **dict.fromkeys(("id", "id_field", "id_column", "doc_ids", "keys"), "ids"),
+    **dict.fromkeys(("text", "column", "field", "text_column", "content", "text_fields"), "text_field"),
+    **dict.fromkeys(("on_error", "errors", "missing"), "nulls"),
+    **dict.fromkeys(("nulls",), "on_error"),
+    **dict.fromkeys(("ids",), "id_field"),
+    **dict.fromkeys(("num_perm", "num_hashes"), "num_slots"),
+    **dict.fromkeys(("ngram", "ngrams", "ngram_size", "k", "n"), "shingle"),
+    **dict.fromkeys(("similarity", "jaccard"), "threshold"),
+    **dict.fromkeys(("jobs", "n_jobs", "workers", "num_proc"), "threads"),
+    **dict.fromkeys(("memory_bytes", "max_memory"), "memory"),
+    **dict.fromkeys(("distance", "max_distance", "radius", "hamming"), "within"),
+}
+
+
+def as_recipe(given: object = None, fields: Mapping[str, Any] | None = None, *, base: str = "online") -> Recipe:
+    """Return the recipe for the arguments of a function.
+
+    Parameters
+    ----------
+    given : Recipe or str, optional
+        A recipe, or the name of a preset.
+    fields : mapping, optional
+        Single fields instead; fields with the value None are ignored. They make the same recipe as the same options of
+        a command (:func:`likewise.recipe.presets.with_base`). Only `keep` can be combined with a recipe or a preset.
+    base : {"default", "online"}
+        Preset used if neither is given; ``default`` is for runs, which read all documents.
+
+    Raises
+    ------
+    InvalidParameter
+        If `given` is neither a recipe nor a preset, a field does not exist, or fields are combined with a recipe or
+        preset.
+
+    Examples
+    --------
+    >>> as_recipe("strict").threshold, as_recipe(None, {"threshold": 0.8}).threshold
+    (0.8, 0.8)
+    """
+    named = {name: value for name, value in (fields or {}).items() if value is not None}
+    for name in fields or ():
+        if name not in OPTION_NAMES:
+            from difflib import get_close_matches
+
+            close = [_MEANT[name]] if name in _MEANT else get_close_matches(name, OPTION_NAMES, 1)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            raise InvalidParameter(name, f"neither an argument of this function nor a field of a recipe{hint}")
+    keep = {} if given is None or "keep" not in named else {"keep": named.pop("keep")}
+    if named and given is not None:
+        name, value = next(iter(named.items()))
+        is_name = isinstance(given, str)
+        what = f"preset {given!r}" if is_name else "recipe"
+        cure = f"Recipe.preset({given!r}, {name}={value!r})" if is_name else f"recipe.replace({name}={value!r})"
+        raise InvalidParameter(name, f"cannot be combined with the {what}; pass {cure} instead")
+    if isinstance(given, str) and given in PRESETS:
+        return Recipe.preset(cast("Preset", given), **keep)
+    if given is not None:
+        recipe = check_is_recipe(given)
+        return recipe.replace(**keep) if keep else recipe
+    options = with_base(base, named)
+    return Recipe.from_options(options.pop("method"), **options)

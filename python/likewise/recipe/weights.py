@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,13 +27,22 @@ from likewise.recipe.fields import (
     feature_fields,
 )
 from likewise.recipe.text import USER_TOKENS, checked_text, libraries_of, text_rules_of
-from likewise.recipe.word_lists import Words
+from likewise.recipe.word_lists import WordList, Words
+
+if TYPE_CHECKING:
+    from likewise.recipe.recipe import Recipe
 
 KINDS = ("idf", "lexicon")
 MAX_WEIGHT = 15
 _HOW_TO_GET_A_TABLE = (
     "create one with likewise weights and give its file, or let dedup, pairs or sketch count the input"
 )
+
+_LISTS = ("stop_words", "dictionary")
+NAMES = ("weights", *_LISTS)
+#: Directory with these files in the output of a run, next to its summary.
+RECIPE = "recipe"
+_FILES = {"weights": "weights.lww", "stop_words": "stop_words.json", "dictionary": "dictionary.json"}
 
 
 class Weights:
@@ -418,3 +427,43 @@ def check_weighable(weights: str, table: Weights | None) -> None:
     """Raise InvalidParameter if this rule needs a table and none is given."""
     if weights in TABLE_WEIGHTS and table is None:
         raise InvalidParameter("weights", f"{weights} needs a weight table; {_HOW_TO_GET_A_TABLE}")
+
+
+def companions_of(recipe: "Recipe") -> dict[str, bytes]:
+    """Return what a recipe needs in addition to its fields: its weight table as in the file, word lists as JSON."""
+    found = {} if recipe.table is None else {"weights": recipe.table.to_bytes()}
+    for name in _LISTS:
+        words: WordList | None = getattr(recipe, name)
+        if words is not None:
+            found[name] = canonical_json({"words": [list(entry) for entry in words.entries]}).encode()
+    return found
+
+
+def fields_of_companions(kept: Mapping[str, bytes]) -> dict[str, Any]:
+    """Return the data from :func:`companions_of` as fields of a recipe, which checks them against its identities."""
+    fields: dict[str, Any] = {}
+    if "weights" in kept:
+        fields["table"] = Weights.from_bytes(kept["weights"])
+    for name in _LISTS:
+        if name in kept:
+            try:
+                fields[name] = WordList(tuple(entry) for entry in json.loads(kept[name])["words"])
+            except (ValueError, KeyError, TypeError) as error:
+                raise InvalidInput(f"the {name} stored with the recipe are corrupt") from error
+    return fields
+
+
+def write_companions(recipe: "Recipe", directory: Path) -> None:
+    """Write what a recipe needs in addition to its fields to a directory: it explains the run, and repeats it."""
+    for name, content in companions_of(recipe).items():
+        directory.mkdir(exist_ok=True)
+        (directory / _FILES[name]).write_bytes(content)
+
+
+def read_companions(directory: Path) -> dict[str, Any]:
+    """Return the fields that :func:`write_companions` wrote; none if the directory is missing."""
+    files = {name: directory / file for name, file in _FILES.items() if (directory / file).is_file()}
+    try:
+        return fields_of_companions({name: file.read_bytes() for name, file in files.items()})
+    except InvalidInput as error:
+        raise InvalidInput(f"the stored recipe is damaged: {error.message}; repeat the run", str(directory)) from error

@@ -8,11 +8,10 @@ from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Match
 
 from likewise import _native
-from likewise.service.api.health import add_health
 from likewise.service.api.operations import add_operations
 from likewise.service.api.reference import add_reference
 from likewise.service.collections.service import Service
@@ -21,6 +20,35 @@ from likewise.service.guard.gate import Gate
 from likewise.service.page import add_page, not_found
 from likewise.service.problems import Problem, problem_of, problem_of_status
 from likewise.service.settings import Settings
+
+
+def add_health(app: FastAPI, service: Service) -> None:
+    """Add ``/healthz``, ``/livez``, ``/readyz`` and ``/metrics``."""
+
+    @app.get("/healthz", tags=["service"], summary="Whether the process is running", operation_id="healthz")
+    @app.get("/livez", tags=["service"], summary="Alias of /healthz", operation_id="livez")
+    async def health() -> dict[str, str]:
+        return {"status": "ok"}
+
+    @app.get("/readyz", tags=["service"], summary="Whether the service accepts requests", operation_id="readyz")
+    async def ready(request: Request) -> Response:
+        if service.is_draining:
+            raise Problem("draining", "the service is shutting down")
+        unwell = [*service.broken, *(one.name for one in service.collections.values() if one.is_poisoned)]
+        if unwell:
+            raise Problem("store", f"collections that cannot be used: {', '.join(unwell[:10])}")
+        return JSONResponse({"status": "ok"})
+
+    @app.get(
+        "/metrics",
+        tags=["service"],
+        summary="Metrics in Prometheus format",
+        operation_id="metrics",
+        response_class=PlainTextResponse,
+    )
+    async def metrics() -> Response:
+        text = await service.in_thread(service.metrics.exposition)
+        return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 def create_app(

@@ -17,7 +17,7 @@ from likewise.service.app import create_app
 from likewise.service.collections.service import Service
 from likewise.service.collections.shared import PREFIX
 from likewise.service.guard.protocol import protocol_class
-from likewise.service.logs import log
+from likewise.service.problems import log
 from likewise.service.settings import Settings
 
 # Number of files and connections reserved for other purposes than clients.
@@ -25,7 +25,7 @@ _OWN_FILES = 512
 _LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "handlers": {"json": {"class": "likewise.service.logs.JsonHandler"}},
+    "handlers": {"json": {"class": "likewise.service.problems.JsonHandler"}},
     "loggers": {"uvicorn": {"handlers": ["json"], "level": "WARNING", "propagate": False}},
 }
 

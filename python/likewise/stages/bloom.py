@@ -11,8 +11,7 @@ from likewise.arrays import as_row_pairs
 from likewise.checks import check_choice, check_integer, num_threads
 from likewise.errors import InvalidParameter
 from likewise.recipe.methods import Bloom
-from likewise.stages.filter_size import propose_filter_bits
-from likewise.stages.sketch import Sketches
+from likewise.stages.sketch import Sketches, propose_filter_bits
 
 __all__ = [
     "BIT_MEASURES",

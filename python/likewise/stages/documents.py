@@ -16,10 +16,8 @@ import numpy as np
 from likewise import _native
 from likewise.arrays import ArrowColumn, TextData
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
-from likewise.io.source.source import NULL_TEXT
-from likewise.io.source.tokens import CutText, TokenRules, own_weight
-from likewise.io.tables.tables import texts_of
-from likewise.io.tables.tokens import token_lists
+from likewise.io.source.source import NULL_TEXT, CutText, TokenRules, own_weight
+from likewise.io.tables.tables import texts_of, token_lists
 from likewise.recipe.fields import OWN_WEIGHTS
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.text import BYTE_TOKENS, USER_TOKENS, role_names

@@ -18,9 +18,8 @@ from likewise import _native
 from likewise.arrays import TextData
 from likewise.checks import check_choice, check_integer, num_threads
 from likewise.errors import InvalidParameter, RecipeMismatch
-from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.recipe.methods import Exact
-from likewise.recipe.recipe import Recipe
+from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe
 from likewise.stages.documents import as_documents
 from likewise.stages.text import TextField
 from likewise.stages.weights import with_counted

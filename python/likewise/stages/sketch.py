@@ -1,7 +1,8 @@
 """Sketch: the fixed-size summary of a document, always together with the recipe that made it."""
 
 import operator
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -15,19 +16,67 @@ from likewise.arrays import ArrowBatch, ColumnData, GrowingArray, TextData
 from likewise.checks import num_threads
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
 from likewise.io.html import facts
-from likewise.recipe.fields import RecipeFields
-from likewise.recipe.given import GivenRecipe, as_recipe
+from likewise.recipe.fields import MAX_FILTER_BITS, RecipeFields
 from likewise.recipe.methods import Bloom, Exact, MinHash, Shingles, SimHash
-from likewise.recipe.recipe import Recipe, check_is_recipe
+from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe, check_is_recipe
 from likewise.stages.documents import Tokenizer, document_batches
-from likewise.stages.filter_size import with_filter_bits
 from likewise.stages.text import TextField
 from likewise.stages.weights import with_counted
+
+# Bits of one vector register.
+_STEP = 512
 
 EMPTY = 2
 SHORT = 1
 # Number of features of a document of which only the sketch is known: above the limit of any rule for short texts.
 _LONG = 1 << 20
+
+
+def propose_filter_bits(largest: int, num_hashes: int = 1) -> int:
+    """Return the number of filter bits for feature sets of up to `largest` features, counted with weights.
+
+    The number is twice `largest` times `num_hashes`, rounded up to a multiple of 512, and at most 65,536: the largest
+    set then fills two fifths of its filter, and all others less. If a set has more than 32,768 features times hashes,
+    it fills its filter more, which makes comparisons less precise.
+
+    Examples
+    --------
+    >>> propose_filter_bits(900), propose_filter_bits(0)
+    (2048, 512)
+    """
+    return min(MAX_FILTER_BITS, max(1, -(-2 * largest * num_hashes // _STEP)) * _STEP)
+
+
+class FilterSize:
+    """Finds the largest feature set, batch by batch."""
+
+    def __init__(self, recipe: Recipe, filters: Bloom) -> None:
+        self._rules = recipe.feature_rules
+        self._num_hashes = filters.num_hashes
+        self._largest = 0
+        self._lock = threading.Lock()
+
+    def add(self, texts: _native.Texts, *, threads: int = 1) -> None:
+        """Add texts. Safe from several threads at once."""
+        found = _native.largest_set(texts, self._rules, threads=threads)
+        with self._lock:
+            self._largest = max(found, self._largest)
+
+    def finish(self) -> int:
+        """Return the proposed number of bits."""
+        return propose_filter_bits(self._largest, self._num_hashes)
+
+
+def with_filter_bits(recipe: Recipe, batches: Sequence[_native.Texts], *, threads: int) -> Recipe:
+    """Return the recipe with a filter size, which is proposed from these texts if the recipe names none."""
+    match recipe.sketch:
+        case Bloom(filter_bits=None) as filters:
+            size = FilterSize(recipe, filters)
+            for batch in batches:
+                size.add(batch, threads=threads)
+            return recipe.replace(filter_bits=size.finish())
+        case _:
+            return recipe
 
 
 @dataclass(frozen=True, eq=False)

@@ -79,22 +79,18 @@ def text_batches(
     """Yield texts of any accepted kind as native batches: streams and iterators batch by batch, the others as one."""
     texts = as_arrow(texts, field_names(text_field))
     if hasattr(texts, "__arrow_c_stream__") and is_stream(texts):
-        yield from _of_stream(texts, text_field, roles)
+        reader = as_reader(texts)
+        first_row = 0
+        # Check the column even if the stream has no batches.
+        yield _native.Texts.from_arrow(text_column(reader.schema.empty_table(), text_field, roles))
+        for batch in reader:
+            column = text_column(batch, text_field, roles)
+            yield _counted_from(first_row, _native.Texts.from_arrow, column)
+            first_row += batch.num_rows
     elif isinstance(texts, Iterable) and not isinstance(texts, _WHOLE) and not is_arrow(texts):
         yield from _of_strings(texts)
     else:
         yield as_texts(texts, text_field, roles)
-
-
-def _of_stream(stream: Any, text_field: TextField, roles: RoleNames) -> Iterator[_native.Texts]:
-    reader = as_reader(stream)
-    first_row = 0
-    # Check the column even if the stream has no batches.
-    yield _native.Texts.from_arrow(text_column(reader.schema.empty_table(), text_field, roles))
-    for batch in reader:
-        column = text_column(batch, text_field, roles)
-        yield _counted_from(first_row, _native.Texts.from_arrow, column)
-        first_row += batch.num_rows
 
 
 def _of_strings(texts: TextData) -> Iterator[_native.Texts]:

@@ -9,8 +9,7 @@ from likewise import _native
 from likewise.arrays import ArrowColumn, TextData, as_row_pairs
 from likewise.checks import num_threads
 from likewise.io.tables.columns import nullable_text_column
-from likewise.recipe.given import GivenRecipe, as_recipe
-from likewise.recipe.recipe import Recipe
+from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe
 from likewise.stages.documents import as_documents
 from likewise.stages.weights import with_counted
 

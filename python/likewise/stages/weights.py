@@ -10,9 +10,8 @@ from likewise.arrays import TextData
 from likewise.checks import num_threads, take_bytes
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.lexicon import read_lexicon
-from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.recipe.methods import Exact
-from likewise.recipe.recipe import Recipe, check_is_recipe
+from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe, check_is_recipe
 from likewise.recipe.weights import Weights, table_rules
 from likewise.stages.documents import Tokenizer, document_batches
 from likewise.stages.text import TextField

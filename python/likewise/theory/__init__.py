@@ -12,8 +12,7 @@ their searches have their own kernels.
 """
 
 from likewise.theory.edit import EditFamily
-from likewise.theory.family import Amplified, Family, HashFunctions, Sensitivity, amplified_for
-from likewise.theory.index import LSHIndex, Neighbors
+from likewise.theory.family import Amplified, Family, HashFunctions, LSHIndex, Neighbors, Sensitivity, amplified_for
 from likewise.theory.vectors import BitSamplingFamily, HyperplaneFamily, MinHashFamily, PStableFamily
 
 __all__ = [

@@ -195,7 +195,10 @@ class EditFamily(Family):
         for step in range(num_steps):
             symbols = np.take_along_axis(padded, heads, axis=1)
             yield symbols
-            moves = _random_bits(symbols.astype(np.uint64), keys + offsets[step])
+            x = (symbols.astype(np.uint64) + np.uint64(2)) * _ODD ^ (keys + offsets[step])
+            for factor in (np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53)):
+                x = (x ^ (x >> np.uint64(33))) * factor
+            moves = np.asarray(x >> np.uint64(63), np.int64)
             heads = np.minimum(heads + moves, self.length)
 
     def distances(self, row: NDArray[Any], rows: NDArray[Any]) -> NDArray[np.float64]:
@@ -215,11 +218,3 @@ def _symbols(sequence: object) -> list[int]:
 
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)
-
-
-def _random_bits(symbols: NDArray[np.uint64], keys: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Return a pseudorandom bit for each symbol and key: the top bit after the finalizer of MurmurHash3."""
-    x = (symbols + np.uint64(2)) * _ODD ^ keys
-    for factor in (np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53)):
-        x = (x ^ (x >> np.uint64(33))) * factor
-    return np.asarray(x >> np.uint64(63), np.int64)

@@ -1,8 +1,7 @@
 """Choice of a recipe and threshold for a collection from labeled pairs."""
 
-from likewise.tuning.choice import Measured, measured
+from likewise.tuning.choice import Measured, Proposal, Tried, measured
 from likewise.tuning.labels import Label, Labels, as_labels, read_labels, write_labels
-from likewise.tuning.proposal import Proposal, Tried
 from likewise.tuning.questions import Questions
 from likewise.tuning.tuning import Tuner, open_tuner, tune, tune_files, write_recipe
 

@@ -1,14 +1,31 @@
 """Choice of recipe and threshold from labeled pairs, and its uncertainty."""
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.recipe.recipe import Recipe
 from likewise.stages.sets import Estimate, estimate_of_share
-from likewise.tuning.model import fitted, probability
+from likewise.tuning.grid import Candidate
 from likewise.tuning.sample import Sample
+
+# Priors of the log odds: (mean, standard deviation) of the coefficient of each feature of `Sample.features`. Odds fall
+# faster than the square of the rank and rise by a factor of e per tenth of similarity; each candidate's own rank may
+# matter as much as the mean.
+_AT_RANK_OF_DOCUMENTS = (0.0, 3.0)
+_OF_RANK = (2.5, 1.0)
+_OF_TENTH = (1.0, 1.0)
+_OF_CANDIDATE = (0.0, 1.0)
+# For labels of unknown origin: log odds by which they show duplicates more often than the sample does.
+_OF_DRAW = (1.0, 2.0)
+# Weight of the assumption, per labeled duplicate, that these are spread over the sample; a few labels' at most.
+_SHARE_OF_SAMPLE = 0.05
+_FEW_LABELS = 100
+_MOST_STEPS = 200
+_LEAST_GAIN = 1e-6
 
 _NUM_FOLDS = 5
 _DIGITS_OF_ODDS = 6
@@ -16,6 +33,84 @@ _DIGITS_OF_ODDS = 6
 _STANDARD_ERRORS = 1.28
 # Scores that are equal in the digits shown.
 _EQUAL = 0.0005
+
+
+def fitted(
+    sample: Sample,
+    features: NDArray[np.float64],
+    is_duplicate: NDArray[np.bool_],
+    *,
+    is_drawn_by_likeness: bool,
+) -> NDArray[np.float64]:
+    """Return the coefficients of the log odds that a pair is a duplicate: shape (candidates + 3,).
+
+    Logistic regression with normal priors, at the maximum of the posterior. If labels are drawn by similarity, the draw
+    contains no information beyond the features, and labels are used as they are. If their origin is unknown, their log
+    odds exceed the sample's by an offset with its own prior, and the labeled duplicates are assumed to be drawn from
+    the sample's: each also contributes ln(p / sum of p over the sample), with a weight of 1/20, and all together at
+    most as much as in a hundred labels.
+    """
+    num = features.shape[1]
+    priors = np.array([_AT_RANK_OF_DOCUMENTS, _OF_RANK, _OF_TENTH, *[_OF_CANDIDATE] * (num - 3), _OF_DRAW])
+    mean, precision = priors[:, 0].copy(), priors[:, 1] ** -2
+    if is_drawn_by_likeness:
+        mean[num] = 0.0
+    share = 0.0 if is_drawn_by_likeness else _SHARE_OF_SAMPLE * min(1.0, _FEW_LABELS / max(1, len(is_duplicate)))
+    duplicates = features[is_duplicate]
+    said = is_duplicate.astype(np.float64)
+
+    def loss(at: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        odds = features @ at[:num] + at[num]
+        gain = float(said @ odds - np.logaddexp(0.0, odds).sum() - 0.5 * precision @ (at - mean) ** 2)
+        missed = said - probability(odds)
+        slope = np.append(features.T @ missed, 0.0 if is_drawn_by_likeness else missed.sum()) - precision * (at - mean)
+        if share and len(duplicates):
+            own = duplicates @ at[:num]
+            likely = probability(sample.few_features @ at[:num])
+            total = float(sample.few_stand_for @ likely) + np.finfo(float).tiny
+            gain -= share * float(np.logaddexp(0.0, -own).sum() + len(duplicates) * np.log(total))
+            change = sample.few_features.T @ (sample.few_stand_for * likely * (1 - likely)) / total
+            slope[:num] += share * (duplicates.T @ (1 - probability(own)) - len(duplicates) * change)
+        return -gain, -slope
+
+    return _lowest(loss, mean, 1 / precision)[:num]
+
+
+def probability(odds: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return probabilities from log odds."""
+    found: NDArray[np.float64] = 1.0 / (1.0 + np.exp(-np.clip(odds, -500.0, 500.0)))
+    return found
+
+
+def _lowest(
+    loss: Callable[[NDArray[np.float64]], tuple[float, NDArray[np.float64]]],
+    at: NDArray[np.float64],
+    scale: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return the minimum near a start, by BFGS with step halving (Nocedal and Wright, 2006, algorithm 6.1)."""
+    value, slope = loss(at)
+    inverse = np.diag(scale)
+    for _ in range(_MOST_STEPS):
+        step = -inverse @ slope
+        fall = float(slope @ step)
+        if -fall < _LEAST_GAIN:
+            break
+        length = 1.0
+        while True:
+            there = at + length * step
+            value_there, slope_there = loss(there)
+            if value_there <= value + 1e-4 * length * fall:
+                break
+            length /= 2
+            if length < 1e-9:
+                return at
+        moved, turned = there - at, slope_there - slope
+        at, value, slope = there, value_there, slope_there
+        along = float(moved @ turned)
+        if along > 1e-12:
+            left = np.eye(len(at)) - np.outer(moved, turned) / along
+            inverse = left @ inverse @ left.T + np.outer(moved, moved) / along
+    return at
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +195,7 @@ def choices(evidence: Evidence) -> tuple[Chosen, list[Chosen]]:
     """Return the choice, and the best setting of each candidate, by expected F1 on the sample.
 
     The labels determine the probability that each pair of the sample is a duplicate
-    (:func:`likewise.tuning.model.fitted`), by one model for all candidates. F1 is therefore estimated at every setting
+    (:func:`likewise.tuning.choice.fitted`), by one model for all candidates. F1 is therefore estimated at every setting
     over all pairs of the sample instead of the few labels, and recipes are distinguished by the pairs on which they
     disagree. A labeled pair of the sample counts by its label, and a pair labeled as neither is ignored, so with many
     labels the model has little influence. Labeled duplicates are among those that the model expects in the sample, so
@@ -161,7 +256,13 @@ def cross_validated(evidence: Evidence) -> HeldOut:
     """Return the results of the choice on held-out labels: five folds, each judged by a choice from the other four."""
     verdicts = np.zeros(len(evidence), bool)
     odds = np.zeros(len(evidence))
-    folds = _folds(evidence.is_duplicate)
+    random = np.random.default_rng(0)
+    folds = np.zeros(len(evidence.is_duplicate), np.int64)
+    dealt = 0
+    for kind in (True, False):
+        which = random.permutation(np.flatnonzero(evidence.is_duplicate == kind))
+        folds[which] = (dealt + np.arange(len(which))) % _NUM_FOLDS
+        dealt += len(which)
     for number in range(_NUM_FOLDS):
         left_out = np.flatnonzero(folds == number)
         rest = evidence.part(np.flatnonzero(folds != number))
@@ -186,18 +287,6 @@ def are_told_apart(values: NDArray[np.float64], is_duplicate: NDArray[np.bool_])
     below = np.searchsorted(others, own, side="left") + np.searchsorted(others, own, side="right")
     error = np.sqrt((len(values) + 1) / (12 * num_pairs))
     return bool(below.sum() / (2 * num_pairs) > 0.5 + _STANDARD_ERRORS * error)
-
-
-def _folds(is_duplicate: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return the fold of each label; both kinds are spread evenly over the folds."""
-    random = np.random.default_rng(0)
-    folds = np.zeros(len(is_duplicate), np.int64)
-    dealt = 0
-    for kind in (True, False):
-        which = random.permutation(np.flatnonzero(is_duplicate == kind))
-        folds[which] = (dealt + np.arange(len(which))) % _NUM_FOLDS
-        dealt += len(which)
-    return folds
 
 
 def measured(
@@ -247,3 +336,90 @@ def _share(hits: NDArray[np.bool_], among: NDArray[np.bool_], weight: NDArray[np
     num_found = int(value * num_drawn + 0.5)
     told = estimate_of_share(num_found, num_drawn)
     return Estimate(value, told.standard_error, min(told.low, value), max(told.high, value), is_exact=False)
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A candidate recipe with its best setting.
+
+    Parameters
+    ----------
+    candidate : Candidate
+        Its features and measure.
+    setting : float
+        The threshold; for distances, 1 - radius / bits.
+    score : float
+        Expected F1 on the sample, by which candidates are ranked.
+    on_labels : Measured
+        Results on the labels used to choose it: an upper bound.
+    curve : list of (float, float, float)
+        Threshold, precision and recall on the labels; for tokens of users, at each radius of 64 bits from 20 to 0.
+    """
+
+    candidate: Candidate
+    setting: float
+    score: float
+    on_labels: Measured
+    curve: list[tuple[float, float, float]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON values."""
+        within = self.candidate.radius(self.setting) if self.candidate.measure == "hamming" else None
+        return {
+            "name": self.candidate.name,
+            "measure": self.candidate.measure,
+            "tokens": self.candidate.tokens,
+            "shingle": self.candidate.shingle,
+            "weights": self.candidate.weights,
+            **({"threshold": self.setting} if within is None else {"within": within}),
+            "score": self.score,
+            "on_labels": self.on_labels.to_dict(),
+            "curve": [list(point) for point in self.curve],
+        }
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """The recipe that fits labeled pairs best.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        Recipe for ``--recipe``.
+    chosen : Tried
+        The candidate that it comes from.
+    held_out : Measured
+        Results of the choice on held-out labels.
+    tried : list of Tried
+        All candidates, the best first.
+    num_documents, num_sampled : int
+        Number of documents in the inputs, and number of those of which all pairs were measured.
+    num_duplicates, num_others : int
+        Number of labels of each kind that were used.
+    notes : list of str
+        Notes to read before relying on the recipe.
+    """
+
+    recipe: Recipe
+    chosen: Tried
+    held_out: Measured
+    tried: list[Tried]
+    num_documents: int
+    num_sampled: int
+    num_duplicates: int
+    num_others: int
+    notes: list[str] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON values."""
+        return {
+            "recipe": self.recipe.to_dict(),
+            "chosen": self.chosen.to_dict(),
+            "held_out": self.held_out.to_dict(),
+            "tried": [one.to_dict() for one in self.tried],
+            "num_documents": self.num_documents,
+            "num_sampled": self.num_sampled,
+            "num_duplicates": self.num_duplicates,
+            "num_others": self.num_others,
+            "notes": self.notes,
+        }

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.tuning.choice import fitted
 from likewise.tuning.labels import Label, ordered
-from likewise.tuning.model import fitted
 from likewise.tuning.sample import Sample
 
 # Each stratum has this many times the pairs of the previous one.
@@ -118,7 +118,13 @@ class Questions:
         is_first = any(sum(count) < min(_FIRST_ROUNDS, len(part)) for count, part in self._strata_with_counts())
         odds = None if is_first else self._odds()
         if odds is None:
-            return self._next_of_strata()
+            left = [
+                (sum(count), h) for h, (count, part) in enumerate(self._strata_with_counts()) if sum(count) < len(part)
+            ]
+            if not left:
+                return None
+            part = self._strata[min(left)[1]]
+            return next(int(pair) for pair in part.tolist() if pair not in self._answers)
         # ln p (1 - p), finite for all odds.
         doubt = -np.logaddexp(0.0, odds) - np.logaddexp(0.0, -odds)
         late = self._race - _POWER_OF_DOUBT * doubt - _POWER_OF_SHARE * np.log(self._share_answered(odds))
@@ -127,14 +133,6 @@ class Questions:
 
     def _strata_with_counts(self) -> list[tuple[list[int], NDArray[np.int64]]]:
         return list(zip(self._counts, self._strata, strict=True))
-
-    def _next_of_strata(self) -> int | None:
-        """Return a pair of the stratum with the fewest questions so far; the first such stratum in a tie."""
-        left = [(sum(count), h) for h, (count, part) in enumerate(self._strata_with_counts()) if sum(count) < len(part)]
-        if not left:
-            return None
-        part = self._strata[min(left)[1]]
-        return next(int(pair) for pair in part.tolist() if pair not in self._answers)
 
     def _asked(self) -> NDArray[np.int64]:
         """Return the positions of the answered and skipped pairs among the ranked ones."""

@@ -32,11 +32,20 @@ from likewise.recipe.recipe import Recipe
 from likewise.recipe.text import USER_TOKENS
 from likewise.recipe.word_lists import Words
 from likewise.stages.text import TextField
-from likewise.tuning.choice import Chosen, Evidence, Measured, are_told_apart, choices, cross_validated, measured
+from likewise.tuning.choice import (
+    Chosen,
+    Evidence,
+    Measured,
+    Proposal,
+    Tried,
+    are_told_apart,
+    choices,
+    cross_validated,
+    measured,
+)
 from likewise.tuning.collection import Collection, open_collection
 from likewise.tuning.grid import BITS, Candidate, grid
 from likewise.tuning.labels import Label, Labels, as_labels
-from likewise.tuning.proposal import Proposal, Tried
 from likewise.tuning.questions import Questions, ranked_pairs
 from likewise.tuning.sample import Sample
 

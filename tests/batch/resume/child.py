@@ -17,10 +17,10 @@ import likewise
 from likewise.batch import files
 from likewise.batch.against import index as indexed
 from likewise.batch.against.index import IndexUse
-from likewise.batch.decide import verdict_log
+from likewise.batch.decide import decision
 from likewise.batch.read import ingest, resume
 from likewise.batch.search import search as candidates
-from likewise.index.batch_run import BatchRun
+from likewise.index.online import BatchRun
 from likewise.io import kept
 from likewise.io.output.directory import OutputDirectory
 from likewise.job.options import FileRun
@@ -52,7 +52,7 @@ def die_after(calls, owner, name):
 
 MOMENTS = {
     "part": (resume, "write_part"),
-    "verdicts": (verdict_log, "write_part"),
+    "verdicts": (decision, "write_part"),
     "decided": (files, "write_evidence"),
     "written": (kept, "write_kept"),
     "summed": (files, "summarize"),
@@ -69,7 +69,7 @@ def run(job):
     # So that a run killed later has written all parts but the last.
     resume._MOST_WAITING = 1
     indexed._AT_ONCE = job.get("added_at_once", indexed._AT_ONCE)
-    verdict_log.SECONDS_BETWEEN = job.get("seconds_between", verdict_log.SECONDS_BETWEEN)
+    decision.SECONDS_BETWEEN = job.get("seconds_between", decision.SECONDS_BETWEEN)
     candidates._RANGE, candidates._FIRST_RANGE = job.get("range", 4096), min(256, job.get("range", 4096))
     if "moment" in job:
         die_after(job["calls"], *MOMENTS[job["moment"]])

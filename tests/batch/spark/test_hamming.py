@@ -264,8 +264,7 @@ def test_many_cores_build_tables_more_often():
 
 def test_the_planner_is_within_twice_what_was_measured():
     """Measured by bench/spark_hamming.py on large sets, since small ones are dominated by the start of jobs."""
-    from likewise.batch.budget.cluster_costs import ROW_NS, best_keys
-    from likewise.batch.budget.cluster_plans import plan_pairs
+    from likewise.batch.budget.cluster_plans import ROW_NS, best_keys, plan_pairs
 
     tasks = set()
     for name, entry in json.loads(RESULTS.read_text()).items():
@@ -287,7 +286,7 @@ def test_the_planner_is_within_twice_what_was_measured():
 @pytest.mark.parametrize("scheme", ["", "file://", "local://"])
 def test_stored_tables_come_back(tmp_path, scheme):
     """Tables are read by path, and with fsspec if the directory is a URL."""
-    from likewise.batch.spark.hamming.groups import grouped, read_groups, write_groups
+    from likewise.batch.spark.hamming.stored import grouped, read_groups, write_groups
 
     if scheme == "local://":
         pytest.importorskip("fsspec")

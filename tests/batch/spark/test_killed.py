@@ -40,7 +40,7 @@ CHILD = """
 import sys
 import likewise, pyarrow.parquet as pq, pytest
 from likewise.spark import dedup
-from likewise.batch.spark.session import open_session
+from likewise.batch.spark.stages import open_session
 from tests.batch.spark.test_slabs import set_slabs
 set_slabs(pytest.MonkeyPatch(), int(sys.argv[4]))
 spark = open_session("local[2]")

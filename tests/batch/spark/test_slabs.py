@@ -91,8 +91,7 @@ def random_slabs(seed, num=400, num_slabs=5):
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
 def test_a_round_at_a_time_is_the_oracle(tmp_path, seed):
     """Without Spark, the workers' functions, run slab by slab, agree with the rule in plain Python."""
-    from likewise.batch.spark.hamming.deciding import decide_slab, search_kept
-    from likewise.batch.spark.hamming.run_slabs import RunSlab, matching
+    from likewise.batch.spark.hamming.deciding import RunSlab, decide_slab, matching, search_kept
 
     recipe = Recipe.simhash(bits=128, within=14, short_threshold=0.5).resolve()
     ranks, words, features, texts, parts = random_slabs(seed)
@@ -139,8 +138,7 @@ def test_a_round_at_a_time_is_the_oracle(tmp_path, seed):
 @pytest.mark.usefixtures("pyspark_installed")
 def test_a_dense_group_is_not_listed(tmp_path):
     """In a thousand documents that are all near each other, each is compared only with the kept one."""
-    from likewise.batch.spark.hamming.deciding import joined_pairs, pairs_of_run, search_kept
-    from likewise.batch.spark.hamming.run_slabs import RunSlab
+    from likewise.batch.spark.hamming.deciding import RunSlab, joined_pairs, pairs_of_run, search_kept
 
     recipe = Recipe.simhash(bits=64, within=4, short_threshold=0.5).resolve()
     words = (np.uint64(1) << np.arange(1000, dtype=np.uint64) % np.uint64(64)).reshape(-1, 1)

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import likewise
-from likewise.batch.read.priority import field_value
+from likewise.batch.read.columns import field_value
 from likewise.errors import InvalidInput
 from likewise.io.inputs import find_inputs
 from likewise.io.source.source import ReadRules
@@ -21,12 +21,11 @@ from likewise.stages.bands import open_buckets
 
 pytest.importorskip("pyspark", reason='PySpark is missing: pip install "likewise[spark]"')
 
-from likewise.batch.spark.measures import matches
 from likewise.batch.spark.rows.arrow_columns import binary_column, bytes_of, numbers_of
 from likewise.batch.spark.rows.buckets import band_keys, look
-from likewise.batch.spark.rows.cells import measure_cells
+from likewise.batch.spark.rows.cells import matches, measure_cells
 from likewise.batch.spark.rows.numbering import starts_of
-from likewise.batch.spark.rows.sort_keys import sort_key
+from likewise.batch.spark.sketching import sort_key
 from likewise.batch.spark.stages import spark_failures
 
 

@@ -10,9 +10,9 @@ from types import SimpleNamespace
 
 import likewise
 from likewise import _native
+from likewise.index.api import Verdicts
 from likewise.index.ids import paired
 from likewise.index.opening import check_recipe, check_store, recipe_parts
-from likewise.index.verdicts import Verdicts
 from likewise.stages.documents import document_batches
 
 ADD, REMOVE = 0, 1

@@ -15,7 +15,7 @@ from likewise.errors import InvalidInput, StoreError
 from likewise.index import move
 from likewise.index.redis import filling
 from likewise.index.redis.client import Client, Options
-from likewise.index.redis.partition import Partitions
+from likewise.index.redis.log import Partitions
 from likewise.index.stored import sources
 from likewise.index.stored.sources import ServerSource
 from likewise.redis import RedisIndex

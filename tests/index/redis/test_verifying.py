@@ -7,7 +7,7 @@ import pytest
 import likewise
 from likewise.index.redis import upkeep
 from likewise.index.redis.index import RedisIndex
-from likewise.index.redis.partition import Partitions
+from likewise.index.redis.log import Partitions
 
 RECIPE = likewise.Recipe.simhash(within=3, shingle=1, short_threshold=0.5)
 

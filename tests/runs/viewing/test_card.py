@@ -51,7 +51,7 @@ def test_values_are_shown_as_they_are(tmp_path):
 
 def test_other_runs_have_no_card(tmp_path):
     from likewise.batch.parts import PartRules, dedup_parts
-    from likewise.runs.report.card import card
+    from likewise.runs.report.sections import card
 
     (tmp_path / "in.jsonl").write_text('{"text": "a"}\n')
     dedup_parts(tmp_path / "in.jsonl", tmp_path / "out", PartRules("line"))

@@ -7,7 +7,7 @@ import json
 import sys
 
 from likewise.service import Settings, serve
-from likewise.service.keys import key_of
+from likewise.service.settings import key_of
 
 if __name__ == "__main__":
     settings = json.loads(sys.argv[2])

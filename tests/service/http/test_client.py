@@ -9,7 +9,7 @@ import pytest
 
 import likewise
 from likewise.errors import InvalidInput, InvalidParameter, StoreError
-from likewise.service.client import connection
+from likewise.service.client import base
 from tests.index.store.conformance import check_conformance
 from tests.recipes import RECIPES
 
@@ -157,8 +157,8 @@ def test_one_asynchronous_client_serves_one_loop_after_the_other(pages):
 def test_loops_that_take_turns_keep_their_connections_until_they_end(pages, monkeypatch):
     pages.add("a", "one fine day")
     begun = []
-    begin = connection.begin
-    monkeypatch.setattr(connection, "begin", lambda *address: begun.append(address) or begin(*address))
+    begin = base.begin
+    monkeypatch.setattr(base, "begin", lambda *address: begun.append(address) or begin(*address))
     client = likewise.AsyncClient(pages._url, collection=pages._name)
     loops = [asyncio.new_event_loop() for _ in range(2)]
     for loop in loops * 3:
@@ -270,7 +270,7 @@ def test_clients_try_again(monkeypatch):
     import httpx2
 
     from likewise.service.client import ServiceError
-    from likewise.service.client import connection as module
+    from likewise.service.client import base as module
 
     seen = []
 

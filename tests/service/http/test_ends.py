@@ -14,7 +14,7 @@ import pytest
 
 import likewise
 from likewise.service import run
-from likewise.service.logs import log
+from likewise.service.problems import log
 from tests.command import likewise_command
 from tests.service.http.sockets import JSON, answer, ask, connect, head
 from tests.waiting import LIMIT_S, wait_until

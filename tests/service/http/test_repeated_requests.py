@@ -13,8 +13,7 @@ pytest.importorskip("httpx2", reason="needs likewise[client]")
 import httpx2
 
 from likewise.service.client import ServiceError
-from likewise.service.collections.idempotency import Answers, Repeatable
-from likewise.service.collections.lanes import Asked
+from likewise.service.collections.lanes import Answers, Asked, Repeatable
 from likewise.service.problems import Problem
 from tests.service.http.answers import PAGES, problem
 

@@ -11,8 +11,8 @@ pytest.importorskip("httpx2", reason="needs likewise[client]")
 
 
 from likewise.service import Settings
-from likewise.service.keys import key_of, line_of, new_key, read_keys
 from likewise.service.run import check_address
+from likewise.service.settings import key_of, line_of, new_key, read_keys
 from tests.service.http.answers import PAGES, problem
 
 SECRETS = {right: f"a-secret-of-the-right-{right}" for right in ("read", "write", "admin")}

@@ -11,8 +11,8 @@ from likewise.errors import InvalidParameter
 from likewise.service import Settings
 from likewise.service.collections.lanes import Budget
 from likewise.service.collections.service import Service
-from likewise.service.keys import key_of
 from likewise.service.problems import Problem
+from likewise.service.settings import key_of
 from tests.service.http.sockets import answer, connect, head, received, status_of
 
 SECRETS = {right: f"a-secret-of-the-right-{right}" for right in ("read", "write", "admin")}

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.batch.read.documents import Documents
-from likewise.batch.read.references import Reference, References
+from likewise.batch.read.documents import Documents, Reference, References
 from likewise.batch.write.groups import EarlierGroups
 from likewise.checks import counted
 from likewise.errors import InvalidInput

@@ -18,23 +18,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.arrays import slices
-from likewise.batch.about_inputs import content_digest
-from likewise.batch.decide.decision import Decision, decide
-from likewise.batch.decide.verdict_log import VerdictLog
-from likewise.batch.read.collapse import Collapsed
-from likewise.batch.read.documents import Documents
+from likewise.batch.decide.decision import Decision, VerdictLog, decide
+from likewise.batch.read.documents import Collapsed, Documents
 from likewise.batch.run import ordered
+from likewise.batch.write.summary import content_digest
 from likewise.errors import InvalidInput, InvalidParameter
-from likewise.io.output.locks import try_lock
+from likewise.io.output.whole import try_lock
 from likewise.io.places import check_place
-from likewise.job.context import RunContext
-from likewise.job.options import RunRules
+from likewise.job.options import RunContext, RunRules
 from likewise.recipe.fields import canonical_json
 from likewise.recipe.recipe import Recipe
 
 if TYPE_CHECKING:
     from likewise.index import Index
-    from likewise.index.batch_run import BatchRun
+    from likewise.index.online import BatchRun
 
 # Documents per query or transaction.
 _AT_ONCE = 10_000
@@ -250,7 +247,7 @@ class BesideIndex:
         seen = None
         if self._index is not None:
             if self._use.add:
-                from likewise.index.batch_run import BatchRun
+                from likewise.index.online import BatchRun
 
                 self._run = BatchRun(self._index, adding_identity(documents, recipe))
             with context.timing.wall("asking_the_index"):
@@ -278,7 +275,9 @@ class BesideIndex:
             with Index(self._unfinished, recipe, threads=self._rules.threads) as index:
                 add_documents(index, documents, np.arange(len(documents)))
             # It waits to be renamed while results are written, and must still be locked by this run.
-            self._hold_unfinished()
+            assert self._unfinished is not None
+            with suppress(OSError):
+                try_lock(self._lock.enter_context((self._unfinished / _WRITER_LOCK).open("r+b")).fileno())
 
     def add_kept(self, documents: Documents, decision: Decision) -> None:
         """Add kept documents to the index `against`.
@@ -297,11 +296,6 @@ class BesideIndex:
             self._lock.close()
             self._unfinished.rename(self._use.create)
             self._unfinished = None
-
-    def _hold_unfinished(self) -> None:
-        assert self._unfinished is not None
-        with suppress(OSError):
-            try_lock(self._lock.enter_context((self._unfinished / _WRITER_LOCK).open("r+b")).fileno())
 
     def summary(self) -> dict[str, object]:
         """Return the summary fields about the index."""

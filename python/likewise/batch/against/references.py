@@ -13,14 +13,13 @@ import numpy as np
 
 from likewise.batch.against.index import IndexUse
 from likewise.batch.decide.decision import Decision
-from likewise.batch.read.documents import Documents
+from likewise.batch.read.documents import Documents, Reference, References
 from likewise.batch.read.kept_sketches import open_kept_sketches, recipe_of_run
-from likewise.batch.read.references import Reference, References
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.inputs import find_inputs
 from likewise.io.output.directory import KEPT, SUMMARY
 from likewise.io.output.summaries import check_single_rows, read_summary
-from likewise.io.source.files import InputFile
+from likewise.io.source.source import InputFile
 from likewise.job.options import FileRun
 from likewise.progress import Progress, Warned
 from likewise.recipe.methods import Shingles

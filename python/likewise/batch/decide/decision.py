@@ -5,32 +5,265 @@ removed is not measured, since it cannot change a verdict or the evidence; so de
 is the same as when deciding document by document. The output does not depend on chunk size or threads.
 """
 
-from dataclasses import dataclass, replace
+import hashlib
+import json
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.arrays import frozen, slices
-from likewise.batch.decide.crowd_warning import crowd_warning
-from likewise.batch.decide.measured import measured
-from likewise.batch.decide.stays import Overruled, Stays
-from likewise.batch.decide.verdict_log import VerdictLog, Verdicts
-from likewise.batch.decide.verification import Verifier
-from likewise.batch.read.collapse import Collapsed
-from likewise.batch.read.documents import Documents
+from likewise.batch.decide.verification import Verifier, crowd_warning, measured
+from likewise.batch.read.documents import Collapsed, Documents
 from likewise.batch.search.opening import open_search
-from likewise.batch.search.references import beyond_references
-from likewise.batch.search.search import Search
-from likewise.job.context import RunContext, Timing
+from likewise.batch.search.search import Candidates, Search
+from likewise.batch.search.splits import beyond_references
+from likewise.checks import counted
+from likewise.errors import InvalidInput, InvalidParameter
+from likewise.io.output.parts import Part, find_parts, is_whole, read_part, write_part
+from likewise.job.options import RunContext, Timing
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, Warned
 from likewise.recipe.methods import MinHash, SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.stages.groups import KEPT, REMOVED
 from likewise.stages.verify import FORM
 
+KEEP = "keep"
+DECISIONS_HEADER = ("doc_id", "decision")
+_AT_ONCE = 1 << 16
+# Number of ids that a warning names.
+_NAMED = 3
+
+Decisions = str | os.PathLike[str] | Mapping[str, str]
+"""Decisions as they are given: a CSV file of doc_id and decision, or a mapping of ids to ``keep``."""
+
+# Minimum seconds of deciding between log entries.
+SECONDS_BETWEEN = 5.0
+_LABEL = "decided-"
+
 _PAIRS_AT_ONCE = 65536
 _ROWS_AT_ONCE = 1 << 18
+
+
+# In a smaller group, anyone sees what was removed.
+_LEAST_DOCUMENTS = 10
+_GROUP_ROWS_AT_ONCE = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class Verdicts:
+    """Verdicts of positions: the best earlier position, and the measured values."""
+
+    # Whether each position is kept or removed
+    states: NDArray[np.uint8]
+    # The kept position that each removed one matches
+    best: NDArray[np.uint32]
+    similarity: NDArray[np.float64]
+    distance: NDArray[np.uint32]
+    # Additional similarity that each pair needed because its names differ
+    penalty: NDArray[np.float64]
+    # In what each removed document differs, as bits
+    differs: NDArray[np.uint8]
+    # For components: whether the pair does not match
+    below: NDArray[np.bool_] | None
+    num_considered: int
+
+    def columns(self, low: int, high: int) -> dict[str, NDArray[Any]]:
+        """Return the verdicts of a range of positions as columns."""
+        names = ("states", "best", "similarity", "distance", "penalty", "differs")
+        return {name: getattr(self, name)[low:high] for name in names}
+
+
+@dataclass
+class VerdictLog:
+    """The verdicts of a run on disk."""
+
+    directory: Path
+    num_found: int = field(default=0, init=False)
+    _written: int = field(default=0, init=False)
+    _considered: int = field(default=0, init=False)
+    _since: float = field(default=0.0, init=False)
+
+    def restore(self, verdicts: Verdicts, search: Search) -> tuple[int, int]:
+        """Fill in the verdicts logged by an earlier run."""
+        self._since = time.monotonic()
+        for path in [path for label, path in find_parts(self.directory) if label.startswith(_LABEL)]:
+            part = read_part(path) if search.can_begin_late and is_whole(path) else None
+            low = -1 if part is None else part.facts["low"]
+            if part is None or low != self._written:
+                # Verdicts after a gap are useless and will be written again.
+                path.unlink()
+                continue
+            high = low + len(part.columns["states"])
+            for name, into in verdicts.columns(low, high).items():
+                into[:] = part.columns[name]
+            self._written, self._considered = high, part.facts["num_considered"]
+            self.num_found = high
+        return self._written, self._considered
+
+    def note(self, verdicts: Verdicts, high: int, num_considered: int, search: Search) -> None:
+        """Log the verdicts on positions up to `high`, unless the last entry is recent."""
+        now = time.monotonic()
+        if now - self._since < SECONDS_BETWEEN or not search.can_begin_late:
+            return
+        facts = {"low": self._written, "num_considered": num_considered}
+        write_part(
+            self.directory, f"{_LABEL}{self._written:012}", Part(verdicts.columns(self._written, high), {}, facts)
+        )
+        self._written, self._considered, self._since = high, num_considered, now
+
+
+def read_decisions(path: Path) -> list[str]:
+    """Return the ids in a CSV file of decisions, such as the page of a run exports."""
+    import csv
+
+    from likewise.io.label_rows import id_of_cell
+
+    header = ",".join(DECISIONS_HEADER)
+    ids = []
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = csv.reader(file, strict=True)
+            if tuple(next(rows, ())) != DECISIONS_HEADER:
+                raise InvalidInput(f"not a file of decisions; the first line must be {header}", str(path), 1)
+            for row in rows:
+                if not row:
+                    continue
+                if len(row) != len(DECISIONS_HEADER) or not row[0] or row[1] != KEEP:
+                    raise InvalidInput(f"a row must contain an id and the word {KEEP}", str(path), rows.line_num)
+                ids.append(id_of_cell(row[0]))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InvalidInput(f"not a file of decisions: {error}", str(path)) from error
+    return ids
+
+
+class StayingIds:
+    """The ids of documents to keep."""
+
+    def __init__(self, given: Decisions) -> None:
+        if isinstance(given, Mapping):
+            for doc_id, decision in given.items():
+                if decision != KEEP:
+                    raise InvalidParameter("decisions", f"{decision!r} for {doc_id!r}; the only decision is {KEEP!r}")
+            self._ids = {str(doc_id) for doc_id in given}
+        elif isinstance(given, str | os.PathLike):
+            self._ids = set(read_decisions(Path(given)))
+        else:
+            raise InvalidParameter("decisions", f"{type(given).__name__} is not a path or a mapping")
+
+    def digest(self) -> str:
+        """Return a digest of the ids: 32 hexadecimal digits."""
+        return hashlib.blake2b(json.dumps(sorted(self._ids)).encode(), digest_size=16).hexdigest()
+
+    def mark(self, documents: Documents, recipe: Recipe, progress: Progress) -> Documents:
+        """Return the documents with those to keep marked; warn about unknown ids."""
+        if recipe.group == "components":
+            raise InvalidParameter("decisions", "cannot be combined with group components")
+        stays = np.zeros(len(documents), bool)
+        missing = set(self._ids)
+        own = slice(documents.num_references, len(documents))
+        for part in slices(own.stop - own.start, _AT_ONCE):
+            rows = np.arange(own.start + part.start, own.start + part.stop)
+            for row, doc_id in zip(rows.tolist(), documents.doc_ids(rows).to_pylist(), strict=True):
+                if doc_id in self._ids:
+                    stays[row] = True
+                    missing.discard(doc_id)
+        if missing:
+            names = ", ".join(map(repr, sorted(missing)[:_NAMED]))
+            more = "" if len(missing) <= _NAMED else ", ..."
+            progress(Warned(f"decisions: {counted(len(missing), 'id')} not among the documents: {names}{more}"))
+        return replace(documents, stays=stays)
+
+    def summary(self, documents: Documents, overruled: "Overruled | None") -> dict[str, object]:
+        """Return the summary fields about the decisions."""
+        assert documents.stays is not None
+        num_overruled = 0 if overruled is None else len(overruled.rows)
+        return {
+            "decisions": {
+                "given": len(self._ids),
+                "found": int(np.count_nonzero(documents.stays)),
+                "overruled": num_overruled,
+            }
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Overruled:
+    """Documents that match a kept document but are kept by a user's decision."""
+
+    # The documents, ascending
+    rows: NDArray[np.int64]
+    # The kept document that each matches best
+    kept_rows: NDArray[np.int64]
+    similarity: NDArray[np.float64]
+    # Hamming distance of each pair; 0 if the recipe does not use it
+    distance: NDArray[np.int32]
+
+
+class Stays:
+    """Excludes pairs from a decision whose later document is kept by a user's decision."""
+
+    def __init__(self, documents: Documents, collapsed: Collapsed) -> None:
+        self._is_given = documents.stays is not None
+        self._collapsed = collapsed
+        if documents.stays is not None:
+            self._stays = documents.stays[collapsed.order]
+        # Position -> (negative similarity, earlier position, distance) of each of its matches.
+        self._found: dict[int, list[tuple[float, int, int]]] = {}
+
+    def left(self, pairs: Candidates, similarity: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the similarities, NaN for excluded pairs."""
+        if not self._is_given:
+            return similarity
+        is_theirs = self._stays[pairs.later] & ~np.isnan(similarity)
+        distance = np.zeros(len(pairs.later), np.int64) if pairs.distance is None else pairs.distance
+        for later, earlier, value, bits in zip(
+            pairs.later[is_theirs].tolist(),
+            pairs.earlier[is_theirs].tolist(),
+            similarity[is_theirs].tolist(),
+            distance[is_theirs].tolist(),
+            strict=True,
+        ):
+            self._found.setdefault(later, []).append((-value, earlier, bits))
+        return np.where(is_theirs, np.nan, similarity)
+
+    def overruled(self, verdicts: Verdicts) -> Overruled | None:
+        """Return the documents kept by decision that match a kept one; None without decisions."""
+        if not self._is_given:
+            return None
+        order, states = self._collapsed.order, verdicts.states
+        found: dict[int, tuple[int, float, int]] = {}
+        for position, matches in self._found.items():
+            kept = sorted(match for match in matches if states[match[1]] == KEPT)
+            if kept:
+                value, earlier, bits = kept[0]
+                found[int(order[position])] = (int(order[earlier]), -value, bits)
+        for row, other in self._collapsed.equal.items():
+            place = int(self._collapsed.position[other])
+            if place < 0 or states[place] == KEPT:
+                found[row] = (other, 1.0, 0)
+            else:
+                found.setdefault(
+                    row,
+                    (
+                        int(order[verdicts.best[place]]),
+                        float(verdicts.similarity[place]),
+                        int(verdicts.distance[place]),
+                    ),
+                )
+        rows = sorted(found)
+        return Overruled(
+            np.array(rows, np.int64),
+            np.array([found[row][0] for row in rows], np.int64),
+            np.array([found[row][1] for row in rows], np.float64),
+            np.array([found[row][2] for row in rows], np.int32),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,4 +516,27 @@ def _spread(
         num_measured=num_measured,
         num_capped=search.num_capped,
         num_crowded=search.num_crowded,
+    )
+
+
+def group_warning(documents: Documents, decision: Decision) -> str | None:
+    """Return a warning if one group holds more than half of the documents of a run, equal copies aside, or None."""
+    num_documents = len(documents) - documents.num_references
+    least = max(_LEAST_DOCUMENTS, num_documents // 2 + 1)
+    if len(decision.removed_rows) + 1 < least:
+        return None
+    sizes = documents.room.space.zeros(len(documents), np.int64)
+    # A reference document is in no group of the run.
+    sizes[documents.num_references :] = 1
+    for part in slices(len(decision.kept_rows), _GROUP_ROWS_AT_ONCE):
+        rows = decision.kept_rows[part]
+        # Documents of an index have no row.
+        np.add.at(sizes, rows[(rows >= 0) & (decision.similarity[part] < 1.0)], 1)
+    largest = int(sizes.max())
+    if largest < least:
+        return None
+    return (
+        f"one group holds {largest:,} of {num_documents:,} documents that differ; they may share a form or a notice "
+        "instead of being copies. Look at some pairs, and if they are none, give a higher threshold or remove the "
+        "shared text first."
     )

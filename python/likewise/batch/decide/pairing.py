@@ -10,23 +10,19 @@ from numpy.typing import NDArray
 from likewise import _native
 from likewise.arrays import slices, stable_order
 from likewise.batch.budget.room import Room
-from likewise.batch.decide.crowd_warning import crowd_warning
-from likewise.batch.decide.measured import Block, measured
-from likewise.batch.decide.verification import Verifier
-from likewise.batch.read.collapse import Collapsed
-from likewise.batch.read.documents import Documents
+from likewise.batch.decide.verification import Block, Verifier, crowd_warning, measured
+from likewise.batch.read.documents import Collapsed, Documents
 from likewise.batch.search.opening import open_search
 from likewise.batch.search.search import Search
 from likewise.batch.search.splits import Across, Splits, first_split_first
 from likewise.errors import InvalidParameter
-from likewise.job.context import RunContext, Timing
+from likewise.job.options import RunContext, Timing
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, Warned
 from likewise.recipe.methods import MinHash, SimHash
 from likewise.recipe.recipe import Recipe
 
 # Documents processed at once.
 _AT_ONCE = 1 << 18
-
 
 # Default limit on the number of pairs.
 MAX_PAIRS = 10_000_000

@@ -5,19 +5,20 @@ removed on the way save measurements of later pairs.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.arrays import distinct, frozen
-from likewise.batch.read.collapse import Collapsed
-from likewise.batch.read.documents import Documents
-from likewise.batch.search.search import Candidates
-from likewise.job.context import RunContext
-from likewise.recipe.methods import SimHashDistance
+from likewise.batch.read.documents import Collapsed, Documents
+from likewise.batch.search.search import Candidates, Search, ranges_of_candidates
+from likewise.checks import counted
+from likewise.job.options import RunContext, Timing
+from likewise.recipe.methods import MinHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.stages.groups import REMOVED
 
@@ -285,3 +286,94 @@ class Verifier:
         excess = self._sets.num_bytes + needed - self._budget // 2
         num = max(int(np.searchsorted(freed, excess)) + 1, num_needed - self._num_free)
         self._drop(idle[:num])
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Consecutive later positions, and the measured similarities of their pairs."""
+
+    # Range of the positions
+    low: int
+    high: int
+    # Pairs, measured from later to earlier document; if `is_turned`, the two are swapped
+    pairs: Candidates
+    # Similarity of each matching pair; NaN for others
+    similarity: NDArray[np.float64]
+    # Whether these are the pairs of the previous block in the opposite direction
+    is_turned: bool = False
+
+    def matching(self) -> tuple[Candidates, NDArray[np.float64]]:
+        """Return the matching pairs and their similarities."""
+        hits = ~np.isnan(self.similarity)
+        return self.pairs.select(hits), self.similarity[hits]
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredRange:
+    """A range of later positions."""
+
+    high: int
+    # Number of distinct pairs before any filter
+    num_considered: int
+    # Positions in order, measured lazily, since decisions on one block save measurements of the next
+    blocks: Iterator[Block]
+
+
+def measured(
+    search: Search,
+    verifier: Verifier,
+    num_positions: int,
+    timing: Timing,
+    max_pairs: int,
+    *,
+    states: NDArray[np.uint8] | None = None,
+    first: int = 0,
+    both_ways: bool = False,
+    stage: str = "verification",
+) -> Iterator[MeasuredRange]:
+    """Yield consecutive ranges of later positions with their measured candidates."""
+    for low, high, candidates in ranges_of_candidates(search, num_positions, states, timing, max_pairs, first):
+        with timing.wall(stage):
+            are_held = verifier.hold(candidates)
+
+        def measure(pairs: Candidates, *, are_held: bool = are_held) -> NDArray[np.float64]:
+            with timing.wall(stage):
+                return verifier.matches(pairs, are_held=are_held, states=states)
+
+        blocks = _blocks(candidates, low, high, measure, both_ways=both_ways)
+        yield MeasuredRange(high, candidates.num_considered, blocks)
+
+
+def _blocks(
+    candidates: Candidates,
+    low: int,
+    high: int,
+    measure: Callable[[Candidates], NDArray[np.float64]],
+    *,
+    both_ways: bool,
+) -> Iterator[Block]:
+    for block_low, block_high, which in candidates.blocks(low, high):
+        pairs = candidates.select(which)
+        yield Block(block_low, block_high, pairs, measure(pairs))
+        if both_ways:
+            turned = Candidates(pairs.earlier, pairs.later, pairs.distance, 0, pairs.end)
+            yield Block(block_low, block_high, turned, measure(turned), is_turned=True)
+
+
+def crowd_warning(recipe: Recipe, num_crowded: int, num_capped: int) -> str | None:
+    """Return a warning about pairs that full buckets may have hidden, or None."""
+    if not recipe.has_levels or not (num_crowded or num_capped):
+        return None
+    bound, stated = recipe.recall_with(num_crowded, num_capped), recipe.stated_recall
+    found = (
+        ""
+        if bound is None
+        else f" For such pairs P(found) at the threshold is at least {bound:.4f} instead of {stated:.4f}."
+    )
+    remedy = " A run without an index finds them with --overflow exact." if isinstance(recipe.sketch, MinHash) else ""
+    who = (
+        f"{counted(num_crowded, 'document')} fell into full buckets"
+        if num_crowded
+        else f"documents fell into full buckets {counted(num_capped, 'time')}"
+    )
+    return f"{who}; pairs of two such documents may be missed.{found}{remedy}"

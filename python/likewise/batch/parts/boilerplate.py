@@ -15,16 +15,14 @@ from likewise.batch.parts.collection import Collection
 from likewise.batch.parts.opening import PartsJob, check_rewriting
 from likewise.batch.parts.units import UNITS, PartRules, cut_parts
 from likewise.batch.parts.writing import beginnings, places_of
-from likewise.batch.read.fields import NO_VALUE
+from likewise.batch.read.ingest import NO_VALUE
 from likewise.batch.write.counts import value_name
 from likewise.checks import check_choice, check_integer, fraction_check
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.output.directory import EVIDENCE, SITES
-from likewise.io.source.cut import Cut
-from likewise.io.source.source import Piece
+from likewise.io.source.source import Cut, Piece
 from likewise.io.tables.columns import constant_column, number_column, text_column
-from likewise.job.context import RunContext
-from likewise.job.options import FileRun
+from likewise.job.options import FileRun, RunContext
 from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.recipe import Recipe
 from likewise.stages.sketch import EMPTY

@@ -14,10 +14,9 @@ from likewise._native import Texts
 from likewise.arrays import ArraySpace, GrowingTexts, double_id
 from likewise.errors import InvalidInput
 from likewise.io.source.bad_rows import BadRowTally
-from likewise.io.source.files import InputFile
-from likewise.io.source.source import BadRow, Piece, ReadTask
+from likewise.io.source.source import BadRow, InputFile, Piece, ReadTask
 from likewise.io.source.spool import Spool
-from likewise.job.context import RunContext
+from likewise.job.options import RunContext
 from likewise.job.reading import in_order, jobs_of, refusal, total_bytes
 from likewise.progress import Warned
 

@@ -20,7 +20,7 @@ from likewise.io.output.directory import EMPTIED, ERRORS, KEPT
 from likewise.io.output.evidence import write_evidence
 from likewise.io.places import check_place
 from likewise.io.source.bad_rows import write_errors
-from likewise.io.source.cut import Cut
+from likewise.io.source.source import Cut
 from likewise.job.options import FileRun
 from likewise.job.output import Job, about_files
 from likewise.recipe.recipe import Recipe

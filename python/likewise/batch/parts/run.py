@@ -16,12 +16,11 @@ from likewise.batch.parts.writing import beginnings, evidence_of
 from likewise.batch.write.summary import check_of
 from likewise.errors import InvalidParameter
 from likewise.io.output.directory import EVIDENCE
-from likewise.io.source.cut import Cut
+from likewise.io.source.source import Cut
 from likewise.job.options import FileRun
 from likewise.progress import Progress, shows_progress, taken
-from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.recipe.methods import Exact
-from likewise.recipe.recipe import Recipe
+from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe
 
 # Removed parts that are counted at once.
 _ROWS_AT_ONCE = 1 << 20

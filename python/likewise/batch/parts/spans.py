@@ -16,7 +16,7 @@ from likewise import _native
 from likewise.batch.parts.collection import Collection, Repeats
 from likewise.batch.parts.units import PartRules
 from likewise.io.source.source import ReadTask, as_array
-from likewise.job.context import RunContext
+from likewise.job.options import RunContext
 
 _BYTES_A_WORD = 6
 # Maximum bytes of the counts of one hash.
@@ -186,7 +186,11 @@ def _batches(num_bytes: NDArray[np.uint32], rows: NDArray[np.int64], kept_rows: 
     bounds = [0]
     documents = np.stack([rows, kept_rows], axis=1).ravel()
     sizes = num_bytes[documents].astype(np.int64)
-    before = _met_before(documents)
+    # The position of the previous equal document, or -1.
+    before = np.full(len(documents), -1, np.int64)
+    order = np.argsort(documents, kind="stable")
+    is_same = documents[order[1:]] == documents[order[:-1]]
+    before[order[1:][is_same]] = order[:-1][is_same]
     while bounds[-1] < len(rows):
         begin, count, num_seen = bounds[-1], 0, _STRETCHES_AT_ONCE
         while count == 0:
@@ -203,12 +207,3 @@ def _batches(num_bytes: NDArray[np.uint32], rows: NDArray[np.int64], kept_rows: 
             num_seen *= 2
         bounds.append(begin + count)
     return bounds if len(rows) else []
-
-
-def _met_before(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the position of the previous equal value for each value, or -1."""
-    before = np.full(len(values), -1, np.int64)
-    order = np.argsort(values, kind="stable")
-    is_same = values[order[1:]] == values[order[:-1]]
-    before[order[1:][is_same]] = order[:-1][is_same]
-    return before

@@ -11,21 +11,18 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.arrays import slices
-from likewise.batch.decide.decision import Decision, decide
-from likewise.batch.decide.verdict_log import VerdictLog
+from likewise.batch.decide.decision import Decision, VerdictLog, decide
 from likewise.batch.memory import BoundedRun
 from likewise.batch.opening import opened_run
 from likewise.batch.parts.collection import PIECE_BYTES, Collection, Repeats
-from likewise.batch.read.references import Reference, References
-from likewise.batch.read.sketched import HeldDocuments, SketchedPiece, sketched_piece
+from likewise.batch.read.columns import HeldDocuments, SketchedPiece, sketched_piece
+from likewise.batch.read.documents import Reference, References
 from likewise.batch.run import ordered
 from likewise.checks import check_choice, check_integer
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.output.scratch import scratch_directory
-from likewise.io.source.files import InputFile, Kept
-from likewise.io.source.source import Piece, ReadTask, as_array, each_piece
-from likewise.job.context import RunContext
-from likewise.job.options import RunRules
+from likewise.io.source.source import InputFile, Kept, Piece, ReadTask, as_array, each_piece
+from likewise.job.options import RunContext, RunRules
 from likewise.job.output import Job
 from likewise.progress import Planned
 from likewise.recipe.methods import Exact

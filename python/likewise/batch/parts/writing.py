@@ -13,9 +13,7 @@ from likewise.arrays import slices
 from likewise.batch.parts.collection import Collection, Repeats
 from likewise.io.inputs import Inputs
 from likewise.io.kept import write_files
-from likewise.io.source.cut import Cut
-from likewise.io.source.files import InputFile, Kept
-from likewise.io.source.source import BadRow
+from likewise.io.source.source import BadRow, Cut, InputFile, Kept
 from likewise.io.tables.columns import constant_column, number_column, text_column
 
 # Rows of evidence that are built at once.

@@ -1,22 +1,219 @@
 """The columns of a run, collected from sketched pieces in input order."""
 
 import dataclasses
+import functools
+import json
+import re
+import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from likewise import _native
 from likewise._native import Rarity, Texts
-from likewise.arrays import GrowingTexts
-from likewise.batch.budget.room import Room
+from likewise.arrays import GrowingTexts, slices, stable_order
+from likewise.batch.budget.room import MOST_HELD_BYTES, Room
 from likewise.batch.read.documents import Documents, SpooledPiece
-from likewise.batch.read.sketched import SketchedPiece
 from likewise.errors import InvalidInput
 from likewise.io.source.bad_rows import NO_LIMIT, BadRowLimit, BadRowTally
-from likewise.io.source.source import BadRow, Source
+from likewise.io.source.source import BadRow, Piece, Source
 from likewise.io.source.spool import Spool
 from likewise.job.reading import refusal
 from likewise.recipe.methods import Bloom, SimHash
 from likewise.recipe.recipe import Recipe
+from likewise.recipe.rules import keep_criteria
+
+# Documents processed at once.
+_AT_ONCE = 1 << 18
+# Digits of a second after the sixth, which Python's dates drop.
+_FINE_FRACTION = re.compile(r"[.,]\d{6}(\d+)")
+
+
+_NO_TEXTS = _native.Texts.from_list([])
+
+
+def priority_order(documents: Documents, keep: str) -> NDArray[np.int64]:
+    """Return all rows, best first."""
+    space = documents.room.space
+    keys: list[NDArray[np.int64]] = []
+    for rule, field in keep_criteria(keep):
+        if rule == "first":
+            break
+        if rule in ("longest", "shortest"):
+            assert documents.text_lengths is not None
+            sign = -1 if rule == "longest" else 1
+            lengths = space.growing(np.int64)
+            for part in slices(len(documents), _AT_ONCE):
+                lengths.append(sign * documents.text_lengths[part].astype(np.int64))
+            keys.append(lengths.take())
+        else:
+            keys.append(field_ranks(documents, field, "keep", largest_first=rule == "max"))
+    if not keys:
+        rows = space.growing(np.int64)
+        for part in slices(len(documents), _AT_ONCE):
+            rows.append(np.arange(part.start, part.stop))
+        return rows.take()
+    # Sort by the last criterion first; each further sort is stable.
+    order = stable_order(keys.pop(), space)
+    for ranks in reversed(keys):
+        ordered = space.growing(np.int64)
+        for part in slices(len(order), _AT_ONCE):
+            ordered.append(ranks[order[part]])
+        places, before = stable_order(ordered.take(), space), order
+        gathered = space.growing(np.int64)
+        for part in slices(len(order), _AT_ONCE):
+            gathered.append(before[places[part]])
+        order = gathered.take()
+    return order
+
+
+def with_references_first(documents: Documents, keep: str) -> NDArray[np.int64]:
+    """Return all rows: reference documents in their order, then all others, best first."""
+    ranked, first = priority_order(documents, keep), documents.num_references
+    if not first:
+        return ranked
+    rows = documents.room.space.growing(np.int64)
+    rows.append(np.arange(first))
+    for part in slices(len(ranked), _AT_ONCE):
+        some = ranked[part]
+        rows.append(some[some >= first])
+    return rows.take()
+
+
+@dataclass(frozen=True, order=True)
+class Date:
+    """A point in time, and the part of its fraction of a second beyond microseconds."""
+
+    moment: datetime
+    rest: Decimal
+
+
+#: A value that ranks: a number exactly as written, or a date.
+Value = Decimal | Date
+
+
+def field_ranks(documents: Documents, field: str, option: str, *, largest_first: bool = False) -> NDArray[np.int64]:
+    """Return the rank of each document by a field of numbers or dates, best first; those without a value last."""
+    values = [_value(documents, row, field, text, option) for row, text in enumerate(documents.field(field))]
+    kinds = {isinstance(value, Date) for value in values if value is not None}
+    if len(kinds) > 1:
+        row = next(i for i, v in enumerate(values) if v is not None and isinstance(v, Date) != _first_kind(values))
+        file, line = documents.place(row)
+        raise InvalidInput(
+            f"field {field!r} has numbers in some rows and dates in others; {option} requires one type", file, line
+        )
+    present: list[Any] = sorted({value for value in values if value is not None}, reverse=largest_first)
+    ranks = {value: rank for rank, value in enumerate(present)}
+    return np.array([len(ranks) if value is None else ranks[value] for value in values], np.int64)
+
+
+def _first_kind(values: list[Decimal | Date | None]) -> bool:
+    return isinstance(next(value for value in values if value is not None), Date)
+
+
+def _value(documents: Documents, row: int, field: str, text: str, option: str) -> Decimal | Date | None:
+    try:
+        return field_value(field, text, option)
+    except InvalidInput as error:
+        raise InvalidInput(error.message, *documents.place(row)) from None
+
+
+# Dates and small numbers repeat often.
+@functools.lru_cache(maxsize=1 << 15)
+def field_value(field: str, text: str, option: str = "keep") -> Decimal | Date | None:
+    """Return the value of a field's JSON: a number exactly as written, a date, or None for null, NaN and absent."""
+    try:
+        # Numbers of any length compare without rounding.
+        value = json.loads(text, parse_int=Decimal, parse_float=Decimal, parse_constant=Decimal) if text else None
+    except InvalidOperation:
+        raise InvalidInput(f"field {field!r} holds {text[:60]}; the exponent is too large") from None
+    if value is None or (isinstance(value, Decimal) and value.is_nan()):
+        return None
+    if isinstance(value, Decimal):
+        return value
+    if isinstance(value, str) and (date := _date(value)) is not None:
+        return date
+    raise InvalidInput(f"field {field!r} holds {text[:60]}; {option} requires numbers or ISO 8601 dates")
+
+
+def _date(text: str) -> Date | None:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    fraction = _FINE_FRACTION.search(text)
+    rest = Decimal(f"0.{fraction[1]}") if fraction else Decimal(0)
+    return Date(moment if moment.tzinfo else moment.replace(tzinfo=UTC), rest)
+
+
+@dataclass(frozen=True, eq=False)
+class SketchedPiece:
+    """Consecutive documents of one input as columns, without texts."""
+
+    # Locations, ids and bad rows; its texts are empty
+    piece: Piece
+    sketches: NDArray[Any]
+    # Full, short or empty; number of distinct features
+    shapes: NDArray[np.uint8]
+    num_features: NDArray[np.uint32]
+    digests: NDArray[np.uint64]
+    # Lengths in Unicode scalars, if `keep` needs them
+    text_lengths: NDArray[np.uint32] | None
+    # Handle of the texts in the spool
+    handle: int | None
+
+    @property
+    def num_bytes(self) -> int:
+        """Approximate memory of the columns in bytes."""
+        arrays = (self.sketches, self.shapes, self.num_features, self.digests, self.piece.offsets)
+        # 32 bytes for lines, lengths and ids.
+        return sum(array.nbytes for array in arrays) + 32 * len(self.shapes)
+
+
+def sketched_piece(
+    piece: Piece, batch: _native.SketchBatch, lengths: NDArray[np.uint32] | None, handle: int | None
+) -> SketchedPiece:
+    """Return a piece with its sketches, without its texts."""
+    return SketchedPiece(
+        piece=dataclasses.replace(piece, texts=_NO_TEXTS),
+        sketches=np.asarray(batch.sketches),
+        shapes=np.asarray(batch.shapes),
+        num_features=np.asarray(batch.num_features),
+        digests=np.asarray(batch.digests),
+        text_lengths=lengths,
+        handle=handle,
+    )
+
+
+class HeldDocuments:
+    """Sketches of whole jobs of a first pass, up to a memory limit. Thread-safe."""
+
+    def __init__(self, most_bytes: int = MOST_HELD_BYTES) -> None:
+        self._most_bytes = most_bytes
+        self._num_bytes = 0
+        self._lock = threading.Lock()
+        self._jobs: dict[tuple[int, int], Sequence[SketchedPiece]] = {}
+
+    def has_room(self) -> bool:
+        """Return whether more may be held."""
+        return self._num_bytes < self._most_bytes
+
+    def add(self, source: int, job: int, pieces: Sequence[SketchedPiece]) -> None:
+        """Hold all pieces of a job, identified by source number and job number, unless memory is short."""
+        num_bytes = sum(one.num_bytes for one in pieces)
+        with self._lock:
+            if self._num_bytes + num_bytes <= self._most_bytes:
+                self._num_bytes += num_bytes
+                self._jobs[source, job] = pieces
+
+    def take(self, source: int, job: int) -> Sequence[SketchedPiece] | None:
+        """Release the pieces of a job and return them; None if they were not held."""
+        return self._jobs.pop((source, job), None)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,26 +2,81 @@
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise import _native
 from likewise._native import Rarity, Texts
-from likewise.arrays import ArrowColumn, GrowingTexts, distinct, double_id, slices
+from likewise.arrays import ArrowColumn, GrowingTexts, distinct, double_id, repeated_keys, slices
 from likewise.batch.budget.room import Room
 from likewise.errors import InvalidInput
 from likewise.io.output.evidence import Places
-from likewise.io.source.source import BadRow, Source
+from likewise.io.source.source import BadRow, InputFile, Source
 from likewise.io.source.spool import Spool
 from likewise.io.tables.columns import number_column, text_column
 from likewise.io.tables.tables import id_type_of
+from likewise.recipe.methods import SimHashDistance
+from likewise.recipe.recipe import Recipe
 from likewise.stages.sketch import EMPTY, SHORT
+
+if TYPE_CHECKING:
+    from likewise.batch.read.kept_sketches import KeptSketches
+
 
 # Rows processed at once.
 _AT_ONCE = 1 << 16
+
+Result = TypeVar("Result")
+
+# Approximate bytes of documents read again at once, per thread.
+_BYTES_A_THREAD = 8 << 20
+
+
+# Documents processed at once.
+_COLLAPSED_AT_ONCE = 1 << 18
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """Files of reference documents from one path."""
+
+    files: tuple[InputFile, ...]
+    # Sketches that the run that wrote these files stored
+    sketches: "KeptSketches | None" = None
+    # Fields by which that run ranked documents, which some of them have
+    ranked_by: tuple[str, ...] = ()
+    # The output directory of that run
+    run: Path | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class References:
+    """All reference documents, in order of priority."""
+
+    # One part per given path
+    parts: tuple[Reference, ...] = ()
+
+    @property
+    def files(self) -> tuple[InputFile, ...]:
+        """All files."""
+        return tuple(file for part in self.parts for file in part.files)
+
+    @property
+    def ranked_by(self) -> frozenset[str]:
+        """All fields by which the runs that wrote these files ranked documents."""
+        return frozenset(field for part in self.parts for field in part.ranked_by)
+
+    def starts(self) -> Iterator[tuple[int, Reference]]:
+        """Yield each part with the number of its first file among the sources of the run; references come first."""
+        first = 0
+        for part in self.parts:
+            yield first, part
+            first += len(part.files)
 
 
 @dataclass(frozen=True)
@@ -329,3 +384,139 @@ def _shown(place: Location) -> str:
 
 def _reader(source: Source, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> Any:
     return lambda: source.read_texts(offsets, lengths)
+
+
+def reading_pool(threads: int) -> ThreadPoolExecutor:
+    """Return threads for reading texts again for a join."""
+    return ThreadPoolExecutor(threads, thread_name_prefix="likewise-prefix")
+
+
+def each_part(
+    pool: ThreadPoolExecutor,
+    documents: Documents,
+    rows: NDArray[np.int64],
+    threads: int,
+    work: Callable[[slice, _native.Texts], Result],
+) -> Iterator[Result]:
+    """Call `work` with slices of `rows`, which must be ascending, and their texts, on several threads."""
+
+    def read_and_work(some: slice, read: Callable[[], _native.Texts]) -> Result:
+        return work(some, read())
+
+    for chunk in _chunks(documents, rows, threads):
+        first = chunk.start
+        parts = documents.texts(rows[chunk], threads)
+        for job in [
+            pool.submit(read_and_work, slice(first + part.start, first + part.stop), read) for part, read in parts
+        ]:
+            yield job.result()
+
+
+def on_each_part(
+    pool: ThreadPoolExecutor,
+    documents: Documents,
+    rows: NDArray[np.int64],
+    threads: int,
+    work: Callable[[slice, _native.Texts], None],
+) -> None:
+    """Call `work` as `each_part` does, ignoring its results."""
+    for _ in each_part(pool, documents, rows, threads, work):
+        pass
+
+
+def _chunks(documents: Documents, rows: NDArray[np.int64], threads: int) -> Iterator[slice]:
+    """Split rows into chunks of documents that are read at once."""
+    ends = np.cumsum(documents.lengths[rows].astype(np.int64))
+    start = 0
+    while start < len(rows):
+        before = int(ends[start - 1]) if start else 0
+        stop = int(np.searchsorted(ends, before + _BYTES_A_THREAD * threads, "right"))
+        stop = max(stop, start + 1)
+        yield slice(start, stop)
+        start = stop
+
+
+@dataclass(frozen=True, eq=False)
+class Collapsed:
+    """Documents in order of priority, with indistinguishable ones merged."""
+
+    # For each row, the row of highest priority among those equal to it
+    first: NDArray[np.int64]
+    # These first rows in order of priority, without empty documents: position -> row
+    order: NDArray[np.uint32]
+    # The position of each row's `first`; -1 for empty documents
+    position: NDArray[np.int64]
+    # Row kept by decision (:attr:`Documents.stays`) that would have collapsed -> row into which it would have
+    equal: dict[int, int] = field(default_factory=dict)
+
+
+def collapse(documents: Documents, recipe: Recipe, ranked: NDArray[np.int64]) -> Collapsed:
+    """Collapse equal feature sets; in a Hamming-only run, equal fingerprints, for short texts with equal sets too."""
+    num_rows, space = len(documents), documents.room.space
+    columns = documents.sketches, documents.num_features, documents.digests, documents.shapes
+    first_rank = space.zeros(num_rows, np.int64)
+    for part in slices(num_rows, _COLLAPSED_AT_ONCE):
+        first_rank[part] = np.arange(part.start, part.stop)
+    for later, earlier in repeated_keys(
+        lambda part: class_keys(recipe, _as_slice(ranked[part]), *columns),
+        num_rows,
+        num_key_words(recipe),
+        documents.room.buckets_bytes,
+    ):
+        first_rank[later] = earlier
+    first = space.zeros(num_rows, np.int64)
+    position = space.zeros(num_rows, np.int64)
+    order = space.growing(np.uint32)
+    equal: dict[int, int] = {}
+    for part in slices(num_rows, _COLLAPSED_AT_ONCE):
+        rows = ranked[part]
+        firsts = ranked[first_rank[part]]
+        if documents.stays is not None:
+            alone = (firsts != rows) & documents.stays[rows]
+            equal |= dict(zip(rows[alone].tolist(), firsts[alone].tolist(), strict=True))
+            firsts = np.where(alone, rows, firsts)
+        first[rows] = firsts
+        # The best document of a group gets a position, unless it is empty.
+        is_placed = (firsts == rows) & (documents.shapes[rows] != EMPTY)
+        placed = rows[is_placed]
+        position[rows] = -1
+        position[placed] = np.arange(len(order), len(order) + len(placed))
+        order.append(placed.astype(np.uint32))
+    for part in slices(num_rows, _COLLAPSED_AT_ONCE):
+        # A first row already has its position, and is its own first.
+        position[part] = position[first[part]]
+    return Collapsed(first, order.take(), position, equal)
+
+
+def num_key_words(recipe: Recipe) -> int:
+    """Return the number of words of the keys that :func:`class_keys` returns."""
+    return 3 + (recipe.sketch.num_words if isinstance(recipe.sketch, SimHashDistance) else 0)
+
+
+def _as_slice(rows: NDArray[np.int64]) -> NDArray[np.int64] | slice:
+    """Return consecutive rows as a slice, whose data need not be gathered; other rows unchanged."""
+    return slice(int(rows[0]), int(rows[-1]) + 1) if (np.diff(rows) == 1).all() else rows
+
+
+def class_keys(
+    recipe: Recipe,
+    rows: NDArray[np.int64] | slice,
+    sketches: NDArray[Any],
+    num_features: NDArray[np.uint32],
+    digests: NDArray[np.uint64],
+    shapes: NDArray[np.uint8],
+) -> NDArray[np.uint64]:
+    """Return keys of shape (rows, words) that are equal exactly for documents that collapse into one."""
+    digests = digests.reshape(-1, 2)[rows]
+    is_empty = shapes[rows] == EMPTY
+    keys = np.empty((len(digests), num_key_words(recipe)), np.uint64)
+    near = recipe.sketch
+    if not isinstance(near, SimHashDistance):
+        keys[:, :2], keys[:, 2] = digests, is_empty
+        return keys
+    # Documents with more features cannot pass the short check with any short one (definitions, Decision).
+    is_short = near.may_meet_short(num_features[rows])
+    keys[:, :-3] = sketches.reshape(-1, near.num_words)[rows]
+    keys[:, -3:-1] = np.where(is_short[:, None], digests, np.uint64(0))
+    keys[:, -1] = is_empty.astype(np.uint64) * np.uint64(2) + is_short
+    return keys

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from likewise._native import Texts, range_checksum
+from likewise.batch.read.columns import SketchedPiece
 from likewise.batch.read.resume import PARTS_VERSION, sketched_pieces
-from likewise.batch.read.sketched import SketchedPiece
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
 from likewise.io.output.directory import KEPT, SKETCHES, SUMMARY
 from likewise.io.output.parts import find_parts, is_whole, read_part
-from likewise.io.source.files import InputFile
+from likewise.io.source.source import InputFile
 from likewise.recipe.recipe import Recipe
 
 LISTING = "sketches.json"

@@ -7,7 +7,7 @@ those of its texts in the spool, are correct; so only the small part files are s
 A power loss may lose unsynced files (spooled texts, decompressed inputs): a part contains their checksums, and lost
 data is created again. The division of an input into jobs depends only on the input, so threads and memory may change
 between runs.
-Verdicts are logged too (`likewise.batch.decide.verdict_log`). Kept files are not: copying ranges is as fast as checking
+Verdicts are logged too (`likewise.batch.decide.decision`). Kept files are not: copying ranges is as fast as checking
 that they were copied.
 """
 
@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise._native import Texts
-from likewise.batch.read.sketched import SketchedPiece
+from likewise.batch.read.columns import SketchedPiece
 from likewise.checks import counted
 from likewise.io.output.parts import Part, find_parts, is_whole, read_facts, read_part, write_part
 from likewise.io.source.source import BadRow, Piece, Source
@@ -69,7 +69,10 @@ class RunParts:
 
     def __init__(self, directory: Path, recipe: Recipe, *, has_counts: bool = False) -> None:
         directory.mkdir(exist_ok=True)
-        _delete_strange(directory)
+        # A run that continues does not use unfinished or randomly named files.
+        for path in list(directory.iterdir()):
+            if path.is_file() and not _KNOWN.fullmatch(path.name):
+                path.unlink()
         self.directory = directory
         self._recipe = recipe
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="likewise-parts")
@@ -261,13 +264,6 @@ def _part(
         for (number, piece), place in zip(held, places, strict=True)
     ]
     return Part(columns, texts, {**facts, "pieces": about})
-
-
-def _delete_strange(directory: Path) -> None:
-    """Delete files that a run that continues does not use: unfinished or randomly named ones."""
-    for path in list(directory.iterdir()):
-        if path.is_file() and not _KNOWN.fullmatch(path.name):
-            path.unlink()
 
 
 def _is_of_jobs(label: str) -> bool:

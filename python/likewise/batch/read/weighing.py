@@ -13,13 +13,12 @@ from likewise.errors import InvalidInput, LikewiseError
 from likewise.io.output.scratch import scratch_for
 from likewise.io.source.bad_rows import NO_LIMIT, BadRowTally
 from likewise.io.source.source import ReadTask, Source
-from likewise.job.context import RunContext, Timing
-from likewise.job.options import RunRules
-from likewise.job.reading import in_order, jobs_of, refusal, total_bytes
-from likewise.progress import Warned
+from likewise.job.options import FileRun, RunContext, RunRules, Timing
+from likewise.job.reading import found_inputs, in_order, jobs_of, refusal, total_bytes
+from likewise.progress import Progress, Warned, no_progress, shows_progress, taken
 from likewise.recipe.methods import Bloom
-from likewise.recipe.recipe import Recipe
-from likewise.stages.filter_size import FilterSize
+from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe
+from likewise.stages.sketch import FilterSize
 from likewise.stages.weights import DEFAULT_MEMORY_BYTES, Counter, Sample, Weights
 
 # With fewer documents, all features are equally rare.
@@ -143,18 +142,14 @@ def weighed_files(
         return known
     found = counted(files, recipe, context, memory_bytes=memory_bytes)
     if parts is not None and needs_reading and sum(file.num_bytes for file in files) >= PART_BYTES:
-        _keep(parts, found)
+        parts.mkdir(exist_ok=True)
+        if found.table is not None:
+            found.table.write(parts / _TABLE)
+        facts = json.dumps({"filter_bits": found.fields["filter_bits"], "has_table": found.table is not None})
+        unfinished = parts / "counted.unfinished"
+        unfinished.write_text(facts, encoding="utf-8", newline="\n")
+        unfinished.replace(parts / _COUNTED)
     return found
-
-
-def _keep(parts: Path, recipe: Recipe) -> None:
-    parts.mkdir(exist_ok=True)
-    if recipe.table is not None:
-        recipe.table.write(parts / _TABLE)
-    facts = json.dumps({"filter_bits": recipe.fields["filter_bits"], "has_table": recipe.table is not None})
-    unfinished = parts / "counted.unfinished"
-    unfinished.write_text(facts, encoding="utf-8", newline="\n")
-    unfinished.replace(parts / _COUNTED)
 
 
 def known_counts(parts: Path, recipe: Recipe) -> Recipe | None:
@@ -167,3 +162,25 @@ def known_counts(parts: Path, recipe: Recipe) -> Recipe | None:
             recipe = recipe.with_table(Weights.read(parts / _TABLE))
         return recipe.replace(filter_bits=facts["filter_bits"]) if recipe.needs_filter_bits else recipe
     return None
+
+
+@shows_progress
+def weigh_files(
+    inputs: Sequence[str | Path] | str | Path,
+    recipe: GivenRecipe | None = None,
+    *,
+    run: FileRun | None = None,
+    memory_bytes: float | str = DEFAULT_MEMORY_BYTES,
+    output: Path | None = None,
+    progress: Progress | bool | None = None,
+) -> Weights:
+    """Return the weights of features by their rarity in files."""
+    recipe = as_recipe(Recipe.minhash(weights="idf") if recipe is None else recipe)
+    run = run or FileRun()
+    with found_inputs(inputs, recipe, run, output, no_progress) as found:
+        return count_sources(
+            found.files,
+            recipe,
+            RunContext(run.run_rules(), progress=taken(progress)),
+            memory_bytes=memory_bytes,
+        )

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
-from likewise.batch.read.collapse import Collapsed
-from likewise.batch.read.documents import Documents
+from likewise.batch.read.documents import Collapsed, Documents
 from likewise.batch.search.search import Candidates, Search
 from likewise.progress import Progress, Warned
 from likewise.recipe.methods import NOMINATING_SLOTS, Bloom

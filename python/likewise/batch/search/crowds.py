@@ -13,9 +13,7 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.arrays import frozen, places_of
-from likewise.batch.read.collapse import Collapsed
-from likewise.batch.read.documents import Documents
-from likewise.batch.read.read_again import on_each_part, reading_pool
+from likewise.batch.read.documents import Collapsed, Documents, on_each_part, reading_pool
 from likewise.batch.search.search import PAIRS_BETWEEN_VERDICTS
 from likewise.recipe.recipe import Recipe
 from likewise.stages.groups import REMOVED

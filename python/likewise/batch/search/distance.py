@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.arrays import frozen, places_of, slices
-from likewise.batch.read.collapse import Collapsed
-from likewise.batch.read.documents import Documents
+from likewise.batch.read.documents import Collapsed, Documents
 from likewise.batch.search.search import Candidates, Search
-from likewise.hamming.blocks import ALL_PAIRS, joined
+from likewise.hamming.fingerprints import ALL_PAIRS, joined
 from likewise.recipe.methods import SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.stages.groups import REMOVED

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
-from likewise.job.context import Timing
+from likewise.job.options import Timing
 
 _FIRST_RANGE = 256
 _RANGE = 16384

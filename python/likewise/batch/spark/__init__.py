@@ -10,7 +10,7 @@ Examples
 """
 
 from likewise.batch.budget.cluster_plans import HammingPairsPlan
-from likewise.batch.spark import session as _session  # noqa: F401 - first: raises MissingExtra
+from likewise.batch.spark import stages as _stages  # noqa: F401 - first: raises MissingExtra
 from likewise.batch.spark.files.engine import SparkEngine
 from likewise.batch.spark.frames import SparkDeduplication, dedup, pairs, sketch
 from likewise.batch.spark.hamming.joining import hamming_join

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from likewise import _native
 from likewise.arrays import ArrowTable
 from likewise.batch.spark.rows.arrow_columns import numbers_of
-from likewise.batch.spark.rows.gathering import sorted_slices
+from likewise.batch.spark.rows.numbering import sorted_slices
 from likewise.batch.spark.stages import Stages
 from likewise.checks import counted
 from likewise.io.tables.columns import number_column

@@ -13,16 +13,14 @@ from pyspark.sql import functions as F
 
 from likewise._native import Texts
 from likewise.batch.decide.decision import Decision, decide
-from likewise.batch.read.collapse import Collapsed
-from likewise.batch.read.documents import Documents
+from likewise.batch.read.documents import Collapsed, Documents
 from likewise.batch.search.crowds import CrowdSearch
 from likewise.batch.spark.rows.arrow_columns import numbers_of, texts_of
-from likewise.batch.spark.rows.gathering import sorted_slices
+from likewise.batch.spark.rows.numbering import sorted_slices
 from likewise.errors import InvalidParameter
+from likewise.io.tables.arrow import MemorySource
 from likewise.io.tables.columns import number_column
-from likewise.io.tables.memory import MemorySource
-from likewise.job.context import RunContext
-from likewise.job.options import RunRules
+from likewise.job.options import RunContext, RunRules
 from likewise.progress import Progress
 from likewise.recipe.recipe import Recipe
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,23 +18,25 @@ from likewise.batch.spark.deciding import (
     removed_ranks,
     verdict_table,
 )
-from likewise.batch.spark.hamming.deciding import SlabSearch, compared
-from likewise.batch.spark.hamming.run_slabs import with_short_texts
-from likewise.batch.spark.measures import differences, estimates, matches, similarities
+from likewise.batch.spark.hamming.deciding import SlabSearch, compared, with_short_texts
 from likewise.batch.spark.rows import numbering
 from likewise.batch.spark.rows.buckets import looked_at
-from likewise.batch.spark.rows.cells import measured
+from likewise.batch.spark.rows.cells import differences, estimates, matches, measured, similarities
 from likewise.batch.spark.rows.numbering import counted_parts, in_parts, with_numbers
 from likewise.batch.spark.sketching import check_kinds, criteria_of, priority, sketched
 from likewise.batch.spark.stages import Stages
 from likewise.errors import InvalidParameter
-from likewise.job.context import Timing
+from likewise.job.options import Timing
 from likewise.progress import Progress, StageFinished, StageStarted
 from likewise.recipe.fields import EXCERPT_MEASURES
 from likewise.recipe.methods import NUM_LEVELS, Bloom, Exact, MinHash, Shingles, SimHash
 from likewise.recipe.recipe import Recipe
 from likewise.stages.bands import min_equal_slots
 from likewise.stages.sketch import EMPTY, SHORT
+
+if TYPE_CHECKING:
+    from likewise.batch.spark.files.file_input import FileInput
+    from likewise.batch.spark.frames import FrameInput
 
 # Kinds of rows read from files; other inputs have only documents.
 DOCUMENT, BAD, TALLY = 0, 1, 2
@@ -48,22 +50,6 @@ def required_similarity(recipe: Recipe, one: str, other: str) -> Any:
     fewest = F.greatest(F.least(one, other), F.lit(1)).cast("double")
     required = F.least(F.lit(recipe.threshold) + F.lit(recipe.short_margin or 0.0) / F.sqrt(fewest), F.lit(1.0))
     return required if recipe.siblings is None else F.least(required + F.col("penalty"), F.lit(1.0))
-
-
-class Input(Protocol):
-    """The source of a run's documents."""
-
-    def identity(self) -> Mapping[str, Any]:
-        """Return values that distinguish this input from others before it is read."""
-
-    def documents(self) -> DataFrame:
-        """Return documents with columns doc_id, text, part, number and the fields of `keep`."""
-
-    def describe(self, documents: DataFrame) -> dict[str, Any]:
-        """Return facts about written documents, including the starts of parts. Raise an error for invalid documents."""
-
-    def check_same(self, facts: Mapping[str, Any], directory: str) -> None:
-        """Raise InvalidInput if the facts are about another input."""
 
 
 def check_recipe(recipe: Recipe) -> None:
@@ -103,7 +89,7 @@ class Run:
 
     def __init__(
         self,
-        source: Input,
+        source: FileInput | FrameInput,
         recipe: Recipe,
         stages: Stages,
         *,

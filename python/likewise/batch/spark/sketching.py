@@ -4,28 +4,63 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from likewise._native import SKETCH_VERSION, TEXT_VERSION
-from likewise.batch.read.collapse import class_keys
-from likewise.batch.read.priority import field_value
+from likewise.batch.read.columns import Date, field_value
+from likewise.batch.read.documents import class_keys
 from likewise.batch.spark.rows.arrow_columns import binary_column, texts_of
-from likewise.batch.spark.rows.sort_keys import sort_key
 from likewise.errors import InvalidInput
 from likewise.io.tables.columns import number_column
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.rules import keep_criteria
 from likewise.stages.sketch import EMPTY, shaped, sketch_texts
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_BIAS = 1 << 63
+_NUMBER, _DATE = b"n", b"d"
+_INFINITE = (1 << 63) - 1
+
 _SCHEMA = "row long, sketch binary, class_key binary, digest binary, shape int, num_features long"
 #: Bytes of the digest of a document's features.
 DIGEST_BYTES = 16
+
+
+def sort_key(value: Decimal | Date | None, *, largest_first: bool) -> bytes | None:
+    """Return bytes whose ascending order is the order of the values; None for None."""
+    if value is None:
+        return None
+    kind, key = (_NUMBER, _of_number(value)) if isinstance(value, Decimal) else (_DATE, _of_date(value))
+    return kind + (_inverted(key) if largest_first else key)
+
+
+def _of_number(value: Decimal) -> bytes:
+    if not value:
+        return b"\x01"
+    sign, digits, _ = value.as_tuple()
+    exponent = _INFINITE if value.is_infinite() else value.adjusted()
+    written = bytes(digit + 1 for digit in digits).rstrip(b"\x01")
+    # Digits are 1 to 10, so that the 0 after them sorts a shorter number first.
+    size = (exponent + _BIAS).to_bytes(8, "big") + written + b"\x00"
+    return b"\x00" + _inverted(size) if sign else b"\x02" + size
+
+
+def _of_date(date: Date) -> bytes:
+    passed = date.moment - _EPOCH
+    microseconds = (passed.days * 86400 + passed.seconds) * 1_000_000 + passed.microseconds
+    rest = format(date.rest, "f").partition(".")[2].rstrip("0")
+    return (microseconds + _BIAS).to_bytes(8, "big") + rest.encode() + b"\x00"
+
+
+def _inverted(key: bytes) -> bytes:
+    return bytes(255 - byte for byte in key)
 
 
 @dataclass(frozen=True)
@@ -90,16 +125,6 @@ def check_worker(recipe: Recipe) -> None:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class _Sketched:
-    """The columns that determine which documents collapse."""
-
-    sketches: NDArray[Any]
-    num_features: NDArray[np.uint32]
-    digests: NDArray[np.uint64]
-    shapes: NDArray[np.uint8]
-
-
 def _sketch(batches: Iterator[Any], *, recipe: Recipe, criteria: Sequence[Criterion]) -> Iterator[Any]:
     import pyarrow as pa
 
@@ -112,8 +137,7 @@ def _sketch(batches: Iterator[Any], *, recipe: Recipe, criteria: Sequence[Criter
         shapes, num_features = np.asarray(made.shapes), np.asarray(made.num_features)
         flat = np.asarray(made.sketches)
         digests = np.asarray(made.digests)
-        sketched = _Sketched(flat, num_features, digests, shapes)
-        keys = class_keys(sketched, recipe, slice(None)).astype("<u8")
+        keys = class_keys(recipe, slice(None), flat, num_features, digests, shapes).astype("<u8")
         columns = {
             "row": batch.column("row"),
             "sketch": binary_column(flat.view(np.uint8).reshape(len(texts), -1)),

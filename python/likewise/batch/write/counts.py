@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from likewise.arrays import slices
 from likewise.batch.decide.decision import Decision
 from likewise.batch.read.documents import Documents
-from likewise.batch.read.fields import NO_VALUE
+from likewise.batch.read.ingest import NO_VALUE
 from likewise.index.ids import as_stored
 from likewise.io.output.evidence import AGAINST, INPUT
 from likewise.io.tables.columns import nullable_text_column

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from likewise.arrays import ArrowTable, ColumnData, slices
 from likewise.batch.decide.decision import Decision
+from likewise.batch.read.columns import Date, Value, field_ranks, field_value
 from likewise.batch.read.documents import Documents
-from likewise.batch.read.priority import Date, Value, field_ranks, field_value
 from likewise.batch.write.counts import value_codes
 from likewise.checks import check_choice, check_integer
 from likewise.errors import InvalidInput, InvalidParameter

@@ -10,8 +10,7 @@ from likewise.arrays import slices
 from likewise.batch.read.documents import Documents
 from likewise.io.source.added import Added
 from likewise.io.source.bad_rows import write_errors
-from likewise.io.source.files import Kept
-from likewise.io.source.source import KeptTexts
+from likewise.io.source.source import Kept, KeptTexts
 
 _AT_ONCE = 1 << 18
 

@@ -14,8 +14,8 @@ from likewise.io.tables.columns import constant_column, number_column
 from likewise.job.options import FileRun
 from likewise.job.output import Job
 from likewise.progress import no_progress
-from likewise.recipe.companions import RECIPE, write_companions
 from likewise.recipe.recipe import Recipe
+from likewise.recipe.weights import RECIPE, write_companions
 
 
 def save_run(

@@ -10,14 +10,13 @@ from numpy.typing import NDArray
 from likewise._native import Texts
 from likewise.arrays import slices
 from likewise.batch.decide.decision import Decision
+from likewise.batch.read.columns import SketchedPiece
 from likewise.batch.read.documents import Documents
 from likewise.batch.read.kept_sketches import LISTING, stamp
 from likewise.batch.read.resume import PARTS_VERSION, write_pieces
-from likewise.batch.read.sketched import SketchedPiece
 from likewise.io.output.directory import KEPT, SKETCHES
 from likewise.io.output.parts import find_parts
-from likewise.io.source.files import InputFile
-from likewise.io.source.source import Piece
+from likewise.io.source.source import InputFile, Piece
 from likewise.recipe.recipe import Recipe
 
 # Maximum documents of a part.

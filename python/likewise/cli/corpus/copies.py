@@ -11,8 +11,7 @@ from likewise.checks import counted
 from likewise.cli.options.declared import flag, option
 from likewise.cli.options.help import LongCommand
 from likewise.cli.options.recipe import QUIET, document_options, output_directory, take_run
-from likewise.cli.options.summary import bad_line
-from likewise.cli.options.terminal import skipped_line, table_lines
+from likewise.cli.options.terminal import bad_line, skipped_line, table_lines
 from likewise.progress import printable, shown
 
 _HELP = """Find copies of given documents in corpora, runs and indexes.

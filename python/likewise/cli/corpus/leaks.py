@@ -16,8 +16,7 @@ from likewise.cli.options.recipe import (
     take_recipe,
     take_run,
 )
-from likewise.cli.options.summary import crowd_words, print_summary, reading_lines
-from likewise.cli.options.terminal import chosen_lines
+from likewise.cli.options.terminal import chosen_lines, crowd_words, print_summary, reading_lines
 from likewise.progress import shown
 
 _HELP = """Find near-duplicates between the splits of a dataset.

@@ -1,4 +1,4 @@
-"""``likewise index add``: check documents and add them."""
+"""``likewise index add`` and ``check``: check documents, and add them."""
 
 from typing import Any
 
@@ -23,6 +23,18 @@ distance.
 Examples:
   likewise index add seen.lw articles.jsonl > verdicts.jsonl
   crawler | likewise index add seen.lw - --id-field url --text-field body
+"""
+
+
+_CHECK_HELP = """Check documents without adding them.
+
+Prints one JSON object per document, in input order. Nothing is written or locked, so you can run it while another
+process adds documents. Documents do not need ids.
+
+\b
+Examples:
+  likewise index check seen.lw new.jsonl
+  likewise index check seen.lw - < new.jsonl | jq -r 'select(.is_new | not) | .kept_id'
 """
 
 
@@ -77,3 +89,18 @@ def _add(index: Any, documents: GivenDocuments, tally: Tally, *, skips: bool) ->
         else:
             write_verdicts(verdicts, documents.ids, tally)
             return
+
+
+@click.command("check", cls=LongCommand, help=_CHECK_HELP)
+@click.argument("places", nargs=-1, metavar="PATH INPUT...")
+@index_input_options
+@target_options
+@QUIET
+def check(places: tuple[str, ...], url: str | None, prefix: str | None, quiet: bool, **options: Any) -> None:
+    """Run the command."""
+    path, inputs = split_target(places, url, "INPUT")
+    tally = Tally()
+    with open_index(path, url, prefix, read_only=True, threads=options["threads"]) as index:
+        for documents in given_documents(inputs, index.recipe, options, tally, needs_ids=False):
+            write_verdicts(index.check_batch(documents.texts), documents.ids, tally)
+    say_tally(tally, quiet=quiet)

@@ -15,7 +15,7 @@ from likewise.cli.options.terminal import skipped_line
 
 if TYPE_CHECKING:
     from likewise._native import Texts
-    from likewise.io.lines.jsonl_stream import JsonlStream
+    from likewise.io.lines.jsonl import JsonlStream
     from likewise.io.source.bad_rows import BadRowTally
     from likewise.io.source.source import Piece, Source
     from likewise.job.options import FileRun
@@ -70,7 +70,7 @@ def given_documents(
 ) -> Iterator[GivenDocuments]:
     """Yield the documents of all inputs in order; lines of standard input as soon as they arrive."""
     from likewise.io.inputs import find_inputs
-    from likewise.io.lines.jsonl_stream import JsonlStream
+    from likewise.io.lines.jsonl import JsonlStream
     from likewise.io.output.scratch import scratch_directory
     from likewise.io.source.bad_rows import BadRowTally
     from likewise.io.source.source import each_piece

@@ -1,10 +1,11 @@
-"""``likewise index move``: copy an index, with all verdicts, to another place."""
+"""``likewise index move`` and ``import``: copy an index, with all verdicts, to another place."""
 
 from typing import Any
 
 import click
 
 from likewise.checks import counted
+from likewise.cli.index.target import split_target, target_options
 from likewise.cli.options.declared import option
 from likewise.cli.options.help import LongCommand
 from likewise.cli.options.recipe import QUIET
@@ -24,6 +25,18 @@ Examples:
   likewise index move seen.lw redis://localhost:6379/0
   likewise index move redis://localhost:6379/0 redis://node:7000 --to-prefix articles
   likewise index move seen.lw copy.lw --ttl 7776000
+"""
+
+
+_IMPORT_HELP = """Create an index from a Parquet file that `likewise index export -o FILE.parquet` wrote.
+
+The new index gives the same answers as the exported one. It is a directory (PATH) or, with --url, on a server or
+cluster. If the import_index is interrupted, run it again to continue; until it is complete, the index cannot be used.
+
+\b
+Examples:
+  likewise index import seen.parquet seen.lw
+  likewise index import seen.parquet --url redis://localhost:6379/0
 """
 
 
@@ -72,3 +85,23 @@ def run(source: str, destination: str, *, quiet: bool, **options: Any) -> None:
     if not quiet:
         earlier = f", {moved.num_continued:,} of them earlier" if moved.num_continued else ""
         click.echo(f"{counted(moved.num_documents, 'document')} moved{earlier}; the copy was checked", err=True)
+
+
+@click.command("import", cls=LongCommand, help=_IMPORT_HELP)
+@click.argument("file", metavar="FILE")
+@click.argument("places", nargs=-1, metavar="[PATH]")
+@copy_options
+@target_options
+@QUIET
+def import_index(
+    file: str, places: tuple[str, ...], url: str | None, prefix: str | None, quiet: bool, **options: Any
+) -> None:
+    """Run the command."""
+    from likewise.errors import InvalidInput, InvalidParameter
+
+    path, _ = split_target(places, url)
+    if not file.endswith(".parquet"):
+        raise InvalidInput("an index is imported from a file that ends in .parquet", file)
+    if url is None and prefix is not None:
+        raise InvalidParameter("prefix", "requires --url")
+    run(file, url or path, quiet=quiet, prefix=prefix or "likewise", **options)

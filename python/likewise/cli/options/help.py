@@ -70,7 +70,6 @@ COMMON = frozenset(
     }
 )
 
-
 _SHORT_DEFAULT = re.compile(r"  \[(default: [^;\]]{1,9})\]")
 # Names that users of other tools give to options.
 _MEANT = {

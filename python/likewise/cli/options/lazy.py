@@ -24,12 +24,12 @@ class _Place(click.types.StringParamType):
 
 
 class LazyGroup(click.Group):
-    """A group of commands, each in its own module; subclasses list them.
+    """A group of commands in modules of their own; subclasses list them.
 
     Attributes
     ----------
     listed : mapping of str to (str, str)
-        Command name -> (module, which contains `command`, and help text).
+        Command name -> (module, or module:function if it is not `command`, and help text).
     meant : mapping of str to str
         Other names -> the command that users mean by them.
     """
@@ -45,8 +45,9 @@ class LazyGroup(click.Group):
         """Import and return a command; None if the name is unknown."""
         if cmd_name not in self.listed:
             return None
-        command: click.Command = importlib.import_module(self.listed[cmd_name][0]).command
-        # The function is called `command` in every module; code that lists commands by name needs the listed name.
+        module, _, function = self.listed[cmd_name][0].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), function or "command")
+        # Most functions are called `command`; code that lists commands by name needs the listed name.
         command.name = cmd_name
         for parameter in command.params:
             is_place = isinstance(parameter, click.Argument) or parameter.metavar in _PLACES

@@ -11,7 +11,6 @@ import click
 
 from likewise.checks import parse_size
 from likewise.cli.options.declared import FOLDER, READ, WRITE, flag, option
-from likewise.cli.options.weight_option import take_weights
 from likewise.io.formats import FORMATS, format_by_name
 from likewise.recipe.fields import COMPANIONS, DECISION, FEATURES, FIELDS, OPTION_NAMES, OPTIONS, SKETCH
 
@@ -25,6 +24,32 @@ _Decorator = Callable[[_Command], _Command]
 
 # Numbers with more digits are rejected.
 _MAX_DIGITS = 30
+
+
+def take_weights(given: dict[str, Any], fields: Mapping[str, Any], lists: "Mapping[str, WordList]") -> None:
+    """Replace the text of --weights in the recipe options by a rule and, if it names a file, a table."""
+    from likewise.errors import InvalidParameter
+    from likewise.recipe.fields import TABLE_WEIGHTS, WEIGHTS
+    from likewise.stages.weights import read_table
+
+    text = given.get("weights")
+    if text is None or (text in WEIGHTS and text != "lexicon"):
+        return
+    rule, colon, path = text.partition(":")
+    if not colon or rule not in TABLE_WEIGHTS:
+        rule, path = "", text
+    if text == "lexicon" or not Path(path).is_file():
+        rules = ", ".join(name for name in WEIGHTS if name != "lexicon")
+        raise InvalidParameter(
+            "weights",
+            f"{text!r} given; it must be one of {rules}, or a file: a table from likewise weights, or a lexicon with "
+            "lines of term <tab> weight",
+        )
+    given["table"] = read_table(path, {**fields, **lists})
+    if rule:
+        given["weights"] = rule
+    else:
+        del given["weights"]
 
 
 def threshold(text: str) -> "float | str":
@@ -100,7 +125,6 @@ _NAMED = {
         ("default", "online", "strict", "templates", "titles", "names", "ocr", "threads", "classic-simhash", "code"),
     ),
 }
-
 
 _KINDS: dict[Any, Any] = {"threshold": threshold, "count": count, "file": READ}
 # Options by the names of the parameters that they set.

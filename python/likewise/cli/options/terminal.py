@@ -2,11 +2,12 @@
 
 import errno
 import glob
+import json
 import os
 import re
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -50,7 +51,12 @@ def explain(error: Exception) -> int:
         _say(f"{place}: {(error.strerror or str(error)).lower()}", hint)
         return 1
     if isinstance(error, LikewiseError):
-        return _explain_ours(error)
+        text = str(error)
+        if isinstance(error, InvalidParameter):
+            name = _ARGUMENTS.get(error.name, f"--{error.name.replace('_', '-')}")
+            text = f"{name}: {error.message}" if name else error.message
+        _say(text, next((hint for kind, hint in _HINTS.items() if isinstance(error, kind)), None))
+        return 2 if isinstance(error, InvalidParameter | InvalidInput | RecipeMismatch | MissingExtra) else 1
     traceback.print_exc()
     _say(f"unexpected: {error}", "this is a bug in likewise; please report it with the traceback above.")
     return 1
@@ -75,15 +81,6 @@ def _hint_of(error: OSError) -> str:
     if isinstance(error, PermissionError):
         return "check its permissions."
     return f"check the {'pattern; quote it so that likewise expands it' if glob.has_magic(name) else 'name'}."
-
-
-def _explain_ours(error: LikewiseError) -> int:
-    text = str(error)
-    if isinstance(error, InvalidParameter):
-        name = _ARGUMENTS.get(error.name, f"--{error.name.replace('_', '-')}")
-        text = f"{name}: {error.message}" if name else error.message
-    _say(text, next((hint for kind, hint in _HINTS.items() if isinstance(error, kind)), None))
-    return 2 if isinstance(error, InvalidParameter | InvalidInput | RecipeMismatch | MissingExtra) else 1
 
 
 def _say(text: str, hint: str | None) -> None:
@@ -112,3 +109,56 @@ def table_lines(rows: Sequence[Sequence[str]]) -> list[str]:
         )
         for row in rows
     ]
+
+
+def print_summary(
+    summary: dict[str, Any],
+    out: Any,
+    *,
+    as_json: bool,
+    quiet: bool,
+    lines: Callable[[dict[str, Any], Any], list[str]],
+    table: Callable[[dict[str, Any]], list[list[str]]] | None = None,
+) -> None:
+    """Print a summary: as JSON to stdout, or as a table to stdout and lines to stderr unless `quiet`."""
+    if as_json:
+        click.echo(json.dumps(summary, ensure_ascii=False))
+    elif not quiet:
+        from likewise.job.shrinkage import shrinkage_lines
+
+        for line in [] if table is None else table_lines(table(summary)):
+            click.echo(printable(line))
+        for line in (*lines(summary, out), *shrinkage_lines(summary)):
+            click.echo(printable(line), err=True)
+
+
+def reading_lines(summary: dict[str, Any]) -> list[str]:
+    """Return lines about rows and files that were not read."""
+    lines = [bad_line(summary)] if summary["num_bad_rows"] or summary["num_blank_lines"] else []
+    return [*lines, *([skipped_line(summary["skipped_files"])] if summary["skipped_files"] else [])]
+
+
+def search_line(summary: dict[str, Any]) -> str:
+    """Return a line with the recall at the threshold and the number of candidate pairs."""
+    recall, candidates = summary["recall"], summary["num_candidates"]
+    found = f"P(found) at the threshold: {'unknown for this measure' if recall is None else f'{recall:.4f}'}"
+    if candidates is None:
+        return found
+    return f"{found}; {counted(candidates, 'candidate pair')}{crowd_words(summary)}"
+
+
+def crowd_words(summary: dict[str, Any]) -> str:
+    """Return the number of documents in full buckets and how they were compared, to append to a line."""
+    num_crowded, num_capped = summary["num_crowded"], summary["num_capped"]
+    if not (num_crowded or num_capped):
+        return ""
+    if summary["recipe"].get("overflow") == "exact":
+        return f"; {counted(num_crowded, 'document')} in full buckets, compared by an exact join"
+    return f"; {counted(num_crowded, 'document')} in full buckets, {num_capped:,} capped; pairs may be missed"
+
+
+def bad_line(summary: dict[str, Any]) -> str:
+    """Return a line with the numbers of bad rows and blank lines."""
+    rows, lines = summary["num_bad_rows"], summary.get("num_bad_lines", 0)
+    held = f" of {lines:,} lines" if lines > rows else ""
+    return f"{counted(rows, 'bad row')}{held}, {counted(summary['num_blank_lines'], 'blank line')}"

@@ -10,7 +10,7 @@ from likewise.checks import counted
 from likewise.cli.options.declared import DRY_RUN, FRESH, JSON, OVERWRITE, PLACE, option
 from likewise.cli.options.help import LongCommand
 from likewise.cli.options.recipe import INPUTS, QUIET, document_options, output_directory, take_run
-from likewise.cli.options.summary import print_summary, reading_lines
+from likewise.cli.options.terminal import print_summary, reading_lines
 from likewise.progress import shown
 
 _HELP = """Remove lines or paragraphs that many documents of one site share.

@@ -19,7 +19,7 @@ from likewise.cli.options.recipe import (
     take_recipe,
     take_run,
 )
-from likewise.cli.options.summary import print_summary, reading_lines, search_line
+from likewise.cli.options.terminal import print_summary, reading_lines, search_line
 from likewise.progress import shown
 
 _HELP = """Remove repeated lines, paragraphs, sentences or spans from documents.
@@ -69,29 +69,25 @@ def command(inputs: tuple[str, ...], out: Path, quiet: bool, as_json: bool, **op
     from likewise.batch.parts import PartRules, dedup_parts
 
     rules = PartRules(options.pop("unit"), options.pop("min_tokens"))
-    given = _part_options(rules.unit, options)
-    # The default, equal parts, is not shown as a recipe.
-    recipe, run = take_recipe(given, quiet=quiet or given is not options), take_run(given)
-    with shown(not quiet) as report:
-        summary = dedup_parts(inputs, out, rules, recipe, run=run, progress=report, **given)
-    print_summary(summary, None if given["dry_run"] else str(out), as_json=as_json, quiet=quiet, lines=part_lines)
-
-
-def _part_options(unit: str, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the recipe options. Without a recipe, equal parts match; spans accept no recipe."""
     from likewise.errors import InvalidParameter
     from likewise.recipe.fields import FIELDS_OF_METHOD, OPTION_NAMES
 
     has_recipe = any(options[name] is not None for name in ("method", "preset", "recipe_file"))
     for name in sorted((OPTION_NAMES | {"preset"}) - {"method"} - set(FIELDS_OF_METHOD["exact"])):
-        if options.get(name) is None or (has_recipe and unit != "span"):
+        if options.get(name) is None or (has_recipe and rules.unit != "span"):
             continue
-        if unit == "span":
+        if rules.unit == "span":
             raise InvalidParameter(name, "does not apply to --unit span: spans match word for word")
         raise InvalidParameter(
-            name, f"requires --method with --unit {unit}, such as --method minhash; by default only equal parts match"
+            name,
+            f"requires --method with --unit {rules.unit}, such as --method minhash; by default only equal parts match",
         )
-    return options if has_recipe else options | {"method": "exact"}
+    given = options if has_recipe else options | {"method": "exact"}
+    # The default, equal parts, is not shown as a recipe.
+    recipe, run = take_recipe(given, quiet=quiet or given is not options), take_run(given)
+    with shown(not quiet) as report:
+        summary = dedup_parts(inputs, out, rules, recipe, run=run, progress=report, **given)
+    print_summary(summary, None if given["dry_run"] else str(out), as_json=as_json, quiet=quiet, lines=part_lines)
 
 
 def part_lines(summary: dict[str, Any], out: str | None) -> list[str]:

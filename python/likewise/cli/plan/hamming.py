@@ -92,7 +92,7 @@ def _take_costs(stored: Path | None, to_be_written: Path | None) -> "Costs | Non
 
 def _read_sample(path: Path, bits: int) -> tuple[Any, float]:
     from likewise.hamming.plan import bit_statistics
-    from likewise.io.fingerprints.arrays import read_array
+    from likewise.io.fingerprints.flat import read_array
 
     array = read_array(path, is_mapped=True)
     return bit_statistics(array[:: max(1, len(array) // _SAMPLE)], bits=bits)

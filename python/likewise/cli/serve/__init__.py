@@ -69,7 +69,7 @@ def command(
 ) -> None:
     """Run the command."""
     from likewise.errors import InvalidParameter
-    from likewise.service.keys import key_of, read_keys
+    from likewise.service.settings import key_of, read_keys
 
     if new_key is not None:
         _add_key(keys_file, new_key)
@@ -131,7 +131,7 @@ def _check_path(path: Path, *, creates: bool, is_read_only: bool) -> None:
 
 def _add_key(keys_file: Path | None, wanted: str) -> None:
     from likewise.errors import InvalidInput
-    from likewise.service.keys import line_of, new_key, read_keys
+    from likewise.service.settings import line_of, new_key, read_keys
 
     if keys_file is None:
         raise click.UsageError("--new-key requires --keys FILE, to which the key is added.")

@@ -13,25 +13,34 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
+from likewise import _native
 from likewise.errors import InvalidInput, InvalidParameter, LostWrites, StoreError
 from likewise.index.redis.log import (
     ADD,
     ANSWERED,
     BEHIND,
+    CLASH,
     CONFLICT,
     EXHAUSTED,
     FORGOTTEN,
     FULL,
     GONE_BACK,
     LOST,
+    OLD,
     REMOVE,
+    STALE,
     START,
     SWEEP,
+    Entry,
     Log,
     LogServer,
     Loss,
     Marks,
     Operation,
+    Partitions,
+    PartReply,
+    entries_of,
+    entry_of,
     ids_of,
     marks_of,
     packed_ids,
@@ -41,17 +50,6 @@ from likewise.index.redis.log import (
     verdict_of,
 )
 from likewise.index.redis.nodes import Nodes
-from likewise.index.redis.partition import (
-    CLASH,
-    OLD,
-    STALE,
-    Entry,
-    Partitions,
-    Reply,
-    entries_of,
-    entry_of,
-)
-from likewise.index.redis.rule import Decided, Rule
 
 # Number of acknowledged ids that a client remembers, so that it can name lost ones.
 MAX_IDS = 50_000
@@ -118,7 +116,7 @@ class Client:
         nodes: Nodes,
         prefix: bytes,
         num_partitions: int,
-        rule: Rule,
+        rule: _native.ClusterRule,
         options: Options | None = None,
         identity: bytes = b"",
     ) -> None:
@@ -526,7 +524,7 @@ class Client:
         self, log: Log, position: int, payload: bytes, row: int, second: int, nonce: bytes
     ) -> tuple[Log, bytes | None]:
         """Decide on the state before a position. Return None if it must be tried again with the returned log."""
-        tail: list[Decided] = []
+        tail = []
         for at in range(log.mark, position):
             one = log.there(at)
             assert one.verdict is not None
@@ -582,7 +580,7 @@ class Client:
 
     # Losses.
 
-    def _check_depth(self, log: Log, part: int, reply: Reply) -> None:
+    def _check_depth(self, log: Log, part: int, reply: PartReply) -> None:
         if reply.fold < log.low:
             raise BeyondRepair(f"partition {part} lost writes that the log does not have any more; rebuild the index")
 
@@ -624,7 +622,7 @@ class Client:
                 requests.append(self._partitions.forget(part, final))
         self._partitions.call(requests)
 
-    def _catch_up(self, part: int, reply: Reply) -> Log:
+    def _catch_up(self, part: int, reply: PartReply) -> Log:
         """Return the log after a partition that does not match this client's view; W moves again after a failover."""
         log = self._again()
         _must_fit(log, part, reply)
@@ -802,12 +800,12 @@ def _pairs(flat: list[bytes]) -> Iterable[tuple[bytes, bytes]]:
     return zip(flat[::2], flat[1::2], strict=True)
 
 
-def _is_current(log: Log, reply: Reply) -> bool:
+def _is_current(log: Log, reply: PartReply) -> bool:
     """Return whether a partition belongs to the history of the log and is not ahead of it."""
     return reply.fold <= log.mark and log.chain(reply.fold) == reply.chain
 
 
-def _fits(log: Log, reply: Reply) -> bool:
+def _fits(log: Log, reply: PartReply) -> bool:
     """Return whether a partition belongs to the history of the log, even if the log lost a move of W."""
     return log.chain(reply.fold) == reply.chain
 
@@ -817,7 +815,7 @@ def _unwritten(log: Log, end: int) -> int | None:
     return next((at for at in range(log.mark, min(end, log.end)) if log.there(at).marks is None), None)
 
 
-def _must_fit(log: Log, part: int, reply: Reply) -> None:
+def _must_fit(log: Log, part: int, reply: PartReply) -> None:
     """Raise BeyondRepair if the log, read after a partition, is older than the final data there."""
     is_known = reply.fold >= log.low
     if reply.fold > log.end or (is_known and log.chain(reply.fold) != reply.chain):

@@ -10,11 +10,10 @@ from likewise.checks import check_choice, check_integer
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch, StoreError
 from likewise.index.opening import check_recipe, check_store, check_ttl, recipe_parts
 from likewise.index.redis.client import Options
-from likewise.index.redis.log import LogServer
+from likewise.index.redis.log import LogServer, tag_of
 from likewise.index.redis.nodes import Nodes
-from likewise.index.redis.partition import tag_of
-from likewise.recipe.companions import NAMES, companions_of, fields_of_companions
 from likewise.recipe.recipe import Recipe
+from likewise.recipe.weights import NAMES, companions_of, fields_of_companions
 
 FORMAT = 2
 # Version of the decision. Clients that decide differently must not share an index.

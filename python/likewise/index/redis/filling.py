@@ -20,8 +20,7 @@ from likewise.index.redis.description import (
 )
 from likewise.index.redis.log import RESTORE, LogServer
 from likewise.index.redis.nodes import Nodes, Request, Script
-from likewise.index.stored.marks import Occupied, check_mark, mark_fields
-from likewise.index.stored.sources import About, ServerSource, Source
+from likewise.index.stored.sources import About, Occupied, ServerSource, Source, check_mark, mark_fields
 
 _LEAST_EXPECTED = 1_000_000
 # The operations of one move share these bytes, because the references between their documents contain them.

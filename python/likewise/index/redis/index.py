@@ -11,7 +11,7 @@ from likewise import _native
 from likewise.arrays import ColumnData, TextData
 from likewise.checks import check_seconds, num_threads
 from likewise.errors import InvalidInput, InvalidParameter, StoreError
-from likewise.index.api import IndexApi
+from likewise.index.api import Document, Group, IndexApi, Neighbor, Removal, Verdicts
 from likewise.index.erasing import NOT_ON_A_SERVER
 from likewise.index.ids import as_stored, check_lengths, paired, rows_from
 from likewise.index.opening import Among, TtlFrom, check_among, check_nearest, check_store, named_recipe
@@ -22,9 +22,8 @@ from likewise.index.redis.log import ADD, REMOVE, LogServer, Loss
 from likewise.index.redis.nodes import Nodes
 from likewise.index.stored.parquet import SUFFIX, write_parquet
 from likewise.index.stored.sources import About, ServerSource
-from likewise.index.verdicts import Document, Group, Neighbor, Removal, Verdicts
 from likewise.recipe.fields import RecipeFields
-from likewise.recipe.given import GivenRecipe
+from likewise.recipe.recipe import GivenRecipe
 from likewise.stages.documents import document_batches
 from likewise.stages.sketch import Sketches, batch_of_one
 

@@ -11,9 +11,8 @@ from likewise.checks import counted
 from likewise.errors import StoreError
 from likewise.index.redis.client import Client
 from likewise.index.redis.description import Description
-from likewise.index.redis.log import Log, LogServer, Loss, marks_of
+from likewise.index.redis.log import Entry, Log, LogServer, Loss, Partitions, entries_of, marks_of
 from likewise.index.redis.nodes import Nodes
-from likewise.index.redis.partition import Entry, Partitions, entries_of
 from likewise.recipe.methods import MinHash
 
 # Row, id, second of arrival; sketch and number of features; id of the kept document, and similarity and distance.

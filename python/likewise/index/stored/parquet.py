@@ -13,8 +13,8 @@ from likewise.errors import InvalidInput, LikewiseError, RecipeMismatch, StoreEr
 from likewise.index.opening import STORES, check_recipe, check_ttl, check_ttl_from, recipe_parts
 from likewise.index.stored.sources import About, Source, are_next, checked_batches, checksum_of
 from likewise.io.output.whole import WholeFile
-from likewise.recipe.companions import NAMES, companions_of, fields_of_companions
 from likewise.recipe.recipe import Recipe
+from likewise.recipe.weights import NAMES, companions_of, fields_of_companions
 
 VERSION = 1
 SUFFIX = ".parquet"
@@ -51,19 +51,15 @@ def write_parquet(path: Path, source: Source) -> int:
             if group:
                 writer.write_table(pa.Table.from_batches(group, schema))
             writer.add_key_value_metadata(_metadata(about, num, checksum))
-        _check_written(whole.unfinished, path)
+        try:
+            checksum_of(ParquetSource(whole.unfinished).batches())
+        except InvalidInput as error:
+            raise StoreError(f"{path} could not be read again: {error}; check the disk, and repeat the call") from error
         with whole.named_errors():
             whole.finish()
     finally:
         whole.discard()
     return num
-
-
-def _check_written(unfinished: Path, path: Path) -> None:
-    try:
-        checksum_of(ParquetSource(unfinished).batches())
-    except InvalidInput as error:
-        raise StoreError(f"{path} could not be read again: {error}; check the disk, and repeat the call") from error
 
 
 def _parts(about: About) -> dict[str, Any]:

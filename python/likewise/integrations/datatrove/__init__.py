@@ -8,7 +8,11 @@ try:
 except ImportError as error:
     raise MissingExtra("datatrove", "likewise.integrations.datatrove") from error
 
-from likewise.integrations.datatrove.collection import LikewiseDedupDecision, LikewiseDedupTexts
-from likewise.integrations.datatrove.filters import LikewiseDedupFilter, LikewiseFilter
+from likewise.integrations.datatrove.filters import (
+    LikewiseDedupDecision,
+    LikewiseDedupFilter,
+    LikewiseDedupTexts,
+    LikewiseFilter,
+)
 
 __all__ = ["LikewiseDedupDecision", "LikewiseDedupFilter", "LikewiseDedupTexts", "LikewiseFilter"]

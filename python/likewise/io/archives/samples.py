@@ -16,8 +16,7 @@ from likewise import _native
 from likewise.errors import InvalidInput
 from likewise.io.lines.jsonl import JsonlFile
 from likewise.io.lines.packed import PackedStream
-from likewise.io.source.files import Kept
-from likewise.io.source.source import Piece
+from likewise.io.source.source import Kept, Piece
 
 # Archives are multiples of 20 blocks and end with two blocks of zeros.
 _BLOCK, _RECORD = 512, 20 * 512

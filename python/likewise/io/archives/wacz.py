@@ -14,7 +14,7 @@ from likewise.errors import InvalidInput
 from likewise.io.archives.warc import WarcFile
 from likewise.io.archives.warc_records import RecordPlace, check_unpacked
 from likewise.io.formats import format_by_name
-from likewise.io.source.files import Kept
+from likewise.io.source.source import Kept
 
 _FOLDER = PurePosixPath("archive")
 

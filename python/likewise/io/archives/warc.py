@@ -28,8 +28,7 @@ from likewise.io.archives.warc_records import (
     is_arc,
     plain_places,
 )
-from likewise.io.source.files import InputFile, Kept
-from likewise.io.source.source import BadRow, Piece, ReadTask
+from likewise.io.source.source import BadRow, InputFile, Kept, Piece, ReadTask
 
 _WORK_BYTES = 100_000_000
 _GZIP_LEVEL = 6

@@ -9,9 +9,14 @@ from numpy.typing import NDArray
 
 from likewise.arrays import frozen
 from likewise.errors import InvalidInput
-from likewise.io.fingerprints.flat import RecipeBeside, how_to_store, read_recipe_beside, recipe_of_metadata
-from likewise.io.fingerprints.sketch_columns import check_no_nulls
-from likewise.io.refusals import check_regular
+from likewise.io.fingerprints.flat import (
+    RecipeBeside,
+    check_no_nulls,
+    how_to_store,
+    read_recipe_beside,
+    recipe_of_metadata,
+)
+from likewise.io.places import check_regular
 
 # A file is identified by its size, its modification time, and the bytes of blocks spread over it.
 _NUM_BLOCKS = 64

@@ -1,6 +1,7 @@
 """Flat files of fingerprints: consecutive 64-bit words, little-endian."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,14 +9,53 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.arrays import ArrowColumn
+from likewise.arrays import ArrowColumn, ArrowSchema
 from likewise.errors import InvalidInput, InvalidParameter
-from likewise.io.fingerprints.sketch_columns import check_columns, check_no_nulls
 from likewise.recipe.methods import SimHash
 from likewise.recipe.recipe import Recipe
 
+_MAGIC = b"\x93NUMPY"
+
 _RECIPE_KEY = b"likewise.recipe"
 _BATCH_ROWS = 1 << 17
+
+
+def check_columns(schema: ArrowSchema, names: Sequence[str], path: Path) -> None:
+    """Raise InvalidInput if one of the columns is missing."""
+    for name in names:
+        if name not in schema.names:
+            raise InvalidInput(f"no column {name} in the file; write it with Sketches.write", str(path))
+
+
+def check_no_nulls(column: ArrowColumn, name: str, path: Path, first_row: int = 0) -> None:
+    """Raise InvalidInput if a column contains a null or a list with a null word, which would become wrong numbers."""
+    import pyarrow as pa
+
+    if column.null_count:
+        row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
+        raise InvalidInput(f"column {name} is null", str(path), first_row + row)
+    if not pa.types.is_fixed_size_list(column.type):
+        return
+    for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
+        words = chunk.flatten()
+        if words.null_count:
+            row = int(np.flatnonzero(words.is_null().to_numpy(zero_copy_only=False))[0]) // column.type.list_size
+            raise InvalidInput(f"column {name} contains a null word", str(path), first_row + row)
+        first_row += len(chunk)
+
+
+def read_array(path: Path, *, is_mapped: bool) -> NDArray[Any]:
+    """Return the array of an ``.npy`` file."""
+    with path.open("rb") as file:
+        if file.read(len(_MAGIC)) != _MAGIC:
+            raise InvalidInput("not a .npy file", str(path))
+    try:
+        # Sizes in a header may exceed the integers of the machine.
+        with np.errstate(over="ignore"):
+            array: NDArray[Any] = np.load(path, mmap_mode="r" if is_mapped else None, allow_pickle=False)
+    except Exception as error:
+        raise InvalidInput(f"not a NumPy array: {error}", str(path)) from error
+    return array
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.errors import InvalidInput
-from likewise.io.fingerprints.arrays import read_array
-from likewise.io.fingerprints.sketch_columns import check_columns, check_no_nulls
+from likewise.io.fingerprints.flat import check_columns, check_no_nulls, read_array
 from likewise.io.output.whole import WholeFile
-from likewise.io.refusals import check_regular
+from likewise.io.places import check_regular
 from likewise.io.tables.columns import number_column, text_column
 
 _RECIPE_KEY = b"likewise.recipe"

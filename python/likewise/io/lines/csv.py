@@ -13,17 +13,29 @@ from numpy.typing import NDArray
 from likewise import _native
 from likewise.arrays import ArrowColumn
 from likewise.errors import InvalidInput
-from likewise.io.lines.csv_records import csv_records
 from likewise.io.lines.lines import LineFile, piece_of
 from likewise.io.source.added import Added
-from likewise.io.source.cut import Cut
-from likewise.io.source.source import Piece, ReadTask
+from likewise.io.source.source import Cut, Piece, ReadTask
 
 # Bytes of TSV that are examined for quoted fields.
 _SHOWING_BYTES = 1 << 20
 # Maximum bytes of a header; a longer one is rejected.
 _HEADER_BYTES = 17 << 20
 _STEP_BYTES = 64 << 20
+
+
+def csv_records(path: Path, delimiter: str, *, has_quotes: bool, limit: int | None = None) -> Iterator[bytes]:
+    """Yield records without their newlines, split as documents are; blank lines before the first record are skipped."""
+    size = path.stat().st_size
+    end = size if limit is None else min(size, limit)
+    splitter = _native.CsvSplitter(path, delimiter=ord(delimiter), has_quotes=has_quotes, start=0)
+    is_first = True
+    with path.open("rb") as file:
+        while (piece := splitter.next_piece(end, 1, end == size)) is not None:
+            record = file.read(piece[1]).rstrip(b"\r\n")
+            if record or not is_first:
+                is_first = False
+                yield record
 
 
 @dataclass(eq=False)

@@ -1,13 +1,15 @@
 """JSON Lines: read in pieces, read again by offset, written back byte for byte."""
 
+import contextlib
+import io
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from json.encoder import encode_basestring
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, BinaryIO, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +18,12 @@ from likewise import _native
 from likewise.arrays import ArrowColumn
 from likewise.io.lines.lines import LineFile, piece_of
 from likewise.io.source.added import Added
-from likewise.io.source.cut import Cut
-from likewise.io.source.source import Piece, ReadTask
+from likewise.io.source.source import Cut, Piece, ReadRules, ReadTask
 
 # Escapes of ASCII letters, digits, _ and -, which names may contain although they need none.
 _ESCAPED = re.compile(rb"\\u00[2-7]")
+
+_READ_BYTES = 1 << 20
 
 
 @dataclass(eq=False)
@@ -132,3 +135,61 @@ def _json_values(column: ArrowColumn) -> list[str]:
         return [{None: "null", True: "true", False: "false"}[value] for value in values]
     spell = encode_basestring if are.is_string(column.type) or are.is_large_string(column.type) else repr
     return ["null" if value is None else spell(value) for value in values]
+
+
+def widen_pipe(stream: BinaryIO) -> None:
+    """Enlarge the buffer of a pipe to one read, so that lines of a fast writer arrive in large blocks (Linux only)."""
+    with contextlib.suppress(ImportError, AttributeError, OSError, ValueError):
+        import fcntl
+
+        fcntl.fcntl(stream.fileno(), fcntl.F_SETPIPE_SZ, _READ_BYTES)
+
+
+def write_all(file: io.RawIOBase | io.FileIO, content: bytes) -> None:
+    """Write all bytes, in several calls if needed."""
+    rest = memoryview(content)
+    while rest:
+        rest = rest[file.write(rest) or 0 :]
+
+
+@dataclass(frozen=True)
+class JsonlStream:
+    """Lines of a pipe or a terminal, in pieces as they arrive."""
+
+    # The stream, read once to its end
+    stream: BinaryIO
+    name: str = "stdin"
+    rules: ReadRules = field(default_factory=ReadRules)
+
+    def pieces(self, work: Path) -> Iterator[Piece]:
+        """Yield documents as they arrive; line numbers continue from piece to piece."""
+        place = work / "lines.jsonl"
+        reader = JsonlFile(place, self.name, 0, self.rules)
+        num_lines = 0
+        widen_pipe(self.stream)
+        # Overwritten, never truncated: some file systems flush truncated files, which takes longer than all else.
+        with place.open("wb", buffering=0) as file:
+            for lines in self._whole_lines():
+                file.seek(0)
+                write_all(file, lines)
+                piece = piece_of(_native.read_jsonl_piece(str(place), 0, len(lines), reader.native_rules))
+                bad_rows = [replace(bad, line=bad.line + num_lines) for bad in piece.bad_rows]
+                yield replace(piece, lines=piece.lines + num_lines, bad_rows=bad_rows)
+                num_lines += piece.num_lines
+
+    def field_names(self, offset: int, length: int) -> list[str]:
+        """Return an empty list: earlier lines cannot be read again."""
+        return []
+
+    def _whole_lines(self) -> Iterator[bytes]:
+        # A pipe returns what is available; a plain file, or a stream without `read1`, as much as is requested.
+        read = getattr(self.stream, "read1", self.stream.read)
+        parts: list[bytes] = []
+        while data := read(_READ_BYTES):
+            end = data.rfind(b"\n") + 1
+            if end:
+                yield b"".join([*parts, data[:end]])
+                parts = []
+            parts.append(data[end:])
+        if rest := b"".join(parts):
+            yield rest

@@ -1,9 +1,12 @@
 """Files of lines or records: the common parts of JSON Lines and CSV, compressed or not."""
 
+import contextlib
+import json
 import lzma
+import os
 import tempfile
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import chain
@@ -14,15 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
-from likewise.errors import InvalidInput
+from likewise._native import checksum, range_checksum
+from likewise.errors import InvalidInput, LikewiseError
 from likewise.io.formats import MAGICS
 from likewise.io.lines.packed import PackedStream, open_packed
-from likewise.io.refusals import FULL
+from likewise.io.places import FULL
 from likewise.io.source.added import Added
-from likewise.io.source.cut import Cut
-from likewise.io.source.files import InputFile, Kept
-from likewise.io.source.source import BadRow, Piece, ReadTask, as_array
-from likewise.io.source.unpacked import tell_unpacked, unpacked_path, unpacked_pieces
+from likewise.io.source.source import BadRow, Cut, InputFile, Kept, Piece, ReadTask, as_array
+
+# Offset and length in the decompressed file, and compressed bytes.
+Pieces = Sequence[tuple[int, int, int]]
+# Smaller files are quickly decompressed again.
+_LEAST_BYTES = 16 << 20
 
 _COPY_BYTES = 4 << 20
 _PACKED_BYTES = 2 << 20
@@ -35,6 +41,37 @@ _BLOCK_BYTES = 1 << 16
 _MOST_RECORD_BYTES = 1 << 30
 # Approximate decompressed bytes per byte of a compressed file.
 _UNPACKED = 4.0
+
+
+def unpacked_path(directory: Path, path: Path) -> Path:
+    """Return the path of the decompressed copy of an input."""
+    return directory / f"unpacked-{checksum(np.frombuffer(os.fsencode(path), np.uint8)):016x}"
+
+
+def tell_unpacked(path: Path, piece_bytes: int, pieces: Pieces) -> None:
+    """Record that a file is decompressed whole. Nothing is synced, since its checksum is verified later."""
+    num_bytes = path.stat().st_size
+    if num_bytes < _LEAST_BYTES:
+        return
+    facts = {
+        "num_bytes": num_bytes,
+        "checksum": range_checksum(path, 0, num_bytes),
+        "piece_bytes": piece_bytes,
+        "pieces": list(pieces),
+    }
+    unfinished = path.with_suffix(".unfinished")
+    unfinished.write_text(json.dumps(facts), encoding="utf-8", newline="\n")
+    unfinished.replace(path.with_suffix(".json"))
+
+
+def unpacked_pieces(path: Path, piece_bytes: int) -> Pieces | None:
+    """Return the pieces of a file that an earlier run decompressed; None if the copy is incomplete or missing."""
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, LikewiseError):
+        facts = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+        is_same = facts["num_bytes"] == path.stat().st_size and facts["piece_bytes"] == piece_bytes
+        if is_same and range_checksum(path, 0, facts["num_bytes"]) == facts["checksum"]:
+            return [(offset, length, num_packed) for offset, length, num_packed in facts["pieces"]]
+    return None
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,17 @@ class PackedStream:
             end = self._num_plain + newline if newline else end
             self._spool.write(block)
             self._num_plain += len(block)
-            self._check_limits()
+            num, read = self._num_plain, self._source.tell()
+            if num > self._max_bytes:
+                raise InvalidInput(
+                    f"it unpacks to more than {self._max_bytes} bytes, which --max-unpacked allows", self._path
+                )
+            if num > _FREE_BYTES and num // self._max_ratio > read:
+                raise InvalidInput(
+                    f"{read} bytes of it unpack to {num}, over {self._max_ratio} times as many, as in a decompression "
+                    "bomb; where that is right, allow more with --max-unpack-ratio",
+                    self._path,
+                )
             if end - start >= piece_bytes:
                 break
         else:
@@ -71,19 +81,6 @@ class PackedStream:
     def damage(self) -> tuple[str, int] | None:
         """Return why the file cannot be decompressed to its end, and how many bytes there are; None if it can."""
         return None if self._damage is None else (self._damage, self._num_plain)
-
-    def _check_limits(self) -> None:
-        num, read = self._num_plain, self._source.tell()
-        if num > self._max_bytes:
-            raise InvalidInput(
-                f"it unpacks to more than {self._max_bytes} bytes, which --max-unpacked allows", self._path
-            )
-        if num > _FREE_BYTES and num // self._max_ratio > read:
-            raise InvalidInput(
-                f"{read} bytes of it unpack to {num}, over {self._max_ratio} times as many, as in a decompression "
-                "bomb; where that is right, allow more with --max-unpack-ratio",
-                self._path,
-            )
 
     def _decompressed(self) -> Iterator[bytes]:
         """Yield decompressed blocks of all streams in the file; stop at damage."""

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from likewise._native import Texts
 from likewise.errors import InvalidInput
-from likewise.io.source.files import InputFile, Kept
-from likewise.io.source.source import BadRow, Piece, ReadTask
+from likewise.io.source.source import BadRow, InputFile, Kept, Piece, ReadTask
 
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _COPY_BYTES = 4 << 20

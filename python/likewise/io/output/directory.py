@@ -10,9 +10,9 @@ from types import TracebackType
 from typing import Any, BinaryIO, Self
 
 from likewise.errors import InvalidInput, RecipeMismatch
-from likewise.io.output.locks import try_lock
-from likewise.io.refusals import place_named
-from likewise.recipe.companions import RECIPE
+from likewise.io.output.whole import try_lock
+from likewise.io.places import place_named
+from likewise.recipe.weights import RECIPE
 
 UNFINISHED = ".unfinished"
 PARTS = "parts"

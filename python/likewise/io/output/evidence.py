@@ -1,6 +1,7 @@
 """The evidence: one row per removed document, in input order."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.arrays import ArrowTable
+from likewise.errors import InvalidInput
 from likewise.io.tables.columns import constant_column, nullable_text_column, number_column, text_column
 
 INPUT = "input"
@@ -133,3 +135,14 @@ def write_evidence(tables: Iterable[Any], path: Path) -> None:
     finally:
         if writer is not None:
             writer.close()
+
+
+@contextmanager
+def readable(evidence: Path) -> Iterator[None]:
+    """Turn errors of reading this file, which may lack columns, into InvalidInput."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (OSError, pa.ArrowException, KeyError) as error:
+        raise InvalidInput("the evidence of the run is missing or damaged; repeat the run", str(evidence)) from error

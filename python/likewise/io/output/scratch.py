@@ -8,10 +8,10 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from likewise.io.output.locks import try_lock
-from likewise.io.refusals import place_named
+from likewise.io.output.whole import try_lock
+from likewise.io.places import place_named
 from likewise.io.source.source import Source
-from likewise.io.tables.memory import MemorySource
+from likewise.io.tables.arrow import MemorySource
 
 PREFIX = "likewise-scratch-"
 _LOCK = "lock"

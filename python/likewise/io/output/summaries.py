@@ -50,7 +50,6 @@ _CHOICE: dict[str, tuple[type, ...]] = {
     "is_stable": (bool,),
 }
 
-
 # Fields that only summaries of other commands have, and the commands.
 _OTHER_COMMANDS = {
     "splits": "leaks",

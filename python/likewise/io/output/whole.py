@@ -12,13 +12,38 @@ from itertools import count
 from pathlib import Path
 
 from likewise.errors import InvalidInput
-from likewise.io.output.locks import try_lock
+
+# Locks on Windows prevent others from reading the locked bytes, so lock a byte far after the content.
+_FAR = 1 << 30
 
 _SUFFIX = ".unfinished"
 # Maximum bytes of the target's name in names of temporary files, which are limited to 255 bytes.
 _MAX_STEM_BYTES = 150
 _MAX_NAMES = 100
 _NUMBERS = count()
+
+
+def try_lock(file: int) -> bool:
+    """Lock an open file until it is closed; return False if it is locked elsewhere."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        place = os.lseek(file, 0, os.SEEK_CUR)
+        os.lseek(file, _FAR, os.SEEK_SET)
+        try:
+            msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+        except PermissionError:
+            return False
+        finally:
+            os.lseek(file, place, os.SEEK_SET)
+        return True
+    import fcntl
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 class WholeFile:

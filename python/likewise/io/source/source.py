@@ -1,16 +1,26 @@
 """The interface of readers: pieces of documents, and their texts again by position."""
 
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import pairwise
+from numbers import Real
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise import _native
 from likewise._native import Texts
 from likewise.arrays import ColumnData
-from likewise.io.source.tokens import TokenRules
+from likewise.checks import as_index
+from likewise.errors import InvalidInput
+from likewise.io.source.added import Added
+from likewise.recipe.fields import MAX_OWN_WEIGHT, OWN_WEIGHTS
+from likewise.recipe.recipe import Recipe
 from likewise.recipe.text import ALL_ROLES, RoleNames, check_roles
 
 # Returns the texts of a slice of the kept documents of an input, in order, in parts.
@@ -19,6 +29,69 @@ KeptTexts = Callable[[slice], list[Texts]]
 NULL_TEXT = "the text is null; leave such rows out or fill them"
 # Value of the id field for rows without ids.
 NO_ID_FIELD = "none"
+
+# Bytes of texts that are read again at once.
+_BYTES_AGAIN = 8 << 20
+# Assumed bytes of a document if the file cannot be examined.
+_DOCUMENT_BYTES = 1000
+
+# Changed rows that are processed at once.
+_ROWS_AT_ONCE = 1 << 20
+
+
+@dataclass(frozen=True)
+class TokenRules:
+    """How lists of tokens are read."""
+
+    # Whether each entry is a pair of a token and its weight
+    is_weighted: bool
+    # Factor for real weights before rounding; if None, weights must be integers
+    scale: float | None
+
+    @classmethod
+    def of(cls, recipe: Recipe) -> "TokenRules | None":
+        """Return the rules of a recipe that takes tokens; None for other recipes."""
+        return cls(recipe.weights == OWN_WEIGHTS, recipe.weight_scale) if recipe.takes_tokens else None
+
+
+def own_weight(token: str, weight: object, scale: float | None, row: int) -> int:
+    """Return the weight of a token as an integer, using the scale of the recipe."""
+    if scale is None:
+        number = as_index(weight)
+        if number is not None and 0 <= number <= MAX_OWN_WEIGHT:
+            return number
+        how = "; for real weights set weight_scale" if isinstance(weight, Real) and float(weight) >= 0 else ""
+        raise InvalidInput(
+            f"the weight of {token!r} is {weight!r}, not an integer from 0 to {MAX_OWN_WEIGHT}{how}", row=row
+        )
+    if isinstance(weight, bool) or not isinstance(weight, Real) or not 0 <= float(weight) < math.inf:
+        raise InvalidInput(f"the weight of {token!r} is {weight!r}, not a number of at least 0", row=row)
+    scaled = round(float(weight) * scale)
+    if scaled > MAX_OWN_WEIGHT:
+        raise InvalidInput(
+            f"the weight of {token!r} is {weight!r}, {scaled} when scaled; the limit is {MAX_OWN_WEIGHT}. "
+            "Use a smaller weight_scale",
+            row=row,
+        )
+    return scaled
+
+
+class CutText(str):
+    """The displayed form of a document of tokens: the tokens separated by spaces."""
+
+    # The document as a batch of one, which the recipe compares
+    document: Texts
+
+    def __new__(cls, document: Texts) -> "CutText":
+        """Create it from a batch of one document."""
+        made = super().__new__(cls, document[0])
+        made.document = document
+        return made
+
+
+def shown_document(documents: Texts, row: int) -> Any:
+    """Return a document of a batch in its displayed form, from which the recipe can also compare it."""
+    return CutText(documents.take(np.array([row], np.int64))) if documents.kind == "tokens" else documents[row]
 
 
 @dataclass(frozen=True)
@@ -113,6 +186,78 @@ class Piece:
     # Further fields as JSON, ``""`` where absent
     fields: list[Texts]
     bad_rows: list[BadRow]
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """Parts to remove from the texts of some rows."""
+
+    # The changed rows, ascending, counted from the first row that the cut covers
+    rows: NDArray[np.int64]
+    # Number of parts of each changed row
+    counts: NDArray[np.uint32]
+    # Byte ranges of all parts in the UTF-8 of their texts, ordered by row and start. They may overlap.
+    starts: NDArray[np.uint32]
+    ends: NDArray[np.uint32]
+    # Whether to write a space where two words would be joined
+    keeps_words_apart: bool
+
+    @staticmethod
+    def of_parts(
+        rows: NDArray[np.int64], starts: NDArray[Any], ends: NDArray[Any], *, keeps_words_apart: bool
+    ) -> "Cut":
+        """Return the cut that removes these parts, ordered by row and position."""
+        firsts = np.flatnonzero(np.append(True, rows[1:] != rows[:-1])[: len(rows)])
+        counts = np.diff(np.append(firsts, len(rows))).astype(np.uint32)
+        starts, ends = (column.astype(np.uint32, copy=False) for column in (starts, ends))
+        return Cut(rows[firsts], counts, starts, ends, keeps_words_apart)
+
+    @cached_property
+    def _bounds(self) -> NDArray[np.int64]:
+        return np.concatenate([[0], np.cumsum(self.counts, dtype=np.int64)])
+
+    def take(self, part: slice) -> "Cut":
+        """Return the cut of a slice of the changed rows."""
+        low, high, _ = part.indices(len(self.rows))
+        parts = slice(int(self._bounds[low]), int(self._bounds[max(low, high)]))
+        return Cut(self.rows[part], self.counts[part], self.starts[parts], self.ends[parts], self.keeps_words_apart)
+
+    def within(self, first: int, end: int) -> "Cut":
+        """Return the cut of rows `first` to `end`, exclusive, renumbered from `first`."""
+        part = self.take(slice(*np.searchsorted(self.rows, [first, end]).tolist()))
+        return Cut(part.rows - first, part.counts, part.starts, part.ends, part.keeps_words_apart)
+
+    def without(self, dropped: NDArray[np.int64]) -> "Cut":
+        """Return the cut without some dropped rows; the remaining rows are renumbered."""
+        others = self.where(~np.isin(self.rows, dropped)) if len(dropped) else self
+        return replace(others, rows=others.rows - np.searchsorted(dropped, others.rows))
+
+    def where(self, stays: NDArray[np.bool_]) -> "Cut":
+        """Return the cut of the changed rows selected by a mask."""
+        of_parts = np.repeat(stays, self.counts)
+        return Cut(
+            self.rows[stays], self.counts[stays], self.starts[of_parts], self.ends[of_parts], self.keeps_words_apart
+        )
+
+    def num_bytes(self) -> int:
+        """Return the bytes of text that are removed; overlapping parts count once."""
+        num_bytes, behind = 0, np.uint64(0)
+        for low in range(0, len(self.rows), _ROWS_AT_ONCE):
+            part = self.take(slice(low, low + _ROWS_AT_ONCE))
+            # Row numbers in the high bits make the ranges of all rows comparable.
+            base = np.repeat(part.rows.astype(np.uint64) << np.uint64(32), part.counts)
+            starts, ends = base + part.starts, base + part.ends
+            before = np.maximum.accumulate(np.append(behind, ends))[:-1]
+            num_bytes += int((ends - np.minimum(np.maximum(starts, before), ends)).sum())
+            behind = ends.max(initial=behind)
+        return num_bytes
+
+    def apply(self, texts: _native.Texts) -> tuple[_native.Texts, NDArray[np.bool_]]:
+        """Return the texts of the changed rows without their parts, and whether only whitespace is left."""
+        left, is_blank, _ = _native.cut_texts(
+            texts, self.counts, self.starts, self.ends, keeps_words_apart=self.keeps_words_apart
+        )
+        return left, as_array(is_blank, bool)
 
 
 @dataclass(frozen=True)
@@ -212,3 +357,118 @@ class Unnamed(BaseSource):
 def as_array(data: ColumnData, dtype: Any) -> NDArray[Any]:
     """Return native data as an array of this type, without a copy if possible."""
     return np.asarray(data).astype(dtype, copy=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """The part of an input that is written back."""
+
+    # The kept lines (bytes, without newline), records or rows, in ascending order
+    offsets: NDArray[np.uint64]
+    lengths: NDArray[np.uint32]
+    threads: int
+    # Returns the texts of a slice of them if the run spooled them, to avoid decoding them again
+    texts: KeptTexts | None = None
+    # Fields to append to each row
+    added: Added | None = None
+    # Parts of texts to remove, by position among the written rows
+    cut: Cut | None = None
+
+
+@dataclass(eq=False)
+class InputFile(BaseSource, ABC):
+    """A file that a run reads, and whose kept documents it writes back in the same format."""
+
+    # Whether the file is one document, which is not written if it is removed.
+    is_document: ClassVar[bool] = False
+    # Whether documents are lines or records that end in newlines.
+    has_lines: ClassVar[bool] = False
+    # Whether fields can be added to the rows.
+    takes_fields: ClassVar[bool] = False
+    # Whether a field may contain a list of tokens.
+    takes_tokens: ClassVar[bool] = False
+
+    path: Path
+    # Path relative to the common parent of the inputs, with slashes; the id of a text file's document
+    name: str
+    num_bytes: int
+    rules: ReadRules = field(default_factory=ReadRules)
+
+    @abstractmethod
+    def jobs(self, piece_bytes: int, work: Path) -> Iterator[ReadTask]:
+        """Split the file into parts of about this size, in order."""
+
+    @abstractmethod
+    def write_kept(self, target: Path, kept: Kept) -> None:
+        """Write kept documents to a new file of the same format and compression."""
+
+    @property
+    def place(self) -> Path:
+        """What a user gives to read the file."""
+        return self.path
+
+    @property
+    def keeps_emptied(self) -> bool:
+        """Whether a row stays if only whitespace is left of its text: its lists hold more than what counts."""
+        return not self.is_document and "[]" in self.rules.text_fields[0]
+
+    def check_cut(self) -> None:
+        """Raise InvalidInput if parts of texts in this file cannot be removed."""
+
+    def texts_again(
+        self, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32], work: Path
+    ) -> Iterator[tuple[slice, Texts]]:
+        """Yield the texts of documents again, in parts; if single texts are expensive, the whole file is read again."""
+        if self.can_read_again:
+            batch = np.cumsum(lengths, dtype=np.int64) // _BYTES_AGAIN
+            bounds = [0, *(1 + np.flatnonzero(np.diff(batch))).tolist(), len(offsets)]
+            for low, high in pairwise(bounds if len(offsets) else []):
+                yield slice(low, high), self.read_texts(offsets[low:high], lengths[low:high])
+            return
+        done = 0
+        for _, piece in each_piece(self, _BYTES_AGAIN, work) if len(offsets) else ():
+            high = int(np.searchsorted(offsets, piece.offsets[-1:], side="right").max(initial=done))
+            if high > done:
+                rows = np.searchsorted(piece.offsets, offsets[done:high])
+                if not np.array_equal(piece.offsets[rows], offsets[done:high]):
+                    raise InvalidInput("the file changed during the run", self.name)
+                yield slice(done, high), piece.texts.take(rows)
+                done = high
+        if done < len(offsets):
+            raise InvalidInput("the file changed during the run", self.name)
+
+    def text_bytes(self) -> float:
+        """Return the approximate bytes of text in the file."""
+        return float(self.num_bytes)
+
+    def estimated_documents(self) -> float:
+        """Return the approximate number of documents, estimated without reading the whole file."""
+        return self.text_bytes() / _DOCUMENT_BYTES
+
+    def work_bytes(self) -> int:
+        """Return the additional memory in bytes that a thread needs for the format."""
+        return 0
+
+    def unpacked_bytes(self) -> float:
+        """Return the approximate bytes that are decompressed to disk while the file is read."""
+        return 0.0
+
+    def record_bytes(self, offset: int) -> int:
+        """Return the length of the record that starts at this offset, without its newline."""
+        return self.num_bytes
+
+    def head_bytes(self) -> int:
+        """Return the length of the header, which is part of every output."""
+        return 0
+
+    def head_lines(self) -> int:
+        """Return the number of lines before the first record."""
+        return 0
+
+    def provenance(self) -> dict[str, object] | None:
+        """Return what determines the texts besides the recipe; None if nothing does."""
+        return None
+
+    def facts(self) -> dict[str, object]:
+        """Return further fields for the entry of the file in the summary of a run."""
+        return {}

@@ -23,7 +23,13 @@ def as_arrow(data: ColumnData, needed: Sequence[str] = (), optional: Sequence[st
     """Return data of supported libraries as Arrow data, other data unchanged."""
     check_collected(data)
     if hasattr(data, "columns") and (hasattr(data, "loc") or hasattr(data, "get_columns")):
-        return _of_frame(data, needed, optional)
+        columns, index = list(data.columns), getattr(getattr(data, "index", None), "names", ())
+        check_unique(columns, (*needed, *optional))
+        wanted = _wanted(columns, needed, optional)
+        if wanted is not None:
+            return data[wanted]
+        # If a column is missing, only the names of the others matter; not all Python objects convert to Arrow data.
+        return data if set(needed) <= {*columns, *index} else data.head(0)
     if hasattr(data, "column_name") and _is_dataset(getattr(data, "source", None)) and hasattr(data, "__len__"):
         return data.source.select_columns([data.column_name]).with_format("arrow")[:].column(0)
     if _is_dataset(data):
@@ -105,16 +111,6 @@ def as_reader(stream: Any) -> Any:
     import pyarrow as pa
 
     return stream if isinstance(stream, pa.RecordBatchReader) else pa.RecordBatchReader.from_stream(stream)
-
-
-def _of_frame(frame: ArrowTable, needed: Sequence[str], optional: Sequence[str]) -> Any:
-    columns, index = list(frame.columns), getattr(getattr(frame, "index", None), "names", ())
-    check_unique(columns, (*needed, *optional))
-    wanted = _wanted(columns, needed, optional)
-    if wanted is not None:
-        return frame[wanted]
-    # If a column is missing, only the names of the others matter; not all Python objects convert to Arrow data.
-    return frame if set(needed) <= {*columns, *index} else frame.head(0)
 
 
 def _is_dataset(data: object) -> bool:

@@ -11,9 +11,7 @@ import numpy as np
 
 from likewise.arrays import ArrowBatch, ArrowColumn
 from likewise.errors import InvalidInput
-from likewise.io.source.cut import Cut
-from likewise.io.source.files import InputFile, Kept
-from likewise.io.source.source import Piece, ReadTask
+from likewise.io.source.source import Cut, InputFile, Kept, Piece, ReadTask
 from likewise.io.tables.columns import OTHER_TYPES
 from likewise.io.tables.parquet_kept import Batches, KeptRows, write_parquet
 from likewise.io.tables.tables import TableRows

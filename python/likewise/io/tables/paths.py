@@ -12,7 +12,7 @@ import numpy as np
 from likewise._native import Texts
 from likewise.arrays import ArrowColumn, ArrowSchema, ColumnData
 from likewise.errors import InvalidInput
-from likewise.io.source.cut import Cut
+from likewise.io.source.source import Cut
 from likewise.io.tables.columns import as_large_text, is_text, null_where, number_column
 from likewise.recipe.text import ALL_ROLES, RoleNames
 

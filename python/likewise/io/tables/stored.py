@@ -9,8 +9,7 @@ from typing import Any, TypeAlias
 
 from likewise.arrays import ArrowSchema
 from likewise.errors import InvalidInput, LikewiseError, MissingExtra
-from likewise.io.source.files import Kept
-from likewise.io.source.source import ReadRules, ReadTask
+from likewise.io.source.source import Kept, ReadRules, ReadTask
 from likewise.io.tables.arrow import ArrowFile, batch_jobs
 from likewise.io.tables.columns import root_of
 from likewise.io.tables.tables import TableRows
@@ -18,7 +17,6 @@ from likewise.io.tables.tables import TableRows
 # Rows of a batch, so that texts of 10 kB need 10 MB.
 _BATCH_ROWS = 1024
 _ONE_BY_ONE = {"batch_size": _BATCH_ROWS, "batch_readahead": 1, "fragment_readahead": 1}
-
 
 # The schema of a table, and a function that returns batches of these columns, always in the same order
 _Rows: TypeAlias = tuple[ArrowSchema, Callable[[list[str]], Iterator[Any]]]

@@ -9,18 +9,17 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.arrays import slices
-from likewise.batch.about_inputs import content_digest
 from likewise.batch.read.documents import Documents
-from likewise.batch.write.summary import statement
+from likewise.batch.write.summary import content_digest, statement
 from likewise.io.output.evidence import AGAINST, INPUT
 from likewise.io.tables.columns import number_column, numbers_of
-from likewise.job.context import Timing
+from likewise.job.options import Timing
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted
 from likewise.recipe.methods import Exact, SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.runs.audit.copies import differing_copies
 from likewise.runs.audit.opening import OpenRun
-from likewise.runs.audit.truth import measuring
+from likewise.runs.audit.truth.matches import measured as measured_pairs
 
 _MOST_NAMED = 5
 _MOST_LEAST = 100
@@ -345,7 +344,7 @@ def _over_texts(
     # Consecutive documents are read together.
     for part in slices(len(rows), _ROWS_AT_ONCE):
         which = np.flatnonzero(exists[part]) + part.start
-        measured[which], penalty[which] = measuring.measured(
+        measured[which], penalty[which] = measured_pairs(
             run.documents,
             rows[which],
             kept_rows[which],
@@ -402,7 +401,7 @@ def are_matching(
         return np.asarray(measured >= required)
     found = np.asarray(_distances(run, rows, kept_rows) <= near.within)
     few = found & near.is_short(fewest)
-    alike, _ = measuring.measured(
+    alike, _ = measured_pairs(
         run.documents,
         rows[few],
         kept_rows[few],

@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 from likewise.batch.write.kept_rows import kept_places
 from likewise.errors import LikewiseError
 from likewise.io.inputs import find_inputs
-from likewise.io.kept_copies import table_batches
+from likewise.io.kept import table_batches
 from likewise.io.lines.lines import LineFile
 from likewise.io.lines.text_file import TextFile
 from likewise.io.output.directory import KEPT
 from likewise.io.output.scratch import scratch_directory
-from likewise.io.source.files import InputFile
-from likewise.io.source.source import each_piece
+from likewise.io.source.source import InputFile, each_piece
 from likewise.io.tables.arrow import ArrowFile
 from likewise.io.tables.columns import taken_rows
 from likewise.io.tables.datasets import COMPANIONS

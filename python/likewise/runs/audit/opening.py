@@ -15,30 +15,25 @@ from likewise.arrays import ArrowTable
 from likewise.batch.against.references import find_references, is_finished_run
 from likewise.batch.joined import JoinedRows, joined_rows
 from likewise.batch.opening import OpenedRun, bounded_run, opened_run
-from likewise.batch.read.collapse import Collapsed
-from likewise.batch.read.documents import Documents
+from likewise.batch.read.documents import Collapsed, Documents, References
 from likewise.batch.read.kept_sketches import recipe_of_run
-from likewise.batch.read.references import References
 from likewise.batch.run import ordered
 from likewise.batch.texts import Deduplication
 from likewise.checks import num_threads
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
 from likewise.io.inputs import Inputs
 from likewise.io.output.directory import EVIDENCE, SUMMARY
+from likewise.io.output.evidence import readable
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.output.summaries import is_over_parts, read_summary
-from likewise.io.source.files import InputFile
-from likewise.io.source.source import Source
+from likewise.io.source.source import InputFile, Source
 from likewise.io.tables.columns import numbers_of
-from likewise.job.context import RunContext
-from likewise.job.options import FileRun, RunRules
+from likewise.job.options import FileRun, RunContext, RunRules
 from likewise.job.output import Job
 from likewise.progress import Progress, no_progress
 from likewise.recipe.fields import COMPANIONS, COUNTED_WEIGHTS
-from likewise.recipe.given import GivenRecipe, as_recipe
-from likewise.recipe.recipe import Recipe
+from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe
 from likewise.recipe.word_lists import WordList
-from likewise.runs.evidence import readable
 from likewise.runs.viewing.view import file_run
 from likewise.stages.weights import read_table
 

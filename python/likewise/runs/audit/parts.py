@@ -26,13 +26,11 @@ from likewise.io.lines.csv import take_quotes
 from likewise.io.output.directory import EMPTIED, EVIDENCE, KEPT
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.output.summaries import read_summary
-from likewise.io.source.cut import Cut
-from likewise.io.source.files import InputFile
-from likewise.io.source.source import Piece, as_array, each_piece
+from likewise.io.source.source import Cut, InputFile, Piece, as_array, each_piece
 from likewise.io.stamps import check_unchanged, stamps
 from likewise.io.tables.columns import numbers_of
 from likewise.io.tables.datasets import COMPANIONS
-from likewise.job.context import RunContext
+from likewise.job.options import RunContext
 from likewise.measures.pairs import similarities
 from likewise.measures.table import MeasureName
 from likewise.progress import Progress, shows_progress, taken

@@ -11,23 +11,30 @@ from numpy.typing import NDArray
 
 from likewise.arrays import ColumnData, TextData
 from likewise.batch.in_memory import document_source
-from likewise.batch.read.collapse import Collapsed
+from likewise.batch.read.documents import Collapsed
 from likewise.batch.texts import Deduplication
 from likewise.checks import check_integer, counted
 from likewise.errors import InvalidParameter
 from likewise.io.stamps import check_unchanged, stamps
-from likewise.job.context import RunContext
-from likewise.job.options import RunRules
+from likewise.job.options import RunContext, RunRules
 from likewise.progress import Progress, shows_progress, taken
-from likewise.recipe.given import GivenRecipe
-from likewise.recipe.recipe import Recipe
+from likewise.recipe.recipe import GivenRecipe, Recipe
 from likewise.runs.audit.certificate import CERTIFICATE_VERSION, input_facts, output_facts, sealed
 from likewise.runs.audit.checks import Check, TextSimilarity, check_run
 from likewise.runs.audit.intervals import Share
 from likewise.runs.audit.opening import GivenFiles, OpenRun, open_result, open_run
-from likewise.runs.audit.recall import Missed, Recall, estimate, missed_pairs
-from likewise.runs.audit.search import NOT_ACTED_ON, STAGES, stages_of
-from likewise.runs.audit.strata import Stratum, draw_strata, strata_of
+from likewise.runs.audit.recall import (
+    NOT_ACTED_ON,
+    STAGES,
+    Missed,
+    Recall,
+    Stratum,
+    draw_strata,
+    estimate,
+    missed_pairs,
+    stages_of,
+    strata_of,
+)
 from likewise.runs.audit.truth.matches import Matches, exact_matches, num_affordable
 from likewise.stages.documents import Tokenizer
 from likewise.stages.text import TextField

@@ -8,7 +8,7 @@ from functools import cache
 from importlib.resources import files
 
 from likewise.io.html import Html, element, escaped, joined, visible
-from likewise.measures.diffs import inline, side_by_side
+from likewise.measures.comparison import inline, side_by_side
 from likewise.runs.drawing.charts import bars, curve, density, fingerprints, histogram, similarity_bar, steps
 
 __all__ = [

@@ -1,9 +1,12 @@
 """Sections of a report, some shared with the page's overview: a run in figures and charts."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from likewise.checks import counted
+from likewise.errors import InvalidInput
+from likewise.io.output.summaries import is_over_parts, read_summary
 from likewise.job.shrinkage import shrinkage_lines
 from likewise.recipe.methods import Exact, MinHash, SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
@@ -18,6 +21,8 @@ _CURVE_POINTS = 100
 # Maximum number of field values in a table.
 _MOST_VALUES = 12
 _SIZE_RANGES = ((2, 2), (3, 3), (4, 5), (6, 10), (11, 100), (101, 1000), (1001, 10_000), (10_001, None))
+
+_MOST_ON_CARD = 20
 
 
 def figures(numbers: list[tuple[str, object]], summary: Mapping[str, Any]) -> Html:
@@ -336,3 +341,45 @@ def search_facts(summary: Mapping[str, Any]) -> Html:
 def _stored(summary: Mapping[str, Any]) -> str | None:
     stored = summary.get("stored_pairs")
     return None if stored is None else f"{stored['num_pairs']:,} with similarity {stored['floor']:g} or more"
+
+
+def card(run: Path) -> str:
+    """Return a section for a dataset card: what was removed, by which rule, and how to repeat it."""
+    summary = read_summary(run)
+    if is_over_parts(summary) or "recipe" not in summary:
+        raise InvalidInput("a card describes a run of likewise dedup", str(run))
+    return "\n".join(_lines(summary))
+
+
+def _lines(summary: Mapping[str, Any]) -> Iterator[str]:
+    recipe, total, removed = Recipe.from_dict(summary["recipe"]), summary["num_documents"], summary["num_removed"]
+    share = f" ({removed / total:.1%})" if total else ""
+    yield "## Deduplication\n"
+    yield (
+        f"Near-duplicates were removed with Likewise {summary['version']}. Of {counted(total, 'document')}, "
+        f"{summary['num_kept']:,} were kept and {removed:,}{share} removed.\n"
+    )
+    yield f"- **Rule.** {summary['verification']}"
+    if (features := feature_text(recipe)) is not None:
+        yield f"- **Features.** {_escaped(features)}."
+    if (chosen := summary.get("chosen_threshold")) is not None:
+        yield f"- **Threshold.** {choice_lines(chosen)[0]}."
+    yield f"- **Kept copy.** The first by {_escaped(recipe.keep)}; ties by position in the input."
+    if summary["recall"] is not None:
+        yield f"- **Recall.** A pair at the threshold is found with P = {summary['recall']:.4f}."
+    if summary["num_bad_rows"]:
+        yield f"- **Rows that could not be read.** {summary['num_bad_rows']:,}, not counted above."
+    found = [f"{num:,} in {KINDS[kind]}" for kind, num in (summary.get("differences") or {}).items() if num]
+    if found:
+        yield f"- **Differences.** Some removed documents differ in these: {', '.join(found)}."
+    if lost := shrinkage_lines(summary):
+        yield f"- **Slices that lost most.** {'; '.join(lost)}.".replace("\n", " ")
+    yield f"- **Recipe.** `{summary['recipe_id']}`; repeat the run with `--recipe summary.json`."
+    if (counts := summary.get("counts_by")) is not None:
+        yield f"\n| {counts['field']} | documents | removed |\n|---|---|---|"
+        for one in sorted(counts["values"], key=lambda one: -one["num_removed"])[:_MOST_ON_CARD]:
+            name = value_name(one["value"]).replace("|", "\\|").replace("\n", " ")
+            yield f"| {name} | {one['num_documents']:,} | {one['num_removed']:,} |"
+        if (more := counts["num_values"] - _MOST_ON_CARD) > 0:
+            yield f"\nand {more:,} more values"
+    yield ""

@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.arrays import ArrowTable
-from likewise.io.output.evidence import AGAINST, INPUT
+from likewise.io.output.evidence import AGAINST, INPUT, readable
 from likewise.io.tables.columns import number_column, numbers_of
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted
-from likewise.runs.evidence import readable
 from likewise.runs.viewing.catalog import CatalogWriter
 from likewise.runs.viewing.texts import Missing, Place, TextReader
 

@@ -11,7 +11,7 @@ from collections.abc import Hashable
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from likewise.batch.decide.stays import DECISIONS_HEADER, KEEP, read_decisions
+from likewise.batch.decide.decision import DECISIONS_HEADER, KEEP, read_decisions
 from likewise.errors import InvalidInput
 from likewise.io.label_rows import id_of_cell, label_rows
 from likewise.io.output.whole import WholeFile
@@ -20,7 +20,6 @@ _HEADER = ("doc_id_a", "doc_id_b", "label")
 # The whole file is written with each label.
 MOST_MARKS = 100_000
 _MOST_ID_CHARACTERS = 10_000
-
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")

@@ -12,8 +12,7 @@ from likewise.batch.run import open_documents
 from likewise.errors import InvalidInput
 from likewise.hamming.pairs import hamming_distance
 from likewise.io.output.scratch import scratch_directory
-from likewise.job.context import RunContext
-from likewise.job.options import FileRun
+from likewise.job.options import FileRun, RunContext
 from likewise.measures import measure
 from likewise.measures.comparison import matches
 from likewise.recipe.methods import Exact, MinHash, SimHash

@@ -18,12 +18,9 @@ from likewise.batch.joined import JoinedRows, joined_rows
 from likewise.errors import InvalidInput, LikewiseError
 from likewise.io.inputs import find_inputs
 from likewise.io.output.scratch import scratch_directory
-from likewise.io.source.files import InputFile
-from likewise.io.source.source import Source, each_piece
+from likewise.io.source.source import InputFile, Source, each_piece, shown_document
 from likewise.io.source.spool import Spool
-from likewise.io.source.tokens import shown_document
-from likewise.job.context import RunContext
-from likewise.job.options import FileRun
+from likewise.job.options import FileRun, RunContext
 from likewise.recipe.recipe import Recipe
 
 _PIECE_BYTES = 4 << 20

@@ -16,8 +16,8 @@ from likewise.io.output.summaries import is_over_parts, read_summary
 from likewise.io.source.source import Source
 from likewise.job.options import FileRun
 from likewise.progress import Progress, no_progress
-from likewise.recipe.companions import RECIPE
 from likewise.recipe.recipe import Recipe
+from likewise.recipe.weights import RECIPE
 from likewise.runs.viewing.build import build_from_evidence, build_from_index
 from likewise.runs.viewing.catalog import Catalog
 from likewise.runs.viewing.marks import KeptAfterAll, Marks

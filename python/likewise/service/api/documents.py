@@ -10,7 +10,7 @@ from likewise.index import Group, Index
 from likewise.recipe.fields import MAX_OWN_WEIGHT, OWN_WEIGHTS
 from likewise.recipe.recipe import Recipe
 from likewise.service.collections.collection import Collection
-from likewise.service.collections.idempotency import Repeatable
+from likewise.service.collections.lanes import Repeatable
 from likewise.service.collections.service import Service
 from likewise.service.collections.shared import SharedIndex
 from likewise.service.problems import Problem

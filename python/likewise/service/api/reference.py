@@ -76,14 +76,10 @@ def described(app: FastAPI) -> Json:
                     answer["content"] = problem
             lines = operation.pop("x-ndjson", None)
             if lines is not None:
-                _add_lines(operation, lines)
+                about = {"type": "string", "description": lines["description"]}
+                operation["requestBody"]["content"]["application/x-ndjson"] = {"schema": about}
+                operation["responses"]["200"]["content"]["application/x-ndjson"] = {"schema": about}
     return found
-
-
-def _add_lines(operation: Json, lines: Json) -> None:
-    about = {"type": "string", "description": lines["description"]}
-    operation["requestBody"]["content"]["application/x-ndjson"] = {"schema": about}
-    operation["responses"]["200"]["content"]["application/x-ndjson"] = {"schema": about}
 
 
 def reference_page(description: Json) -> str:

@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from likewise.service.api.bodies import Name, ProblemShape
 from likewise.service.api.lines import NDJSON, Lines, answer_lines
-from likewise.service.collections.idempotency import repeatable_of
+from likewise.service.collections.lanes import repeatable_of
 from likewise.service.collections.service import Service
 from likewise.service.guard.body import Disconnected, media_type, parsed, whole_body
 from likewise.service.problems import MEDIA_TYPE, TYPES, Problem, answered_problem

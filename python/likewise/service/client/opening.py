@@ -4,7 +4,7 @@ import os
 
 from likewise.errors import InvalidParameter
 from likewise.index import Index
-from likewise.recipe.given import GivenRecipe
+from likewise.recipe.recipe import GivenRecipe
 from likewise.service.client import Client
 
 

@@ -8,8 +8,7 @@ from typing import Any
 
 from likewise.errors import IndexPoisoned, InvalidInput, LikewiseError, LostWrites
 from likewise.index import Index, Verdicts
-from likewise.service.collections.idempotency import Answers, Repeatable, check_same
-from likewise.service.collections.lanes import Asked, Lane
+from likewise.service.collections.lanes import Answers, Asked, Lane, Repeatable, check_same
 from likewise.service.collections.shared import SharedIndex
 from likewise.service.metrics import SHARED_GAUGES, Metrics
 from likewise.service.problems import Problem

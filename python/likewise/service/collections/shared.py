@@ -11,7 +11,7 @@ from likewise.errors import InvalidParameter, LostWrites, StoreError
 from likewise.index import Document, Group, Neighbor, Removal, Verdicts
 from likewise.index.opening import Among
 from likewise.recipe.recipe import Recipe
-from likewise.service.logs import log
+from likewise.service.problems import log
 from likewise.service.settings import Settings
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 # Maximum seconds to wait for one reply of a server.
 _TIMEOUT_S = 5.0
-
 
 # As for an index of a client.
 PREFIX = "likewise"

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from likewise.service.keys import Key, find_key
-from likewise.service.logs import log, log_failure
-from likewise.service.problems import Problem
+from likewise.service.problems import Problem, log, log_failure
+from likewise.service.settings import Key, find_key
 
 if TYPE_CHECKING:
     from likewise.service.collections.service import Service

@@ -11,11 +11,11 @@ from starlette.responses import RedirectResponse, Response
 from likewise.errors import InvalidInput
 from likewise.io.formats import format_by_name
 from likewise.measures import Measures
-from likewise.measures.comparison import align, compare
-from likewise.measures.diffs import MAX_CHARACTERS
+from likewise.measures.comparison import MAX_CHARACTERS, align, compare
 from likewise.measures.table import SET_MEASURES
 from likewise.recipe.methods import MinHash, SimHash
 from likewise.recipe.recipe import Recipe
+from likewise.recipe.text import BYTE_TOKENS
 from likewise.runs.drawing import Html, element, fingerprints, inline, side_by_side
 from likewise.runs.report import sections
 from likewise.runs.viewing import GroupFilter, GroupRow, Member, Missing
@@ -36,6 +36,10 @@ _ROLES = ("removed", "kept")
 KEPT = "kept"
 
 Text = str | bytes | Missing
+
+
+_MOST_NEAR = 10
+_PASTED_DIFF_CHARACTERS = 6000
 
 
 @dataclass(frozen=True)
@@ -326,3 +330,56 @@ def _member(place: Place, found: GroupRow, name: str) -> Member:
 
 def _number(text: str) -> int:
     return int(text) if text.lstrip("-").isascii() and text.lstrip("-").isdigit() and len(text) < 19 else -1
+
+
+@dataclass(frozen=True)
+class ListedNear:
+    """A document similar to a pasted text."""
+
+    doc_id: str
+    similarity: float
+    distance: int | None
+    matches: bool
+    difference: Html | None
+    address: Html | None
+
+
+def compare_two(place: Place, request: Request, fields: dict[str, str]) -> Response:
+    """Compare two pasted texts by the recipe of the view."""
+    _check_texts(place)
+    a, b = fields.get("a", ""), fields.get("b", "")
+    _check_length(a, b)
+    drawn = compared(place, a, b, ("A", "B")) if request.method == "POST" else None
+    return place.show("compare.html", "compare", "Compare two texts", a=a, b=b, drawn=drawn, most=MAX_CHARACTERS)
+
+
+def near(place: Place, request: Request, fields: dict[str, str]) -> Response:
+    """Show the documents similar to a pasted text."""
+    _check_texts(place)
+    text = fields.get("text", "")
+    _check_length(text)
+    rows = None
+    if request.method == "POST":
+        view = place.view
+        rows = []
+        for found in view.neighbors(text, _MOST_NEAR):
+            difference = None
+            if found.text is not None:
+                cut = text[:_PASTED_DIFF_CHARACTERS], found.text[:_PASTED_DIFF_CHARACTERS]
+                difference = inline(compare(*cut, view.recipe).alignment, context=40)
+            number = view.catalog.find_id(found.doc_id)
+            address = None if number is None else place.address(f"groups/{number}")
+            rows.append(ListedNear(found.doc_id, found.similarity, found.distance, found.matches, difference, address))
+    return place.show("near.html", "near", "Find similar documents", text=text, rows=rows, most=MAX_CHARACTERS)
+
+
+def _check_texts(place: Place) -> None:
+    recipe = place.view.recipe
+    if recipe.tokens in BYTE_TOKENS or recipe.takes_tokens:
+        raise InvalidInput(f"documents with tokens {recipe.tokens} cannot be compared with pasted text")
+
+
+def _check_length(*texts: str) -> None:
+    for text in texts:
+        if len(text) > MAX_CHARACTERS:
+            raise InvalidInput(f"{len(text):,} characters; this page compares up to {MAX_CHARACTERS:,}")

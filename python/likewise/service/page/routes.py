@@ -1,7 +1,7 @@
 """The addresses of pages, and how requests are dispatched to them."""
 
 from collections.abc import Awaitable, Callable
-from urllib.parse import quote
+from urllib.parse import parse_qs, quote
 
 from fastapi import FastAPI
 from starlette.requests import Request
@@ -10,12 +10,13 @@ from starlette.responses import RedirectResponse, Response
 from likewise.errors import LikewiseError
 from likewise.runs.drawing import stylesheet
 from likewise.service.collections.service import Service
-from likewise.service.guard.body import Disconnected
-from likewise.service.page import documents, lists, pasting, review, threshold
-from likewise.service.page.answers import Place, report_page, script, shown
-from likewise.service.page.forms import fields_of
-from likewise.service.page.shelf import Shelf
+from likewise.service.guard.body import Disconnected, media_type, whole_body
+from likewise.service.page import documents, lists, review
+from likewise.service.page.answers import Place, Shelf, report_page, script, shown
 from likewise.service.problems import Problem
+
+_TYPE = "application/x-www-form-urlencoded"
+_MOST_FIELDS = 32
 
 Shows = Callable[[Place, Request, dict[str, str]], Response]
 # A page is shown directly if its groups are sorted within this time; otherwise the progress is shown.
@@ -36,12 +37,12 @@ _PAGES: dict[str, tuple[Shows, tuple[str, ...]]] = {
     "groups/{number:int}": (documents.group, ("GET",)),
     "groups/{number:int}/pair/{a}/{b}": (documents.pair, ("GET",)),
     "document": (documents.find, ("GET",)),
-    "threshold": (threshold.threshold, ("GET",)),
-    "threshold/around": (threshold.around, ("GET",)),
-    "threshold/recipe.json": (threshold.recipe_file, ("GET",)),
-    "threshold/pair/{number:int}": (threshold.pair, ("GET",)),
-    "compare": (pasting.compare_two, ("GET", "POST")),
-    "near": (pasting.near, ("GET", "POST")),
+    "threshold": (review.threshold, ("GET",)),
+    "threshold/around": (review.around, ("GET",)),
+    "threshold/recipe.json": (review.recipe_file, ("GET",)),
+    "threshold/pair/{number:int}": (review.pair, ("GET",)),
+    "compare": (documents.compare_two, ("GET", "POST")),
+    "near": (documents.near, ("GET", "POST")),
     "review": (review.review, ("GET",)),
     "review/next": (review.next_removal, ("GET",)),
     "review/pairs": (review.next_pair, ("GET",)),
@@ -55,6 +56,25 @@ _TABS = {
     "": "Overview", "groups": "Groups", "threshold": "Threshold", "compare": "Compare", "near": "Similar",
     "review": "Review",
 }  # fmt: skip
+
+
+async def fields_of(request: Request, service: Service) -> dict[str, str]:
+    """Return the fields of a form; empty if the request is not a POST."""
+    if request.method != "POST":
+        return {}
+    is_empty = request.headers.get("content-length") == "0"
+    if media_type(request.scope) != _TYPE and not is_empty:
+        raise Problem("unsupported-media-type", f"the content type must be {_TYPE}")
+    async with whole_body(request.scope, request.receive, service.settings, service.body_memory) as body:
+        try:
+            found = parse_qs(
+                body.decode("ascii"), keep_blank_values=True, strict_parsing=bool(body), max_num_fields=_MOST_FIELDS,
+                errors="replace",
+            )  # fmt: skip
+        except ValueError:
+            raise Problem("bad-request", "the body is not a form") from None
+    # Browsers send newlines in forms as CR LF.
+    return {name: values[0].replace("\r\n", "\n") for name, values in found.items()}
 
 
 def add_page(app: FastAPI, service: Service) -> Shelf:

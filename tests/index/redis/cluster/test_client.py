@@ -11,9 +11,8 @@ from likewise.errors import ForkedError, InvalidInput, InvalidParameter, LostWri
 from likewise.index.redis import client as client_module
 from likewise.index.redis.client import BeyondRepair, Client, Options
 from likewise.index.redis.index import RedisIndex
-from likewise.index.redis.log import LogServer
+from likewise.index.redis.log import LogServer, PartReply
 from likewise.index.redis.nodes import Nodes
-from likewise.index.redis.partition import Reply
 from tests.index.redis.cluster.model_rule import ModelRule, payload_of
 from tests.index.redis.cluster.test_histories import LOSE, SAVE
 from tests.index.store.cluster_model import ADD, CHECK, REMOVE, TEXTS
@@ -569,7 +568,7 @@ def test_a_clash_with_a_partition_that_is_too_old_is_beyond_repair(group):
     log = client.log()
     assert log.low == 1
     client._partitions.call = lambda requests: [
-        Reply(b"clash", b"0" * 24, 0, b"0" * 16, [b"0" + b"x" * 8]) for _ in requests
+        PartReply(b"clash", b"0" * 24, 0, b"0" * 16, [b"0" + b"x" * 8]) for _ in requests
     ]
     with pytest.raises(BeyondRepair):
         client._write_effects(log, {1: log.there(1)})

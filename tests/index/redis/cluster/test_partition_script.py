@@ -6,8 +6,8 @@ import struct
 
 import pytest
 
+from likewise.index.redis.log import Partitions, entries_of
 from likewise.index.redis.nodes import Nodes, Script
-from likewise.index.redis.partition import Partitions, entries_of
 from tests.index.store import cluster_model as cluster
 from tests.index.store.cluster_model import Options, Partition, State
 

@@ -20,11 +20,10 @@ from pyspark.sql import functions as F
 
 from likewise._native import Texts
 from likewise.arrays import ArrowTable
-from likewise.batch.about_inputs import ContentDigest, InputCounts
 from likewise.batch.decide.decision import Decision
 from likewise.batch.engine import EngineRun
 from likewise.batch.read.documents import Documents, id_used_twice
-from likewise.batch.read.fields import check_documents, check_has_field
+from likewise.batch.read.ingest import check_documents, check_has_field
 from likewise.batch.spark.files.file_input import FileInput
 from likewise.batch.spark.files.writing import (
     PIECE_BYTES,
@@ -35,22 +34,19 @@ from likewise.batch.spark.files.writing import (
 )
 from likewise.batch.spark.results import count_removed, counts_of, evidence, removed_rows
 from likewise.batch.spark.rows.arrow_columns import bytes_of, numbers_of, texts_of
-from likewise.batch.spark.rows.gathering import sorted_slices
+from likewise.batch.spark.rows.numbering import sorted_slices
 from likewise.batch.spark.run import BAD, DOCUMENT, TALLY, Run, check_recipe
-from likewise.batch.spark.session import open_session
 from likewise.batch.spark.sketching import DIGEST_BYTES
-from likewise.batch.spark.stages import Stages, spark_failures
-from likewise.batch.write.summary import RunCounts
+from likewise.batch.spark.stages import Stages, open_session, spark_failures
+from likewise.batch.write.summary import ContentDigest, InputCounts, RunCounts
 from likewise.checks import parse_size
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.lines.lines import LineFile
 from likewise.io.output.directory import ENGINE_STAGES, ERRORS, EVIDENCE, KEPT, PARTS, SUMMARY
 from likewise.io.output.evidence import Places, evidence_table
 from likewise.io.source.bad_rows import BadRowTally, write_errors
-from likewise.io.source.files import InputFile
-from likewise.io.source.source import BadRow, Source
-from likewise.job.context import RunContext
-from likewise.job.options import RunRules
+from likewise.io.source.source import BadRow, InputFile, Source
+from likewise.job.options import RunContext, RunRules
 from likewise.job.reading import refusal
 from likewise.progress import Planned, Warned
 from likewise.recipe.methods import SimHash

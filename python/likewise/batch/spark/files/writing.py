@@ -21,16 +21,16 @@ from pyspark.sql import functions as F
 
 from likewise._native import Texts
 from likewise.arrays import ColumnData
-from likewise.batch.about_inputs import ContentDigest
 from likewise.batch.spark.rows.arrow_columns import bytes_of, numbers_of, texts_of
 from likewise.batch.spark.sketching import DIGEST_BYTES
 from likewise.batch.spark.stages import worker_errors
+from likewise.batch.write.summary import ContentDigest
 from likewise.errors import InvalidInput
 from likewise.io.kept import write_kept
 from likewise.io.lines.lines import LineFile
 from likewise.io.output.evidence import write_evidence
 from likewise.io.output.scratch import scratch_directory
-from likewise.io.source.files import InputFile, Kept
+from likewise.io.source.source import InputFile, Kept
 from likewise.io.tables.columns import number_column
 
 PIECE_BYTES = 1 << 20

@@ -15,12 +15,21 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from likewise.arrays import ArrowTable
-from likewise.batch.budget.cluster_costs import ROW_NS, best_keys, most_in_tables
-from likewise.batch.spark.hamming.columns import Side, check_width, content_of, rows_at_once, take_side
-from likewise.batch.spark.hamming.groups import STORED, read_groups, store_groups
-from likewise.batch.spark.hamming.stored import HELD, ROWS_AT_ONCE, hits
-from likewise.batch.spark.session import check_version
-from likewise.batch.spark.stages import Stages, temporary_directory
+from likewise.batch.budget.cluster_plans import ROW_NS, best_keys, most_in_tables
+from likewise.batch.spark.hamming.stored import (
+    HELD,
+    ROWS_AT_ONCE,
+    STORED,
+    Side,
+    check_width,
+    content_of,
+    hits,
+    read_groups,
+    rows_at_once,
+    store_groups,
+    take_side,
+)
+from likewise.batch.spark.stages import Stages, check_version, temporary_directory
 from likewise.checks import counted, parse_size
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.tables.columns import number_column
@@ -165,7 +174,7 @@ def _advice(spark: SparkSession) -> tuple[str, ...]:
 
 def _stored(stages: Stages, side: Side, bits: int, progress: Progress) -> dict[str, Any]:
     """Return the facts of the stored side, after writing it if needed."""
-    from likewise.job.context import Timing
+    from likewise.job.options import Timing
 
     identity = {"search": "hamming_join", "bits": bits, "id_type": side.id_type}
     stages.check_identity(identity)

@@ -4,23 +4,178 @@ Spark gives workers no files in addition to their rows, and Spark Connect has no
 directory that all machines share, directly if it is a path, and through fsspec if it is a URL.
 """
 
+from __future__ import annotations
+
 import os
 import uuid
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    ByteType,
+    DataType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+)
 
-from likewise.arrays import ArrowTable, frozen
-from likewise.errors import InvalidInput
-from likewise.hamming.blocks import streamed
+from likewise.arrays import ArrowColumn, ArrowTable, ColumnData, frozen
+from likewise.batch.spark.rows.arrow_columns import column_named, numbers_of
+from likewise.checks import check_integer, counted
+from likewise.errors import InvalidInput, InvalidParameter
+from likewise.hamming.fingerprints import streamed
 from likewise.io.remote import is_remote, local_path, put_file, store_of
+from likewise.io.tables.columns import number_column
+
+_INTEGERS = (ByteType, ShortType, IntegerType, LongType)
+_MOST_BITS = 256
+
 
 # Maximum number of fingerprints of one call.
 ROWS_AT_ONCE = 1 << 20
 _TEMPORARY = ".tmp-"
+
+# Columns of the facts of each file.
+STORED = "name string, num_rows long, num_distinct long"
+
+
+@dataclass(frozen=True)
+class Side:
+    """Fingerprints with their ids."""
+
+    # Columns doc_id (string or bigint) and fingerprint
+    frame: DataFrame
+    # ``string`` or ``bigint``
+    id_type: str
+
+
+def check_width(bits: int, within: int) -> tuple[int, int]:
+    """Return the checked width and radius."""
+    bits = check_integer("bits", bits, 32, _MOST_BITS, 32)
+    return bits, check_integer("within", within, 0, bits)
+
+
+def take_side(name: str, frame: ArrowTable, bits: int, fingerprint_field: str, id_field: str) -> Side:
+    """Return the ids and fingerprints of a DataFrame."""
+    if not hasattr(frame, "sparkSession"):
+        raise InvalidInput(
+            f"{name}: {type(frame).__name__} given; expected a Spark DataFrame. For arrays and files use "
+            "likewise.hamming_join and likewise.hamming_pairs"
+        )
+    kinds, columns = {}, {}
+    for parameter, field in (("fingerprint_field", fingerprint_field), ("id_field", id_field)):
+        if field not in frame.columns:
+            raise InvalidParameter(parameter, f"{name} has no column {field!r}; found: {', '.join(frame.columns)}")
+        columns[parameter] = column_named(frame, parameter, field)
+        kinds[parameter] = frame.schema[field].dataType
+    _check_kind(fingerprint_field, kinds["fingerprint_field"], bits)
+    doc_id = columns["id_field"]
+    if isinstance(kinds["id_field"], _INTEGERS):
+        doc_id, id_type = doc_id.cast("bigint"), "bigint"
+    elif isinstance(kinds["id_field"], StringType):
+        id_type = "string"
+    else:
+        raise InvalidParameter(
+            "id_field", f"column {id_field!r} is of type {kinds['id_field'].simpleString()}; use strings or integers"
+        )
+    chosen = frame.select(doc_id.alias("doc_id"), columns["fingerprint_field"].alias("fingerprint"))
+    return Side(chosen, id_type)
+
+
+def _check_kind(field: str, kind: DataType, bits: int) -> None:
+    if isinstance(kind, LongType):
+        if bits > 64:
+            raise InvalidParameter("bits", f"column {field!r} has 64-bit integers; {bits} bits need arrays or binary")
+        return
+    is_words = isinstance(kind, ArrayType) and isinstance(kind.elementType, LongType)
+    if not is_words and not isinstance(kind, BinaryType):
+        raise InvalidParameter(
+            "fingerprint_field",
+            f"column {field!r} is of type {kind.simpleString()}; use bigint, array<bigint> or binary",
+        )
+
+
+def words_of(column: ArrowColumn, bits: int) -> NDArray[np.uint64]:
+    """Return the fingerprints of an Arrow array as words, shape (n, words); word 0 of each is the lowest."""
+    import pyarrow as pa
+
+    num_words, kind = -(-bits // 64), column.type
+    if column.null_count:
+        raise InvalidInput(
+            f"{counted(column.null_count, 'fingerprint is', 'fingerprints are')} null; filter these rows out"
+        )
+    if pa.types.is_integer(kind):
+        words = numbers_of(column).view(np.uint64).reshape(-1, 1)
+    elif pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        words = _words_of_bytes(column, bits)
+    else:
+        lengths = column.value_lengths().to_numpy(zero_copy_only=False)
+        if (lengths != num_words).any():
+            other = int(lengths[lengths != num_words][0])
+            raise InvalidInput(f"a fingerprint has {other} words; {bits} bits take {num_words}. Give its bits")
+        values = column.flatten()
+        if values.null_count:
+            are = counted(values.null_count, "word of fingerprints is", "words of fingerprints are")
+            raise InvalidInput(f"{are} null; filter these rows out")
+        words = numbers_of(values).view(np.uint64).reshape(-1, num_words)
+    if bits % 64 and (words[:, -1] >> np.uint64(bits % 64)).any():
+        raise InvalidInput(f"a fingerprint has a bit beyond the {bits} of its width. Give its bits")
+    return np.ascontiguousarray(words)
+
+
+def _words_of_bytes(column: ArrowColumn, bits: int) -> NDArray[np.uint64]:
+    import pyarrow.compute as pc
+
+    lengths = pc.binary_length(column).to_numpy(zero_copy_only=False)
+    if (lengths != bits // 8).any():
+        other = int(lengths[lengths != bits // 8][0])
+        raise InvalidInput(f"a fingerprint has {other} bytes; {bits} bits take {bits // 8}. Give its bits")
+    padded = np.zeros((len(column), 8 * -(-bits // 64)), np.uint8)
+    data = b"".join(column.to_pylist())
+    padded[:, : bits // 8] = np.frombuffer(data, np.uint8).reshape(len(column), bits // 8)
+    return padded.view("<u8")
+
+
+def rows_at_once(batches: Iterator[Any], bits: int, most: int) -> Iterator[tuple[Any, NDArray[np.uint64]]]:
+    """Yield ids and words of about `most` rows at once, since calls on few rows cost more per row."""
+    import pyarrow as pa
+
+    ids: list[Any] = []
+    words: list[NDArray[np.uint64]] = []
+    num_held = 0
+    for batch in batches:
+        doc_id = batch.column("doc_id")
+        check_ids(doc_id.null_count)
+        ids.append(doc_id)
+        words.append(words_of(batch.column("fingerprint"), bits))
+        num_held += len(doc_id)
+        if num_held >= most:
+            yield pa.concat_arrays(ids), np.concatenate(words)
+            ids, words, num_held = [], [], 0
+    if num_held:
+        yield pa.concat_arrays(ids), np.concatenate(words)
+
+
+def check_ids(num_null: int) -> None:
+    """Raise InvalidInput if ids are null."""
+    if num_null:
+        raise InvalidInput(f"{counted(num_null, 'id is', 'ids are')} null; filter these rows out, or give them ids")
+
+
+def content_of(frame: DataFrame) -> list[str]:
+    """Return the number of rows and the sum of their hashes, which do not depend on their order. Reads them once."""
+    hashed = F.sum(F.xxhash64(*frame.columns).cast("decimal(38, 0)")).cast("string")
+    count, total = frame.agg(F.count("*"), hashed).collect()[0]
+    return [str(count), str(total or 0)]
 
 
 class Held:
@@ -101,3 +256,71 @@ def read_table(directory: str, name: str) -> ArrowTable:
             f"this worker does not find {directory}/{name}, which another wrote; use a checkpoint directory that all "
             "machines share under one path, or a URL"
         ) from error
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Distinct fingerprints, and the ids of the rows that have each."""
+
+    words: NDArray[np.uint64]
+    # The ids of fingerprint i are ``ids[starts[i]:starts[i + 1]]``
+    starts: NDArray[np.int64]
+    ids: Any
+
+    def spread(
+        self, rows: NDArray[np.int64], found: NDArray[np.int64], distances: NDArray[np.int32], most: int
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]]:
+        """Yield hits on groups as hits on members, at most `most` at a time: rows, places in `ids`, distances."""
+        first, counts = self.starts[found], self.starts[found + 1] - self.starts[found]
+        bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+        for start in range(0, int(bounds[-1]), most):
+            places = np.arange(start, min(start + most, int(bounds[-1])))
+            hit = np.searchsorted(bounds, places, side="right") - 1
+            yield rows[hit], first[hit] + places - bounds[hit], distances[hit]
+
+
+def grouped(words: NDArray[np.uint64], ids: ColumnData) -> Groups:
+    """Return fingerprints with equal ones in one group."""
+    order = np.lexsort(words.T) if words.shape[1] > 1 else np.argsort(words[:, 0], kind="stable")
+    in_order = words[order]
+    is_first = np.ones(len(words), bool)
+    is_first[1:] = (in_order[1:] != in_order[:-1]).any(axis=1)
+    starts = np.append(np.flatnonzero(is_first), len(words)).astype(np.int64)
+    return Groups(in_order[is_first], starts, ids.take(number_column(order.astype(np.int64))))
+
+
+def write_groups(directory: str, name: str, groups: Groups) -> None:
+    """Write grouped fingerprints and their ids to two files."""
+    import pyarrow as pa
+
+    width = 8 * groups.words.shape[1]
+    data = pa.py_buffer(np.ascontiguousarray(groups.words))
+    codes = pa.Array.from_buffers(pa.binary(width), len(groups.words), [None, data])
+    write_table(directory, f"{name}.codes", pa.table({"code": codes, "start": number_column(groups.starts[:-1])}))
+    write_table(directory, f"{name}.ids", pa.table({"doc_id": groups.ids}))
+
+
+def read_groups(directory: str, name: str) -> Groups:
+    """Return the groups that :func:`write_groups` wrote."""
+    codes, ids = read_table(directory, f"{name}.codes"), read_table(directory, f"{name}.ids")
+    column = codes.column("code").combine_chunks()
+    column = column.chunk(0) if hasattr(column, "chunk") else column
+    width = column.type.byte_width
+    words = np.frombuffer(column.buffers()[1], "<u8", len(column) * width // 8, column.offset * width)
+    starts = np.append(codes.column("start").to_numpy(), len(ids)).astype(np.int64)
+    return Groups(words.reshape(-1, width // 8), starts, ids.column("doc_id").combine_chunks())
+
+
+def store_groups(batches: Iterator[Any], *, directory: str, bits: int, most: int) -> Iterator[Any]:
+    """Write fingerprints to grouped files of about `most` rows, and yield the facts of each. Runs on a worker."""
+    import pyarrow as pa
+
+    for ids, words in rows_at_once(batches, bits, most):
+        # A new name, since a repeated task may get other rows, and a worker may still hold tables of an earlier file.
+        name = f"fingerprints-{uuid.uuid4().hex}"
+        groups = grouped(words, ids)
+        write_groups(directory, name, groups)
+        yield pa.RecordBatch.from_pydict(
+            {"name": [name], "num_rows": [len(words)], "num_distinct": [len(groups.words)]},
+            pa.schema({"name": pa.string(), "num_rows": pa.int64(), "num_distinct": pa.int64()}),
+        )

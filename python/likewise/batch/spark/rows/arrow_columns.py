@@ -1,12 +1,28 @@
 """Columns of Arrow batches on the workers: texts as input, byte strings of one width as input and output."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 
 from likewise._native import Texts
 from likewise.arrays import ArrowColumn
+from likewise.errors import InvalidParameter
+
+
+def column_named(frame: DataFrame, parameter: str, name: str) -> Column:
+    """Return the column with exactly this name, which may contain dots and backticks."""
+    # Spark ignores case in names, unless it is set to distinguish it.
+    has_case = (frame.sparkSession.conf.get("spark.sql.caseSensitive", "false") or "").lower() == "true"
+    same = [other for other in frame.columns if other == name or (not has_case and other.lower() == name.lower())]
+    if len(same) > 1:
+        raise InvalidParameter(parameter, f"several columns are called {name!r}: {', '.join(same)}; rename some")
+    quoted = name.replace("`", "``")
+    return F.col(f"`{quoted}`")
 
 
 def texts_of(column: ArrowColumn) -> Texts:

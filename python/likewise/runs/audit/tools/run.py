@@ -15,16 +15,14 @@ from likewise.errors import InvalidParameter
 from likewise.io.stamps import check_unchanged, stamps
 from likewise.job.options import FileRun
 from likewise.progress import Progress, shows_progress, taken
-from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.recipe.methods import Exact
+from likewise.recipe.recipe import GivenRecipe, as_recipe
 from likewise.runs.audit.certificate import CERTIFICATE_VERSION, file_facts, input_facts, sealed
 from likewise.runs.audit.checks import Check, are_matching, measure_pairs
 from likewise.runs.audit.intervals import Share, StratumTotals, share
 from likewise.runs.audit.opening import OpenRun
-from likewise.runs.audit.recall import Counts, Recall, estimate, missed_pairs
+from likewise.runs.audit.recall import FOUND, REMOVED, Counts, Recall, Stratum, estimate, missed_pairs
 from likewise.runs.audit.run import NUM_SAMPLED, sampled_matches
-from likewise.runs.audit.search import FOUND
-from likewise.runs.audit.strata import REMOVED, Stratum
 from likewise.runs.audit.tools.opening import Claims, OpenOutput, ToolFiles, open_output
 from likewise.runs.audit.truth.matches import Matches, nearest_kept, num_affordable
 

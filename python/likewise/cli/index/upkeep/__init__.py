@@ -1,1 +1,0 @@
-"""Commands of ``likewise index`` that maintain the files of an index."""
