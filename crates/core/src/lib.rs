@@ -26,7 +26,6 @@ pub mod parallel;
 pub mod prefetch;
 pub mod search;
 mod sort;
-pub mod states;
 mod token_hash;
 
 #[cfg(any(test, feature = "testing"))]
@@ -39,7 +38,6 @@ pub mod features;
 pub mod sketch;
 
 pub mod bands;
-pub mod bound;
 
 pub mod bloom;
 

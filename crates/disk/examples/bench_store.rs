@@ -127,7 +127,7 @@ fn main() -> Result<(), Error> {
         let begin = Instant::now();
         let mut sum = 0;
         store.scan(0..n, |chunk| {
-            sum += chunk.sketches().len();
+            sum += chunk.sketches.len();
             Ok(())
         })?;
         println!(

@@ -10,7 +10,6 @@
 //! invalid, `Error::Canceled` once `cancel` is set. Their documentation names only other causes.
 
 pub mod bands;
-pub mod checksum;
 pub mod column;
 pub mod copy;
 pub mod csv;
@@ -28,17 +27,16 @@ pub mod rewrite;
 mod sections;
 pub mod segments;
 pub mod store;
-mod temporary;
 pub mod weights;
 mod whole;
 pub mod windows;
 
-pub use checksum::range_checksum;
 pub use column::{TextColumn, TokenColumn};
 pub use copy::copy_ranges;
+pub use copy::range_checksum;
 pub use csv::header::{CsvHeader, read_csv_header};
-pub use csv::rewrite::rewrite_csv_rows;
 pub use csv::rows::read_csv_rows;
+pub use csv::rows::rewrite_csv_rows;
 pub use csv::rules::{CsvDialect, CsvRules};
 pub use csv::split::{RecordPiece, RecordSplitter};
 pub use csv::stream::CsvStream;
@@ -46,11 +44,11 @@ pub use environment::Environment;
 pub use error::{Error, Result};
 pub use jsonl::capture::push_lossy;
 pub use jsonl::piece::{BadRow, Piece, read_piece};
-pub use jsonl::rewrite::rewrite_rows;
+pub use jsonl::rows::rewrite_rows;
 pub use jsonl::rows::{read_rows, read_token_rows};
 pub use jsonl::rules::{JsonlRules, RoleRules, TokenRules};
 pub use lines::split_lines;
-pub use packed::pack::pack_ranges;
+pub use packed::pack_ranges;
 pub use packed::unpack::{Unpacked, Unpacker};
 pub use packed::{Codec, UnpackLimits};
 pub use rewrite::{Rewritten, Stretches};

@@ -227,7 +227,7 @@ fn a_chunk_from_before_a_document_was_dropped_is_found_by_whoever_reads_all() {
     let rows_of = |store: &Store| {
         let mut rows = Vec::new();
         let scanned = store.scan(0..24, |chunk| {
-            rows.extend_from_slice(chunk.rows());
+            rows.extend_from_slice(&chunk.rows);
             Ok(())
         });
         scanned.map(|_| rows)

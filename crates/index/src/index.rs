@@ -12,15 +12,15 @@ use likewise_disk::store::{Description, Durability, Event, NewRows, Position, St
 use crate::clock::{IndexClock, Known, Moment};
 use crate::decide::holder::Holder;
 use crate::documents::Sketching;
+use crate::error::lock;
 use crate::error::{Error, Result};
 use crate::keys::Keys;
 use crate::load::{apply_events, extend_rows};
-use crate::lock::lock;
 use crate::rules::Method;
 use crate::shared::Shared;
+use crate::state::bits::RecentSets;
 use crate::state::in_memory::MemoryRows;
 use crate::state::plan::plan_of_coins;
-use crate::state::recent_sets::RecentSets;
 use crate::state::{Layer, State};
 
 /// An open index; any number of threads may use it at once.

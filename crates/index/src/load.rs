@@ -10,7 +10,7 @@ use likewise_disk::store::{Changed, Event, LiveSegment, Store};
 use crate::decide::holder::Holder;
 use crate::decide::lookup::Lookup;
 use crate::error::Result;
-use crate::lock::lock;
+use crate::error::lock;
 use crate::shared::Shared;
 use crate::state::in_memory::{COLLAPSED, MemoryRow, MemoryRows};
 use crate::state::promoted::{PromotedTables, building};
@@ -140,8 +140,8 @@ pub fn extend_rows(
     if rules.is_distance_only() {
         let mut short = Vec::new();
         store.scan(rows.clone(), |chunk| {
-            let documents = chunk.rows().iter().zip(chunk.num_features());
-            for ((&row, &num), is_gone) in documents.zip(chunk.gone()) {
+            let documents = chunk.rows.iter().zip(&chunk.num_features);
+            for ((&row, &num), is_gone) in documents.zip(&chunk.gone) {
                 if rows.contains(&row) && rules.is_short(num) && !is_gone {
                     short.push(row);
                 }
@@ -158,14 +158,14 @@ pub fn extend_rows(
         if cancel.load(Ordering::Relaxed) {
             return Err(likewise_disk::Error::Canceled);
         }
-        let mut exceptions: Vec<Vec<(u16, u8)>> = vec![Vec::new(); chunk.shapes().len()];
-        for level in chunk.levels() {
+        let mut exceptions: Vec<Vec<(u16, u8)>> = vec![Vec::new(); chunk.shapes.len()];
+        for level in &chunk.levels {
             exceptions[level.position as usize].push((level.band, level.level));
         }
-        let wanted = (chunk.rows().iter().copied().enumerate())
-            .filter(|(place, row)| rows.contains(row) && !chunk.gone()[*place]);
+        let wanted = (chunk.rows.iter().copied().enumerate())
+            .filter(|(place, row)| rows.contains(row) && !chunk.gone[*place]);
         let documents = wanted.map(|(place, row)| {
-            let digest = match chunk.feature_digests() {
+            let digest = match chunk.feature_digests.as_deref() {
                 Some(all) => all[place],
                 None if digests.front().is_some_and(|&(of, _)| of == row) => {
                     digests.pop_front().map_or(0, |(_, digest)| digest)
@@ -175,12 +175,12 @@ pub fn extend_rows(
             MemoryRow {
                 row,
                 id: chunk.id(place),
-                sketch: &chunk.sketches()[place * bytes..(place + 1) * bytes],
-                shape: chunk.shapes()[place],
-                num_features: chunk.num_features()[place],
-                text_digest: chunk.text_digests().map(|all| all[place]),
+                sketch: &chunk.sketches[place * bytes..(place + 1) * bytes],
+                shape: chunk.shapes[place],
+                num_features: chunk.num_features[place],
+                text_digest: chunk.text_digests.as_deref().map(|all| all[place]),
                 digest,
-                verdict: chunk.verdicts()[place],
+                verdict: chunk.verdicts[place],
                 levels: &exceptions[place],
             }
         });
@@ -207,7 +207,7 @@ pub fn load_state(
     let mut newest = Vec::new();
     if shared.rules().zero_distance().is_some() {
         store.scan(num_rows.saturating_sub(NUM_LEARNED)..num_rows, |chunk| {
-            newest.extend_from_slice(chunk.sketches());
+            newest.extend_from_slice(&chunk.sketches);
             Ok(())
         })?;
     }

@@ -13,9 +13,9 @@ use likewise_disk::store::{
 use crate::cluster::{MovedDocument, Record, RowNumbers, Verdict, needs_set};
 use crate::decide::holder::Holder;
 use crate::documents::wide;
+use crate::error::lock;
 use crate::error::{Error, Result};
 use crate::index::Index;
-use crate::lock::lock;
 use crate::shared::Shared;
 use crate::state::in_memory::COLLAPSED;
 use crate::state::promoted::building;
@@ -57,13 +57,13 @@ impl Index {
                 }
                 let mut end = next;
                 lease.scan(next..next.saturating_add(1 << 16), |chunk| {
-                    for place in (0..chunk.rows().len()).filter(|&place| !chunk.gone()[place]) {
-                        numbers.insert(chunk.rows()[place]);
-                        if let Some(evidence) = chunk.verdicts()[place] {
+                    for place in (0..chunk.rows.len()).filter(|&place| !chunk.gone[place]) {
+                        numbers.insert(chunk.rows[place]);
+                        if let Some(evidence) = chunk.verdicts[place] {
                             numbers.insert(evidence.kept_row);
                         }
                     }
-                    end = chunk.span().end;
+                    end = chunk.span.end;
                     Ok(())
                 })?;
                 next = end.max(next + 1);
@@ -119,9 +119,9 @@ impl Index {
             contents.insert(row, content);
             Ok(())
         })?;
-        let mut levels = chunk.levels().iter().peekable();
-        let mut found = Vec::with_capacity(chunk.rows().len());
-        for (place, &row) in chunk.rows().iter().enumerate() {
+        let mut levels = chunk.levels.iter().peekable();
+        let mut found = Vec::with_capacity(chunk.rows.len());
+        for (place, &row) in chunk.rows.iter().enumerate() {
             let mut own_levels = Vec::new();
             while let Some(level) = levels.next_if(|level| level.position as usize <= place) {
                 own_levels.push((level.band, level.level));
@@ -129,32 +129,32 @@ impl Index {
             if !rows.contains(&row) || numbers.number_of(row).is_none() {
                 continue;
             }
-            let verdict = chunk.verdicts()[place];
-            let num_features = chunk.num_features()[place];
+            let verdict = chunk.verdicts[place];
+            let num_features = chunk.num_features[place];
             let content = contents.remove(&row).unwrap_or(Content::Absent);
-            let shape = chunk.shapes()[place];
-            let digest = match (chunk.feature_digests(), &content) {
+            let shape = chunk.shapes[place];
+            let digest = match (chunk.feature_digests.as_deref(), &content) {
                 (Some(digests), _) => digests[place],
                 (None, Content::Features(features, weights)) => wide(digest(features, weights)),
                 (None, _) => 0,
             };
             let record = Record {
                 id: chunk.id(place).to_owned(),
-                sketch: chunk.sketches()[place * bytes..(place + 1) * bytes].to_vec(),
+                sketch: chunk.sketches[place * bytes..(place + 1) * bytes].to_vec(),
                 // One that collapsed and is kept was promoted since.
                 shape: match verdict {
                     None => shape & !COLLAPSED,
                     Some(_) => shape,
                 },
                 num_features,
-                text_digest: chunk.text_digests().map(|digests| digests[place]),
+                text_digest: chunk.text_digests.as_deref().map(|digests| digests[place]),
                 digest,
                 verdict: verdict.map(|evidence| Verdict {
                     evidence,
                     tag: Default::default(),
                 }),
                 levels: own_levels,
-                second: chunk.arrivals_s()[place],
+                second: chunk.arrivals_s[place],
             };
             found.extend(numbers.renumbered(MovedDocument {
                 row,
@@ -300,16 +300,16 @@ impl Index {
 
 /// The end of the rows of a chunk whose contents take about `num_bytes`: 8 for each feature, about as much as its text.
 fn end_of_part(chunk: &Chunk, begin: u32, bytes: usize) -> u32 {
-    let first = chunk.rows().partition_point(|&row| row < begin);
+    let first = chunk.rows.partition_point(|&row| row < begin);
     let mut left = bytes;
-    for place in first..chunk.rows().len() {
-        let of_row = 8 * chunk.num_features()[place] as usize;
+    for place in first..chunk.rows.len() {
+        let of_row = 8 * chunk.num_features[place] as usize;
         if of_row > left && place > first {
-            return chunk.rows()[place];
+            return chunk.rows[place];
         }
         left = left.saturating_sub(of_row);
     }
-    chunk.span().end
+    chunk.span.end
 }
 
 fn content_bytes(document: &MovedDocument) -> usize {

@@ -14,16 +14,16 @@ use likewise_hamming::plan::SearchPlan;
 
 use crate::clock::IndexClock;
 use crate::decide::holder::Holder;
+use crate::decide::lookup::Records;
 use crate::decide::lookup::stored_row;
 use crate::decide::pool::Sketched;
-use crate::decide::records::Records;
 use crate::documents::{Sketcher, Sketching};
 use crate::error::Result;
+use crate::error::lock;
 use crate::keys::Keys;
-use crate::lock::lock;
 use crate::rules::{Method, Rules};
+use crate::state::bits::RecentSets;
 use crate::state::plan::{plan_like, sample};
-use crate::state::recent_sets::RecentSets;
 use crate::state::{Layer, State};
 
 /// Minimum and maximum of rows in memory at which fingerprints become a segment; about 200 bytes each.

@@ -13,9 +13,9 @@ use pyo3::types::{PyBytes, PyDict, PyInt, PyList};
 use crate::door::{Bytes, Dict, LONG_BYTES, Object, Str, parse_isa, run};
 use crate::errors::{Failure, Result};
 use crate::features::FeatureRules;
+use crate::index_given::RecipeParts;
 use crate::index_given::{Given, Taken, check_num_ids, list_of};
-use crate::index_recipe::RecipeParts;
-use crate::index_shown::{ShownNeighbor, shown_verdicts};
+use crate::index_given::{ShownNeighbor, shown_verdicts};
 use crate::moved::MovedDocuments;
 use crate::texts::{Texts, text_of};
 

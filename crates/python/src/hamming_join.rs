@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use crate::array::{Array, Input, take};
 use crate::door::{Object, check_same_length, parse_isa, run};
 use crate::errors::{Failure, Result};
-use crate::hamming::take_fingerprints;
+use crate::hamming_plan::take_fingerprints;
 use crate::sketch::check_bits;
 
 /// One side of a join from Python: fingerprints, and a byte for each that says whether its text was empty.

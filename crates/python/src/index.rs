@@ -18,12 +18,12 @@ use pyo3::prelude::*;
 use crate::door::{self, Dict, LONG_BYTES, Object, Str, parse_isa, run};
 use crate::errors::{Failure, Result};
 use crate::features::FeatureRules;
-use crate::index_export::{StoredText, export_chunk, shown_text};
 use crate::index_given::{Given, Taken, check_num_ids, list_of, long_if};
-use crate::index_recipe::{RecipeParts, name_of};
-use crate::index_shown::{
+use crate::index_given::{RecipeParts, name_of};
+use crate::index_given::{
     ShownNeighbor, ShownVerdict, shown_facts, shown_neighbors, shown_verdict, shown_verdicts,
 };
+use crate::index_given::{StoredText, export_chunk, shown_text};
 use crate::manual_clock::ManualClock;
 use crate::moved::{MovedDocuments, RowNumbers};
 use crate::texts::{Texts, text_of};

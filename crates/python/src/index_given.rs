@@ -1,16 +1,26 @@
 //! Arguments of an index: documents, their ids, and how many neighbors are wanted.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-use likewise_index::{Documents, Rules, Sketching};
+use likewise_core::sketch::Scheme;
+use likewise_core::text::{Document, OwnTokens};
+use likewise_core::verify::{Measure, Required};
+use likewise_disk::Error;
+use likewise_disk::store::{Chunk, Content, Description, Evidence, Keeps, Store};
+use likewise_index::{Documents, Facts, Matching, Method, Neighbor, Rules, Sketching, Verdicts};
 use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyString};
 
+use crate::array::{Array, take};
 use crate::column::GRAIN_BYTES;
-use crate::door::{LONG_BYTES, Object};
+use crate::door::{Bytes, Dict, LONG_BYTES, Object, Str, run};
 use crate::errors::{Failure, Result};
-use crate::index_recipe::sketched_documents;
 use crate::texts::Texts;
+use crate::verify::name_rules;
 
 /// Number of documents from which a call is long enough to check for Ctrl-C.
 const LONG_DOCUMENTS: usize = 4096;
@@ -95,4 +105,367 @@ impl Taken {
             Taken::Sketched(documents) => Ok(Cow::Borrowed(documents)),
         }
     }
+}
+
+/// What determines a verdict, from Python.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct RecipeParts {
+    bits: Option<u32>,
+    within: Option<u32>,
+    num_slots: Option<u32>,
+    slot_bits: Option<u32>,
+    scheme: Option<String>,
+    bands: Option<u32>,
+    rows: Option<u32>,
+    measure: String,
+    threshold: Option<f64>,
+    short_margin: f64,
+    names: Option<(bool, bool, u32)>,
+    identifiers: bool,
+    short_threshold: Option<f64>,
+    seed: u64,
+    pub takes_tokens: bool,
+    recipe_json: String,
+    recipe_id: String,
+    sketch_id: String,
+    store: String,
+    attached: BTreeMap<String, Vec<u8>>,
+}
+
+/// Data attached to the index in a directory under a name when it was created; None if there is none.
+#[pyfunction]
+pub fn index_attached<'py>(
+    py: Python<'py>,
+    path: PathBuf,
+    name: &str,
+) -> Result<Option<Bytes<'py>>> {
+    let found = run(py, 0, |_| {
+        let attached = Store::open_reader(&path).and_then(|store| store.attached(name));
+        attached.map_err(|error| Failure::index(error.into(), &path))
+    })?;
+    Ok(found.map(|bytes| PyBytes::new(py, &bytes)))
+}
+
+/// The Python name of what is stored of a document.
+pub fn name_of(keeps: Keeps) -> &'static str {
+    match keeps {
+        Keeps::Sketch => "sketch",
+        Keeps::Shingles => "shingles",
+        Keeps::Text => "text",
+    }
+}
+
+impl RecipeParts {
+    pub fn keeps(&self) -> Result<Keeps> {
+        match self.store.as_str() {
+            "sketch" => Ok(Keeps::Sketch),
+            "shingles" => Ok(Keeps::Shingles),
+            "text" => Ok(Keeps::Text),
+            other => Err(Failure::parameter(
+                "store",
+                format!("{other:?} is not one of sketch, shingles, text"),
+            )),
+        }
+    }
+
+    /// The description of the store of such an index.
+    pub fn description(self, rules: &Rules) -> Description {
+        Description {
+            recipe_json: self.recipe_json,
+            recipe_id: self.recipe_id,
+            sketch_id: self.sketch_id,
+            sketch_bytes: rules.sketch_bytes() as u32,
+            keeps: rules.keeps,
+            attached: self.attached,
+        }
+    }
+
+    pub fn rules(&self) -> Result<Rules> {
+        let missing = |name: &str| Failure::parameter(name, "the recipe has none");
+        let method = match (self.bits, self.num_slots) {
+            (Some(bits), _) => Method::Simhash {
+                bits,
+                within: self.within.ok_or_else(|| missing("within"))?,
+            },
+            (None, Some(num_slots)) => Method::Minhash {
+                num_slots,
+                slot_bytes: self.slot_bits.ok_or_else(|| missing("slot_bits"))? / 8,
+                scheme: self
+                    .scheme
+                    .as_deref()
+                    .and_then(Scheme::from_name)
+                    .ok_or_else(|| missing("scheme"))?,
+                bands: self.bands.ok_or_else(|| missing("bands"))?,
+                rows: self.rows.ok_or_else(|| missing("rows"))?,
+            },
+            (None, None) => return Err(missing("bits")),
+        };
+        let matching = match Measure::from_name(&self.measure) {
+            Some(measure) => Matching::Verified {
+                measure,
+                required: Required {
+                    threshold: self.threshold.ok_or_else(|| missing("threshold"))?,
+                    short_margin: self.short_margin,
+                    names: name_rules(self.names),
+                    identifiers: self.identifiers,
+                },
+            },
+            None => Matching::Distance {
+                short_threshold: self
+                    .short_threshold
+                    .ok_or_else(|| missing("short_threshold"))?,
+            },
+        };
+        Ok(Rules {
+            method,
+            matching,
+            seed: self.seed,
+            keeps: self.keeps()?,
+        })
+    }
+}
+
+/// Documents known only by their sketches.
+pub fn sketched_documents(
+    rules: &Rules,
+    sketches: &Object<'_>,
+    is_empty: &Object<'_>,
+    num_features: &Object<'_>,
+) -> Result<Documents> {
+    take!(sketches: u8, is_empty: u8, num_features: u32);
+    let shapes: Vec<u8> = is_empty
+        .iter()
+        .map(|&empty| 2 * u8::from(empty != 0))
+        .collect();
+    if sketches.len() != shapes.len() * rules.sketch_bytes() || num_features.len() != shapes.len() {
+        return Err(Failure::parameter("sketches", "not one for each document"));
+    }
+    let short = (0..shapes.len()).find(|&i| shapes[i] == 0 && rules.is_short(num_features[i]));
+    if let Some(row) = short {
+        return Err(Failure::row(
+            row,
+            format!(
+                "a document with {} features is also compared by its features, which a sketch does not contain; pass its text",
+                num_features[row]
+            ),
+        ));
+    }
+    Ok(Documents::of_sketches(
+        sketches.to_vec(),
+        shapes,
+        num_features.to_vec(),
+    ))
+}
+
+/// Kept id (None for a new document), similarity, distance.
+pub type ShownVerdict = (Option<String>, f64, Option<u16>);
+
+/// Id, similarity, distance, whether it matches.
+pub type ShownNeighbor = (String, f64, Option<u16>, bool);
+
+/// The only verdict.
+pub fn shown_verdict(mut verdicts: Verdicts) -> ShownVerdict {
+    match verdicts.evidence.first() {
+        Some(Some(evidence)) => (
+            verdicts.kept_ids.pop(),
+            evidence.similarity,
+            evidence.distance,
+        ),
+        _ => (None, f64::NAN, None),
+    }
+}
+
+pub fn shown_verdicts<'py>(
+    py: Python<'py>,
+    verdicts: Verdicts,
+    has_distance: bool,
+) -> Result<Dict<'py>> {
+    let evidence = &verdicts.evidence;
+    let is_new: Vec<u8> = evidence.iter().map(|e| u8::from(e.is_none())).collect();
+    let of = |value: fn(&Evidence) -> f64| -> Vec<f64> {
+        evidence
+            .iter()
+            .map(|e| e.as_ref().map_or(f64::NAN, value))
+            .collect()
+    };
+    let mut kept = verdicts.kept_ids.iter();
+    let kept_ids: Vec<Option<Str<'py>>> = evidence
+        .iter()
+        .map(|e| e.and_then(|_| kept.next()).map(|id| PyString::new(py, id)))
+        .collect();
+    let distances = has_distance.then(|| -> Vec<i64> {
+        let distance = |e: &Option<Evidence>| e.and_then(|e| e.distance).map_or(-1, i64::from);
+        evidence.iter().map(distance).collect()
+    });
+    let columns = PyDict::new(py);
+    columns.set_item("is_new", Py::new(py, Array::from(is_new))?)?;
+    columns.set_item("kept_ids", kept_ids)?;
+    columns.set_item(
+        "similarity",
+        Py::new(py, Array::from(of(|e| e.similarity)))?,
+    )?;
+    let distances = distances
+        .map(|all| Py::new(py, Array::from(all)))
+        .transpose()?;
+    columns.set_item("distance", distances)?;
+    let rows: Vec<i64> = verdicts
+        .rows
+        .iter()
+        .map(|&row| i64::from(row) + 1)
+        .collect();
+    let is_checked = rows.is_empty() && !evidence.is_empty();
+    let seq = (!is_checked)
+        .then(|| Py::new(py, Array::from(rows)))
+        .transpose()?;
+    columns.set_item("seq", seq)?;
+    let added: Vec<u8> = verdicts
+        .added
+        .iter()
+        .map(|&added| u8::from(added))
+        .collect();
+    columns.set_item("added", Py::new(py, Array::from(added))?)?;
+    Ok(columns)
+}
+
+/// Neighbors of each document.
+pub fn shown_neighbors(all: Vec<Vec<Neighbor>>) -> Vec<Vec<ShownNeighbor>> {
+    let shown = |found: Neighbor| {
+        let evidence = found.evidence;
+        (
+            found.id,
+            evidence.similarity,
+            evidence.distance,
+            found.matches,
+        )
+    };
+    let of_one = |found: Vec<Neighbor>| found.into_iter().map(shown).collect();
+    all.into_iter().map(of_one).collect()
+}
+
+pub fn shown_facts(py: Python<'_>, facts: Facts) -> Result<Dict<'_>> {
+    let shown = PyDict::new(py);
+    shown.set_item("num_documents", facts.num_documents)?;
+    shown.set_item("num_rows", facts.num_rows)?;
+    shown.set_item("segment_rows", facts.segment_rows)?;
+    shown.set_item("segment_bytes", facts.segment_bytes)?;
+    shown.set_item("num_in_memory", facts.num_in_memory)?;
+    shown.set_item("num_late", facts.num_late)?;
+    shown.set_item("expired_below", facts.expired_below)?;
+    shown.set_item("num_events", facts.last_event)?;
+    shown.set_item("num_built", facts.num_built)?;
+    shown.set_item("num_rebuilt", facts.num_rebuilt)?;
+    shown.set_item("is_building", facts.is_building)?;
+    shown.set_item("build_error", facts.build_error)?;
+    shown.set_item("loss", facts.loss)?;
+    shown.set_item("copy_warning", facts.copy_warning)?;
+    shown.set_item("clock_warning", facts.clock_warning)?;
+    shown.set_item("database_bytes", facts.sizes.database_bytes)?;
+    shown.set_item("free_bytes", facts.sizes.free_bytes)?;
+    shown.set_item("log_bytes", facts.sizes.log_bytes)?;
+    shown.set_item("num_chunks", facts.sizes.num_chunks)?;
+    shown.set_item("num_content_blocks", facts.sizes.num_content_blocks)?;
+    shown.set_item("sqlite_version", Store::sqlite_version())?;
+    Ok(shown)
+}
+
+#[derive(Debug, Clone, Copy)]
+pub enum StoredText {
+    Plain,
+    /// The first line is the value within which it is compared.
+    WithValue,
+    /// Tokens cut by the user.
+    Tokens,
+}
+
+/// Appends a line for each document of a chunk that is not gone.
+pub fn export_chunk(
+    chunk: &Chunk,
+    store: &Store,
+    measure: &str,
+    kind: StoredText,
+    out: &mut String,
+) -> Result<(), Error> {
+    let bytes = store.description().sketch_bytes as usize;
+    for (place, &row) in chunk.rows.iter().enumerate() {
+        if chunk.gone[place] {
+            continue;
+        }
+        out.push_str("{\"doc_id\":");
+        push_json(chunk.id(place), out);
+        let _ = write!(
+            out,
+            ",\"seq\":{},\"arrival_s\":{}",
+            u64::from(row) + 1,
+            chunk.arrivals_s[place]
+        );
+        out.push_str(",\"sketch\":\"");
+        for byte in &chunk.sketches[place * bytes..(place + 1) * bytes] {
+            let _ = write!(out, "{byte:02x}");
+        }
+        let _ = write!(out, "\",\"num_features\":{}", chunk.num_features[place]);
+        match chunk.verdicts[place] {
+            None => out.push_str(",\"is_new\":true"),
+            Some(evidence) => {
+                out.push_str(",\"is_new\":false,\"kept_id\":");
+                push_json(&store.id(evidence.kept_row)?, out);
+                let _ = write!(
+                    out,
+                    ",\"measure\":\"{measure}\",\"similarity\":{}",
+                    evidence.similarity
+                );
+                if let Some(distance) = evidence.distance {
+                    let _ = write!(out, ",\"distance\":{distance}");
+                }
+            }
+        }
+        if let Content::Text(text) = store.content(row)? {
+            push_text(&text, kind, out);
+        }
+        out.push_str("}\n");
+    }
+    Ok(())
+}
+
+/// Returns a stored text, and its value if it has one; tokens are separated by spaces.
+pub fn shown_text(stored: &[u8], kind: StoredText) -> (Option<String>, String) {
+    let text = match kind {
+        StoredText::Tokens => OwnTokens::new(stored).shown(),
+        _ => String::from_utf8_lossy(stored).into_owned(),
+    };
+    match (kind, Document::Text(&text).split_value()) {
+        (StoredText::WithValue, (value, Document::Text(rest))) => {
+            (Some(value.to_owned()), rest.to_owned())
+        }
+        _ => (None, text),
+    }
+}
+
+/// Appends a stored text, and its value if it has one.
+fn push_text(stored: &[u8], kind: StoredText, out: &mut String) {
+    let (value, text) = shown_text(stored, kind);
+    if let Some(value) = value {
+        out.push_str(",\"value\":");
+        push_json(&value, out);
+    }
+    out.push_str(",\"text\":");
+    push_json(&text, out);
+}
+
+fn push_json(text: &str, out: &mut String) {
+    out.push('"');
+    for character in text.chars() {
+        match character {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            control if control < ' ' || control == '\u{7f}' => {
+                let _ = write!(out, "\\u{:04x}", u32::from(control));
+            }
+            other => out.push(other),
+        }
+    }
+    out.push('"');
 }

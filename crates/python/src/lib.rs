@@ -7,7 +7,6 @@ mod array;
 mod arrow;
 mod bands;
 mod bloom;
-mod checksum;
 mod cluster;
 mod column;
 mod csv;
@@ -16,31 +15,22 @@ mod door;
 mod errors;
 mod features;
 mod groups;
-mod hamming;
-mod hamming_build;
 mod hamming_index;
 mod hamming_join;
 mod hamming_plan;
 mod index;
-mod index_export;
 mod index_given;
-mod index_recipe;
-mod index_shown;
 mod items;
 mod jsonl;
 mod manual_clock;
 mod moved;
 mod packed;
-mod parquet;
-mod parts;
 mod references;
 mod repeats;
 mod rewrite;
 mod searcher;
-mod set_batches;
 mod sets;
 mod sketch;
-mod text_rules;
 mod texts;
 mod verify;
 mod weights;
@@ -65,70 +55,59 @@ mod _native {
         BloomJoin, bloom_features, bloom_signatures, bloom_similarities, largest_set, sketch_bloom,
     };
     #[pymodule_export]
-    use super::checksum::{checksum, range_checksum};
-    #[pymodule_export]
     use super::cluster::{ClusterDecision, ClusterRestoring, ClusterRule, cluster_gets};
     #[pymodule_export]
     use super::csv::{CsvReader, CsvSplitter, csv_header, read_csv_texts};
     #[pymodule_export]
     use super::document_counter::{DocumentCounter, TextSample, term_features};
     #[pymodule_export]
-    use super::features::{FeatureRules, features, normalize, tokens};
+    use super::features::{
+        Dictionary, FeatureRules, StopWords, TextRules, features, normalize, tokens,
+    };
     #[pymodule_export]
     use super::groups::{Components, EqualKeys, Leaders, components, decide_range};
     #[pymodule_export]
-    use super::hamming::{distances, radius_for};
-    #[pymodule_export]
-    use super::hamming_build::{build_hamming_file, plan_hamming_file};
-    #[pymodule_export]
-    use super::hamming_index::HammingSet;
+    use super::hamming_index::{HammingSet, build_hamming_file, plan_hamming_file};
     #[pymodule_export]
     use super::hamming_join::{
         join_fingerprints, predicted_join_seconds, stream_joined_files, stream_joined_fingerprints,
     };
     #[pymodule_export]
     use super::hamming_plan::{
-        Exercise, bit_statistics, check_keys, default_costs, plan_limits, survey_plans,
+        Exercise, bit_statistics, check_keys, default_costs, distances, plan_limits, radius_for,
+        survey_plans,
     };
-    #[pymodule_export]
     #[pymodule_export]
     use super::index::OnlineIndex;
     #[pymodule_export]
-    use super::index_recipe::index_attached;
+    use super::index_given::index_attached;
     #[pymodule_export]
     use super::items::ItemTable;
     #[pymodule_export]
     use super::jsonl::{
-        JsonlPiece, JsonlRules, copy_lines, jsonl_pieces, read_jsonl_piece, read_jsonl_texts,
+        JsonlPiece, JsonlRules, checksum, copy_lines, jsonl_pieces, range_checksum,
+        read_jsonl_piece, read_jsonl_texts,
     };
     #[pymodule_export]
     use super::manual_clock::ManualClock;
     #[pymodule_export]
     use super::moved::{MovedDocuments, RowNumbers};
     #[pymodule_export]
-    use super::packed::{PackedFile, pack_lines};
-    #[pymodule_export]
-    use super::parquet::ParquetJoin;
-    #[pymodule_export]
-    use super::parts::{cut_parts, cut_words};
+    use super::packed::{PackedFile, ParquetJoin, pack_lines};
     #[pymodule_export]
     use super::references::{RarestFeatures, ReferenceSets};
     #[pymodule_export]
-    use super::repeats::{RepeatedWindows, SeenTwice, equal_stretches};
+    use super::repeats::{RepeatedWindows, SeenTwice, cut_parts, cut_words, equal_stretches};
     #[pymodule_export]
     use super::rewrite::{cut_texts, rewrite_csv_rows, rewrite_jsonl_rows};
     #[pymodule_export]
     use super::searcher::{Candidates, Searcher};
     #[pymodule_export]
-    use super::set_batches::{count_sets, digest_texts, sample_sets};
-    #[pymodule_export]
-    use super::sets::{PrefixJoin, Rarity};
+    use super::sets::{PrefixJoin, Rarity, count_sets, digest_texts, sample_sets};
     #[pymodule_export]
     use super::sketch::{
         SketchBatch, minhash_features, simhash_features, sketch_minhash, sketch_simhash,
     };
-    #[pymodule_export]
-    use super::text_rules::{Dictionary, StopWords, TextRules};
     #[pymodule_export]
     use super::texts::Texts;
     #[pymodule_export]

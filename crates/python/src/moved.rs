@@ -21,7 +21,7 @@ use pyo3::types::PyTuple;
 use crate::arrow::{read_array, write_array};
 use crate::door::{LONG_BYTES, Object, run};
 use crate::errors::{Failure, Result};
-use crate::index_recipe::RecipeParts;
+use crate::index_given::RecipeParts;
 
 /// Bit of a shape: the document collapsed into an equal one.
 const COLLAPSED: u8 = 4;

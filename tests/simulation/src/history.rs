@@ -1057,12 +1057,12 @@ impl Found {
     pub(crate) fn of(index: &Index, keeps: Keeps) -> Result<Self, Error> {
         let mut found = Vec::new();
         index.scan(|chunk, store| {
-            for (place, &row) in chunk.rows().iter().enumerate() {
-                if chunk.gone()[place] {
+            for (place, &row) in chunk.rows.iter().enumerate() {
+                if chunk.gone[place] {
                     continue;
                 }
                 let mut sketch = [0; 8];
-                sketch.copy_from_slice(&chunk.sketches()[8 * place..8 * place + 8]);
+                sketch.copy_from_slice(&chunk.sketches[8 * place..8 * place + 8]);
                 let print = u64::from_le_bytes(sketch);
                 let id = chunk.id(place).to_owned();
                 // Decompressing a block for each row takes longer than everything else.
@@ -1073,7 +1073,7 @@ impl Found {
                         return Err(DiskError::invalid("text", format!("of {id} is another")));
                     }
                 }
-                found.push((row, id, print, chunk.verdicts()[place]));
+                found.push((row, id, print, chunk.verdicts[place]));
             }
             Ok(())
         })?;

@@ -2,16 +2,16 @@
 
 use std::ops::Range;
 
+use super::buckets::check_layout;
 use super::buckets::{BandBuckets, BucketView, Slice, num_members};
-use super::position_set::{PositionSet, push_bits};
-use super::shapes::check_layout;
-use crate::bound::{Bound, unbroken};
+use super::entries::{PositionSet, push_bits};
 use crate::error::Error;
 use crate::parallel::map_ranges;
 use crate::prefetch::prefetch_read;
+use crate::search::REMOVED;
+use crate::search::{Bound, unbroken};
 use crate::search::{Call, Pairs};
 use crate::sketch::Signatures;
-use crate::states::REMOVED;
 
 /// Later positions in one piece of work: few, since one may look at thousands of members and the next at none.
 const GRAIN: usize = 64;

@@ -1,8 +1,10 @@
 //! What does one band add to the buckets?
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::BUCKET_SIZE;
 use super::grouping::Grouper;
-use super::keys::BandKey;
-use super::{BUCKET_SIZE, Crowd};
+use crate::hash::xxh3_64_with_seed;
 use crate::prefetch::prefetch_read;
 use crate::sketch::Signatures;
 
@@ -244,9 +246,170 @@ impl Positions {
     fn take_block(&self, next: usize, end: usize, block: &mut Vec<u32>) -> usize {
         let mut word = next / 64;
         while word < self.words.len() && block.len() < BLOCK {
-            super::position_set::push_bits(word as u32, self.words[word], block);
+            push_bits(word as u32, self.words[word], block);
             word += 1;
         }
         (word * 64).min(end)
+    }
+}
+
+/// A set of positions that is drained in ascending order: one bit per position, and one bit per 64 of these.
+pub(super) struct PositionSet {
+    words: Vec<u64>,
+    /// Bit `i` of entry `j` is set if word `64*j + i` is not zero.
+    summary: Vec<u64>,
+}
+
+impl PositionSet {
+    /// Creates an empty set for positions below `len`, with `len / 8` bytes.
+    pub(super) fn new(len: usize) -> Self {
+        let num_words = len.div_ceil(64);
+        PositionSet {
+            words: vec![0; num_words],
+            summary: vec![0; num_words.div_ceil(64)],
+        }
+    }
+
+    /// The fixed cost of [`PositionSet::drain_into`], in words read.
+    pub(super) fn summary_len(&self) -> usize {
+        self.summary.len()
+    }
+
+    #[inline(always)]
+    pub(super) fn insert(&mut self, position: u32) {
+        self.insert_word(position / 64, 1 << (position % 64));
+    }
+
+    /// Inserts position `64 * word + i` for every bit `i` set in `bits`, which is not 0.
+    #[inline(always)]
+    pub(super) fn insert_word(&mut self, word: u32, bits: u64) {
+        let word = word as usize;
+        self.words[word] |= bits;
+        self.summary[word / 64] |= 1 << (word % 64);
+    }
+
+    /// Appends the members in ascending order and clears the set.
+    pub(super) fn drain_into(&mut self, out: &mut Vec<u32>) {
+        for (i, summary) in self.summary.iter_mut().enumerate() {
+            let mut live = std::mem::take(summary);
+            while live != 0 {
+                let word = i * 64 + live.trailing_zeros() as usize;
+                live &= live - 1;
+                push_bits(word as u32, std::mem::take(&mut self.words[word]), out);
+            }
+        }
+    }
+}
+
+/// Appends position `64 * word + i` for every bit `i` set in `bits`.
+#[inline(always)]
+pub(super) fn push_bits(word: u32, mut bits: u64, out: &mut Vec<u32>) {
+    while bits != 0 {
+        out.push(word * 64 + bits.trailing_zeros());
+        bits &= bits - 1;
+    }
+}
+
+/// Computes the keys of one band at one level, row by row.
+#[derive(Debug, Clone)]
+pub struct BandKey {
+    seed: u64,
+    /// First byte of the band in a row.
+    start: usize,
+    /// Number of bytes up to the end of the row or of the key, whichever comes first.
+    head_end: usize,
+    /// Number of bytes from the start of the row if the key wraps around its end.
+    tail_end: usize,
+    joined: Vec<u8>,
+}
+
+impl BandKey {
+    /// Creates the key of band `band` at `level`: `min(num_slots, rows * 2^level)` slots, taken cyclically.
+    pub fn new(signatures: &Signatures<'_>, band: u32, rows: u32, level: u32) -> Self {
+        let num_slots = signatures.num_slots;
+        let length = ((rows as usize) << level).min(num_slots);
+        let start = band as usize * rows as usize;
+        let end = start + length;
+        BandKey {
+            seed: u64::from(band) * 256 + u64::from(level),
+            start: start * signatures.slot_bytes,
+            head_end: end.min(num_slots) * signatures.slot_bytes,
+            tail_end: end.saturating_sub(num_slots) * signatures.slot_bytes,
+            joined: Vec::new(),
+        }
+    }
+
+    /// Offset of the key's first byte in a row.
+    pub fn start(&self) -> usize {
+        self.start
+    }
+
+    /// Returns the key of one row. Panics if the row is shorter than those of the signatures that this was created for.
+    #[inline]
+    pub fn of(&mut self, row: &[u8]) -> u64 {
+        if self.tail_end == 0 {
+            return xxh3_64_with_seed(&row[self.start..self.head_end], self.seed);
+        }
+        self.joined.clear();
+        self.joined
+            .extend_from_slice(&row[self.start..self.head_end]);
+        self.joined.extend_from_slice(&row[..self.tail_end]);
+        xxh3_64_with_seed(&self.joined, self.seed)
+    }
+}
+
+/// Positions that met a full first-level bucket in some band. Two of them are not compared through their bands, unless
+/// one is among the first [`BUCKET_SIZE`](super::BUCKET_SIZE) members of a bucket.
+#[derive(Debug)]
+pub struct Crowd {
+    words: Vec<AtomicU64>,
+}
+
+impl Crowd {
+    /// Creates an empty set for `num_positions` positions.
+    pub fn new(num_positions: usize) -> Self {
+        Crowd {
+            words: (0..num_positions.div_ceil(64))
+                .map(|_| AtomicU64::new(0))
+                .collect(),
+        }
+    }
+
+    pub(super) fn insert(&self, position: u32) {
+        let word = &self.words[position as usize / 64];
+        word.fetch_or(1 << (position % 64), Ordering::Relaxed);
+    }
+
+    pub fn positions(&self) -> Vec<u32> {
+        let mut found = Vec::new();
+        for (number, word) in self.words.iter().enumerate() {
+            push_bits(number as u32, word.load(Ordering::Relaxed), &mut found);
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_hashes_of_the_slots_of_the_band_taken_cyclically() {
+        let bytes: Vec<u8> = (0..10).collect();
+        let signatures = Signatures {
+            bytes: &bytes,
+            num_slots: 5,
+            slot_bytes: 2,
+        };
+        // Slots 2 and 3; then 2, 3, 4, 0; then all five, from 2 on. Seeds are band * 256 + level.
+        let expected: [(u32, &[u8], u64); 3] = [
+            (0, &[4, 5, 6, 7], 256),
+            (1, &[4, 5, 6, 7, 8, 9, 0, 1], 257),
+            (2, &[4, 5, 6, 7, 8, 9, 0, 1, 2, 3], 258),
+        ];
+        for (level, slots, seed) in expected {
+            let key = BandKey::new(&signatures, 1, 2, level).of(signatures.row(0));
+            assert_eq!(key, xxh3_64_with_seed(slots, seed), "{level}");
+        }
     }
 }

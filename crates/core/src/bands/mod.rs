@@ -7,24 +7,17 @@
 
 mod buckets;
 mod candidates;
-mod crowd;
 mod entries;
 mod grouping;
-mod keys;
 mod plan;
-mod position_set;
 mod sampled;
-mod shapes;
 #[cfg(test)]
 mod tests;
 
-pub use buckets::{BandBuckets, BucketView};
-pub use crowd::Crowd;
-pub use entries::{BandEntries, BandFiller, Chunk};
-pub use keys::BandKey;
+pub use buckets::{BandBuckets, BucketView, check_bands};
+pub use entries::{BandEntries, BandFiller, BandKey, Chunk, Crowd};
 pub use plan::{BandPlan, min_equal_slots, plan_bands, s_curve};
 pub use sampled::SampledBands;
-pub use shapes::check_bands;
 
 /// Maximum number of members of a bucket level.
 pub const BUCKET_SIZE: usize = 64;

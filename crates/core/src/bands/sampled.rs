@@ -1,6 +1,6 @@
 //! Which documents share a band with any of a sample?
 
-use super::keys::BandKey;
+use super::BandKey;
 use crate::features::FeatureFilter;
 use crate::isa::Isa;
 use crate::sketch::Signatures;

@@ -9,8 +9,8 @@ use crate::error::Error;
 use crate::hash::{mix64, xxh3_64_with_seed};
 use crate::isa::Isa;
 use crate::search::{Call, Pairs};
+use crate::search::{KEPT, REMOVED, UNDECIDED};
 use crate::sketch::Signatures;
-use crate::states::{KEPT, REMOVED, UNDECIDED};
 
 static STOP: AtomicBool = AtomicBool::new(false);
 

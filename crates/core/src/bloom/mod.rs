@@ -10,7 +10,6 @@
 mod demand;
 mod join;
 mod kernels;
-mod levels;
 mod rows;
 #[cfg(test)]
 mod tests;

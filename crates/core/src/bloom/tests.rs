@@ -8,8 +8,8 @@ use super::rows::LANES;
 use super::*;
 use crate::isa::Isa;
 use crate::search::Call;
+use crate::search::REMOVED;
 use crate::sketch::BloomHasher;
-use crate::states::REMOVED;
 use crate::testing::Random;
 
 static NEVER: AtomicBool = AtomicBool::new(false);

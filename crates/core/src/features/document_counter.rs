@@ -12,9 +12,9 @@ use std::mem::take;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::feature_shard::ShardedBuilder;
 use super::feature_shard::{NUM_SHARDS, SHARD_BITS, Shard, shard_of};
 use super::rarity::Rarity;
-use super::sharded_documents::ShardedBuilder;
 use super::weight_table::{CellPlan, Entries, WeightTable};
 use super::weights::{MAX_WEIGHT, digest};
 use crate::error::Error;

@@ -9,18 +9,14 @@ mod feature_hash;
 mod feature_shard;
 mod feature_table;
 mod identifiers;
-mod lexicon;
 mod package_features;
 mod rarity;
 #[cfg(test)]
 mod rule_tests;
-mod sharded_documents;
 mod shingle;
 pub mod siblings;
-mod stop_filter;
 #[cfg(test)]
 mod tests;
-mod text_digest;
 mod text_sample;
 mod weigher;
 mod weight_table;
@@ -33,22 +29,20 @@ use crate::isa::Isa;
 use crate::text::{self, Cutter, Document, Preparer, Spans, TextRules, Tokens};
 use crate::token_hash::TokenHasher;
 use distinct::Distinct;
-pub use document_counter::{Counted, DocumentCounter};
-pub use feature_filter::FeatureFilter;
 use feature_hash::JoinedTokens;
-pub use feature_hash::{FeatureHash, multiplicative_hash};
 use identifiers::IdentifierFeatures;
 pub(crate) use identifiers::disagree;
-pub use lexicon::{UNLISTED_WEIGHT, term_feature};
-pub use rarity::{Rarity, log_count_idf_weight};
-pub use sharded_documents::ShardedBuilder;
 use shingle::shingle;
 use siblings::{NameReader, NameTable, Names};
-use stop_filter::StopFilter;
-pub use text_digest::TextDigester;
-pub use text_sample::TextSample;
-pub use weigher::FeatureWeights;
 use weigher::Weigher;
+
+pub use document_counter::{Counted, DocumentCounter};
+pub use feature_filter::FeatureFilter;
+pub use feature_hash::{FeatureHash, multiplicative_hash};
+pub use feature_shard::ShardedBuilder;
+pub use rarity::{Rarity, log_count_idf_weight};
+pub use text_sample::{TextDigester, TextSample};
+pub use weigher::{FeatureWeights, UNLISTED_WEIGHT, term_feature};
 pub use weight_table::{CellPlan, Entries, WeightTable, table_id};
 pub use weights::{MAX_WEIGHT, Weights, digest, log_count_weight};
 
@@ -482,3 +476,44 @@ const MAX_IDLE_SCRATCH: usize = 8 << 20;
 
 /// "notokens" in ASCII: distinguishes texts without tokens from tokens with the same bytes.
 const NO_TOKENS: u64 = 0x6E6F_746F_6B65_6E73;
+
+#[derive(Debug)]
+pub(super) struct StopFilter {
+    hashes: Distinct,
+}
+
+impl StopFilter {
+    /// Creates the filter of normalized words, for a token hash and its seed.
+    pub(super) fn new(words: &[String], hash: FeatureHash, seed: u64) -> Self {
+        let hashes = words.iter().map(|word| hash.of(word.as_bytes(), seed));
+        let hashes: Vec<u64> = hashes.collect();
+        let mut found = Distinct::default();
+        found.collect(&hashes);
+        StopFilter { hashes: found }
+    }
+
+    /// Removes the tokens that are stop words, unless all are.
+    pub(super) fn apply(&self, tokens: &mut Vec<u64>) {
+        let is_stop = |token: &u64| self.hashes.place(*token).is_some();
+        if !tokens.iter().all(is_stop) {
+            tokens.retain(|token| !is_stop(token));
+        }
+    }
+}
+
+#[cfg(test)]
+mod stop_filter_tests {
+    use super::*;
+
+    #[test]
+    fn stop_words_go_unless_nothing_else_is_there() {
+        let filter = StopFilter::new(&["the".into(), "of".into()], FeatureHash::Md5, 5);
+        let hash = |word: &str| FeatureHash::Md5.of(word.as_bytes(), 5);
+        let mut tokens = vec![hash("the"), hash("cat"), hash("of"), hash("the")];
+        filter.apply(&mut tokens);
+        assert_eq!(tokens, [hash("cat")]);
+        let mut only = vec![hash("of"), hash("the")];
+        filter.apply(&mut only);
+        assert_eq!(only, [hash("of"), hash("the")]);
+    }
+}

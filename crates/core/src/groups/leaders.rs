@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::error::Error;
-use crate::states::{KEPT, REMOVED, UNDECIDED};
+use crate::search::{KEPT, REMOVED, UNDECIDED};
 
 /// Value of `best_earlier` and `best_distance` if there is no match.
 pub const NO_MATCH: u32 = u32::MAX;

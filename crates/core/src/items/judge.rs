@@ -1,6 +1,6 @@
 //! How certain is it that a match is a copy of the item?
 
-use super::counts::ItemCounts;
+use super::scan::ItemCounts;
 use super::scan::Matches;
 use super::table::{ItemTable, NGRAM};
 

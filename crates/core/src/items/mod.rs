@@ -6,14 +6,13 @@
 //! counted.
 
 mod align;
-mod counts;
 mod judge;
 mod scan;
 mod table;
 #[cfg(test)]
 mod tests;
 
-pub use counts::ItemCounts;
 pub use judge::{Agreement, judge};
+pub use scan::ItemCounts;
 pub use scan::{ItemScanner, Matches};
 pub use table::{ItemTable, NGRAM};

@@ -11,7 +11,7 @@
 
 use std::cell::OnceCell;
 
-use super::placed::PlacedWords;
+use super::PlacedWords;
 use crate::text::{is_white_space, joins_words};
 
 /// Opening marks (Ps and Pi of Unicode 17.0.0, and the inverted marks of Spanish), ascending, and what closes each:

@@ -11,8 +11,7 @@ use super::prefix::SetFacts;
 use super::scratch::{Borrowed, Scratch};
 use crate::error::Error;
 use crate::parallel::map_ranges;
-use crate::search::{Call, Pairs};
-use crate::states::REMOVED;
+use crate::search::{Call, Pairs, REMOVED};
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entry {

@@ -7,7 +7,7 @@ use super::lists::{Bounds, Part};
 use super::prefix::SetFacts;
 use super::scratch::{APART, Scratch};
 use crate::features::siblings::COMMON;
-use crate::states::REMOVED;
+use crate::search::REMOVED;
 
 /// Lists with as many documents are looked at by stretches.
 const LONG_LIST: usize = 128;

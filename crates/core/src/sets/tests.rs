@@ -6,8 +6,7 @@ use std::sync::atomic::AtomicBool;
 use super::limit::Limits;
 use super::*;
 use crate::hash::mix64;
-use crate::search::Call;
-use crate::states::{KEPT, REMOVED};
+use crate::search::{Call, KEPT, REMOVED};
 use crate::testing::Random;
 
 const MEASURES: [SetMeasure; 4] = [

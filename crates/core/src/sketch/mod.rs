@@ -8,6 +8,9 @@
 
 pub mod bloom;
 pub mod minhash;
+mod minhash_bucket;
+mod minhash_classical;
+mod minhash_values;
 pub mod samples;
 pub mod signatures;
 pub mod simhash;
@@ -18,18 +21,14 @@ pub use samples::Sample;
 pub use signatures::Signatures;
 pub use simhash::simhash;
 
-mod mersenne_twister;
 #[cfg(target_arch = "x86_64")]
 mod minhash_avx2;
 #[cfg(target_arch = "x86_64")]
 mod minhash_avx512;
-mod minhash_bucket;
-mod minhash_classical;
 mod minhash_datasketch;
 mod minhash_expansion;
 #[cfg(target_arch = "aarch64")]
 mod minhash_neon;
-mod minhash_values;
 #[cfg(target_arch = "x86_64")]
 mod simhash_avx2;
 #[cfg(target_arch = "x86_64")]

@@ -10,7 +10,6 @@ use super::fold::Fold;
 use super::markup::{MARKUP_LIBRARY, strip_html};
 use super::normalize::{self, Spaces};
 use super::simplified::SIMPLIFIED_LIBRARY;
-use super::stop_words::StopWords;
 use super::tables::properties::{KATAKANA, OTHER};
 use super::{Spans, Tokens, pad, tables, units, words};
 use crate::isa::Isa;
@@ -309,4 +308,20 @@ fn has_alphanumeric(text: &[u8]) -> bool {
         at += num_bytes;
     }
     false
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct StopWords {
+    words: Vec<String>,
+}
+
+impl StopWords {
+    /// Creates the list from words that are normalized and folded like the texts.
+    pub fn new(words: Vec<String>) -> Self {
+        StopWords { words }
+    }
+
+    pub fn words(&self) -> &[String] {
+        &self.words
+    }
 }

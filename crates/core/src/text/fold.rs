@@ -2,10 +2,8 @@
 
 use memchr::memchr3_iter;
 
-use super::numerals;
-use super::simplified;
 use super::tables::{self, ALPHANUMERIC, PUNCTUATION, WORD_BREAK, properties};
-use super::{urls, utf8};
+use super::{numerals, simplified, utf8};
 
 /// A set of foldings, applied to normalized text in the order of [`Fold::NAMES`]; the result is normalized again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -72,7 +70,7 @@ impl Fold {
     pub(crate) fn apply(self, text: &[u8], out: &mut Vec<u8>) -> bool {
         if self.has(URLS) {
             let mut earlier = Vec::with_capacity(text.len());
-            urls::replace(text, &mut earlier);
+            replace(text, &mut earlier);
             if !Fold(self.0 & !URLS).apply(&earlier, out) {
                 *out = earlier;
             }
@@ -298,6 +296,38 @@ fn narrow(c: u32) -> u32 {
         _ => return c,
     };
     u32::from(mark)
+}
+
+const BEGINNINGS: [&[u8]; 3] = [b"https://", b"http://", b"www."];
+
+/// Appends a text to `out`, with the word `url` between spaces in place of each address.
+pub(super) fn replace(text: &[u8], out: &mut Vec<u8>) {
+    let mut at = 0;
+    while at < text.len() {
+        let is_inside = at > 0 && text[at - 1].is_ascii_alphanumeric();
+        // Only where an address may begin, so that the time is linear.
+        let num_bytes = if is_inside {
+            0
+        } else {
+            address_bytes(&text[at..]).unwrap_or(0)
+        };
+        out.extend_from_slice(if num_bytes > 0 {
+            b" url "
+        } else {
+            &text[at..=at]
+        });
+        at += num_bytes.max(1);
+    }
+}
+
+/// Returns the length of the address at the start of a text: characters of RFC 3986, without marks at the end.
+fn address_bytes(text: &[u8]) -> Option<usize> {
+    let beginning = BEGINNINGS.iter().find(|&&one| text.starts_with(one))?;
+    let is_own = |b: &&u8| b.is_ascii_alphanumeric() || b"-._~:/?#[]@!$&'()*+,;=%".contains(b);
+    let num_bytes = text.iter().take_while(is_own).count();
+    let is_after = |b: &&u8| b".,:;!?'()[]*".contains(b);
+    let num_bytes = num_bytes - text[..num_bytes].iter().rev().take_while(is_after).count();
+    (num_bytes > beginning.len()).then_some(num_bytes)
 }
 
 #[cfg(test)]

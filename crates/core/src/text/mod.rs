@@ -11,7 +11,6 @@ mod chinese;
 mod chunks;
 mod compose;
 mod cutter;
-mod document;
 mod fold;
 mod identifiers;
 mod kernel;
@@ -27,13 +26,10 @@ mod own_tokens;
 mod parts;
 mod simhash_package;
 mod simplified;
-mod spans;
-mod stop_words;
 mod tables;
 #[cfg(test)]
 mod tests;
 mod units;
-mod urls;
 mod utf8;
 mod windows;
 mod without;
@@ -42,12 +38,13 @@ mod words;
 use crate::isa::Isa;
 pub use chinese::Dictionary;
 pub use chunks::{CONTENT_BYTES, Chunks};
+pub use cutter::StopWords;
 pub use cutter::TextRules;
 pub(crate) use cutter::{Cutter, Preparer};
-pub use document::Document;
 pub use fold::Fold;
 pub(crate) use identifiers::{Identifier, Identifiers, Kind};
 pub(crate) use kernel::BLOCK;
+pub use kinds::Document;
 pub use kinds::Tokens;
 pub(crate) use normalize::Spaces;
 pub use own_tokens::{
@@ -55,11 +52,10 @@ pub use own_tokens::{
 };
 pub use parts::{PartCutter, PartUnit, Parts};
 pub(crate) use simhash_package::simhash_package_tokens;
-pub(crate) use spans::Spans;
-pub use stop_words::StopWords;
 pub use windows::WindowHasher;
 pub(crate) use windows::rolling_hashes;
 pub use without::Without;
+pub(crate) use words::Spans;
 
 /// Version of the text rules and of their Unicode tables.
 pub const TEXT_VERSION: &str = "1/unicode-17.0.0";

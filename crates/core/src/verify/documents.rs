@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 use crate::error::Error;
 use crate::isa::Isa;
 use crate::parallel::map_ranges;
-use crate::states::REMOVED;
+use crate::search::REMOVED;
 
 use super::Measure;
 use super::pairs::{FeatureSets, GRAIN_PAIRS, NOWHERE, check};
@@ -131,7 +131,7 @@ mod tests {
 
     use super::*;
     use crate::hash::mix64;
-    use crate::states::{KEPT, UNDECIDED};
+    use crate::search::{KEPT, UNDECIDED};
     use crate::verify::FeatureSet;
 
     /// Documents of a template; the sets of those not excluded are stored in reverse order.

@@ -4,7 +4,6 @@
 //! pairs and measures whole lists of pairs. [`aligned_diff`] shows where two texts differ, and [`align_texts`] by how
 //! many edits.
 
-mod aligned;
 mod alignment;
 mod bitmap;
 mod bounds;
@@ -23,8 +22,8 @@ mod required;
 mod sequences;
 mod side;
 
-pub use aligned::{Hunk, aligned_diff};
 pub use alignment::Alignment;
+pub use alignment::{Hunk, aligned_diff};
 pub use bounds::Measure;
 pub use documents::{HeldDocuments, MeasuredPairs, distinct_documents};
 pub use feature_set::FeatureSet;

@@ -6,7 +6,6 @@
 
 pub mod header;
 mod record;
-pub mod rewrite;
 pub mod rows;
 pub mod rules;
 pub mod split;

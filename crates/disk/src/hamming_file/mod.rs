@@ -1,7 +1,6 @@
 //! A Hamming set in one file. FORMAT.md describes every byte.
 
 mod build;
-mod held;
 mod layout;
 mod read;
 mod section;

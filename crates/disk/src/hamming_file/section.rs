@@ -11,7 +11,7 @@ use super::ALIGNMENT;
 use crate::error::{Error, Result};
 use crate::position::{read_exact_at, write_all_at};
 use crate::sections::{BLOCK_BYTES, Section};
-use crate::temporary::TemporaryFile;
+use crate::whole::TemporaryFile;
 
 /// Writes the words of a section in order at a position of a file, and computes the checksums of their blocks.
 pub(super) struct SectionWriter<'a> {

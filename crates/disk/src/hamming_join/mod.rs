@@ -4,7 +4,6 @@
 //! joined with itself and with the files whose bits are near. A file that is still too large is joined in pieces.
 
 mod flat;
-mod spill;
 #[cfg(test)]
 mod tests;
 
@@ -19,7 +18,7 @@ use likewise_hamming::plan::SearchPlan;
 pub use flat::FlatFingerprints;
 
 use crate::error::Error;
-use spill::{Part, spill};
+use flat::{Part, spill};
 
 /// Maximum number of files of one key, as a power of two: 2^8.
 const MAX_SPREAD_BITS: u32 = 8;

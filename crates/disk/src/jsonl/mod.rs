@@ -4,7 +4,6 @@ pub(crate) mod capture;
 mod nan;
 mod parser;
 pub mod piece;
-pub mod rewrite;
 pub mod rows;
 pub mod rules;
 pub mod tokens;

@@ -4,12 +4,14 @@ use std::fs::File;
 use std::sync::atomic::AtomicBool;
 
 use likewise_core::parallel::map_ranges;
+use likewise_core::text::Without;
 
 use super::parser::{Row, RowParser};
 use super::rules::JsonlRules;
 use crate::column::{TextColumn, TokenColumn};
 use crate::error::{Error, Result};
 use crate::position::Window;
+use crate::rewrite::{Rewritten, Stretches, rewrite};
 
 /// Rows that a thread reads at a time.
 const GRAIN_ROWS: usize = 256;
@@ -106,4 +108,115 @@ fn read_each<C: Send>(
         },
     )?;
     parts.into_iter().collect()
+}
+
+/// Removes the spans `gone` from the texts of the lines at `offsets`; the rest stays byte for byte the same, including
+/// escapes in the remaining text.
+pub fn rewrite_rows(
+    file: &File,
+    offsets: &[u64],
+    lengths: &[u32],
+    rules: &JsonlRules,
+    gone: Stretches<'_>,
+    threads: usize,
+    cancel: &AtomicBool,
+) -> Result<Rewritten> {
+    if rules.text_fields.len() != 1 {
+        return Err(Error::invalid(
+            "text_fields",
+            "must name exactly one field".to_owned(),
+        ));
+    }
+    rules.tree()?;
+    let rules = JsonlRules {
+        id_field: None,
+        id_required: false,
+        fields: Vec::new(),
+        ..rules.clone()
+    };
+    rewrite(file, offsets, lengths, gone, threads, cancel, || {
+        let mut parser = RowParser::new(&rules)?;
+        Ok(
+            move |line: &[u8], offset, text: &mut Without<'_>, out: &mut Vec<u8>| {
+                let places = parser
+                    .text_places(line, offset)
+                    .map_err(|reason| Error::Changed { offset, reason })?;
+                let mut done = 0;
+                for (i, place) in places.into_iter().enumerate() {
+                    if i > 0 {
+                        // The newline between strings of a list is part of the text, but not of the line.
+                        text.plain(b"\n", &mut Vec::new());
+                    }
+                    // The range includes the quotes.
+                    out.extend_from_slice(&line[done..=place.start]);
+                    cut(&line[place.start + 1..place.end - 1], text, out);
+                    done = place.end - 1;
+                }
+                out.extend_from_slice(&line[done..]);
+                Ok(())
+            },
+        )
+    })
+}
+
+/// Appends the remaining part of the inside of a string.
+fn cut(mut raw: &[u8], text: &mut Without<'_>, out: &mut Vec<u8>) {
+    while !raw.is_empty() {
+        let plain = memchr::memchr(b'\\', raw).unwrap_or(raw.len());
+        let (stretch, rest) = raw.split_at(plain);
+        text.plain(stretch, out);
+        raw = rest;
+        if let Some(escape) = Escape::read(raw) {
+            let (written, rest) = raw.split_at(escape.num_raw);
+            text.escape(written, escape.character, escape.num_bytes, out);
+            raw = rest;
+        }
+    }
+}
+
+struct Escape {
+    /// Length of its escaped form, and of the character in UTF-8.
+    num_raw: usize,
+    num_bytes: usize,
+    /// U+FFFD for a lone surrogate.
+    character: char,
+}
+
+impl Escape {
+    /// Reads the escape at the start of valid JSON, or a surrogate pair; `None` if no bytes are left.
+    fn read(raw: &[u8]) -> Option<Self> {
+        let &kind = raw.get(1)?;
+        if kind != b'u' {
+            return Some(Escape {
+                num_raw: 2,
+                num_bytes: 1,
+                character: match kind {
+                    b'n' | b'r' | b't' | b'f' => ' ',
+                    b'b' => '\u{8}',
+                    _ => char::from(kind),
+                },
+            });
+        }
+        let unit = code_unit(raw)?;
+        let low = match (0xD800..0xDC00).contains(&unit) && raw.len() >= 12 && raw[6..8] == *b"\\u"
+        {
+            true => code_unit(&raw[6..]).filter(|low| (0xDC00..0xE000).contains(low)),
+            false => None,
+        };
+        let character = match low {
+            Some(low) => char::from_u32(0x10000 + ((unit - 0xD800) << 10) + (low - 0xDC00)),
+            None => char::from_u32(unit),
+        };
+        Some(Escape {
+            num_raw: if low.is_some() { 12 } else { 6 },
+            num_bytes: character.map_or(3, char::len_utf8),
+            character: character.unwrap_or(char::REPLACEMENT_CHARACTER),
+        })
+    }
+}
+
+/// Reads the four digits after `\u`.
+fn code_unit(raw: &[u8]) -> Option<u32> {
+    let digits = std::str::from_utf8(raw.get(2..6)?).ok()?;
+    u32::from_str_radix(digits, 16).ok()
 }

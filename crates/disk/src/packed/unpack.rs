@@ -6,7 +6,7 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::frames::Frames;
+use super::Frames;
 use super::{Codec, UnpackLimits};
 use crate::error::{Error, Result};
 use crate::lines::MAX_PIECE_BYTES;

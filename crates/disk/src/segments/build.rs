@@ -9,15 +9,15 @@ use std::path::{Path, PathBuf};
 
 use super::MAX_SEGMENT_ROWS;
 use super::gather::Gathered;
+use super::gather::RowSource;
 use super::layout::{
     ALIGNMENT, Description, Details, HAMMING_ENDING, HEADER_BYTES, HammingEntry, TABLES_ENDING,
     TableEntry,
 };
 use super::open::{ending, header, path_of};
-use super::plan::{Building, Job, Pass, SegmentPlan, passes};
-use super::publish::{fresh_name, temporary_of};
-use super::source::RowSource;
+use super::open::{fresh_name, temporary_of};
 use super::table::PackedTable;
+use super::tiers::{Building, Job, Pass, SegmentPlan, passes};
 use crate::environment::{Files, SegmentFile};
 use crate::error::{Error, Result};
 use crate::sections::{Section, SectionStream};

@@ -12,9 +12,8 @@ use likewise_hamming::index::{Building as CoreBuilding, HammingSet, plan_for};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::layout::{BandPlan, HammingPlan};
-use super::plan::{Building, Job, SegmentPlan};
-use super::source::SourceRow;
 use super::table::{PackedTable, entry, exact_remainder_bits, pack, row_bits, row_hash};
+use super::tiers::{Building, Job, Pass, SegmentPlan};
 use crate::environment::SegmentFile;
 use crate::error::{Error, Result};
 use crate::hamming_file::{FileFacts, write_hamming_to};
@@ -369,4 +368,130 @@ fn other_sketch(row: &SourceRow<'_>) -> Error {
         "sketch",
         format!("that of row {} has {} bytes", row.row, row.sketch.len()),
     )
+}
+
+/// One document, as stored.
+#[derive(Debug, Clone, Copy)]
+pub struct SourceRow<'a> {
+    pub row: u32,
+    /// The user's id; used if [`Needed::ids`] is set.
+    pub id: &'a str,
+    /// Its sketch; used if [`Needed::sketches`] is set and the document can be found by its sketch.
+    pub sketch: &'a [u8],
+    /// For a removed document, the row of the kept one that it matched; `None` for a kept one.
+    pub leader: Option<u32>,
+    /// Whether the user removed it or it has expired. Such rows are omitted.
+    pub is_gone: bool,
+    /// Whether it can be found by its sketch: it is the first of its class, and not empty.
+    pub is_found: bool,
+    /// Whether it is short: a mark of the caller, one bit per row.
+    pub is_short: bool,
+    /// Hash of the key of its class, if it is the first of one.
+    pub class: Option<u64>,
+    /// Bands and levels of the buckets above level 0, by band; above the last level it is not a member.
+    pub levels: &'a [(u16, u8)],
+}
+
+/// The data that a pass over the rows uses; a source may leave the rest empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Needed {
+    pub ids: bool,
+    pub sketches: bool,
+    pub classes: bool,
+}
+
+/// Yields documents in order of row, from the store or from test data. Dropped rows are missing.
+pub trait RowSource {
+    /// The random identity of the database.
+    fn identity(&self) -> [u8; 16];
+
+    /// Identity of everything that determines the bytes of a sketch.
+    fn sketch_id(&self) -> &str;
+
+    /// The last event that every later [`each_row`](RowSource::each_row) reflects; replaying later ones sets states.
+    fn last_event(&self) -> u64;
+
+    /// Maximum number of rows in a range that [`each_row`](RowSource::each_row) yields and that are not gone.
+    fn most_rows(&self, rows: &Range<u32>) -> u32 {
+        rows.end - rows.start
+    }
+
+    /// Returns the identity of the last batch of the rows below `end`.
+    fn batch_before(&self, end: u32) -> Result<u64>;
+
+    /// Passes each row of the range that was not dropped to `each`, in order; a build may read the rows several times.
+    fn each_row(
+        &self,
+        rows: Range<u32>,
+        needed: Needed,
+        each: &mut dyn FnMut(&SourceRow<'_>) -> Result<()>,
+    ) -> Result<()>;
+}
+
+impl Pass {
+    /// Reads the rows once, collecting the data of one pass.
+    pub(super) fn gather(
+        &self,
+        source: &dyn RowSource,
+        plan: &SegmentPlan,
+        rows: &Range<u32>,
+        held: Option<HeldRows>,
+        building: Building<'_>,
+    ) -> Result<Gathered> {
+        let is_sketch = |job: &Job| matches!(job, Job::Hamming | Job::Band(_));
+        let needed = Needed {
+            ids: self.jobs.contains(&Job::Ids),
+            sketches: self.jobs.iter().any(is_sketch),
+            classes: self.jobs.contains(&Job::Classes),
+        };
+        let most = source.most_rows(rows).max(1);
+        let mut gathered = Gathered::new(&self.jobs, plan, rows, most, held);
+        source.each_row(rows.clone(), needed, &mut |row| {
+            gathered.take(row, building.cancel)
+        })?;
+        gathered.check_complete()?;
+        Ok(gathered)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::layout::{BandPlan, HammingPlan};
+    use super::super::tiers::passes;
+    use super::*;
+
+    #[test]
+    fn passes_hold_what_the_memory_holds_and_one_table_at_least() {
+        let plan = SegmentPlan {
+            classes: true,
+            hamming: Some(HammingPlan {
+                bits: 96,
+                within: 3,
+                table_bytes: None,
+            }),
+            bands: Some(BandPlan {
+                num_slots: 8,
+                slot_bytes: 2,
+                bands: 3,
+                rows: 2,
+            }),
+        };
+        use Job::{Band, Classes, Groups, Hamming, Ids};
+        let all = vec![Ids, Groups, Classes, Hamming, Band(0), Band(1), Band(2)];
+        let jobs = |memory| -> Vec<Vec<Job>> {
+            let passes = passes(&plan, 1000, memory);
+            passes.into_iter().map(|pass| pass.jobs).collect()
+        };
+        assert_eq!(jobs(152_000), std::slice::from_ref(&all));
+        let single: Vec<Vec<Job>> = all.iter().map(|&job| vec![job]).collect();
+        assert_eq!(jobs(0), single);
+        let cut = [
+            vec![Ids, Groups],
+            vec![Classes],
+            vec![Hamming],
+            vec![Band(0), Band(1)],
+            vec![Band(2)],
+        ];
+        assert_eq!(jobs(40_000), cut);
+    }
 }

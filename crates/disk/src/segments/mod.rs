@@ -13,21 +13,17 @@ mod build;
 mod gather;
 mod layout;
 mod open;
-mod passes;
-mod plan;
-mod publish;
 mod segment;
-mod source;
 mod table;
 mod tiers;
 
 pub use build::build_segment;
+pub use gather::{Needed, RowSource, SourceRow};
 pub use layout::{BandPlan, HammingPlan};
 pub use open::Expected;
-pub use plan::{Building, SegmentPlan};
-pub use publish::{delete_orphans, other_names, segment_bytes, unlink_segments};
+pub use open::{delete_orphans, other_names, segment_bytes, unlink_segments};
 pub use segment::Segment;
-pub use source::{Needed, RowSource, SourceRow};
+pub use tiers::{Building, SegmentPlan};
 pub use tiers::{MIN_ROWS, Piece, RATIO, next_build, next_worn};
 
 /// Maximum number of rows of a segment.

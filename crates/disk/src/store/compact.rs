@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::Store;
 use super::bytes::put_varint;
 use super::contents::{BLOCK_BYTES, Block, Contents};
-use super::database::{self, CHANGES_TALLY, DROPPINGS, wrong};
+use super::database::{self, CHANGES_TALLY, DROPPINGS};
 use super::decode::View;
 use super::encode::{CHUNK_BYTES, Columns, MAX_CHUNK_ROWS};
 use super::events::{ChangesTally, decode_change};
@@ -16,7 +16,7 @@ use super::read::{blob, misplaced, range_of};
 use super::state::Droppings;
 use super::transact::Writer;
 use super::types::Swept;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Approximate number of bytes that one call reads, so that it takes some milliseconds.
 const STEP_BYTES: usize = 4 << 20;
@@ -156,11 +156,11 @@ impl Store {
             database::set_meta(&store.connection, "swept", &writer.record)?;
             let drop_events = drop_events.min(last);
             if drop_events > store.num_old_events()? {
-                store
-                    .connection
-                    .prepare_cached("DELETE FROM events WHERE seq <= ?1")
-                    .and_then(|mut statement| statement.execute([drop_events as i64]))
-                    .map_err(wrong)?;
+                database::execute(
+                    &store.connection,
+                    "DELETE FROM events WHERE seq <= ?1",
+                    [drop_events as i64],
+                )?;
                 writer.record.clear();
                 put_varint(&mut writer.record, drop_events);
                 database::set_meta(&store.connection, "num_old_events", &writer.record)?;
@@ -175,7 +175,7 @@ impl Store {
             store
                 .connection
                 .pragma_query_value(None, name, |row| row.get(0))
-                .map_err(wrong)
+                .map_err(Error::from)
         };
         let num_free = number(self, "freelist_count")?;
         let kept = match part {
@@ -196,7 +196,7 @@ impl Store {
                     while rows.next()?.is_some() {}
                     Ok(())
                 })
-                .map_err(wrong)
+                .map_err(Error::from)
         })?;
         // A database that was created without this ability keeps its pages.
         Ok(surplus > most && number(self, "freelist_count")? < num_free)
@@ -210,23 +210,19 @@ impl Store {
             .connection
             .prepare_cached(
                 "SELECT first_row, num_rows, length(data) FROM chunks WHERE first_row >= ?1 ORDER BY first_row",
-            )
-            .map_err(wrong)?;
+            )?;
         let mut contents = self
             .connection
             .prepare_cached(
                 "SELECT coalesce(sum(length(data)), 0) FROM contents WHERE first_row >= ?1 AND first_row < ?2",
-            )
-            .map_err(wrong)?;
-        let mut found = statement.query([from_row]).map_err(wrong)?;
-        while let Some(row) = found.next().map_err(wrong)? {
+            )?;
+        let mut found = statement.query([from_row])?;
+        while let Some(row) = found.next()? {
             let (first_row, num_rows) = range_of(row)?;
             let before = end;
             end = first_row + num_rows;
-            num_bytes += row.get::<_, u32>(2).map_err(wrong)? as usize;
-            num_bytes += contents
-                .query_row([before, end], |row| row.get::<_, u32>(0))
-                .map_err(wrong)? as usize;
+            num_bytes += row.get::<_, u32>(2)? as usize;
+            num_bytes += contents.query_row([before, end], |row| row.get::<_, u32>(0))? as usize;
             if num_bytes >= STEP_BYTES {
                 return Ok(from_row..end);
             }
@@ -258,14 +254,13 @@ impl Store {
             .connection
             .prepare_cached(
                 "SELECT first_row, num_rows, length(data), data FROM chunks WHERE first_row >= ?1 AND first_row < ?2 ORDER BY first_row",
-            )
-            .map_err(wrong)?;
-        let mut found = statement.query([rows.start, rows.end]).map_err(wrong)?;
+            )?;
+        let mut found = statement.query([rows.start, rows.end])?;
         let mut neighbors = Neighbors::default();
         let mut joined = Vec::new();
-        while let Some(row) = found.next().map_err(wrong)? {
+        while let Some(row) = found.next()? {
             let (first_row, num_rows) = range_of(row)?;
-            let num_bytes: u32 = row.get(2).map_err(wrong)?;
+            let num_bytes: u32 = row.get(2)?;
             let has_gone = first_row < dropping.expired_below
                 || has_any(gone, first_row..first_row + num_rows);
             if !has_gone && num_bytes as usize > CHUNK_BYTES / 2 {
@@ -340,10 +335,7 @@ impl Store {
             "chunks" => "DELETE FROM chunks WHERE first_row >= ?1 AND first_row < ?2",
             _ => "DELETE FROM contents WHERE first_row >= ?1 AND first_row < ?2",
         };
-        self.connection
-            .prepare_cached(sql)
-            .and_then(|mut statement| statement.execute([first_row, first_row + num_rows]))
-            .map_err(wrong)?;
+        database::execute(&self.connection, sql, [first_row, first_row + num_rows])?;
         Ok(())
     }
 
@@ -360,13 +352,12 @@ impl Store {
             .connection
             .prepare_cached(
                 "SELECT first_row, num_rows, length(data), data FROM contents WHERE first_row >= ?1 AND first_row < ?2 ORDER BY first_row",
-            )
-            .map_err(wrong)?;
-        let mut found = statement.query([rows.start, rows.end]).map_err(wrong)?;
+            )?;
+        let mut found = statement.query([rows.start, rows.end])?;
         let mut all: Vec<Joined> = Vec::new();
-        while let Some(row) = found.next().map_err(wrong)? {
+        while let Some(row) = found.next()? {
             let (first_row, num_rows) = range_of(row)?;
-            let num_bytes: u32 = row.get(2).map_err(wrong)?;
+            let num_bytes: u32 = row.get(2)?;
             let has_gone = first_row < self.position.expired_below
                 || has_any(gone, first_row..first_row + num_rows);
             if !has_gone && num_bytes as usize > BLOCK_BYTES / 2 {
@@ -412,16 +403,13 @@ impl Store {
 
     /// Returns the rows that the user removed, ascending.
     fn gone_rows(&self, rows: &Range<u32>) -> Result<Vec<u32>> {
-        let mut statement = self
-            .connection
-            .prepare_cached(
-                "SELECT row, data FROM changes WHERE row >= ?1 AND row < ?2 ORDER BY row",
-            )
-            .map_err(wrong)?;
-        let mut found = statement.query([rows.start, rows.end]).map_err(wrong)?;
+        let mut statement = self.connection.prepare_cached(
+            "SELECT row, data FROM changes WHERE row >= ?1 AND row < ?2 ORDER BY row",
+        )?;
+        let mut found = statement.query([rows.start, rows.end])?;
         let mut gone = Vec::new();
-        while let Some(row) = found.next().map_err(wrong)? {
-            let number: u32 = row.get(0).map_err(wrong)?;
+        while let Some(row) = found.next()? {
+            let number: u32 = row.get(0)?;
             if decode_change(blob(row, 1)?, number)?.is_gone {
                 gone.push(number);
             }

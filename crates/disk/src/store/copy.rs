@@ -7,7 +7,7 @@ use rusqlite::OpenFlags;
 use rusqlite::backup::{Backup, StepResult};
 
 use super::Store;
-use super::database::{DATABASE_NAME, connect, wrong};
+use super::database::{DATABASE_NAME, connect};
 use super::place;
 use crate::error::{Error, Result};
 
@@ -63,12 +63,12 @@ impl Store {
         // Read before copying, so that the state is fixed: a copy of a changing state would restart at each commit.
         self.read_position()?;
         let mut copy = connect(&self.environment, to, OpenFlags::default())?;
-        let backup = Backup::new(&self.connection, &mut copy).map_err(wrong)?;
+        let backup = Backup::new(&self.connection, &mut copy)?;
         loop {
             if cancel.load(Ordering::Relaxed) {
                 return Err(Error::Canceled);
             }
-            match backup.step(STEP_PAGES).map_err(wrong)? {
+            match backup.step(STEP_PAGES)? {
                 StepResult::Done => return Ok(()),
                 StepResult::More => {}
                 // The locks are those of the copy's file, which nobody else has open.

@@ -11,14 +11,15 @@ use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
+use rusqlite::types::FromSql;
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Params};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::bytes;
 use super::events::ChangesTally;
 use super::place;
-use super::process::OpenMark;
+use super::place::OpenMark;
 use super::types::{Description, Durability, Keeps, Position};
 use crate::environment::Environment;
 use crate::error::{Error, Result};
@@ -58,30 +59,53 @@ pub(super) fn refused_version(version: i32) -> Option<String> {
     })
 }
 
-pub(super) fn wrong(error: rusqlite::Error) -> Error {
-    let kind = match error.sqlite_error_code() {
-        Some(ErrorCode::DiskFull) => io::ErrorKind::StorageFull,
-        Some(ErrorCode::OutOfMemory) => io::ErrorKind::OutOfMemory,
-        Some(ErrorCode::ReadOnly) => io::ErrorKind::ReadOnlyFilesystem,
-        Some(ErrorCode::PermissionDenied) => io::ErrorKind::PermissionDenied,
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => io::ErrorKind::ResourceBusy,
-        Some(
-            ErrorCode::SystemIoFailure
-            | ErrorCode::CannotOpen
-            | ErrorCode::FileLockingProtocolFailed
-            | ErrorCode::OperationInterrupted,
-        ) => io::ErrorKind::Other,
-        Some(ErrorCode::TooBig) => {
-            return Error::invalid("documents", "a record would be greater than 512 MiB");
-        }
-        // A missing table or column, a value of another type, a broken page: no writer produces these.
-        _ => {
-            return Error::Damaged {
-                reason: format!("the database is damaged: {error}"),
-            };
-        }
-    };
-    Error::io("use the database", io::Error::new(kind, error))
+impl From<rusqlite::Error> for Error {
+    fn from(error: rusqlite::Error) -> Self {
+        let kind = match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => io::ErrorKind::StorageFull,
+            Some(ErrorCode::OutOfMemory) => io::ErrorKind::OutOfMemory,
+            Some(ErrorCode::ReadOnly) => io::ErrorKind::ReadOnlyFilesystem,
+            Some(ErrorCode::PermissionDenied) => io::ErrorKind::PermissionDenied,
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+                io::ErrorKind::ResourceBusy
+            }
+            Some(
+                ErrorCode::SystemIoFailure
+                | ErrorCode::CannotOpen
+                | ErrorCode::FileLockingProtocolFailed
+                | ErrorCode::OperationInterrupted,
+            ) => io::ErrorKind::Other,
+            Some(ErrorCode::TooBig) => {
+                return Error::invalid("documents", "a record would be greater than 512 MiB");
+            }
+            // A missing table or column, a value of another type, a broken page: no writer produces these.
+            _ => {
+                return Error::Damaged {
+                    reason: format!("the database is damaged: {error}"),
+                };
+            }
+        };
+        Error::io("use the database", io::Error::new(kind, error))
+    }
+}
+
+/// Runs a statement, prepared once for each connection.
+pub(super) fn execute(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+) -> rusqlite::Result<usize> {
+    connection.prepare_cached(sql)?.execute(params)
+}
+
+/// Returns the first column of the one row that a statement finds.
+pub(super) fn value<T: FromSql>(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+) -> rusqlite::Result<T> {
+    let mut statement = connection.prepare_cached(sql)?;
+    statement.query_row(params, |row| row.get(0))
 }
 
 /// Opens the database for writing; creates the file if it is absent.
@@ -99,14 +123,13 @@ pub(super) fn open_to_write(
     // A database of another application is not modified.
     if kind_of(&connection)? == Kind::Empty {
         // Allows free pages to be released; must be set before the first page is written.
-        set("auto_vacuum", 2).map_err(wrong)?;
+        set("auto_vacuum", 2)?;
     }
     // Deleted data is overwritten.
-    set("secure_delete", 1).map_err(wrong)?;
+    set("secure_delete", 1)?;
     // Read back: a system without shared memory does not support the log, and some wrappers change these settings.
-    let journal: String = connection
-        .pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))
-        .map_err(wrong)?;
+    let journal: String =
+        connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
     if journal != "wal" {
         return Err(Error::Unsupported {
             reason: format!(
@@ -116,9 +139,7 @@ pub(super) fn open_to_write(
     }
     sync_by(&connection, durability == Durability::Commit)?;
     // Truncates the log after a burst.
-    connection
-        .pragma_update_and_check(None, "journal_size_limit", 64 << 20, |_| Ok(()))
-        .map_err(wrong)?;
+    connection.pragma_update_and_check(None, "journal_size_limit", 64 << 20, |_| Ok(()))?;
     Ok(connection)
 }
 
@@ -130,9 +151,7 @@ pub(super) fn open_to_checkpoint(environment: &Environment, dir: &Path) -> Resul
     let connection = open(environment, &dir.join(DATABASE_NAME), flags)?;
     // Checkpoints are always synced, even if commits are not.
     sync_by(&connection, true)?;
-    connection
-        .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
-        .map_err(wrong)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     Ok(connection)
 }
 
@@ -141,7 +160,7 @@ fn sync_by(connection: &Connection, each_commit: bool) -> Result<()> {
     if cfg!(target_os = "macos") {
         // On this system, fsync does not reach the disk.
         for name in ["fullfsync", "checkpoint_fullfsync"] {
-            connection.pragma_update(None, name, 1).map_err(wrong)?;
+            connection.pragma_update(None, name, 1)?;
         }
     }
     Ok(())
@@ -150,12 +169,8 @@ fn sync_by(connection: &Connection, each_commit: bool) -> Result<()> {
 /// Sets whether each commit waits for the disk.
 pub(super) fn set_synchronous(connection: &Connection, full: bool) -> Result<()> {
     let wanted = if full { 2 } else { 1 };
-    connection
-        .pragma_update(None, "synchronous", wanted)
-        .map_err(wrong)?;
-    let found: i32 = connection
-        .pragma_query_value(None, "synchronous", |row| row.get(0))
-        .map_err(wrong)?;
+    connection.pragma_update(None, "synchronous", wanted)?;
+    let found: i32 = connection.pragma_query_value(None, "synchronous", |row| row.get(0))?;
     match found == wanted {
         true => Ok(()),
         false => Err(Error::Unsupported {
@@ -170,9 +185,7 @@ pub(super) fn open_to_read(environment: &Environment, dir: &Path) -> Result<Data
         | OpenFlags::SQLITE_OPEN_EXRESCODE;
     let opened = open(environment, &dir.join(DATABASE_NAME), flags).and_then(|connection| {
         // The first access needs the shared memory next to the database.
-        connection
-            .pragma_query_value(None, "schema_version", |row| row.get::<_, i32>(0))
-            .map_err(wrong)?;
+        connection.pragma_query_value(None, "schema_version", |row| row.get::<_, i32>(0))?;
         Ok(connection)
     });
     match opened {
@@ -226,7 +239,7 @@ pub(super) fn connect(
         Some(vfs) => Connection::open_with_flags_and_vfs(path, flags, vfs.as_str()),
         None => Connection::open_with_flags(path, flags),
     }
-    .map_err(wrong)
+    .map_err(Error::from)
 }
 
 /// A connection that is counted among those of the process.
@@ -249,25 +262,20 @@ fn open(environment: &Environment, path: &Path, flags: OpenFlags) -> Result<Data
     }
     let mark = OpenMark::new()?;
     let connection = connect(environment, path, flags)?;
-    connection.busy_timeout(BUSY_WAIT).map_err(wrong)?;
-    connection
-        .set_limit(Limit::SQLITE_LIMIT_LENGTH, MAX_RECORD_BYTES)
-        .map_err(wrong)?;
+    connection.busy_timeout(BUSY_WAIT)?;
+    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, MAX_RECORD_BYTES)?;
     connection.set_prepared_statement_cache_capacity(64);
     // A damaged file must not affect what is executed.
     connection
         .set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)
-        .and_then(|_| connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false))
-        .map_err(wrong)?;
+        .and_then(|_| connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false))?;
     for (name, value) in [
         ("cell_size_check", 1),
         ("mmap_size", 0),
         ("cache_size", -CACHE_KIB),
     ] {
         // Some pragmas return a row, some do not.
-        connection
-            .pragma(None, name, value, |_| Ok(()))
-            .map_err(wrong)?;
+        connection.pragma(None, name, value, |_| Ok(()))?;
     }
     Ok(Database {
         connection,
@@ -288,7 +296,7 @@ pub(super) fn kind_of(connection: &Connection) -> Result<Kind> {
     let number = |name| -> Result<i32> {
         connection
             .pragma_query_value(None, name, |row| row.get(0))
-            .map_err(wrong)
+            .map_err(Error::from)
     };
     let (application, version) = (number("application_id")?, number("user_version")?);
     if application == APPLICATION_ID && version == FORMAT_VERSION {
@@ -323,12 +331,11 @@ const KEEPS: [(Keeps, &str); 3] = [
 
 /// Creates the tables of an empty database, in one transaction.
 pub(super) fn make(connection: &Connection, description: &Description) -> Result<()> {
-    let transaction = connection.unchecked_transaction().map_err(wrong)?;
-    connection.execute_batch(SCHEMA).map_err(wrong)?;
+    let transaction = connection.unchecked_transaction()?;
+    connection.execute_batch(SCHEMA)?;
     connection
         .pragma_update(None, "application_id", APPLICATION_ID)
-        .and_then(|()| connection.pragma_update(None, "user_version", FORMAT_VERSION))
-        .map_err(wrong)?;
+        .and_then(|()| connection.pragma_update(None, "user_version", FORMAT_VERSION))?;
     let described = Described {
         recipe: description.recipe_json.clone(),
         recipe_id: description.recipe_id.clone(),
@@ -348,9 +355,7 @@ pub(super) fn make(connection: &Connection, description: &Description) -> Result
     let json =
         serde_json::to_vec(&described).map_err(|e| Error::invalid("description", e.to_string()))?;
     set_meta(connection, "description", &json)?;
-    let identity: [u8; 16] = connection
-        .query_row("SELECT randomblob(16)", [], |row| row.get(0))
-        .map_err(wrong)?;
+    let identity: [u8; 16] = connection.query_row("SELECT randomblob(16)", [], |row| row.get(0))?;
     set_meta(connection, "identity", &identity)?;
     for (name, value) in &description.attached {
         set_meta(connection, &attached_name(name), value)?;
@@ -361,7 +366,7 @@ pub(super) fn make(connection: &Connection, description: &Description) -> Result
     set_meta(connection, "num_old_events", &[0])?;
     set_meta(connection, DROPPINGS, &[0, 0])?;
     set_meta(connection, "swept", &[0, 0])?;
-    transaction.commit().map_err(wrong)
+    transaction.commit().map_err(Error::from)
 }
 
 pub(super) fn describe(connection: &Connection) -> Result<(Description, [u8; 16])> {
@@ -396,10 +401,8 @@ pub(super) fn attached_name(name: &str) -> String {
 
 /// Returns the value of a key in `meta`.
 pub(super) fn meta(connection: &Connection, name: &str) -> Result<Option<Vec<u8>>> {
-    let record: Option<Vec<u8>> = connection
-        .prepare_cached("SELECT data FROM meta WHERE name = ?1")
-        .and_then(|mut statement| statement.query_row([name], |row| row.get(0)).optional())
-        .map_err(wrong)?;
+    let record: Option<Vec<u8>> =
+        value(connection, "SELECT data FROM meta WHERE name = ?1", [name]).optional()?;
     Ok(match record {
         Some(record) => Some(bytes::open(&record, xxh3_64(name.as_bytes()))?.to_vec()),
         None => None,
@@ -411,10 +414,11 @@ pub(super) fn set_meta(connection: &Connection, name: &str, value: &[u8]) -> Res
     bytes::begin(&mut record);
     record.extend_from_slice(value);
     bytes::seal(&mut record, xxh3_64(name.as_bytes()));
-    connection
-        .prepare_cached("INSERT OR REPLACE INTO meta (name, data) VALUES (?1, ?2)")
-        .and_then(|mut statement| statement.execute((name, &record)))
-        .map_err(wrong)?;
+    execute(
+        connection,
+        "INSERT OR REPLACE INTO meta (name, data) VALUES (?1, ?2)",
+        (name, &record),
+    )?;
     Ok(())
 }
 

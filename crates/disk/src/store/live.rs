@@ -5,7 +5,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::Store;
 use super::bytes::{Cursor, Malformed, begin, open, put_varint, seal};
-use super::database::wrong;
+use super::database;
 use super::read::{blob, misplaced};
 use super::types::LiveSegment;
 use crate::error::Result;
@@ -15,19 +15,19 @@ impl Store {
     pub fn publish(&mut self, added: &[LiveSegment], dropped: &[String]) -> Result<()> {
         self.transact(|store, writer| {
             for name in dropped {
-                store
-                    .connection
-                    .prepare_cached("DELETE FROM segments WHERE name = ?1")
-                    .and_then(|mut statement| statement.execute([name]))
-                    .map_err(wrong)?;
+                database::execute(
+                    &store.connection,
+                    "DELETE FROM segments WHERE name = ?1",
+                    [name],
+                )?;
             }
             for segment in added {
                 encode_segment(&mut writer.record, segment);
-                store
-                    .connection
-                    .prepare_cached("INSERT OR REPLACE INTO segments (name, data) VALUES (?1, ?2)")
-                    .and_then(|mut statement| statement.execute((&segment.name, &writer.record)))
-                    .map_err(wrong)?;
+                database::execute(
+                    &store.connection,
+                    "INSERT OR REPLACE INTO segments (name, data) VALUES (?1, ?2)",
+                    (&segment.name, &writer.record),
+                )?;
             }
             Ok(())
         })
@@ -36,12 +36,11 @@ impl Store {
     pub fn segments(&self) -> Result<Vec<LiveSegment>> {
         let mut statement = self
             .connection
-            .prepare_cached("SELECT name, data FROM segments")
-            .map_err(wrong)?;
-        let mut rows = statement.query([]).map_err(wrong)?;
+            .prepare_cached("SELECT name, data FROM segments")?;
+        let mut rows = statement.query([])?;
         let mut segments = Vec::new();
-        while let Some(row) = rows.next().map_err(wrong)? {
-            let name: String = row.get(0).map_err(wrong)?;
+        while let Some(row) = rows.next()? {
+            let name: String = row.get(0)?;
             segments.push(decode_segment(blob(row, 1)?, name)?);
         }
         segments.sort_by_key(|segment| (segment.rows.start, segment.rows.end));
@@ -62,11 +61,7 @@ impl Store {
                 "SELECT first_row + num_rows FROM contents ORDER BY first_row DESC LIMIT 1",
                 "SELECT row + 1 FROM changes ORDER BY row DESC LIMIT 1",
             ] {
-                let end: Option<i64> = store
-                    .connection
-                    .prepare_cached(sql)
-                    .and_then(|mut statement| statement.query_row([], |row| row.get(0)).optional())
-                    .map_err(wrong)?;
+                let end: Option<i64> = database::value(&store.connection, sql, []).optional()?;
                 if let Some(end) = end.filter(|&end| end > i64::from(position.num_rows)) {
                     return Err(misplaced("row", end - 1));
                 }

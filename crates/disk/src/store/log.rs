@@ -15,7 +15,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::hooks::Wal;
 
 use super::Store;
-use super::database::{self, Database, wrong};
+use super::database::{self, Database};
 use super::watch::{Replacement, Watch};
 use crate::environment::Environment;
 use crate::error::{Error, Result};
@@ -118,17 +118,15 @@ pub(super) fn bring_in(connection: &Connection, wait: Option<Duration>) -> Resul
         Some(_) => "PRAGMA wal_checkpoint(RESTART)",
     };
     if let Some(wait) = wait {
-        connection.busy_timeout(wait).map_err(wrong)?;
+        connection.busy_timeout(wait)?;
     }
     let found = connection.query_row(sql, [], |row| {
         Ok((row.get::<_, bool>(0)?, row.get::<_, i64>(2)?))
     });
     if wait.is_some() {
-        connection
-            .busy_timeout(database::BUSY_WAIT)
-            .map_err(wrong)?;
+        connection.busy_timeout(database::BUSY_WAIT)?;
     }
-    let (is_busy, pages) = found.map_err(wrong)?;
+    let (is_busy, pages) = found?;
     Ok(match u32::try_from(pages) {
         Ok(_) if wait.is_some() && !is_busy => Outcome::Restarted,
         Ok(pages) => Outcome::UpTo(pages),
@@ -143,7 +141,7 @@ pub(super) fn empty(connection: &Connection) -> Result<bool> {
             row.get::<_, bool>(0)
         })
         .map(|is_busy| !is_busy)
-        .map_err(wrong)
+        .map_err(Error::from)
 }
 
 pub struct LogCheckpoint {
@@ -206,11 +204,9 @@ impl Store {
         // the database, or nothing.
         self.commit_synced()?;
         let cut = self.watch.checkpoint(|| {
-            self.connection.busy_timeout(wait).map_err(wrong)?;
+            self.connection.busy_timeout(wait)?;
             let cut = empty(&self.connection);
-            self.connection
-                .busy_timeout(database::BUSY_WAIT)
-                .map_err(wrong)?;
+            self.connection.busy_timeout(database::BUSY_WAIT)?;
             cut
         });
         let is_cut = cut.inspect_err(|error| self.give_up(error))?;
@@ -231,7 +227,7 @@ impl Store {
         }
         self.connection
             .execute_batch("VACUUM")
-            .map_err(wrong)
+            .map_err(Error::from)
             .inspect_err(|error| self.give_up(error))?;
         if let Some(writer) = &mut self.writer {
             writer.log.committed();

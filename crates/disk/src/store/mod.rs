@@ -7,7 +7,6 @@
 //! documents are dropped from them. A chunk still covers its dropped rows, so that each row belongs to one chunk.
 
 mod bytes;
-mod chunk;
 mod clock;
 mod compact;
 mod contents;
@@ -16,16 +15,11 @@ mod database;
 mod decode;
 mod encode;
 mod events;
-mod features;
-mod held;
 mod live;
 mod log;
-mod loss;
 mod mark;
 mod place;
-mod process;
 mod read;
-mod runs;
 mod scan;
 mod state;
 #[cfg(test)]
@@ -44,12 +38,12 @@ use std::sync::Arc;
 use crate::environment::{Environment, Facts, FileLock};
 use crate::error::Error;
 use database::Database;
-use held::HeldChunks;
+use read::HeldChunks;
 use transact::Writer;
 use watch::Watch;
 
-pub use chunk::Chunk;
 pub use compact::{Compacted, Dropping};
+pub use decode::Chunk;
 pub use log::LogCheckpoint;
 pub use mark::Loss;
 pub use types::{

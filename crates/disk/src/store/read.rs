@@ -1,12 +1,13 @@
 //! What is stored about one document?
 
-use super::Store;
-use super::bytes;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
 use super::contents::Contents;
-use super::database::wrong;
 use super::decode::View;
 use super::events::{Change, decode_change, decode_event};
 use super::types::{Content, Event, Row};
+use super::{Store, bytes};
 use crate::error::{Error, Result};
 
 /// The statement that finds the chunk of a row.
@@ -121,12 +122,9 @@ impl Store {
         let Some(last) = end.checked_sub(1) else {
             return Ok(None);
         };
-        let mut statement = self
-            .connection
-            .prepare_cached(CHUNK_OF_ROW)
-            .map_err(wrong)?;
-        let mut rows = statement.query([last]).map_err(wrong)?;
-        let Some(found) = rows.next().map_err(wrong)? else {
+        let mut statement = self.connection.prepare_cached(CHUNK_OF_ROW)?;
+        let mut rows = statement.query([last])?;
+        let Some(found) = rows.next()? else {
             return Ok(None);
         };
         let (first_row, num_rows) = range_of(found)?;
@@ -145,10 +143,9 @@ impl Store {
             .connection
             .prepare_cached(
                 "SELECT first_row, num_rows, data FROM contents WHERE first_row <= ?1 ORDER BY first_row DESC LIMIT 1",
-            )
-            .map_err(wrong)?;
-        let mut rows = statement.query([row]).map_err(wrong)?;
-        if let Some(found) = rows.next().map_err(wrong)? {
+            )?;
+        let mut rows = statement.query([row])?;
+        if let Some(found) = rows.next()? {
             let (first_row, num_rows) = range_of(found)?;
             let contents = Contents::new(blob(found, 2)?, first_row)?;
             if contents.num_rows != num_rows {
@@ -174,12 +171,11 @@ impl Store {
     ) -> Result<()> {
         let mut statement = self
             .connection
-            .prepare_cached("SELECT seq, data FROM events WHERE seq > ?1 ORDER BY seq")
-            .map_err(wrong)?;
-        let mut rows = statement.query([after as i64]).map_err(wrong)?;
+            .prepare_cached("SELECT seq, data FROM events WHERE seq > ?1 ORDER BY seq")?;
+        let mut rows = statement.query([after as i64])?;
         let mut next = after + 1;
-        while let Some(row) = rows.next().map_err(wrong)? {
-            let number: i64 = row.get(0).map_err(wrong)?;
+        while let Some(row) = rows.next()? {
+            let number: i64 = row.get(0)?;
             if number as u64 != next {
                 return Err(misplaced("event", number));
             }
@@ -199,10 +195,9 @@ impl Store {
         }
         let mut statement = self
             .connection
-            .prepare_cached("SELECT data FROM changes WHERE row = ?1")
-            .map_err(wrong)?;
-        let mut rows = statement.query([row]).map_err(wrong)?;
-        Ok(match rows.next().map_err(wrong)? {
+            .prepare_cached("SELECT data FROM changes WHERE row = ?1")?;
+        let mut rows = statement.query([row])?;
+        Ok(match rows.next()? {
             Some(found) => decode_change(blob(found, 0)?, row)?,
             None => Change::default(),
         })
@@ -237,12 +232,9 @@ impl Store {
 
     /// Reads the chunk of a row into the cache; returns its index there.
     fn hold_chunk(&self, row: u32) -> Result<usize> {
-        let mut statement = self
-            .connection
-            .prepare_cached(CHUNK_OF_ROW)
-            .map_err(wrong)?;
-        let mut rows = statement.query([row]).map_err(wrong)?;
-        let found = rows.next().map_err(wrong)?;
+        let mut statement = self.connection.prepare_cached(CHUNK_OF_ROW)?;
+        let mut rows = statement.query([row])?;
+        let found = rows.next()?;
         let Some(found) = found else {
             return Err(self.no_row(row));
         };
@@ -269,8 +261,8 @@ impl Store {
 
 /// Reads the first row and the number of rows from the first two columns.
 pub(super) fn range_of(row: &rusqlite::Row<'_>) -> Result<(u32, u32)> {
-    let first_row: u32 = row.get(0).map_err(wrong)?;
-    let num_rows: u32 = row.get(1).map_err(wrong)?;
+    let first_row: u32 = row.get(0)?;
+    let num_rows: u32 = row.get(1)?;
     match first_row.checked_add(num_rows) {
         Some(_) => Ok((first_row, num_rows)),
         None => Err(bytes::Malformed.into()),
@@ -278,8 +270,7 @@ pub(super) fn range_of(row: &rusqlite::Row<'_>) -> Result<(u32, u32)> {
 }
 
 pub(super) fn blob<'a>(row: &'a rusqlite::Row<'_>, column: usize) -> Result<&'a [u8]> {
-    row.get_ref(column)
-        .map_err(wrong)?
+    row.get_ref(column)?
         .as_blob()
         .map_err(|_| bytes::Malformed.into())
 }
@@ -287,5 +278,82 @@ pub(super) fn blob<'a>(row: &'a rusqlite::Row<'_>, column: usize) -> Result<&'a 
 pub(super) fn misplaced(what: &str, which: impl std::fmt::Display) -> Error {
     Error::Damaged {
         reason: format!("the database is damaged: {what} {which} is missing or not in its place"),
+    }
+}
+
+/// Number of cached chunks: 4 MiB if they are full.
+const NUM_HELD: usize = 256;
+
+/// A cache of chunk records with verified checksums, which never change but may still have gone documents.
+#[derive(Debug, Default)]
+pub(super) struct HeldChunks {
+    /// Index of each chunk, by its first row.
+    places: BTreeMap<u32, usize>,
+    held: Vec<(Range<u32>, Vec<u8>)>,
+    /// The index that is replaced next.
+    oldest: usize,
+}
+
+impl HeldChunks {
+    pub(super) fn find(&self, row: u32) -> Option<usize> {
+        let (_, &place) = self.places.range(..=row).next_back()?;
+        self.held[place].0.contains(&row).then_some(place)
+    }
+
+    /// Returns the first row and the record of the chunk at an index.
+    pub(super) fn get(&self, place: usize) -> (u32, &[u8]) {
+        let (rows, record) = &self.held[place];
+        (rows.start, record)
+    }
+
+    /// Stores a chunk; returns its index.
+    pub(super) fn put(&mut self, rows: Range<u32>, record: &[u8]) -> usize {
+        let first_row = rows.start;
+        let place = if self.held.len() < NUM_HELD {
+            self.held.push((rows, record.to_vec()));
+            self.held.len() - 1
+        } else {
+            let place = self.oldest;
+            self.oldest = (place + 1) % NUM_HELD;
+            let (held_rows, held) = &mut self.held[place];
+            // A longer chunk with the same first row may have replaced it.
+            if self.places.get(&held_rows.start) == Some(&place) {
+                self.places.remove(&held_rows.start);
+            }
+            *held_rows = rows;
+            held.clear();
+            held.extend_from_slice(record);
+            place
+        };
+        self.places.insert(first_row, place);
+        place
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_is_found_in_the_chunk_that_was_read_last() {
+        let mut held = HeldChunks::default();
+        for first in 0..NUM_HELD as u32 {
+            held.put(10 * first..10 * first + 9, &[first as u8]);
+        }
+        assert_eq!(held.find(9), None);
+        let place = held.find(2_558).map(|place| held.get(place));
+        assert_eq!(place, Some((2_550, &[255][..])));
+        // After chunks are joined, a row can be in two records, which agree.
+        held.put(0..30, b"joined");
+        assert_eq!(held.find(25).map(|place| held.get(place).0), Some(20));
+        assert_eq!(
+            held.find(9).map(|place| held.get(place).1),
+            Some(&b"joined"[..])
+        );
+        for first in 1_000..1_000 + NUM_HELD as u32 {
+            held.put(10 * first..10 * first + 10, &[]);
+        }
+        assert_eq!(held.find(9), None);
+        assert_eq!(held.places.len(), NUM_HELD);
     }
 }

@@ -5,10 +5,9 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::Store;
-use super::chunk::Chunk;
 use super::contents::Contents;
-use super::database::{CHANGES_TALLY, wrong};
-use super::decode::View;
+use super::database::{self, CHANGES_TALLY};
+use super::decode::{Chunk, View};
 use super::events::{Change, ChangesTally, decode_change};
 use super::read::{blob, misplaced, range_of};
 use super::types::{Changed, Content, Position};
@@ -58,29 +57,27 @@ impl Store {
         each: &mut impl FnMut(&Chunk) -> Result<()>,
     ) -> Result<u64> {
         let sketch_bytes = self.description.sketch_bytes as usize;
-        let begin: Option<u32> = self
-            .connection
-            .prepare_cached("SELECT max(first_row) FROM chunks WHERE first_row <= ?1")
-            .and_then(|mut statement| statement.query_row([rows.start], |row| row.get(0)))
-            .map_err(wrong)?;
+        let begin: Option<u32> = database::value(
+            &self.connection,
+            "SELECT max(first_row) FROM chunks WHERE first_row <= ?1",
+            [rows.start],
+        )?;
         let begin = begin.ok_or_else(|| misplaced("row", rows.start))?;
         let mut statement = self
             .connection
             .prepare_cached(
                 "SELECT first_row, num_rows, data FROM chunks WHERE first_row >= ?1 AND first_row < ?2 ORDER BY first_row",
-            )
-            .map_err(wrong)?;
-        let mut found = statement.query([begin, rows.end]).map_err(wrong)?;
+            )?;
+        let mut found = statement.query([begin, rows.end])?;
         let mut changes = self
             .connection
-            .prepare_cached("SELECT row, data FROM changes WHERE row >= ?1 ORDER BY row")
-            .map_err(wrong)?;
-        let mut changes = changes.query([begin]).map_err(wrong)?;
+            .prepare_cached("SELECT row, data FROM changes WHERE row >= ?1 ORDER BY row")?;
+        let mut changes = changes.query([begin])?;
         let mut next_change = next_change(&mut changes)?;
         let mut next_row = begin;
         let mut num_dropped = 0;
         let mut chunk = Chunk::default();
-        while let Some(row) = found.next().map_err(wrong)? {
+        while let Some(row) = found.next()? {
             let (first_row, num_rows) = range_of(row)?;
             if first_row != next_row {
                 return Err(misplaced("chunk", first_row));
@@ -127,7 +124,7 @@ impl Store {
         mut each: impl FnMut(u32, Content) -> Result<()>,
     ) -> Result<()> {
         self.scan(rows.clone(), |chunk| {
-            let span = chunk.span();
+            let span = chunk.span.clone();
             let asked = span.start.max(rows.start)..span.end.min(rows.end);
             // Missing contents are detected before later ones are passed on.
             let none_lost = |rows: Range<u32>| {
@@ -162,10 +159,9 @@ impl Store {
             .prepare_cached(
                 "SELECT first_row, num_rows, data FROM contents WHERE first_row < ?2 AND first_row >= \
                  coalesce((SELECT max(first_row) FROM contents WHERE first_row <= ?1), 0) ORDER BY first_row",
-            )
-            .map_err(wrong)?;
-        let mut found = statement.query([rows.start, rows.end]).map_err(wrong)?;
-        while let Some(row) = found.next().map_err(wrong)? {
+            )?;
+        let mut found = statement.query([rows.start, rows.end])?;
+        while let Some(row) = found.next()? {
             let (first_row, num_rows) = range_of(row)?;
             if first_row + num_rows <= rows.start {
                 continue;
@@ -193,11 +189,10 @@ impl Store {
             };
             let mut statement = store
                 .connection
-                .prepare_cached("SELECT row, data FROM changes ORDER BY row")
-                .map_err(wrong)?;
-            let mut rows = statement.query([]).map_err(wrong)?;
-            while let Some(found_row) = rows.next().map_err(wrong)? {
-                let row: u32 = found_row.get(0).map_err(wrong)?;
+                .prepare_cached("SELECT row, data FROM changes ORDER BY row")?;
+            let mut rows = statement.query([])?;
+            while let Some(found_row) = rows.next()? {
+                let row: u32 = found_row.get(0)?;
                 let record = blob(found_row, 1)?;
                 found.add(record);
                 let change = decode_change(record, row)?;
@@ -304,8 +299,7 @@ impl Store {
                 statement
                     .query_map([], |row| row.get::<_, String>(0))?
                     .collect::<Result<Vec<_>, _>>()
-            })
-            .map_err(wrong)?;
+            })?;
         reasons.retain(|reason| reason != "ok");
         match reasons.is_empty() {
             true => Ok(()),
@@ -317,9 +311,9 @@ impl Store {
 }
 
 fn next_change(rows: &mut rusqlite::Rows<'_>) -> Result<Option<(u32, Change)>> {
-    match rows.next().map_err(wrong)? {
+    match rows.next()? {
         Some(found) => {
-            let row: u32 = found.get(0).map_err(wrong)?;
+            let row: u32 = found.get(0)?;
             Ok(Some((row, decode_change(blob(found, 1)?, row)?)))
         }
         None => Ok(None),

@@ -4,7 +4,7 @@ use rusqlite::OptionalExtension;
 
 use super::Store;
 use super::bytes::{Cursor, put_varint};
-use super::database::{self, DATABASE_NAME, DROPPINGS, wrong};
+use super::database::{self, DATABASE_NAME, DROPPINGS};
 use super::read::misplaced;
 use super::types::{Position, Sizes, Swept};
 use super::watch::Replacement;
@@ -36,7 +36,10 @@ impl Store {
         if !self.connection.is_autocommit() {
             return read(self);
         }
-        let transaction = self.connection.unchecked_transaction().map_err(wrong)?;
+        let transaction = self
+            .connection
+            .unchecked_transaction()
+            .map_err(Error::from)?;
         let result = self.of_one_state(read(self));
         // There is nothing to commit.
         drop(transaction);
@@ -60,10 +63,7 @@ impl Store {
     }
 
     fn read_data_version(&self) -> Result<i64, Error> {
-        self.connection
-            .prepare_cached("PRAGMA data_version")
-            .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
-            .map_err(wrong)
+        database::value(&self.connection, "PRAGMA data_version", []).map_err(Error::from)
     }
 
     /// Switches to the committed state and returns it; [`Error::Replaced`] if it does not continue the one before.
@@ -80,9 +80,13 @@ impl Store {
         self.data_version.set(self.read_data_version()?);
         if !self.connection.is_autocommit() {
             // A panic left it open.
-            self.connection.execute_batch("ROLLBACK").map_err(wrong)?;
+            self.connection
+                .execute_batch("ROLLBACK")
+                .map_err(Error::from)?;
         }
-        self.connection.execute_batch("BEGIN").map_err(wrong)?;
+        self.connection
+            .execute_batch("BEGIN")
+            .map_err(Error::from)?;
         let result = match self.take_state() {
             Ok(()) => read(self),
             Err(error) => Err(error.into()),
@@ -90,7 +94,9 @@ impl Store {
         let result = self.of_one_state(result);
         if !self.connection.is_autocommit() {
             // There is nothing to commit, so this ends the transaction even if it fails.
-            self.connection.execute_batch("ROLLBACK").map_err(wrong)?;
+            self.connection
+                .execute_batch("ROLLBACK")
+                .map_err(Error::from)?;
         }
         result
     }
@@ -130,7 +136,9 @@ impl Store {
 
     /// Fixes one state until [`Store::release`]; [`Error::Dropped`] if something was dropped since `droppings`.
     pub fn hold(&self, droppings: u64) -> Result<(), Error> {
-        self.connection.execute_batch("BEGIN").map_err(wrong)?;
+        self.connection
+            .execute_batch("BEGIN")
+            .map_err(Error::from)?;
         let taken = self.take_num_droppings();
         match taken {
             Ok(()) if self.droppings() == droppings => Ok(()),
@@ -240,15 +248,11 @@ impl Store {
                 statement
                     .query_row([], |row| Ok(row.get::<_, u32>(0)?.checked_add(row.get(1)?)))
                     .optional()
-            })
-            .map_err(wrong)?
+            })?
             .unwrap_or(Some(0))
             .ok_or_else(|| misplaced("chunk", "last"))?;
-        let last_event: Option<i64> = self
-            .connection
-            .prepare_cached("SELECT max(seq) FROM events")
-            .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
-            .map_err(wrong)?;
+        let last_event: Option<i64> =
+            database::value(&self.connection, "SELECT max(seq) FROM events", [])?;
         let expired_below = Cursor(&self.needed("expired_below")?).varint_u32()?;
         let num_old_events = self.num_old_events()?;
         let last_event = last_event.map_or(num_old_events, |last| last as u64);
@@ -293,7 +297,7 @@ impl Store {
             self.connection
                 .query_row(sql, [], |row| row.get::<_, i64>(0))
                 .map(|number| number as u64)
-                .map_err(wrong)
+                .map_err(Error::from)
         };
         let page_bytes = number("PRAGMA page_size")?;
         // Only its size is read. It is never opened, which would release the locks of the database.

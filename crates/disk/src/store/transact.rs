@@ -8,10 +8,10 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::Store;
 use super::contents::{Block, Packer};
-use super::database::{self, wrong};
+use super::database;
 use super::encode::Columns;
 use super::log::{LogState, MOST_PAGES};
-use super::loss::Marking;
+use super::mark::Marking;
 use super::types::Durability;
 use crate::environment::FileLock;
 use crate::error::{Error, Result};
@@ -54,9 +54,7 @@ impl Writer {
         lock: Box<dyn FileLock>,
         durability: Durability,
     ) -> Result<Self> {
-        let seed: [u8; 8] = connection
-            .query_row("SELECT randomblob(8)", [], |row| row.get(0))
-            .map_err(wrong)?;
+        let seed: [u8; 8] = connection.query_row("SELECT randomblob(8)", [], |row| row.get(0))?;
         Ok(Writer {
             _lock: lock,
             durability,
@@ -145,7 +143,7 @@ impl Store {
         if let Err(error) = run("BEGIN IMMEDIATE") {
             // If another connection holds the lock, nothing was written and the commit may be retried.
             let is_busy = error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy);
-            let error = wrong(error);
+            let error = Error::from(error);
             if !is_busy {
                 writer.poison = Some(error.to_string());
             }
@@ -158,7 +156,7 @@ impl Store {
             if let Some(fault) = &mut writer.fault {
                 fault().map_err(|e| Error::io("use the database", e))?;
             }
-            run("COMMIT").map_err(wrong)?;
+            run("COMMIT")?;
             writer.has_unsynced = true;
             writer.log.committed();
             Ok(result)

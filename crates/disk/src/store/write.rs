@@ -2,15 +2,14 @@
 
 use std::ops::Range;
 
-use super::Store;
-use super::bytes::put_varint;
-use super::contents;
-use super::database::{self, CHANGES_TALLY, wrong};
+use super::bytes::{Cursor, Malformed, put_varint};
+use super::database::{self, CHANGES_TALLY, meta, set_meta};
 use super::encode::{CHUNK_BYTES, MAX_CHUNK_ROWS};
 use super::events::{Change, ChangesTally, decode_change, encode_change, encode_event};
 use super::read::blob;
 use super::transact::Writer;
-use super::types::{Event, NewContents, NewRows, Position};
+use super::types::{AddingRun, Event, NewContents, NewRows, Position};
+use super::{Store, contents};
 use crate::error::{Error, Result};
 
 /// Maximum length of an id in bytes.
@@ -195,10 +194,7 @@ impl Store {
             "chunks" => "INSERT INTO chunks (first_row, num_rows, data) VALUES (?1, ?2, ?3)",
             _ => "INSERT INTO contents (first_row, num_rows, data) VALUES (?1, ?2, ?3)",
         };
-        self.connection
-            .prepare_cached(sql)
-            .and_then(|mut statement| statement.execute((first_row, num_rows, record)))
-            .map_err(wrong)?;
+        database::execute(&self.connection, sql, (first_row, num_rows, record))?;
         Ok(())
     }
 
@@ -217,12 +213,11 @@ impl Store {
 
     fn write_event(&self, writer: &mut Writer, position: &Position, event: &Event) -> Result<()> {
         encode_event(&mut writer.record, position.last_event, event);
-        self.connection
-            .prepare_cached("INSERT INTO events (seq, data) VALUES (?1, ?2)")
-            .and_then(|mut statement| {
-                statement.execute((position.last_event as i64, &writer.record))
-            })
-            .map_err(wrong)?;
+        database::execute(
+            &self.connection,
+            "INSERT INTO events (seq, data) VALUES (?1, ?2)",
+            (position.last_event as i64, &writer.record),
+        )?;
         let Event::Removed {
             row,
             promoted,
@@ -254,10 +249,9 @@ impl Store {
     pub(super) fn delete_change(&self, tally: &mut ChangesTally, row: u32) -> Result<()> {
         let mut statement = self
             .connection
-            .prepare_cached("DELETE FROM changes WHERE row = ?1 RETURNING data")
-            .map_err(wrong)?;
-        let mut deleted = statement.query([row]).map_err(wrong)?;
-        while let Some(found) = deleted.next().map_err(wrong)? {
+            .prepare_cached("DELETE FROM changes WHERE row = ?1 RETURNING data")?;
+        let mut deleted = statement.query([row])?;
+        while let Some(found) = deleted.next()? {
             tally.remove(blob(found, 0)?);
         }
         Ok(())
@@ -274,10 +268,9 @@ impl Store {
         {
             let mut statement = self
                 .connection
-                .prepare_cached("SELECT data FROM changes WHERE row = ?1")
-                .map_err(wrong)?;
-            let mut rows = statement.query([row]).map_err(wrong)?;
-            if let Some(found) = rows.next().map_err(wrong)? {
+                .prepare_cached("SELECT data FROM changes WHERE row = ?1")?;
+            let mut rows = statement.query([row])?;
+            if let Some(found) = rows.next()? {
                 let found = blob(found, 0)?;
                 change = decode_change(found, row)?;
                 tally.remove(found);
@@ -286,10 +279,83 @@ impl Store {
         set(&mut change);
         encode_change(record, row, &change);
         tally.add(record);
-        self.connection
-            .prepare_cached("INSERT OR REPLACE INTO changes (row, data) VALUES (?1, ?2)")
-            .and_then(|mut statement| statement.execute((row, &*record)))
-            .map_err(wrong)?;
+        database::execute(
+            &self.connection,
+            "INSERT OR REPLACE INTO changes (row, data) VALUES (?1, ?2)",
+            (row, &*record),
+        )?;
         Ok(())
     }
+}
+
+/// Maximum number of remembered runs, the newest ones.
+const MOST_RUNS: usize = 1000;
+const NAME: &str = "runs";
+
+/// A remembered run, and the end of the last rows that it added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Remembered {
+    run: AddingRun,
+    end: u32,
+}
+
+impl Store {
+    /// Returns the rows that the store had when a run first compared its documents; `None` if unknown or all expired.
+    pub fn first_row_of_run(&self, identity: [u8; 16]) -> Result<Option<u32>> {
+        let runs = self.remembered()?;
+        let found = runs.iter().find(|other| other.run.identity == identity);
+        Ok(found.map(|found| found.run.first_row))
+    }
+
+    /// Remembers that a run added the rows before `end`. Must be called in the transaction that adds them.
+    pub(super) fn remember_run(&self, run: AddingRun, end: u32) -> Result<()> {
+        let mut runs = self.remembered()?;
+        let same = runs
+            .iter_mut()
+            .find(|other| other.run.identity == run.identity);
+        match same {
+            Some(same) => same.end = end,
+            None => runs.push(Remembered { run, end }),
+        }
+        let surplus = runs.len().saturating_sub(MOST_RUNS);
+        set_meta(&self.connection, NAME, &encoded(&runs[surplus..]))
+    }
+
+    /// Returns the runs whose rows have not all expired, oldest first.
+    fn remembered(&self) -> Result<Vec<Remembered>> {
+        let mut runs = match meta(&self.connection, NAME)? {
+            Some(bytes) => decoded(&bytes)?,
+            None => Vec::new(),
+        };
+        runs.retain(|remembered| remembered.end > self.position.expired_below);
+        Ok(runs)
+    }
+}
+
+fn encoded(runs: &[Remembered]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(runs.len() * 24);
+    for Remembered { run, end } in runs {
+        out.extend_from_slice(&run.identity);
+        put_varint(&mut out, u64::from(run.first_row));
+        put_varint(&mut out, u64::from(*end));
+    }
+    out
+}
+
+fn decoded(bytes: &[u8]) -> Result<Vec<Remembered>, Malformed> {
+    let mut cursor = Cursor(bytes);
+    let mut runs = Vec::new();
+    while !cursor.0.is_empty() {
+        let identity = cursor.take(16)?.try_into().map_err(|_| Malformed)?;
+        let first_row = cursor.varint_u32()?;
+        let end = cursor.varint_u32()?;
+        runs.push(Remembered {
+            run: AddingRun {
+                identity,
+                first_row,
+            },
+            end,
+        });
+    }
+    Ok(runs)
 }

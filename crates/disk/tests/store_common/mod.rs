@@ -219,32 +219,32 @@ impl Model {
     pub fn check_range(&self, store: &Store, rows: Range<u32>) -> Result<(), Error> {
         let mut next = rows.start;
         store.scan(rows.clone(), |chunk| {
-            assert!(chunk.span().contains(&next) && chunk.span().start < rows.end);
-            let left = chunk.span().filter(|row| !self.dropped.contains(row));
-            assert!(left.eq(chunk.rows().iter().copied()));
+            assert!(chunk.span.contains(&next) && chunk.span.start < rows.end);
+            let left = chunk.span.clone().filter(|row| !self.dropped.contains(row));
+            assert!(left.eq(chunk.rows.iter().copied()));
             let sketch_bytes = store.description().sketch_bytes as usize;
-            for (i, &row) in chunk.rows().iter().enumerate() {
+            for (i, &row) in chunk.rows.iter().enumerate() {
                 let expected = self.row(row);
                 let begin = i * sketch_bytes;
                 let levels = chunk
-                    .levels()
+                    .levels
                     .iter()
                     .filter(|level| level.position as usize == i);
                 let found = Row {
                     id: chunk.id(i).to_owned(),
-                    sketch: chunk.sketches()[begin..begin + sketch_bytes].to_vec(),
-                    shape: chunk.shapes()[i],
-                    num_features: chunk.num_features()[i],
-                    text_digest: chunk.text_digests().map(|all| all[i]),
-                    feature_digest: chunk.feature_digests().map(|all| all[i]),
-                    verdict: chunk.verdicts()[i],
-                    is_gone: chunk.gone()[i],
+                    sketch: chunk.sketches[begin..begin + sketch_bytes].to_vec(),
+                    shape: chunk.shapes[i],
+                    num_features: chunk.num_features[i],
+                    text_digest: chunk.text_digests.as_deref().map(|all| all[i]),
+                    feature_digest: chunk.feature_digests.as_deref().map(|all| all[i]),
+                    verdict: chunk.verdicts[i],
+                    is_gone: chunk.gone[i],
                     levels: levels.map(|level| (level.band, level.level)).collect(),
-                    arrival_s: chunk.arrivals_s()[i],
+                    arrival_s: chunk.arrivals_s[i],
                 };
                 assert_eq!(found, expected);
             }
-            next = chunk.span().end;
+            next = chunk.span.end;
             Ok(())
         })?;
         assert!(next >= rows.end);

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use super::search::batch::Pieces;
-use super::search::hits::Hits;
+use super::search::pass::Hits;
 use super::search::pass::Request;
 use super::*;
 use crate::plan::{Key, SearchPlan};

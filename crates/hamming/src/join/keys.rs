@@ -5,8 +5,8 @@
 //! selectivity in the given codes: a bit in which all codes agree is useless, and shared words or templates produce
 //! many such bits.
 
-use super::codes::View;
-use super::wanted::Search;
+use super::compare::Search;
+use super::partition::View;
 use crate::plan::Key;
 
 const MAX_NUM_KEYS: u32 = 12;

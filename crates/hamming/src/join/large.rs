@@ -7,13 +7,13 @@
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 
-use super::codes::View;
 use super::compare::Progress;
+use super::compare::{Search, Wanted};
 use super::keys::FreeBits;
 use super::node::{Flip, Joiner, PIECE_LEN, Sides, Task, flips_within};
 use super::output::{Output, Stopped};
+use super::partition::View;
 use super::partition::{Digit, Table};
-use super::wanted::{Search, Wanted};
 use crate::plan::Key;
 use likewise_core::error::Error;
 use likewise_core::parallel::map_ranges;

@@ -8,10 +8,7 @@
 mod blocks;
 mod completeness;
 mod costs;
-mod evidence;
-mod exercise;
 mod families;
-mod historical;
 mod layout;
 mod price;
 mod space;
@@ -28,8 +25,8 @@ use completeness::escape;
 use likewise_core::error::Error;
 
 pub use blocks::Division;
+pub use costs::Exercise;
 pub use costs::{Costs, MemoryCost};
-pub use exercise::Exercise;
 pub use families::Family;
 pub use layout::{Collection, KeyCost};
 pub use price::{PricedPlan, SurveyRequest};

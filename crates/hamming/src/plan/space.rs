@@ -230,7 +230,7 @@ impl<'a> WidthSearch<'a> {
 mod tests {
     use super::*;
     use crate::plan::SearchPlan;
-    use crate::plan::evidence::is_evident;
+    use crate::plan::completeness::is_evident;
 
     #[test]
     fn every_design_is_complete() {

@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::SearchPlan;
 use super::blocks::Division;
-use super::evidence::is_evident;
+use super::completeness::is_evident;
 use super::families::Design;
-use super::historical::historical_designs;
+use super::families::historical_designs;
 use super::layout::Collection;
 use super::price::{PricedPlan, Pricer, SurveyRequest};
 use super::space::propose_designs;

@@ -15,14 +15,14 @@ use crate::cluster::effects::has_set;
 use crate::cluster::record::{Record, Tag};
 use crate::cluster::rule::ClusterRule;
 use crate::decide::holder::Holder;
-use crate::decide::records::Records;
+use crate::decide::lookup::Records;
 use crate::documents::{Documents, Sketching};
+use crate::error::lock;
 use crate::error::{Error, Result};
 use crate::keys::Keys;
-use crate::lock::lock;
+use crate::state::bits::RecentSets;
 use crate::state::in_memory::{COLLAPSED, MemoryRow, MemoryRows};
 use crate::state::promoted::building;
-use crate::state::recent_sets::RecentSets;
 use crate::state::{Layer, State};
 
 /// An operation of the tail, read.

@@ -5,9 +5,7 @@
 //! `docs/developers/cluster.md` specifies the protocol around it.
 
 mod answer;
-mod audit;
 mod bytes;
-mod changes;
 mod decision;
 mod effects;
 mod known;
@@ -16,16 +14,15 @@ mod names;
 mod operation;
 mod reading;
 mod record;
-mod restore;
 mod rule;
 
 pub use answer::{Answer, AnsweredNeighbor, Changed, Finding, Listed, RemovedRecord};
 pub use decision::Decision;
+pub use decision::Restoring;
 pub use effects::Effects;
 pub use moved::{MovedDocument, RowNumbers, needs_set};
 pub use names::{Names, NamesCost};
 pub use operation::{Kind, Operation};
 pub use reading::{Arrived, Past, Wanted};
 pub use record::{Record, Reference, Tag, Verdict};
-pub use restore::Restoring;
 pub use rule::{ClusterRule, Counts};

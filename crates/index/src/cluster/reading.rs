@@ -7,25 +7,23 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-use crate::cluster::answer::Answer;
-use crate::cluster::audit::Audit;
+use likewise_core::features::Shape;
+use likewise_disk::store::Content;
+
+use crate::cluster::answer::{Answer, Finding};
 use crate::cluster::bytes::Unpack;
-use crate::cluster::changes::Changes;
-use crate::cluster::effects::has_set;
+use crate::cluster::effects::{entries_of_record, has_set};
 use crate::cluster::known::{Earlier, Known};
 use crate::cluster::moved::{MovedDocument, restored};
 use crate::cluster::names::{
-    HASH_ENTRY, ID_ENTRY, MEMBER_ENTRY, Name, Names, chunks_of, place_in_chunk,
+    HASH_ENTRY, ID_ENTRY, MEMBER_ENTRY, Name, Names, REFERENCE_BYTES, chunks_of, place_in_chunk,
 };
 use crate::cluster::record::{Record, Reference, Tag, unpack_set};
 use crate::cluster::rule::ClusterRule;
 use crate::documents::Documents;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, lock};
 use crate::keys::{Keys, distance_of, words_of};
-use crate::lock::lock;
 use crate::rules::Method;
-use likewise_core::features::Shape;
-use likewise_disk::store::Content;
 
 const LAST_LEVEL: u32 = 2;
 
@@ -574,5 +572,189 @@ impl Reading {
                 .insert((Name::sets(row), Some(Reference { row, tag })));
         }
         !missing.is_empty()
+    }
+}
+
+/// Values by field; nothing of those deleted.
+type Fields<'c> = HashMap<&'c [u8], Option<&'c [u8]>>;
+
+/// Changes that operations below the low mark made in a partition, and that are not in its strings yet.
+#[derive(Default)]
+pub struct Changes<'c> {
+    /// Entries by name: whether one enters or leaves, in order.
+    entries: HashMap<Vec<u8>, Vec<(bool, &'c [u8])>>,
+    /// Values by name and field.
+    fields: HashMap<Vec<u8>, Fields<'c>>,
+}
+
+impl<'c> Changes<'c> {
+    pub fn unpack(all: &[&'c [u8]]) -> Result<Self> {
+        let mut changes = Changes::default();
+        for packed in all {
+            let mut unpack = Unpack::new(packed);
+            while !unpack.is_empty() {
+                let (kind, name) = unpack.string()?.split_first().ok_or(Error::Unreadable)?;
+                let (name, part) = (name.to_vec(), unpack.string()?);
+                match kind {
+                    b'A' | b'D' if part.len() < REFERENCE_BYTES => return Err(Error::Unreadable),
+                    b'A' | b'D' => {
+                        let entries = changes.entries.entry(name).or_default();
+                        entries.push((*kind == b'A', part));
+                    }
+                    b'S' => {
+                        let value = unpack.string()?;
+                        let fields = changes.fields.entry(name).or_default();
+                        fields.insert(part, Some(value));
+                    }
+                    b'X' | b'Y' => {
+                        changes.fields.entry(name).or_default().insert(part, None);
+                    }
+                    _ => return Err(Error::Unreadable),
+                }
+            }
+        }
+        Ok(changes)
+    }
+
+    /// A string with its changes, if any.
+    pub fn patched(&self, name: Name, string: &[u8]) -> Option<Vec<u8>> {
+        if self.entries.is_empty() {
+            return None;
+        }
+        let mut key = Vec::new();
+        name.append_to(&mut key);
+        let entries = self.entries.get(&key)?;
+        // The last change of an entry decides. All entries of a string have one length.
+        let mut left: HashMap<&[u8], bool> = HashMap::new();
+        for &(enters, entry) in entries {
+            left.insert(entry, enters);
+        }
+        let mut patched = Vec::with_capacity(string.len());
+        for entry in string.chunks_exact(entries[0].1.len()) {
+            match left.get_mut(entry) {
+                None => patched.extend_from_slice(entry),
+                Some(enters) => {
+                    if std::mem::take(enters) {
+                        patched.extend_from_slice(entry);
+                    }
+                }
+            }
+        }
+        for (_, entry) in entries {
+            if left.remove(entry) == Some(true) {
+                patched.extend_from_slice(entry);
+            }
+        }
+        Some(patched)
+    }
+
+    /// What a field was changed to, if it was: its value, or nothing if it was deleted.
+    pub fn of_field(&self, name: Name, reference: Reference) -> Option<Option<&'c [u8]>> {
+        if self.fields.is_empty() {
+            return None;
+        }
+        let mut key = Vec::new();
+        name.append_to(&mut key);
+        self.fields.get(&key)?.get(&reference.bytes()[..]).copied()
+    }
+}
+
+/// Records by row, with their tags; nothing of those that servers do not have.
+type RecordsByRow = BTreeMap<u32, (Tag, Option<Record>)>;
+
+/// An entry that servers should have of a document.
+struct Expected {
+    row: u32,
+    name: Name,
+    /// The entry; of a mark, which another document may have made, its head.
+    bytes: Vec<u8>,
+    length: usize,
+    is_there: bool,
+}
+
+/// The entries of some documents, and whether they were found.
+#[derive(Default)]
+pub struct Audit {
+    expected: Vec<Expected>,
+}
+
+impl Audit {
+    /// The entries that servers should have of some rows.
+    pub fn new(
+        rule: &ClusterRule,
+        keys: &mut Keys,
+        records: &RecordsByRow,
+        rows: &Range<u32>,
+    ) -> Self {
+        let mut expected = Vec::new();
+        for (&row, (tag, record)) in records.range(rows.clone()) {
+            let Some(record) = record else { continue };
+            let reference = Reference { row, tag: *tag }.bytes();
+            entries_of_record(rule, keys, row, record, |name, head| {
+                let is_mark = name.is_band() && head[0] & 1 == 1;
+                expected.push(Expected {
+                    row,
+                    name,
+                    bytes: match is_mark {
+                        true => head.to_vec(),
+                        false => [head, &reference].concat(),
+                    },
+                    length: head.len() + REFERENCE_BYTES,
+                    is_there: false,
+                });
+            });
+        }
+        Audit { expected }
+    }
+
+    /// The names of the strings with the entries, by number of the entry.
+    pub fn names(&self) -> Vec<Name> {
+        self.expected.iter().map(|expected| expected.name).collect()
+    }
+
+    /// Looks for an entry in its string.
+    pub fn scan(&mut self, number: u32, string: &[u8]) {
+        let expected = &mut self.expected[number as usize];
+        let mut entries = string.chunks_exact(expected.length);
+        expected.is_there = entries.any(|entry| entry.starts_with(&expected.bytes));
+    }
+
+    /// What the documents lack. `lacks_set` is whether the feature set of a row was read and is missing.
+    pub fn answer(
+        &self,
+        records: &RecordsByRow,
+        rows: &Range<u32>,
+        lacks_set: impl Fn(u32) -> bool,
+    ) -> Answer {
+        let (mut num, mut findings) = (0, Vec::new());
+        for (&row, (_, record)) in records.range(rows.clone()) {
+            let Some(record) = record else { continue };
+            num += 1;
+            let mut find = |name: Option<Name>| {
+                let mut bytes = Vec::new();
+                if let Some(name) = name {
+                    name.append_to(&mut bytes);
+                }
+                findings.push(Finding {
+                    id: record.id.clone(),
+                    name: bytes,
+                });
+            };
+            let from = self.expected.partition_point(|of| of.row < row);
+            let of_row = self.expected[from..].iter().take_while(|of| of.row == row);
+            of_row
+                .filter(|of| !of.is_there)
+                .for_each(|of| find(Some(of.name)));
+            if lacks_set(row) {
+                find(Some(Name::sets(row)));
+            }
+            // One that an operation of the tail changed was not read.
+            let leader = record.verdict.map(|verdict| verdict.evidence.kept_row);
+            let leader = leader.and_then(|leader| records.get(&leader));
+            if leader.is_some_and(|(_, of)| of.as_ref().is_none_or(|of| of.verdict.is_some())) {
+                find(None);
+            }
+        }
+        Answer::Audit(num, findings)
     }
 }

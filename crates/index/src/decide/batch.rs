@@ -23,8 +23,8 @@ use crate::documents::{Documents, measured_set};
 use crate::error::Result;
 use crate::keys::{Keys, distance_of, words_of};
 use crate::rules::{Matching, Method, Rules, SHORT_FEATURES};
+use crate::state::bits::{Quick, RowsByHash};
 use crate::state::promoted::building;
-use crate::state::rows_by_hash::{Quick, RowsByHash};
 
 /// Whether a document is in the tables, and its buckets that are not of level 0; for a collapsed one, those it would be in.
 pub enum Standing {

@@ -5,13 +5,12 @@
 
 use likewise_hamming::plan::SearchPlan;
 
-use crate::decide::lookup::Lookup;
-use crate::decide::records::Records;
+use crate::decide::lookup::{Lookup, Records};
 use crate::documents::Sketching;
 use crate::error::Result;
 use crate::keys::Keys;
 use crate::state::State;
-use crate::state::recent_sets::RecentSets;
+use crate::state::bits::RecentSets;
 
 pub trait Holder: Sync {
     fn sketching(&self) -> &Sketching;

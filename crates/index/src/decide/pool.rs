@@ -46,11 +46,7 @@ impl Sketched {
         let mut is_canceled = false;
         let scanned = store.scan(begin..end, |chunk| {
             is_canceled |= cancel.load(Ordering::Relaxed);
-            for (&row, sketch) in chunk
-                .rows()
-                .iter()
-                .zip(chunk.sketches().chunks_exact(bytes))
-            {
+            for (&row, sketch) in chunk.rows.iter().zip(chunk.sketches.chunks_exact(bytes)) {
                 if (begin..end).contains(&row) {
                     let at = row as usize * bytes;
                     sketches[at..at + bytes].copy_from_slice(sketch);

@@ -6,7 +6,7 @@ use crate::decide::asked::{Asked, Near};
 use crate::decide::holder::Holder;
 use crate::decide::lookup::Lookup;
 use crate::decide::measure::OwnSet;
-use crate::decide::near::near_rows;
+use crate::decide::nearest::near_rows;
 use crate::documents::wide;
 use crate::error::Error;
 use crate::rules::Method;

@@ -1,6 +1,11 @@
 //! Which of many rows are marked?
 
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use likewise_core::verify::FeatureSet;
 
 const BLOCK_ROWS: u32 = 1 << 16;
 /// Words of a block.
@@ -84,6 +89,113 @@ fn mask(first: u32, rows: &Range<u32>) -> u64 {
     below(end) & !below(from)
 }
 
+/// Takes a value that is a good hash already as its own.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Itself(u64);
+
+impl Hasher for Itself {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.0 = value;
+    }
+
+    fn write_u32(&mut self, value: u32) {
+        // Rows follow each other; the table takes its places from the low bits and its tags from the high ones.
+        self.0 = u64::from(value)
+            .wrapping_mul(0x9E37_79B9_7F4A_7C15)
+            .rotate_left(32);
+    }
+}
+
+pub type Quick<K, V> = HashMap<K, V, BuildHasherDefault<Itself>>;
+
+/// Rows by 64-bit hash, in order of arrival. One row of a hash is the rule.
+#[derive(Debug, Default, Clone)]
+pub struct RowsByHash {
+    first: Quick<u64, u32>,
+    /// Those behind the first.
+    others: Quick<u64, Vec<u32>>,
+}
+
+impl RowsByHash {
+    pub fn insert(&mut self, hash: u64, row: u32) {
+        use std::collections::hash_map::Entry;
+        match self.first.entry(hash) {
+            Entry::Vacant(entry) => {
+                entry.insert(row);
+            }
+            Entry::Occupied(_) => self.others.entry(hash).or_default().push(row),
+        }
+    }
+
+    pub fn append_to(&self, hash: u64, out: &mut Vec<u32>) {
+        if let Some(&row) = self.first.get(&hash) {
+            out.push(row);
+            if !self.others.is_empty()
+                && let Some(others) = self.others.get(&hash)
+            {
+                out.extend_from_slice(others);
+            }
+        }
+    }
+}
+
+/// Bytes of feature sets held.
+const BUDGET_BYTES: usize = 32 << 20;
+
+/// Feature sets of rows, shared by threads. If they take too much memory, the least recently used ones are dropped.
+#[derive(Debug, Default)]
+pub struct RecentSets {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    /// Asked for since the last time that room was made.
+    new: Quick<u32, Arc<FeatureSet>>,
+    new_bytes: usize,
+    /// Asked for before.
+    old: Quick<u32, Arc<FeatureSet>>,
+}
+
+impl RecentSets {
+    /// The set of a row, if it is held.
+    pub fn get(&self, row: u32) -> Option<Arc<FeatureSet>> {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(set) = inner.new.get(&row) {
+            return Some(set.clone());
+        }
+        let set = inner.old.remove(&row)?;
+        inner.insert(row, set.clone());
+        Some(set)
+    }
+
+    pub fn insert(&self, row: u32, set: Arc<FeatureSet>) {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.insert(row, set);
+    }
+}
+
+impl Inner {
+    fn insert(&mut self, row: u32, set: Arc<FeatureSet>) {
+        self.new_bytes += set.num_bytes();
+        self.new.insert(row, set);
+        if self.new_bytes > BUDGET_BYTES / 2 {
+            self.old = std::mem::take(&mut self.new);
+            self.new_bytes = 0;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,5 +217,44 @@ mod tests {
         assert!(bits.contains(63) && !bits.contains(64));
         bits.clear(&(0..u32::MAX));
         assert!(bits.blocks.iter().all(Option::is_none));
+    }
+}
+
+#[cfg(test)]
+mod rows_by_hash_tests {
+    use super::*;
+
+    #[test]
+    fn rows_of_one_hash_come_in_order_of_arrival() {
+        let mut rows = RowsByHash::default();
+        for (hash, row) in [(7, 3), (0, 4), (7, 9), (u64::MAX, 1), (7, 5)] {
+            rows.insert(hash, row);
+        }
+        let mut found = vec![42];
+        rows.append_to(7, &mut found);
+        assert_eq!(found, [42, 3, 9, 5]);
+        found.clear();
+        rows.append_to(8, &mut found);
+        assert!(found.is_empty());
+    }
+}
+
+#[cfg(test)]
+mod recent_sets_tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_asked_for_lately_goes() {
+        let recent = RecentSets::default();
+        let set = |row: u32| {
+            let features: Vec<u64> = (0..50_000).map(|i| i * 7 + u64::from(row)).collect();
+            Arc::new(FeatureSet::new(&features, &[]))
+        };
+        for row in 0..200 {
+            recent.insert(row, set(row));
+            assert!(recent.get(0).is_some(), "{row}");
+        }
+        assert!(recent.get(1).is_none());
+        assert!(recent.get(199).is_some());
     }
 }

@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::keys::{Keys, words_of};
 use crate::rules::{Method, Rules};
-use crate::state::rows_by_hash::{Quick, RowsByHash};
+use crate::state::bits::{Quick, RowsByHash};
 
 /// Bit of a stored shape: the document collapsed into the one that represents its class, and is in no table.
 pub const COLLAPSED: u8 = 4;

@@ -4,9 +4,6 @@ pub mod bits;
 pub mod in_memory;
 pub mod plan;
 pub mod promoted;
-pub mod recent_sets;
-pub mod row;
-pub mod rows_by_hash;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,9 +13,9 @@ use likewise_disk::store::{Position, Swept};
 
 use crate::error::Result;
 use crate::state::bits::Bits;
+use crate::state::bits::Quick;
 use crate::state::in_memory::MemoryRows;
 use crate::state::promoted::PromotedTables;
-use crate::state::rows_by_hash::Quick;
 
 /// Tables of the rows of a range, but for those that were gone when the tables were made.
 #[derive(Debug)]

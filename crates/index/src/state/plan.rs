@@ -10,8 +10,8 @@ use likewise_hamming::Fingerprints;
 use likewise_hamming::index::plan_for_sample;
 use likewise_hamming::plan::SearchPlan;
 
+use crate::error::lock;
 use crate::keys::words_of;
-use crate::lock::lock;
 
 /// Rows in memory that the plan is made for: about the maximum. A plan for fewer saves bytes but takes twice the time.
 const NUM_PLANNED: usize = 1 << 18;

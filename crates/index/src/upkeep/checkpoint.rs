@@ -4,9 +4,9 @@ use std::sync::atomic::Ordering;
 
 use likewise_disk::store::{LogCheckpoint, Store};
 
+use crate::error::lock;
 use crate::error::{Error, Result};
 use crate::index::Index;
-use crate::lock::lock;
 use crate::shared::Shared;
 
 /// Pages of the log, of 4 KiB, that are worth bringing in: 8 MB.

@@ -1,9 +1,7 @@
 //! Checking, compacting, copying, rebuilding and closing an index.
 
 pub mod checkpoint;
-pub mod erasing;
 pub mod repair;
-pub mod segment_source;
 pub mod segments;
 pub mod sweep;
 
@@ -14,9 +12,9 @@ use likewise_disk::environment::process_id;
 use likewise_disk::store::{Chunk, Sizes, Store};
 
 use crate::clock::IndexClock;
+use crate::error::lock;
 use crate::error::{Error, Result};
 use crate::index::Index;
-use crate::lock::lock;
 use crate::shared::Lease;
 use crate::state::Layer;
 

@@ -10,10 +10,10 @@ use std::time::Duration;
 use likewise_disk::segments::{Segment, unlink_segments};
 use likewise_disk::store::Store;
 
+use crate::error::lock;
 use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::load::{load_state, open_segments};
-use crate::lock::lock;
 use crate::shared::Shared;
 use crate::state::{Layer, State};
 

@@ -7,7 +7,6 @@
 //! Partitioning the fingerprints into files first would read less if memory is very small, but would write all of them
 //! once more.
 
-mod schedule;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -27,7 +26,7 @@ use super::source::{IndexSource, changed};
 use super::write::{Ending, write_ending};
 use crate::error::Error;
 use crate::whole::write_whole;
-use schedule::Schedule;
+use table::Schedule;
 use table::write_table;
 
 /// The parameters of an index file to be built.

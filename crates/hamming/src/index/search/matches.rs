@@ -1,6 +1,6 @@
 //! In which form does a search return matches?
 
-use super::hits::Hits;
+use super::pass::Hits;
 use super::scanned::NearCode;
 use crate::index::table::rows::{Postings, Rows};
 use crate::index::table::table::Table;

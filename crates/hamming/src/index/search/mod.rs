@@ -1,10 +1,7 @@
 //! How are tables, and fingerprints not yet in a table, searched?
 
 pub(super) mod batch;
-pub(super) mod hits;
-pub(super) mod large_bucket;
 pub(super) mod matches;
 pub(super) mod pass;
-pub(super) mod regions;
 pub(super) mod resolve;
 pub(super) mod scanned;

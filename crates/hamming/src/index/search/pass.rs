@@ -7,12 +7,13 @@
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-use super::hits::{FirstHit, Hits, OtherHit};
-use crate::index::table::directory::{ESCAPED, FIRST_WORD, LINE_WORDS};
-use crate::index::table::flips::Flip;
-use crate::index::table::kernel::{Comparison, TableKernel};
-use crate::index::table::table::Table;
 use likewise_core::prefetch::prefetch_read;
+
+use crate::index::table::directory::{ESCAPED, FIRST_WORD, LINE_WORDS};
+use crate::index::table::kernel::{Comparison, TableKernel};
+use crate::index::table::packed;
+use crate::index::table::permutation::Flip;
+use crate::index::table::table::Table;
 
 /// Lines prefetched before the first is used.
 pub(crate) const LINES_AHEAD: usize = 128;
@@ -385,6 +386,112 @@ impl<const W: usize> Pass<'_, '_, W> {
             });
             let code = self.table.permutation.invert(&entry);
             self.hits.codes.extend_from_slice(&code);
+        }
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Hits {
+    /// Entries of the first table.
+    pub(crate) first: Vec<FirstHit>,
+    pub(crate) other: Vec<OtherHit>,
+    /// Codes of the latter, `W` words each.
+    pub(crate) codes: Vec<u64>,
+    pub(crate) num_candidates: u64,
+    /// The same for each query.
+    pub(crate) candidates: Vec<u32>,
+    /// Whether there are too many hits to keep at once.
+    pub(crate) is_crowded: bool,
+    /// Whether a directory referred to entries that do not exist.
+    pub(crate) is_damaged: bool,
+}
+
+impl Hits {
+    pub(crate) fn len(&self) -> usize {
+        self.first.len() + self.other.len()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.first.clear();
+        self.other.clear();
+        self.codes.clear();
+        self.num_candidates = 0;
+        self.candidates.clear();
+        self.is_crowded = false;
+        self.is_damaged = false;
+    }
+}
+
+/// An entry of the first table.
+#[derive(Clone, Copy)]
+pub(crate) struct FirstHit {
+    pub(crate) query: u32,
+    pub(crate) distance: u32,
+    pub(crate) rank: u32,
+    pub(crate) prefix: u64,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct OtherHit {
+    pub(crate) query: u32,
+    pub(crate) distance: u32,
+}
+
+/// Number of entries of a part that is compared at once.
+const SMALL_PART: usize = 512;
+
+// Safety: the processor has the kernel's instruction set.
+impl<const W: usize> Pass<'_, '_, W> {
+    /// Compares a large bucket in parts: sorted entries between two that begin alike do so too, so a part is skipped if
+    /// these bits differ too much, and otherwise divided at the next bit.
+    #[inline(always)]
+    pub(crate) unsafe fn refine<K: TableKernel>(
+        &mut self,
+        probe: &Probe,
+        start: usize,
+        end: usize,
+    ) {
+        let table = self.table;
+        let query = self.queries[probe.query as usize][0];
+        let residuals = table.residuals.as_slice();
+        let mask = u64::MAX >> (64 - table.prefix_shift());
+        let residual = |rank: usize| packed::get(residuals, table.residual_bits, rank) & mask;
+        let left = self.request.within - probe.errors;
+        let mut waiting = vec![(start, end)];
+        while let Some((low, high)) = waiting.pop() {
+            if high - low < SMALL_PART {
+                // SAFETY: guaranteed by the caller; the part is inside the bucket.
+                unsafe { self.compare_entries::<K>(probe, low, high) };
+                continue;
+            }
+            let (first, last) = (residual(low), residual(high - 1));
+            let num_open = 64 - (first ^ last).leading_zeros();
+            let shared = !(u64::MAX.checked_shr(64 - num_open).unwrap_or(0));
+            if ((first ^ query) & mask & shared).count_ones() > left {
+                continue;
+            }
+            if num_open == 0 {
+                // Codes of several words that agree in the first one.
+                // SAFETY: as above.
+                unsafe { self.compare_entries::<K>(probe, low, high) };
+                continue;
+            }
+            let bit = num_open - 1;
+            let (mut below, mut above) = (low, high);
+            while below < above {
+                let middle = below.midpoint(above);
+                match residual(middle) >> bit & 1 {
+                    0 => below = middle + 1,
+                    _ => above = middle,
+                }
+            }
+            if low < below && below < high {
+                waiting.push((low, below));
+                waiting.push((below, high));
+            } else {
+                // Only a damaged table is out of order.
+                self.hits.is_damaged = true;
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Which entry of the first table is a code found in another table?
 
-use super::hits::{FirstHit, Hits};
+use super::pass::{FirstHit, Hits};
 use crate::index::table::directory::{Directory, ESCAPED, FIRST_WORD, LINE_WORDS};
 use crate::index::table::kernel::{Comparison, TableKernel};
 use crate::index::table::table::Table;

@@ -2,7 +2,6 @@
 
 pub(super) mod choice;
 pub(super) mod hamming_set;
-pub(super) mod parts;
 pub(super) mod search;
 pub(super) mod segment;
 pub(super) mod state;

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::distance::Fingerprints;
 use crate::index::search::batch::{Pieces, UNSORTED_LEN, most_hits, search_sorted};
-use crate::index::search::hits::Hits;
 use crate::index::search::matches::{Found, Matches, concatenate};
+use crate::index::search::pass::Hits;
 use crate::index::search::pass::{Request, search_range};
 use crate::index::search::resolve::resolve;
 use crate::index::table::build::{Codes, Means, Source, build_table};

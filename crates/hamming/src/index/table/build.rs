@@ -9,10 +9,10 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::builder::{Layout, Part};
 use super::builder::{Places, RowsOf, count, spread};
 use super::directory::Directory;
 use super::packed;
-use super::piece::{Layout, Part};
 use super::rows::{Rows, RowsBuilder};
 use super::table::{Table, residual_bits};
 use super::words::{Words, WordsMut};

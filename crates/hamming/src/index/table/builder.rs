@@ -6,13 +6,16 @@
 
 use std::ops::Range;
 
+use likewise_core::isa::Isa;
+
+use super::directory::{DirectoryPart, DirectoryWriter, Shape};
 use super::kernel::TableKernel;
-use super::piece::{Layout, Part};
-use super::rows::width_of;
+use super::packed::{PackedPart, PackedWriter};
+use super::permutation::Permutation;
+use super::rows::{RowsPart, width_of};
 use super::table::residual_bits;
 use crate::kernels::run_kernel;
 use crate::plan::Key;
-use likewise_core::isa::Isa;
 
 /// Codes that are permuted before those of the cells are copied.
 const GROUP: usize = 256;
@@ -181,5 +184,218 @@ impl Places<'_> {
             slot[W] = u64::from(row);
         }
         *next += 1;
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Layout {
+    pub(crate) permutation: Permutation,
+    pub(crate) shape: Shape,
+    /// Number of prefix bits that determine the cell of a code.
+    pub(crate) cell_bits: u32,
+    pub(crate) num_words: usize,
+    pub(crate) with_rows: bool,
+}
+
+/// The packed codes of neighboring cells.
+pub(crate) struct Part {
+    pub(crate) directory: DirectoryPart,
+    pub(crate) residuals: PackedPart,
+    pub(crate) rest: Vec<u64>,
+    pub(crate) rows: RowsPart,
+    pub(crate) num_entries: usize,
+}
+
+impl Layout {
+    /// Creates the layout for about `num_expected` distinct codes. A cell is one or more lines of the directory.
+    pub(crate) fn new(
+        bits: u32,
+        key: &Key,
+        num_expected: usize,
+        with_rows: bool,
+        max_cell_bits: u32,
+    ) -> Self {
+        let permutation = Permutation::new(bits, key);
+        let shape = Shape::choose(num_expected, key.width(), permutation.top_bits());
+        Layout {
+            cell_bits: (shape.prefix_bits - shape.line_shift).min(max_cell_bits),
+            permutation,
+            shape,
+            num_words: bits.div_ceil(64) as usize,
+            with_rows,
+        }
+    }
+
+    /// Number of words of an entry: the permuted code and, if rows are kept, its row.
+    pub(crate) fn entry_words(&self) -> usize {
+        self.num_words + usize::from(self.with_rows)
+    }
+
+    #[inline(always)]
+    pub(crate) fn cell_of(&self, top: u64) -> u64 {
+        // Two shifts, since a single shift by 64 is invalid.
+        top >> (self.permutation.top_bits() - self.cell_bits - 1) >> 1
+    }
+
+    /// Sorts the entries of all codes of these cells and packs the distinct ones.
+    pub(crate) fn pack(&self, cells: Range<usize>, entries: &mut [u64]) -> Part {
+        match self.entry_words() {
+            1 => self.sort_and_pack::<1>(cells, entries),
+            2 => self.sort_and_pack::<2>(cells, entries),
+            3 => self.sort_and_pack::<3>(cells, entries),
+            4 => self.sort_and_pack::<4>(cells, entries),
+            _ => self.sort_and_pack::<5>(cells, entries),
+        }
+    }
+
+    /// Sorts entries of `N` words, the last of which is the row if rows are kept, and packs the distinct codes.
+    fn sort_and_pack<const N: usize>(&self, cells: Range<usize>, flat: &mut [u64]) -> Part {
+        let (entries, _) = flat.as_chunks_mut::<N>();
+        let mut scratch = vec![[0; N]; entries.len()];
+        let top_bits = self.permutation.top_bits();
+        // All entries agree in the bits that the cells have in common.
+        let differing = cells.start ^ cells.end.saturating_sub(1).max(cells.start);
+        let open_bits = top_bits - self.cell_bits + (usize::BITS - differing.leading_zeros());
+        sort(entries, &mut scratch, open_bits);
+        drop(scratch);
+        let num_words = self.num_words;
+        let prefix_shift = top_bits - self.shape.prefix_bits;
+        let low = u64::MAX >> (64 - prefix_shift);
+        let residual_width = residual_bits(top_bits, self.shape.prefix_bits);
+        let buckets_a_cell = self.shape.prefix_bits - self.cell_bits;
+        let buckets = cells.start << buckets_a_cell..cells.end << buckets_a_cell;
+        let num_lines = buckets.len() >> self.shape.line_shift;
+        let mut directory = DirectoryWriter::new(self.shape, num_lines);
+        let mut residuals = PackedWriter::new(residual_width, entries.len());
+        let mut rest = Vec::with_capacity(entries.len() * (num_words - 1));
+        let mut rows = RowsPart::default();
+        let mut num_entries = 0;
+        let mut at = 0;
+        for bucket in buckets {
+            let mut len = 0;
+            while let Some(entry) = entries.get(at)
+                && entry[0] >> prefix_shift == bucket as u64
+            {
+                let is_new = at == 0 || entries[at - 1][..num_words] != entry[..num_words];
+                if is_new {
+                    residuals.push(entry[0] & low);
+                    rest.extend_from_slice(&entry[1..num_words]);
+                    len += 1;
+                }
+                if self.with_rows {
+                    let row = entry[N - 1] as u32;
+                    match is_new {
+                        true => rows.push(row),
+                        false => rows.push_to_last(row),
+                    }
+                }
+                at += 1;
+            }
+            directory.push(len);
+            num_entries += len as usize;
+        }
+        Part {
+            directory: directory.finish(),
+            residuals: residuals.finish(),
+            rest,
+            rows,
+            num_entries,
+        }
+    }
+}
+
+/// Number of entries from which radix passes beat comparisons.
+const FEW: usize = 48;
+/// Maximum number of bits per pass: this many write positions stay in the caches.
+const MAX_DIGIT_BITS: u32 = 10;
+
+/// Sorts entries that agree from bit `bits` of their first word on, with `scratch` of the same length.
+pub(crate) fn sort<const N: usize>(entries: &mut [[u64; N]], scratch: &mut [[u64; N]], bits: u32) {
+    let len = entries.len();
+    if len <= FEW {
+        sort_few(entries);
+        return;
+    }
+    if bits == 0 {
+        entries.sort_unstable();
+        return;
+    }
+    let digit_bits = (len.ilog2() - 2).clamp(1, MAX_DIGIT_BITS).min(bits);
+    let shift = bits - digit_bits;
+    let mask = (1_u64 << digit_bits) - 1;
+    let mut starts = [0_u32; (1 << MAX_DIGIT_BITS) + 1];
+    let starts = &mut starts[..(1 << digit_bits) + 1];
+    for entry in entries.iter() {
+        starts[(entry[0] >> shift & mask) as usize + 1] += 1;
+    }
+    if starts.iter().any(|&count| count as usize == len) {
+        sort(entries, scratch, shift);
+        return;
+    }
+    let mut total = 0;
+    for start in starts.iter_mut() {
+        total += *start;
+        *start = total;
+    }
+    for entry in entries.iter() {
+        let next = &mut starts[(entry[0] >> shift & mask) as usize];
+        scratch[*next as usize] = *entry;
+        *next += 1;
+    }
+    entries.copy_from_slice(scratch);
+    // Each start has moved to the end of its part.
+    let mut from = 0;
+    for &end in &starts[..1 << digit_bits] {
+        let end = end as usize;
+        if end - from > 1 {
+            sort(&mut entries[from..end], &mut scratch[from..end], shift);
+        }
+        from = end;
+    }
+}
+
+/// Sorts by insertion, with comparisons that mostly end at the first word.
+#[inline(always)]
+fn sort_few<const N: usize>(entries: &mut [[u64; N]]) {
+    for i in 1..entries.len() {
+        let entry = entries[i];
+        let mut at = i;
+        while at > 0 && is_less(&entry, &entries[at - 1]) {
+            entries[at] = entries[at - 1];
+            at -= 1;
+        }
+        entries[at] = entry;
+    }
+}
+
+#[inline(always)]
+fn is_less<const N: usize>(left: &[u64; N], right: &[u64; N]) -> bool {
+    for (left, right) in left.iter().zip(right) {
+        if left != right {
+            return left < right;
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use likewise_core::hash::mix64;
+
+    #[test]
+    fn sorts_as_comparison_does() {
+        for len in [0, 1, 48, 49, 1000, 70_000] {
+            for mask in [u64::MAX, 0xff, 0xff00_0000_0000_0000, 0] {
+                let mut entries: Vec<[u64; 3]> = (0..len)
+                    .map(|i| [mix64(i) & mask, mix64(i) >> 60, len - i])
+                    .collect();
+                let mut expected = entries.clone();
+                expected.sort();
+                let mut scratch = entries.clone();
+                sort(&mut entries, &mut scratch, 64);
+                assert!(entries == expected, "{len} {mask:x}");
+            }
+        }
     }
 }

@@ -3,14 +3,10 @@
 pub(super) mod build;
 pub(super) mod builder;
 pub(super) mod directory;
-pub(super) mod flips;
-pub(super) mod guard;
 pub(super) mod kernel;
 pub(super) mod packed;
 pub(super) mod permutation;
-pub(super) mod piece;
 pub(super) mod rows;
-pub(super) mod sort;
 pub(super) mod stream;
 #[allow(clippy::module_inception, reason = "one table of the tables")]
 pub(super) mod table;

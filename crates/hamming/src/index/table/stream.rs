@@ -1,8 +1,8 @@
 //! How are the pieces of a table converted to the words of its sections?
 
+use super::builder::{Layout, Part};
 use super::builder::{TableBuilder, TablePiece};
 use super::packed::{PADDING, PackedWriter};
-use super::piece::{Layout, Part};
 use super::rows::width_of;
 
 /// The section that words belong to.

@@ -1,9 +1,9 @@
 //! How is one table organized?
 
 use super::directory::{Directory, Shape};
-use super::flips::Flips;
 use super::kernel::Unpacking;
 use super::packed;
+use super::permutation::Flips;
 use super::permutation::Permutation;
 use super::words::Words;
 use crate::plan::Key;
