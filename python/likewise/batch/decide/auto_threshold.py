@@ -99,10 +99,7 @@ def with_chosen_threshold(
             facts = choose_threshold(documents, recipe, threads=context.threads).to_dict()
         context.progress(StageFinished("choosing the threshold", Timing.now() - began))
         if parts is not None and parts.directory.is_dir():
-            unfinished = parts.directory / f"{_KEPT}.unfinished"
-            kept = {"checksum": _checksum(facts), "facts": facts}
-            unfinished.write_text(json.dumps(kept), encoding="utf-8", newline="\n")
-            unfinished.replace(parts.directory / _KEPT)
+            _keep(parts.directory, facts)
     threshold = facts["threshold"]
     bands = recipe.sketch.open_search(Asked(recipe.measure, recipe.weights, threshold))
     return recipe.replace(threshold=threshold, **bands), {"chosen_threshold": facts}
@@ -110,21 +107,9 @@ def with_chosen_threshold(
 
 def choose_threshold(documents: Documents, recipe: Recipe, *, threads: int) -> ChosenThreshold:
     """Compare a sample of documents with all of them, and find the valley of the similarities."""
-    # A row of each sampled document, in the order of their digests; copies are one, and references are left out.
-    best, sample = np.zeros(0, np.uint64), np.zeros(0, np.int64)
-    for part in slices(len(documents), _AT_ONCE * 16):
-        some = np.arange(part.start, part.stop)
-        some = some[(documents.shapes[part] != EMPTY) & (some >= documents.num_references)]
-        best, first = np.unique(np.concatenate([best, _digests(documents, some)[:, 0]]), return_index=True)
-        sample = np.concatenate([sample, some])[first]
-        best, sample = best[:MOST_SAMPLED], sample[:MOST_SAMPLED]
+    sample = _sampled(documents)
     a, b, equal = _nominated(documents, recipe, sample, threads)
-    # Each measured pair represents several if there are too many with its number of equal slots.
-    of_estimate = np.bincount(equal, minlength=_SLOTS + 1)
-    each = np.maximum(1, -(-of_estimate // _MOST_OF_ESTIMATE))[equal]
-    mixed = (_digests(documents, sample[a])[:, 0] ^ _digests(documents, b)[:, 1]) * _MIX
-    taken = (mixed >> np.uint64(32)) % each.astype(np.uint64) == 0
-    a, b, weight = a[taken], b[taken], each[taken]
+    a, b, weight = _thinned(documents, sample, a, b, equal)
     similarity, penalty = _measured(documents, recipe, sample[a], b, threads)
     reaches = ~np.isnan(similarity)
     a, b, weight = a[reaches], b[reaches], weight[reaches]
@@ -146,6 +131,18 @@ def _usual_margin(documents: Documents, recipe: Recipe, sample: NDArray[np.int64
 
 def _digests(documents: Documents, rows: slice | NDArray[np.int64]) -> NDArray[np.uint64]:
     return documents.digests.reshape(-1, 2)[rows]
+
+
+def _sampled(documents: Documents) -> NDArray[np.int64]:
+    """Return a row of each sampled document, in the order of their digests; copies are one, references are left out."""
+    best, rows = np.zeros(0, np.uint64), np.zeros(0, np.int64)
+    for part in slices(len(documents), _AT_ONCE * 16):
+        some = np.arange(part.start, part.stop)
+        some = some[(documents.shapes[part] != EMPTY) & (some >= documents.num_references)]
+        best, first = np.unique(np.concatenate([best, _digests(documents, some)[:, 0]]), return_index=True)
+        rows = np.concatenate([rows, some])[first]
+        best, rows = best[:MOST_SAMPLED], rows[:MOST_SAMPLED]
+    return rows
 
 
 def _nominated(
@@ -172,10 +169,7 @@ def _nominated(
 
         def partners(rows: NDArray[np.int64], slots: NDArray[np.uint32]) -> tuple[NDArray[Any], ...]:
             a, which = nominator.pairs(slots)
-            equal = np.zeros(len(a), np.int64)
-            for part in slices(len(a), _AT_ONCE * 4):
-                is_equal = signatures.take(a[part], 0) == slots.take(which[part], 0)
-                equal[part] = is_equal.view(np.uint8).sum(1, np.uint8)
+            equal = _num_equal(signatures, a, slots, which)
             digests = _digests(documents, rows[which])
             is_pair = (equal >= min_equal) & (digests != own[a]).any(axis=1)
             return a[is_pair], rows[which[is_pair]], digests[is_pair, 1], equal[is_pair]
@@ -330,6 +324,16 @@ def _distinct(codes: NDArray[np.int64], num_cells: int) -> NDArray[np.int64]:
     return np.flatnonzero(marks)
 
 
+def _num_equal(
+    signatures: NDArray[np.uint32], a: NDArray[np.int64], others: NDArray[np.uint32], b: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    equal = np.zeros(len(a), np.int64)
+    for part in slices(len(a), _AT_ONCE * 4):
+        is_equal = signatures.take(a[part], 0) == others.take(b[part], 0)
+        equal[part] = is_equal.view(np.uint8).sum(1, np.uint8)
+    return equal
+
+
 class _Partners:
     """The partners of sampled documents: for each, at most `MOST_PARTNERS`, the first ones by digest."""
 
@@ -368,6 +372,21 @@ class _Partners:
         return a[order], rows[order], equal[order]
 
 
+def _thinned(
+    documents: Documents,
+    sample: NDArray[np.int64],
+    a: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    equal: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return the pairs to measure, and how many pairs each one represents; the number per estimate is limited."""
+    of_estimate = np.bincount(equal, minlength=_SLOTS + 1)
+    each = np.maximum(1, -(-of_estimate // _MOST_OF_ESTIMATE))[equal]
+    mixed = (_digests(documents, sample[a])[:, 0] ^ _digests(documents, rows)[:, 1]) * _MIX
+    taken = (mixed >> np.uint64(32)) % each.astype(np.uint64) == 0
+    return a[taken], rows[taken], each[taken]
+
+
 def _measured(
     documents: Documents, recipe: Recipe, a: NDArray[np.int64], b: NDArray[np.int64], threads: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -386,6 +405,13 @@ def _measured(
             penalties.append(np.zeros(len(reaches)))
             penalties[-1][reaches] = verifier.differences(later[reaches], earlier[reaches], penalties_only=True)[0]
     return np.concatenate(found), np.concatenate(penalties)
+
+
+def _keep(parts: Path, facts: dict[str, Any]) -> None:
+    unfinished = parts / f"{_KEPT}.unfinished"
+    kept = {"checksum": _checksum(facts), "facts": facts}
+    unfinished.write_text(json.dumps(kept), encoding="utf-8", newline="\n")
+    unfinished.replace(parts / _KEPT)
 
 
 def _known(parts: Path) -> dict[str, Any] | None:
