@@ -7,6 +7,7 @@ import pytest
 import likewise
 from likewise.batch.parts import PartRules, dedup_parts
 from likewise.job.options import FileRun
+from likewise.job.shrinkage import shrinkage_line
 from likewise.progress import Warned
 from tests.command import likewise_command
 from tests.files import jsonl
@@ -117,3 +118,11 @@ def test_slices_do_not_depend_on_memory(tmp_path, memory):
     run = FileRun(memory_bytes=memory)
     found = likewise.dedup_files(collection(tmp_path / "in"), tmp_path / "out", RECIPE, run=run)["shrunk"]
     assert slices(found) == [("2blogs/", 11, 14), ("3forums/", 1, 20)]
+
+
+@pytest.mark.parametrize(
+    ("removed", "share"), [(1, "under 1%"), (4, "under 1%"), (6, "1%"), (994, "99%"), (999, "over 99%"), (1000, "100%")]
+)
+def test_a_part_is_not_called_none_or_all(removed, share):
+    line = shrinkage_line({"value": "a", "num_documents": 1000, "num_removed": removed, "kept": []})
+    assert line == f"{share} of a removed ({removed:,} of 1,000 documents)"

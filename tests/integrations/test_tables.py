@@ -152,11 +152,16 @@ def test_what_cannot_be_read_is_told(stored, tmp_path):
     for run, message in (
         (FileRun(text_fields=("body",)), r"docs: no column 'body' \(found: 'id', 'text'"),
         (FileRun(text_fields=("tags",)), "docs: column 'tags' has type .*, not text"),
-        (FileRun(file_format="parquet"), f"belongs to an? {stored.kind} table|no input file has a known format"),
+        (
+            FileRun(file_format="parquet"),
+            f"docs: a {stored.kind} table, read by its library; omit --format and",
+        ),
     ):
         with pytest.raises(InvalidInput, match=message):
             dedup_files(stored.folder, tmp_path / "out", RECIPE, run=run)
     for path in stored.folder.rglob("*.parquet" if stored.kind != "Lance" else "*.lance"):
+        with pytest.raises(InvalidInput, match=f"this folder belongs to an? {stored.kind} table, and its files also"):
+            dedup_files(path, tmp_path / "out", RECIPE)
         path.write_bytes(b"damaged")
     with pytest.raises(InvalidInput, match=f"docs: the library of {stored.kind} tables reports: "):
         dedup_files(stored.folder, tmp_path / "out", RECIPE)

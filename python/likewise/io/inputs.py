@@ -146,6 +146,8 @@ def find_inputs(
         elif output is not None and path.is_file() and output.exists() and path.samefile(output):
             raise InvalidInput("this file is both input and output; choose another output file", name)
         elif path.exists():
+            if path.suffix == ".lance":
+                check_no_table(str(path.parent), _in_folder, above=True)
             found.files.append((path, path.parent, None))
             named.append(path)
         else:
@@ -362,8 +364,10 @@ def _walk(root: Path, forbidden: Path | None, forced: str | None, found: _Found)
     of_dataset: set[Path] = set()
     for directory, names, files in os.walk(root, followlinks=False):
         here = Path(directory)
-        kind = kind_of_table(directory, _in_folder) if forced is None else None
+        kind = kind_of_table(directory, _in_folder)
         if kind in READ:
+            if forced is not None:
+                raise InvalidInput(f"a {kind} table, read by its library; omit --format and --tokens bytes", directory)
             # A table is one input.
             found.files.append((here, root.parent if here == root else root, Format(kind)))
             names.clear()

@@ -83,7 +83,9 @@ def shrinkage_lines(summary: Mapping[str, Any]) -> list[str]:
 def shrinkage_line(one: Mapping[str, Any]) -> str:
     """Return how much of a slice was removed, and as copies of what."""
     name, removed, num = _name(one["value"]), one["num_removed"], one["num_documents"]
-    line = f"{removed / num:.0%} of {name} removed ({removed:,} of {counted(num, 'document')})"
+    # Rounding must not turn some into none or all.
+    rounded = {0: "under 1%", 100: "over 99%"}.get(round(100 * removed / num)) if removed < num else None
+    line = f"{rounded or f'{removed / num:.0%}'} of {name} removed ({removed:,} of {counted(num, 'document')})"
     if not one["kept"]:
         return line
     first = one["kept"][0]

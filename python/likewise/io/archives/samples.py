@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar, TypeAlias
+from typing import Any, BinaryIO, ClassVar
 
 import numpy as np
 
@@ -18,9 +18,8 @@ from likewise.io.lines.jsonl import JsonlFile
 from likewise.io.lines.packed import PackedStream
 from likewise.io.source.source import Kept, Piece
 
-_BLOCK = 512
-# Archives are multiples of this size and end with two blocks of zeros.
-_RECORD = 20 * _BLOCK
+# Archives are multiples of 20 blocks and end with two blocks of zeros.
+_BLOCK, _RECORD = 512, 20 * 512
 _HEAD_BYTES = 1 << 20
 # Members about the next one, or all: PAX (x, X, g) and GNU (L; K for links), and the longest that is read.
 _ABOUT, _MOST_ABOUT = (b"x", b"X", b"g", b"L", b"K"), 1 << 20
@@ -34,7 +33,7 @@ _BOM, _ONE_LINE = b"\xef\xbb\xbf", bytes.maketrans(b"\r\n", b"  ")
 _PLACE = '"__place__": [%20d, %20d]}'
 _PLACE_BYTES = len(_PLACE % (0, 0))
 # Place and size of the content of each member of a sample, by the rest of its name
-_Members: TypeAlias = dict[str, tuple[int, int]]
+_Members = dict[str, tuple[int, int]]
 
 
 class _DamagedError(Exception):
@@ -126,8 +125,8 @@ class SampleArchive(JsonlFile):
         wanted = {*found.values(), *(members.keys() & {"json"} if len(found) < len(names) else ())}
         num_bytes, most = sum(members[ending][1] for ending in wanted), rules.max_document_bytes
         if num_bytes > most or re.search(r"[\udc80-\udcff]", key):
-            why = f"the document has {num_bytes} bytes; the --max-document limit is {most}"
-            why = why if num_bytes > most else f"the name {key!r} is not UTF-8; pack the files again under other names"
+            why = f"the name {key!r} is not UTF-8; pack the files again under other names"
+            why = f"the document has {num_bytes} bytes; the --max-document limit is {most}" if num_bytes > most else why
             yield json.dumps({"__why__": why})[1:-1].encode()
             return
         contents = {}
@@ -140,8 +139,7 @@ class SampleArchive(JsonlFile):
             yield whole[1:-1].strip().translate(_ONE_LINE) if is_object else b'"__why__": "its json is no JSON object"'
         own: dict[str, Any] = {"id": key} if rules.id_field is None else {}
         for name, ending in found.items():
-            *path, last = name.split(".")
-            inner = own
+            inner, (*path, last) = own, name.split(".")
             for step in path:
                 inner = inner.setdefault(step, {})
             inner[last] = contents[ending].decode("utf-8", "surrogateescape")
@@ -165,8 +163,7 @@ class _Lines(PackedStream):
 
 def _samples(file: BinaryIO, num_bytes: int) -> Iterator[tuple[str, int, int, _Members]]:
     """Yield key, begin, end and members; what has no name and ending belongs to no sample, as in WebDataset."""
-    key, begin, end, others = "", 0, 0, False
-    members: _Members = {}
+    key, begin, end, others, members = "", 0, 0, False, _Members()
     for name, start, data, size in _members(file, num_bytes):
         folder, slash, base = name.rpartition("/")
         stem, _, ending = base.partition(".")
@@ -188,8 +185,7 @@ def _samples(file: BinaryIO, num_bytes: int) -> Iterator[tuple[str, int, int, _M
 
 def _members(file: BinaryIO, num_bytes: int) -> Iterator[tuple[str, int, int, int]]:
     """Yield the files in a tar archive: name, start of the first header, start of the content, size."""
-    at = start = 0
-    about: dict[str, str] = {}
+    at, start, about = 0, 0, dict[str, str]()
     while at < num_bytes or not num_bytes:
         file.seek(at)
         block, data = file.read(_BLOCK), at + _BLOCK

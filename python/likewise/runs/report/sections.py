@@ -1,5 +1,6 @@
 """Sections of a report, some shared with the page's overview: a run in figures and charts."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -361,10 +362,10 @@ def _lines(summary: Mapping[str, Any]) -> Iterator[str]:
     )
     yield f"- **Rule.** {summary['verification']}"
     if (features := feature_text(recipe)) is not None:
-        yield f"- **Features.** {features}."
+        yield f"- **Features.** {_escaped(features)}."
     if (chosen := summary.get("chosen_threshold")) is not None:
         yield f"- **Threshold.** {choice_lines(chosen)[0]}."
-    yield f"- **Kept copy.** The first by `{recipe.keep}`; ties by position in the input."
+    yield f"- **Kept copy.** The first by {_escaped(recipe.keep)}; ties by position in the input."
     if summary["recall"] is not None:
         yield f"- **Recall.** A pair at the threshold is found with P = {summary['recall']:.4f}."
     if summary["num_bad_rows"]:
@@ -373,13 +374,17 @@ def _lines(summary: Mapping[str, Any]) -> Iterator[str]:
     if found:
         yield f"- **Differences.** Some removed documents differ in these: {', '.join(found)}."
     if lost := shrinkage_lines(summary):
-        yield f"- **Slices that lost most.** {'; '.join(lost)}.".replace("\n", " ")
+        yield f"- **Slices that lost most.** {_escaped('; '.join(lost))}."
     yield f"- **Recipe.** `{summary['recipe_id']}`; repeat the run with `--recipe summary.json`."
     if (counts := summary.get("counts_by")) is not None:
-        yield f"\n| {counts['field']} | documents | removed |\n|---|---|---|"
+        yield f"\n| {_escaped(counts['field'])} | documents | removed |\n|---|---|---|"
         for one in sorted(counts["values"], key=lambda one: -one["num_removed"])[:_MOST_ON_CARD]:
-            name = value_name(one["value"]).replace("|", "\\|").replace("\n", " ")
-            yield f"| {name} | {one['num_documents']:,} | {one['num_removed']:,} |"
+            yield f"| {_escaped(value_name(one['value']))} | {one['num_documents']:,} | {one['num_removed']:,} |"
         if (more := counts["num_values"] - _MOST_ON_CARD) > 0:
             yield f"\nand {more:,} more values"
     yield ""
+
+
+def _escaped(text: str) -> str:
+    """Return a text as Markdown shows it, on one line."""
+    return re.sub(r"([\\`*_\[\]<>|#&~$])", r"\\\1", " ".join(text.split()))

@@ -52,7 +52,7 @@ KINDS = {
     "slots": "words in the blanks of a form",
     "section": "a passage of its own",
     "words": "other words",
-    "form": "only what features ignore",
+    "form": "nothing that features show",
 }
 _PLAIN = str.maketrans({character: "_" for character in map(chr, range(33, 127)) if not character.isalnum()})
 _MOST_WORDS = 16
