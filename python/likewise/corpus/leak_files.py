@@ -37,23 +37,7 @@ _NAMED = re.compile(r"([^/=]+)=(.+)", re.DOTALL)
 
 
 def splits_named(arguments: Sequence[str], option: str = "splits", what: str = "splits") -> dict[str, list[str]]:
-    """Return the paths of each split, from arguments of a command line.
-
-    Parameters
-    ----------
-    arguments : sequence of str
-        Each is ``NAME=PATH``, or a path whose file name without extensions is the name of the split. Paths with the
-        same NAME form one split. The directory of a DatasetDict without a NAME means all its splits.
-    option, what : str
-        The option, and the noun for its values, in errors.
-
-    Raises
-    ------
-    InvalidParameter
-        If two paths without a NAME have the same file name.
-    InvalidInput
-        If the list of splits of a dataset cannot be read.
-    """
+    """Return the paths of each split, from arguments NAME=PATH or paths named after their files."""
     splits: dict[str, list[str]] = {}
     by_file_name: set[str] = set()
     for argument in arguments:

@@ -1095,29 +1095,7 @@ _MEANT = {
 
 
 def as_recipe(given: object = None, fields: Mapping[str, Any] | None = None, *, base: str = "online") -> Recipe:
-    """Return the recipe for the arguments of a function.
-
-    Parameters
-    ----------
-    given : Recipe or str, optional
-        A recipe, or the name of a preset.
-    fields : mapping, optional
-        Single fields instead; fields with the value None are ignored. They make the same recipe as the same options of
-        a command (:func:`likewise.recipe.presets.with_base`). Only `keep` can be combined with a recipe or a preset.
-    base : {"default", "online"}
-        Preset used if neither is given; ``default`` is for runs, which read all documents.
-
-    Raises
-    ------
-    InvalidParameter
-        If `given` is neither a recipe nor a preset, a field does not exist, or fields are combined with a recipe or
-        preset.
-
-    Examples
-    --------
-    >>> as_recipe("strict").threshold, as_recipe(None, {"threshold": 0.8}).threshold
-    (0.8, 0.8)
-    """
+    """Return a recipe from one, a preset, or fields (None ignored), by which a command makes the same one."""
     named = {name: value for name, value in (fields or {}).items() if value is not None}
     for name in fields or ():
         if name not in OPTION_NAMES:

@@ -146,18 +146,7 @@ def read_labels(path: str | Path) -> Labels:
 
 
 def as_labels(given: TextData) -> Labels:
-    """Return labels from a file, a table, tuples, or labels.
-
-    Parameters
-    ----------
-    given : Labels, str, Path, table, or iterable of tuples
-        Labels. Tables have the columns of :func:`read_labels`. Tuples contain two ids, a label and optionally a weight.
-
-    Raises
-    ------
-    InvalidInput
-        As for :func:`read_labels`, with the row instead of the line.
-    """
+    """Return labels from labels, a file, a table as for :func:`read_labels`, or tuples of ids, label and weight."""
     if isinstance(given, Labels):
         return given
     if isinstance(given, str | Path):

@@ -325,31 +325,7 @@ def open_tuner(
     output: Path | None = None,
     progress: Progress | None = None,
 ) -> Iterator[Tuner]:
-    """Open a collection for tuning, as a context.
-
-    Parameters
-    ----------
-    inputs : path or sequence of paths
-        Files, directories, globs, or ``-``.
-    labels : Labels, optional
-        Labels whose documents are needed.
-    run : FileRun, optional
-        How files are read.
-    method, tokens, weights, rules
-        The candidates to try (``likewise.tuning.grid.grid``). With stop words, character tokens are not tried.
-    most_documents : int
-        Maximum size of the sample for which all pairs are measured.
-    seed : int
-        Seed of the sample and of the questions.
-    output : Path, optional
-        A file that is excluded from the inputs.
-    progress : callable, optional
-        Called with the events of :mod:`likewise.progress`.
-
-    Yields
-    ------
-    Tuner
-    """
+    """Open a collection for tuning by the candidates of :func:`likewise.tuning.grid.grid`, as a context."""
     run, report = run or FileRun(), progress or no_progress
     names = [inputs] if isinstance(inputs, str | Path) else list(inputs)
     if run.tokens_field is not None and tokens not in (None, USER_TOKENS):

@@ -100,17 +100,7 @@ class SparkEngine:
         *,
         work: Path,
     ) -> Iterator[tuple[Documents, Decision]]:
-        """Return documents without sketches, and their verdicts (see :class:`likewise.batch.engine.Engine`).
-
-        Raises
-        ------
-        InvalidInput
-            As in a local run.
-        InvalidParameter
-            If no Spark session can be started.
-        EngineFailed
-            If Spark fails. The error states the reason.
-        """
+        """Return documents without sketches and the verdicts on them, for outputs that this machine writes."""
         with self._stages(context, self._place_of_stages(work)) as stages:
             run = self._run(_GatheredRun, stages, sources, recipe, context)
             decision = run.decision()
@@ -129,22 +119,14 @@ class SparkEngine:
         work: Path,
         writes_kept: bool,
     ) -> EngineRun:
-        """Decide, let workers write evidence and kept files, and return counts.
-
-        Raises
-        ------
-        InvalidInput
-            As in a local run, and if workers do not see the directory.
-        InvalidParameter, EngineFailed
-            As for :meth:`decided`.
-        """
+        """Write evidence, bad rows and kept files to the directory of a run, and return the counts."""
         with self._stages(context, self._place_of_stages(work)) as stages:
             run = self._run(_FileRun, stages, sources, recipe, context)
             return run.written(work.absolute(), writes_kept=writes_kept)
 
     @property
     def is_on_this_machine(self) -> bool:
-        """Whether workers see all files of this machine."""
+        """Whether workers can access all files of this machine."""
         return self._master.startswith("local")
 
     def stored(
@@ -158,28 +140,7 @@ class SparkEngine:
         overwrite: bool,
         summarize: Callable[[EngineRun], dict[str, Any]],
     ) -> dict[str, Any]:
-        """Decide, let Spark write all outputs below a URL, the summary last, and return the summary.
-
-        Parameters
-        ----------
-        sources, recipe, context, writes_kept
-            As for :meth:`written`.
-        url : str
-            A directory of any file system that Spark can write to.
-        overwrite : bool
-            Whether to replace a finished run there.
-        summarize : callable
-            Returns the summary.
-
-        Raises
-        ------
-        InvalidInput
-            As in a local run, and if the directory contains a finished run.
-        InvalidParameter
-            If the engine has no checkpoint directory, or kept rows cannot be written as lines.
-        EngineFailed
-            If Spark fails.
-        """
+        """Write the outputs below a URL that this machine may not reach, the summary last, and return the summary."""
         if self._checkpoint_dir is None:
             raise InvalidParameter("checkpoint_dir", f"output in {url} requires a checkpoint directory")
         for source in sources if writes_kept else ():
