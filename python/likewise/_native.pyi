@@ -736,6 +736,8 @@ class PrefixJoin:
     measure : {"jaccard", "dice", "cosine", "containment", "overlap"}
     threshold : float
         Above 0, up to 1.
+    short_margin : float, default 0
+        What short documents need in addition, as in the recipe.
     siblings : bool, default False
         Whether pairs with different names need more; those that never reach it may be missing.
     """
@@ -748,6 +750,7 @@ class PrefixJoin:
         *,
         measure: str,
         threshold: float,
+        short_margin: float = 0.0,
         siblings: bool = False,
     ) -> PrefixJoin: ...
     @property

@@ -7,7 +7,7 @@ use likewise_core::features::{Extractor, FeatureView, Shape, TextDigester};
 use likewise_core::isa::Isa;
 use likewise_core::search::{Call, Pairs};
 use likewise_core::sets::{
-    self, Batch, Chooser, Forms, Limit, Parted, Prefixes, SetMeasure, Wanted,
+    self, Batch, Chooser, Demand, Forms, Parted, Prefixes, SetMeasure, Wanted,
 };
 use likewise_core::sketch::Sample;
 use pyo3::prelude::*;
@@ -50,8 +50,7 @@ impl Rarity {
 pub struct PrefixJoin {
     /// None once the search was made.
     prefixes: Mutex<Option<Prefixes>>,
-    measure: SetMeasure,
-    threshold: f64,
+    demand: Demand,
     /// Of positions.
     forms: Mutex<Vec<(u32, Form)>>,
     wanted: Option<Wanted>,
@@ -70,17 +69,6 @@ impl PrefixJoin {
         self.forms.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether pairs that share only common features need more.
-    fn by_rarity(&self) -> bool {
-        self.siblings && self.rules.get().are_by_rarity()
-    }
-
-    fn chooser(&self) -> Chooser {
-        let by_rarity = self.by_rarity();
-        let limits = Limit::with_crowd(self.measure, self.threshold, by_rarity);
-        Chooser::new(limits, by_rarity)
-    }
-
     fn with_prefixes(&self, work: impl FnOnce(&mut Prefixes) -> Result<()>) -> Result<()> {
         work(self.locked().as_mut().ok_or_else(finished)?)
     }
@@ -93,13 +81,14 @@ fn finished() -> Failure {
 #[pymethods]
 impl PrefixJoin {
     #[new]
-    #[pyo3(signature = (num_positions, rules, rarity, *, measure, threshold, siblings=false))]
+    #[pyo3(signature = (num_positions, rules, rarity, *, measure, threshold, short_margin=0.0, siblings=false))]
     fn new(
         num_positions: usize,
         rules: Py<FeatureRules>,
         rarity: Py<Rarity>,
         measure: &str,
         threshold: f64,
+        short_margin: f64,
         siblings: bool,
     ) -> Result<Self> {
         let Some(set_measure) = SetMeasure::from_name(measure) else {
@@ -120,15 +109,19 @@ impl PrefixJoin {
                 format!("{num_positions} is outside 0..{}", u32::MAX),
             ));
         }
-        let limit = Limit::new(set_measure, threshold);
+        let demand = Demand {
+            measure: set_measure,
+            threshold,
+            short_margin,
+            by_rarity: siblings && rules.get().are_by_rarity(),
+        };
         let wanted = match set_measure {
             SetMeasure::Smaller => Some(Wanted::new(&rarity.get().counts)),
             _ => None,
         };
         Ok(PrefixJoin {
-            prefixes: Mutex::new(Some(Prefixes::new(limit, num_positions))),
-            measure: set_measure,
-            threshold,
+            prefixes: Mutex::new(Some(Prefixes::new(demand, num_positions))),
+            demand,
             forms: Mutex::default(),
             wanted,
             rules,
@@ -154,7 +147,7 @@ impl PrefixJoin {
         let (rules, rarity) = (self.rules.get(), &self.rarity.get().counts);
         rules.check(column)?;
         run(py, column.num_bytes, |cancel| {
-            let make_state = || (rules.extractor(Isa::best()), self.chooser());
+            let make_state = || (rules.extractor(Isa::best()), Chooser::new(self.demand));
             column.in_parts(
                 threads,
                 cancel,
@@ -189,7 +182,7 @@ impl PrefixJoin {
                     true => rules.naming_extractor(Isa::best()),
                     false => rules.extractor(Isa::best()),
                 };
-                (extractor, self.chooser())
+                (extractor, Chooser::new(self.demand))
             };
             let add = |(extractor, chooser): &mut (Extractor, Chooser),
                        part: &mut (Batch, Vec<(u32, Form)>),
@@ -218,13 +211,7 @@ impl PrefixJoin {
         let join = run(py, LONG_BYTES, |cancel| {
             let prefixes = self.locked().take().ok_or_else(finished)?;
             let forms = std::mem::take(&mut *self.locked_forms());
-            let forms = Forms::new(
-                forms,
-                self.measure,
-                self.threshold,
-                self.num_positions,
-                self.by_rarity(),
-            );
+            let forms = Forms::new(forms, self.num_positions);
             Ok(prefixes.into_join(threads, cancel)?.with_forms(forms))
         })?;
         Ok(Searcher::new(PrefixSearch {

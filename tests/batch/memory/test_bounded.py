@@ -59,8 +59,9 @@ def little(monkeypatch):
         "io.lines.lines": {"_LINES_AT_ONCE": 33},
         **{
             f"batch.{name}": {"_AT_ONCE": 50}
-            for name in ("read.documents", "read.collapse", "read.priority", "decide.pairing", "write.kept_rows")
+            for name in ("read.columns", "decide.pairing", "write.kept_rows")
         },
+        "batch.read.documents": {"_AT_ONCE": 50, "_COLLAPSED_AT_ONCE": 50},
         "batch.search.distance": {"_LEAST_POSITIONS": 1, "_AT_ONCE": 30},
         "batch.decide.decision": {"_ROWS_AT_ONCE": 30, "_PAIRS_AT_ONCE": 10},
     }

@@ -6,18 +6,17 @@
 
 use std::collections::HashMap;
 
-use super::limit::{Limit, Limits, SetMeasure};
 use crate::features::siblings::Form;
 
 /// Stands for documents without slots, and for stretches of several forms.
 pub(super) const NO_FORM: u32 = 0;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Forms {
     /// By position; empty if no documents have slots.
     of_position: Vec<u32>,
-    /// What two documents need, without a form or of each form if they share no filling.
-    limits: Vec<Limits>,
+    /// What two documents of each form need in addition if they share no filling; 0 without a form.
+    penalties: Vec<f64>,
     /// Form, filling and position, ascending.
     fillings: Vec<(u32, u64, u32)>,
     /// Fillings of each position.
@@ -25,35 +24,19 @@ pub struct Forms {
 }
 
 impl Forms {
-    /// Documents without forms.
-    pub(super) fn none(limits: Limits) -> Self {
-        Forms {
-            of_position: Vec::new(),
-            limits: vec![limits],
-            fillings: Vec::new(),
-            own: HashMap::new(),
-        }
-    }
-
-    /// Numbers the forms of some of so many positions, for a join by this threshold. With `by_rarity`, crowds count.
-    pub fn new(
-        collected: Vec<(u32, Form)>,
-        measure: SetMeasure,
-        threshold: f64,
-        num_positions: usize,
-        by_rarity: bool,
-    ) -> Self {
-        let limits = |needed: f64| Limit::with_crowd(measure, needed, by_rarity);
-        let mut forms = Forms::none(limits(threshold));
+    /// Numbers the forms of some of so many positions.
+    pub fn new(collected: Vec<(u32, Form)>, num_positions: usize) -> Self {
+        let mut forms = Forms::default();
         if collected.is_empty() {
             return forms;
         }
         forms.of_position = vec![NO_FORM; num_positions];
+        forms.penalties.push(0.0);
         let mut numbers = HashMap::new();
         for (position, form) in collected {
             let number = *numbers.entry(form.slots).or_insert_with(|| {
-                forms.limits.push(limits(threshold + form.penalty));
-                forms.limits.len() as u32 - 1
+                forms.penalties.push(form.penalty);
+                forms.penalties.len() as u32 - 1
             });
             forms.of_position[position as usize] = number;
             let entries = form.fillings.iter().map(|&one| (number, one, position));
@@ -69,10 +52,9 @@ impl Forms {
         self.of_position.get(position).copied().unwrap_or(NO_FORM)
     }
 
-    /// What two documents of a form need if they share no filling.
-    #[inline(always)]
-    pub(super) fn limits(&self, form: u32) -> Limits {
-        self.limits[form as usize]
+    /// What two documents of a form need in addition if they share no filling.
+    pub(super) fn penalty(&self, form: u32) -> f64 {
+        self.penalties.get(form as usize).copied().unwrap_or(0.0)
     }
 
     /// Calls `take` with each earlier document of the same form that shares a filling, for each of these.

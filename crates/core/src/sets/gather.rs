@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::join::{Entry, PrefixJoin};
-use super::limit::Limit;
+use super::limit::Demand;
 use super::lists::Lists;
 use super::prefix::{Batch, SetFacts};
 use crate::error::Error;
@@ -31,7 +31,7 @@ const NO_LIST: u32 = u32::MAX;
 /// The prefixes of documents as they come, in any order: 13 bytes an entry (17 with weights), 40 a document.
 #[derive(Debug)]
 pub struct Prefixes {
-    limit: Limit,
+    demand: Demand,
     num_positions: usize,
     parts: Vec<Parted>,
     /// Small batches to be parted together, their positions, and the number of their entries and documents.
@@ -178,9 +178,9 @@ struct Numbered {
 
 impl Prefixes {
     /// Nothing gathered yet of documents at positions `0..num_positions`.
-    pub fn new(limit: Limit, num_positions: usize) -> Self {
+    pub fn new(demand: Demand, num_positions: usize) -> Self {
         Prefixes {
-            limit,
+            demand,
             num_positions,
             parts: Vec::new(),
             waiting: Default::default(),
@@ -259,7 +259,7 @@ impl Prefixes {
                 part.map_or_else(Numbered::default, |part| part.numbered(&bases))
             },
         )?;
-        joined(self.limit, self.num_positions, &parts, &rooms, cancel)
+        joined(self.demand, self.num_positions, &parts, &rooms, cancel)
     }
 
     /// Puts into each slot the number of its feature among those left; returns first numbers by shard, and entries.
@@ -334,7 +334,7 @@ fn number_shard(
 
 /// Puts documents in order, and numbers lists in the order in which they come: those of one stay together.
 fn joined(
-    limit: Limit,
+    demand: Demand,
     num_positions: usize,
     parts: &[Numbered],
     rooms: &[[u32; 2]],
@@ -387,7 +387,7 @@ fn joined(
         facts.push(own);
     }
     Ok(PrefixJoin::new(
-        limit,
+        demand,
         offsets,
         entries,
         weights,
@@ -419,6 +419,7 @@ fn number_of_list(num_lists: usize) -> Result<u32, Error> {
 const NO_SET: SetFacts = SetFacts {
     num_entries: 0,
     num_prefix: 0,
+    num_features: 0,
     size: 0.0,
     after: 0.0,
     last: (0, 0),

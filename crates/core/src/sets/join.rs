@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
 use super::forms::Forms;
-use super::limit::Limit;
+use super::limit::{Demand, Limit};
 use super::lists::{Lists, Part, Posting};
 use super::prefix::SetFacts;
 use super::scratch::{Borrowed, Scratch};
@@ -21,9 +21,10 @@ pub(super) struct Entry {
 }
 
 /// For every feature the documents that hold it in their prefix, and what tells early that a pair shares too little. 16
-/// bytes an entry (24 with weights), 24 a feature, 36 a document; 8 bytes a document a thread of scratch.
+/// bytes an entry (24 with weights), 24 a feature, 40 a document; 8 bytes a document a thread of scratch.
 #[derive(Debug)]
 pub struct PrefixJoin {
+    pub(super) demand: Demand,
     pub(super) limit: Limit,
     /// Position `p` has `entries[offsets[p]..offsets[p + 1]]`, by rank.
     pub(super) offsets: Vec<usize>,
@@ -51,7 +52,7 @@ const LOOKAHEAD: usize = 8;
 
 impl PrefixJoin {
     pub(super) fn new(
-        limit: Limit,
+        demand: Demand,
         offsets: Vec<usize>,
         entries: Vec<Entry>,
         weights: Vec<u32>,
@@ -59,9 +60,10 @@ impl PrefixJoin {
         lists: Lists,
     ) -> Self {
         PrefixJoin {
-            limit,
+            demand,
+            limit: demand.limit(),
             lists,
-            forms: Forms::none([limit; 2]),
+            forms: Forms::default(),
             offsets,
             entries,
             weights,
@@ -74,7 +76,7 @@ impl PrefixJoin {
         }
     }
 
-    /// Sets the forms of documents, whose pairs need more than others, and whether crowds do.
+    /// Sets the forms of documents, whose pairs need more than others.
     #[must_use]
     pub fn with_forms(mut self, forms: Forms) -> Self {
         self.forms = forms;

@@ -39,19 +39,49 @@ pub struct Limit {
     share: f64,
 }
 
-/// What two documents need, and what they need if they share only common features.
-pub type Limits = [Limit; 2];
+/// What documents need of each other.
+#[derive(Debug, Clone, Copy)]
+pub struct Demand {
+    pub measure: SetMeasure,
+    pub threshold: f64,
+    /// Added for a smaller document of one feature; of n features, divided by the root of n.
+    pub short_margin: f64,
+    /// Whether weights tell which features are common; documents that share no others need more.
+    pub by_rarity: bool,
+}
 
-impl Limit {
-    /// Limits of documents that need at least this; with `by_rarity`, weights tell which features are common.
-    pub fn with_crowd(measure: SetMeasure, needed: f64, by_rarity: bool) -> Limits {
-        let of_crowd = match by_rarity {
-            true => crowd_penalty(MOST_CROWD),
-            false => 0.0,
-        };
-        [0.0, of_crowd].map(|penalty| Limit::new(measure, (needed + penalty).min(1.0)))
+/// What a document and another need at least, and what they need if they share only common features.
+pub(super) type Limits = [Limit; 2];
+
+impl Demand {
+    /// A threshold for all documents.
+    pub fn new(measure: SetMeasure, threshold: f64) -> Self {
+        Demand {
+            measure,
+            threshold,
+            short_margin: 0.0,
+            by_rarity: false,
+        }
     }
 
+    /// Returns the limit of all pairs.
+    pub fn limit(self) -> Limit {
+        Limit::new(self.measure, self.threshold)
+    }
+
+    /// Returns the limits of a document of so many features, whose pairs need so much more. The smaller document may have
+    /// fewer features, so that a pair needs even more.
+    pub(super) fn limits(self, num_features: usize, penalty: f64) -> Limits {
+        let margin = self.short_margin / (num_features.max(1) as f64).sqrt();
+        let of_crowd = if self.by_rarity { MOST_CROWD } else { 0 };
+        [0, of_crowd].map(|units| {
+            let needed = self.threshold + margin + penalty + crowd_penalty(units);
+            Limit::new(self.measure, needed.min(1.0))
+        })
+    }
+}
+
+impl Limit {
     pub fn new(measure: SetMeasure, threshold: f64) -> Self {
         let t = threshold * (1.0 - SLACK);
         let (factor, share) = match measure {

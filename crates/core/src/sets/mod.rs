@@ -31,7 +31,7 @@ pub use forms::Forms;
 pub(crate) use gather::MixHasher;
 pub use gather::{Parted, Prefixes};
 pub use join::PrefixJoin;
-pub use limit::{Limit, SetMeasure};
+pub use limit::{Demand, Limit, SetMeasure};
 pub use prefix::{Batch, Chooser};
 pub use rarest::Rarest;
 pub use rarity::{Rarity, Wanted};

@@ -1,6 +1,6 @@
 //! Which features of a document come first, and what is left from each on?
 
-use super::limit::{Limit, Limits};
+use super::limit::{Demand, Limit};
 use super::rarity::{Rarity, Wanted};
 use crate::features::MAX_WEIGHT;
 use crate::features::siblings::COMMON;
@@ -37,6 +37,8 @@ pub(super) struct SetFacts {
     pub(super) num_entries: u32,
     /// How many of them are in the prefix; they come first.
     pub(super) num_prefix: u32,
+    /// Of the document, entries or not.
+    pub(super) num_features: u32,
     pub(super) size: f32,
     /// Size of the features after the prefix.
     pub(super) after: f32,
@@ -46,19 +48,16 @@ pub(super) struct SetFacts {
 /// Chooses prefixes; holds the scratch space, so keep one for each thread.
 #[derive(Debug)]
 pub struct Chooser {
+    demand: Demand,
     limit: Limit,
-    limits: Limits,
-    /// Whether weights are the rarity of features, the same in each document.
-    by_rarity: bool,
     ranked: Vec<(Rank, u32)>,
 }
 
 impl Chooser {
-    pub fn new(limits: Limits, by_rarity: bool) -> Self {
+    pub fn new(demand: Demand) -> Self {
         Chooser {
-            limit: limits[0],
-            limits,
-            by_rarity,
+            demand,
+            limit: demand.limit(),
             ranked: Vec::new(),
         }
     }
@@ -91,6 +90,7 @@ impl Chooser {
         let mut facts = SetFacts {
             num_entries: 0,
             num_prefix: 0,
+            num_features: features.len() as u32,
             size: self.limit.size(total.mass) as f32,
             after: self.limit.size(rest) as f32,
             last: (1, u64::MAX),
@@ -124,7 +124,7 @@ impl Chooser {
 
     /// Documents that share only common features need more, so fewer of these are in the prefix.
     fn limit_of(&self, weight: u32) -> usize {
-        usize::from(self.by_rarity && weight as usize <= COMMON)
+        usize::from(self.demand.by_rarity && weight as usize <= COMMON)
     }
 
     /// Puts the features that other documents may hold too in `ranked`, in order as far as the prefix goes.
@@ -141,7 +141,7 @@ impl Chooser {
             let num_documents = rarity.num_documents(feature);
             if num_documents > 1 {
                 shared += own;
-                let place = match self.by_rarity {
+                let place = match self.demand.by_rarity {
                     true => {
                         let count = num_documents.min((1 << COUNT_BITS) - 1);
                         u32::from(MAX_WEIGHT).saturating_sub(weight) << COUNT_BITS | count
@@ -151,7 +151,8 @@ impl Chooser {
                 self.ranked.push(((place, feature), weight));
             }
         }
-        let least = self.limits.map(|limit| limit.least_rest(mass));
+        let limits = self.demand.limits(features.len(), 0.0);
+        let least = limits.map(|limit| limit.least_rest(mass));
         if weights.is_empty() && !self.limit.is_one_sided() {
             // So many more features have at least `least` standing from them on.
             let num_prefix = (shared - least[0] + 1.0).max(0.0) as usize;

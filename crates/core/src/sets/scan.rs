@@ -1,6 +1,5 @@
 //! With which earlier documents does a document share enough of its prefix?
 
-use super::forms::NO_FORM;
 use super::join::PrefixJoin;
 use super::limit::{Limit, Limits};
 use super::lists::{Bounds, Part};
@@ -58,7 +57,8 @@ impl PrefixJoin {
         let first_found = found.len();
         let own = &self.facts[position];
         let form = self.forms.of(position);
-        let (of_form, otherwise) = (self.forms.limits(form), self.forms.limits(NO_FORM));
+        let limits = |penalty| self.demand.limits(own.num_features as usize, penalty);
+        let (of_form, otherwise) = (limits(self.forms.penalty(form)), limits(0.0));
         // Documents met at a feature that is not common come first.
         let mut num_rare = 0;
         for i in self.offsets[position]..self.offsets[position + 1] {

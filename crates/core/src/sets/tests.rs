@@ -3,7 +3,6 @@
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
-use super::limit::Limits;
 use super::*;
 use crate::hash::mix64;
 use crate::search::{Call, KEPT, REMOVED};
@@ -71,28 +70,21 @@ fn similarity(a: &Set, b: &Set, measure: SetMeasure) -> f64 {
     }
 }
 
-fn join(sets: &[Set], limit: Limit, is_plain: bool, step: usize) -> PrefixJoin {
-    join_by(sets, [limit; 2], is_plain, step)
-}
-
-/// Different limits tell that weights are the rarity of features.
-fn join_by(sets: &[Set], limits: Limits, is_plain: bool, step: usize) -> PrefixJoin {
-    let limit = limits[0];
-    let by_rarity = limits[0].least_rest(1.0) < limits[1].least_rest(1.0);
+fn join(sets: &[Set], demand: Demand, is_plain: bool, step: usize) -> PrefixJoin {
     let weights_of = |set: &Set| match is_plain {
         true => Vec::new(),
         false => set.weights.clone(),
     };
     let rarity = Rarity::new(40_000);
     sets.iter().for_each(|set| rarity.add(&set.features));
-    let mut chooser = Chooser::new(limits, by_rarity);
-    let wanted = (limit.measure == SetMeasure::Smaller).then(|| Wanted::new(&rarity));
+    let mut chooser = Chooser::new(demand);
+    let wanted = (demand.measure == SetMeasure::Smaller).then(|| Wanted::new(&rarity));
     if let Some(wanted) = &wanted {
         for set in sets {
             chooser.mark(&set.features, &weights_of(set), &rarity, wanted);
         }
     }
-    let mut prefixes = Prefixes::new(limit, sets.len());
+    let mut prefixes = Prefixes::new(demand, sets.len());
     // In another order than that of the positions.
     let mut positions: Vec<u32> = (0..sets.len() as u32).collect();
     positions.sort_by_key(|&position| mix64(u64::from(position)));
@@ -158,8 +150,8 @@ fn every_pair_at_the_threshold_is_listed() {
         let sets = sets(&mut random, 150, [1, 3, 15][round % 3]);
         for measure in MEASURES {
             for threshold in [0.05, 0.3, 0.5, 0.6, 0.75, 0.8, 0.9, 1.0] {
-                let limit = Limit::new(measure, threshold);
-                let mut join = join(&sets, limit, is_plain, 1 + random.below(60));
+                let demand = Demand::new(measure, threshold);
+                let mut join = join(&sets, demand, is_plain, 1 + random.below(60));
                 let step = 1 + random.below(80);
                 let found = all_candidates(&mut join, step, None, 1 + round % 2);
                 for later in 0..sets.len() {
@@ -185,7 +177,7 @@ fn every_pair_at_the_threshold_is_listed() {
 }
 
 #[test]
-fn pairs_that_share_only_common_features_need_more() {
+fn short_documents_and_pairs_that_share_only_common_features_need_more() {
     let mut random = Random::new(31);
     let (mut num_matching, mut num_of_crowd, mut num_listed, mut num_otherwise) = (0, 0, 0, 0);
     for round in 0..8 {
@@ -200,13 +192,16 @@ fn pairs_that_share_only_common_features_need_more() {
         }
         let measure = MEASURES[round as usize % 4];
         for threshold in [0.2, 0.4, 0.6, 0.95] {
-            let limits = Limit::with_crowd(measure, threshold, true);
-            let forms = Forms::new(Vec::new(), measure, threshold, sets.len(), true);
-            let mut both = join_by(&sets, limits, false, 40).with_forms(forms);
-            let found = all_candidates(&mut both, 70, None, 2);
+            let plain = Demand::new(measure, threshold);
+            let demand = Demand {
+                short_margin: (round % 3) as f64 / 4.0,
+                by_rarity: true,
+                ..plain
+            };
+            let listed = |demand| all_candidates(&mut join(&sets, demand, false, 40), 70, None, 2);
+            let found = listed(demand);
             num_listed += found.len();
-            num_otherwise +=
-                all_candidates(&mut join(&sets, limits[0], false, 40), 70, None, 2).len();
+            num_otherwise += listed(plain).len();
             for later in 0..sets.len() {
                 for earlier in 0..later {
                     let (a, b) = (&sets[later], &sets[earlier]);
@@ -215,13 +210,15 @@ fn pairs_that_share_only_common_features_need_more() {
                         .filter(shared)
                         .map(|i| a.weights[i])
                         .max();
+                    let fewest = a.features.len().min(b.features.len()) as f64;
+                    let needed = threshold + demand.short_margin / fewest.sqrt();
                     let needed = match rarest.is_some_and(|rarest| rarest > 8) {
-                        true => threshold,
-                        false => (threshold + 0.09_f64).min(1.0),
+                        true => needed.min(1.0),
+                        false => (needed + 0.09_f64).min(1.0),
                     };
                     if similarity(a, b, measure) >= needed {
                         num_matching += 1;
-                        num_of_crowd += usize::from(needed > threshold);
+                        num_of_crowd += usize::from(rarest.is_none_or(|rarest| rarest <= 8));
                         let pair = (later as u32, earlier as u32);
                         assert!(
                             found.binary_search(&pair).is_ok(),
@@ -285,8 +282,8 @@ fn stretches_that_are_passed_over_hold_no_pair() {
                 })
                 .collect();
             for threshold in [0.4, 0.55, 0.7, 0.85] {
-                let limit = Limit::new(measure, threshold);
-                let found = all_candidates(&mut join(&sets, limit, is_plain, 50), 90, None, 2);
+                let demand = Demand::new(measure, threshold);
+                let found = all_candidates(&mut join(&sets, demand, is_plain, 50), 90, None, 2);
                 for &(later, earlier, value) in &pairs {
                     if value >= threshold {
                         assert!(
@@ -305,10 +302,10 @@ fn neither_threads_nor_ranges_change_what_is_listed() {
     let mut random = Random::new(5);
     let sets = sets(&mut random, 300, 4);
     for measure in MEASURES {
-        let limit = Limit::new(measure, 0.6);
-        let expected = all_candidates(&mut join(&sets, limit, false, 7), 300, None, 1);
+        let demand = Demand::new(measure, 0.6);
+        let expected = all_candidates(&mut join(&sets, demand, false, 7), 300, None, 1);
         for (step, threads) in [(1, 1), (13, 2), (64, 3), (299, 5)] {
-            let mut join = join(&sets, limit, false, step);
+            let mut join = join(&sets, demand, false, step);
             assert_eq!(all_candidates(&mut join, step, None, threads), expected);
         }
     }
@@ -319,10 +316,10 @@ fn a_search_that_stops_at_many_pairs_goes_on_where_it_stopped() {
     let mut random = Random::new(6);
     let sets = sets(&mut random, 300, 4);
     for measure in MEASURES {
-        let limit = Limit::new(measure, 0.5);
-        let expected = all_candidates(&mut join(&sets, limit, false, 7), 300, None, 1);
+        let demand = Demand::new(measure, 0.5);
+        let expected = all_candidates(&mut join(&sets, demand, false, 7), 300, None, 1);
         for (max_pairs, threads) in [(0, 1), (1, 2), (40, 3), (usize::MAX, 1)] {
-            let mut join = join(&sets, limit, false, 50);
+            let mut join = join(&sets, demand, false, 50);
             let (mut found, mut low) = (Vec::new(), 0);
             while low < 300 {
                 let part = join
@@ -349,11 +346,11 @@ fn removed_documents_are_listed_no_more() {
         .map(|i| if i % 3 == 1 { REMOVED } else { KEPT })
         .collect();
     for measure in MEASURES {
-        let limit = Limit::new(measure, 0.5);
-        let mut expected = all_candidates(&mut join(&sets, limit, false, 9), 200, None, 1);
+        let demand = Demand::new(measure, 0.5);
+        let mut expected = all_candidates(&mut join(&sets, demand, false, 9), 200, None, 1);
         expected.retain(|&(_, earlier)| states[earlier as usize] != REMOVED);
         for step in [1, 17, 200] {
-            let mut join = join(&sets, limit, false, step);
+            let mut join = join(&sets, demand, false, step);
             assert_eq!(all_candidates(&mut join, step, Some(&states), 2), expected);
         }
     }
@@ -365,7 +362,7 @@ fn few_positions_are_found_again_where_most_pairs_stay() {
     let mut random = Random::new(3);
     let sets = vec![sets(&mut random, 1, 1).remove(0); 700];
     for threads in [1, 2, 8] {
-        let mut join = join(&sets, Limit::new(SetMeasure::Jaccard, 0.8), true, 7);
+        let mut join = join(&sets, Demand::new(SetMeasure::Jaccard, 0.8), true, 7);
         let (mut end, mut num_pairs) = (0, 0);
         while end < 700 {
             let found = join
@@ -382,9 +379,9 @@ fn few_positions_are_found_again_where_most_pairs_stay() {
 
 #[test]
 fn small_batches_share_parts() {
-    let limit = Limit::new(SetMeasure::Jaccard, 0.5);
-    let mut prefixes = Prefixes::new(limit, 200_000);
-    let (mut chooser, rarity) = (Chooser::new([limit; 2], false), Rarity::new(0));
+    let demand = Demand::new(SetMeasure::Jaccard, 0.5);
+    let mut prefixes = Prefixes::new(demand, 200_000);
+    let (mut chooser, rarity) = (Chooser::new(demand), Rarity::new(0));
     for position in 0..200_000 {
         let mut batch = Batch::default();
         chooser.choose(&[1, 2], &[], &rarity, None, &mut batch);
@@ -427,8 +424,8 @@ fn counts_are_never_too_low_and_ones_are_exact() {
 fn ranges_out_of_turn_and_wrong_positions_are_refused() {
     let mut random = Random::new(3);
     let sets = sets(&mut random, 20, 1);
-    let limit = Limit::new(SetMeasure::Jaccard, 0.5);
-    let mut join = join(&sets, limit, true, 5);
+    let demand = Demand::new(SetMeasure::Jaccard, 0.5);
+    let mut join = join(&sets, demand, true, 5);
     let mut ask = |range, states: Option<&[u8]>| {
         let call = call(range, states, usize::MAX, 1);
         join.candidates(&call).map(|_| ())
@@ -438,10 +435,10 @@ fn ranges_out_of_turn_and_wrong_positions_are_refused() {
     assert!(ask(0..20, Some(&[KEPT; 19])).is_err());
     assert!(ask(0..20, Some(&[KEPT; 20])).is_ok());
     assert!(ask(0..20, None).is_err());
-    let mut prefixes = Prefixes::new(limit, 2);
+    let mut prefixes = Prefixes::new(demand, 2);
     assert!(Parted::new(&[0], &[Batch::default()]).is_err());
     let mut batch = Batch::default();
-    Chooser::new([limit; 2], false).choose(&[1], &[], &Rarity::new(0), None, &mut batch);
+    Chooser::new(demand).choose(&[1], &[], &Rarity::new(0), None, &mut batch);
     let batches = [batch];
     assert!(prefixes.add(Parted::new(&[2], &batches).unwrap()).is_err());
     assert!(prefixes.add(Parted::new(&[1], &batches).unwrap()).is_ok());

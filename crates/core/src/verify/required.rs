@@ -1,7 +1,7 @@
 //! Which similarity must a pair of documents reach, and when are short documents also compared by their features?
 //!
-//! The short margin is added to the threshold only here, with operations that every processor and language rounds
-//! alike. Searches find pairs from the plain threshold on: the margin only raises it, so no search depends on it.
+//! The short margin is added to the threshold with operations that every processor and language rounds alike. It only
+//! raises the threshold: bands find pairs from the plain one on, and the exact join leaves out what cannot match.
 
 /// In a Hamming-only recipe, pairs are also compared by plain features if the smaller document has fewer than this.
 pub const SHORT_FEATURES: u32 = 64;

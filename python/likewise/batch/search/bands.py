@@ -109,6 +109,7 @@ class PrefixSearch(Search):
             documents.rarity,
             measure=recipe.measure,
             threshold=recipe.similarity_threshold,
+            short_margin=recipe.short_margin or 0.0,
             siblings=recipe.siblings is not None,
         )
         rows = np.sort(collapsed.order.astype(np.int64))

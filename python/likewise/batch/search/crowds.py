@@ -169,6 +169,7 @@ class CrowdSearch:
             self._rarity,
             measure=self._recipe.measure,
             threshold=self._recipe.similarity_threshold,
+            short_margin=self._recipe.short_margin or 0.0,
             siblings=self._recipe.siblings is not None,
         )
         rows = self._rows_of(members)
