@@ -159,6 +159,7 @@ def _nominated(
     own, min_equal = _digests(documents, sample), _native.min_equal_slots(_SLOTS, _FLOOR)
     found = _Partners(len(sample))
     if not len(sample):
+        found.settled()
         return found.all()
     with ThreadPoolExecutor(threads, thread_name_prefix="likewise-threshold") as pool:
         each = _each_signature(documents, recipe, pool, threads)
