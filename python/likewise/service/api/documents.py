@@ -48,7 +48,7 @@ class Documents:
     ) -> list[Json]:
         """Add documents and return their verdicts."""
         found = self._service.collection(collection)
-        self._check_may_write()
+        self._service.check_may_write()
         ids = [str(document.doc_id) for document in documents]
         texts = [document.text for document in documents]
         _check_kind(found.index.recipe, texts, field)
@@ -114,7 +114,7 @@ class Documents:
     ) -> list[Json | None]:
         """Remove documents."""
         found = self._service.collection(collection)
-        self._check_may_write()
+        self._service.check_may_write()
         doc_ids = [one.doc_id for one in asked]
         removals: list[Json | None] = await found.change(_removed, found, self._in_time(doc_ids), request)
         return removals
@@ -126,10 +126,6 @@ class Documents:
             if time.monotonic() > end:
                 raise Problem("deadline", "the request exceeded its time limit")
             yield one
-
-    def _check_may_write(self) -> None:
-        if self._service.settings.is_read_only:
-            raise Problem("read-only", "the service is read-only")
 
 
 def _check_kind(recipe: Recipe, texts: Sequence[Text], field: str) -> None:

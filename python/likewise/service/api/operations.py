@@ -109,7 +109,7 @@ class Administration:
     async def compact(self, collection: str) -> Json:
         """Merge all segments of a collection into one."""
         found = self._service.collection(collection)
-        self._check_may_write()
+        self._service.check_may_write()
         await self._service.in_thread(found.index.compact)
         return {"status": "ok"}
 
@@ -134,10 +134,6 @@ class Administration:
         self._service.collection(collection)
         await self._service.in_thread(self._service.delete_snapshot, collection, snapshot)
         return {"deleted": snapshot}
-
-    def _check_may_write(self) -> None:
-        if self._service.settings.is_read_only:
-            raise Problem("read-only", "the service is read-only")
 
     def _check(self, recipe: Recipe) -> None:
         """Raise InvalidParameter for a recipe whose queries may cost too much."""
