@@ -254,7 +254,11 @@ class _DirectoryDestination:
             if is_there(directory):
                 raise Occupied("already contains an index; choose a new directory", str(directory))
             directory.mkdir(parents=True, exist_ok=True)
-            _write_mark(directory, mark_fields(source))
+            with (directory / FILLING).open("w", encoding="utf-8", newline="\n") as file:
+                json.dump(mark_fields(source), file)
+                file.flush()
+                os.fsync(file.fileno())
+            sync_directory(directory)
         else:
             check_mark(mark, source, str(directory), f"delete {directory}")
         exists = is_there(directory)
@@ -297,11 +301,3 @@ class _DirectoryDestination:
         sync_directory(self._directory)
         (self._directory / FILLING).unlink()
         sync_directory(self._directory)
-
-
-def _write_mark(directory: Path, fields: dict[str, Any]) -> None:
-    with (directory / FILLING).open("w", encoding="utf-8", newline="\n") as file:
-        json.dump(fields, file)
-        file.flush()
-        os.fsync(file.fileno())
-    sync_directory(directory)

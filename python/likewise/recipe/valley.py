@@ -160,7 +160,8 @@ def find_valley(
     (0.44, None)
     """
     weights = np.ones(len(similarity), np.int64) if weight is None else weight
-    bins = _bins(similarity, measure)
+    values = similarity if measure == "jaccard" else similarity / (2.0 - similarity)
+    bins = np.searchsorted(np.arange(_BINS + 1) / _BINS, values, side="right").astype(np.int64) - 1
     density = _density(bins, weights)
     threshold, reason, clarity = _choice(bins, document, weights, density, _LEAST_DOCUMENTS, measure, margin)
     halves = []
@@ -185,12 +186,6 @@ def find_valley(
             for at in range(_LOWEST - _HALF_WIDTH, _BINS + 1, _STEP)
         ],
     )
-
-
-def _bins(similarity: NDArray[np.float64], measure: str) -> NDArray[np.int64]:
-    """Return the bin, in thousandths, of each similarity on the scale of the rule."""
-    values = similarity if measure == "jaccard" else similarity / (2.0 - similarity)
-    return np.searchsorted(np.arange(_BINS + 1) / _BINS, values, side="right").astype(np.int64) - 1
 
 
 @cache

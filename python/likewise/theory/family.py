@@ -395,7 +395,9 @@ class LSHIndex:
         """
         self.family.check_distance(within)
         rows = self.family.rows(data)
-        held = self._held()
+        if len(self._parts) > 1:
+            self._parts = [np.concatenate(self._parts)]
+        held = self._parts[0] if self._parts else np.zeros((0, 0))
         found: list[set[int]] = [set() for _ in range(len(rows))]
         for table, keys in zip(self._tables, self._keys(rows), strict=True):
             for query, key in enumerate(keys):
@@ -412,11 +414,6 @@ class LSHIndex:
             parts.append((np.full(len(order), query, np.int64), near[order], distances[order]))
         queries, which, distances = (np.concatenate(column) for column in zip(*parts, strict=True))
         return Neighbors(queries, which, distances, sum(map(len, found)))
-
-    def _held(self) -> NDArray[Any]:
-        if len(self._parts) > 1:
-            self._parts = [np.concatenate(self._parts)]
-        return self._parts[0] if self._parts else np.zeros((0, 0))
 
     def _keys(self, rows: NDArray[Any]) -> list[list[bytes]]:
         values = self._hashes(rows).reshape(len(rows), self._num_bands, self._num_rows)

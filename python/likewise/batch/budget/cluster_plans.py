@@ -102,11 +102,6 @@ def run_bytes(bits: int) -> int:
     return 64 + 16 * words + 43 * words + 32 * words**2
 
 
-def most_of_run(bits: int, memory_bytes: int) -> int:
-    """Return the maximum number of documents in a slab of a run."""
-    return max(1, memory_bytes // run_bytes(bits))
-
-
 @dataclass(frozen=True)
 class HammingPairsPlan:
     """A plan for finding all pairs of fingerprints on Spark, with predicted costs.
@@ -262,7 +257,7 @@ class RoundsPlan:
 
 def plan_rounds(num: int, bits: int, within: int, num_cores: int, *, one_round: bool = False) -> RoundsPlan:
     """Return the plan whose number of slabs gives the shortest run."""
-    most = most_of_run(bits, SLAB_BYTES)
+    most = max(1, SLAB_BYTES // run_bytes(bits))
     fewest = max(1, -(-num // most))
     best: tuple[float, RoundsPlan] | None = None
     # Try increasing numbers of slabs until the overhead of rounds alone exceeds the best time.

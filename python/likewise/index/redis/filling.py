@@ -79,7 +79,12 @@ class ServerDestination:
             raise Occupied(f"the server already has an index with the prefix {self._prefix.decode()}; choose another")
         else:
             if durability == REPLICATED:
-                self._check_replicas()
+                for place, info in self._nodes.infos("replication"):
+                    if not int(info.get("connected_slaves", 0)):
+                        raise StoreError(
+                            f"the server at {place} has no replica, which the durability {REPLICATED!r} needs; start "
+                            "one, or move with --durability written"
+                        )
             mark = mark_fields(source, tag=secrets.token_hex(_TAG_BYTES))
             expected = max(len(source), _LEAST_EXPECTED) if expected is None else expected
         packed = stored.get(FILLING.encode()) or json.dumps(mark).encode()
@@ -113,14 +118,6 @@ class ServerDestination:
             raise StoreError(
                 f"the index on {self.place} was filled by several moves at once; delete its keys, and repeat the move"
             )
-
-    def _check_replicas(self) -> None:
-        for place, info in self._nodes.infos("replication"):
-            if not int(info.get("connected_slaves", 0)):
-                raise StoreError(
-                    f"the server at {place} has no replica, which the durability {REPLICATED!r} needs; start one, or "
-                    "move with --durability written"
-                )
 
     def __enter__(self) -> Self:
         return self

@@ -43,11 +43,6 @@ _MOST_RECORD_BYTES = 1 << 30
 _UNPACKED = 4.0
 
 
-def unpacked_path(directory: Path, path: Path) -> Path:
-    """Return the path of the decompressed copy of an input."""
-    return directory / f"unpacked-{checksum(np.frombuffer(os.fsencode(path), np.uint8)):016x}"
-
-
 def tell_unpacked(path: Path, piece_bytes: int, pieces: Pieces) -> None:
     """Record that a file is decompressed whole. Nothing is synced, since its checksum is verified later."""
     num_bytes = path.stat().st_size
@@ -180,7 +175,7 @@ class LineFile(InputFile):
                 yield offset, length, length
             return
         if self._keeps_unpacked:
-            self._plain_path = unpacked_path(work, self.path)
+            self._plain_path = work / f"unpacked-{checksum(np.frombuffer(os.fsencode(self.path), np.uint8)):016x}"
             if (pieces := unpacked_pieces(self._plain_path, piece_bytes)) is not None:
                 yield from pieces
                 return

@@ -15,19 +15,15 @@ from likewise.io.output.whole import WholeFile
 
 # Version of the fields and their meaning.
 CERTIFICATE_VERSION = 1
-_READ_BYTES = 1 << 20
 # A thousand missed pairs and a line per file need far less.
 _MOST_BYTES = 1 << 30
 
 
 def file_facts(path: Path, name: str) -> dict[str, Any]:
     """Return name, size and SHA-256 of a file."""
-    digest, num_bytes = hashlib.sha256(), 0
     with path.open("rb") as file:
-        while block := file.read(_READ_BYTES):
-            digest.update(block)
-            num_bytes += len(block)
-    return {"path": name, "num_bytes": num_bytes, "sha256": digest.hexdigest()}
+        digest = hashlib.file_digest(file, "sha256")
+        return {"path": name, "num_bytes": file.tell(), "sha256": digest.hexdigest()}
 
 
 def input_facts(inputs: Inputs) -> list[dict[str, Any]]:

@@ -1,6 +1,7 @@
 """Checks of a run's output, row by row: inputs, counts, kept documents, similarities, copies."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,6 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.arrays import slices
-from likewise.batch.read.documents import Documents
 from likewise.batch.write.summary import content_digest, statement
 from likewise.io.output.evidence import AGAINST, INPUT
 from likewise.io.tables.columns import number_column, numbers_of
@@ -47,6 +47,11 @@ class Check:
     num_checked: int
     num_failed: int
     failures: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, name: str, num_checked: int, failures: Sequence[str]) -> "Check":
+        """Return a check with a description of every failure."""
+        return cls(name, num_checked, len(failures), tuple(failures[:_MOST_NAMED]))
 
     @property
     def passed(self) -> bool:
@@ -185,13 +190,13 @@ def _inputs(run: OpenRun) -> Check:
             content = was.get("content")
             if content is not None and content != content_digest(documents, number):
                 failures.append(f"{file.name} has the same size and number of documents, but other content")
-    return Check("the inputs are unchanged since the run", len(stated), len(failures), tuple(failures[:_MOST_NAMED]))
+    return Check.of("the inputs are unchanged since the run", len(stated), failures)
 
 
 def _rows_given(run: OpenRun) -> Check:
     stated, found = run.summary["num_documents"], len(run.documents)
-    failures = () if found == stated else (f"{found:,} documents given, expected {stated:,}",)
-    return Check("the number of documents matches the result", 1, len(failures), failures)
+    failures = [] if found == stated else [f"{found:,} documents given, expected {stated:,}"]
+    return Check.of("the number of documents matches the result", 1, failures)
 
 
 def _counts(run: OpenRun) -> Check:
@@ -208,7 +213,10 @@ def _counts(run: OpenRun) -> Check:
         "num_kept": (summary["num_kept"], num_kept),
         "num_empty": (summary.get("num_empty"), run.documents.num_empty),
         "num_short": (summary.get("num_short"), run.documents.num_short),
-        "num_bad_rows": (summary.get("num_bad_rows"), _num_bad(documents)),
+        "num_bad_rows": (
+            summary.get("num_bad_rows"),
+            sum(map(len, documents.bad_rows[documents.num_reference_sources :])),
+        ),
         "num_blank_lines": (summary.get("num_blank_lines"), run.documents.num_blank),
         "recipe_id": (summary["recipe_id"], run.recipe.recipe_id),
         "rows of the evidence": (
@@ -227,12 +235,7 @@ def _counts(run: OpenRun) -> Check:
     ids = run.evidence.table.column("recipe_id").unique().to_pylist()
     told["recipe_id of the evidence"] = ([summary["recipe_id"]] if len(rows) else [], ids)
     failures = [f"{name}: stated {a}, found {b}" for name, (a, b) in told.items() if a != b]
-    return Check("the counts in the summary are correct", len(told), len(failures), tuple(failures[:_MOST_NAMED]))
-
-
-def _num_bad(documents: Documents) -> int:
-    """Return the number of bad rows of the run, without those of reference documents."""
-    return sum(map(len, documents.bad_rows[documents.num_reference_sources :]))
+    return Check.of("the counts in the summary are correct", len(told), failures)
 
 
 def _recall_of(recipe: Recipe, summary: dict[str, Any]) -> float | None:
@@ -263,8 +266,7 @@ def _statements(run: OpenRun) -> Check:
     if differing is not None:
         told["kept_source of the evidence"] = differing
     failures = [f"{name}: stated {a!r}, found {b!r}" for name, (a, b) in told.items() if a != b]
-    name = "the recipe, measure and recall in the summary are correct"
-    return Check(name, len(told), len(failures), tuple(failures[:_MOST_NAMED]))
+    return Check.of("the recipe, measure and recall in the summary are correct", len(told), failures)
 
 
 def _same_places(run: OpenRun, rows: NDArray[np.int64], kept_rows: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -417,6 +419,5 @@ def _copies(run: OpenRun) -> list[Check]:
     """Compare the kept files with the kept documents of the inputs, if copies were written."""
     if run.summary.get("options", {}).get("write") != "kept":
         return []
-    failures = list(differing_copies(run))
     name = "the kept files contain exactly the kept documents"
-    return [Check(name, len(run.documents), len(failures), tuple(failures[:_MOST_NAMED]))]
+    return [Check.of(name, len(run.documents), list(differing_copies(run)))]

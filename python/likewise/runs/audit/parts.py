@@ -321,10 +321,6 @@ def _read(
     return set(zip(rows[again].tolist(), starts[again].tolist(), strict=True))
 
 
-def _check(name: str, num_checked: int, failures: Sequence[str]) -> Check:
-    return Check(name, num_checked, len(failures), tuple(failures[:_MOST_NAMED]))
-
-
 def _check_counts(path: Path, summary: dict[str, Any], collection: Collection, removed: _Removed) -> Check:
     """Compare the summary's counts and the list of emptied documents with inputs and evidence."""
     first, num = collection.num_references, len(collection)
@@ -362,7 +358,7 @@ def _check_counts(path: Path, summary: dict[str, Any], collection: Collection, r
         name = file.relative_to(path / KEPT).as_posix()
         if file.is_file() and name not in names and file.name not in COMPANIONS:
             failures.append(f"{file} is not the file of an input")
-    return _check("the counts in the summary match the inputs and the evidence", len(stated) + 1, failures)
+    return Check.of("the counts in the summary match the inputs and the evidence", len(stated) + 1, failures)
 
 
 def _listed_as_empty(path: Path) -> list[tuple[int, str]]:
@@ -381,7 +377,7 @@ def _check_places(removed: _Removed) -> Check:
     )
     wrong = np.flatnonzero(~(is_earlier & removed.is_there)).tolist()
     name = "every removed part refers to an earlier part"
-    return _check(name, len(removed.rows), [removed.named(number) for number in wrong])
+    return Check.of(name, len(removed.rows), [removed.named(number) for number in wrong])
 
 
 def _check_matches(removed: _Removed, recipe: Recipe, rules: PartRules, threads: int) -> Check:
@@ -394,7 +390,7 @@ def _check_matches(removed: _Removed, recipe: Recipe, rules: PartRules, threads:
         is_right &= _matches(*texts, recipe, rules, removed.similarity[part], threads)
         failures += [removed.named(int(part[i])) for i in np.flatnonzero(~is_right).tolist()]
     num = int(removed.is_there.sum())
-    return _check("every removed part matches the one that its evidence names", num, failures)
+    return Check.of("every removed part matches the one that its evidence names", num, failures)
 
 
 def _matches(
@@ -449,7 +445,7 @@ def _check_kept(
             if now is None or wanted.fullmatch(now) is None:
                 failures.append(f"{doc_id_of(collection, row)} in {target}")
         failures += [f"one document more than expected in {target}" for _ in kept]
-    return _check(
+    return Check.of(
         "the kept files equal the inputs without the removed parts",
         len(collection) - collection.num_references,
         failures,
@@ -476,7 +472,7 @@ def _pieces(text: bytes, spans: Sequence[tuple[int, int]]) -> list[bytes]:
 def _check_left(repeated: set[tuple[int, int]], removed: _Removed, unit: str) -> Check:
     left = sorted(repeated - set(zip(removed.rows.tolist(), removed.starts.tolist(), strict=True)))
     failures = [f"row {row} at byte {start:,}" for row, start in left]
-    return _check(f"every {unit} that equals an earlier one was removed", len(repeated), failures)
+    return Check.of(f"every {unit} that equals an earlier one was removed", len(repeated), failures)
 
 
 def parts_lines(found: PartsAudit) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise import _native
 from likewise.arrays import ColumnData, TextData
 from likewise.batch.in_memory import document_source
 from likewise.batch.read.documents import Collapsed
@@ -219,7 +220,7 @@ def audit(
         precision, within_radius = (None, share) if recipe.is_distance_only else (share, None)
         fields = {
             "certificate": CERTIFICATE_VERSION,
-            "version": _version(),
+            "version": _native.__version__,
             "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
             "run": {name: opened.summary[name] for name in ("recipe_id", "sketch_id", "version", "verification")},
             "recipe": recipe.to_dict(),
@@ -287,9 +288,3 @@ def _acted_on(recall: Recall, missed: Missed, num_matches: int) -> Check:
         num_failed = 1
     name = "the run used all matches in the sample that its search finds"
     return Check(name, num_matches, num_failed, failures[:_MOST_NAMED])
-
-
-def _version() -> str:
-    from likewise import __version__
-
-    return __version__

@@ -53,10 +53,7 @@ def histogram(
             width=_r(max(0.5, width - 1)), height=_r(height),
         )  # fmt: skip
         parts.append(bar if address is None else element("a", bar, href=address(low, high), aria_label=told))
-    parts += _x_axis(frame, label)
-    if mark is not None:
-        parts += _mark(frame, mark, mark_text)
-    return _svg(parts, label)
+    return _drawn(frame, parts, label, mark, mark_text)
 
 
 def steps(points: Sequence[tuple[float, int]], *, label: str, mark: float | None = None, mark_text: str = "") -> Html:
@@ -68,10 +65,7 @@ def steps(points: Sequence[tuple[float, int]], *, label: str, mark: float | None
         path.append(f"H{_r(frame.x(value))}V{_r(frame.y(count))}")
     parts = [*_y_axis(frame, [f"{value:,.0f}" for value in ticks], ticks)]
     parts.append(element("path", class_="line", d="".join(path)))
-    parts += _x_axis(frame, label)
-    if mark is not None:
-        parts += _mark(frame, mark, mark_text)
-    return _svg(parts, label)
+    return _drawn(frame, parts, label, mark, mark_text)
 
 
 def curve(
@@ -81,8 +75,7 @@ def curve(
     frame = _Frame(0.0, 1.0, 1.0)
     ticks = [0.0, 0.25, 0.5, 0.75, 1.0]
     parts = [*_y_axis(frame, [f"{value:g}" for value in ticks], ticks)]
-    line = "".join(f"{'L' if number else 'M'}{_r(frame.x(x))} {_r(frame.y(y))}" for number, (x, y) in enumerate(points))
-    parts.append(element("path", class_="line", d=line))
+    parts.append(_line(frame, points))
     parts += _x_axis(frame, label)
     if mark is not None:
         # Place the text where the curve leaves space: at the bottom if the point is high, otherwise at the top.
@@ -100,14 +93,8 @@ def density(
     frame = _Frame(points[0][0], points[-1][0], max(math.log10(2.0), *(height for _, height in heights)))
     counts = [0, *(10**power for power in range(20) if math.log10(1 + 10**power) <= frame.top)]
     parts = [*_y_axis(frame, [f"{count:,}" for count in counts], [math.log10(1 + count) for count in counts])]
-    line = "".join(
-        f"{'L' if number else 'M'}{_r(frame.x(x))} {_r(frame.y(y))}" for number, (x, y) in enumerate(heights)
-    )
-    parts.append(element("path", class_="line", d=line))
-    parts += _x_axis(frame, label)
-    if mark is not None:
-        parts += _mark(frame, mark, mark_text)
-    return _svg(parts, label)
+    parts.append(_line(frame, heights))
+    return _drawn(frame, parts, label, mark, mark_text)
 
 
 def bars(rows: Sequence[tuple[str | Html, int]], *, label: str) -> Html:
@@ -162,6 +149,17 @@ def similarity_bar(low: float, high: float, start: float) -> Html:
         ),
     ]
     return element("svg", parts, viewBox="0 0 100 12", class_="range", aria_hidden="true")
+
+
+def _line(frame: _Frame, points: Sequence[tuple[float, float]]) -> Html:
+    line = "".join(f"{'L' if number else 'M'}{_r(frame.x(x))} {_r(frame.y(y))}" for number, (x, y) in enumerate(points))
+    return element("path", class_="line", d=line)
+
+
+def _drawn(frame: _Frame, parts: Sequence[Html], label: str, mark: float | None, mark_text: str) -> Html:
+    """Return a chart with its horizontal axis and its mark."""
+    marked = [] if mark is None else _mark(frame, mark, mark_text)
+    return _svg([*parts, *_x_axis(frame, label), *marked], label)
 
 
 def _svg(parts: Sequence[object], label: str) -> Html:

@@ -92,10 +92,7 @@ def parts_sections(
     below.append(("Inputs", inputs_table(summary)))
     if num_samples:
         below.append(("Documents without their repeats", _samples_of_parts(run, summary, recipe, num_samples, inputs)))
-    cards = [
-        [element("section", [element("h2", title), content], class_="card") for title, content in some]
-        for some in (about, below)
-    ]
+    cards = [[_card(title, content) for title, content in some] for some in (about, below)]
     return summary["verification"], [removed, *cards[0]], cards[1]
 
 
@@ -115,11 +112,8 @@ def _most_removed(summary: dict[str, Any]) -> Html:
 
 
 def _samples_of_parts(run: Path, summary: dict[str, Any], recipe: Recipe, count: int, inputs: Path | None) -> Html:
-    stated, files = summary.get("input_directory"), summary["inputs"]
-    directory = inputs if inputs is not None else None if stated is None else Path(stated)
-    names, sizes = [file["path"] for file in files], [file["num_bytes"] for file in files]
     shown: list[Html] = [element("p", "Struck through: removed from the document.", class_="quiet")]
-    with TextReader(directory, names, sizes, file_run(summary), recipe) as reader:
+    with TextReader(summary, inputs, file_run(summary), recipe) as reader:
         for removed in _spread(run, count):
             (text,) = reader.texts([removed.place])
             kept = [element("b", doc_id) for doc_id in removed.kept[:3]]

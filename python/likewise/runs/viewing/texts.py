@@ -1,13 +1,12 @@
 """Texts of a finished run, read again from its inputs by their places in the evidence."""
 
 import threading
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,14 +53,14 @@ class TextReader:
     first requested; it lives as long as the reader.
     """
 
-    def __init__(
-        self, directory: Path | None, names: Sequence[str], sizes: Sequence[int], run: FileRun, recipe: Recipe
-    ) -> None:
-        self._directory, self._run, self._recipe = directory, run, recipe
-        self._sizes = dict(zip(names, sizes, strict=True))
+    def __init__(self, summary: dict[str, Any], inputs: Path | None, run: FileRun, recipe: Recipe) -> None:
+        stated = summary.get("input_directory")
+        self._directory = inputs if inputs is not None else None if stated is None else Path(stated)
+        self._run, self._recipe = run, recipe
+        self._sizes: dict[str, int] = {file["path"]: file["num_bytes"] for file in summary["inputs"]}
         self._lock = threading.Lock()
         self._stack = ExitStack()
-        self._open_files: dict[str, _File | Missing] = {}
+        self._open_files: dict[str, _Again | _Table | Missing] = {}
         self._joined: JoinedRows | None = None
 
     def __enter__(self) -> "TextReader":
@@ -124,7 +123,7 @@ class TextReader:
         """Total size of the inputs."""
         return sum(self._sizes.values())
 
-    def _file(self, name: str) -> "_File | Missing":
+    def _file(self, name: str) -> "_Again | _Table | Missing":
         with self._lock:
             if name not in self._open_files:
                 self._open_files[name] = self._opened(name)
@@ -145,7 +144,7 @@ class TextReader:
             return Missing(f"{path} has changed since the run")
         return path
 
-    def _opened(self, name: str) -> "_File | Missing":
+    def _opened(self, name: str) -> "_Again | _Table | Missing":
         path = self._checked(name)
         if isinstance(path, Missing):
             return path
@@ -169,15 +168,7 @@ class TextReader:
         return self._stack.enter_context(scratch_directory())
 
 
-class _File(ABC):
-    """Reader of the documents of one input, at ascending places."""
-
-    @abstractmethod
-    def read(self, places: Sequence[Place]) -> list[Shown]:
-        """Return the documents at the given places."""
-
-
-class _Again(_File):
+class _Again:
     """File whose documents are read in place."""
 
     def __init__(self, file: InputFile) -> None:
@@ -201,7 +192,7 @@ class _Again(_File):
         return self._file.record_bytes(place.offset) if place.length is None else place.length
 
 
-class _Table(_File):
+class _Table:
     """Table whose texts are spooled once and found by row."""
 
     def __init__(self, file: InputFile, work: Path, number: int) -> None:

@@ -46,19 +46,20 @@ class RunView:
     def __init__(self, path: Path, *, inputs: Path | None = None, progress: Progress | None = None) -> None:
         self.path = path
         self.title = path.resolve().name
-        self._summary = read_summary(path)
-        if is_over_parts(self._summary):
+        self.summary = read_summary(path)
+        if is_over_parts(self.summary):
             raise InvalidInput(
                 "this run removed repeated parts (likewise repeats) and has no groups; likewise report shows it",
                 str(path),
             )
         self._progress = progress or no_progress
-        self.stated = Recipe.from_dict(self._summary["recipe"])
-        self._recipe, self._lost = _recipe_of(path / SUMMARY)
+        self.stated = Recipe.from_dict(self.summary["recipe"])
+        # Pages measure texts by it.
+        self.recipe, self._lost = _recipe_of(path / SUMMARY)
         self._stack = ExitStack()
         self._lock = threading.RLock()
-        self._run = file_run(self._summary)
-        self._reader = self._stack.enter_context(self._text_reader(inputs))
+        self._run = file_run(self.summary)
+        self._reader = self._stack.enter_context(TextReader(self.summary, inputs, self._run, self.recipe))
         self._catalog: Catalog | None = None
         self._near: RunNeighbors | None = None
 
@@ -67,11 +68,6 @@ class RunView:
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
-
-    @property
-    def recipe(self) -> Recipe:
-        """Recipe by which pages measure texts."""
-        return self._recipe
 
     @property
     def note(self) -> str | None:
@@ -88,11 +84,6 @@ class RunView:
         if self._reader.problem is not None:
             problem = f"{self._reader.problem}; if the inputs were moved, add --inputs DIRECTORY"
             raise InvalidInput(problem, str(self.path))
-
-    @property
-    def summary(self) -> dict[str, Any]:
-        """The summary as the run wrote it."""
-        return self._summary
 
     @property
     def catalog(self) -> Catalog:
@@ -117,7 +108,7 @@ class RunView:
     def thresholds(self) -> Thresholds | None:
         """The stored pairs, if any."""
         path = self.path / PAIRS
-        return Thresholds(path, self.stated, self._summary["num_kept"]) if path.exists() else None
+        return Thresholds(path, self.stated, self.summary["num_kept"]) if path.exists() else None
 
     def texts(self, documents: Sequence[tuple[int | None, Place]]) -> list[Shown]:
         """Return documents by their places."""
@@ -132,17 +123,9 @@ class RunView:
         with self._lock:
             _ = self.catalog
             if self._near is None:
-                self._near = RunNeighbors(self._reader, self._run, self._recipe)
+                self._near = RunNeighbors(self._reader, self._run, self.recipe)
                 self._stack.callback(self._near.close)
         return self._near.find(text, limit)
-
-    def _text_reader(self, inputs: Path | None) -> TextReader:
-        stated = self._summary.get("input_directory")
-        directory = inputs if inputs is not None else None if stated is None else Path(stated)
-        files = self._summary["inputs"]
-        return TextReader(
-            directory, [file["path"] for file in files], [file["num_bytes"] for file in files], self._run, self._recipe
-        )
 
     def _opened(self) -> Catalog:
         evidence = self.path / EVIDENCE
@@ -192,7 +175,8 @@ class IndexView:
     def __init__(self, index: "Index", title: str, *, marks: Path | None = None) -> None:
         self.title = title
         self.index = index
-        self._marks = Marks(marks)
+        self.recipe = self.stated = index.recipe
+        self.marks = Marks(marks)
         self._stack = ExitStack()
         self._lock = threading.RLock()
         self._catalog: Catalog | None = None
@@ -211,13 +195,6 @@ class IndexView:
         self._stack.close()
 
     @property
-    def recipe(self) -> Recipe:
-        """Recipe that decides."""
-        return self.index.recipe
-
-    stated = recipe
-
-    @property
     def summary(self) -> dict[str, Any]:
         """Counts of the index."""
         return dict(self.index.stats)
@@ -230,11 +207,6 @@ class IndexView:
                 self.sort_again()
             assert self._catalog is not None
             return self._catalog
-
-    @property
-    def marks(self) -> Marks:
-        """Labels of pairs."""
-        return self._marks
 
     @property
     def is_current(self) -> bool:

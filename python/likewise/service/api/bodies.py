@@ -1,6 +1,6 @@
 """Request and response bodies. Every limit on a value is part of the OpenAPI description that clients read."""
 
-from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, create_model
@@ -224,28 +224,7 @@ class ProblemShape(BaseModel):
     lost: LostShape | None = None
 
 
-@dataclass(frozen=True)
-class Bodies:
-    """The bodies of requests, with the limits of one service."""
-
-    text: type[BaseModel]
-    texts: type[BaseModel]
-    document: type[BaseModel]
-    documents: type[BaseModel]
-    doc_id: type[BaseModel]
-    doc_ids: type[BaseModel]
-    get: type[BaseModel]
-    get_batch: type[BaseModel]
-    group: type[BaseModel]
-    neighbors: type[BaseModel]
-    neighbors_batch: type[BaseModel]
-    collection: type[BaseModel]
-    verify: type[BaseModel]
-    compare: type[BaseModel]
-    plan: type[BaseModel]
-
-
-def make_bodies(settings: Settings) -> Bodies:
+def make_bodies(settings: Settings) -> SimpleNamespace:
     """Return the request bodies with the limits of a service."""
     most = settings.max_document_characters
 
@@ -297,7 +276,7 @@ def make_bodies(settings: Settings) -> Bodies:
     one_text = body("Text", "A text to check, or its tokens.", text=(text, ...))
     texts = Annotated[list[text], batch]
     doc_ids = Annotated[list[doc_id], batch]
-    return Bodies(
+    return SimpleNamespace(
         text=one_text,
         texts=body("Texts", "Texts to check.", texts=(texts, ...)),
         document=document,

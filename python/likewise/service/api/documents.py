@@ -21,108 +21,34 @@ Json = dict[str, Any]
 Text = str | Sequence[Any] | Json
 
 
+class Replayed(list[Any]):
+    """Answers of which an earlier attempt of the same request made at least the first."""
+
+
 class Documents:
-    """The service's operations on documents. Each method performs one operation and returns JSON values."""
+    """The service's operations on documents, each for several request bodies; unknown ids give None."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
         self._most = service.settings.max_results
         # Maximum number of entries in all lists of one response.
         self._room = 10 * service.settings.max_results
-        # Aliases with names that read well in code that loads initial documents.
+        # An alias with a name that reads well in code that loads initial documents.
         self.add = self.check_and_add
-        self.add_batch = self.check_and_add_batch
-        self.add_lines = self.check_and_add_lines
 
-    async def check(self, collection: str, body: Any) -> Json:
-        """Return the verdict on a text."""
-        return (await self._checked(collection, [body.text], "text"))[0]
-
-    async def check_batch(self, collection: str, body: Any) -> Json:
+    async def check(self, collection: str, asked: Sequence[Any], field: str) -> list[Json]:
         """Return the verdicts on texts."""
-        return {"verdicts": await self._checked(collection, body.texts, "texts.{}")}
-
-    async def check_lines(self, collection: str, lines: Sequence[Any]) -> list[Json]:
-        """Return the verdicts on lines of texts."""
-        return await self._checked(collection, [line.text for line in lines], "text")
-
-    async def check_and_add(self, collection: str, body: Any, request: Repeatable | None) -> Json:
-        """Add a document and return its verdict."""
-        return (await self._added(collection, [body], "text", request))[0]
-
-    async def check_and_add_batch(
-        self,
-        collection: str,
-        body: Any,
-        request: Repeatable | None,
-    ) -> Json:
-        """Add documents and return their verdicts."""
-        return {"verdicts": await self._added(collection, body.documents, "documents.{}.text", request)}
-
-    async def check_and_add_lines(self, collection: str, lines: Sequence[Any]) -> list[Json]:
-        """Add lines of documents and return their verdicts."""
-        return await self._added(collection, lines, "text")
-
-    async def get(self, collection: str, body: Any) -> Json:
-        """Return a document, or raise Problem."""
-        return _found((await self._got(collection, [body.doc_id], [body]))[0], body)
-
-    async def get_batch(self, collection: str, body: Any) -> Json:
-        """Return documents."""
-        return {"documents": await self._got(collection, body.doc_ids, [body] * len(body.doc_ids))}
-
-    async def get_lines(self, collection: str, lines: Sequence[Any]) -> list[Json | None]:
-        """Return the documents of lines of ids."""
-        return await self._got(collection, [line.doc_id for line in lines], lines)
-
-    async def group(self, collection: str, body: Any) -> Json:
-        """Return a page of a group, or raise Problem."""
-        found = (await self._grouped(collection, [body.doc_id], body.offset, body.limit))[0]
-        return _found(found, body)
-
-    async def group_batch(self, collection: str, body: Any) -> Json:
-        """Return groups."""
-        return {"groups": await self._grouped(collection, body.doc_ids, 0, self._most)}
-
-    async def group_lines(self, collection: str, lines: Sequence[Any]) -> list[Json | None]:
-        """Return the groups of lines of ids."""
-        return [(await self._grouped(collection, [line.doc_id], line.offset, line.limit))[0] for line in lines]
-
-    async def neighbors(self, collection: str, body: Any) -> Json:
-        """Return the neighbors of a text."""
-        return (await self._neighbors(collection, [body.text], [body], "text"))[0]
-
-    async def neighbors_batch(self, collection: str, body: Any) -> Json:
-        """Return the neighbors of texts."""
-        return {"results": await self._neighbors(collection, body.texts, [body] * len(body.texts), "texts.{}")}
-
-    async def neighbors_lines(self, collection: str, lines: Sequence[Any]) -> list[Json]:
-        """Return the neighbors of lines of texts."""
-        return await self._neighbors(collection, [line.text for line in lines], lines, "text")
-
-    async def remove(self, collection: str, body: Any, request: Repeatable | None) -> Json:
-        """Remove a document, or raise Problem."""
-        removals, num_known = await self._removed(collection, [body.doc_id], request)
-        return _found(removals[0], body, is_replayed=num_known > 0)
-
-    async def remove_batch(self, collection: str, body: Any, request: Repeatable | None) -> Json:
-        """Remove documents."""
-        return {"removals": (await self._removed(collection, body.doc_ids, request))[0]}
-
-    async def remove_lines(self, collection: str, lines: Sequence[Any]) -> list[Json | None]:
-        """Remove the documents of lines of ids."""
-        return (await self._removed(collection, [line.doc_id for line in lines]))[0]
-
-    async def _checked(self, collection: str, texts: Sequence[Text], field: str) -> list[Json]:
         found = self._service.collection(collection)
+        texts = [one.text for one in asked]
         _check_kind(found.index.recipe, texts, field)
         return await found.check(texts)
 
-    async def _added(
+    async def check_and_add(
         self, collection: str, documents: Sequence[Any], field: str, request: Repeatable | None = None
     ) -> list[Json]:
+        """Add documents and return their verdicts."""
         found = self._service.collection(collection)
-        self._check_may_write()
+        self._service.check_may_write()
         ids = [str(document.doc_id) for document in documents]
         texts = [document.text for document in documents]
         _check_kind(found.index.recipe, texts, field)
@@ -132,19 +58,23 @@ class Documents:
         self._service.metrics.verdicts.labels("duplicate").inc(len(verdicts) - num_new)
         return verdicts
 
-    async def _got(self, collection: str, doc_ids: Sequence[object], asked: Sequence[Any]) -> list[Json | None]:
+    async def get(self, collection: str, asked: Sequence[Any], _field: str) -> list[Json | None]:
+        """Return documents."""
         found = self._service.collection(collection)
+        doc_ids = [one.doc_id for one in asked]
         documents: list[Json | None] = await found.ask(_got, found.index, self._in_time(doc_ids))
         await self._add_texts(found, zip(documents, asked, strict=True))
         return documents
 
-    async def _grouped(self, collection: str, doc_ids: Sequence[object], offset: int, limit: int) -> list[Json | None]:
+    async def group(self, collection: str, asked: Sequence[Any], _field: str) -> list[Json | None]:
+        """Return a page of each group; those without a limit share the room of one response."""
         found = self._service.collection(collection)
-        groups = await found.ask(_grouped, found.index, self._in_time(doc_ids))
+        groups = await found.ask(_grouped, found.index, self._in_time([one.doc_id for one in asked]))
         room = self._room
         pages: list[Json | None] = []
-        for group in groups:
-            page = None if group is None else self._page(group, offset, min(limit, room))
+        for one, group in zip(asked, groups, strict=True):
+            limit = min(self._most, room) if one.limit is None else one.limit
+            page = None if group is None else self._page(group, one.offset, limit)
             room -= 0 if page is None else len(page["member_ids"])
             pages.append(page)
         return pages
@@ -160,8 +90,10 @@ class Documents:
             "truncated": is_cut,
         }
 
-    async def _neighbors(self, collection: str, texts: Sequence[Text], asked: Sequence[Any], field: str) -> list[Json]:
+    async def neighbors(self, collection: str, asked: Sequence[Any], field: str) -> list[Json]:
+        """Return the neighbors of texts."""
         found = self._service.collection(collection)
+        texts = [one.text for one in asked]
         _check_kind(found.index.recipe, texts, field)
         results: list[Json] = await found.ask(_neighbors, found.index, self._in_time(texts), asked, self._room)
         self._service.metrics.truncated.inc(sum(result["truncated"] for result in results))
@@ -177,12 +109,14 @@ class Documents:
             most = self._service.settings.max_decoded_bytes
             await collection.ask(_add_texts, collection.index, self._in_time(wanted), most)
 
-    async def _removed(
-        self, collection: str, doc_ids: Sequence[object], request: Repeatable | None = None
-    ) -> tuple[list[Json | None], int]:
+    async def remove(
+        self, collection: str, asked: Sequence[Any], _field: str, request: Repeatable | None = None
+    ) -> list[Json | None]:
+        """Remove documents."""
         found = self._service.collection(collection)
-        self._check_may_write()
-        removals: tuple[list[Json | None], int] = await found.change(_removed, found, self._in_time(doc_ids), request)
+        self._service.check_may_write()
+        doc_ids = [one.doc_id for one in asked]
+        removals: list[Json | None] = await found.change(_removed, found, self._in_time(doc_ids), request)
         return removals
 
     def _in_time(self, given: Iterable[Any]) -> Iterator[Any]:
@@ -192,10 +126,6 @@ class Documents:
             if time.monotonic() > end:
                 raise Problem("deadline", "the request exceeded its time limit")
             yield one
-
-    def _check_may_write(self) -> None:
-        if self._service.settings.is_read_only:
-            raise Problem("read-only", "the service is read-only")
 
 
 def _check_kind(recipe: Recipe, texts: Sequence[Text], field: str) -> None:
@@ -217,13 +147,6 @@ def _check_kind(recipe: Recipe, texts: Sequence[Text], field: str) -> None:
             wanted += f"from 0 to {MAX_OWN_WEIGHT}" + (" when scaled" if recipe.weight_scale else ", whole numbers")
     if row is not None:
         raise Problem("invalid", f"not {wanted}", field.format(row))
-
-
-def _found(answer: Json | None, body: Any, *, is_replayed: bool = False) -> Json:
-    if answer is None:
-        detail = f"no document has the id {str(body.doc_id)!r}"
-        raise Problem("unknown-document", detail, "doc_id", is_replayed=is_replayed)
-    return answer
 
 
 def _got(index: Index | SharedIndex, doc_ids: Iterator[object]) -> list[Json | None]:
@@ -271,10 +194,7 @@ def _neighbors(index: Index | SharedIndex, texts: Iterator[Text], asked: Sequenc
     return results
 
 
-def _removed(
-    collection: Collection, doc_ids: Iterator[object], request: Repeatable | None
-) -> tuple[list[Json | None], int]:
-    """Return the removals, and how many of them an earlier attempt of the same request made."""
+def _removed(collection: Collection, doc_ids: Iterator[object], request: Repeatable | None) -> list[Json | None]:
     index, answers = collection.index, collection.removed
     removals: list[Json | None] = list(answers.find(request) or ())
     num_known = len(removals)
@@ -292,4 +212,4 @@ def _removed(
     finally:
         sizes = [0 if one is None else len(one["moved"]) + len(one["promoted"]) for one in removals]
         answers.keep(request, removals, len(removals) + sum(sizes))
-    return removals, num_known
+    return Replayed(removals) if num_known else removals

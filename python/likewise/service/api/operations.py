@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 from fastapi import FastAPI
@@ -13,7 +14,7 @@ from likewise.recipe.methods import MinHash, SimHash
 from likewise.recipe.recipe import Recipe, as_recipe
 from likewise.service.api import bodies as shapes
 from likewise.service.api.bodies import make_bodies
-from likewise.service.api.documents import Documents
+from likewise.service.api.documents import Documents, Replayed
 from likewise.service.api.lines import Lines
 from likewise.service.api.routing import Operation, add_operation
 from likewise.service.collections.service import Service
@@ -26,6 +27,9 @@ _BESIDE = frozenset(("weights_id", "stop_words_id", "dictionary_id"))
 Json = dict[str, Any]
 # Maximum number of members a document is compared with per band: three levels of 64.
 _MOST_A_BAND = 192
+
+# The list of a batch request, and the field of one item.
+_SINGULAR = {"texts": "text", "doc_ids": "doc_id", "documents": "document"}
 
 _COLLECTION = "/v1/collections/{collection}"
 
@@ -105,7 +109,7 @@ class Administration:
     async def compact(self, collection: str) -> Json:
         """Merge all segments of a collection into one."""
         found = self._service.collection(collection)
-        self._check_may_write()
+        self._service.check_may_write()
         await self._service.in_thread(found.index.compact)
         return {"status": "ok"}
 
@@ -130,10 +134,6 @@ class Administration:
         self._service.collection(collection)
         await self._service.in_thread(self._service.delete_snapshot, collection, snapshot)
         return {"deleted": snapshot}
-
-    def _check_may_write(self) -> None:
-        if self._service.settings.is_read_only:
-            raise Problem("read-only", "the service is read-only")
 
     def _check(self, recipe: Recipe) -> None:
         """Raise InvalidParameter for a recipe whose queries may cost too much."""
@@ -172,13 +172,37 @@ def _on_documents(service: Service) -> list[Operation]:
     ) -> list[Operation]:
         """Return the operation on one item and its batch version, which also takes lines."""
         name = verb.replace("-", "_")
+        work = getattr(documents, name)
         operation = partial(Operation, method="POST", right=right, is_repeatable=right == "write")
+        (plural,) = batch[0].model_fields.keys() & _SINGULAR
+        (answers,) = batch[1].model_fields
+
+        async def of_one(collection: str, body: Any, **request: Any) -> Json:
+            found = await work(collection, [body], "text", **request)
+            if found[0] is None:
+                detail = f"no document has the id {str(body.doc_id)!r}"
+                raise Problem("unknown-document", detail, "doc_id", is_replayed=isinstance(found, Replayed))
+            return dict(found[0])
+
+        async def of_batch(collection: str, body: Any, **request: Any) -> Json:
+            given = dict(body)
+            items = given.pop(plural)
+            if plural != "documents":
+                items = [
+                    SimpleNamespace(**{_SINGULAR[plural]: item, "offset": 0, "limit": None}, **given) for item in items
+                ]
+            field = "documents.{}.text" if plural == "documents" else "texts.{}"
+            return {answers: await work(collection, items, field, **request)}
+
+        async def of_lines(collection: str, lines: list[Any]) -> list[Any]:
+            return list(await work(collection, lines, "text"))
+
         return [
             operation(
                 path=f"{_COLLECTION}/{verb}",
                 name=name,
                 about=about,
-                work=getattr(documents, name),
+                work=of_one,
                 body=single[0],
                 answer=single[1],
                 problems=problems,
@@ -187,10 +211,10 @@ def _on_documents(service: Service) -> list[Operation]:
                 path=f"{_COLLECTION}/{verb}/batch",
                 name=f"{name}_batch",
                 about=f"{about} Batch version: JSON, or a stream of lines.",
-                work=getattr(documents, f"{name}_batch"),
+                work=of_batch,
                 body=batch[0],
                 answer=batch[1],
-                lines=Lines(single[0], single[1], getattr(documents, f"{name}_lines")),
+                lines=Lines(single[0], single[1], of_lines),
                 problems=tuple(problem for problem in problems if problem != "unknown-document"),
             ),
         ]

@@ -210,9 +210,13 @@ class Service:
         assert self.path is not None
         return self.path
 
-    def _check_may_change(self) -> None:
+    def check_may_write(self) -> None:
+        """Raise Problem if the service is read-only."""
         if self.settings.is_read_only:
             raise Problem("read-only", "the service is read-only")
+
+    def _check_may_change(self) -> None:
+        self.check_may_write()
         if self.run_path is not None:
             raise Problem("read-only", "the service shows a finished run, which cannot be changed")
         if self.path is None:

@@ -231,10 +231,7 @@ class _FileRun(Run):
                 if facts.first_bad is not None:
                     raise refusal(source, facts.first_bad)
         if not self.num_documents:
-            bad_rows: list[list[BadRow]] = [[] for _ in self._sources]
-            for number, bad in self._bad_rows():
-                bad_rows[number].append(bad)
-            check_documents(self._documents_at([None] * len(self._sources), bad_rows))
+            check_documents(self._documents_at([None] * len(self._sources), self._bad_rows_of_inputs()))
         tally = BadRowTally(self._rules.max_bad_rows)
         for source, facts in zip(self._sources, self._facts, strict=True):
             tally.add_rows(source.name, facts.num_documents, facts.num_bad_lines, facts.first_bad)
@@ -340,18 +337,11 @@ class _FileRun(Run):
             if row is None:
                 facts.append(_InputFacts(0, 0, 0, 0, 0, None, None))
                 continue
-            first = None if row["first"] is None else (int(row["first"]["offset"]), int(row["first"]["length"]))
-            facts.append(
-                _InputFacts(
-                    num_documents=int(row["num_documents"]),
-                    num_with_id=int(row["num_with_id"]),
-                    num_bad=int(row["num_bad"]),
-                    num_bad_lines=int(row["num_bad_lines"]),
-                    num_blank=int(row["num_blank"]),
-                    first_bad=None if row["bad"] is None else _bad(row["bad"]),
-                    first=first,
-                )
-            )
+            # In the order of the columns above.
+            _, *counts, bad_row, place = row
+            first = None if place is None else (int(place["offset"]), int(place["length"]))
+            shown = None if bad_row is None else _bad(bad_row)
+            facts.append(_InputFacts(*map(int, counts), shown, first))  # type: ignore[call-arg, arg-type]
         return facts
 
     def _bad_rows(self) -> Iterator[tuple[int, BadRow]]:
@@ -361,6 +351,12 @@ class _FileRun(Run):
             rows = rows.select("part", "line", "offset", "length", "reason", "number").orderBy("part", "line")
             for row in rows.toLocalIterator():
                 yield int(row["part"]), _bad(row)
+
+    def _bad_rows_of_inputs(self) -> list[list[BadRow]]:
+        bad_rows: list[list[BadRow]] = [[] for _ in self._sources]
+        for number, bad in self._bad_rows():
+            bad_rows[number].append(bad)
+        return bad_rows
 
     def _check_ids(self, documents: DataFrame) -> None:
         """Raise InvalidInput, naming both rows, if two documents have the same id. Finished checks are not repeated."""
@@ -440,11 +436,8 @@ class _GatheredRun(_FileRun):
     def check_documents(self, frame: DataFrame, documents: DataFrame) -> None:
         """Reject the documents that a local run rejects, and gather the others."""
         super().check_documents(frame, documents)
-        bad_rows: list[list[BadRow]] = [[] for _ in self._sources]
-        for number, bad in self._bad_rows():
-            bad_rows[number].append(bad)
         starts = np.concatenate([np.zeros(1, np.int64), np.cumsum([facts.num_documents for facts in self._facts])])
-        self._gathered = self._places(documents, starts, bad_rows)
+        self._gathered = self._places(documents, starts, self._bad_rows_of_inputs())
 
     def decision(self) -> Decision:
         """Return the verdicts in the form of a local run."""

@@ -10,7 +10,8 @@ import uuid
 from collections.abc import Iterator, Sequence
 from functools import partial
 from io import BytesIO
-from itertools import pairwise
+from itertools import groupby, pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from pyspark.sql import functions as F
 
 from likewise._native import Texts
 from likewise.arrays import ColumnData
-from likewise.batch.spark.rows.arrow_columns import bytes_of, numbers_of, texts_of
+from likewise.batch.spark.rows.arrow_columns import bytes_of, groups_of, numbers_of, runs_of, texts_of
 from likewise.batch.spark.sketching import DIGEST_BYTES
 from likewise.batch.spark.stages import worker_errors
 from likewise.batch.write.summary import ContentDigest
@@ -114,32 +115,18 @@ def _digest_inputs(batches: Iterator[Any]) -> Iterator[Any]:
     """Yield the digest of each input, from sorted documents. Runs on a worker."""
     import pyarrow as pa
 
-    number, content = -1, ContentDigest()
-    held: Any = None
-
-    def answer() -> Any:
-        for start in range(0, 0 if held is None else len(held), ContentDigest.ROWS_AT_ONCE):
-            _add_documents(content, held.slice(start, ContentDigest.ROWS_AT_ONCE))
-        schema = pa.schema({"part": pa.int32(), "content": pa.string()})
-        return pa.RecordBatch.from_pydict({"part": [number], "content": [content.hexdigest()]}, schema)
-
-    for batch in batches:
-        parts = numbers_of(batch.column("part"))
-        bounds = [0, *(np.flatnonzero(parts[1:] != parts[:-1]) + 1).tolist(), len(parts)]
-        for start, end in pairwise(bounds):
-            if start == end:
-                continue
-            if number >= 0 and parts[start] != number:
-                yield answer()
-                content, held = ContentDigest(), None
-            number = int(parts[start])
-            rows = pa.table(batch.slice(start, end - start))
+    schema = pa.schema({"part": pa.int32(), "content": pa.string()})
+    for number, parts in groupby(runs_of(batches, "part"), itemgetter(0)):
+        content, held = ContentDigest(), None
+        for _, part in parts:
+            rows = pa.table(part)
             held = rows if held is None else pa.concat_tables([held, rows])
             while len(held) >= ContentDigest.ROWS_AT_ONCE:
                 _add_documents(content, held.slice(0, ContentDigest.ROWS_AT_ONCE))
                 held = held.slice(ContentDigest.ROWS_AT_ONCE)
-    if number >= 0:
-        yield answer()
+        if held:
+            _add_documents(content, held)
+        yield pa.RecordBatch.from_pydict({"part": [number], "content": [content.hexdigest()]}, schema)
 
 
 def _add_documents(content: ContentDigest, rows: Any) -> None:
@@ -165,22 +152,12 @@ def _incomplete(path: Path) -> Path:
 
 def _files(batches: Iterator[Any]) -> Iterator[tuple[int, NDArray[np.uint64], NDArray[np.uint32]]]:
     """Yield number, offsets and lengths of each input, from sorted rows."""
-    number, places, sizes = -1, [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    for batch in batches:
-        parts, offsets, lengths = (numbers_of(batch.column(name)) for name in ("part", "offset", "length"))
-        bounds = [0, *(np.flatnonzero(parts[1:] != parts[:-1]) + 1).tolist(), len(parts)]
-        for start, end in pairwise(bounds):
-            if start == end:
-                continue
-            if number >= 0 and parts[start] != number:
-                yield number, np.concatenate(places).astype(np.uint64), np.concatenate(sizes).astype(np.uint32)
-                places, sizes = [], []
-            number = int(parts[start])
-            is_row = offsets[start:end] != _NO_PLACE
-            places.append(offsets[start:end][is_row])
-            sizes.append(lengths[start:end][is_row])
-    if number >= 0:
-        yield number, np.concatenate(places).astype(np.uint64), np.concatenate(sizes).astype(np.uint32)
+    for number, parts in groups_of(batches, "part"):
+        offsets, lengths = (
+            np.concatenate([numbers_of(part.column(name)) for part in parts]) for name in ("offset", "length")
+        )
+        is_row = offsets != _NO_PLACE
+        yield number, offsets[is_row].astype(np.uint64), lengths[is_row].astype(np.uint32)
 
 
 def _write_files(batches: Iterator[Any], *, sources: list[InputFile], target: Path) -> Iterator[Any]:

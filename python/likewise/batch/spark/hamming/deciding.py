@@ -12,7 +12,6 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,7 @@ from likewise.batch.spark import near
 from likewise.batch.spark.hamming.pairing import MOST_PAIRS, numbered_tasks, parallelism, slab_tasks
 from likewise.batch.spark.hamming.stored import HELD, hits, read_table, write_table
 from likewise.batch.spark.near import Fingerprints, documents_of
-from likewise.batch.spark.rows.arrow_columns import bytes_of, numbers_of, texts_of
+from likewise.batch.spark.rows.arrow_columns import bytes_of, groups_of, numbers_of, texts_of
 from likewise.batch.spark.stages import Stages
 from likewise.errors import InvalidInput
 from likewise.io.tables.columns import number_column
@@ -125,20 +124,7 @@ def with_short_texts(positions: DataFrame, texts: DataFrame, recipe: Recipe) -> 
 
 def store_slabs(batches: Iterator[Any], *, directory: str, num_words: int) -> Iterator[Any]:
     """Write the documents of each slab to a file and yield its name; rows come by slab and rank. Runs on a worker."""
-    held: list[Any] = []
-    number = None
-    for batch in batches:
-        values = numbers_of(batch.column("slab"))
-        bounds = [0, *(np.flatnonzero(values[1:] != values[:-1]) + 1).tolist(), len(values)]
-        for start, end in pairwise(bounds):
-            if start == end:
-                continue
-            if number is not None and values[start] != number:
-                yield _stored(held, number, directory, num_words)
-                held = []
-            number = int(values[start])
-            held.append(batch.slice(start, end - start))
-    if number is not None:
+    for number, held in groups_of(batches, "slab"):
         yield _stored(held, number, directory, num_words)
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -33,7 +32,7 @@ from likewise.batch.spark.hamming.stored import (
     take_side,
     words_of,
 )
-from likewise.batch.spark.rows.arrow_columns import binary_column, bytes_of, numbers_of
+from likewise.batch.spark.rows.arrow_columns import binary_column, bytes_of, groups_of, numbers_of
 from likewise.batch.spark.stages import Stages, check_version, temporary_directory
 from likewise.checks import check_integer, parse_size
 from likewise.errors import InvalidInput, InvalidParameter
@@ -95,20 +94,7 @@ def cells_of(batches: Iterator[Any], *, cells: Cells) -> Iterator[Any]:
 
 def pairs_in_cells(batches: Iterator[Any], *, cells: Cells, max_pairs: int) -> Iterator[Any]:
     """Yield the pairs of each cell, and for block 0 the group of each row with distance null. Rows come by cell."""
-    held: list[Any] = []
-    number = None
-    for batch in batches:
-        values = numbers_of(batch.column("cell"))
-        bounds = [0, *(np.flatnonzero(values[1:] != values[:-1]) + 1).tolist(), len(values)]
-        for start, end in pairwise(bounds):
-            if start == end:
-                continue
-            if number is not None and values[start] != number:
-                yield from _joined(held, number, cells, max_pairs)
-                held = []
-            number = int(values[start])
-            held.append(batch.slice(start, end - start))
-    if number is not None:
+    for number, held in groups_of(batches, "cell"):
         yield from _joined(held, number, cells, max_pairs)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import groupby, pairwise
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -10,7 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from likewise._native import Texts
-from likewise.arrays import ArrowColumn
+from likewise.arrays import ArrowBatch, ArrowColumn
 from likewise.errors import InvalidParameter
 
 
@@ -61,6 +64,21 @@ def bytes_of(column: ArrowColumn, width: int) -> NDArray[np.uint8]:
     offsets = np.frombuffer(offset_buffer, np.int64 if is_large else np.int32)
     first = int(offsets[column.offset])
     return np.frombuffer(data, np.uint8, len(column) * width, first).reshape(-1, width)
+
+
+def runs_of(batches: Iterator[ArrowBatch], name: str) -> Iterator[tuple[int, ArrowBatch]]:
+    """Yield the runs of rows with equal numbers in a column, and the number; a run may go on in the next batch."""
+    for batch in batches:
+        values = numbers_of(batch.column(name))
+        bounds = [0, *(np.flatnonzero(values[1:] != values[:-1]) + 1).tolist(), len(values)]
+        for start, end in pairwise(bounds if len(values) else ()):
+            yield int(values[start]), batch.slice(start, end - start)
+
+
+def groups_of(batches: Iterator[ArrowBatch], name: str) -> Iterator[tuple[int, list[ArrowBatch]]]:
+    """Yield all rows of each number in a column, by which they are sorted."""
+    for number, runs in groupby(runs_of(batches, name), itemgetter(0)):
+        yield number, [rows for _, rows in runs]
 
 
 def numbers_of(column: ArrowColumn) -> NDArray[Any]:

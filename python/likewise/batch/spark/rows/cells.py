@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,7 +20,7 @@ from pyspark.sql import functions as F
 from likewise import _native
 from likewise._native import Texts
 from likewise.arrays import ArrowBatch
-from likewise.batch.spark.rows.arrow_columns import bytes_of, numbers_of, texts_of
+from likewise.batch.spark.rows.arrow_columns import bytes_of, numbers_of, runs_of, texts_of
 from likewise.io.tables.columns import number_column
 from likewise.recipe.methods import MinHash
 from likewise.recipe.recipe import Recipe
@@ -78,20 +79,11 @@ def measure_cells(
     batches: Iterator[Any], *, recipe: Recipe, measure: Measure, names: tuple[str, ...] = ("similarity",)
 ) -> Iterator[Any]:
     """Yield the measured pairs of each cell. Runs on a worker, with rows sorted by cell and kind."""
-    held = _Held()
-    number = None
-    for batch in batches:
-        cells = numbers_of(batch.column("cell"))
-        bounds = [0, *(np.flatnonzero(cells[1:] != cells[:-1]) + 1).tolist(), len(cells)]
-        for start, end in pairwise(bounds):
-            if start == end:
-                continue
-            if number is not None and cells[start] != number:
-                yield from held.finish(recipe, measure, names)
-                held = _Held()
-            number = cells[start]
-            held.add(batch.slice(start, end - start))
-    yield from held.finish(recipe, measure, names)
+    for _, parts in groupby(runs_of(batches, "cell"), itemgetter(0)):
+        held = _Held()
+        for _, part in parts:
+            held.add(part)
+        yield from held.finish(recipe, measure, names)
 
 
 class _Held:

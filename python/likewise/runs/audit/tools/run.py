@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise import _native
 from likewise.batch.write.summary import check_of
 from likewise.checks import check_integer
 from likewise.errors import InvalidParameter
@@ -157,7 +158,7 @@ def audit_output(
         documents = opened.documents
         certificate = {
             "certificate": CERTIFICATE_VERSION,
-            "version": _version(),
+            "version": _native.__version__,
             "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
             "match": check_of(opened.recipe),
             "recipe": opened.recipe.to_dict(),
@@ -335,9 +336,3 @@ class _Chains:
         self.facts: dict[str, Any] = {"num_checked": len(removed), "num_unmatched": len(wrong), "worst_pairs": pairs}
         named = tuple(f"{one['doc_id']} and {one['kept_id']} at {one['similarity']:.4f}" for one in pairs[:_MOST_NAMED])
         self.check = Check(f"every removed document matches {claims.what}", len(removed), len(wrong), named)
-
-
-def _version() -> str:
-    from likewise import __version__
-
-    return __version__
