@@ -19,8 +19,9 @@ from likewise.stages.text import TextField
 __all__ = ["DEFAULT_MEMORY_BYTES", "MOST_SAMPLED_BYTES", "Counter", "Sample", "Weights", "count_weights", "read_table"]
 
 DEFAULT_MEMORY_BYTES = 2_000_000_000
-# Rarity is a share, and with so many documents more of them change no weight by much. A limit of bytes bounds memory.
-MOST_SAMPLED, MOST_SAMPLED_BYTES = 20_000, 20 << 20
+# Rarity is a share, and with so many documents more of them change no weight by much. A limit of bytes bounds memory;
+# half of it leaves some 2,000 documents of 10 kB, too few: their similarities and threshold moved.
+MOST_SAMPLED, MOST_SAMPLED_BYTES = 20_000, 40 << 20
 _MAGIC = b"LWWEIGHT"
 _OF_TERMS = ("tokens", "seed", "hash", "fold", "stop_words", "dictionary")
 
