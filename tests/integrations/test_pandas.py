@@ -81,6 +81,14 @@ def test_leaks_between_the_splits_that_a_column_names():
     assert found.pairs.select(["split", "row", "other_split", "other_row"]).to_pylist() == [
         {"split": "test", "row": 0, "other_split": "train", "other_row": 1}
     ]
+    numbers = frame.assign(split=[1, "1", 2]).likewise.leaks("split", "body", RECIPE)
+    assert numbers.pairs.select(["split", "row", "other_split", "other_row"]).to_pylist() == [
+        {"split": "2", "row": 0, "other_split": "1", "other_row": 1}
+    ]
+    with pytest.raises(InvalidInput, match="no column 'fold' in the frame"):
+        frame.likewise.leaks("fold", "body")
+    with pytest.raises(InvalidInput, match="the column 'split' has missing values"):
+        frame.assign(split=["train", "test", None]).likewise.leaks("split", "body")
 
 
 def test_the_result_of_a_frame_has_a_report(tmp_path):

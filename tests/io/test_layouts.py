@@ -28,6 +28,8 @@ def test_lists_of_texts(layout, tmp_path):
         for name in ("t", "t[]"):
             found = likewise.dedup(table, likewise.Recipe.minhash(0.9), text_field=name)
             assert found.removed.equals(EXPECTED.removed), name
+    for alone in (column[6:], pa.chunked_array([column[:2], column[2:6]])):
+        assert likewise.dedup(alone, likewise.Recipe.minhash(0.9)).removed.equals(EXPECTED.removed)
     with pa.ipc.new_file(tmp_path / "in.arrow", table.schema) as file:
         file.write_table(table)
     summary = dedup_files(tmp_path / "in.arrow", tmp_path / "out", likewise.Recipe.minhash(0.9), text_field="t[]")
@@ -40,6 +42,7 @@ def test_run_end_encoded_texts_and_ids(tmp_path):
     table = pa.table({"text": column, "id": [f"d{number}" for number in range(6)]})
     for part in (table, pa.concat_tables([table.slice(0, 3), table.slice(3)])):
         assert likewise.dedup(part, likewise.Recipe.minhash(0.9)).kept.tolist() == EXPECTED.kept.tolist()
+        assert likewise.dedup(part["text"], likewise.Recipe.minhash(0.9)).kept.tolist() == EXPECTED.kept.tolist()
     with pa.ipc.new_file(tmp_path / "in.arrow", table.schema) as file:
         file.write_table(table)
     dedup_files(tmp_path / "in.arrow", tmp_path / "out", likewise.Recipe.minhash(0.9))

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 import likewise
 from likewise.arrays import ArrowTable, TextData
-from likewise.errors import MissingExtra
+from likewise.errors import InvalidInput, MissingExtra
 
 try:
     import pandas as pd
@@ -163,6 +163,16 @@ class FrameMethods:
         -------
         Leaks
             Its rows count from 0 in each split.
+
+        Raises
+        ------
+        InvalidInput
+            If the frame has no such column, or a row has no value in it.
         """
-        splits = {str(name): rows for name, rows in self._frame.groupby(split, sort=False)}
+        if split not in self._frame:
+            raise InvalidInput(f"no column {split!r} in the frame; choose the one that names the splits")
+        names = self._frame[split]
+        if names.isna().any():
+            raise InvalidInput(f"the column {split!r} has missing values; fill them, or leave such rows out")
+        splits = dict(tuple(self._frame.groupby(names.astype(str).to_numpy(), sort=False)))
         return likewise.leaks(splits, recipe, text_field=text, **options)

@@ -191,7 +191,8 @@ class RemoteDirectory:
             raise InvalidInput(f"{name} contains other files ({', '.join(foreign[:3])}); choose an empty directory")
         if final_names[-1] in names and not overwrite:
             raise InvalidInput(
-                f"{name} contains a finished run; replace it with --overwrite, or choose another directory"
+                f"{name} contains a finished run; replace it with --overwrite (in Python, overwrite=True), "
+                "or choose another directory"
             )
 
     def write(self, local: Path) -> None:

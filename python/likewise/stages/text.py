@@ -67,7 +67,9 @@ def as_texts(texts: TextData, text_field: TextField = "text", roles: RoleNames =
     if isinstance(texts, Mapping):
         raise InvalidInput("expected texts, got a mapping; pass its values")
     if is_arrow(texts):
-        return _native.Texts.from_arrow(text_column(texts, text_field, roles) if is_table(texts) else texts)
+        return _native.Texts.from_arrow(
+            text_column(texts, text_field, roles) if is_table(texts) else _one_column(texts)
+        )
     if isinstance(texts, list):
         return _from_list(texts)
     return _native.Texts.concat(list(_of_strings(texts)))
@@ -91,6 +93,14 @@ def text_batches(
         yield from _of_strings(texts)
     else:
         yield as_texts(texts, text_field, roles)
+
+
+def _one_column(column: ArrowColumn) -> ArrowColumn:
+    """Return a column without a table; lists of texts are joined and run ends decoded, as in a table."""
+    import pyarrow as pa
+
+    column = pa.chunked_array([column]) if isinstance(column, pa.Array) else pa.chunked_array(column)
+    return text_of(pa.table({"text": column}), "text")
 
 
 def _of_strings(texts: TextData) -> Iterator[_native.Texts]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from likewise import _native
 from likewise.errors import InvalidInput
+from likewise.io.formats import codec_by_bytes
 from likewise.io.lines.jsonl import JsonlFile
 from likewise.io.lines.packed import PackedStream
 from likewise.io.source.source import Kept, Piece
@@ -200,7 +201,10 @@ def _members(file: BinaryIO, num_bytes: int) -> Iterator[tuple[str, int, int, in
             if is_about and 0 <= size <= _MOST_ABOUT:
                 about |= _about_next(head.type, file.read(size))
         except (tarfile.TarError, ValueError) as error:
-            raise _DamagedError(f"byte {at}: not the header of a member of a tar archive ({error})") from None
+            why = f"not the header of a member of a tar archive ({error})"
+            if not at and (codec := codec_by_bytes(block)):
+                why = f"compressed with {codec}; decompress it"
+            raise _DamagedError(f"byte {at}: {why}") from None
         where, at = f"byte {start}, member {name!r}", data + _padded(size)
         if size < 0 or at > num_bytes or (is_about and size > _MOST_ABOUT):
             raise _DamagedError(f"{where}: the header at byte {data - _BLOCK} states {size} bytes, which are not there")

@@ -191,10 +191,9 @@ class LineFile(InputFile):
         if (damage := packed.damage()) is not None:
             self._damage = Damage(*damage)
             if not self.rules.passes_damage:
-                raise InvalidInput(
-                    f"{self._damage.reason}; repair the file, or read the undamaged part with --on-error skip",
-                    self.name,
-                )
+                why = self._damage.reason
+                how = "," if "; " in why else "; repair the file,"
+                raise InvalidInput(f"{why}{how} or read the undamaged part with --on-error skip", self.name)
         elif self._keeps_unpacked:
             tell_unpacked(self._plain_path, piece_bytes, pieces)
 

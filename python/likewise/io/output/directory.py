@@ -264,7 +264,8 @@ def check_free(path: Path, *, overwrite: bool) -> None:
             )
         if not overwrite:
             raise InvalidInput(
-                f"{path} contains a finished run; replace it with --overwrite, or choose another directory"
+                f"{path} contains a finished run; replace it with --overwrite (in Python, overwrite=True), "
+                "or choose another directory"
             )
 
 
