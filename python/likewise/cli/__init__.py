@@ -24,7 +24,7 @@ _COMMANDS = {
     "match": "Find the reference that each document contains or resembles.",
     "compare": "Compare two documents: similarity and differences.",
     "sketch": "Write SimHash fingerprints or MinHash signatures.",
-    "plan": "Show the bands or radius for a threshold, or a search plan for N fingerprints.",
+    "plan": "Show the bands or radius for a threshold, or plan a run or a search of fingerprints.",
     "weights": "Count document frequencies and write a weight table.",
     "tune": "Choose a recipe and threshold from labeled pairs.",
     "index": "Create, query and update a persistent near-duplicate index.",

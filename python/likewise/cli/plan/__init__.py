@@ -21,7 +21,7 @@ _BAR = 50
 _RUN_OPTIONS = ("documents", "engine", "workers", "document_bytes")
 _SEARCH_OPTIONS = ("n", "memory", "explain", "without_ids", "interleaved", "sample", "calibrate", "costs")
 
-_HELP = """Show the bands or radius for a threshold, or a search plan for N fingerprints.
+_HELP = """Show the bands or radius for a threshold, or plan a run or a search of fingerprints.
 
 Without --n: shows the resolved recipe and the probability of finding a pair at each similarity, which depends neither
 on margins for short documents nor on names (--siblings). With --n: shows the size, time and tables of an exact Hamming
@@ -43,8 +43,8 @@ Examples:
 @option("--n N", "Plan a search of N fingerprints (default: --bits 64 --within 3).", count)
 @option(
     "--memory SIZE",
-    "With --n: memory limit for tables and ids.  [default: 4 times the fingerprints]  With --documents: memory limit "
-    "of the run.  [default: 4GB]",
+    "Memory limit: of the run with --documents (default: 4GB), of tables and ids with --n (default: 4 times the "
+    "fingerprints).",
 )
 @flag("--explain", "With --n: show the cost of published searches; with --memory, which of them fit.")
 @flag("--without-ids", "With --n: do not store ids; queries return fingerprints.")
