@@ -586,32 +586,20 @@ def stream_dedup(
 ) -> dict[str, Any]:
     """Deduplicate JSON Lines or CSV files and write the kept lines to a stream."""
     recipe = recipe_of_files(recipe, {}, index=index, against=against).resolve()
-    check_references(against, recipe, keep_sketches=False)
-    check_alone(against, index)
-    recipe = recipe_beside(recipe, index)
-    with Job(None, run or FileRun(), taken(progress)) as job:
+    asked = DedupOptions(replace(run or FileRun(), document_by=None), index=index, against=against)
+    recipe = asked.recipe_beside(recipe)
+    with Job(None, asked.run, taken(progress)) as job:
         options, report = job.options, job.context.progress
         beside = job.enter(BesideIndex(index, recipe, job.context.rules))
         found = job.find(inputs, recipe)
         lines = stream_files(found.files)
-        if against or (index is not None and index.against is not None):
+        if asked.is_against:
             tell_direction(recipe, report)
         reading = _Reading(found, find_references(against, recipe, options, None, report))
         job.watch(reading.references.files)
         bounded = bounded_run(job, reading.all, recipe, writes_copies=False, beside=index)
-        opened = job.enter(
-            opened_run(
-                reading.all.files,
-                recipe,
-                job.context,
-                work=job.work,
-                bounded=bounded,
-                references=reading.references,
-            )
-        )
-        documents, recipe = opened.documents, opened.recipe
-        decision, _ = beside.decided(documents, recipe, opened.context)
-        _tell_of_group(documents, decision, report)
+        decided = job.enter(_decided(asked, recipe, reading, job, bounded, beside))
+        documents, recipe, decision = decided.documents, decided.recipe, decided.decision
         beside.prepare(documents, recipe, decision)
         job.check_unchanged()
         # Written lines are read again.
@@ -625,6 +613,6 @@ def stream_dedup(
                 out.flush()
         beside.add_kept(documents, decision)
         beside.finish()
-        summary = summarize(documents, recipe, decision, job.context.timing) | beside.summary() | opened.facts
+        summary = summarize(documents, recipe, decision, job.context.timing) | beside.summary() | decided.facts
         summary |= about_references(against, documents, decision) | shrinkage_by_path(documents, decision)
         return summary | about_inputs(found, documents, decision, options, "kept")

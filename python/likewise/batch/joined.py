@@ -116,7 +116,8 @@ class JoinedRows:
             hashes = np.stack([np.asarray(piece.ids.hashes(seed)) for seed in (0, 1)], axis=1).reshape(-1)
             lines = piece.lines + np.uint32(num_lines[number])
             sizes = np.asarray(pc.binary_length(pa.array(piece.texts)))
-            for column, values in zip(columns, (piece.offsets, piece.lengths, lines, sizes, hashes), strict=True):
+            given: tuple[NDArray[Any], ...] = (piece.offsets, piece.lengths, lines, sizes, hashes)
+            for column, values in zip(columns, given, strict=True):
                 column.append(values)
             for growing, some in zip((texts, ids, *fields), (piece.texts, piece.ids, *piece.fields), strict=True):
                 growing.append(some)

@@ -46,7 +46,7 @@ def command(
 ) -> None:
     """Run the command."""
     from likewise.io.output.directory import REPORT
-    from likewise.io.output.whole import WholeFile
+    from likewise.io.output.whole import write_whole
     from likewise.runs.report import report
 
     if is_card:
@@ -60,12 +60,6 @@ def command(
         sys.stdout.buffer.write(text.encode())
         return
     target = out / REPORT if output is None else output
-    whole = WholeFile(target)
-    with whole.named_errors():
-        try:
-            whole.unfinished.write_text(text, encoding="utf-8", newline="\n")
-            whole.finish()
-        finally:
-            whole.discard()
+    write_whole(target, text)
     if not quiet:
         click.echo(f"wrote {printable(str(target))}", err=True)

@@ -3,7 +3,6 @@
 import csv
 import io
 import math
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +12,7 @@ from likewise.arrays import TextData
 from likewise.checks import counted
 from likewise.errors import InvalidInput
 from likewise.io.label_rows import id_of_cell, label_rows
-from likewise.io.output.whole import WholeFile
+from likewise.io.output.whole import write_whole
 from likewise.io.tables.offered import as_table
 
 HEADER = ("doc_id_a", "doc_id_b", "label", "weight")
@@ -251,14 +250,4 @@ def write_labels(labels: Sequence[Label], path: Path) -> None:
         (label.a, label.b, "skip" if label.is_duplicate is None else int(label.is_duplicate), f"{label.weight:g}")
         for label in labels
     )
-    text = label_rows(HEADER, rows)
-    whole = WholeFile(path)
-    with whole.named_errors():
-        try:
-            with whole.unfinished.open("w", encoding="utf-8", newline="") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            whole.finish()
-        finally:
-            whole.discard()
+    write_whole(path, label_rows(HEADER, rows), is_synced=True)

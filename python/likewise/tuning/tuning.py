@@ -14,7 +14,7 @@ from likewise.arrays import ColumnData, TextData
 from likewise.batch.in_memory import Nulls, document_source, null_option_named
 from likewise.checks import counted, num_threads
 from likewise.errors import InvalidInput, InvalidParameter
-from likewise.io.output.whole import WholeFile
+from likewise.io.output.whole import write_whole
 from likewise.io.source.source import Source
 from likewise.job.options import FileRun, RunRules
 from likewise.job.reading import found_inputs
@@ -469,14 +469,7 @@ def tune_files(
 
 def write_recipe(recipe: Recipe, path: Path) -> None:
     """Write a recipe as JSON for ``--recipe``. The file is renamed into place when it is complete."""
-    whole = WholeFile(path)
-    with whole.named_errors():
-        try:
-            text = json.dumps(recipe.to_dict(), indent=2, ensure_ascii=False)
-            whole.unfinished.write_text(f"{text}\n", encoding="utf-8", newline="\n")
-            whole.finish()
-        finally:
-            whole.discard()
+    write_whole(path, json.dumps(recipe.to_dict(), indent=2, ensure_ascii=False) + "\n")
 
 
 def _words(tokens: str | None) -> dict[str, Any]:

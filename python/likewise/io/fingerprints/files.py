@@ -13,6 +13,7 @@ from likewise.io.fingerprints.flat import (
     RecipeBeside,
     check_no_nulls,
     how_to_store,
+    parquet_file,
     read_recipe_beside,
     recipe_of_metadata,
 )
@@ -73,13 +74,9 @@ class ParquetFile:
 
     def __init__(self, path: Path, num_words: int) -> None:
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
         self.path, self.num_words = path, num_words
-        try:
-            self._file = pq.ParquetFile(path, pre_buffer=False)
-        except pa.ArrowInvalid as error:
-            raise InvalidInput(f"not a Parquet file: {error}", str(path)) from error
+        self._file = parquet_file(path, pre_buffer=False)
         schema = self._file.schema_arrow
         if "sketch" not in schema.names:
             raise InvalidInput("no column named sketch in the file", str(path))

@@ -27,6 +27,17 @@ def check_columns(schema: ArrowSchema, names: Sequence[str], path: Path) -> None
             raise InvalidInput(f"no column {name} in the file; write it with Sketches.write", str(path))
 
 
+def parquet_file(path: Path, **options: Any) -> Any:
+    """Open a Parquet file."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return pq.ParquetFile(path, **options)
+    except pa.ArrowInvalid as error:
+        raise InvalidInput(f"not a Parquet file: {error}", str(path)) from error
+
+
 def check_no_nulls(column: ArrowColumn, name: str, path: Path, first_row: int = 0) -> None:
     """Raise InvalidInput if a column contains a null or a list with a null word, which would become wrong numbers."""
     import pyarrow as pa
@@ -79,14 +90,7 @@ class FlatFile:
 
 def flat_from_parquet(path: Path, target: Path) -> FlatFile:
     """Write the fingerprints of a Parquet file of sketches to a flat file, in batches."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        file = pq.ParquetFile(path)
-    except pa.ArrowInvalid as error:
-        raise InvalidInput(f"not a Parquet file: {error}", str(path)) from error
-    with file:
+    with parquet_file(path) as file:
         metadata = file.schema_arrow.metadata or {}
         if _RECIPE_KEY not in metadata or "sketch" not in file.schema_arrow.names:
             raise InvalidInput("the file does not contain sketches with a stored recipe", str(path))

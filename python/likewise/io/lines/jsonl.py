@@ -1,7 +1,6 @@
 """JSON Lines: read in pieces, read again by offset, written back byte for byte."""
 
 import contextlib
-import io
 import json
 import re
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from likewise.arrays import ArrowColumn
 from likewise.io.lines.lines import LineFile, piece_of
 from likewise.io.source.added import Added
 from likewise.io.source.source import Cut, Piece, ReadRules, ReadTask
+from likewise.io.source.spool import write_all
 
 # Escapes of ASCII letters, digits, _ and -, which names may contain although they need none.
 _ESCAPED = re.compile(rb"\\u00[2-7]")
@@ -145,13 +145,6 @@ def widen_pipe(stream: BinaryIO) -> None:
         fcntl.fcntl(stream.fileno(), fcntl.F_SETPIPE_SZ, _READ_BYTES)
 
 
-def write_all(file: io.RawIOBase | io.FileIO, content: bytes) -> None:
-    """Write all bytes, in several calls if needed."""
-    rest = memoryview(content)
-    while rest:
-        rest = rest[file.write(rest) or 0 :]
-
-
 @dataclass(frozen=True)
 class JsonlStream:
     """Lines of a pipe or a terminal, in pieces as they arrive."""
@@ -171,7 +164,7 @@ class JsonlStream:
         with place.open("wb", buffering=0) as file:
             for lines in self._whole_lines():
                 file.seek(0)
-                write_all(file, lines)
+                write_all(file, memoryview(lines))
                 piece = piece_of(_native.read_jsonl_piece(str(place), 0, len(lines), reader.native_rules))
                 bad_rows = [replace(bad, line=bad.line + num_lines) for bad in piece.bad_rows]
                 yield replace(piece, lines=piece.lines + num_lines, bad_rows=bad_rows)

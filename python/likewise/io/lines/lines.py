@@ -324,8 +324,8 @@ class LineFile(InputFile):
         with self.plain_path.open("rb") as source:
             if with_head and (head := self.head_bytes()):
                 _copy_range(source, out, 0, head)
-            for start, stop in _ranges(offsets, lengths):
-                _copy_range(source, out, start, stop)
+            for start, size in zip(*map(np.ndarray.tolist, touching(offsets, lengths)), strict=True):
+                _copy_range(source, out, start, start + size)
 
 
 def touching(offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
@@ -399,17 +399,6 @@ def _lines(source: BinaryIO, offsets: NDArray[np.uint64], lengths: NDArray[np.ui
             lines.append(block[offset - start : offset - start + length])
             covered += length + 1
     return lines
-
-
-def _ranges(offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> Iterator[tuple[Any, Any]]:
-    """Yield (start, stop) of lines including their newlines; adjacent lines are merged."""
-    if not len(offsets):
-        return
-    ends = offsets.astype(np.int64) + lengths.astype(np.int64) + 1
-    breaks = np.flatnonzero(offsets[1:].astype(np.int64) != ends[:-1]) + 1
-    starts = offsets[np.concatenate([[0], breaks])].tolist()
-    stops = ends[np.concatenate([breaks - 1, [len(ends) - 1]])].tolist()
-    yield from zip(starts, stops, strict=True)
 
 
 class _Ranges:

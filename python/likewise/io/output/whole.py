@@ -141,6 +141,21 @@ class WholeFile:
             os.close(lock)
 
 
+def write_whole(path: Path, text: str, *, is_synced: bool = False) -> None:
+    """Write a text to a file that is complete under its name or absent."""
+    whole = WholeFile(path)
+    with whole.named_errors():
+        try:
+            with whole.unfinished.open("w", encoding="utf-8", newline="\n") as file:
+                file.write(text)
+                if is_synced:
+                    file.flush()
+                    os.fsync(file.fileno())
+            whole.finish()
+        finally:
+            whole.discard()
+
+
 def _is_locked(file: int) -> bool:
     """Try to lock an open file; False without lock support, and on Windows, where others could not open it."""
     if sys.platform == "win32":

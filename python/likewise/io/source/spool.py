@@ -51,7 +51,7 @@ class Spool:
             # Each thread writes to its own range, so threads do not wait for each other.
             with self._path.open("r+b", buffering=0) as file:
                 file.seek(start)
-                _write_all(file, memoryview(data)[first:end])
+                write_all(file, memoryview(data)[first:end])
         return handle
 
     def place(self, handle: int) -> tuple[int, int, NDArray[np.int64]]:
@@ -100,6 +100,7 @@ class Spool:
             self._path.unlink(missing_ok=True)
 
 
-def _write_all(file: io.RawIOBase, data: memoryview) -> None:
+def write_all(file: io.RawIOBase, data: memoryview) -> None:
+    """Write all bytes, in several calls if needed."""
     while data:
         data = data[file.write(data) or 0 :]

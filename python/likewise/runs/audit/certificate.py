@@ -11,7 +11,7 @@ from typing import Any
 from likewise.errors import InvalidInput
 from likewise.io.inputs import Inputs
 from likewise.io.output.directory import ERRORS, EVIDENCE, KEPT, SUMMARY
-from likewise.io.output.whole import WholeFile
+from likewise.io.output.whole import WholeFile, write_whole
 
 # Version of the fields and their meaning.
 CERTIFICATE_VERSION = 1
@@ -79,14 +79,7 @@ def check_target(path: Path) -> None:
 
 def write_certificate(certificate: dict[str, Any], path: Path) -> None:
     """Write a certificate; the file appears under its name only when complete."""
-    whole = WholeFile(path)
-    with whole.named_errors():
-        try:
-            text = json.dumps(certificate, indent=2, ensure_ascii=False) + "\n"
-            whole.unfinished.write_text(text, encoding="utf-8", newline="\n")
-            whole.finish()
-        finally:
-            whole.discard()
+    write_whole(path, json.dumps(certificate, indent=2, ensure_ascii=False) + "\n")
 
 
 def read_certificate(path: Path) -> dict[str, Any]:

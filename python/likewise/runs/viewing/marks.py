@@ -4,7 +4,6 @@
 """
 
 import csv
-import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
@@ -14,7 +13,7 @@ from typing import Generic, TypeVar
 from likewise.batch.decide.decision import DECISIONS_HEADER, KEEP, read_decisions
 from likewise.errors import InvalidInput
 from likewise.io.label_rows import id_of_cell, label_rows
-from likewise.io.output.whole import WholeFile
+from likewise.io.output.whole import write_whole
 
 _HEADER = ("doc_id_a", "doc_id_b", "label")
 # The whole file is written with each label.
@@ -57,24 +56,11 @@ class _Said(ABC, Generic[Key, Value]):
                     )
                 self._said[key] = value
             try:
-                self._write()
+                if self.path is not None:
+                    write_whole(self.path, self.to_csv(), is_synced=True)
             except OSError:
                 self._said = before
                 raise
-
-    def _write(self) -> None:
-        if self.path is None:
-            return
-        whole = WholeFile(self.path)
-        with whole.named_errors():
-            try:
-                with whole.unfinished.open("w", encoding="utf-8", newline="") as file:
-                    file.write(self.to_csv())
-                    file.flush()
-                    os.fsync(file.fileno())
-                whole.finish()
-            finally:
-                whole.discard()
 
 
 class Marks(_Said[tuple[str, str], bool]):
