@@ -57,10 +57,7 @@ def little(monkeypatch):
     small = {
         "arrays": {"_AT_ONCE": 64, "_KEYS_AT_ONCE": 50},
         "io.lines.lines": {"_LINES_AT_ONCE": 33},
-        **{
-            f"batch.{name}": {"_AT_ONCE": 50}
-            for name in ("read.columns", "decide.pairing", "write.kept_rows")
-        },
+        **{f"batch.{name}": {"_AT_ONCE": 50} for name in ("read.columns", "decide.pairing", "write.kept_rows")},
         "batch.read.documents": {"_AT_ONCE": 50, "_COLLAPSED_AT_ONCE": 50},
         "batch.search.distance": {"_LEAST_POSITIONS": 1, "_AT_ONCE": 30},
         "batch.decide.decision": {"_ROWS_AT_ONCE": 30, "_PAIRS_AT_ONCE": 10},
