@@ -101,6 +101,15 @@ def test_penalties_of_all_pairs_follow_the_definition(seed):
     assert ((differs & 4) > 0).tolist() == lead
 
 
+def test_of_equal_features_one_order_of_tokens_counts():
+    # The words of each are arranged in circles that begin and end at "h", so that all have the same pairs of words.
+    circles = ["a b", "c d", "e f", "g i"]
+    orders = [" h ".join(["", *order, ""]).strip() for order in itertools.permutations(circles)]
+    texts = [f"{own} h {order}" for own in "klmnop" for order in orders]
+    tables = {count_weights(some, recipe(), threads=n).weights_id for some in (texts, texts[::-1]) for n in (1, 3)}
+    assert len(tables) == 1
+
+
 def test_siblings_of_a_form_stay_and_copies_go():
     rng = random.Random(5)
     shared = " ".join(rng.choices(WORDS, k=80))

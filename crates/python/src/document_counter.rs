@@ -122,10 +122,12 @@ impl DocumentCounter {
                 |(extractor, builder), which| {
                     for i in ranges[which.start].clone() {
                         let view = extractor.features(column.document(i));
-                        let Some(digest) = counter.is_new(view.features) else {
+                        let Some((digest, is_new)) = counter.is_new(view.features) else {
                             continue;
                         };
-                        builder.push(view.features);
+                        if is_new {
+                            builder.push(view.features);
+                        }
                         if let Some(names) = &self.names
                             && names.wants(digest)
                         {

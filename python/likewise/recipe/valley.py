@@ -33,7 +33,8 @@ _ONE_PAIR = _HALF_WIDTH
 # A bin that fewer sampled documents reach shows nothing: no changed document can get there.
 _LEAST_DOCUMENTS = 20
 # A valley has this ratio of the highest density above it to its own; without it, no background reaches it. Where both
-# miss it by so much, there is no valley; between, the threshold changes in proportion.
+# miss it by so much, there is no valley; where the one that misses it by less does so by less than this, the threshold
+# changes in proportion.
 _LEAST_RATIO, _WITHOUT_RATIO = 1.35, 0.3
 # Bits of document numbers that cut the sample into halves, which must not differ by more than this.
 _HALVING_BITS = 4

@@ -106,20 +106,20 @@ impl DocumentCounter {
         })
     }
 
-    /// Returns the digest of the features of a document if they are to be counted: it has some, and no earlier document
-    /// has the same set.
-    pub fn is_new(&self, features: &[u64]) -> Option<[u64; 2]> {
+    /// Returns the digest of the features of a document, if it has some, and whether they are to be counted: no earlier
+    /// document has the same set.
+    pub fn is_new(&self, features: &[u64]) -> Option<([u64; 2], bool)> {
         if features.is_empty() {
             return None;
         }
         let digest = digest(features, &[]);
         if !locked(&self.documents[shard_of(digest[0])]).insert(digest) {
-            return None;
+            return Some((digest, false));
         }
         self.num_documents.fetch_add(1, Ordering::Relaxed);
         self.num_incidences
             .fetch_add(features.len() as u64, Ordering::Relaxed);
-        Some(digest)
+        Some((digest, true))
     }
 
     /// Counts the features of documents that were new, and empties `documents`. Cost: about 10 ns per feature.
@@ -287,7 +287,7 @@ mod tests {
         let mut builder = ShardedBuilder::default();
         for documents in documents.chunks(batch) {
             for document in documents {
-                if counter.is_new(document).is_some() {
+                if counter.is_new(document).is_some_and(|(_, is_new)| is_new) {
                     builder.push(document);
                 }
             }

@@ -4,7 +4,8 @@
 //! Efficient Similarity Joins for Near Duplicate Detection, WWW 2008). With the features of every set in one order, rare
 //! ones first, two sets that reach the threshold share a feature among the first few of each, the *prefix*. [`Rarity`]
 //! counts how many documents hold a feature, [`Prefixes`] gathers the prefixes, [`PrefixJoin`] lists for each document the earlier
-//! ones that may reach the threshold. No pair that reaches it is missing; the module `verify` measures those listed.
+//! ones that may match. No pair that reaches what it needs ([`Demand`]) is missing; the module `verify` measures those
+//! listed.
 //!
 //! [`References`] answer another question by lists of all features: which of some references does a set carry? [`Rarest`]
 //! finds the pairs of a sample for audits.

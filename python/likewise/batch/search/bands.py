@@ -45,7 +45,7 @@ class BandSearch(Search):
         self._join = None
         if is_exact and len(self.crowd) > 1:
             exact = recipe if exact_from is None else recipe.replace(threshold=exact_from)
-            self._join = CrowdSearch(documents, collapsed, exact, self.crowd, threads)
+            self._join = CrowdSearch(documents, collapsed, exact, self.crowd, threads, lists_all=exact_from is not None)
             self._is_crowded = room.space.zeros(len(collapsed.order), np.bool_)
             self._is_crowded[self.crowd] = True
         self._num_capped = 0 if is_exact else self._buckets.num_capped
@@ -62,7 +62,7 @@ class BandSearch(Search):
 
     @property
     def joined(self) -> NDArray[np.uint32]:
-        """The positions among which every pair that reaches the threshold is found."""
+        """The positions among which every pair that matches is found."""
         return self.crowd[: 0 if self._join is None else None]
 
     def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:

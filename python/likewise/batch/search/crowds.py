@@ -34,7 +34,7 @@ _Pairs = tuple[NDArray[np.uint32], NDArray[np.uint32]]
 
 
 class CrowdSearch:
-    """Candidates among documents in full buckets, all at the threshold; in slabs if memory does not suffice."""
+    """Candidates among documents in full buckets, all that may match; in slabs if memory does not suffice."""
 
     def __init__(
         self,
@@ -43,8 +43,12 @@ class CrowdSearch:
         recipe: Recipe,
         positions: NDArray[np.uint32],
         threads: int,
+        *,
+        lists_all: bool = False,
     ) -> None:
         self._documents, self._recipe, self._threads = documents, recipe, threads
+        # Whether pairs that reach the threshold are listed too if they need more to match
+        self._lists_all = lists_all
         self._positions, self._order = positions, collapsed.order
         self._states = documents.room.space.zeros(len(positions), np.uint8)
         # Members before `_next` were searched; the states of those before `_known` are final.
@@ -169,8 +173,8 @@ class CrowdSearch:
             self._rarity,
             measure=self._recipe.measure,
             threshold=self._recipe.similarity_threshold,
-            short_margin=self._recipe.short_margin or 0.0,
-            siblings=self._recipe.siblings is not None,
+            short_margin=0.0 if self._lists_all else self._recipe.short_margin or 0.0,
+            siblings=self._recipe.siblings is not None and not self._lists_all,
         )
         rows = self._rows_of(members)
         by_row = np.argsort(rows, kind="stable").astype(np.uint32)

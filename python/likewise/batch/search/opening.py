@@ -59,7 +59,7 @@ def open_search(
 ) -> Search:
     """Return the search of a resolved recipe; warn about a distance search that is slow or finds unrelated documents.
 
-    `exact_from` is the minimum similarity of pairs of documents with full buckets, if not the recipe's threshold.
+    `exact_from` is the minimum similarity of pairs of documents with full buckets, if not what the recipe asks.
     """
     if isinstance(recipe.sketch, SimHashDistance):
         warning = background_warning(documents, collapsed, recipe.sketch)

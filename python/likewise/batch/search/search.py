@@ -87,7 +87,7 @@ class Search(ABC):
 
     @property
     def joined(self) -> NDArray[np.uint32]:
-        """Positions, ascending, among which an exact join finds every pair that reaches the threshold."""
+        """Positions, ascending, among which an exact join finds every pair that matches."""
         return _NONE
 
     @abstractmethod

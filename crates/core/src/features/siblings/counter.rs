@@ -29,7 +29,7 @@ pub struct NameCounter {
     sample: Mutex<Vec<Sampled>>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Sampled {
     digest: [u64; 2],
     tokens: Box<[u64]>,
@@ -51,14 +51,16 @@ impl NameCounter {
         digest[0] < self.bound.load(Ordering::Relaxed)
     }
 
-    /// Adds the tokens of a document, in order. Each digest may be added once.
+    /// Adds the tokens of a document, in order. Of equal digests, the lowest tokens count.
     pub fn add(&self, digest: [u64; 2], tokens: &[u64]) {
         let tokens = tokens[..tokens.len().min(SLOT_TOKENS)].into();
         let mut sample = self.locked();
         sample.push(Sampled { digest, tokens });
         if sample.len() >= 2 * MOST_COUNTED {
-            let (_, highest, _) = sample.select_nth_unstable_by_key(MOST_COUNTED, |one| one.digest);
-            self.bound.store(highest.digest[0], Ordering::Relaxed);
+            keep_lowest(&mut sample);
+            if let Some(highest) = sample.get(MOST_COUNTED) {
+                self.bound.store(highest.digest[0], Ordering::Relaxed);
+            }
             sample.truncate(MOST_COUNTED + 1);
         }
     }
@@ -71,7 +73,7 @@ impl NameCounter {
     /// weigh 0. Cost: about 100 ns per token of at most `MOST_COUNTED` documents.
     pub fn finish(&self, threads: usize, cancel: &AtomicBool) -> Result<Entries, Error> {
         let mut sample = std::mem::take(&mut *self.locked());
-        sample.sort_unstable_by_key(|one| one.digest);
+        keep_lowest(&mut sample);
         sample.truncate(MOST_COUNTED);
         let may_be_slot = frequent_frames(&sample, threads, cancel)?;
         let parts = map_ranges(
@@ -107,6 +109,12 @@ impl NameCounter {
         let (features, weights) = listed.into_iter().unzip();
         Ok(Entries::Listed { features, weights })
     }
+}
+
+/// Sorts documents, and keeps the lowest of each digest.
+fn keep_lowest(sample: &mut Vec<Sampled>) {
+    sample.sort_unstable();
+    sample.dedup_by_key(|one| one.digest);
 }
 
 /// Words and possible slots of some documents, distributed by their bits so that each part is counted by itself.
