@@ -586,7 +586,7 @@ def stream_dedup(
 ) -> dict[str, Any]:
     """Deduplicate JSON Lines or CSV files and write the kept lines to a stream."""
     recipe = recipe_of_files(recipe, {}, index=index, against=against).resolve()
-    asked = DedupOptions(replace(run or FileRun(), document_by=None), index=index, against=against)
+    asked = DedupOptions(run or FileRun(), index=index, against=against)
     recipe = asked.recipe_beside(recipe)
     with Job(None, asked.run, taken(progress)) as job:
         options, report = job.options, job.context.progress

@@ -16,6 +16,7 @@ from likewise.index import move
 from likewise.index.redis import filling
 from likewise.index.redis.client import Client, Options
 from likewise.index.redis.log import Partitions
+from likewise.index.redis.nodes import Nodes
 from likewise.index.stored import sources
 from likewise.index.stored.sources import ServerSource
 from likewise.redis import RedisIndex
@@ -184,7 +185,12 @@ def test_durability_is_that_of_the_source_unless_given(place, monkeypatch, given
         raise Stopped
 
     monkeypatch.setattr(filling, "open_description", stop)
-    monkeypatch.setattr(filling.ServerDestination, "_check_replicas", lambda _: None)
+    infos = Nodes.infos
+
+    def without_replicas(nodes, *sections, **options):
+        return [] if sections == ("replication",) else infos(nodes, *sections, **options)
+
+    monkeypatch.setattr(Nodes, "infos", without_replicas)
     with first.make(SCENES["distance"]) as index:
         source = index.stored()
         assert source.about.durability == "written"
