@@ -325,7 +325,7 @@ def open_tuner(
     output: Path | None = None,
     progress: Progress | None = None,
 ) -> Iterator[Tuner]:
-    """Open a collection for tuning by the candidates of :func:`likewise.tuning.grid.grid`, as a context."""
+    """Open a collection for tuning by the candidates of ``likewise.tuning.grid.grid``, as a context."""
     run, report = run or FileRun(), progress or no_progress
     names = [inputs] if isinstance(inputs, str | Path) else list(inputs)
     if run.tokens_field is not None and tokens not in (None, USER_TOKENS):
