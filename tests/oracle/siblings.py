@@ -22,8 +22,12 @@ def are_alike(a, b):
     return 2 * len(a & b) / (len(a) + len(b)) >= 0.6
 
 
+def has_digit(token):
+    return any(c in "0123456789" for c in token)
+
+
 def is_number(token):
-    return any(c in "0123456789" for c in token) and not any(c > "\x7f" or c.isalpha() for c in token)
+    return has_digit(token) and not any(c > "\x7f" or c.isalpha() for c in token)
 
 
 def fillings(tokens):
@@ -64,14 +68,17 @@ class Names:
 
     def penalty(self, a, b):
         of_names = self.of_lead(a, b) + self.of_slots(a, b) + self.of_subject(a, b) + self.of_end(a, b)
-        return of_names + self.of_crowd(a, b)
+        return of_names + self.of_swap(a, b) + self.of_crowd(a, b)
 
-    def of_lead(self, a, b):
+    def left_of_lead(self, a, b):
         own = [
-            [t for t in one[:LEAD] if character_pairs(t) and not any(c in "0123456789" for c in t) and t not in other]
+            [t for t in one[:LEAD] if character_pairs(t) and not has_digit(t) and t not in other]
             for one, other in ((a, b[:WINDOW]), (b, a[:WINDOW]))
         ]
-        unlike = [[t for t in own[i] if not any(are_alike(t, u) for u in own[1 - i])] for i in (0, 1)]
+        return [[t for t in own[i] if not any(are_alike(t, u) for u in own[1 - i])] for i in (0, 1)]
+
+    def of_lead(self, a, b):
+        unlike = self.left_of_lead(a, b)
         pairs = [(t, one, other) for side, one, other in zip(unlike, (a, b), (b, a), strict=True) for t in side]
         mark = 0.15 if any(one.count(t) > 1 and t not in other for t, one, other in pairs) else 0.0
         if not all(unlike):
@@ -83,7 +90,7 @@ class Names:
             [
                 self.rarity[t]
                 for t, n in Counter(one[:SLOT_TOKENS]).items()
-                if n > 1 and self.rarity[t] >= 10 and t not in other and not any(c in "0123456789" for c in t)
+                if n > 1 and self.rarity[t] >= 10 and t not in other and not has_digit(t)
             ]
             for one, other in ((a, b), (b, a))
         ]
@@ -97,8 +104,17 @@ class Names:
 
     def of_end(self, a, b):
         own = set(a) ^ set(b)
-        ends = {t for t in a[-END:] + b[-END:] if not any(c in "0123456789" for c in t)}
+        ends = {t for t in a[-END:] + b[-END:] if not has_digit(t)}
         return 0.12 if ends & own and 10 * len(own) < len(set(a) | set(b)) else 0.0
+
+    def of_swap(self, a, b):
+        own = [set(a) - set(b), set(b) - set(a)]
+        left = self.left_of_lead(a, b)
+        names = [
+            {t for t in own[i] if one.count(t) > 1 or (all(left) and t in left[i])} for i, one in enumerate((a, b))
+        ]
+        is_swap = all(own) and all(2 * len(n) >= len(o) for n, o in zip(names, own, strict=True))
+        return min(0.3, 20 / min(len(a), len(b))) if is_swap else 0.0
 
     def of_slots(self, a, b):
         a, b = fillings(a), fillings(b)
@@ -106,4 +122,4 @@ class Names:
         if not shared:
             return 0.0
         equal = min(len(shared), sum(frame in self.slots for frame, _ in a & b))
-        return (len(shared) - equal) / (2 * (len(shared) + 1))
+        return (len(shared) - equal) / (2 * (len(shared) + 4))

@@ -239,7 +239,7 @@ fn verify_names(
     if most < (fewest + least_of_crowd).min(1.0) {
         return f64::NAN;
     }
-    let penalty = names.map_or(0.0, |(a, b)| siblings::penalty_before_end(a, b));
+    let penalty = names.map_or(0.0, |(a, b)| siblings::penalty_of_some(a, b));
     let least = (fewest + (penalty + least_of_crowd)).min(1.0);
     if most < least {
         return f64::NAN;
@@ -251,14 +251,14 @@ fn verify_names(
     // All features, and all tokens, are read only if they decide.
     let has = |penalty: f64| similarity >= (fewest + penalty).min(1.0);
     let matches = names.is_none_or(|(names_a, names_b)| {
-        let most = penalty + siblings::END_PENALTY;
+        let most = siblings::most_penalty(penalty, names_a, names_b);
         has(most + siblings::crowd_penalty(siblings::MOST_CROWD)) || {
             let of_crowd = match least_of_crowd > 0.0 {
                 true => least_of_crowd,
                 false => a.of_crowd(b),
             };
             has(most + of_crowd)
-                || has(penalty + of_crowd) && !siblings::ends_differ(names_a, names_b)
+                || has(penalty + of_crowd) && has(siblings::penalty(names_a, names_b) + of_crowd)
         }
     });
     match matches && a.may_replace(b, required.names) {

@@ -1,6 +1,6 @@
 //! In what does a document differ from the one that it matches?
 
-use super::profile::{Names, of_lead, of_slots, penalty_before_end};
+use super::profile::{Names, left_of_lead, of_lead, of_slots, penalty_of_some};
 use crate::features::distinct::Distinct;
 use crate::hash::{GOLDEN, mix64};
 
@@ -51,12 +51,18 @@ pub fn difference(a: &Names, b: &Names) -> (f64, Differences) {
 }
 
 /// The penalty for different ends.
-pub const END_PENALTY: f64 = 0.12;
+const END_PENALTY: f64 = 0.12;
+/// The penalty for documents that differ in little but names is `SWAP / n` for n tokens, at most `MOST_SWAP`.
+const SWAP: f64 = 20.0;
+const MOST_SWAP: f64 = 0.3;
 
-/// Whether nearly equal documents end differently; see `docs/developers/definitions.md`. Cost: as [`differences`], and
-/// less if the last tokens are equal.
-pub fn ends_differ(a: &Names, b: &Names) -> bool {
-    Compared::new(a, b).ends_differ()
+/// Returns an upper bound of what [`penalty`] adds to `some`, the result of [`penalty_of_some`].
+pub fn most_penalty(some: f64, a: &Names, b: &Names) -> f64 {
+    some + END_PENALTY + swap_penalty(a.num_tokens().min(b.num_tokens()))
+}
+
+fn swap_penalty(num_tokens: usize) -> f64 {
+    (SWAP / num_tokens.max(1) as f64).min(MOST_SWAP)
 }
 
 /// Returns the number of tokens in the longest passage of `a` that `b` does not hold. Cost: as [`differences`].
@@ -70,8 +76,8 @@ struct Compared {
     b: Vec<u32>,
     num_first: usize,
     num_last: usize,
-    /// The distinct tokens of each that are not in the other, once they are known.
-    new: Option<[Vec<u32>; 2]>,
+    /// The distinct tokens of each that are not in the other, once they are known, and whether each is repeated.
+    new: Option<[Vec<(u32, bool)>; 2]>,
     /// Scratch space of [`new_of`].
     distinct: Distinct,
 }
@@ -95,10 +101,8 @@ impl Compared {
     }
 
     fn penalty(&mut self, a: &Names, b: &Names) -> f64 {
-        match self.ends_differ() {
-            true => penalty_before_end(a, b) + END_PENALTY,
-            false => penalty_before_end(a, b),
-        }
+        let of_end = if self.ends_differ() { END_PENALTY } else { 0.0 };
+        penalty_of_some(a, b) + of_end + self.of_swap(a, b)
     }
 
     fn differences(&mut self, a: &Names, b: &Names) -> Differences {
@@ -107,7 +111,7 @@ impl Compared {
         }
         let mut bits = 0;
         let [new_a, new_b] = self.new_tokens();
-        let has_digit = |token: &u32| token & 1 == 1;
+        let has_digit = |(token, _): &(u32, bool)| token & 1 == 1;
         if new_a.len() + new_b.len() > 0 && new_a.iter().chain(new_b).all(has_digit) {
             bits |= Differences::NUMBERS;
         }
@@ -127,26 +131,49 @@ impl Compared {
         if self.num_last >= END {
             return false;
         }
-        let [new_a, new_b] = self.new_tokens().map(<[u32]>::to_vec);
-        let ends = |tokens: &[u32], new: &[u32]| {
+        let ends = |tokens: &[u32], new: &[(u32, bool)]| {
             let last = &tokens[tokens.len().saturating_sub(END)..];
-            last.iter()
-                .any(|token| token & 1 == 0 && new.contains(token))
+            let mut last = last.iter().filter(|&token| token & 1 == 0);
+            last.any(|token| new.iter().any(|(new, _)| new == token))
         };
-        if !ends(&self.a, &new_a) && !ends(&self.b, &new_b) {
+        self.new_tokens();
+        let Some([new_a, new_b]) = &self.new else {
+            return false;
+        };
+        if !ends(&self.a, new_a) && !ends(&self.b, new_b) {
             return false;
         }
         self.distinct.collect(&keys(&self.b));
         FEWEST_ALIKE * (new_a.len() + new_b.len()) < self.distinct.features.len() + new_a.len()
     }
 
-    /// Returns the distinct tokens of each document that are not in the other.
-    fn new_tokens(&mut self) -> [&[u32]; 2] {
+    /// Returns the part of the penalty for documents that differ in little but what names them.
+    fn of_swap(&mut self, a: &Names, b: &Names) -> f64 {
+        let [new_a, new_b] = self.new_tokens();
+        let (left_a, left_b) = left_of_lead(a, b);
+        let has_lead = left_a != 0 && left_b != 0;
+        let is_named = |one: &Names, left: u32, new: &[(u32, bool)]| {
+            let is_name = |&&(token, is_repeated): &&(u32, bool)| {
+                is_repeated || has_lead && one.leads_with(left, token)
+            };
+            !new.is_empty() && 2 * new.iter().filter(is_name).count() >= new.len()
+        };
+        match is_named(a, left_a, new_a) && is_named(b, left_b, new_b) {
+            true => swap_penalty(self.a.len().min(self.b.len())),
+            false => 0.0,
+        }
+    }
+
+    /// Returns the distinct tokens of each document that are not in the other, and whether each is repeated.
+    fn new_tokens(&mut self) -> [&[(u32, bool)]; 2] {
         let new = self.new.get_or_insert_with(|| {
             [(&self.a, &self.b), (&self.b, &self.a)].map(|(one, other)| {
                 let middle = &one[self.num_first..one.len() - self.num_last];
-                let (_, new) = new_of(&keys(middle), &keys(other), &mut self.distinct);
-                new.into_iter().map(token_of).collect()
+                let is_new = new_of(&keys(middle), &keys(other), &mut self.distinct);
+                let counted = self.distinct.features.iter().zip(&self.distinct.counts);
+                let new = counted.zip(is_new).filter(|&(_, is_new)| is_new);
+                new.map(|((&key, &count), _)| (token_of(key), count > 1))
+                    .collect()
             })
         });
         [&new[0], &new[1]]
@@ -167,7 +194,7 @@ impl Compared {
         let first = self.num_first.saturating_sub(WINDOW - 1);
         let end = (self.a.len() - self.num_last + WINDOW - 1).min(self.a.len());
         let own = windows(&self.a[first..end]);
-        let (is_new, _) = new_of(&own, &windows(&self.b), &mut self.distinct);
+        let is_new = new_of(&own, &windows(&self.b), &mut self.distinct);
         let (mut run, mut longest) = (0, 0);
         for one in own {
             let place = self.distinct.place(one);
@@ -198,8 +225,8 @@ fn token_of(key: u64) -> u32 {
 
 const TOKEN_FLAGS: u32 = 2;
 
-/// Collects the distinct values of a list; returns whether each is not among others, and those that are not.
-fn new_of(list: &[u64], others: &[u64], distinct: &mut Distinct) -> (Vec<bool>, Vec<u64>) {
+/// Collects the distinct values of a list; returns whether each is not among others.
+fn new_of(list: &[u64], others: &[u64], distinct: &mut Distinct) -> Vec<bool> {
     distinct.collect(list);
     let mut is_new = vec![true; distinct.features.len()];
     for &other in others.iter().filter(|_| !list.is_empty()) {
@@ -207,8 +234,5 @@ fn new_of(list: &[u64], others: &[u64], distinct: &mut Distinct) -> (Vec<bool>, 
             is_new[place] = false;
         }
     }
-    let values = distinct.features.iter().zip(&is_new);
-    let new = values.filter(|&(_, &is_new)| is_new);
-    let new = new.map(|(&value, _)| value).collect();
-    (is_new, new)
+    is_new
 }

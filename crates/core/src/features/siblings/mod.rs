@@ -19,11 +19,10 @@ use crate::isa::Isa;
 
 pub use counter::NameCounter;
 pub use differences::{
-    Differences, END_PENALTY, SECTION_TOKENS, difference, differences, ends_differ, own_run,
-    penalty,
+    Differences, SECTION_TOKENS, difference, differences, most_penalty, own_run, penalty,
 };
 pub(crate) use profile::NameReader;
-pub use profile::{Form, Names, penalty_before_end};
+pub use profile::{Form, Names, penalty_of_some};
 pub use table::NameTable;
 
 /// Number of first tokens that may name a document.

@@ -276,12 +276,27 @@ impl Names {
         })
     }
 
+    pub(super) fn num_tokens(&self) -> usize {
+        (self.0[2] & ((1 << TOKENS_BITS) - 1)) as usize
+    }
+
+    /// Whether a token, 32 bits of it, is one of the first ones at these places.
+    pub(super) fn leads_with(&self, places: u32, token: u32) -> bool {
+        let is_it = |&(place, one): &(usize, &u64)| {
+            places >> place & 1 == 1 && one >> 32 == u64::from(token)
+        };
+        self.lead()
+            .iter()
+            .take(LEAD)
+            .enumerate()
+            .any(|one| is_it(&one))
+    }
+
     /// Appends the tokens, 32 bits of each, in order; the lowest bit tells whether a token holds a digit.
     pub(super) fn unpack(&self, tokens: &mut Vec<u32>) {
-        let num = (self.0[2] & ((1 << TOKENS_BITS) - 1)) as usize;
         let packed = self.after_lead().3;
         tokens.clear();
-        tokens.extend((0..num).map(|i| (packed[i / 2] >> (32 * (i % 2))) as u32));
+        tokens.extend((0..self.num_tokens()).map(|i| (packed[i / 2] >> (32 * (i % 2))) as u32));
     }
 
     /// Returns how often the document holds a token.
@@ -308,17 +323,18 @@ impl Names {
 /// The sum of three parts, for the first tokens, the slots and the subjects; see `docs/developers/definitions.md`.
 /// Symmetric. Cost: linear in the slots of both, about 100 ns for a hundred, and in the tokens of both for each subject
 /// that only one repeats.
-pub fn penalty_before_end(a: &Names, b: &Names) -> f64 {
+pub fn penalty_of_some(a: &Names, b: &Names) -> f64 {
     of_lead(a, b) + of_slots(a, b) + of_subject(a, b)
 }
 
-/// Returns the part of the penalty for first tokens that name the documents.
-pub fn of_lead(a: &Names, b: &Names) -> f64 {
-    if a.lead() == b.lead() {
-        return 0.0;
-    }
+/// The places of first tokens, in ascending order.
+fn places(bits: u32) -> impl Iterator<Item = usize> {
+    (0..LEAD).filter(move |place| bits >> place & 1 == 1)
+}
+
+/// Returns the places, as bits, of the first tokens of each document that name it.
+pub(super) fn left_of_lead(a: &Names, b: &Names) -> (u32, u32) {
     let (new_a, new_b) = (a.new_to(b), b.new_to(a));
-    let places = |bits: u32| (0..LEAD).filter(move |place| bits >> place & 1 == 1);
     // A misspelled or inflected word names nothing else.
     let unlike = |one: &Names, bits: u32, other: &Names, others: u32| {
         let is_unlike =
@@ -327,7 +343,15 @@ pub fn of_lead(a: &Names, b: &Names) -> f64 {
             .filter(is_unlike)
             .fold(0, |left, i| left | 1 << i)
     };
-    let (left_a, left_b) = (unlike(a, new_a, b, new_b), unlike(b, new_b, a, new_a));
+    (unlike(a, new_a, b, new_b), unlike(b, new_b, a, new_a))
+}
+
+/// Returns the part of the penalty for first tokens that name the documents.
+pub fn of_lead(a: &Names, b: &Names) -> f64 {
+    if a.lead() == b.lead() {
+        return 0.0;
+    }
+    let (left_a, left_b) = left_of_lead(a, b);
     let rarest = |one: &Names, left: u32| places(left).map(|i| one.rarity(i)).max();
     // A part names what it is once more in its text: documentation, headers, data.
     let is_marked = |one: &Names, left: u32, other: &Names| {
@@ -383,10 +407,13 @@ pub fn of_slots(a: &Names, b: &Names) -> f64 {
     slot_penalty(num_slots, num_equal)
 }
 
+/// See [`slot_penalty`].
+const EQUAL_SLOTS: usize = 4;
+
 /// Returns the penalty for so many common slots, of which so many are filled alike.
 fn slot_penalty(num_slots: usize, num_equal: usize) -> f64 {
-    // One slot more, which is equal: few slots tell little.
-    (num_slots - num_equal) as f64 / (2 * (num_slots + 1)) as f64
+    // Few slots tell little, as if there were some more, which are equal.
+    (num_slots - num_equal) as f64 / (2 * (num_slots + EQUAL_SLOTS)) as f64
 }
 
 /// Whether two tokens share most of their pairs of characters: a Dice coefficient of 0.6.
