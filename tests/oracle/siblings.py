@@ -81,9 +81,9 @@ class Names:
         unlike = self.left_of_lead(a, b)
         pairs = [(t, one, other) for side, one, other in zip(unlike, (a, b), (b, a), strict=True) for t in side]
         mark = 0.15 if any(one.count(t) > 1 and t not in other for t, one, other in pairs) else 0.0
-        if not all(unlike):
+        if not any(unlike) or (not all(unlike) and min(len(a), len(b)) > LEAD):
             return mark
-        return (15 + 2 * min(max(self.rarity.get(t, 15) for t in side) for side in unlike)) / 150 + mark
+        return (15 + 2 * min(max(self.rarity.get(t, 15) for t in side) for side in unlike if side)) / 150 + mark
 
     def of_subject(self, a, b):
         own = [

@@ -357,8 +357,13 @@ pub fn of_lead(a: &Names, b: &Names) -> f64 {
     let is_marked = |one: &Names, left: u32, other: &Names| {
         places(left).any(|i| one.count(one.lead()[i]) > 1 && other.count(one.lead()[i]) == 0)
     };
-    let of_words = match (rarest(a, left_a), rarest(b, left_b)) {
-        (Some(a), Some(b)) => (LEAD_BASE + LEAD_RARITY * a.min(b)) as f64 / LEAD_SCALE,
+    let found = [rarest(a, left_a), rarest(b, left_b)];
+    // A title is all lead: a word more names another thing.
+    let is_title = a.num_tokens().min(b.num_tokens()) <= LEAD;
+    let of_words = match found.iter().flatten().min() {
+        Some(rarity) if is_title || found.iter().all(Option::is_some) => {
+            (LEAD_BASE + LEAD_RARITY * rarity) as f64 / LEAD_SCALE
+        }
         _ => 0.0,
     };
     match is_marked(a, left_a, b) || is_marked(b, left_b, a) {

@@ -41,11 +41,17 @@ fn a_swapped_subject_counts_and_a_changed_word_or_number_does_not() {
     let (rare, lowest) = ((15 + 2 * 15) as f64 / 150.0, 0.0);
     let of = |a: &str, b: &str| penalty(&names(&form(a)), &names(&form(b)));
     assert_eq!(of("bucket", "function"), rare);
-    // A misspelled or inflected word, another number, a word that only one has.
+    // A misspelled or inflected word, another number.
     assert_eq!(of("bucket", "bucktet"), lowest);
     assert_eq!(of("bucket", "buckets"), lowest);
     assert_eq!(of("bucket2", "bucket3"), lowest);
-    assert_eq!(of("bucket", "bucket of logs"), lowest);
+    // A word that only one has, in titles and in longer texts.
+    assert_eq!(of("bucket", "bucket of logs"), rare);
+    let longer = |text: &str| names(&format!("{} and returns no more than that", form(text)));
+    assert_eq!(
+        penalty(&longer("bucket"), &longer("bucket of logs")),
+        lowest
+    );
     // A word that only one has and repeats, unless the other one has it further back.
     let part = |text: &str| penalty(&names("library of maps"), &names(text));
     assert_eq!(
