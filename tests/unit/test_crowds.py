@@ -10,6 +10,7 @@ import likewise
 from likewise.batch.budget.room import Room
 from likewise.batch.files import dedup_files
 from likewise.batch.read import ingest
+from likewise.batch.search import bands
 from likewise.batch.search import crowds as crowd_search
 from likewise.errors import InvalidParameter
 from likewise.progress import Warned
@@ -55,6 +56,26 @@ def test_verdicts_are_those_of_documents_that_arrive_one_by_one(name):
         assert found[:2] == wanted[:2]
         if not wanted.kept:
             assert found.similarity == pytest.approx(wanted.similarity, rel=1e-12)
+
+
+@pytest.mark.parametrize("few_bands", [False, True])
+@pytest.mark.parametrize("name", RECIPES)
+def test_hosts_in_the_join_change_no_answer(monkeypatch, name, few_bands):
+    """Documents outside the crowd whose buckets it fills are joined with it if they are few."""
+    texts, recipe = crowded(260, seed=4), RECIPES[name]
+    if few_bands:
+        # So that some matching pairs share no bucket.
+        recipe = recipe.replace(threshold=0.6, bands=6, rows=5)
+    found = {}
+    for crowd_of_host in (10**9, 0):
+        monkeypatch.setattr(bands, "_CROWD_OF_HOST", crowd_of_host)
+        found[crowd_of_host] = likewise.dedup(texts, recipe), likewise.pairs(texts, recipe)
+    (apart, pairs_apart), (joined, pairs_joined) = found.values()
+    assert joined.removed.equals(apart.removed)
+    assert pairs_joined.equals(pairs_apart)
+    assert joined.summary["num_candidates"] == apart.summary["num_candidates"]
+    if name == "jaccard":
+        assert joined.summary["num_measured"] < apart.summary["num_measured"]
 
 
 def crowd_of(texts, recipe):

@@ -11,6 +11,9 @@ use crate::features::siblings::Form;
 /// Stands for documents without slots, and for stretches of several forms.
 pub(super) const NO_FORM: u32 = 0;
 
+/// A filling is shared by at most one of so many pairs of documents of a form.
+const FEWEST_APART: usize = 8;
+
 #[derive(Debug, Default)]
 pub struct Forms {
     /// By position; empty if no documents have slots.
@@ -24,26 +27,39 @@ pub struct Forms {
 }
 
 impl Forms {
-    /// Numbers the forms of some of so many positions.
-    pub fn new(collected: Vec<(u32, Form)>, num_positions: usize) -> Self {
+    /// Numbers the forms of some of so many positions, if most of their documents share no filling: otherwise the lists
+    /// alone exclude more.
+    pub fn new(mut collected: Vec<(u32, Form)>, num_positions: usize) -> Self {
         let mut forms = Forms::default();
-        if collected.is_empty() {
-            return forms;
-        }
-        forms.of_position = vec![NO_FORM; num_positions];
-        forms.penalties.push(0.0);
-        let mut numbers = HashMap::new();
-        for (position, form) in collected {
-            let number = *numbers.entry(form.slots).or_insert_with(|| {
-                forms.penalties.push(form.penalty);
-                forms.penalties.len() as u32 - 1
+        collected.sort_unstable_by_key(|(position, form)| (form.slots, *position));
+        for same in collected.chunk_by_mut(|(_, a), (_, b)| a.slots == b.slots) {
+            if same.len() == 1 {
+                continue;
+            }
+            let number = forms.penalties.len().max(1) as u32;
+            let entries = same.iter().flat_map(|(position, form)| {
+                let entry = |&one: &u64| (number, one, *position);
+                form.fillings.iter().map(entry)
             });
-            forms.of_position[position as usize] = number;
-            let entries = form.fillings.iter().map(|&one| (number, one, position));
-            forms.fillings.extend(entries);
-            forms.own.insert(position, form.fillings);
+            let mut fillings: Vec<_> = entries.collect();
+            fillings.sort_unstable();
+            let num_pairs = |num: usize| num * (num - 1) / 2;
+            let sharing = fillings.chunk_by(|a, b| a.1 == b.1);
+            let num_sharing: usize = sharing.map(|of_one| num_pairs(of_one.len())).sum();
+            if num_sharing * FEWEST_APART > num_pairs(same.len()) {
+                continue;
+            }
+            forms.of_position.resize(num_positions, NO_FORM);
+            forms.penalties.resize(number as usize, 0.0);
+            forms.penalties.push(same[0].1.penalty);
+            forms.fillings.append(&mut fillings);
+            for (position, form) in same {
+                forms.of_position[*position as usize] = number;
+                forms
+                    .own
+                    .insert(*position, std::mem::take(&mut form.fillings));
+            }
         }
-        forms.fillings.sort_unstable();
         forms
     }
 

@@ -12,6 +12,11 @@ from likewise.recipe.methods import NUM_LEVELS, MinHash
 from likewise.recipe.recipe import Recipe
 from likewise.stages.bands import min_equal_slots, open_buckets
 
+_SHIFT = np.uint64(32)
+# Documents of the crowd whose buckets are looked at for hosts; there are so many times fewer of these.
+_SAMPLED = 512
+_CROWD_OF_HOST = 8
+
 
 class BandSearch(Search):
     """Candidates by MinHash bands; documents that reach full buckets are handled by the recipe's `overflow`."""
@@ -45,9 +50,13 @@ class BandSearch(Search):
         self._join = None
         if is_exact and len(self.crowd) > 1:
             exact = recipe if exact_from is None else recipe.replace(threshold=exact_from)
-            self._join = CrowdSearch(documents, collapsed, exact, self.crowd, threads, lists_all=exact_from is not None)
-            self._is_crowded = room.space.zeros(len(collapsed.order), np.bool_)
+            self._is_crowded, self._is_in_join = (room.space.zeros(len(collapsed.order), np.bool_) for _ in range(2))
             self._is_crowded[self.crowd] = True
+            self._is_in_join[self.crowd] = True
+            if exact_from is None:
+                self._is_in_join[self._hosts()] = True
+            members = np.flatnonzero(self._is_in_join).astype(np.uint32)
+            self._join = CrowdSearch(documents, collapsed, exact, members, threads, lists_all=exact_from is not None)
         self._num_capped = 0 if is_exact else self._buckets.num_capped
 
     @property
@@ -72,11 +81,24 @@ class BandSearch(Search):
         found = self.in_buckets(low, high, states, max_pairs)
         if self._join is None:
             return found
-        # The join finds pairs within the crowd.
-        found = found.select(~(self._is_crowded[found.later] & self._is_crowded[found.earlier]))
         # Pairs after the end are requested next.
         cut = int(places_of(found.end, later))
-        return _united(found, later[:cut], earlier[:cut]) if cut else found
+        later, earlier = later[:cut], earlier[:cut]
+        # The join finds pairs within the crowd; of those with hosts, the buckets determine which.
+        counts = self._is_crowded[later] & self._is_crowded[earlier]
+        if not counts.all():
+            keys, wanted = _keys(found.later, found.earlier), _keys(later, earlier)
+            counts |= np.searchsorted(keys, wanted) < np.searchsorted(keys, wanted, "right")
+        found = found.select(~(self._is_in_join[found.later] & self._is_in_join[found.earlier]))
+        return _united(found, later[counts], earlier[counts]) if counts.any() else found
+
+    def _hosts(self) -> NDArray[np.uint32]:
+        """Return documents outside the crowd whose buckets are full of it, by a sample; none if they are many."""
+        sample = self.crowd[:: max(1, len(self.crowd) // _SAMPLED)].tolist()
+        found = [self.in_buckets(one, one + 1, None, PAIRS_BETWEEN_VERDICTS).earlier for one in sample]
+        hosts: NDArray[np.uint32] = np.unique(np.concatenate(found))
+        hosts = hosts[~self._is_crowded[hosts]]
+        return hosts if _CROWD_OF_HOST * len(hosts) <= len(self.crowd) else hosts[:0]
 
     def in_buckets(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
         """Return pairs that share a bucket as :meth:`candidates` does, including those within the crowd."""
@@ -85,13 +107,17 @@ class BandSearch(Search):
         )
 
 
+def _keys(later: NDArray[np.uint32], earlier: NDArray[np.uint32]) -> NDArray[np.uint64]:
+    """Return pairs as numbers, in the same order."""
+    return later.astype(np.uint64) << _SHIFT | earlier
+
+
 def _united(found: Candidates, later: NDArray[np.uint32], earlier: NDArray[np.uint32]) -> Candidates:
     """Return candidates merged with further pairs, sorted."""
-    shift = np.uint64(32)
-    keys = np.concatenate([found.later, later]).astype(np.uint64) << shift | np.concatenate([found.earlier, earlier])
+    keys = np.concatenate([_keys(found.later, found.earlier), _keys(later, earlier)])
     # Both are sorted, so a stable sort merges them quickly.
     keys.sort(kind="stable")
-    return Candidates((keys >> shift).astype(np.uint32), keys.astype(np.uint32), None, found.num_considered, found.end)
+    return Candidates((keys >> _SHIFT).astype(np.uint32), keys.astype(np.uint32), None, found.num_considered, found.end)
 
 
 class PrefixSearch(Search):

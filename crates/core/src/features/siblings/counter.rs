@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{FEWEST_FILLINGS, SLOT_TOKENS, Scratch, each_frame, filling, word_key};
 use crate::error::Error;
+use crate::features::distinct::Distinct;
 use crate::features::rarity::Rarity;
 use crate::features::weight_table::Entries;
 use crate::features::weights::MAX_WEIGHT;
@@ -123,7 +124,7 @@ struct Part {
     words: Vec<Vec<u64>>,
     /// Frames with their fillings, each once per document.
     fillings: Vec<Vec<(u64, u64)>>,
-    distinct: Vec<u64>,
+    distinct: Distinct,
     own: Vec<(u64, u64)>,
 }
 
@@ -132,7 +133,7 @@ impl Default for Part {
         Part {
             words: vec![Vec::new(); PARTS],
             fillings: vec![Vec::new(); PARTS],
-            distinct: Vec::new(),
+            distinct: Distinct::default(),
             own: Vec::new(),
         }
     }
@@ -140,11 +141,8 @@ impl Default for Part {
 
 impl Part {
     fn add(&mut self, tokens: &[u64], scratch: &mut Scratch, may_be_slot: &FrameCounts) {
-        self.distinct.clear();
-        self.distinct.extend_from_slice(tokens);
-        sort_hashed(&mut self.distinct, 0, |token| token);
-        self.distinct.dedup();
-        for &word in &self.distinct {
+        self.distinct.collect(tokens);
+        for &word in &self.distinct.features {
             self.words[word as usize % PARTS].push(word);
         }
         self.own.clear();
@@ -239,11 +237,8 @@ fn frequent_frames(
 
 /// Returns the keys of words that are not the rarest, with their weights.
 fn words(parts: &[Part], which: usize, rarity: &Rarity) -> Vec<(u64, u8)> {
-    let mut all: Vec<u64> = parts
-        .iter()
-        .flat_map(|part| &part.words[which])
-        .copied()
-        .collect();
+    let lists: Vec<&[u64]> = parts.iter().map(|part| &part.words[which][..]).collect();
+    let mut all = lists.concat();
     sort_hashed(&mut all, 0, |token| token);
     let weighed = all
         .chunk_by(|a, b| a == b)
@@ -253,11 +248,8 @@ fn words(parts: &[Part], which: usize, rarity: &Rarity) -> Vec<(u64, u8)> {
 
 /// Returns the frames of slots, which weigh 0.
 fn slots(parts: &[Part], which: usize) -> Vec<(u64, u8)> {
-    let mut all: Vec<(u64, u64)> = parts
-        .iter()
-        .flat_map(|part| &part.fillings[which])
-        .copied()
-        .collect();
+    let lists: Vec<&[(u64, u64)]> = parts.iter().map(|part| &part.fillings[which][..]).collect();
+    let mut all = lists.concat();
     sort_hashed(&mut all, 0, |(frame, _)| frame);
     let of_frame = all.chunk_by(|a, b| a.0 == b.0).filter(|documents| {
         let fillings = documents.chunk_by(|a, b| a == b).map(<[_]>::len);

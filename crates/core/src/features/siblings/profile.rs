@@ -5,9 +5,11 @@ use std::cmp::Reverse;
 use super::{
     DIGIT, LEAD, LEAD_WINDOW, NUMBER, NameTable, SLOT_TOKENS, Scratch, each_frame, filling,
 };
+use crate::features::distinct::Distinct;
 use crate::features::weights::MAX_WEIGHT;
 use crate::hash::{GOLDEN, mix64};
 use crate::isa::Isa;
+use crate::sort::sort_hashed;
 
 /// What names a document: its first tokens, how it fills the slots of its collection, and all tokens in order.
 ///
@@ -48,8 +50,8 @@ pub(crate) struct NameReader {
     scratch: Scratch,
     frames: Vec<u64>,
     fillings: Vec<u64>,
-    /// Scratch space of [`repeats`].
-    held: Vec<u64>,
+    /// The distinct tokens that may be subjects.
+    distinct: Distinct,
     /// Tokens whose rarity is asked, and the rarities.
     asked: Vec<u64>,
     rarities: Vec<u32>,
@@ -130,7 +132,11 @@ impl NameReader {
         let (asked, rarities) = (&mut self.asked, &mut self.rarities);
         match table {
             Some(table) => {
-                repeats(&self.tokens, &mut self.held, asked);
+                let tokens = &self.tokens[..self.tokens.len().min(SLOT_TOKENS)];
+                self.distinct.collect(tokens);
+                let counted = self.distinct.features.iter().zip(&self.distinct.counts);
+                let repeated = counted.filter(|&(token, &count)| count > 1 && token & DIGIT == 0);
+                asked.extend(repeated.map(|(token, _)| token));
                 table.rarities(asked, isa, rarities);
             }
             None => {
@@ -164,7 +170,7 @@ impl NameReader {
             });
             table.keep_slots(frames, fillings, isa, rarities);
             for list in [&mut *frames, fillings] {
-                list.sort_unstable();
+                sort_hashed(list, 0, |hash| hash);
                 list.dedup();
             }
         }
@@ -184,28 +190,6 @@ impl NameReader {
             two[0] >> 32 | high
         }));
         Names(all.into())
-    }
-}
-
-/// Appends the tokens that a document repeats, each once.
-fn repeats(tokens: &[u64], held: &mut Vec<u64>, repeated: &mut Vec<u64>) {
-    let tokens = &tokens[..tokens.len().min(SLOT_TOKENS)];
-    // An open table, in which a token that was seen twice has the bit that only tokens with digits have.
-    held.clear();
-    held.resize((2 * tokens.len()).next_power_of_two(), 0);
-    let last = held.len() - 1;
-    for &token in tokens.iter().filter(|&&token| token & DIGIT == 0) {
-        let mut place = token as usize & last;
-        while held[place] != 0 && held[place] & !DIGIT != token {
-            place = (place + 1) & last;
-        }
-        if held[place] == token {
-            held[place] |= DIGIT;
-            repeated.push(token);
-        } else {
-            // New, or repeated already.
-            held[place] |= token;
-        }
     }
 }
 
