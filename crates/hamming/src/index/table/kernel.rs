@@ -1,10 +1,11 @@
 //! Which basic operations of a table search does each instruction set implement?
 
-use super::directory::{FIRST_WORD, LAST_WORD, LINE_WORDS};
+use super::directory::{FIRST_WORD, LAST_WORD};
 use super::permutation::Permutation;
 use crate::kernels::Plain;
 #[cfg(target_arch = "x86_64")]
 use crate::kernels::{Avx2, Avx512};
+use crate::plan::shape::LINE_WORDS;
 
 /// How eight packed numbers of one width are moved into eight words.
 #[derive(Debug, Clone)]
