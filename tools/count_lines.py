@@ -38,7 +38,7 @@ def without_tests(source: str) -> list[str]:
     lines, left = source.splitlines(), []
     at = 0
     while at < len(lines):
-        if lines[at].strip().startswith("#[cfg(test)]"):
+        if lines[at].strip().startswith(("#[cfg(test)]", "#[cfg(all(test,")):
             end = at + 1
             while "{" not in lines[end] and ";" not in lines[end]:
                 end += 1

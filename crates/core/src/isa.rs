@@ -13,7 +13,7 @@ pub enum Isa {
     Avx2(Detected),
     /// AVX-512 F, BW, VL, DQ, CD, VBMI, VBMI2, VPOPCNTDQ, BITALG (Ice Lake, Zen 4 and later), and all of AVX2.
     Avx512(Detected),
-    /// NEON, which every 64-bit ARM processor has.
+    /// NEON, which every 64-bit ARM processor has: texts and Bloom filters have kernels for it.
     Neon(Detected),
 }
 

@@ -18,8 +18,6 @@
 compile_error!("Likewise supports 64-bit little-endian targets only.");
 
 pub mod error;
-#[cfg(target_arch = "aarch64")]
-mod halves;
 pub mod hash;
 pub mod isa;
 pub mod parallel;

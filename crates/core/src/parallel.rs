@@ -4,10 +4,29 @@
 //! Results are returned in the order of the work, so nothing depends on the number of threads.
 
 use std::ops::Range;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::error::Error;
+use crate::error::{Error, Result};
+
+/// The flag by which a caller stops a call.
+pub trait Cancel {
+    fn check(&self) -> Result<()>;
+}
+
+impl Cancel for AtomicBool {
+    fn check(&self) -> Result<()> {
+        match self.load(Ordering::Relaxed) {
+            true => Err(Error::Canceled),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Takes a lock, also after a panic of its holder, which ends the call anyway.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Runs `work` on consecutive ranges of `0..len`, `grain` long, on up to `threads` threads, each with its own state;
 /// returns the results in order, or [`Error::Canceled`] if `cancel` was set before the last range began.
@@ -18,7 +37,7 @@ pub fn map_ranges<S, T, M, F>(
     cancel: &AtomicBool,
     make_state: M,
     work: F,
-) -> Result<Vec<T>, Error>
+) -> Result<Vec<T>>
 where
     T: Send,
     M: Fn() -> S + Sync,
@@ -32,9 +51,7 @@ where
         let mut state = make_state();
         let mut results = Vec::with_capacity(num_ranges);
         for i in 0..num_ranges {
-            if cancel.load(Ordering::Relaxed) {
-                return Err(Error::Canceled);
-            }
+            cancel.check()?;
             results.push(work(&mut state, range_of(i)));
         }
         return Ok(results);

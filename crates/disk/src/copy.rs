@@ -2,9 +2,9 @@
 
 use std::fs::File;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
-use likewise_core::parallel::map_ranges;
+use likewise_core::parallel::{Cancel, map_ranges};
 use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::error::{Error, Result};
@@ -179,9 +179,7 @@ pub fn range_checksum(file: &File, offset: u64, length: u64, cancel: &AtomicBool
     let mut block = vec![0; BLOCK_BYTES.min(length) as usize];
     let mut done = 0;
     while done < length {
-        if cancel.load(Ordering::Relaxed) {
-            return Err(Error::Canceled);
-        }
+        cancel.check()?;
         let part = &mut block[..BLOCK_BYTES.min(length - done) as usize];
         read_exact_at(file, part, offset + done).map_err(|e| Error::read(e, offset + done))?;
         hasher.update(part);
@@ -219,7 +217,7 @@ mod tests {
             beyond,
             Err(Error::Changed { .. } | Error::Io { .. })
         ));
-        cancel.store(true, Ordering::Relaxed);
+        cancel.store(true, std::sync::atomic::Ordering::Relaxed);
         assert!(matches!(
             range_checksum(&file, 0, 9, &cancel),
             Err(Error::Canceled)

@@ -1,7 +1,8 @@
 //! Sections of a file, with a checksum for each block: how they are written, mapped and checked.
 
+use likewise_core::parallel::Cancel;
 use std::io::{BufWriter, Seek, SeekFrom, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 use likewise_hamming::index::{Guard, SharedBytes, Words};
@@ -140,9 +141,7 @@ impl Sections {
         let checksums = self.checksums(name, section)?;
         let blocks = content.chunks(BLOCK_BYTES).zip(checksums.chunks_exact(8));
         for (number, (block, checksum)) in blocks.enumerate() {
-            if cancel.load(Ordering::Relaxed) {
-                return Err(Error::Canceled);
-            }
+            cancel.check()?;
             if xxh3_64(block).to_le_bytes() != checksum {
                 return Err(damaged(damaged_block(name, section, number)));
             }
@@ -218,9 +217,7 @@ impl<'a, W: Write + Seek> SectionStream<'a, W> {
     }
 
     pub(crate) fn put(&mut self, bytes: &[u8]) -> Result<()> {
-        if self.cancel.load(Ordering::Relaxed) {
-            return Err(Error::Canceled);
-        }
+        self.cancel.check()?;
         self.at += bytes.len() as u64;
         self.file
             .write_all(bytes)

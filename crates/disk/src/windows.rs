@@ -9,10 +9,10 @@
 //! are grouped, so the first of each is found however often boilerplate repeats.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-use likewise_core::parallel::map_ranges;
+use likewise_core::parallel::{Cancel, lock, map_ranges};
 use likewise_core::repeats::{FewStretches, FirstPlaces, Pair, Stretches, repeated_stretches};
 use zerocopy::IntoBytes;
 
@@ -147,19 +147,15 @@ impl RepeatedWindows {
             drop(windows);
             return by_place(&later);
         }
-        let go_on = || match cancel.load(Ordering::Relaxed) {
-            true => Err(Error::Canceled),
-            false => Ok(()),
-        };
         windows.for_each_piece(|some| {
             firsts.note(some);
-            go_on()
+            Ok(cancel.check()?)
         })?;
         windows.for_each_piece(|some| {
             later.clear();
             firsts.for_each_later(some, |place, first| later.push([place, first]));
             by_place(&later)?;
-            go_on()
+            Ok(cancel.check()?)
         })
     }
 }
@@ -317,13 +313,6 @@ impl Taken {
             None => Ok(()),
         }
     }
-}
-
-/// Locks even a poisoned mutex: a thread that panicked reports its own error, and the pairs are whole.
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -108,13 +108,9 @@ impl Kernel for Plain {
     }
 }
 
-#[cfg(target_arch = "aarch64")]
-pub(super) use neon::Neon;
 #[cfg(target_arch = "x86_64")]
 pub(super) use x86::{Avx2, Avx512};
 
-#[cfg(target_arch = "aarch64")]
-pub(crate) mod neon;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
@@ -144,9 +140,6 @@ macro_rules! run_kernel {
                 // SAFETY: an `Isa` of this kind is created only if the processor has it.
                 #[cfg(target_arch = "x86_64")]
                 Isa::Avx2(_) => unsafe { avx2::<W>($($argument),*) },
-                // SAFETY: as above. Every function is compiled for this instruction set.
-                #[cfg(target_arch = "aarch64")]
-                Isa::Neon(_) => unsafe { $body::<kernels::Neon, W>($($argument),*) },
                 // SAFETY: the plain kernel needs no instruction set.
                 _ => unsafe { $body::<kernels::Plain, W>($($argument),*) },
             }
@@ -161,5 +154,5 @@ macro_rules! run_kernel {
 }
 pub(super) use run_kernel;
 
-#[cfg(test)]
+#[cfg(all(test, target_arch = "x86_64"))]
 mod tests;

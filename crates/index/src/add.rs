@@ -1,5 +1,6 @@
 //! How are documents added?
 
+use likewise_core::parallel::lock;
 use std::sync::atomic::AtomicBool;
 
 use likewise_disk::store::{AddingRun, Keeps, NewContents, NewRows};
@@ -7,7 +8,6 @@ use likewise_disk::store::{AddingRun, Keeps, NewContents, NewRows};
 use crate::decide::decide;
 use crate::decide::holder::Holder;
 use crate::documents::Documents;
-use crate::error::lock;
 use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::queries::Verdicts;

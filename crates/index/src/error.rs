@@ -1,7 +1,6 @@
 //! What can go wrong with an index?
 
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -90,9 +89,4 @@ impl From<likewise_core::error::Error> for Error {
             other => Error::Disk(other.into()),
         }
     }
-}
-
-/// Takes a lock, also after a panic of its holder, since single assignments leave values whole.
-pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

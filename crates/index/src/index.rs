@@ -1,5 +1,6 @@
 //! How is an index opened, asked, and added to?
 
+use likewise_core::parallel::lock;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock, RwLockWriteGuard};
@@ -12,7 +13,6 @@ use likewise_disk::store::{Description, Durability, Event, NewRows, Position, St
 use crate::clock::{IndexClock, Known, Moment};
 use crate::decide::holder::Holder;
 use crate::documents::Sketching;
-use crate::error::lock;
 use crate::error::{Error, Result};
 use crate::keys::Keys;
 use crate::load::{apply_events, extend_rows};

@@ -1,8 +1,9 @@
 //! How is the state loaded from the store and its segments?
 
+use likewise_core::parallel::{Cancel, lock};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use likewise_disk::segments::{Expected, Segment};
 use likewise_disk::store::{Changed, Event, LiveSegment, Store};
@@ -10,7 +11,6 @@ use likewise_disk::store::{Changed, Event, LiveSegment, Store};
 use crate::decide::holder::Holder;
 use crate::decide::lookup::Lookup;
 use crate::error::Result;
-use crate::error::lock;
 use crate::shared::Shared;
 use crate::state::in_memory::{COLLAPSED, MemoryRow, MemoryRows};
 use crate::state::promoted::{PromotedTables, building};
@@ -155,9 +155,7 @@ pub fn extend_rows(
         }
     }
     store.scan(rows.clone(), |chunk| {
-        if cancel.load(Ordering::Relaxed) {
-            return Err(likewise_disk::Error::Canceled);
-        }
+        cancel.check()?;
         let mut exceptions: Vec<Vec<(u16, u8)>> = vec![Vec::new(); chunk.shapes.len()];
         for level in &chunk.levels {
             exceptions[level.position as usize].push((level.band, level.level));

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
-use likewise_core::error::Error as CoreError;
 use likewise_core::features::digest;
+use likewise_core::parallel::{Cancel, lock};
 use likewise_disk::store::{
     BandLevel, Chunk, Content, Keeps, NewContents, NewRows, Position, Store,
 };
@@ -13,7 +13,6 @@ use likewise_disk::store::{
 use crate::cluster::{MovedDocument, Record, RowNumbers, Verdict, needs_set};
 use crate::decide::holder::Holder;
 use crate::documents::wide;
-use crate::error::lock;
 use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::shared::Shared;
@@ -52,9 +51,7 @@ impl Index {
             let mut numbers = RowNumbers::default();
             let mut next = 0;
             while next < lease.num_rows() {
-                if cancel.load(Ordering::Relaxed) {
-                    return Err(CoreError::Canceled.into());
-                }
+                cancel.check()?;
                 let mut end = next;
                 lease.scan(next..next.saturating_add(1 << 16), |chunk| {
                     for place in (0..chunk.rows.len()).filter(|&place| !chunk.gone[place]) {
@@ -88,9 +85,7 @@ impl Index {
             let mut found = Vec::new();
             while next < lease.num_rows() && found.len() < PART_DOCUMENTS && num_bytes < PART_BYTES
             {
-                if cancel.load(Ordering::Relaxed) {
-                    return Err(CoreError::Canceled.into());
-                }
+                cancel.check()?;
                 let mut part = Vec::new();
                 let begin = next;
                 lease.scan(begin..begin + 1, |chunk| {

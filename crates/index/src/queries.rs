@@ -1,10 +1,10 @@
 //! Checks, additions and removals as calls of a user.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
-use likewise_core::error::Error as CoreError;
 use likewise_core::features::digest;
+use likewise_core::parallel::{Cancel, lock};
 use likewise_core::text::Document;
 use likewise_disk::store::{Chunk, Content, Evidence, Keeps, Row, Store};
 
@@ -16,7 +16,7 @@ use crate::decide::pool::{Pool, Sketched};
 use crate::decide::removal::Removal;
 use crate::decide::{BLOCK, check_documents};
 use crate::documents::{Documents, StoredDocument, wide};
-use crate::error::{Error, Result, lock};
+use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::shared::Shared;
 use crate::state::State;
@@ -146,9 +146,9 @@ impl Index {
             let lease = self.shared.lease(&state)?;
             let mut lookup = self.shared.lookup(&state, &lease);
             ids.iter()
-                .map(|id| match cancel.load(Ordering::Relaxed) {
-                    true => Err(CoreError::Canceled.into()),
-                    false => Ok(lookup.row_of_id(id, None)?.is_some()),
+                .map(|id| {
+                    cancel.check()?;
+                    Ok(lookup.row_of_id(id, None)?.is_some())
                 })
                 .collect()
         })

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use likewise_core::isa::Isa;
+use likewise_core::parallel::lock;
 use likewise_disk::environment::{Environment, Files};
 use likewise_disk::segments::MIN_ROWS;
 use likewise_disk::store::{ArrivalShift, Content, Loss, Row, Store, StoreSource};
@@ -19,7 +20,6 @@ use crate::decide::lookup::stored_row;
 use crate::decide::pool::Sketched;
 use crate::documents::{Sketcher, Sketching};
 use crate::error::Result;
-use crate::error::lock;
 use crate::keys::Keys;
 use crate::rules::{Method, Rules};
 use crate::state::bits::RecentSets;

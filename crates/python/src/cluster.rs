@@ -1,7 +1,8 @@
 //! The rule of an index on a cluster: what is read, decided and written there.
 
+use likewise_core::parallel::lock;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use likewise_disk::store::{Content, Evidence};
 use likewise_index::cluster;
@@ -500,10 +501,7 @@ impl ClusterRestoring {
         documents: &MovedDocuments,
     ) -> Result<Vec<(Bytes<'py>, u64)>> {
         let packed = run(py, 0, |_| {
-            let mut restoring = self
-                .restoring
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
+            let mut restoring = lock(&self.restoring);
             Ok(restoring.operations(&self.rule, &documents.all))
         })?;
         let packed = packed.into_iter();
@@ -570,6 +568,6 @@ impl ClusterDecision {
 
 impl ClusterDecision {
     fn held(&self) -> std::sync::MutexGuard<'_, cluster::Decision> {
-        self.decision.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.decision)
     }
 }

@@ -1,13 +1,13 @@
 //! Weights counted over documents.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use likewise_core::features::{
     DocumentCounter as CoreCounter, MAX_WEIGHT, Shape, ShardedBuilder, TextSample as CoreSample,
     siblings::NameCounter, term_feature,
 };
 use likewise_core::isa::Isa;
-use likewise_core::parallel::map_ranges;
+use likewise_core::parallel::{lock, map_ranges};
 use likewise_disk::WeightFile;
 use pyo3::prelude::*;
 
@@ -72,7 +72,7 @@ pub struct DocumentCounter {
 
 impl DocumentCounter {
     fn counter(&self) -> Result<Arc<CoreCounter>> {
-        let counter = self.counter.lock().unwrap_or_else(PoisonError::into_inner);
+        let counter = lock(&self.counter);
         counter
             .clone()
             .ok_or_else(|| Failure::parameter("counter", "it is finished"))
@@ -144,11 +144,7 @@ impl DocumentCounter {
     /// The table of the counts. Nothing can be added afterwards.
     #[pyo3(signature = (rules, *, threads=1))]
     fn finish(&self, py: Python<'_>, rules: String, threads: usize) -> Result<WeightTable> {
-        let counter = self
-            .counter
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let counter = lock(&self.counter).take();
         let counter = counter.and_then(Arc::into_inner).ok_or_else(|| {
             Failure::parameter(
                 "counter",

@@ -1,8 +1,9 @@
 //! Which documents are kept, and connected components.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use likewise_core::groups;
+use likewise_core::parallel::lock;
 use pyo3::prelude::*;
 
 use crate::array::{Array, Input, take};
@@ -17,10 +18,6 @@ pub struct Leaders {
 }
 
 impl Leaders {
-    fn lock(&self) -> MutexGuard<'_, groups::Leaders> {
-        self.leaders.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn column<V: Clone + Send>(
         &self,
         py: Python<'_>,
@@ -29,7 +26,7 @@ impl Leaders {
     where
         Vec<V>: Into<Array>,
     {
-        Ok(run_short(py, |_| Ok(column(&self.lock()).clone()))?.into())
+        Ok(run_short(py, |_| Ok(column(&lock(&self.leaders)).clone()))?.into())
     }
 }
 
@@ -68,9 +65,7 @@ impl Leaders {
         check_below("later", later, self.num_positions)?;
         check_below("earlier", earlier, self.num_positions)?;
         run(py, 16 * later.len(), |_| {
-            Ok(self
-                .lock()
-                .decide(range, later, earlier, similarity, distance)?)
+            Ok(lock(&self.leaders).decide(range, later, earlier, similarity, distance)?)
         })
     }
 
@@ -160,7 +155,7 @@ impl EqualKeys {
     fn add(&self, py: Python<'_>, keys: &Object<'_>) -> Result<(Array, Array)> {
         take!(keys: u64);
         let found = run(py, 8 * keys.len(), |_| {
-            let mut all = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut all = lock(&self.keys);
             Ok(all.add(keys)?)
         })?;
         Ok((found.later.into(), found.first.into()))
@@ -170,7 +165,7 @@ impl EqualKeys {
     fn finish(&self, py: Python<'_>) -> Result<(Array, Array)> {
         let found = run(py, usize::MAX, |cancel| {
             let empty = groups::EqualKeys::new(self.num_words, 0, 1)?;
-            let mut all = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut all = lock(&self.keys);
             Ok(std::mem::replace(&mut *all, empty).finish(cancel)?)
         })?;
         Ok((found.later.into(), found.first.into()))
@@ -203,7 +198,7 @@ impl Components {
         check_below("later", later, self.num_positions)?;
         check_below("earlier", earlier, self.num_positions)?;
         run(py, 16 * later.len(), |_| {
-            let mut joined = self.joined.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut joined = lock(&self.joined);
             joined.join(later, earlier);
             Ok(())
         })
@@ -212,7 +207,7 @@ impl Components {
     /// The smallest position of each position's component. The pairs are consumed.
     fn smallest(&self, py: Python<'_>) -> Result<Array> {
         let smallest = run(py, 8 * self.num_positions, |_| {
-            let mut joined = self.joined.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut joined = lock(&self.joined);
             Ok(std::mem::replace(&mut *joined, groups::Components::new(0)).smallest())
         })?;
         Ok(smallest.into())

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use likewise_core::isa::Isa;
+use likewise_core::parallel::Cancel;
 use likewise_core::text::Document;
 use likewise_disk::environment::{Clock, Environment};
 use likewise_disk::store::{AddingRun, Durability, Store};
@@ -510,9 +511,7 @@ impl OnlineIndex {
         run(py, LONG_BYTES, |cancel| {
             let mut lines = String::new();
             let result = self.index.scan(|chunk, store| {
-                if cancel.load(std::sync::atomic::Ordering::Relaxed) {
-                    return Err(likewise_disk::Error::Canceled);
-                }
+                cancel.check()?;
                 export_chunk(chunk, store, self.measure, self.stored_text, &mut lines)?;
                 let written = Python::attach(|py| write.call1(py, (lines.as_str(),)).map(|_| ()));
                 lines.clear();

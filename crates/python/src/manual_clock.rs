@@ -1,6 +1,7 @@
 //! A clock that tests control.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use likewise_core::parallel::lock;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use likewise_disk::environment::{Clock, Uptime};
@@ -17,7 +18,7 @@ struct Manual(Mutex<Hands>);
 
 impl Manual {
     fn with<T>(&self, look: impl FnOnce(&mut Hands) -> T) -> T {
-        look(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        look(&mut lock(&self.0))
     }
 }
 

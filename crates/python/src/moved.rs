@@ -1,6 +1,7 @@
 //! Documents with their verdicts, on their way from one index to another, as Arrow data too.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use likewise_core::parallel::lock;
+use std::sync::{Arc, Mutex};
 
 use arrow_array::builder::{
     BinaryBuilder, FixedSizeBinaryBuilder, Int32Builder, Int64Builder, ListBuilder,
@@ -382,7 +383,7 @@ impl From<Numbers> for RowNumbers {
 
 impl RowNumbers {
     pub fn held(&self) -> std::sync::MutexGuard<'_, Numbers> {
-        self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.numbers)
     }
 }
 

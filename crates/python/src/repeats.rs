@@ -1,9 +1,10 @@
 //! Stretches of words that repeat.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use likewise_core::isa::Isa;
+use likewise_core::parallel::Cancel;
 use likewise_core::repeats::{self, PlacedWords, WindowReader, WordStretch};
 use likewise_core::text::{PartCutter, PartUnit, Parts};
 use likewise_disk::{TextColumn, windows};
@@ -159,8 +160,8 @@ pub fn equal_stretches(
         };
         let (mut numbers, mut repeats) = (Vec::new(), Vec::new());
         for i in 0..count {
-            if i % LOOK_TEXTS == 0 && cancel.load(Ordering::Relaxed) {
-                return Err(Failure::Canceled);
+            if i % LOOK_TEXTS == 0 {
+                cancel.check()?;
             }
             let stretch = WordStretch {
                 begin: begins[i] as usize,
@@ -197,8 +198,8 @@ fn each_text<T>(
 ) -> Result<Vec<T>> {
     let mut found = Vec::with_capacity(column.len());
     for i in 0..column.len() {
-        if i % LOOK_TEXTS == 0 && cancel.load(Ordering::Relaxed) {
-            return Err(Failure::Canceled);
+        if i % LOOK_TEXTS == 0 {
+            cancel.check()?;
         }
         found.push(take(column.get(i)));
     }
@@ -270,8 +271,8 @@ fn cut(
         let mut cutter = PartCutter::new(isa);
         let mut found = Parts::default();
         for i in 0..column.len() {
-            if i % LOOK_TEXTS == 0 && cancel.load(Ordering::Relaxed) {
-                return Err(Failure::Canceled);
+            if i % LOOK_TEXTS == 0 {
+                cancel.check()?;
             }
             cut_one(&mut cutter, column.get(i), &mut found);
         }

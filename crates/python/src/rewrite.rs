@@ -1,7 +1,7 @@
 //! Texts with stretches removed, alone or in the rows of a file.
 
+use likewise_core::parallel::Cancel;
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 
 use likewise_disk::{self as disk, TextColumn};
 use pyo3::prelude::*;
@@ -69,8 +69,8 @@ pub fn cut_texts(
         let (mut left, mut is_blank, mut num_removed) = (TextColumn::default(), Vec::new(), 0);
         let mut text = Vec::new();
         for (i, mut walk) in walks.into_iter().enumerate() {
-            if i % LOOK_TEXTS == 0 && cancel.load(Ordering::Relaxed) {
-                return Err(Failure::Canceled);
+            if i % LOOK_TEXTS == 0 {
+                cancel.check()?;
             }
             text.clear();
             walk.plain(column.get(i).as_bytes(), &mut text);

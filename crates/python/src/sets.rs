@@ -1,10 +1,11 @@
 //! The exact join of feature sets by their rarest features.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use likewise_core::features::siblings::Form;
 use likewise_core::features::{Extractor, FeatureView, Shape, TextDigester};
 use likewise_core::isa::Isa;
+use likewise_core::parallel::lock;
 use likewise_core::search::{Call, Pairs};
 use likewise_core::sets::{
     self, Batch, Chooser, Demand, Forms, Parted, Prefixes, SetMeasure, Wanted,
@@ -61,16 +62,8 @@ pub struct PrefixJoin {
 }
 
 impl PrefixJoin {
-    fn locked(&self) -> MutexGuard<'_, Option<Prefixes>> {
-        self.prefixes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn locked_forms(&self) -> MutexGuard<'_, Vec<(u32, Form)>> {
-        self.forms.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn with_prefixes(&self, work: impl FnOnce(&mut Prefixes) -> Result<()>) -> Result<()> {
-        work(self.locked().as_mut().ok_or_else(finished)?)
+        work(lock(&self.prefixes).as_mut().ok_or_else(finished)?)
     }
 }
 
@@ -195,7 +188,7 @@ impl PrefixJoin {
             };
             let parts = column.in_parts(threads, cancel, make_state, add)?;
             let (parts, forms): (Vec<Batch>, Vec<_>) = parts.into_iter().unzip();
-            self.locked_forms().extend(forms.into_iter().flatten());
+            lock(&self.forms).extend(forms.into_iter().flatten());
             let num_entries: usize = parts.iter().map(Batch::num_entries).sum();
             if num_entries < Parted::LEAST_ENTRIES {
                 return self.with_prefixes(|prefixes| Ok(prefixes.add_few(positions, parts)?));
@@ -209,8 +202,8 @@ impl PrefixJoin {
     #[pyo3(signature = (*, threads=1))]
     fn finish(&self, py: Python<'_>, threads: usize) -> Result<Searcher> {
         let join = run(py, LONG_BYTES, |cancel| {
-            let prefixes = self.locked().take().ok_or_else(finished)?;
-            let forms = std::mem::take(&mut *self.locked_forms());
+            let prefixes = lock(&self.prefixes).take().ok_or_else(finished)?;
+            let forms = std::mem::take(&mut *lock(&self.forms));
             let forms = Forms::new(forms, self.num_positions);
             Ok(prefixes.into_join(threads, cancel)?.with_forms(forms))
         })?;
@@ -240,12 +233,12 @@ impl Search for PrefixSearch {
     }
 
     fn candidates(&self, call: &Call<'_>) -> Result<Pairs> {
-        let mut join = self.join.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut join = lock(&self.join);
         Ok(join.candidates(call)?)
     }
 
     fn pass_over(&self, end: u32) -> Result<()> {
-        let mut join = self.join.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut join = lock(&self.join);
         Ok(join.pass_over(end)?)
     }
 

@@ -9,8 +9,8 @@
 
 use std::collections::HashSet;
 use std::mem::take;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::feature_shard::ShardedBuilder;
 use super::feature_shard::{NUM_SHARDS, SHARD_BITS, Shard, shard_of};
@@ -18,7 +18,7 @@ use super::rarity::Rarity;
 use super::weight_table::{CellPlan, Entries, WeightTable};
 use super::weights::{MAX_WEIGHT, digest};
 use crate::error::Error;
-use crate::parallel::map_ranges;
+use crate::parallel::{lock, map_ranges};
 use crate::sort::sort_hashed;
 
 /// Memory per counted feature: 12 bytes in a table of which at least half is used.
@@ -113,7 +113,7 @@ impl DocumentCounter {
             return None;
         }
         let digest = digest(features, &[]);
-        if !locked(&self.documents[shard_of(digest[0])]).insert(digest) {
+        if !lock(&self.documents[shard_of(digest[0])]).insert(digest) {
             return Some((digest, false));
         }
         self.num_documents.fetch_add(1, Ordering::Relaxed);
@@ -132,7 +132,7 @@ impl DocumentCounter {
             if features.is_empty() {
                 continue;
             }
-            let mut shard = locked(&self.shards[i]);
+            let mut shard = lock(&self.shards[i]);
             if shard.is_over() {
                 shard.count_cells(self.plan, i, features);
             } else if shard.wait(features) {
@@ -163,7 +163,7 @@ impl DocumentCounter {
                 cancel,
                 || (),
                 |(), which| {
-                    which.for_each(|i| work(i, &mut locked(&self.shards[i])));
+                    which.for_each(|i| work(i, &mut lock(&self.shards[i])));
                 },
             )
         };
@@ -211,7 +211,7 @@ impl DocumentCounter {
             cancel,
             || (),
             |(), which| {
-                let mut table = take(&mut locked(&self.shards[which.start]).counts);
+                let mut table = take(&mut lock(&self.shards[which.start]).counts);
                 table.map(|count| u32::from(rarity.weight(u64::from(count))));
                 let listed = table
                     .iter()
@@ -236,7 +236,7 @@ impl DocumentCounter {
         let mut weights = vec![0; plan.num_cells() as usize];
         let width = (plan.width / NUM_SHARDS as u64) as usize;
         for (i, shard) in self.shards.iter().enumerate() {
-            let shard = take(&mut *locked(shard));
+            let shard = take(&mut *lock(shard));
             for (row, cells) in shard.cells.chunks(width).enumerate() {
                 let from = (row * NUM_SHARDS + i) * width;
                 for (weight, &count) in weights[from..from + width].iter_mut().zip(cells) {
@@ -251,11 +251,6 @@ impl DocumentCounter {
 /// Returns the weight of a feature, which is `None` if it was not counted.
 fn weight_of(listed: Option<u32>) -> u8 {
     listed.map_or(MAX_WEIGHT, |weight| weight as u8)
-}
-
-/// Locks even a poisoned mutex: the panic of the other thread ends the call anyway.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -3,12 +3,13 @@
 //! Those whose bytes have the lowest hashes: a function of the documents alone, not of their order, the division of the
 //! input, or threads.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::value_salt;
 use crate::hash::{mix64, xxh3_64_with_seed};
 use crate::isa::Isa;
+use crate::parallel::lock;
 use crate::text::{self, Document, Preparer, TextRules};
 
 const SEED: u64 = 0x7361_6D70_6C65_6466;
@@ -45,7 +46,7 @@ impl TextSample {
         if hash > self.bound.load(Ordering::Relaxed) {
             return;
         }
-        let mut held = self.locked();
+        let mut held = lock(&self.held);
         held.num_bytes += document.len();
         held.documents.push((hash, document.into()));
         // A quarter more, so that few documents are sorted.
@@ -58,7 +59,7 @@ impl TextSample {
 
     /// Returns the sample, in the order of the hashes, and starts over with what may belong to it.
     pub fn take(&self) -> Vec<Box<[u8]>> {
-        let mut held = self.locked();
+        let mut held = lock(&self.held);
         self.cut(&mut held);
         let documents = std::mem::take(&mut *held).documents;
         documents
@@ -82,10 +83,6 @@ impl TextSample {
         }
         held.documents.truncate(num);
         held.num_bytes = num_bytes;
-    }
-
-    fn locked(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

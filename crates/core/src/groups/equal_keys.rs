@@ -1,9 +1,10 @@
 //! Which items have the key of an earlier item?
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use crate::error::Error;
 use crate::hash::{GOLDEN, mix64};
+use crate::parallel::Cancel;
 
 const SHARD_BITS: u32 = 8;
 const NUM_SHARDS: usize = 1 << SHARD_BITS;
@@ -95,9 +96,7 @@ impl EqualKeys {
     pub fn finish(mut self, cancel: &AtomicBool) -> Result<Repeated, Error> {
         let mut found = Repeated::default();
         for mut shard in self.shards {
-            if cancel.load(Ordering::Relaxed) {
-                return Err(Error::Canceled);
-            }
+            cancel.check()?;
             shard.drop_repeated(self.num_words, &mut self.table, &mut found);
         }
         Ok(found)

@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::mem::take;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
 
 use super::join::{Entry, PrefixJoin};
 use super::limit::Demand;
@@ -15,7 +15,7 @@ use super::lists::Lists;
 use super::prefix::{Batch, SetFacts};
 use crate::error::Error;
 use crate::hash::mix64;
-use crate::parallel::map_ranges;
+use crate::parallel::{Cancel, lock, map_ranges};
 use crate::prefetch::prefetch_read;
 
 const NUM_SHARDS: usize = 256;
@@ -252,10 +252,7 @@ impl Prefixes {
             cancel,
             || (),
             |(), range| {
-                let part = parts[range.start]
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .take();
+                let part = lock(&parts[range.start]).take();
                 part.map_or_else(Numbered::default, |part| part.numbered(&bases))
             },
         )?;
@@ -283,9 +280,7 @@ impl Prefixes {
             cancel,
             HashMap::default,
             |numbers, range| {
-                let mut slots = shards[range.start]
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner);
+                let mut slots = lock(&shards[range.start]);
                 number_shard(&mut slots, numbers)
             },
         )?;
@@ -358,8 +353,8 @@ fn joined(
     let mut number_of = vec![NO_LIST; rooms.len()];
     let mut lists = Lists::with_capacity(rooms.len());
     for (position, place) in places.into_iter().enumerate() {
-        if position % POSITIONS_BETWEEN_CHECKS == 0 && cancel.load(Ordering::Relaxed) {
-            return Err(Error::Canceled);
+        if position % POSITIONS_BETWEEN_CHECKS == 0 {
+            cancel.check()?;
         }
         let (part, start, own) = place.unwrap_or((0, 0, NO_SET));
         let range = start..start + own.num_entries as usize;

@@ -1,6 +1,7 @@
 //! The scratch space of a join, which threads borrow.
 
-use std::sync::{Mutex, PoisonError};
+use crate::parallel::lock;
+use std::sync::Mutex;
 
 #[derive(Debug)]
 pub(super) struct Scratch {
@@ -18,7 +19,7 @@ pub(super) struct Borrowed<'a>(pub(super) Scratch, &'a Mutex<Vec<Scratch>>);
 impl<'a> Borrowed<'a> {
     /// Takes an idle one, or makes it for so many positions.
     pub(super) fn take(idle: &'a Mutex<Vec<Scratch>>, num_positions: usize) -> Self {
-        let found = idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let found = lock(idle).pop();
         let scratch = found.unwrap_or_else(|| Scratch {
             shared: vec![0.0; num_positions],
             touched: Vec::new(),
@@ -36,9 +37,6 @@ impl Drop for Borrowed<'_> {
             shared: std::mem::take(&mut self.0.shared),
             touched: std::mem::take(&mut self.0.touched),
         };
-        self.1
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(scratch);
+        lock(self.1).push(scratch);
     }
 }

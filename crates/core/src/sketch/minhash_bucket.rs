@@ -53,11 +53,6 @@ fn compete(block: &[u64], key: u64, round: u32, isa: Isa, slots: &mut [u64]) -> 
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
         Isa::Avx512(_) => unsafe { super::minhash_avx512::compete(block, key, round, slots) },
-        #[cfg(target_arch = "aarch64")]
-        Isa::Neon(_) if round == 0 && slots.len() <= super::minhash_neon::MAX_TABLE_SLOTS => {
-            // SAFETY: as above.
-            unsafe { super::minhash_neon::compete_by_table(block, key, slots) }
-        }
         _ => compete_plain(block, key, round, slots),
     }
 }
@@ -74,11 +69,6 @@ fn compete_for_unfilled(block: &[u64], seed: u64, isa: Isa, slots: &mut [u64]) -
         Isa::Avx512(_) if slots.len() <= super::minhash_avx512::MAX_BITMAP_SLOTS => {
             // SAFETY: as above.
             Some(unsafe { super::minhash_avx512::compete_for_unfilled(block, seed, slots) })
-        }
-        #[cfg(target_arch = "aarch64")]
-        Isa::Neon(_) if slots.len() <= super::minhash_neon::MAX_BITMAP_SLOTS => {
-            // SAFETY: as above.
-            Some(unsafe { super::minhash_neon::compete_for_unfilled(block, seed, slots) })
         }
         _ => None,
     }

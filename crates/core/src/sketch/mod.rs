@@ -27,14 +27,10 @@ mod minhash_avx2;
 mod minhash_avx512;
 mod minhash_datasketch;
 mod minhash_expansion;
-#[cfg(target_arch = "aarch64")]
-mod minhash_neon;
 #[cfg(target_arch = "x86_64")]
 mod simhash_avx2;
 #[cfg(target_arch = "x86_64")]
 mod simhash_avx512;
-#[cfg(target_arch = "aarch64")]
-mod simhash_neon;
 mod simhash_plain;
 
 #[cfg(test)]

@@ -81,9 +81,6 @@ fn add_block(words: &[u64], weights: &[u32], isa: Isa, counts: &mut Counts) {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
         Isa::Avx512(_) => unsafe { super::simhash_avx512::add_bits(words, weights, counts) },
-        #[cfg(target_arch = "aarch64")]
-        // SAFETY: as above.
-        Isa::Neon(_) => unsafe { super::simhash_neon::add_bits(words, weights, counts) },
         _ => plain(words, weights, counts),
     }
 }

@@ -8,8 +8,6 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod keys;
-#[cfg(target_arch = "aarch64")]
-mod neon;
 
 use self::keys::{Keys, word};
 use crate::isa::Isa;
@@ -92,12 +90,6 @@ impl TokenHasher {
         let (starts, ends) = match self.isa {
             // SAFETY: as above.
             Isa::Avx2(_) => unsafe { avx2::hash(&self.keys, text, starts, ends, hashes) },
-            _ => (starts, ends),
-        };
-        #[cfg(target_arch = "aarch64")]
-        let (starts, ends) = match self.isa {
-            // SAFETY: as above.
-            Isa::Neon(_) => unsafe { neon::hash(&self.keys, text, starts, ends, hashes) },
             _ => (starts, ends),
         };
         hashes.extend(

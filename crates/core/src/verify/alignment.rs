@@ -1,12 +1,13 @@
 //! What do two sequences have in common, counted exactly?
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use imara_diff::{Algorithm, Diff, InternedInput};
 use rapidfuzz::distance::{lcs_seq, levenshtein};
 
 use crate::error::Error;
+use crate::parallel::Cancel;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Alignment {
@@ -23,13 +24,9 @@ pub(super) fn num_cells(a: &[u32], b: &[u32]) -> u64 {
 }
 
 pub(super) fn aligned(a: &[u32], b: &[u32], cancel: &AtomicBool) -> Result<Alignment, Error> {
-    let check = || match cancel.load(Ordering::Relaxed) {
-        true => Err(Error::Canceled),
-        false => Ok(()),
-    };
-    check()?;
+    cancel.check()?;
     let distance = levenshtein::distance(a.iter().copied(), b.iter().copied());
-    check()?;
+    cancel.check()?;
     Ok(Alignment {
         distance,
         common: lcs_seq::similarity(a.iter().copied(), b.iter().copied()),

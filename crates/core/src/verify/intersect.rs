@@ -13,9 +13,6 @@ pub(super) fn num_shared(a: Side<'_>, b: Side<'_>, needed: u64, isa: Isa) -> u64
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
         Isa::Avx512(_) => unsafe { super::intersect_avx512::num_shared(a, b, needed) },
-        #[cfg(target_arch = "aarch64")]
-        // SAFETY: as above.
-        Isa::Neon(_) => unsafe { super::intersect_neon::num_shared(a, b, needed) },
         _ => plain_shared(a, b),
     }
 }
@@ -29,9 +26,6 @@ pub(super) fn sum(a: Side<'_>, b: Side<'_>, is_product: bool, isa: Isa) -> u64 {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
         Isa::Avx512(_) => unsafe { super::intersect_avx512::sum(a, b, is_product) },
-        #[cfg(target_arch = "aarch64")]
-        // SAFETY: as above.
-        Isa::Neon(_) => unsafe { super::intersect_neon::sum(a, b, is_product) },
         _ => plain_sum(a, b, is_product) as u64,
     }
 }

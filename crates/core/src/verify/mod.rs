@@ -14,8 +14,6 @@ mod intersect;
 mod intersect_avx2;
 #[cfg(target_arch = "x86_64")]
 mod intersect_avx512;
-#[cfg(target_arch = "aarch64")]
-mod intersect_neon;
 mod pairs;
 mod pieces;
 mod required;

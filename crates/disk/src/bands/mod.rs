@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use likewise_core::bands::{BandEntries, BandFiller, BucketView, Crowd, check_bands};
-use likewise_core::parallel::map_ranges;
+use likewise_core::parallel::{lock, map_ranges};
 use likewise_core::search::{Call, Pairs};
 use likewise_core::sketch::Signatures;
 use memmap2::Mmap;
@@ -102,7 +102,7 @@ impl SpilledBuckets {
                         return Err(Error::Canceled);
                     }
                     sort_by_looker(entries, sorted);
-                    let mut files = files.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut files = lock(&files);
                     files.append(entries)
                 };
                 let filled = filler.fill(range.start as u32, entries, &mut flush);

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use likewise_hamming::index::{
-    HammingSet, RowParts, SegmentParts, SetParts, SharedBytes, TableParts,
+    Directory, HammingSet, Rows, SegmentParts, SetParts, Shape, SharedBytes, TableParts,
 };
 use likewise_hamming::plan::{Key, SearchPlan};
 use xxhash_rust::xxh3::xxh3_64;
@@ -189,16 +189,20 @@ impl Reader {
 
     fn table(&self, of: &str, entry: &TableEntry) -> Result<TableParts> {
         Ok(TableParts {
-            prefix_bits: entry.prefix_bits,
-            line_shift: entry.line_shift,
-            is_unary: entry.is_unary,
+            directory: Directory {
+                shape: Shape {
+                    prefix_bits: entry.prefix_bits,
+                    line_shift: entry.line_shift,
+                    is_unary: entry.is_unary,
+                },
+                lines: self
+                    .sections
+                    .guarded(&format!("lines of {of}"), entry.lines)?,
+                escapes: self
+                    .sections
+                    .guarded(&format!("escapes of {of}"), entry.escapes)?,
+            },
             num_entries: entry.num_entries,
-            lines: self
-                .sections
-                .guarded(&format!("lines of {of}"), entry.lines)?,
-            escapes: self
-                .sections
-                .guarded(&format!("escapes of {of}"), entry.escapes)?,
             residuals: self
                 .sections
                 .guarded(&format!("residuals of {of}"), entry.residuals)?,
@@ -208,8 +212,8 @@ impl Reader {
         })
     }
 
-    fn rows(&self, of: &str, entry: &RowsEntry) -> Result<RowParts> {
-        Ok(RowParts {
+    fn rows(&self, of: &str, entry: &RowsEntry) -> Result<Rows> {
+        Ok(Rows {
             numbers: self
                 .sections
                 .guarded(&format!("numbers of {of}"), entry.numbers)?,

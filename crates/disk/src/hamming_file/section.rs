@@ -1,8 +1,9 @@
 //! How is a section of unknown length written?
 
+use likewise_core::parallel::Cancel;
 use std::fs::File;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use xxhash_rust::xxh3::xxh3_64;
 use zerocopy::IntoBytes;
@@ -128,9 +129,7 @@ impl Spool {
         let mut words = vec![0; SPOOL_WORDS];
         let mut done = 0;
         while done < self.at {
-            if cancel.load(Ordering::Relaxed) {
-                return Err(Error::Canceled);
-            }
+            cancel.check()?;
             let num_bytes = (self.at - done).min(8 * SPOOL_WORDS as u64);
             let words = &mut words[..num_bytes as usize / 8];
             read_exact_at(&self.temporary.file, words.as_mut_bytes(), done)

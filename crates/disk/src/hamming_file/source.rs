@@ -3,10 +3,11 @@
 use std::fs::{File, Metadata};
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use likewise_core::error::Error as CoreError;
+use likewise_core::parallel::{Cancel, lock};
 use likewise_hamming::Fingerprints;
 use likewise_hamming::index::{Building, Codes, HammingSet, plan_for_sample, sample_step};
 use likewise_hamming::plan::SearchPlan;
@@ -231,9 +232,7 @@ impl IndexSource {
         let step = MAX_READ_ROWS / num_words.next_power_of_two();
         let mut checksum = 0_u64;
         for start in range.clone().step_by(step) {
-            if cancel.load(Ordering::Relaxed) {
-                return Err(Error::Canceled);
-            }
+            cancel.check()?;
             let end = (start + step).min(range.end);
             words.resize((end - start) * num_words, 0);
             let offset = self.byte_of(start);
@@ -324,7 +323,7 @@ impl Codes for Reading<'_> {
         buffer.resize(range.len() * self.source.num_words(), 0);
         let read = self.source.read(range.start, buffer.as_mut_bytes());
         if let Err(error) = read.and_then(|()| self.source.check_width(buffer)) {
-            let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut failed = lock(&self.failed);
             failed.get_or_insert(error);
             return Err(CoreError::Damaged);
         }

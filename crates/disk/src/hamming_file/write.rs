@@ -5,7 +5,7 @@ use std::io::{Seek, Write};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use likewise_hamming::index::{HammingSet, RowParts, SegmentParts, TableParts, Words};
+use likewise_hamming::index::{HammingSet, Rows, SegmentParts, TableParts, Words};
 use likewise_hamming::plan::{Key, SearchPlan};
 use xxhash_rust::xxh3::xxh3_64;
 use zerocopy::IntoBytes;
@@ -182,19 +182,20 @@ impl<W: Write + Seek> Writer<'_, W> {
     }
 
     fn table(&mut self, table: &TableParts) -> Result<TableEntry> {
+        let shape = table.directory.shape;
         Ok(TableEntry {
-            prefix_bits: table.prefix_bits,
-            line_shift: table.line_shift,
-            is_unary: table.is_unary,
+            prefix_bits: shape.prefix_bits,
+            line_shift: shape.line_shift,
+            is_unary: shape.is_unary,
             num_entries: table.num_entries,
-            lines: self.shared(&table.lines)?,
+            lines: self.shared(&table.directory.lines)?,
             residuals: self.shared(&table.residuals)?,
             rest: self.shared(&table.rest)?,
-            escapes: self.shared(&table.escapes)?,
+            escapes: self.shared(&table.directory.escapes)?,
         })
     }
 
-    fn rows(&mut self, rows: &RowParts) -> Result<RowsEntry> {
+    fn rows(&mut self, rows: &Rows) -> Result<RowsEntry> {
         Ok(RowsEntry {
             width: rows.width,
             num_rows: rows.num_rows,

@@ -1,8 +1,9 @@
 //! How are fingerprints read from a flat file?
 
+use likewise_core::parallel::Cancel;
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use likewise_hamming::Fingerprints;
 use likewise_hamming::join::{JoinSide, PartOf};
@@ -132,9 +133,7 @@ impl FlatFingerprints {
         let mut words = Vec::new();
         let step = READ_BYTES / 8 / self.num_words;
         for start in range.clone().step_by(step) {
-            if cancel.load(Ordering::Relaxed) {
-                return Err(Error::Canceled);
-            }
+            cancel.check()?;
             words.clear();
             self.read_words(start, (start + step).min(range.end), &mut words)?;
             take(start, &words)?;
@@ -229,9 +228,7 @@ impl Spilled {
         rows.words.reserve(self.num_words * (end - start));
         rows.rows.reserve(end - start);
         for start in (start..end).step_by(step) {
-            if cancel.load(Ordering::Relaxed) {
-                return Err(Error::Canceled);
-            }
+            cancel.check()?;
             let bytes = &mut bytes[..((start + step).min(end) - start) * record_bytes];
             let offset = (start * record_bytes) as u64;
             read_exact_at(&self.file, bytes, offset).map_err(|e| Error::read(e, offset))?;

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use likewise_core::bands::{BandKey, NUM_LEVELS};
-use likewise_core::parallel::map_ranges;
+use likewise_core::parallel::{Cancel, lock, map_ranges};
 use likewise_core::sketch::Signatures;
 use likewise_hamming::Fingerprints;
 use likewise_hamming::index::{Building as CoreBuilding, HammingSet, plan_for};
@@ -172,8 +172,8 @@ impl Gathered {
             return Err(self.other_rows(row.row));
         }
         self.next_row = row.row + 1;
-        if row.row.is_multiple_of(CANCEL_ROWS) && cancel.load(Ordering::Relaxed) {
-            return Err(Error::Canceled);
+        if row.row.is_multiple_of(CANCEL_ROWS) {
+            cancel.check()?;
         }
         let place = match self.next_place {
             // Held rows must not be skipped before the end.
@@ -305,9 +305,7 @@ impl Gathered {
             building.cancel,
             || (),
             |(), range| {
-                let mut table = tables[range.start]
-                    .lock()
-                    .unwrap_or_else(std::sync::PoisonError::into_inner);
+                let mut table = lock(&tables[range.start]);
                 let (job, remainder_bits, mut entries) =
                     (table.0, table.1, std::mem::take(&mut table.2));
                 (job, pack(&mut entries, bits, remainder_bits))

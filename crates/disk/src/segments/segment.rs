@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use likewise_core::error::Error as CoreError;
 use likewise_core::isa::Isa;
+use likewise_core::parallel::Cancel;
 use likewise_hamming::Fingerprints;
 use likewise_hamming::index::{HammingSet, Matches, Words};
 
@@ -324,14 +325,19 @@ impl Segment {
         let parts = set.parts();
         let words = parts.segments.iter().flat_map(|segment| {
             let tables = segment.tables.iter();
-            let of_tables = tables.flat_map(|t| [&t.lines, &t.escapes, &t.residuals, &t.rest]);
+            let of_tables = tables.flat_map(|t| {
+                [
+                    &t.directory.lines,
+                    &t.directory.escapes,
+                    &t.residuals,
+                    &t.rest,
+                ]
+            });
             let rows = segment.rows.iter();
             of_tables.chain(rows.flat_map(|r| [&r.numbers, &r.group_ends, &r.group_rows]))
         });
         for words in words {
-            if cancel.load(Ordering::Relaxed) {
-                return Err(Error::Canceled);
-            }
+            cancel.check()?;
             if !words.all_good() {
                 return Err(damaged(format!(
                     "{}.{HAMMING_ENDING}: {}",

@@ -1,7 +1,8 @@
 //! How is a snapshot taken while documents are being added?
 
+use likewise_core::parallel::Cancel;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use rusqlite::OpenFlags;
 use rusqlite::backup::{Backup, StepResult};
@@ -65,9 +66,7 @@ impl Store {
         let mut copy = connect(&self.environment, to, OpenFlags::default())?;
         let backup = Backup::new(&self.connection, &mut copy)?;
         loop {
-            if cancel.load(Ordering::Relaxed) {
-                return Err(Error::Canceled);
-            }
+            cancel.check()?;
             match backup.step(STEP_PAGES)? {
                 StepResult::Done => return Ok(()),
                 StepResult::More => {}

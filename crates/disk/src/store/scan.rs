@@ -1,8 +1,9 @@
 //! What is stored about all documents, in order?
 
+use likewise_core::parallel::Cancel;
 use std::collections::HashSet;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use super::Store;
 use super::contents::Contents;
@@ -227,9 +228,7 @@ impl Store {
             let mut num_seen = 0;
             let end = next.saturating_add(ROWS_A_STATE);
             self.scan(next..end, |chunk| {
-                if cancel.load(Ordering::Relaxed) {
-                    return Err(Error::Canceled);
-                }
+                cancel.check()?;
                 num_seen = chunk.span.end;
                 for (&is_gone, verdict) in chunk.gone.iter().zip(&chunk.verdicts) {
                     if let Some(evidence) = verdict.filter(|_| !is_gone)
@@ -253,10 +252,6 @@ impl Store {
     /// Returns findings about the database, none if it is intact: SQLite's `quick_check`; with `full`,
     /// `integrity_check`, and every record with its checksum and order.
     pub fn check(&self, full: bool, cancel: &AtomicBool) -> Result<Vec<String>> {
-        let not_cancelled = || match cancel.load(Ordering::Relaxed) {
-            true => Err(Error::Canceled),
-            false => Ok(()),
-        };
         let mut findings = Vec::new();
         let mut note = |result: Result<()>| match result {
             Err(Error::Damaged { reason }) => {
@@ -268,7 +263,7 @@ impl Store {
         for table in [
             "meta", "segments", "changes", "events", "chunks", "contents",
         ] {
-            not_cancelled()?;
+            cancel.check()?;
             note(self.check_pages(table, full))?;
         }
         if !full {
@@ -277,10 +272,10 @@ impl Store {
         // Upkeep drops old events concurrently, so both must be read from one state.
         note(self.read_together(|store| {
             let num_old = store.num_old_events()?;
-            store.events(num_old, |_, _| not_cancelled())
+            store.events(num_old, |_, _| Ok(cancel.check()?))
         }))?;
-        note(self.scan(0..u32::MAX, |_| not_cancelled()).map(|_| ()))?;
-        note(self.scan_contents(0..u32::MAX, |_, _| not_cancelled()))?;
+        note(self.scan(0..u32::MAX, |_| Ok(cancel.check()?)).map(|_| ()))?;
+        note(self.scan_contents(0..u32::MAX, |_, _| Ok(cancel.check()?)))?;
         note(self.segments().map(|_| ()))?;
         note(self.check_ends())?;
         Ok(findings)

@@ -6,9 +6,10 @@
 //! commit, when a connection is opened, and when a reader refreshes. Nothing inside a file could reveal this: a
 //! snapshot copies it.
 
+use likewise_core::parallel::lock;
 use std::io;
 use std::path::{Path, PathBuf, absolute};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::SystemTime;
 
 use super::database::DATABASE_NAME;
@@ -184,7 +185,7 @@ impl Watch {
     }
 
     fn content(&self) -> MutexGuard<'_, Content> {
-        self.content.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.content)
     }
 
     /// Runs a checkpoint, which changes the database.

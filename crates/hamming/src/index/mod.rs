@@ -16,13 +16,16 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+pub use crate::plan::shape::Shape;
 pub use search::matches::Matches;
 pub use set::choice::{plan_for, plan_for_sample, sample_step};
 pub use set::hamming_set::{HammingSet, SetFacts};
 pub use set::segment::{Building, Segment};
-pub use set::state::{RowParts, SegmentParts, SetParts, TableParts};
+pub use set::state::{SegmentParts, SetParts, TableParts};
 pub use table::build::Codes;
 pub use table::builder::{Places, TableBuilder, TablePiece};
+pub use table::directory::Directory;
+pub use table::rows::Rows;
 pub use table::stream::{StreamedTable, TableSection, TableStream};
 pub use table::words::{CheckBlock, Guard};
 pub use table::words::{SharedBytes, Words, WordsMut};

@@ -4,8 +4,8 @@
 //! the key's upper bits, then, for one value of these at a time, all pieces by the lower ones. The result of the second
 //! step is compared at once, unless neighboring buckets are searched too: then it is kept.
 
+use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Mutex, PoisonError};
 
 use super::compare::Progress;
 use super::compare::{Search, Wanted};
@@ -16,7 +16,7 @@ use super::partition::View;
 use super::partition::{Digit, Table};
 use crate::plan::Key;
 use likewise_core::error::Error;
-use likewise_core::parallel::map_ranges;
+use likewise_core::parallel::{lock, map_ranges};
 
 /// Bytes of the codes with one value of the upper bits: in the L2 cache together with their scattered copy.
 const PART_BYTES: usize = 384 << 10;
@@ -215,12 +215,12 @@ impl Join<'_, '_> {
     }
 
     fn spare_table(&self) -> Table {
-        let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spare = lock(&self.spare);
         spare.pop().unwrap_or_default()
     }
 
     fn spare_again(&self, tables: impl IntoIterator<Item = Table>) {
-        let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spare = lock(&self.spare);
         spare.extend(tables);
     }
 }

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use likewise_core::error::Result;
-use likewise_core::parallel::map_ranges;
+use likewise_core::parallel::{lock, map_ranges};
 
 use super::collapse::Laid;
 use super::compare::Hit;
@@ -100,7 +100,7 @@ impl<'a> Output<'a> {
 
     fn lock(&self) -> MutexGuard<'_, Queue<'a>> {
         // A panic of the consumer stops every thread below, so a state that it left behind is not used.
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.queue)
     }
 
     /// Adds the pairs of empty texts and of codes that were collapsed.

@@ -15,26 +15,14 @@ use super::{Key, MAX_BITS, MAX_KEYS};
 /// Number of steps after which the search is abandoned.
 const MAX_STEPS: u64 = 1 << 20;
 
-/// The positions of errors.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Errors {
-    pub(super) mask: [u64; 4],
-}
-
-impl Errors {
-    pub(super) fn contains(&self, bit: u32) -> bool {
-        self.mask[bit as usize / 64] >> (bit % 64) & 1 == 1
-    }
-}
-
 /// Interchangeable positions.
 struct Class {
     bits: Vec<u32>,
     keys: Vec<usize>,
 }
 
-/// Returns at most `within` errors that every key misses, or `None` if the plan is complete.
-pub(super) fn escape(within: u32, keys: &[Key]) -> Result<Option<Errors>> {
+/// Returns at most `within` errors that every key misses, as a key, or `None` if the plan is complete.
+pub(super) fn escape(within: u32, keys: &[Key]) -> Result<Option<Key>> {
     if keys.len() > MAX_KEYS {
         return Err(Error::invalid(
             "keys",
@@ -55,7 +43,7 @@ pub(super) fn escape(within: u32, keys: &[Key]) -> Result<Option<Errors>> {
 }
 
 /// Same as [`escape`], by search alone; every key must be wider than its radius.
-pub(super) fn escape_by_search(within: u32, keys: &[Key]) -> Result<Option<Errors>> {
+pub(super) fn escape_by_search(within: u32, keys: &[Key]) -> Result<Option<Key>> {
     let classes = classes(within, keys);
     let mut search = Search {
         keys: keys.len(),
@@ -75,13 +63,9 @@ pub(super) fn escape_by_search(within: u32, keys: &[Key]) -> Result<Option<Error
     if !search.run(within)? {
         return Ok(None);
     }
-    let mut mask = [0; 4];
-    for (class, &count) in search.classes.iter().zip(&search.placed) {
-        for &bit in &class.bits[..count] {
-            mask[bit as usize / 64] |= 1 << (bit % 64);
-        }
-    }
-    Ok(Some(Errors { mask }))
+    let placed = search.classes.iter().zip(&search.placed);
+    let errors = placed.flat_map(|(class, &count)| class.bits[..count].iter().copied());
+    Ok(Some(Key::of_bits(errors, 0)))
 }
 
 /// Returns the classes worth an error, without those that can always be replaced by another class that is large enough.

@@ -7,23 +7,11 @@
 //! the same bucket. Ids are stored once.
 
 use super::costs::Costs;
+use super::shape::{Shape, residual_bits};
 use super::statistics::within_probability;
 
-/// Number of buckets and entries that fit in a line of the directory.
-const LINE_CAPACITY: f64 = 478.0;
 /// Size of a line in bytes.
 const LINE_BYTES: f64 = 64.0;
-/// Maximum number of bits of a prefix.
-pub(super) const MAX_PREFIX_BITS: u32 = 36;
-/// Maximum number of prefix bits for which plain starts stay in the caches.
-const FEW_PREFIX_BITS: u32 = 16;
-/// Size of a plain start in bytes, and base-2 logarithm of the number of starts in a cache line.
-const START_BYTES: f64 = 4.0;
-const STARTS_SHIFT: u32 = 4;
-/// Mean number of entries from which buckets count as large.
-const LARGE_BUCKET: f64 = 3.0;
-/// Bytes that avoiding the read of one more occupied bucket is worth when the prefix is chosen.
-const OCCUPIED_BYTES: f64 = 0.3;
 /// Cost, in prefetched reads, of a line of the directory and of the first line of a bucket, and of each later line;
 /// fitted to measured times of 80 plans, 10^5 to 10^8 fingerprints.
 pub(super) const FIRST_LINE: f64 = 2.5;
@@ -36,8 +24,6 @@ const MIN_SORTED: f64 = 4096.0;
 const UNCACHED_BYTES: f64 = (1 << 20) as f64;
 /// Cost of finding a bucket with a listed start, relative to finding it in a line.
 const LISTED_BUCKET: f64 = 0.1;
-/// Residuals of at least this many bits take whole words.
-const WIDE_RESIDUAL: u32 = 58;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Collection {
@@ -47,23 +33,11 @@ pub struct Collection {
     pub id_bits: u32,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Shape {
-    pub(super) prefix_bits: u32,
-    /// A line holds `2^line_shift` buckets.
-    pub(super) line_shift: u32,
-    /// Whether it is the plain list of bucket starts.
-    is_list: bool,
-    pub(super) num_bytes: f64,
-}
-
-impl Shape {
-    /// Nanoseconds for finding a bucket whose line has been read.
-    fn bucket_ns(&self, costs: &Costs) -> f64 {
-        match self.is_list {
-            true => LISTED_BUCKET * costs.bucket_ns,
-            false => costs.bucket_ns,
-        }
+/// Nanoseconds for finding a bucket whose line has been read.
+fn bucket_ns(shape: Shape, costs: &Costs) -> f64 {
+    match shape.is_unary {
+        true => costs.bucket_ns,
+        false => LISTED_BUCKET * costs.bucket_ns,
     }
 }
 
@@ -81,74 +55,22 @@ impl Collection {
         f64::from(self.bits.div_ceil(64))
     }
 
-    /// Returns the directory for a key of this width: of the prefixes whose lines fit, the one with fewest bytes.
-    pub(super) fn shape(&self, width: u32) -> Shape {
-        let top_bits = self.bits.min(64);
-        let log2 = self.num_fingerprints.max(1).ilog2();
-        let n = self.num_fingerprints.max(1) as f64;
-        let full = (log2 + 2).min(width).min(top_bits - 1).min(MAX_PREFIX_BITS);
-        if full <= FEW_PREFIX_BITS || n / power_of_two(full) > LARGE_BUCKET {
-            let prefix_bits = full.min(log2);
-            return Shape {
-                prefix_bits,
-                line_shift: STARTS_SHIFT.min(prefix_bits),
-                is_list: true,
-                num_bytes: START_BYTES * (power_of_two(prefix_bits) + 1.0),
-            };
-        }
-        let mut best = (
-            f64::INFINITY,
-            Shape {
-                prefix_bits: full,
-                line_shift: 0,
-                is_list: false,
-                num_bytes: 0.0,
-            },
-        );
-        for prefix_bits in full.saturating_sub(4)..=full {
-            let load = n / power_of_two(prefix_bits);
-            let fits = |shift: u32| {
-                let buckets = power_of_two(shift);
-                // Lines should rarely overflow: the number of entries of a line has a Poisson distribution.
-                buckets * (1.0 + load) + 2.3 * (buckets * load).sqrt() <= LINE_CAPACITY
-            };
-            let Some(line_shift) = (0..=8.min(prefix_bits)).rev().find(|&shift| fits(shift)) else {
-                continue;
-            };
-            let residual = f64::from(top_bits - prefix_bits) / 8.0;
-            let directory = LINE_BYTES / (power_of_two(line_shift) * load);
-            let occupied = 1.0 - libm::exp(-load);
-            let cost = residual + directory + OCCUPIED_BYTES * occupied;
-            if cost < best.0 {
-                best = (
-                    cost,
-                    Shape {
-                        prefix_bits,
-                        line_shift,
-                        is_list: false,
-                        num_bytes: directory * n,
-                    },
-                );
-            }
-        }
-        best.1
+    /// Returns the directory for a key of this width.
+    fn shape(&self, width: u32) -> Shape {
+        Shape::choose(self.num_fingerprints as usize, width, self.bits.min(64))
     }
 
     /// Size of the codes of a table in bytes, without the prefix of this many bits.
     pub(super) fn residual_bytes(&self, prefix_bits: u32) -> f64 {
         let top_bits = self.bits.min(64);
-        let residual_bits = match top_bits - prefix_bits {
-            WIDE_RESIDUAL.. => 64,
-            bits => bits,
-        };
-        (f64::from(residual_bits) / 8.0 + 8.0 * (self.num_words() - 1.0))
+        (f64::from(residual_bits(top_bits, prefix_bits)) / 8.0 + 8.0 * (self.num_words() - 1.0))
             * self.num_fingerprints as f64
     }
 
     /// Size of a table with this key width in bytes, without ids.
     pub(super) fn table_bytes(&self, width: u32) -> f64 {
         let shape = self.shape(width);
-        shape.num_bytes + self.residual_bytes(shape.prefix_bits)
+        shape.num_bytes() + self.residual_bytes(shape.prefix_bits)
     }
 
     /// Size of the ids in bytes.
@@ -194,7 +116,7 @@ pub struct KeyCost {
 /// Returns a quickly computed lower bound for searching a key, in nanoseconds: the cost of its bucket lookups.
 pub(super) fn least_key_ns(collection: &Collection, width: u32, radius: u32, costs: &Costs) -> f64 {
     let shape = collection.shape(width);
-    costs.table_ns + ball(shape.prefix_bits, radius) * shape.bucket_ns(costs)
+    costs.table_ns + ball(shape.prefix_bits, radius) * bucket_ns(shape, costs)
 }
 
 /// Returns the cost of searching a key in an index of `num_tables` such tables, by the probability `mismatch` that
@@ -218,13 +140,13 @@ pub(super) fn key_cost(
     let num_occupied = num_buckets * (1.0 - libm::exp(-num_compared / num_buckets));
     let residual_bytes = collection.residual_bytes(shape.prefix_bits);
     // The directories and entries of all tables share the same caches.
-    let num_bytes = shape.num_bytes + residual_bytes;
+    let num_bytes = shape.num_bytes() + residual_bytes;
     let (latency_ns, read_ns) = costs.read_ns(num_tables as f64 * num_bytes);
     let lines_of_entries = num_compared * residual_bytes / n.max(1.0) / LINE_BYTES;
     let is_wide = f64::from(u8::from(collection.bits > 64));
     let working_ns = costs.table_ns
         + is_wide * costs.wide_ns
-        + num_buckets * shape.bucket_ns(costs)
+        + num_buckets * bucket_ns(shape, costs)
         + num_compared * costs.compare_ns * collection.num_words();
     let reading_ns =
         (FIRST_LINE * (num_lines + num_occupied) + NEXT_LINE * lines_of_entries) * read_ns;
@@ -301,7 +223,7 @@ mod tests {
         let shape = collection.shape(32);
         let prefix = shape.prefix_bits;
         // A bit per bucket and a bit per entry, and little unused space.
-        let bits = 8.0 * shape.num_bytes / (1e9 + power_of_two(prefix));
+        let bits = 8.0 * shape.num_bytes() / (1e9 + power_of_two(prefix));
         assert!(
             (27..=31).contains(&prefix) && (1.0..1.6).contains(&bits),
             "{shape:?} {bits}"
@@ -317,7 +239,7 @@ mod tests {
         );
         assert_eq!(
             cost.num_bytes,
-            f64::from(64 - prefix) / 8.0 * 1e9 + shape.num_bytes
+            f64::from(64 - prefix) / 8.0 * 1e9 + shape.num_bytes()
         );
     }
 }

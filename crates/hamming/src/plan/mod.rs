@@ -11,6 +11,7 @@ mod costs;
 mod families;
 mod layout;
 mod price;
+pub(crate) mod shape;
 mod space;
 mod statistics;
 mod survey;
@@ -21,6 +22,7 @@ mod tests;
 
 use std::cmp::Reverse;
 
+use crate::distance::Fingerprints;
 use completeness::escape;
 use likewise_core::error::Error;
 
@@ -102,6 +104,29 @@ pub struct SearchPlan {
 }
 
 impl SearchPlan {
+    /// Checks queries and the radius of a search by this plan.
+    pub(crate) fn check_query(&self, queries: &Fingerprints<'_>, within: u32) -> Result<(), Error> {
+        queries.check()?;
+        let bits = self.bits();
+        if queries.bits != bits {
+            return Err(Error::invalid(
+                "fingerprints",
+                format!("have {} bits; those searched have {bits}", queries.bits),
+            ));
+        }
+        let most = match self.keys() {
+            [] => bits,
+            _ => self.within(),
+        };
+        if within > most {
+            return Err(Error::invalid(
+                "within",
+                format!("{within} is above {most}, the radius this was built for"),
+            ));
+        }
+        Ok(())
+    }
+
     /// Creates the plan with these keys for fingerprints of `bits` bits; without keys, it is a scan. Cost: microseconds
     /// for disjoint keys; for overlapping ones, an exact search over the sets of positions in the same keys, which is
     /// abandoned after a million steps.

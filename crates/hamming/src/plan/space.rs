@@ -10,7 +10,8 @@ use super::costs::Costs;
 use super::families::{
     Design, Family, chosen_blocks, chosen_radius, list, probed_neighbors, ring, ring_radius, tables,
 };
-use super::layout::{Collection, MAX_PREFIX_BITS, choose, key_cost, least_key_ns};
+use super::layout::{Collection, choose, key_cost, least_key_ns};
+use super::shape::MAX_PREFIX_BITS;
 use likewise_core::error::Result;
 
 /// Maximum number of tables of a plan proposed by default.

@@ -1,6 +1,6 @@
 //! Which plan is the cheapest that fits in the memory, and what are the others?
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use super::SearchPlan;
 use super::blocks::Division;
@@ -12,6 +12,7 @@ use super::price::{PricedPlan, Pricer, SurveyRequest};
 use super::space::propose_designs;
 use super::statistics::MAX_DEPENDENCE;
 use likewise_core::error::{Error, Result};
+use likewise_core::parallel::Cancel;
 
 /// Plans within this factor of the fastest are equivalent: the smallest of them is chosen.
 const AS_GOOD: f64 = 1.1;
@@ -50,7 +51,7 @@ pub fn survey(request: &SurveyRequest, cancel: &AtomicBool) -> Result<Survey> {
     let mut pricer = Pricer::new(request);
     let mut plans: Vec<PricedPlan> = Vec::new();
     for design in historical_designs(collection.bits, *within, division) {
-        stop_if(cancel)?;
+        cancel.check()?;
         plans.extend(pricer.price(design, f64::INFINITY).map(|plan| PricedPlan {
             is_historical: true,
             ..plan
@@ -59,7 +60,7 @@ pub fn survey(request: &SurveyRequest, cancel: &AtomicBool) -> Result<Survey> {
     // The scan is the smallest plan of all: slower plans are never chosen.
     let (_, scan_ns) = collection.scan_ns(costs);
     let mut propose = |design: Design| {
-        stop_if(cancel)?;
+        cancel.check()?;
         if !plans.iter().any(|plan| plan.keys == design.keys) {
             plans.extend(pricer.price_unless_beaten(design, &plans));
         }
@@ -188,11 +189,4 @@ fn check(request: &SurveyRequest) -> Result<()> {
         }
     }
     request.costs.check()
-}
-
-fn stop_if(cancel: &AtomicBool) -> Result<()> {
-    match cancel.load(Ordering::Relaxed) {
-        true => Err(Error::Canceled),
-        false => Ok(()),
-    }
 }

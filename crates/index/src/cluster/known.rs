@@ -2,6 +2,7 @@
 //!
 //! Records that were read, and what operations decided that no server shows yet. From these follows the state on which the rule works.
 
+use likewise_core::parallel::lock;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
@@ -17,7 +18,6 @@ use crate::cluster::rule::ClusterRule;
 use crate::decide::holder::Holder;
 use crate::decide::lookup::Records;
 use crate::documents::{Documents, Sketching};
-use crate::error::lock;
 use crate::error::{Error, Result};
 use crate::keys::Keys;
 use crate::state::bits::RecentSets;

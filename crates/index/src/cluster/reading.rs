@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use likewise_core::features::Shape;
+use likewise_core::parallel::lock;
 use likewise_disk::store::Content;
 
 use crate::cluster::answer::{Answer, Finding};
@@ -21,7 +22,7 @@ use crate::cluster::names::{
 use crate::cluster::record::{Record, Reference, Tag, unpack_set};
 use crate::cluster::rule::ClusterRule;
 use crate::documents::Documents;
-use crate::error::{Error, Result, lock};
+use crate::error::{Error, Result};
 use crate::keys::{Keys, distance_of, words_of};
 use crate::rules::Method;
 

@@ -13,9 +13,10 @@ use crate::rules::Method;
 use crate::state::Layer;
 use crate::state::in_memory::COLLAPSED;
 use likewise_core::features::digest;
+use likewise_core::parallel::Cancel;
 use likewise_disk::store::Content;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 /// What a removal did, by row.
 #[derive(Debug, Clone, PartialEq)]
@@ -123,9 +124,7 @@ impl Lookup<'_> {
             moved: Vec::new(),
         };
         for &member in members {
-            if cancel.load(Ordering::Relaxed) {
-                return Err(Error::Disk(likewise_disk::Error::Canceled));
-            }
+            cancel.check()?;
             match self.other_evidence(member)? {
                 Some(evidence) => removal.moved.push((member, evidence)),
                 None => {

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use likewise_core::parallel::lock;
 use likewise_core::verify::FeatureSet;
 
 const BLOCK_ROWS: u32 = 1 << 16;
@@ -170,7 +171,7 @@ struct Inner {
 impl RecentSets {
     /// The set of a row, if it is held.
     pub fn get(&self, row: u32) -> Option<Arc<FeatureSet>> {
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = lock(&self.inner);
         if let Some(set) = inner.new.get(&row) {
             return Some(set.clone());
         }
@@ -180,7 +181,7 @@ impl RecentSets {
     }
 
     pub fn insert(&self, row: u32, set: Arc<FeatureSet>) {
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = lock(&self.inner);
         inner.insert(row, set);
     }
 }

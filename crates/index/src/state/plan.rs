@@ -6,11 +6,11 @@ use std::sync::atomic::AtomicBool;
 
 use likewise_core::error::Error;
 use likewise_core::hash::mix64;
+use likewise_core::parallel::lock;
 use likewise_hamming::Fingerprints;
 use likewise_hamming::index::plan_for_sample;
 use likewise_hamming::plan::SearchPlan;
 
-use crate::error::lock;
 use crate::keys::words_of;
 
 /// Rows in memory that the plan is made for: about the maximum. A plan for fewer saves bytes but takes twice the time.

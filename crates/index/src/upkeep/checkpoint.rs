@@ -1,10 +1,10 @@
 //! When does the log come into the database?
 
+use likewise_core::parallel::lock;
 use std::sync::atomic::Ordering;
 
 use likewise_disk::store::{LogCheckpoint, Store};
 
-use crate::error::lock;
 use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::shared::Shared;

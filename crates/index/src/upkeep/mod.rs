@@ -5,6 +5,7 @@ pub mod repair;
 pub mod segments;
 pub mod sweep;
 
+use likewise_core::parallel::lock;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,7 +13,6 @@ use likewise_disk::environment::process_id;
 use likewise_disk::store::{Chunk, Sizes, Store};
 
 use crate::clock::IndexClock;
-use crate::error::lock;
 use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::shared::Lease;

@@ -3,6 +3,7 @@
 //! Segments are derived: one that is damaged is dropped, and its rows come from the database again. This holds wherever the damage is met: while an
 //! index is opened, while it follows its writer, after a commit, in a query. Only damage of the database is an error.
 
+use likewise_core::parallel::lock;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -10,7 +11,6 @@ use std::time::Duration;
 use likewise_disk::segments::{Segment, unlink_segments};
 use likewise_disk::store::Store;
 
-use crate::error::lock;
 use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::load::{load_state, open_segments};

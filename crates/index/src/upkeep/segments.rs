@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use likewise_core::features::Shape;
+use likewise_core::parallel::{Cancel, lock};
 use likewise_disk::Error as DiskError;
 use likewise_disk::priority::at_low_priority;
 use likewise_disk::segments::{
@@ -14,7 +15,6 @@ use likewise_disk::segments::{
 };
 use likewise_disk::store::{Event, LiveSegment, Store};
 
-use crate::error::lock;
 use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::keys::Keys;
@@ -478,9 +478,7 @@ impl TrueRows<'_> {
         let sketch_bytes = self.rules.sketch_bytes();
         let mut exceptions: Vec<(u16, u8)> = Vec::new();
         self.store.scan(rows.clone(), |chunk| {
-            if self.cancel.load(Ordering::Relaxed) {
-                return Err(DiskError::Canceled);
-            }
+            self.cancel.check()?;
             next = chunk.span.end.min(most);
             let rows = rows.start..next;
             let mut levels = chunk.levels.iter().peekable();

@@ -3,6 +3,7 @@
 //! A sweep goes over all rows of the store in steps, each a transaction of some milliseconds. Before it, segments half of whose rows are gone are built
 //! again; what a segment still holds stays in the store, so that a process that opens the index knows that it is gone.
 
+use likewise_core::parallel::{Cancel, lock};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,7 +11,6 @@ use likewise_disk::priority::at_low_priority;
 use likewise_disk::segments::{MIN_ROWS, delete_orphans, other_names};
 use likewise_disk::store::{Dropping, Store, Swept};
 
-use crate::error::lock;
 use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::shared::Shared;
@@ -74,9 +74,7 @@ impl Shared {
         let mut num_fewer = 0;
         let mut next_row = Some(0);
         while let Some(row) = next_row {
-            if cancel.load(Ordering::Relaxed) {
-                return Err(Error::Disk(likewise_disk::Error::Canceled));
-            }
+            cancel.check()?;
             // Others write between the steps.
             let step = self.write_a_step(|store| {
                 let state = self.state();
@@ -112,9 +110,7 @@ impl Shared {
             Ok(())
         })?;
         while self.write_a_step(|store| Ok(store.give_back_pages(PAGES_A_STEP, part)?))? {
-            if cancel.load(Ordering::Relaxed) {
-                return Err(Error::Disk(likewise_disk::Error::Canceled));
-            }
+            cancel.check()?;
         }
         Ok(num_fewer)
     }
@@ -171,9 +167,7 @@ impl Index {
             let expired_below = lease.position().expired_below;
             let mut records = Vec::new();
             lease.scan(0..lease.num_rows(), |chunk| {
-                if cancel.load(Ordering::Relaxed) {
-                    return Err(likewise_disk::Error::Canceled);
-                }
+                cancel.check()?;
                 let documents = chunk.rows.iter().zip(&chunk.gone).enumerate();
                 for (i, (&row, &is_gone)) in documents {
                     if let Some(&place) = places.get(chunk.id(i)) {

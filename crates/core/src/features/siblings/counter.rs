@@ -1,7 +1,7 @@
 //! Which places of a collection are slots, and how rare are its words?
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{FEWEST_FILLINGS, SLOT_TOKENS, Scratch, each_frame, filling, word_key};
 use crate::error::Error;
@@ -10,7 +10,7 @@ use crate::features::rarity::Rarity;
 use crate::features::weight_table::Entries;
 use crate::features::weights::MAX_WEIGHT;
 use crate::isa::Isa;
-use crate::parallel::map_ranges;
+use crate::parallel::{lock, map_ranges};
 use crate::prefetch::prefetch_read;
 use crate::sort::sort_hashed;
 
@@ -55,7 +55,7 @@ impl NameCounter {
     /// Adds the tokens of a document, in order. Of equal digests, the lowest tokens count.
     pub fn add(&self, digest: [u64; 2], tokens: &[u64]) {
         let tokens = tokens[..tokens.len().min(SLOT_TOKENS)].into();
-        let mut sample = self.locked();
+        let mut sample = lock(&self.sample);
         sample.push(Sampled { digest, tokens });
         if sample.len() >= 2 * MOST_COUNTED {
             keep_lowest(&mut sample);
@@ -66,14 +66,10 @@ impl NameCounter {
         }
     }
 
-    fn locked(&self) -> MutexGuard<'_, Vec<Sampled>> {
-        self.sample.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns the table of names: the rarity of each word that weighs less than 15, and the frames of slots, which
     /// weigh 0. Cost: about 100 ns per token of at most `MOST_COUNTED` documents.
     pub fn finish(&self, threads: usize, cancel: &AtomicBool) -> Result<Entries, Error> {
-        let mut sample = std::mem::take(&mut *self.locked());
+        let mut sample = std::mem::take(&mut *lock(&self.sample));
         keep_lowest(&mut sample);
         sample.truncate(MOST_COUNTED);
         let may_be_slot = frequent_frames(&sample, threads, cancel)?;

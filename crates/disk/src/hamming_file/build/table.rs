@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use likewise_core::parallel::map_ranges;
+use likewise_core::parallel::{lock, map_ranges};
 use likewise_hamming::index::{
     Places, TableBuilder, TablePiece, TableSection, TableStream, WordsMut,
 };
@@ -124,9 +124,7 @@ pub(super) fn write_table(
             build.cancel,
             || (),
             |(), range| {
-                let mut buffer = buffers[range.start]
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner);
+                let mut buffer = lock(&buffers[range.start]);
                 let slice = &wave[range.start];
                 fill(
                     build,
@@ -257,7 +255,7 @@ fn pack(
     output: &Mutex<Output<'_>>,
 ) -> Result<()> {
     let write = |pieces| {
-        let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut output = lock(output);
         output.append(pieces)
     };
     let mut packed: Mutex<Vec<TablePiece>> = Mutex::new(Vec::new());
@@ -278,12 +276,10 @@ fn pack(
             || (),
             |(), range| {
                 if range.start == 0 {
-                    let mut packed = packed.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut packed = lock(&packed);
                     return write(std::mem::take(&mut *packed)).map(|()| None);
                 }
-                let mut group = some[range.start - 1]
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner);
+                let mut group = lock(&some[range.start - 1]);
                 Ok(group
                     .take()
                     .map(|(cells, entries)| builder.pack(cells, entries)))
@@ -387,7 +383,7 @@ fn count(build: &HammingBuild<'_>, builder: &TableBuilder) -> Result<Vec<u32>> {
                 }
             })?;
             checksum.fetch_add(part, Ordering::Relaxed);
-            let mut total = total.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut total = lock(&total);
             for (total, count) in total.iter_mut().zip(counts) {
                 *total += std::mem::take(count);
             }

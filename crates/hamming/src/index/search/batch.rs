@@ -16,9 +16,9 @@ use likewise_core::prefetch::prefetch_read;
 
 use super::pass::{CACHE_LINE_WORDS, Hits, LINES_AHEAD, OtherHit, Pass, Probe, Request};
 use crate::index::table::builder::sort;
-use crate::index::table::directory::LINE_WORDS;
 use crate::index::table::kernel::TableKernel;
 use crate::index::table::table::Table;
+use crate::plan::shape::LINE_WORDS;
 
 /// Maximum number of queries that are sorted together; their codes and numbers take 40 bytes each.
 const MAX_SORTED: usize = 1 << 20;

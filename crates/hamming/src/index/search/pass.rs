@@ -9,11 +9,12 @@ use std::ops::Range;
 
 use likewise_core::prefetch::prefetch_read;
 
-use crate::index::table::directory::{ESCAPED, FIRST_WORD, LINE_WORDS};
+use crate::index::table::directory::{ESCAPED, FIRST_WORD};
 use crate::index::table::kernel::{Comparison, TableKernel};
 use crate::index::table::packed;
 use crate::index::table::permutation::Flip;
 use crate::index::table::table::Table;
+use crate::plan::shape::LINE_WORDS;
 
 /// Lines prefetched before the first is used.
 pub(crate) const LINES_AHEAD: usize = 128;

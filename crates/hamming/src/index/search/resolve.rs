@@ -1,9 +1,10 @@
 //! Which entry of the first table is a code found in another table?
 
 use super::pass::{FirstHit, Hits};
-use crate::index::table::directory::{Directory, ESCAPED, FIRST_WORD, LINE_WORDS};
+use crate::index::table::directory::{Directory, ESCAPED, FIRST_WORD};
 use crate::index::table::kernel::{Comparison, TableKernel};
 use crate::index::table::table::Table;
+use crate::plan::shape::LINE_WORDS;
 use likewise_core::prefetch::prefetch_read;
 
 /// Codes looked up together, so that their cache misses overlap.

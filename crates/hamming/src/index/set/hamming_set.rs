@@ -10,13 +10,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use super::segment::{Building, Segment};
 use super::state::{Removed, State, purge};
-use super::state::{SegmentParts, SetParts, row_parts, rows_of, table_of, table_parts};
+use super::state::{SegmentParts, SetParts, table_of, table_parts};
 use crate::distance::Fingerprints;
 use crate::index::search::scanned::{Planes, check_rows};
 use crate::index::table::build::Codes;
 use crate::index::table::table::Table;
 use crate::plan::{MAX_INDEXED, SearchPlan};
 use likewise_core::error::{Error, Result};
+use likewise_core::parallel::lock;
 
 /// Maximum length of the tail: it costs each query at most half a microsecond.
 const TAIL: usize = 4096;
@@ -98,7 +99,7 @@ impl HammingSet {
     }
 
     fn changing(&self) -> MutexGuard<'_, ()> {
-        self.change.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.change)
     }
 
     pub(crate) fn update(&self, change: impl FnOnce(&mut State)) {
@@ -319,7 +320,7 @@ impl HammingSet {
                 .iter()
                 .map(|segment| SegmentParts {
                     tables: segment.tables.iter().map(table_parts).collect(),
-                    rows: segment.rows.as_ref().map(row_parts),
+                    rows: segment.rows.clone(),
                 })
                 .collect(),
             tail_codes: Vec::new(),
@@ -354,11 +355,14 @@ impl HammingSet {
             if tables.iter().any(|table| table.num_entries != num_entries) {
                 return Err(Error::Damaged);
             }
-            let rows = segment
+            if segment
                 .rows
-                .map(|rows| rows_of(rows, num_entries))
-                .transpose()?;
-            let segment = Segment::of_parts(parts.plan.clone(), tables, rows);
+                .as_ref()
+                .is_some_and(|rows| !rows.fit(num_entries))
+            {
+                return Err(Error::Damaged);
+            }
+            let segment = Segment::of_parts(parts.plan.clone(), tables, segment.rows);
             num_rows += segment.len();
             segments.push(Arc::new(segment));
         }

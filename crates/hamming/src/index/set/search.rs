@@ -2,7 +2,7 @@
 
 use std::collections::BinaryHeap;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use super::hamming_set::HammingSet;
 use super::state::State;
@@ -10,9 +10,9 @@ use crate::distance::{Fingerprints, distance};
 use crate::index::search::batch::Pieces;
 use crate::index::search::matches::{Found, Matches, concatenate};
 use crate::index::search::scanned::NearCode;
-use likewise_core::error::{Error, Result};
+use likewise_core::error::Result;
 use likewise_core::isa::Isa;
-use likewise_core::parallel::map_ranges;
+use likewise_core::parallel::{Cancel, map_ranges};
 
 /// Queries that a thread takes at a time.
 const GRAIN: usize = 1024;
@@ -27,8 +27,7 @@ impl HammingSet {
         threads: usize,
         cancel: &AtomicBool,
     ) -> Result<Matches> {
-        queries.check()?;
-        self.check_query(&queries, within)?;
+        self.plan().check_query(&queries, within)?;
         let state = self.state();
         let found = match state.segments.as_slice() {
             [segment] if state.tail.is_empty() && state.removed.num_present == 0 => {
@@ -38,28 +37,6 @@ impl HammingSet {
         };
         self.note_candidates(found.max_candidates);
         Ok(found)
-    }
-
-    fn check_query(&self, queries: &Fingerprints<'_>, within: u32) -> Result<()> {
-        let (bits, most) = (self.plan().bits(), self.plan().within());
-        if queries.bits != bits {
-            return Err(Error::invalid(
-                "fingerprints",
-                format!("have {} bits; those searched have {bits}", queries.bits),
-            ));
-        }
-        let most = if self.plan().keys().is_empty() {
-            bits
-        } else {
-            most
-        };
-        if within > most {
-            return Err(Error::invalid(
-                "within",
-                format!("{within} is above {most}, the radius this was built for"),
-            ));
-        }
-        Ok(())
     }
 }
 
@@ -317,9 +294,7 @@ impl HammingSet {
         }
         let mut codes = Vec::new();
         for planes in &state.tail {
-            if cancel.load(Ordering::Relaxed) {
-                return Err(Error::Canceled);
-            }
+            cancel.check()?;
             has_rows = true;
             codes.clear();
             planes.copy_codes(&mut codes);
@@ -452,6 +427,6 @@ mod tests {
     #[test]
     fn comparing_with_everything_can_be_cancelled() {
         let found = set(true).nearest_of_all(query(&[5]), 3, &AtomicBool::new(true));
-        assert!(matches!(found, Err(Error::Canceled)));
+        assert!(matches!(found, Err(likewise_core::error::Error::Canceled)));
     }
 }

@@ -1,7 +1,7 @@
 //! How is an immutable set of fingerprints built and searched?
 
 use std::ops::{ControlFlow, Range};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use crate::distance::Fingerprints;
 use crate::index::search::batch::{Pieces, UNSORTED_LEN, most_hits, search_sorted};
@@ -17,7 +17,7 @@ use crate::kernels::run_kernel;
 use crate::plan::SearchPlan;
 use likewise_core::error::{Error, Result};
 use likewise_core::isa::Isa;
-use likewise_core::parallel::map_ranges;
+use likewise_core::parallel::{Cancel, map_ranges};
 
 const CHECKED_WORDS: usize = 1 << 20;
 
@@ -166,8 +166,8 @@ impl Segment {
         }
         let mut result = Ok(());
         table.directory.for_each_bucket(|prefix, start, len| {
-            if cancel.load(Ordering::Relaxed) {
-                result = Err(Error::Canceled);
+            result = cancel.check();
+            if result.is_err() {
                 return ControlFlow::Break(());
             }
             if start + len > table.num_entries {
@@ -230,9 +230,7 @@ fn check(num_codes: usize, bits: u32, rows: Option<&[u32]>, plan: &SearchPlan) -
 fn check_good(words: &Words, cancel: &AtomicBool) -> Result<()> {
     let len = words.as_slice().len();
     for start in (0..len).step_by(CHECKED_WORDS) {
-        if cancel.load(Ordering::Relaxed) {
-            return Err(Error::Canceled);
-        }
+        cancel.check()?;
         if !words.are_good(start..(start + CHECKED_WORDS).min(len)) {
             return Err(Error::Damaged);
         }
@@ -266,7 +264,7 @@ impl Segment {
         threads: usize,
         cancel: &AtomicBool,
     ) -> Result<Matches> {
-        self.check_query(&queries, within)?;
+        self.plan.check_query(&queries, within)?;
         let request = Request {
             tables: &self.tables,
             radii: &self.radii[within as usize],
@@ -302,8 +300,8 @@ impl Segment {
         let (part, out) = (range.clone(), &mut *hits);
         run_kernel!(isa, num_words, search_sorted,
             (request: &Request<'_>, part: Range<usize>, cancel: &AtomicBool, out: &mut Hits));
-        if cancel.load(Ordering::Relaxed) {
-            return vec![Err(Error::Canceled)];
+        if let Err(canceled) = cancel.check() {
+            return vec![Err(canceled)];
         }
         if !hits.is_crowded {
             return vec![self.found(range.len(), isa, hits)];
@@ -357,29 +355,5 @@ impl Segment {
             true => Err(Error::Damaged),
             false => Ok(found),
         }
-    }
-
-    fn check_query(&self, queries: &Fingerprints<'_>, within: u32) -> Result<()> {
-        queries.check()?;
-        if queries.bits != self.plan.bits() {
-            return Err(Error::invalid(
-                "fingerprints",
-                format!(
-                    "have {} bits; those searched have {}",
-                    queries.bits,
-                    self.plan.bits()
-                ),
-            ));
-        }
-        if within > self.plan.within() {
-            return Err(Error::invalid(
-                "within",
-                format!(
-                    "{within} is above {}, the radius of the plan",
-                    self.plan.within()
-                ),
-            ));
-        }
-        Ok(())
     }
 }

@@ -7,21 +7,22 @@
 //! mapped file.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use super::builder::{Layout, Part};
 use super::builder::{Places, RowsOf, count, spread};
 use super::directory::Directory;
 use super::packed;
 use super::rows::{Rows, RowsBuilder};
-use super::table::{Table, residual_bits};
+use super::table::Table;
 use super::words::{Words, WordsMut};
 use crate::distance::Fingerprints;
 use crate::kernels::run_kernel;
 use crate::plan::Key;
+use crate::plan::shape::residual_bits;
 use likewise_core::error::{Error, Result};
 use likewise_core::isa::Isa;
-use likewise_core::parallel::map_ranges;
+use likewise_core::parallel::{Cancel, map_ranges};
 
 /// Maximum number of prefix bits by which codes are counted before slices are cut.
 const MAX_CELL_BITS: u32 = 14;
@@ -209,9 +210,7 @@ impl Job<'_> {
             if num_codes < PACKED_CODES && cell + 1 < slice.cells.end {
                 continue;
             }
-            if means.cancel.load(Ordering::Relaxed) {
-                return Err(Error::Canceled);
-            }
+            means.cancel.check()?;
             let (packed, others) = entries.split_at_mut(num_codes * width);
             parts.push(self.layout.pack(from..cell + 1, packed));
             (entries, from, num_codes) = (others, cell + 1, 0);
@@ -225,9 +224,7 @@ impl Job<'_> {
         let len = self.source.codes.len();
         let mut buffer = Vec::new();
         for start in (0..len).step_by(COUNT_GRAIN) {
-            if means.cancel.load(Ordering::Relaxed) {
-                return Err(Error::Canceled);
-            }
+            means.cancel.check()?;
             let range = start..len.min(start + COUNT_GRAIN);
             let rows = match self.source.rows {
                 Some(rows) => RowsOf::Given(&rows[range.clone()]),

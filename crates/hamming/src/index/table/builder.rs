@@ -8,14 +8,14 @@ use std::ops::Range;
 
 use likewise_core::isa::Isa;
 
-use super::directory::{DirectoryPart, DirectoryWriter, Shape};
+use super::directory::{DirectoryPart, DirectoryWriter};
 use super::kernel::TableKernel;
 use super::packed::{PackedPart, PackedWriter};
 use super::permutation::Permutation;
 use super::rows::{RowsPart, width_of};
-use super::table::residual_bits;
 use crate::kernels::run_kernel;
 use crate::plan::Key;
+use crate::plan::shape::{Shape, residual_bits};
 
 /// Codes that are permuted before those of the cells are copied.
 const GROUP: usize = 256;

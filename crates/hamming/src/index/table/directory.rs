@@ -10,102 +10,21 @@
 use std::ops::ControlFlow;
 
 use super::words::Words;
+use crate::plan::shape::{LINE_CAPACITY, LINE_WORDS, Shape};
 
-pub(crate) const LINE_WORDS: usize = 8;
-/// Number of buckets and entries that fit in a line: 512 bits without the number, the first 1 and the escape bit.
-const LINE_CAPACITY: usize = 478;
 /// Bit of the last word of a line which means that the ends are plain numbers.
 pub(crate) const ESCAPED: u64 = 1 << 63;
 /// The unary part of the first word, and of the last.
 pub(crate) const FIRST_WORD: u64 = !0 << 32;
 pub(crate) const LAST_WORD: u64 = !ESCAPED;
 
-/// Maximum number of bits of a prefix.
-const MAX_PREFIX_BITS: u32 = 36;
-/// Maximum number of prefix bits for which plain starts stay in the caches.
-const FEW_PREFIX_BITS: u32 = 16;
-/// Number of starts per cache line, as a power of two.
-const STARTS_SHIFT: u32 = 4;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Shape {
-    pub(crate) prefix_bits: u32,
-    /// A line holds `2^line_shift` buckets.
-    pub(crate) line_shift: u32,
-    /// Whether lines are unary; otherwise the directory holds plain starts.
-    pub(crate) is_unary: bool,
-}
-
-impl Shape {
-    /// Chooses the shape with the fewest bytes for `num_entries` entries whose prefix stays within the key, so that a
-    /// bucket holds every value of its rest; a nonempty bucket costs a fraction of a byte, for its cache miss.
-    pub(crate) fn choose(num_entries: usize, key_width: u32, top_bits: u32) -> Self {
-        let most = key_width.min(top_bits - 1).min(MAX_PREFIX_BITS);
-        let n = num_entries.max(1) as f64;
-        let full = (num_entries.max(1).ilog2() + 2).min(most);
-        if full <= FEW_PREFIX_BITS || n / (1_u64 << full) as f64 > 3.0 {
-            // Starts take less than a number per entry.
-            let prefix_bits = full.min(num_entries.max(2).ilog2());
-            return Shape {
-                prefix_bits,
-                line_shift: STARTS_SHIFT.min(prefix_bits),
-                is_unary: false,
-            };
-        }
-        let mut best = (f64::INFINITY, 0, 0);
-        for prefix_bits in full.saturating_sub(4)..=full {
-            let load = n / (1_u64 << prefix_bits) as f64;
-            for line_shift in (0..=8).rev() {
-                let buckets = f64::from(1 << line_shift);
-                // Lines should rarely overflow: the number of entries of a line has a Poisson distribution.
-                let likely = buckets * (1.0 + load) + 2.3 * (buckets * load).sqrt();
-                if likely > LINE_CAPACITY as f64 {
-                    continue;
-                }
-                let bytes = f64::from(top_bits - prefix_bits) / 8.0 + 64.0 / (buckets * load);
-                let occupied = 1.0 - libm::exp(-load);
-                let cost = bytes + 0.3 * occupied;
-                if cost < best.0 {
-                    best = (cost, prefix_bits, line_shift);
-                }
-                break;
-            }
-        }
-        Shape {
-            prefix_bits: best.1,
-            line_shift: best.2,
-            is_unary: true,
-        }
-    }
-
-    /// Whether a table with these numbers of key bits and first-word bits may have this shape.
-    pub(crate) fn is_sound(&self, key_width: u32, top_bits: u32) -> bool {
-        let most = key_width.min(top_bits - 1).min(MAX_PREFIX_BITS);
-        (1..=most).contains(&self.prefix_bits) && self.line_shift <= self.prefix_bits.min(8)
-    }
-
-    /// Number of lines; plain starts count as one line for as many as fit in one.
-    pub(crate) fn num_lines(&self) -> usize {
-        1 << (self.prefix_bits - self.line_shift)
-    }
-
-    /// Number of words of the directory without the ends of escaped lines.
-    pub(crate) fn num_words(&self) -> usize {
-        match self.is_unary {
-            true => self.num_lines() * LINE_WORDS,
-            // Includes an additional start: the end of the last bucket.
-            false => ((1_usize << self.prefix_bits) + 1).div_ceil(2),
-        }
-    }
-}
-
 #[derive(Debug, Clone)]
-pub(crate) struct Directory {
-    pub(crate) shape: Shape,
+pub struct Directory {
+    pub shape: Shape,
     /// Unary lines, or plain starts as 32-bit numbers.
-    pub(crate) lines: Words,
+    pub lines: Words,
     /// For each escaped line, the ends of its buckets, relative to the line's first entry, as 32-bit numbers.
-    pub(crate) escapes: Words,
+    pub escapes: Words,
 }
 
 impl Directory {

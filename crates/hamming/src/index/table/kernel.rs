@@ -1,12 +1,11 @@
 //! Which basic operations of a table search does each instruction set implement?
 
-use super::directory::{FIRST_WORD, LAST_WORD, LINE_WORDS};
+use super::directory::{FIRST_WORD, LAST_WORD};
 use super::permutation::Permutation;
-#[cfg(target_arch = "aarch64")]
-use crate::kernels::Neon;
 use crate::kernels::Plain;
 #[cfg(target_arch = "x86_64")]
 use crate::kernels::{Avx2, Avx512};
+use crate::plan::shape::LINE_WORDS;
 
 /// How eight packed numbers of one width are moved into eight words.
 #[derive(Debug, Clone)]
@@ -271,110 +270,7 @@ mod x86 {
     }
 }
 
-#[cfg(target_arch = "aarch64")]
-mod neon {
-    use super::*;
-    use crate::kernels::neon::{mask_within, sums_of_words};
-    use std::arch::aarch64::*;
-
-    /// Returns the position of the 1 of `word` that is preceded by `num_before` ones, or any position if the word has
-    /// fewer. Safety: the processor must have NEON.
-    #[inline(always)]
-    unsafe fn place_of_one(word: u64, num_before: u64) -> u32 {
-        const EACH_BYTE: u64 = 0x0101_0101_0101_0101;
-        // SAFETY: the caller's processor has NEON.
-        let (sums, num_below) = unsafe {
-            let ones = vget_lane_u64::<0>(vreinterpret_u64_u8(vcnt_u8(vcreate_u8(word))));
-            // Number of ones in each byte and those below it.
-            let sums = ones.wrapping_mul(EACH_BYTE);
-            let is_below = vcle_u8(vcreate_u8(sums), vdup_n_u8(num_before as u8));
-            (sums, vaddv_u8(vshr_n_u8::<7>(is_below)))
-        };
-        let shift = 8 * u32::from(num_below).min(7);
-        // Nothing is below the first byte.
-        let skipped = (sums << 8) >> shift & 0xFF;
-        let mut rest = word >> shift;
-        for _ in 0..num_before.wrapping_sub(skipped).min(7) {
-            rest &= rest.wrapping_sub(1);
-        }
-        (shift + rest.trailing_zeros()).min(63)
-    }
-
-    impl TableKernel for Neon {
-        // NEON has no PEXT.
-        #[inline(always)]
-        unsafe fn permute<const W: usize>(permutation: &Permutation, code: &[u64; W]) -> [u64; W] {
-            permutation.apply(code)
-        }
-
-        #[inline(always)]
-        unsafe fn read_line(words: &[u64; LINE_WORDS]) -> OnesBefore {
-            // SAFETY: the caller's processor has NEON; arrays of eight words are read and one of eight numbers is
-            // written.
-            unsafe {
-                let mut ones = [vdupq_n_u8(0); LINE_WORDS / 2];
-                for (i, ones) in ones.iter_mut().enumerate() {
-                    let words = vld1q_u64(words.as_ptr().add(2 * i));
-                    let bits = vandq_u64(words, vld1q_u64(UNARY.as_ptr().add(2 * i)));
-                    *ones = vcntq_u8(vreinterpretq_u8_u64(bits));
-                }
-                let zero = vdupq_n_u16(0);
-                // Prefix sums over the lanes, in three doublings.
-                let mut before = vextq_u16::<7>(zero, sums_of_words(ones));
-                before = vaddq_u16(before, vextq_u16::<7>(zero, before));
-                before = vaddq_u16(before, vextq_u16::<6>(zero, before));
-                before = vaddq_u16(before, vextq_u16::<4>(zero, before));
-                let mut narrow = [0; LINE_WORDS];
-                vst1q_u16(narrow.as_mut_ptr(), before);
-                OnesBefore(narrow.map(u64::from))
-            }
-        }
-
-        #[inline(always)]
-        unsafe fn bucket(line: &OnesBefore, words: &[u64; LINE_WORDS], bucket: u32) -> (u32, u32) {
-            // SAFETY: the caller's processor has NEON; an array of eight words is read.
-            unsafe {
-                let target = vdupq_n_u64(u64::from(bucket));
-                // Each word that is reached counts as minus one.
-                let mut reached = vdupq_n_u64(0);
-                for i in 0..LINE_WORDS / 2 {
-                    let two = vld1q_u64(line.0.as_ptr().add(2 * i));
-                    reached = vaddq_u64(reached, vcleq_u64(two, target));
-                }
-                // Nothing precedes the first word.
-                let num_reached = vaddvq_u64(reached).wrapping_neg() as usize;
-                let word = num_reached.clamp(1, LINE_WORDS) - 1;
-                let num_before = u64::from(bucket).wrapping_sub(line.0[word]);
-                let bit = place_of_one(words[word] & UNARY[word], num_before);
-                bucket_behind(words, bucket, word, bit)
-            }
-        }
-
-        #[inline(always)]
-        unsafe fn near8(packed: *const u8, comparison: &Comparison<'_>, num: usize) -> u32 {
-            // SAFETY: the caller's processor has NEON, and 64 bytes are readable.
-            unsafe {
-                let unpacking = comparison.unpacking;
-                let query = vdupq_n_u64(comparison.query);
-                let mask = vdupq_n_u64(comparison.mask);
-                let memory = vld1q_u8_x4(packed);
-                let mut ones = [vdupq_n_u8(0); 4];
-                for (i, ones) in ones.iter_mut().enumerate() {
-                    let bytes = vld1q_u8(unpacking.bytes.as_ptr().add(16 * i));
-                    let words = vreinterpretq_u64_u8(vqtbl4q_u8(memory, bytes));
-                    let shifts = vld1q_s64(unpacking.shifts.as_ptr().add(2 * i).cast());
-                    let numbers = vshlq_u64(words, vnegq_s64(shifts));
-                    let differing = vandq_u64(veorq_u64(numbers, query), mask);
-                    *ones = vcntq_u8(vreinterpretq_u8_u64(differing));
-                }
-                let near = mask_within(sums_of_words(ones), comparison.limit);
-                u32::from(near) & ((1 << num.min(8)) - 1)
-            }
-        }
-    }
-}
-
-#[cfg(test)]
+#[cfg(all(test, target_arch = "x86_64"))]
 mod tests {
     use super::*;
     use likewise_core::isa::Isa;
@@ -422,17 +318,11 @@ mod tests {
                 limit: random.below(width as usize / 2 + 2) as u32,
             };
             let expected = describe::<Plain>(&words, &packed, &comparison);
-            #[cfg(target_arch = "x86_64")]
             if Isa::avx2().is_some() {
                 assert!(describe::<Avx2>(&words, &packed, &comparison) == expected);
             }
-            #[cfg(target_arch = "x86_64")]
             if Isa::avx512().is_some() {
                 assert!(describe::<Avx512>(&words, &packed, &comparison) == expected);
-            }
-            #[cfg(target_arch = "aarch64")]
-            if Isa::neon().is_some() {
-                assert!(describe::<Neon>(&words, &packed, &comparison) == expected);
             }
         }
     }

@@ -7,17 +7,17 @@ use likewise_core::prefetch::prefetch_read;
 
 /// Rows of the distinct codes by rank: the number of a row, or of a group of several.
 #[derive(Debug, Clone)]
-pub(crate) struct Rows {
+pub struct Rows {
     /// For each rank `2 * row` or `2 * group + 1`, packed and padded.
-    pub(crate) numbers: Words,
+    pub numbers: Words,
     /// Number of bits of such a number.
-    pub(crate) width: u32,
+    pub width: u32,
     /// End of each group, as 32-bit numbers.
-    pub(crate) group_ends: Words,
+    pub group_ends: Words,
     /// Rows of the groups, ascending within each, as 32-bit numbers.
-    pub(crate) group_rows: Words,
+    pub group_rows: Words,
     /// Total number of rows.
-    pub(crate) num_rows: usize,
+    pub num_rows: usize,
 }
 
 /// Number of bits for row numbers up to `max_row`.
@@ -26,6 +26,13 @@ pub(crate) fn width_of(max_row: u32) -> u32 {
 }
 
 impl Rows {
+    /// Whether these can be the rows of so many codes.
+    pub(crate) fn fit(&self, num_entries: usize) -> bool {
+        (1..=33).contains(&self.width)
+            && self.numbers.as_slice().len() == packed::num_words(num_entries, self.width)
+            && self.num_rows >= num_entries
+    }
+
     /// Returns the row of a rank, or the rows of its group. Values from a damaged file are limited to what exists.
     #[inline(always)]
     pub(crate) fn of_rank(&self, rank: usize) -> Postings<'_> {

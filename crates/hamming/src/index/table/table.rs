@@ -1,12 +1,13 @@
 //! How is one table organized?
 
-use super::directory::{Directory, Shape};
+use super::directory::Directory;
 use super::kernel::Unpacking;
 use super::packed;
 use super::permutation::Flips;
 use super::permutation::Permutation;
 use super::words::Words;
 use crate::plan::Key;
+use crate::plan::shape::{Shape, residual_bits};
 
 /// The distinct codes sorted by one key: a directory over the first bits, and the other bits of each code, packed in
 /// the first word; an entry's number is its rank.
@@ -26,15 +27,6 @@ pub(crate) struct Table {
     /// Masks that turn a prefix into its neighbors by XOR: above the line, and within it.
     pub(crate) line_flips: Flips,
     pub(crate) bucket_flips: Flips,
-}
-
-/// Number of stored bits of a first word of `top_bits` bits after a prefix of `prefix_bits` bits.
-pub(crate) fn residual_bits(top_bits: u32, prefix_bits: u32) -> u32 {
-    match top_bits - prefix_bits {
-        // Together with the preceding bits of its first byte, a wider number would not fit in eight bytes.
-        58.. => 64,
-        bits => bits,
-    }
 }
 
 impl Table {
