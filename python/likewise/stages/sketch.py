@@ -15,7 +15,6 @@ from likewise import _native
 from likewise.arrays import ArrowBatch, ColumnData, GrowingArray, TextData
 from likewise.checks import num_threads
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
-from likewise.io.html import facts
 from likewise.recipe.fields import MAX_FILTER_BITS, RecipeFields
 from likewise.recipe.methods import Bloom, Exact, MinHash, Shingles, SimHash
 from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe, check_is_recipe
@@ -144,6 +143,8 @@ class Sketches:
             "empty texts": f"{int(np.count_nonzero(self.is_empty)):,}",
             "sketch_id": self.recipe.sketch_id,
         }
+        from likewise.io.html import facts
+
         return facts(f"Sketches: {self.recipe.method}", values)
 
     def __len__(self) -> int:
