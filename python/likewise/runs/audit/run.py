@@ -164,7 +164,7 @@ def audit(
     InvalidParameter
         If the run used a word list that is not given, or a list is given that the run did not use.
     RecipeMismatch
-        If the run did not store its weights and they cannot be counted again, or the word lists differ from those of the run.
+        If weights that the run did not store cannot be counted again, or the word lists differ from those of the run.
 
     Notes
     -----
