@@ -235,11 +235,6 @@ def refusal(source: Source | JsonlStream, bad: BadRow, renamed: Mapping[str, str
     return InvalidInput(message, source.name, bad.line + 1)
 
 
-def is_without_text(bad: BadRow) -> bool:
-    """Return whether a row is bad because it lacks the text field."""
-    return option_of(bad) == "--text-field"
-
-
 def option_of(bad: BadRow) -> str | None:
     """Return the option that names the field whose absence made a row bad; None for other reasons."""
     return next((option for beginning, option in _MISSING.items() if bad.reason.startswith(beginning)), None)

@@ -121,7 +121,8 @@ class Sketches:
         dtype, row = _type_of(self.recipe)
         array = self.array
         # Bytes of another type would be read as other sketches, and give wrong results without an error.
-        if not isinstance(array, np.ndarray) or array.dtype != dtype or not _fits(array.shape, row):
+        fits = isinstance(array, np.ndarray) and array.dtype == dtype and array.ndim == 1 + len(row)
+        if not fits or any(width not in (None, found) for found, width in zip(array.shape[1:], row, strict=True)):
             given = f"{array.dtype}, shape {array.shape}," if isinstance(array, np.ndarray) else type(array).__name__
             wanted = ", ".join(["n", *("..." if width is None else str(width) for width in row)])
             raise InvalidParameter(
@@ -433,9 +434,3 @@ def _type_of(recipe: Recipe) -> tuple[np.dtype[Any], tuple[int | None, ...]]:
             return np.dtype(np.uint64), (bits // 64,)
         case _:
             return np.dtype(np.uint64), (None,)
-
-
-def _fits(shape: tuple[int, ...], row: tuple[int | None, ...]) -> bool:
-    return len(shape) == 1 + len(row) and all(
-        width in (None, found) for found, width in zip(shape[1:], row, strict=True)
-    )

@@ -9,6 +9,7 @@ from likewise import _native
 from likewise.arrays import TextData
 from likewise.checks import num_threads, take_bytes
 from likewise.errors import InvalidInput, InvalidParameter
+from likewise.io.lexicon import read_lexicon
 from likewise.recipe.methods import Exact
 from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe, check_is_recipe
 from likewise.recipe.weights import Weights, table_rules
@@ -149,8 +150,6 @@ def read_table(path: str | Path, options: Mapping[str, Any] | None = None) -> We
         is_table = file.read(len(_MAGIC)) == _MAGIC
     if is_table:
         return Weights.read(path)
-    from likewise.io.lexicon import read_lexicon
-
     terms, lines = read_lexicon(Path(path))
     named = {name: value for name in _OF_TERMS if (value := (options or {}).get(name)) is not None}
     try:

@@ -173,8 +173,12 @@ class _Worker:
             began = time.perf_counter()
             piece = next(pieces, None)
             self._timing.add_thread("reading", time.perf_counter() - began)
-            if piece is None or (piece.bad_rows and self._rules.on_error == "fail"):
-                return done if piece is None else [*done, (number, self._refused(piece))]
+            if piece is None:
+                return done
+            if piece.bad_rows and self._rules.on_error == "fail":
+                none, num = np.zeros(0, np.uint8), np.zeros(0, np.uint32)
+                refused = SketchedPiece(piece, none, none, num, none.astype(np.uint64), None, None)
+                return [*done, (number, refused)]
             done.append((number, self._part(source, piece)))
 
     def put_aside(self, job: ReadTask) -> list[_Spooled]:
@@ -198,11 +202,6 @@ class _Worker:
             handle = self._spool.append(piece.texts)
             self._timing.add_thread("spooling", time.perf_counter() - began)
         return sketched_piece(piece, batch, lengths, handle)
-
-    @staticmethod
-    def _refused(piece: Piece) -> SketchedPiece:
-        nothing = np.zeros(0, np.uint8)
-        return SketchedPiece(piece, nothing, nothing, nothing.astype(np.uint32), nothing.astype(np.uint64), None, None)
 
 
 def ingest(
