@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from likewise.batch.read.columns import HeldDocuments
+from likewise.batch.read.resume import RunParts, open_parts
 from likewise.batch.read.weighing import known_counts, weighed_files
 from likewise.batch.run import open_documents
 from likewise.errors import InvalidParameter
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from likewise.batch.against.index import IndexUse
     from likewise.batch.memory import BoundedRun
     from likewise.batch.read.documents import Documents, References
-    from likewise.batch.read.resume import RunParts
     from likewise.batch.spark.files.engine import SparkEngine
     from likewise.io.inputs import Inputs
     from likewise.job.output import Job
@@ -116,11 +116,7 @@ def opened_run(
     else:
         context = context.with_threads(bounded.threads(context.threads))
         recipe = known or weighed_files(sources, recipe, context, parts, bounded.room.weighing_bytes)
-    left = None
-    if parts is not None:
-        from likewise.batch.read.resume import open_parts
-
-        left = open_parts(parts, recipe, sources, progress, has_counts=known is not None)
+    left = None if parts is None else open_parts(parts, recipe, sources, progress, has_counts=known is not None)
     with open_documents(
         sources,
         recipe,

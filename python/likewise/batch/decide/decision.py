@@ -26,6 +26,7 @@ from likewise.batch.search.search import Candidates, Search
 from likewise.batch.search.splits import beyond_references
 from likewise.checks import counted
 from likewise.errors import InvalidInput, InvalidParameter
+from likewise.io.output.parts import Part, find_parts, is_whole, read_part, write_part
 from likewise.job.options import RunContext, Timing
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, Warned
 from likewise.recipe.methods import MinHash, SimHash, SimHashDistance
@@ -91,8 +92,6 @@ class VerdictLog:
 
     def restore(self, verdicts: Verdicts, search: Search) -> tuple[int, int]:
         """Fill in the verdicts logged by an earlier run."""
-        from likewise.io.output.parts import find_parts, is_whole, read_part
-
         self._since = time.monotonic()
         for path in [path for label, path in find_parts(self.directory) if label.startswith(_LABEL)]:
             part = read_part(path) if search.can_begin_late and is_whole(path) else None
@@ -113,8 +112,6 @@ class VerdictLog:
         now = time.monotonic()
         if now - self._since < SECONDS_BETWEEN or not search.can_begin_late:
             return
-        from likewise.io.output.parts import Part, write_part
-
         facts = {"low": self._written, "num_considered": num_considered}
         write_part(
             self.directory, f"{_LABEL}{self._written:012}", Part(verdicts.columns(self._written, high), {}, facts)

@@ -19,6 +19,7 @@ from likewise._native import Rarity
 from likewise.batch.budget.room import Room
 from likewise.batch.read.columns import Columns, HeldDocuments, IngestRules, SketchedPiece, sketched_piece
 from likewise.batch.read.documents import Documents, References
+from likewise.batch.read.resume import SPOOL_NAME, FoundPart, Position, RunParts
 from likewise.errors import InvalidInput, LikewiseError
 from likewise.io.source.source import Piece, ReadTask, Source
 from likewise.io.source.spool import Spool
@@ -31,7 +32,6 @@ from likewise.stages.sketch import sketch_texts
 
 if TYPE_CHECKING:
     from likewise.batch.read.kept_sketches import KeptSketches
-    from likewise.batch.read.resume import FoundPart, Position, RunParts
 
 # JSON of a field without a value; "" if the field is absent.
 NO_VALUE = frozenset(("", "null", "NaN"))
@@ -318,6 +318,4 @@ def _open_spool(
 ) -> Spool | None:
     if not rules.needs_texts or all(source.can_read_again for source in sources):
         return None
-    from likewise.batch.read.resume import SPOOL_NAME
-
     return Spool(work / SPOOL_NAME, has_tokens=recipe.takes_tokens) if parts is None else parts.open_spool()

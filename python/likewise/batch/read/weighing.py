@@ -8,6 +8,7 @@ from pathlib import Path
 
 from likewise import checks as counts
 from likewise.batch.read import ingest
+from likewise.batch.read.resume import PART_BYTES
 from likewise.errors import InvalidInput, LikewiseError
 from likewise.io.output.scratch import scratch_for
 from likewise.io.source.bad_rows import NO_LIMIT, BadRowTally
@@ -140,11 +141,7 @@ def weighed_files(
     if parts is not None and (known := known_counts(parts, recipe)) is not None:
         return known
     found = counted(files, recipe, context, memory_bytes=memory_bytes)
-    if parts is None or not needs_reading:
-        return found
-    from likewise.batch.read.resume import PART_BYTES
-
-    if sum(file.num_bytes for file in files) >= PART_BYTES:
+    if parts is not None and needs_reading and sum(file.num_bytes for file in files) >= PART_BYTES:
         parts.mkdir(exist_ok=True)
         if found.table is not None:
             found.table.write(parts / _TABLE)
