@@ -710,12 +710,19 @@ class RarestFeatures:
     texts : Texts
         The documents.
     measure : {"jaccard", "dice", "cosine", "containment", "overlap"}
-    threshold : float
-        Above 0, up to 1.
+    threshold, short_margin : float
+        Similarity that a pair must reach, and its addition for small documents, as in a recipe.
     """
 
     def __new__(
-        cls, texts: Texts, rules: FeatureRules, *, measure: str, threshold: float, threads: int = 1
+        cls,
+        texts: Texts,
+        rules: FeatureRules,
+        *,
+        measure: str,
+        threshold: float,
+        short_margin: float = 0.0,
+        threads: int = 1,
     ) -> RarestFeatures: ...
     def may_match(self, texts: Texts, *, threads: int = 1) -> tuple[Array, Array, int]:
         """Return numbers of texts and of documents that they may match, by text (uint32), and the list entries read.

@@ -4,7 +4,6 @@ import contextlib
 import errno
 import mmap
 import os
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
@@ -125,6 +124,8 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
 
 def _open_nameless(folder: Path) -> BinaryIO:
     """Open a new file that is deleted when its last handle is closed."""
+    import tempfile
+
     handle, name = tempfile.mkstemp(prefix="column-", dir=folder)
     if os.name == "posix":
         with contextlib.suppress(OSError):

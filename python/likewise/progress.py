@@ -282,8 +282,7 @@ def taken(progress: "Progress | bool | None") -> "Progress":
 
 
 def _is_notebook() -> bool:
-    ipython = sys.modules.get("IPython")
-    shell = None if ipython is None else ipython.get_ipython()
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return hasattr(shell, "kernel")
 
 

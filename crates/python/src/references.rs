@@ -1,7 +1,8 @@
 //! The best references of queries.
 
 use likewise_core::isa::Isa;
-use likewise_core::sets::{Answer, Matcher, Rarest, References, size_of};
+use likewise_core::sets::{Answer, Judge, Matcher, Rarest, References, size_of};
+use likewise_core::verify::Required;
 use pyo3::prelude::*;
 
 use crate::array::Array;
@@ -135,18 +136,23 @@ pub struct RarestFeatures {
 #[pymethods]
 impl RarestFeatures {
     #[new]
-    #[pyo3(signature = (texts, rules, *, measure, threshold, threads=1))]
+    #[pyo3(signature = (texts, rules, *, measure, threshold, short_margin=0.0, threads=1))]
     fn new(
         py: Python<'_>,
         texts: &Texts,
         rules: Py<FeatureRules>,
         measure: &str,
         threshold: f64,
+        short_margin: f64,
         threads: usize,
     ) -> Result<Self> {
         let measure = parse_measure(measure)?;
+        let required = Required {
+            short_margin,
+            ..threshold.into()
+        };
         let rarest = with_sets(py, texts, rules.get(), threads, |sets| {
-            Rarest::new(sets, measure, threshold)
+            Rarest::new(sets, measure, required)
         })?;
         Ok(RarestFeatures { rarest, rules })
     }
@@ -162,15 +168,15 @@ impl RarestFeatures {
         let column = texts.column.as_ref();
         let rules = self.rules.get();
         rules.check(column)?;
-        let make_state = || (rules.extractor(Isa::best()), self.rarest.matcher());
+        let make_state = || (rules.extractor(Isa::best()), self.rarest.judge());
         run(py, column.num_bytes, |cancel| {
             column.in_parts(
                 threads,
                 cancel,
                 make_state,
-                |(extractor, matcher), pairs: &mut Pairs, i| {
+                |(extractor, judge), pairs: &mut Pairs, i| {
                     let view = extractor.features(column.document(i));
-                    pairs.add(&self.rarest, matcher, i, view.features, view.weights);
+                    pairs.add(&self.rarest, judge, i, view.features, view.weights);
                 },
             )
         })
@@ -190,12 +196,12 @@ impl Pairs {
     fn add(
         &mut self,
         rarest: &Rarest,
-        matcher: &mut Matcher<'_>,
+        judge: &mut Judge<'_>,
         text: usize,
         features: &[u64],
         weights: &[u32],
     ) {
-        self.num_entries += rarest.may_match(matcher, features, weights, &mut self.documents);
+        self.num_entries += rarest.may_match(judge, features, weights, &mut self.documents);
         self.texts.resize(self.documents.len(), text as u32);
     }
 

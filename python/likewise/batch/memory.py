@@ -7,7 +7,6 @@ from pathlib import Path
 
 from likewise.arrays import ArraySpace
 from likewise.batch.budget.room import Room
-from likewise.batch.search.distance import block_length, join_bytes
 from likewise.errors import InvalidParameter
 from likewise.io.source.source import InputFile
 from likewise.recipe.methods import Bloom, MinHash, Shingles, SimHash
@@ -173,19 +172,18 @@ class _Task:
             tables_bytes=tables,
         )
 
-    def _least_work_bytes(self) -> int:
-        counting = _SAMPLE_BYTES + _LEAST_COUNTING_BYTES if self.recipe.needs_counting else 0
-        return max(_LEAST_WORK_BYTES, counting)
-
     def _division(self, num_documents: int, *, is_estimated: bool) -> tuple[int, int, int | None]:
         """Return threads, the memory used throughout, and its part for joins of limited blocks."""
-        held, least = 0, self._least_work_bytes()
+        counting = _SAMPLE_BYTES + _LEAST_COUNTING_BYTES if self.recipe.needs_counting else 0
+        held, least = 0, max(_LEAST_WORK_BYTES, counting)
         for threads in range(self.threads, 0, -1):
             held = self._held_bytes(num_documents, threads)
             if held + least <= self.memory_bytes:
                 return threads, held, None
         near = self.recipe.sketch
         if isinstance(near, SimHash):
+            from likewise.batch.search.distance import join_bytes
+
             tables = int(num_documents * join_bytes(near))
             for threads in range(self.threads, 0, -1):
                 held = self._held_bytes(num_documents, threads) - tables
@@ -203,6 +201,8 @@ class _Task:
         near = self.recipe.sketch
         if tables_bytes is None or not isinstance(near, SimHash):
             return 1
+        from likewise.batch.search.distance import block_length
+
         return -(-num_documents // block_length(near, tables_bytes))
 
     def _held_bytes(self, num_documents: int, threads: int) -> int:
@@ -222,6 +222,8 @@ class _Task:
         near = self.recipe.sketch
         if not isinstance(near, SimHash):
             return 0.0
+        from likewise.batch.search.distance import join_bytes
+
         return join_bytes(near)
 
     def _sketch_bytes(self) -> int:

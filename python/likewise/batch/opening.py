@@ -12,12 +12,12 @@ from likewise.batch.read.columns import HeldDocuments
 from likewise.batch.read.resume import RunParts, open_parts
 from likewise.batch.read.weighing import known_counts, weighed_files
 from likewise.batch.run import open_documents
-from likewise.batch.search.bloom import with_bands_where_many
 from likewise.errors import InvalidParameter
 from likewise.io.source.source import Source
 from likewise.job.options import RunContext
 from likewise.progress import Planned, Warned
 from likewise.recipe.fields import RecipeFields
+from likewise.recipe.methods import Bloom
 from likewise.recipe.recipe import Recipe, as_recipe
 
 if TYPE_CHECKING:
@@ -134,6 +134,8 @@ def opened_run(
 
             recipe, choice = with_chosen_threshold(recipe, documents, context, left)
             facts |= choice
-        if is_compared:
+        if is_compared and isinstance(recipe.sketch, Bloom):
+            from likewise.batch.search.bloom import with_bands_where_many
+
             recipe = with_bands_where_many(recipe, documents, progress)
         yield OpenedRun(documents, recipe, context, facts, left)

@@ -10,7 +10,6 @@ import numpy as np
 from likewise.batch.against.references import check_references, find_references
 from likewise.batch.decide.pairing import MAX_PAIRS, PairCounts, verified_pairs
 from likewise.batch.opening import bounded_run, opened_run, recipe_of_files
-from likewise.batch.read.documents import Documents
 from likewise.batch.run import ordered
 from likewise.batch.search.splits import Splits
 from likewise.checks import check_integer
@@ -66,10 +65,11 @@ def pair_files(
                 writer.write(*ids, batch.similarity, batch.distance)
         job.check_unchanged()
         writer.finish()
+        about = {"paths": [str(path) for path in against], "num_documents": documents.num_references}
         return job.finish(
             {
                 "num_documents": len(documents) - documents.num_references,
-                **({"against": _about(against, documents)} if against else {}),
+                **({"against": about} if against else {}),
                 "num_pairs": counts.num_pairs,
                 "num_bad_rows": sum(map(len, documents.bad_rows[documents.num_reference_sources :])),
                 "num_blank_lines": documents.num_blank,
@@ -82,10 +82,6 @@ def pair_files(
                 **opened.facts,
             }
         )
-
-
-def _about(against: Sequence[str | Path], documents: Documents) -> dict[str, object]:
-    return {"paths": [str(path) for path in against], "num_documents": documents.num_references}
 
 
 def sketch_files(

@@ -17,7 +17,7 @@ from likewise.batch.read.columns import HeldDocuments, IngestRules, with_referen
 from likewise.batch.read.documents import Collapsed, Documents, References, collapse
 from likewise.batch.read.ingest import ingest, num_without_field
 from likewise.errors import InvalidParameter
-from likewise.io.output.evidence import Places, evidence_table
+from likewise.io.output.evidence import evidence_table
 from likewise.io.source.source import Source
 from likewise.job.options import RunContext
 from likewise.recipe.recipe import Recipe
@@ -125,7 +125,9 @@ def _evidence_of(
         penalty = np.where(kept_rows >= 0, decision.penalty[part], np.nan)
     return evidence_table(
         documents.places(decision.removed_rows[part]),
-        documents.places(kept_rows) if not kept_ids else _places_beside(documents, kept_rows, kept_ids),
+        documents.places(kept_rows)
+        if not kept_ids
+        else documents.places(kept_rows[kept_rows >= 0]).spread(kept_rows < 0, kept_ids),
         measure=recipe.measure,
         similarity=decision.similarity[part],
         distance=None if decision.distance is None else decision.distance[part].astype(np.int32),
@@ -167,8 +169,3 @@ def _required(documents: Documents, recipe: Recipe, decision: Decision, part: sl
     fewest = np.minimum(features[rows[is_here]], features[kept_rows[is_here]])
     required[is_here] = recipe.required_similarity(fewest, penalty[is_here])
     return required
-
-
-def _places_beside(documents: Documents, kept_rows: NDArray[np.int64], kept_ids: Sequence[str]) -> Places:
-    is_reference = kept_rows < 0
-    return documents.places(kept_rows[~is_reference]).spread(is_reference, kept_ids)

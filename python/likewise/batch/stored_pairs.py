@@ -69,7 +69,10 @@ def write_near_pairs(
     schema = pair_schema(
         NearPairFacts(floor, recipe.measure, recipe.group, len(documents), num_distinct, recipe.recipe_id)
     )
-    lowered = _lowered(recipe, floor)
+    near, lowest = recipe.sketch, {"threshold": floor}
+    if isinstance(near, SimHashDistance):
+        lowest = {"within": max(d for d in range(near.bits + 1) if near.similarity(d) >= floor)}
+    lowered = recipe.replace(**lowest)
     num_pairs = 0
     context.progress(StageStarted("storing pairs", len(collapsed.order), "documents"))
     began = Timing.now()
@@ -85,14 +88,6 @@ def write_near_pairs(
             num_pairs += len(similarity)
     context.progress(StageFinished("storing pairs", Timing.now() - began))
     return {"stored_pairs": {"floor": floor, "num_pairs": num_pairs}}
-
-
-def _lowered(recipe: Recipe, floor: float) -> Recipe:
-    """Return the recipe that matches from `floor` on, with the search of the run."""
-    near = recipe.sketch
-    if not isinstance(near, SimHashDistance):
-        return recipe.replace(threshold=floor)
-    return recipe.replace(within=max(d for d in range(near.bits + 1) if near.similarity(d) >= floor))
 
 
 def _found(

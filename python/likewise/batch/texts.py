@@ -26,21 +26,16 @@ from likewise.batch.in_memory import (
     mask_of_rows,
     null_option_named,
 )
-from likewise.batch.joined import JoinedRows, check_joined
 from likewise.batch.opening import opened_run
 from likewise.batch.read.documents import Documents, Reference, References
 from likewise.batch.read.weighing import weighed
 from likewise.batch.run import decided, evidence, evidence_of_overruled, ordered
 from likewise.batch.search.splits import Splits
-from likewise.batch.write.annotations import Groups, Labels
-from likewise.batch.write.saved import save_run
 from likewise.batch.write.summary import summarize
 from likewise.checks import check_integer, num_threads
 from likewise.errors import InvalidInput, InvalidParameter
-from likewise.io.html import Html, element, joined, listing
 from likewise.io.output.directory import EVIDENCE, OVERRULED
 from likewise.io.output.scratch import scratch_for
-from likewise.io.places import check_home
 from likewise.io.source.source import Source
 from likewise.io.tables.arrow import MemorySource
 from likewise.io.tables.columns import null_where, number_column, taken_rows, text_column
@@ -56,6 +51,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from likewise.batch.decide.decision import Decisions
+    from likewise.batch.joined import JoinedRows
+    from likewise.batch.write.annotations import Groups, Labels
+    from likewise.io.html import Html
     from likewise.io.source.source import InputFile
 
 # Number of evidence rows that a notebook shows.
@@ -236,13 +234,16 @@ class Deduplication:
         """
         import pyarrow as pa
 
+        from likewise.batch.write.saved import save_run
+        from likewise.io.places import check_home
+
         check_home(folder)
         documents = pa.table({"id": self.ids.cast("string"), "text": self._texts()})
         tables = {EVIDENCE: self.removed} | ({} if self.overruled is None else {OVERRULED: self.overruled})
         save_run(Path(folder), documents, tables, self._recipe, self.summary, overwrite=overwrite)
         return Path(folder)
 
-    def report(self, path: str | Path | None = None) -> Html:
+    def report(self, path: str | Path | None = None) -> "Html":
         """Make the page of ``likewise report``.
 
         Parameters
@@ -260,6 +261,8 @@ class Deduplication:
         InvalidInput
             As for :meth:`sample`, and if the file cannot be written.
         """
+        from likewise.io.places import check_home
+
         page: Html = _views().report(self)
         if path is not None:
             check_home(path)
@@ -320,14 +323,16 @@ class Deduplication:
         return texts
 
     @cached_property
-    def _groups(self) -> Groups:
+    def _groups(self) -> "Groups":
+        from likewise.batch.write.annotations import Groups
+
         rows, kept_rows, similarity = (
             self.removed.column(name).to_numpy() for name in ("row", "kept_row", "similarity")
         )
         return Groups(len(self.kept), rows, kept_rows, similarity)
 
     @cached_property
-    def _labels(self) -> Labels:
+    def _labels(self) -> "Labels":
         labels = self._groups.labels(slice(0, len(self.kept)))
         return labels if self._firsts is None else labels.take(self._firsts)
 
@@ -342,6 +347,8 @@ class Deduplication:
         return f"{num:,} documents: {summary['num_kept']:,} kept, {summary['num_removed']:,} removed{nulls}"
 
     def _repr_html_(self) -> str:
+        from likewise.io.html import element, joined, listing
+
         summary, first = self.summary, self.removed.slice(0, _ROWS_SHOWN).to_pylist()
         title = self._counts()
         columns = ("doc_id", "kept_id", "similarity")
@@ -449,6 +456,8 @@ def dedup(
     recipe = as_recipe(recipe, fields, base="default").resolve()
     context = _context(threads, nulls, duplicate_ids, progress)
     if document_by is not None:
+        from likewise.batch.joined import JoinedRows, check_joined
+
         check_joined(recipe, {"ids": ids is not None, "tokenizer": tokenizer is not None})
         ids = document_by
     # Later changes of a list do not change what the result shows.
@@ -608,7 +617,7 @@ def pairs(
         )
 
 
-def _with_counts(joined: JoinedRows, make: Callable[[], "pa.Table"], decision: Decision) -> "pa.Table":
+def _with_counts(joined: "JoinedRows", make: Callable[[], "pa.Table"], decision: Decision) -> "pa.Table":
     return next(joined.with_counts([make()], decision))
 
 

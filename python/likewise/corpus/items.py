@@ -22,7 +22,7 @@ from likewise.io.source.source import BadRow, InputFile, Piece, each_piece
 from likewise.io.stamps import Watch
 from likewise.io.tables.columns import nullable_text_column, number_column, text_column
 from likewise.job.options import FileRun
-from likewise.job.reading import found_inputs, is_without_text, refusal
+from likewise.job.reading import found_inputs, option_of, refusal
 from likewise.progress import Progress, Warned
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.weights import MAX_WEIGHT, Weights, check_table
@@ -612,8 +612,8 @@ def _fields_of_set(
             for file, piece in _pieces(paths, [first, *others], run, progress, work):
                 num_items += 0 if piece is None else len(piece.offsets)
                 num_rows += 0 if piece is None else piece.num_lines - piece.num_blank
-                bad_rows = [] if piece is None or broken is not None else piece.bad_rows
-                broken = next((refusal(file, bad, _OPTIONS) for bad in bad_rows if not is_without_text(bad)), broken)
+                own = [] if piece is None or broken is not None else piece.bad_rows
+                broken = next((refusal(file, bad, _OPTIONS) for bad in own if option_of(bad) != "--text-field"), broken)
                 for field, values in zip(others, [] if piece is None else piece.fields, strict=False):
                     has_value[field] |= any(as_item_text(_from_json(value)) is not None for value in values.to_list())
         except InvalidInput as error:

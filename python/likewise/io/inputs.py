@@ -162,7 +162,8 @@ def find_inputs(
     roots = [root for path, root, _ in found.files if path not in streams]
     # Fetched files are named by their paths in the store, not by those of their copies.
     is_fetched = [fetched is not None and root.is_relative_to(fetched) for root in roots]
-    parents = [_common([root for root, own in zip(roots, is_fetched, strict=True) if own == kind]) for kind in (0, 1)]
+    by_kind = [[root for root, own in zip(roots, is_fetched, strict=True) if own == kind] for kind in (0, 1)]
+    parents = [Path(os.path.commonpath(some)) if some else Path() for some in by_kind]
 
     def relative(path: Path) -> str:
         parent = parents[fetched is not None and path.is_relative_to(fetched)]
@@ -209,10 +210,6 @@ def _why_nothing(found: _Found, forced: str | None, ways: Sequence[str]) -> str:
     return f"no input file has a known format{listed}; {hint}"
 
 
-def _common(roots: list[Path]) -> Path:
-    return Path(os.path.commonpath(roots)) if roots else Path()
-
-
 def _fetch(name: str, place: Path, forced: str | None, found: _Found, progress: Progress) -> None:
     """Fetch the files that a store URL means, and add them as if their copies had been given."""
     from likewise.io.tables.datasets import COMPANIONS, SPLITS
@@ -227,7 +224,9 @@ def _fetch(name: str, place: Path, forced: str | None, found: _Found, progress: 
     wanted, targets = [], []
     paths = {file.path for file in remote.files}
     outputs = [
-        f"{folder}/" for folder in sorted({path.rpartition("/")[0] for path in paths}) if _holds_run(folder, paths)
+        f"{folder}/"
+        for folder in sorted({path.rpartition("/")[0] for path in paths})
+        if f"{folder}/{SUMMARY}" in paths and any(f"{folder}/{name}" in paths for name in _RESULTS)
     ]
     for file in remote.files:
         target = place / local_name(file.path)
@@ -251,11 +250,6 @@ def _fetch(name: str, place: Path, forced: str | None, found: _Found, progress: 
         prose = _prose(dict(zip(targets, map(format_by_name, targets), strict=True)), forced)
         found.skipped.extend(file.path for file, target in zip(wanted, targets, strict=True) if target in prose)
         found.files.extend((target, target.parent, None) for target in targets if target not in prose)
-
-
-def _holds_run(folder: str, paths: set[str]) -> bool:
-    """Return whether a directory of a store contains a finished run, given all paths there."""
-    return f"{folder}/{SUMMARY}" in paths and any(f"{folder}/{name}" in paths for name in _RESULTS)
 
 
 def _in_store(store: Any, folder: str, pattern: str) -> list[str]:

@@ -37,15 +37,10 @@ def read_lexicon(path: Path) -> tuple[list[tuple[str, int]], list[int]]:
             )
         weight = re.fullmatch(r"\s*0*([0-9]{1,2})\s*", row[1])
         if weight is None or int(weight[1]) > MAX_WEIGHT:
-            raise InvalidInput(
-                f"the weight {_shown(row[1])} is not an integer from 0 to {MAX_WEIGHT}", str(path), number
-            )
+            shown = repr(row[1] if len(row[1]) <= 40 else row[1][:40] + "...")
+            raise InvalidInput(f"the weight {shown} is not an integer from 0 to {MAX_WEIGHT}", str(path), number)
         terms.append((row[0], int(weight[1])))
         lines.append(number)
     if not terms:
         raise InvalidInput("the lexicon is empty; a line has a term, a tab and a weight", str(path))
     return terms, lines
-
-
-def _shown(text: str) -> str:
-    return repr(text if len(text) <= 40 else text[:40] + "...")

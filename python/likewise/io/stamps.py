@@ -1,13 +1,18 @@
 """Checks that inputs have not changed."""
 
+from __future__ import annotations
+
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from likewise._native import range_checksum
 from likewise.errors import InvalidInput
-from likewise.io.inputs import Inputs
-from likewise.io.source.source import InputFile
+
+if TYPE_CHECKING:
+    from likewise.io.inputs import Inputs
+    from likewise.io.source.source import InputFile
 
 # Bytes at the beginning and at the end of a file.
 _END_BYTES = 65536

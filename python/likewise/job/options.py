@@ -102,6 +102,8 @@ class FileRun:
         check_integer("max_unpacked", self.max_unpacked_bytes, 1, 2**63 - 1)
         check_integer("max_unpack_ratio", self.max_unpack_ratio, 1, 2**31 - 1)
         text_fields = self.text_fields if self.tokens_field is None else (self.tokens_field,)
+        # Those that decompress one file: their memory is a small part of the limit.
+        bound, threads = self.memory_bound(), num_threads(self.threads)
         return ReadRules(
             text_fields if recipe.only_within is None else (recipe.only_within, *text_fields),
             self.document_by or self.id_field,
@@ -110,7 +112,7 @@ class FileRun:
             self.max_unpacked_bytes,
             self.max_unpack_ratio,
             recipe.markup is not None,
-            threads=self._unpacking_threads(),
+            threads=threads if bound is None else min(threads, bound // _MEMORY_AN_UNPACKER),
             quote=self.quote,
             passes_damage=self.on_error != "fail",
             tokens=TokenRules.of(recipe),
@@ -143,12 +145,6 @@ class FileRun:
     def memory_bound(self) -> int | None:
         """Return the memory limit in bytes, or None."""
         return None if self.memory_bytes is None else take_bytes("memory", self.memory_bytes, MIN_MEMORY_BYTES)
-
-    def _unpacking_threads(self) -> int:
-        """Return the number of threads that decompress one file, whose memory is a small part of the limit."""
-        bound = self.memory_bound()
-        threads = num_threads(self.threads)
-        return threads if bound is None else min(threads, bound // _MEMORY_AN_UNPACKER)
 
     def run_rules(self) -> RunRules:
         """Return the other rules of the run."""

@@ -1,5 +1,7 @@
 """Reading of inputs: the files of a run, their documents in order on several threads, and errors for bad rows."""
 
+from __future__ import annotations
+
 import os
 import time
 from collections import deque
@@ -10,15 +12,13 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise._native import Texts
 from likewise.errors import InvalidInput, InvalidParameter, LikewiseError
-from likewise.io.inputs import Inputs, find_inputs
-from likewise.io.lines.jsonl import JsonlStream
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.source.bad_rows import BadRowTally
 from likewise.io.source.source import BadRow, Piece, ReadTask, Source, each_piece
@@ -28,6 +28,10 @@ from likewise.job.options import FileRun, RunContext
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, Warned
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.text import ALL_ROLES, role_paths
+
+if TYPE_CHECKING:
+    from likewise.io.inputs import Inputs
+    from likewise.io.lines.jsonl import JsonlStream
 
 # Start of the reason why a row without a named field is bad -> the option that names the field.
 _MISSING = {"no field ": "--text-field", "no tokens field ": "--tokens-field", "no id field ": "--id-field"}
@@ -51,6 +55,8 @@ def found_inputs(
     joins_rows: bool = False,
 ) -> Iterator[Inputs]:
     """Find and watch the inputs of a run, as a context: the copy of standard input exists until it exits."""
+    from likewise.io.inputs import find_inputs
+
     with scratch_directory() as work:
         found = find_inputs(
             listed(inputs),
@@ -229,11 +235,6 @@ def refusal(source: Source | JsonlStream, bad: BadRow, renamed: Mapping[str, str
     return InvalidInput(message, source.name, bad.line + 1)
 
 
-def is_without_text(bad: BadRow) -> bool:
-    """Return whether a row is bad because it lacks the text field."""
-    return option_of(bad) == "--text-field"
-
-
 def option_of(bad: BadRow) -> str | None:
     """Return the option that names the field whose absence made a row bad; None for other reasons."""
     return next((option for beginning, option in _MISSING.items() if bad.reason.startswith(beginning)), None)
@@ -255,6 +256,8 @@ def other_fields(source: Source | JsonlStream, bad: BadRow) -> str:
 
 def _roles_of(source: Source | JsonlStream, bad: BadRow) -> list[str]:
     """Return the roles at the beginning of a file in which a row has no text of those that count; else nothing."""
+    from likewise.io.lines.jsonl import JsonlStream
+
     rules = getattr(source, "rules", None)
     if (
         rules is None

@@ -15,7 +15,6 @@ from likewise import _native
 from likewise.arrays import ArrowBatch, ColumnData, GrowingArray, TextData
 from likewise.checks import num_threads
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
-from likewise.io.html import facts
 from likewise.recipe.fields import MAX_FILTER_BITS, RecipeFields
 from likewise.recipe.methods import Bloom, Exact, MinHash, Shingles, SimHash
 from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe, check_is_recipe
@@ -122,7 +121,8 @@ class Sketches:
         dtype, row = _type_of(self.recipe)
         array = self.array
         # Bytes of another type would be read as other sketches, and give wrong results without an error.
-        if not isinstance(array, np.ndarray) or array.dtype != dtype or not _fits(array.shape, row):
+        fits = isinstance(array, np.ndarray) and array.dtype == dtype and array.ndim == 1 + len(row)
+        if not fits or any(width not in (None, found) for found, width in zip(array.shape[1:], row, strict=True)):
             given = f"{array.dtype}, shape {array.shape}," if isinstance(array, np.ndarray) else type(array).__name__
             wanted = ", ".join(["n", *("..." if width is None else str(width) for width in row)])
             raise InvalidParameter(
@@ -144,6 +144,8 @@ class Sketches:
             "empty texts": f"{int(np.count_nonzero(self.is_empty)):,}",
             "sketch_id": self.recipe.sketch_id,
         }
+        from likewise.io.html import facts
+
         return facts(f"Sketches: {self.recipe.method}", values)
 
     def __len__(self) -> int:
@@ -432,9 +434,3 @@ def _type_of(recipe: Recipe) -> tuple[np.dtype[Any], tuple[int | None, ...]]:
             return np.dtype(np.uint64), (bits // 64,)
         case _:
             return np.dtype(np.uint64), (None,)
-
-
-def _fits(shape: tuple[int, ...], row: tuple[int | None, ...]) -> bool:
-    return len(shape) == 1 + len(row) and all(
-        width in (None, found) for found, width in zip(shape[1:], row, strict=True)
-    )

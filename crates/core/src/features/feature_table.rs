@@ -6,7 +6,7 @@ use crate::prefetch::prefetch_read;
 
 /// Maps features to counts, and later to weights, by open addressing; it grows by half when three quarters full.
 #[derive(Debug, Default)]
-pub(super) struct FeatureTable {
+pub(crate) struct FeatureTable {
     /// 0 is a free place.
     features: Vec<u64>,
     values: Vec<u32>,
@@ -21,7 +21,7 @@ const MIN_PLACES: usize = 64;
 const FEATURES_AHEAD: usize = 16;
 
 impl FeatureTable {
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.num_used + usize::from(self.of_zero.is_some())
     }
 
@@ -38,30 +38,30 @@ impl FeatureTable {
     }
 
     /// Calls `visit` with the number of each feature, in order.
-    pub(super) fn get_all(&self, features: &[u64], mut visit: impl FnMut(Option<u32>)) {
+    pub(crate) fn get_all(&self, features: &[u64], mut visit: impl FnMut(Option<u32>)) {
         for (i, &feature) in features.iter().enumerate() {
             self.prefetch(features, i + FEATURES_AHEAD);
             visit(self.get(feature));
         }
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
         let places = self.features.iter().zip(&self.values);
         let used = places.filter(|&(&feature, _)| feature != 0);
         let used = used.map(|(&feature, &value)| (feature, value));
         used.chain(self.of_zero.map(|value| (0, value)))
     }
 
-    pub(super) fn map(&mut self, of: impl Fn(u32) -> u32) {
+    pub(crate) fn map(&mut self, mut of: impl FnMut(u32) -> u32) {
         let used = self.features.iter().zip(&mut self.values);
         for (_, value) in used.filter(|&(&feature, _)| feature != 0) {
             *value = of(*value);
         }
-        self.of_zero = self.of_zero.map(of);
+        self.of_zero = self.of_zero.map(&mut of);
     }
 
     /// Counts each feature once more; returns how many are new.
-    pub(super) fn add(&mut self, features: &[u64]) -> u64 {
+    pub(crate) fn add(&mut self, features: &[u64]) -> u64 {
         let num_before = self.len();
         for (i, &feature) in features.iter().enumerate() {
             if feature == 0 {

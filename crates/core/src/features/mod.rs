@@ -40,6 +40,7 @@ pub use document_counter::{Counted, DocumentCounter};
 pub use feature_filter::FeatureFilter;
 pub use feature_hash::{FeatureHash, multiplicative_hash};
 pub use feature_shard::ShardedBuilder;
+pub(crate) use feature_table::FeatureTable;
 pub use rarity::{Rarity, log_count_idf_weight};
 pub use text_sample::{TextDigester, TextSample};
 pub use weigher::{FeatureWeights, UNLISTED_WEIGHT, term_feature};

@@ -34,6 +34,6 @@ pub use gather::{Parted, Prefixes};
 pub use join::PrefixJoin;
 pub use limit::{Demand, Limit, SetMeasure};
 pub use prefix::{Batch, Chooser};
-pub use rarest::Rarest;
+pub use rarest::{Judge, Rarest};
 pub use rarity::{Rarity, Wanted};
 pub use references::{Answer, Matcher, References, score, size_of};

@@ -2,35 +2,51 @@
 //!
 //! This is for audits, which judge runs of the join in this module, so they share no bound with it.
 
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
-
-use super::gather::MixHasher;
 use super::references::{Matcher, References, size_of};
-use crate::verify::Measure;
+use crate::features::FeatureTable;
+use crate::verify::{Measure, Required};
 
 /// Bounds are slightly lowered, so that rounding loses no pair.
 const ALMOST: f64 = 1.0 - 1e-9;
+/// Features of sorted sets that are compared in the time of reading an entry of a list.
+const FEATURES_AN_ENTRY: usize = 8;
 
 /// Rarest features of some documents, with the documents that have each. A document omits its most common ones, as long
 /// as they have less mass than any match must share, so a match has one of the others.
 #[derive(Debug)]
 pub struct Rarest {
     lists: References,
-    /// Total weight of each document, and of the features that it omits.
-    sizes: Vec<(f64, f64)>,
+    documents: Vec<Sampled>,
     measure: Measure,
-    threshold: f64,
+    required: Required,
+}
+
+#[derive(Debug)]
+struct Sampled {
+    num_features: usize,
+    /// Total weight of all features, and of those omitted.
+    size: f64,
+    rest: f64,
+    /// Features that are omitted, with their weights, ascending.
+    omitted: Vec<(u64, u32)>,
+}
+
+/// Scratch space of one thread.
+#[derive(Debug)]
+pub struct Judge<'a> {
+    matcher: Matcher<'a>,
+    /// The features of a set with their weights, ascending; empty until needed.
+    sorted: Vec<(u64, u32)>,
 }
 
 impl Rarest {
     /// Returns the rarest features of documents, given by distinct features and weights (empty where all are 1).
-    pub fn new(sets: &[(Vec<u64>, Vec<u32>)], measure: Measure, threshold: f64) -> Self {
-        let mut counts: HashMap<u64, u32, BuildHasherDefault<MixHasher>> = HashMap::default();
-        for &feature in sets.iter().flat_map(|(features, _)| features) {
-            *counts.entry(feature).or_default() += 1;
+    pub fn new(sets: &[(Vec<u64>, Vec<u32>)], measure: Measure, required: Required) -> Self {
+        let mut counts = FeatureTable::default();
+        for (features, _) in sets {
+            counts.add(features);
         }
-        let mut sizes = Vec::with_capacity(sets.len());
+        let mut documents = Vec::with_capacity(sets.len());
         let rarest: Vec<_> = sets
             .iter()
             .map(|(features, weights)| {
@@ -42,26 +58,32 @@ impl Rarest {
                         _ => weight,
                     }
                 };
-                let mut order: Vec<usize> = (0..features.len()).collect();
-                order.sort_by_cached_key(|&i| (u32::MAX - counts[&features[i]], features[i]));
-                let most = omitted(measure, threshold)
+                let mut order = Vec::with_capacity(features.len());
+                counts.get_all(features, |count| {
+                    let i = order.len();
+                    order.push((u32::MAX - count.unwrap_or(0), features[i], i));
+                });
+                order.sort_unstable();
+                let order: Vec<usize> = order.into_iter().map(|(_, _, i)| i).collect();
+                let most = omitted(measure, required.of(features.len()))
                     * ALMOST
                     * order.iter().map(|&i| mass(i)).sum::<f64>();
-                let (mut sum, mut rest) = (0.0, 0.0);
-                let num_omitted = order
-                    .iter()
-                    .take_while(|&&i| {
-                        sum += mass(i);
-                        rest += if sum < most {
-                            f64::from(weight(i))
-                        } else {
-                            0.0
-                        };
-                        sum < most
-                    })
-                    .count();
-                sizes.push((size_of(features, weights) as f64, rest));
-                let kept = &order[num_omitted..];
+                let mut sum = 0.0;
+                let is_omitted = |&&i: &&usize| {
+                    sum += mass(i);
+                    sum < most
+                };
+                let num_omitted = order.iter().take_while(is_omitted).count();
+                let (common, kept) = order.split_at(num_omitted);
+                let mut omitted: Vec<_> =
+                    common.iter().map(|&i| (features[i], weight(i))).collect();
+                omitted.sort_unstable();
+                documents.push(Sampled {
+                    num_features: features.len(),
+                    size: size_of(features, weights) as f64,
+                    rest: common.iter().map(|&i| f64::from(weight(i))).sum(),
+                    omitted,
+                });
                 (
                     kept.iter().map(|&i| features[i]).collect(),
                     kept.iter().map(|&i| weight(i)).collect(),
@@ -70,45 +92,82 @@ impl Rarest {
             .collect();
         Rarest {
             lists: References::new(&rarest),
-            sizes,
+            documents,
             measure,
-            threshold,
+            required,
         }
     }
 
-    /// Scratch space of one thread.
-    pub fn matcher(&self) -> Matcher<'_> {
-        Matcher::new(&self.lists)
+    pub fn judge(&self) -> Judge<'_> {
+        Judge {
+            matcher: Matcher::new(&self.lists),
+            sorted: Vec::new(),
+        }
     }
 
-    /// Appends the documents that a set may match, without those that it cannot; returns the number of list entries.
+    /// Appends the documents that a set may match, without those that it cannot; returns the number of entries read.
     pub fn may_match(
         &self,
-        matcher: &mut Matcher<'_>,
+        judge: &mut Judge<'_>,
         features: &[u64],
         weights: &[u32],
         found: &mut Vec<u32>,
     ) -> usize {
         let size = size_of(features, weights) as f64;
-        matcher.share(features, weights, |document, shared| {
-            let (own, rest) = self.sizes[document as usize];
+        let (sorted, mut num_read) = (&mut judge.sorted, 0);
+        sorted.clear();
+        let num_listed = judge.matcher.share(features, weights, |number, shared| {
+            let document = &self.documents[number as usize];
+            let required = self.required.of(document.num_features.min(features.len()));
+            let least = ALMOST * self.least_shared(required, document.size, size);
             let shared = shared as f64;
-            if shared + rest.min(size - shared) >= ALMOST * self.least_shared(own, size) {
-                found.push(document);
+            if shared + document.rest.min(size - shared) < least {
+                return;
             }
-        })
+            if shared < least {
+                if sorted.is_empty() {
+                    let weight = |i: usize| weights.get(i).copied().unwrap_or(1);
+                    sorted.extend(
+                        features
+                            .iter()
+                            .enumerate()
+                            .map(|(i, &feature)| (feature, weight(i))),
+                    );
+                    sorted.sort_unstable();
+                }
+                if !reaches(&document.omitted, sorted, least - shared, &mut num_read) {
+                    return;
+                }
+            }
+            found.push(number);
+        });
+        num_listed + num_read / FEATURES_AN_ENTRY
     }
 
     /// Returns the weight that two sets of these sizes must share.
-    fn least_shared(&self, a: f64, b: f64) -> f64 {
+    fn least_shared(&self, required: f64, a: f64, b: f64) -> f64 {
         match self.measure {
-            Measure::Jaccard => self.threshold / (1.0 + self.threshold) * (a + b),
-            Measure::Dice => self.threshold / 2.0 * (a + b),
-            Measure::Containment | Measure::Overlap => self.threshold * a.min(b),
+            Measure::Jaccard => required / (1.0 + required) * (a + b),
+            Measure::Dice => required / 2.0 * (a + b),
+            Measure::Containment | Measure::Overlap => required * a.min(b),
             // Sums of products are not bounded by sums of weights.
             _ => 0.0,
         }
     }
+}
+
+/// Returns whether two sorted sets share this weight, and adds up the features read.
+fn reaches(a: &[(u64, u32)], b: &[(u64, u32)], least: f64, num_read: &mut usize) -> bool {
+    let (mut i, mut j, mut sum) = (0, 0, 0);
+    while let (Some(&(x, of_a)), Some(&(y, of_b))) = (a.get(i), b.get(j))
+        && (sum as f64) < least
+    {
+        sum += u64::from(of_a.min(of_b)) * u64::from(x == y);
+        i += usize::from(x <= y);
+        j += usize::from(y <= x);
+    }
+    *num_read += i + j;
+    sum as f64 >= least
 }
 
 /// Returns the share of its mass that a set shares with any match.
@@ -182,26 +241,40 @@ mod tests {
             let documents: Vec<Set> = (0..60).map(|_| set()).collect();
             let queries: Vec<Set> = (0..60).map(|_| set()).collect();
             for measure in Measure::ALL {
-                for threshold in [0.1, 0.5, 0.9, 1.0] {
-                    let rarest = Rarest::new(&documents, measure, threshold);
-                    let mut matcher = rarest.matcher();
+                for (threshold, short_margin) in [
+                    (0.1, 0.0),
+                    (0.5, 0.0),
+                    (0.4, 0.6),
+                    (0.9, 0.0),
+                    (0.9, 1.0),
+                    (1.0, 0.0),
+                ] {
+                    let required = Required {
+                        short_margin,
+                        ..threshold.into()
+                    };
+                    let rarest = Rarest::new(&documents, measure, required);
+                    let mut judge = rarest.judge();
                     let (mut num_found, mut num_true) = (0, 0);
                     for query in &queries {
                         let mut found = Vec::new();
-                        rarest.may_match(&mut matcher, &query.0, &query.1, &mut found);
+                        rarest.may_match(&mut judge, &query.0, &query.1, &mut found);
                         found.sort_unstable();
                         assert!(found.windows(2).all(|pair| pair[0] < pair[1]));
                         let alike = |&i: &u32| {
-                            similarity(query, &documents[i as usize], measure) >= threshold
+                            let document = &documents[i as usize];
+                            let fewest = query.0.len().min(document.0.len());
+                            similarity(query, document, measure) >= required.of(fewest)
                         };
                         let true_ones: Vec<u32> = (0..60).filter(alike).collect();
                         assert!(true_ones.iter().all(|i| found.binary_search(i).is_ok()));
                         num_found += found.len();
                         num_true += true_ones.len();
                     }
-                    let is_bounded = measure != Measure::Cosine && threshold >= 0.5;
+                    // Sums of products have no bound, and either document may be the contained one.
+                    let is_exact = !matches!(measure, Measure::Cosine | Measure::Containment);
                     assert!(
-                        !is_bounded || num_found < 60 * 20,
+                        !is_exact || num_found == num_true,
                         "{measure:?} {threshold} {num_found}"
                     );
                     assert!(num_true > 0 || threshold > 0.5);
@@ -214,10 +287,10 @@ mod tests {
     fn all_features_of_a_document_may_be_common() {
         let documents = vec![((0..14).collect(), vec![]); 6];
         for measure in Measure::ALL {
-            let rarest = Rarest::new(&documents, measure, 1.0);
+            let rarest = Rarest::new(&documents, measure, 1.0.into());
             let mut found = Vec::new();
             let query: Vec<u64> = (0..14).collect();
-            let num_entries = rarest.may_match(&mut rarest.matcher(), &query, &[], &mut found);
+            let num_entries = rarest.may_match(&mut rarest.judge(), &query, &[], &mut found);
             assert_eq!(found.len(), 6);
             assert!(num_entries >= 6);
         }

@@ -1,10 +1,7 @@
 //! Which of some reference sets does a set share most with?
 
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
-
-use super::gather::MixHasher;
-use crate::features::FeatureFilter;
+use crate::features::{FeatureFilter, FeatureTable};
+use crate::prefetch::prefetch_read;
 
 /// A reference that a query was answered with.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -23,74 +20,52 @@ pub fn score(shared: u64, reference_size: u64, query_size: u64) -> f64 {
     ((shared / reference_size as f64) * (shared / query_size as f64)).sqrt()
 }
 
-/// Feature sets of references, by feature: 4 bytes for each feature of each (8 with weights), 40 for each distinct one.
+/// Feature sets of references, by feature: 8 bytes for each feature of each, up to 42 for each distinct one.
 #[derive(Debug)]
 pub struct References {
-    lists: HashMap<u64, u32, BuildHasherDefault<MixHasher>>,
+    /// Number of each feature's list.
+    lists: FeatureTable,
     filter: FeatureFilter,
-    /// List `l` is `members[starts[l]..starts[l + 1]]`.
+    /// Where each list starts: its length (and 0), then the references and their weights.
     starts: Vec<usize>,
-    members: Vec<u32>,
-    /// Empty where every weight is 1.
-    weights: Vec<u32>,
+    entries: Vec<(u32, u32)>,
     sizes: Vec<u64>,
 }
 
 impl References {
     /// Makes the lists of references, each given as its distinct features and their weights (empty where all are 1).
     pub fn new(sets: &[(Vec<u64>, Vec<u32>)]) -> Self {
-        let mut lists = HashMap::default();
-        let mut counts: Vec<usize> = Vec::new();
+        let mut lists = FeatureTable::default();
         for (features, _) in sets {
-            for &feature in features {
-                let list = *lists.entry(feature).or_insert(counts.len() as u32) as usize;
-                match counts.get_mut(list) {
-                    Some(count) => *count += 1,
-                    None => counts.push(1),
-                }
-            }
+            lists.add(features);
         }
-        let filter = FeatureFilter::new(lists.keys().copied(), lists.len());
-        let mut starts = Vec::with_capacity(counts.len() + 1);
-        let mut end = 0;
-        starts.push(0);
-        for count in counts {
-            end += count;
+        let filter = FeatureFilter::new(lists.iter().map(|(feature, _)| feature), lists.len());
+        let (mut starts, mut end) = (Vec::with_capacity(lists.len()), 0);
+        lists.map(|count| {
             starts.push(end);
-        }
-        let is_weighted = sets.iter().any(|(_, weights)| !weights.is_empty());
-        let mut members = vec![0; end];
-        let mut all_weights = vec![1; if is_weighted { end } else { 0 }];
-        let mut next = starts.clone();
+            end += 1 + count as usize;
+            starts.len() as u32 - 1
+        });
+        let mut entries = vec![(0, 0); end];
         for (reference, (features, weights)) in sets.iter().enumerate() {
-            for (i, feature) in features.iter().enumerate() {
-                let slot = &mut next[lists[feature] as usize];
-                members[*slot] = reference as u32;
-                if let (true, Some(&weight)) = (is_weighted, weights.get(i)) {
-                    all_weights[*slot] = weight;
-                }
-                *slot += 1;
-            }
+            let mut weights = weights.iter().copied().chain(std::iter::repeat(1));
+            lists.get_all(features, |list| {
+                let (start, weight) = (starts[list.unwrap_or(0) as usize], weights.next());
+                let num = entries[start].0 as usize + 1;
+                entries[start].0 = num as u32;
+                entries[start + num] = (reference as u32, weight.unwrap_or(1));
+            });
         }
         References {
             lists,
             filter,
             starts,
-            members,
-            weights: all_weights,
+            entries,
             sizes: sets
                 .iter()
                 .map(|(features, weights)| size_of(features, weights))
                 .collect(),
         }
-    }
-
-    #[inline]
-    fn list(&self, feature: u64) -> Option<usize> {
-        if !self.filter.may_hold(feature) {
-            return None;
-        }
-        self.lists.get(&feature).map(|&list| list as usize)
     }
 
     pub fn sizes(&self) -> &[u64] {
@@ -113,6 +88,9 @@ pub struct Matcher<'a> {
     /// Weight that the query shares with each reference.
     shared: Vec<u64>,
     touched: Vec<u32>,
+    /// Features of the query that may have lists, with their weights, then the lists in their place.
+    held: (Vec<u64>, Vec<u32>),
+    lists: Vec<(usize, u32)>,
 }
 
 impl<'a> Matcher<'a> {
@@ -122,6 +100,8 @@ impl<'a> Matcher<'a> {
             references,
             shared: vec![0; references.sizes.len()],
             touched: Vec::new(),
+            held: (Vec::new(), Vec::new()),
+            lists: Vec::new(),
         }
     }
 
@@ -133,22 +113,37 @@ impl<'a> Matcher<'a> {
         mut take: impl FnMut(u32, u64),
     ) -> usize {
         let all = self.references;
-        let mut num_entries = 0;
+        let (held, held_weights) = &mut self.held;
+        held.clear();
+        held_weights.clear();
         for (i, &feature) in features.iter().enumerate() {
-            let Some(list) = all.list(feature) else {
-                continue;
-            };
-            let weight = weights.get(i).copied().unwrap_or(1);
-            let slots = all.starts[list]..all.starts[list + 1];
-            num_entries += slots.len();
-            for slot in slots {
-                let reference = all.members[slot];
-                let common = weight.min(all.weights.get(slot).copied().unwrap_or(1));
+            if all.filter.may_hold(feature) {
+                held.push(feature);
+                held_weights.push(weights.get(i).copied().unwrap_or(1));
+            }
+        }
+        self.lists.clear();
+        let mut of_held = held_weights.iter();
+        all.lists.get_all(held, |list| {
+            if let (Some(list), Some(&weight)) = (list, of_held.next()) {
+                prefetch_read(&all.starts, list as usize);
+                self.lists.push((list as usize, weight));
+            }
+        });
+        for (list, _) in &mut self.lists {
+            *list = all.starts[*list];
+            prefetch_read(&all.entries, *list);
+        }
+        let mut num_entries = 0;
+        for &(list, weight) in &self.lists {
+            let num = all.entries[list].0 as usize;
+            num_entries += num;
+            for &(reference, own) in &all.entries[list + 1..=list + num] {
                 let shared = &mut self.shared[reference as usize];
                 if *shared == 0 {
                     self.touched.push(reference);
                 }
-                *shared += u64::from(common);
+                *shared += u64::from(weight.min(own));
             }
         }
         for reference in self.touched.drain(..) {

@@ -8,6 +8,8 @@ threads, memory, or interruptions.
 The recipe of the run then contains the threshold as a number, and later stages do not know that it was chosen.
 """
 
+from __future__ import annotations
+
 import contextlib
 import hashlib
 import json
@@ -15,7 +17,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +26,6 @@ from likewise import _native
 from likewise.arrays import frozen, slices
 from likewise.batch.decide.verification import Verifier
 from likewise.batch.read.documents import Collapsed, Documents, each_part
-from likewise.batch.read.resume import RunParts
 from likewise.job.options import RunContext, RunRules, Timing
 from likewise.progress import StageFinished, StageStarted
 from likewise.recipe.fields import PACKAGE_HASHES
@@ -32,6 +33,9 @@ from likewise.recipe.methods import Asked, MinHash
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.valley import Valley, find_valley, lowest_similarity
 from likewise.stages.sketch import EMPTY, shaped, sketch_texts
+
+if TYPE_CHECKING:
+    from likewise.batch.read.resume import RunParts
 
 # Number of documents compared with all others, and maximum partners of each: larger families add no information.
 MOST_SAMPLED = 4096

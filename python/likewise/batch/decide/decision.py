@@ -431,7 +431,8 @@ def _by_components(
             continue
         with timing.wall("verification"):
             if isinstance(near, SimHash):
-                distance[later] = _distances(documents, collapsed, near.bits, later, earlier)
+                rows = collapsed.order[later], collapsed.order[earlier]
+                distance[later] = np.asarray(_native.distances(documents.sketches, near.bits, *rows))
             if isinstance(near, SimHashDistance):
                 values = near.similarity(distance[later])
                 similarity[later] = values
@@ -449,13 +450,6 @@ def _by_components(
 def _start(progress: Progress, num_positions: int) -> float:
     progress(StageStarted("deciding", num_positions, "documents"))
     return Timing.now()
-
-
-def _distances(
-    documents: Documents, collapsed: Collapsed, bits: int, a: NDArray[np.uint32], b: NDArray[np.uint32]
-) -> NDArray[np.uint32]:
-    order = collapsed.order
-    return np.asarray(_native.distances(documents.sketches, bits, order[a], order[b])).astype(np.uint32)
 
 
 def _spread(

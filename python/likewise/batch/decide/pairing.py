@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from likewise import _native
 from likewise.arrays import slices, stable_order
 from likewise.batch.budget.room import Room
-from likewise.batch.decide.verification import Block, Verifier, crowd_warning, measured
+from likewise.batch.decide.verification import Verifier, crowd_warning, measured
 from likewise.batch.read.documents import Collapsed, Documents
 from likewise.batch.search.opening import open_search
 from likewise.batch.search.search import Search
@@ -115,7 +115,10 @@ def verified_pairs(
         for found in measured(search, verifier, num_positions, timing, max_pairs, both_ways=both_ways):
             for block in found.blocks:
                 inside = () if block.is_turned else members.class_pairs(block.low, block.high, recipe)
-                for batch in chain(inside, members.spread(_matching(block), recipe)):
+                pairs, similarity = block.matching()
+                distance = None if pairs.distance is None else pairs.distance.astype(np.int32)
+                own = PairBatch(pairs.later.astype(np.int64), pairs.earlier.astype(np.int64), similarity, distance)
+                for batch in chain(inside, members.spread(own, recipe)):
                     counts.add(len(batch.row_a))
                     yield batch
             progress(StageAdvanced("pairing", found.high))
@@ -159,12 +162,6 @@ def _num_similar(
         total += float(members.sizes(position)) * float(weights[alike].sum())
     both_ways = 1 if recipe.measure == "containment" else 2
     return round(total * step * len(crowd) / num_sampled / both_ways)
-
-
-def _matching(block: Block) -> PairBatch:
-    pairs, similarity = block.matching()
-    distance = None if pairs.distance is None else pairs.distance.astype(np.int32)
-    return PairBatch(pairs.later.astype(np.int64), pairs.earlier.astype(np.int64), similarity, distance)
 
 
 class _Members:

@@ -102,7 +102,8 @@ def field_ranks(documents: Documents, field: str, option: str, *, largest_first:
     values = [_value(documents, row, field, text, option) for row, text in enumerate(documents.field(field))]
     kinds = {isinstance(value, Date) for value in values if value is not None}
     if len(kinds) > 1:
-        row = next(i for i, v in enumerate(values) if v is not None and isinstance(v, Date) != _first_kind(values))
+        first = isinstance(next(value for value in values if value is not None), Date)
+        row = next(i for i, v in enumerate(values) if v is not None and isinstance(v, Date) != first)
         file, line = documents.place(row)
         raise InvalidInput(
             f"field {field!r} has numbers in some rows and dates in others; {option} requires one type", file, line
@@ -110,10 +111,6 @@ def field_ranks(documents: Documents, field: str, option: str, *, largest_first:
     present: list[Any] = sorted({value for value in values if value is not None}, reverse=largest_first)
     ranks = {value: rank for rank, value in enumerate(present)}
     return np.array([len(ranks) if value is None else ranks[value] for value in values], np.int64)
-
-
-def _first_kind(values: list[Decimal | Date | None]) -> bool:
-    return isinstance(next(value for value in values if value is not None), Date)
 
 
 def _value(documents: Documents, row: int, field: str, text: str, option: str) -> Decimal | Date | None:

@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
@@ -227,7 +228,7 @@ class Documents:
             step = max(64, -(-(high - low) // parts))
             for start in range(low, high, step):
                 part = slice(start, min(start + step, high))
-                yield part, _reader(source, self.offsets[rows[part]], self.lengths[rows[part]])
+                yield part, partial(source.read_texts, self.offsets[rows[part]], self.lengths[rows[part]])
 
     def _spooled_texts(self, rows: NDArray[np.int64], low: int, high: int) -> Iterator[tuple[slice, Any]]:
         firsts = np.array([piece.first_row for piece in self.spooled])
@@ -380,10 +381,6 @@ def id_used_twice(
 def _shown(place: Location) -> str:
     file, line = place
     return f"{file}:{line}" if file else f"row {line}"
-
-
-def _reader(source: Source, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> Any:
-    return lambda: source.read_texts(offsets, lengths)
 
 
 def reading_pool(threads: int) -> ThreadPoolExecutor:

@@ -1,5 +1,7 @@
 """Reading and sketching: workers convert pieces of the input to columns and drop each text after sketching it."""
 
+from __future__ import annotations
+
 import contextlib
 import time
 from collections import deque
@@ -9,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +19,6 @@ from likewise._native import Rarity
 from likewise.batch.budget.room import Room
 from likewise.batch.read.columns import Columns, HeldDocuments, IngestRules, SketchedPiece, sketched_piece
 from likewise.batch.read.documents import Documents, References
-from likewise.batch.read.kept_sketches import KeptSketches
 from likewise.batch.read.resume import SPOOL_NAME, FoundPart, Position, RunParts
 from likewise.errors import InvalidInput, LikewiseError
 from likewise.io.source.source import Piece, ReadTask, Source
@@ -28,6 +29,9 @@ from likewise.progress import Warned
 from likewise.recipe.methods import Shingles
 from likewise.recipe.recipe import Recipe
 from likewise.stages.sketch import sketch_texts
+
+if TYPE_CHECKING:
+    from likewise.batch.read.kept_sketches import KeptSketches
 
 # JSON of a field without a value; "" if the field is absent.
 NO_VALUE = frozenset(("", "null", "NaN"))
@@ -131,8 +135,8 @@ class _Worker:
         self._all_threads = self._threads = context.threads
 
     def tasks(
-        self, sources: Sequence[Source], tasks: Iterator["_Task"]
-    ) -> Iterator[tuple[int, Callable[[], tuple["_Task", Sequence[Any]]]]]:
+        self, sources: Sequence[Source], tasks: Iterator[_Task]
+    ) -> Iterator[tuple[int, Callable[[], tuple[_Task, Sequence[Any]]]]]:
         """Yield the size and the work of each task; its result is the task and its pieces."""
         first: list[_Task] = []
         failure: Exception | None = None
@@ -147,7 +151,7 @@ class _Worker:
         if failure is not None:
             raise failure
 
-    def _done(self, sources: Sequence[Source], task: "_Task") -> tuple["_Task", Sequence[Any]]:
+    def _done(self, sources: Sequence[Source], task: _Task) -> tuple[_Task, Sequence[Any]]:
         if task.kept is not None:
             sketches, path = task.kept
             return task, sketches.pieces(path, task.source, self._recipe, num_fields=len(self._rules.fields))
@@ -169,8 +173,12 @@ class _Worker:
             began = time.perf_counter()
             piece = next(pieces, None)
             self._timing.add_thread("reading", time.perf_counter() - began)
-            if piece is None or (piece.bad_rows and self._rules.on_error == "fail"):
-                return done if piece is None else [*done, (number, self._refused(piece))]
+            if piece is None:
+                return done
+            if piece.bad_rows and self._rules.on_error == "fail":
+                none, num = np.zeros(0, np.uint8), np.zeros(0, np.uint32)
+                refused = SketchedPiece(piece, none, none, num, none.astype(np.uint64), None, None)
+                return [*done, (number, refused)]
             done.append((number, self._part(source, piece)))
 
     def put_aside(self, job: ReadTask) -> list[_Spooled]:
@@ -194,11 +202,6 @@ class _Worker:
             handle = self._spool.append(piece.texts)
             self._timing.add_thread("spooling", time.perf_counter() - began)
         return sketched_piece(piece, batch, lengths, handle)
-
-    @staticmethod
-    def _refused(piece: Piece) -> SketchedPiece:
-        nothing = np.zeros(0, np.uint8)
-        return SketchedPiece(piece, nothing, nothing, nothing.astype(np.uint32), nothing.astype(np.uint64), None, None)
 
 
 def ingest(

@@ -57,7 +57,10 @@ def open_kept_sketches(run: Path, files: Sequence[InputFile], recipe: Recipe) ->
             str(directory),
         )
     if sketch_id != recipe.sketch_id:
-        raise RecipeMismatch(f"{run} has sketches made with another recipe", _differing(fields, recipe.to_dict()))
+        ours = recipe.to_dict()
+        both = {name: (ours.get(name), fields.get(name)) for name in sorted({*fields, *ours})}
+        differing = {name: values for name, values in both.items() if values[0] != values[1]}
+        raise RecipeMismatch(f"{run} has sketches made with another recipe", differing)
     by_path = {str(file.path): (place, file) for place, file in enumerate(files)}
     for place, entry in enumerate(listed):
         path = run / KEPT / entry["path"]
@@ -84,11 +87,6 @@ def recipe_of_run(run: Path) -> Recipe:
     except InvalidParameter as error:
         raise InvalidInput(f"the recipe of this run is not valid: {error.message}", str(run / SUMMARY)) from error
     return recipe.replace(weights_id=None) if recipe.needs_counting else recipe
-
-
-def _differing(theirs: dict[str, Any], ours: dict[str, Any]) -> dict[str, tuple[object, object]]:
-    names = sorted({*theirs, *ours})
-    return {name: (ours.get(name), theirs.get(name)) for name in names if ours.get(name) != theirs.get(name)}
 
 
 def stamp(path: Path) -> dict[str, object]:

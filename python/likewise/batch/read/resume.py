@@ -164,13 +164,12 @@ class RunParts:
             self._writing.popleft().result()
 
     def _write(self, held: list[tuple[int, SketchedPiece]], facts: dict[str, Any]) -> Path:
-        places = [None if piece.handle is None else self._place(piece.handle) for _, piece in held]
+        places = [
+            None if piece.handle is None or self._spool is None else self._spool.place(piece.handle)
+            for _, piece in held
+        ]
         number, job = facts["start"]
         return write_part(self.directory, f"{number:08}-{job:08}", _part(held, facts, places))
-
-    def _place(self, handle: int) -> tuple[int, int, NDArray[np.int64]]:
-        assert self._spool is not None
-        return self._spool.place(handle)
 
     def _checked(self, path: Path) -> FoundPart | None:
         if not is_whole(path):

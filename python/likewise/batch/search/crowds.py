@@ -76,7 +76,9 @@ class CrowdSearch:
         already removed are left out.
         """
         if low < self._held[2]:
-            return self._of_held(low, high)
+            later, earlier, end = self._held
+            start, stop = places_of([low, high := min(high, end)], later).tolist()
+            return later[start:stop], earlier[start:stop], high
         if states is not None:
             max_pairs = min(max_pairs, PAIRS_BETWEEN_VERDICTS)
         first, last = places_of([low, high], self._positions).tolist()
@@ -92,12 +94,6 @@ class CrowdSearch:
         end = high if self._next == last else int(self._positions[self._next])
         self._held = (self._positions[later], self._positions[earlier], end)
         return self._held
-
-    def _of_held(self, low: int, high: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32], int]:
-        later, earlier, end = self._held
-        high = min(high, end)
-        start, stop = places_of([low, high], later).tolist()
-        return later[start:stop], earlier[start:stop], high
 
     def _search(self, high: int, has_states: bool, max_pairs: int) -> _Pairs:  # noqa: FBT001
         """Return pairs of members from the next one up to `high`, as long as they are not too many."""

@@ -7,8 +7,6 @@ import numpy as np
 from likewise import _native
 from likewise.batch.read.documents import Collapsed, Documents
 from likewise.batch.search.bands import BandSearch, PrefixSearch
-from likewise.batch.search.bloom import BloomSearch
-from likewise.batch.search.distance import DistanceSearch
 from likewise.batch.search.search import NoSearch, Search
 from likewise.job.options import RunContext
 from likewise.progress import Warned
@@ -71,6 +69,8 @@ def open_search(
         case Shingles():
             return PrefixSearch(documents, collapsed, recipe, context.threads)
         case Bloom() as filters:
+            from likewise.batch.search.bloom import BloomSearch
+
             return BloomSearch(documents, collapsed, recipe, filters, context.threads)
         case MinHash() as signature:
             if recipe.measure in EXCERPT_MEASURES:
@@ -82,6 +82,8 @@ def open_search(
                 )
             return BandSearch(documents, collapsed, recipe, signature, context.threads, exact_from)
         case SimHash() as near:
+            from likewise.batch.search.distance import DistanceSearch
+
             search = DistanceSearch(documents, collapsed, recipe, context.threads)
             if search.predicted_seconds > _LONG_SECONDS:
                 context.progress(

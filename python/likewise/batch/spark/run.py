@@ -364,7 +364,9 @@ class Run:
     def verdicts(self) -> tuple[DataFrame, dict[str, Any]]:
         """Return the removed documents among the distinct ones (rank, kept_rank, ...), and counts."""
         work: Callable[[Callable[[Any], None]], Mapping[str, Any]]
-        if self._is_by_rounds:
+        if not (
+            self.recipe.is_distance_only or self.recipe.group == "components" or isinstance(self.recipe.sketch, Exact)
+        ):
             return self._leaders()
         if isinstance(self.recipe.sketch, SimHash) and self.recipe.group != "components":
             return self._leaders_by_slabs()
@@ -382,13 +384,6 @@ class Run:
         if isinstance(self.recipe.sketch, MinHash):
             counts["num_candidates"] = facts.get("num_candidates", facts["num_pairs"])
         return counts
-
-    @property
-    def _is_by_rounds(self) -> bool:
-        """Whether matching pairs are decided on the cluster."""
-        recipe = self.recipe
-        is_near = recipe.is_distance_only or recipe.group == "components"
-        return not is_near and not isinstance(recipe.sketch, Exact)
 
     def _leaders(self) -> tuple[DataFrame, dict[str, Any]]:
         """Return the verdicts from matching pairs, decided in rounds."""

@@ -82,12 +82,9 @@ def open_session(master: str) -> Any:
         session = builder.getOrCreate()
     except Exception as error:
         # PySpark raises errors of many types here, including those of its Java side.
-        raise InvalidParameter("master", f"cannot start a Spark session on {master}: {_first_line(error)}") from error
+        reason = str(error).strip().partition("\n")[0] or type(error).__name__
+        raise InvalidParameter("master", f"cannot start a Spark session on {master}: {reason}") from error
     return session
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0] or type(error).__name__
 
 
 @contextmanager

@@ -13,7 +13,6 @@ from likewise.arrays import slices
 from likewise.batch.decide.decision import Decision
 from likewise.batch.read.documents import Documents
 from likewise.batch.read.ingest import NO_VALUE
-from likewise.index.ids import as_stored
 from likewise.io.output.evidence import AGAINST, INPUT
 from likewise.io.tables.columns import nullable_text_column
 from likewise.job.shrinkage import Slice, path_slices, shrinkage
@@ -146,6 +145,8 @@ def value_codes(documents: Documents, field: str) -> tuple[NDArray[np.int64], li
 
 def value_name(text: str) -> str | None:
     """Return the displayed form of a value: a string unchanged, but for lone surrogates, anything else as JSON."""
+    from likewise.index.ids import as_stored
+
     if text in NO_VALUE:
         return None
     return as_stored(json.loads(text)) if text.startswith('"') else text

@@ -1,9 +1,11 @@
 """The summary of a run: how matches were verified, counts, recipe, and times."""
 
+from __future__ import annotations
+
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +14,13 @@ from likewise._native import Texts
 from likewise.arrays import slices
 from likewise.batch.decide.decision import Decision
 from likewise.batch.read.documents import Documents
-from likewise.io.inputs import Inputs
 from likewise.job.options import FileRun, Timing
 from likewise.recipe.methods import Exact, SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.stages.verify import num_of_each, num_unsure
+
+if TYPE_CHECKING:
+    from likewise.io.inputs import Inputs
 
 _CONTENT_BYTES = 16
 

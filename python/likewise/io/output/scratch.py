@@ -2,8 +2,6 @@
 
 import contextlib
 import os
-import shutil
-import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -24,6 +22,8 @@ _YOUNG_S = 3600
 @contextlib.contextmanager
 def scratch_directory() -> Iterator[Path]:
     """Yield a temporary directory, as a context; directories left by killed runs are deleted first."""
+    import tempfile
+
     root = Path(tempfile.gettempdir())
     with (
         locked_directory(root, PREFIX) as place,
@@ -41,6 +41,8 @@ def scratch_for(sources: Iterable[Source]) -> contextlib.AbstractContextManager[
 @contextlib.contextmanager
 def locked_directory(root: Path, prefix: str) -> Iterator[Path]:
     """Yield a new directory in `root`, as a context; those of the same prefix left by killed runs are deleted first."""
+    import tempfile
+
     _delete_left(root, prefix)
     with tempfile.TemporaryDirectory(prefix=prefix, dir=root, ignore_cleanup_errors=True) as name, _locked(Path(name)):
         # A subdirectory, since the lock is not a file of the run.
@@ -66,6 +68,8 @@ def _delete_left(root: Path, prefix: str) -> None:
     """Delete directories of this user whose run has ended."""
     if os.name != "posix":
         return
+    import shutil
+
     with contextlib.suppress(OSError):
         for entry in os.scandir(root):
             with contextlib.suppress(OSError):

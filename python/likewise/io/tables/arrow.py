@@ -1,6 +1,5 @@
 """Arrow IPC files and streams, and streams of batches in memory: read and rewritten batch by batch."""
 
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -275,6 +274,8 @@ class BatchStream(Unnamed):
 
     def put_aside(self, work: Path) -> "StreamCopy":
         """Write all batches to a file in `work`; return a source that can read it repeatedly."""
+        import tempfile
+
         import pyarrow as pa
 
         with (

@@ -401,11 +401,8 @@ def column_as_json(column: ArrowColumn) -> Texts:
 
 def _as_json(value: Any) -> str:
     # The text of a decimal is a JSON number.
-    return str(value) if isinstance(value, Decimal) else json.dumps(value, default=_iso_date)
-
-
-def _iso_date(value: Any) -> str:
-    return str(value.isoformat()) if hasattr(value, "isoformat") else str(value)
+    is_decimal = isinstance(value, Decimal)
+    return str(value) if is_decimal else json.dumps(value, default=lambda one: getattr(one, "isoformat", one.__str__)())
 
 
 def integer_type(ids: ColumnData) -> Any:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from likewise.arrays import ArrowTable
 from likewise.batch.against.references import find_references, is_finished_run
 from likewise.batch.joined import JoinedRows, joined_rows
-from likewise.batch.opening import OpenedRun, bounded_run, opened_run
+from likewise.batch.opening import bounded_run, opened_run
 from likewise.batch.read.documents import Collapsed, Documents, References
 from likewise.batch.read.kept_sketches import recipe_of_run
 from likewise.batch.run import ordered
@@ -31,7 +31,7 @@ from likewise.io.tables.columns import numbers_of
 from likewise.job.options import FileRun, RunContext, RunRules
 from likewise.job.output import Job
 from likewise.progress import Progress, no_progress
-from likewise.recipe.fields import COMPANIONS, COUNTED_WEIGHTS
+from likewise.recipe.fields import COMPANIONS
 from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe
 from likewise.recipe.word_lists import WordList
 from likewise.runs.viewing.view import file_run
@@ -164,23 +164,15 @@ def open_run(
         joined = joined_rows(every.files, run, recipe, context, bounded.room, job.work)
         sources = every.files if joined is None else joined.sources
 
-        def entered(recipe: Recipe) -> OpenedRun:
-            return job.enter(
+        try:
+            opened = job.enter(
                 opened_run(sources, recipe, context, work=job.work, bounded=bounded, references=references)
             )
-
-        is_stored = given.weights is None and recipe.weights in COUNTED_WEIGHTS and recipe.table is not None
-        # Exact counts are counted again, which checks them.
-        is_counted = is_stored and recipe.table is not None and recipe.table.is_exact and not against
-        try:
-            opened = entered(recipe.replace(table=None) if is_counted else recipe)
         except RecipeMismatch as error:
-            if not is_counted:
-                raise RecipeMismatch(
-                    "the run used weights that were not counted from its inputs; give their file with --weights",
-                    error.differences,
-                ) from error
-            opened = entered(recipe)
+            raise RecipeMismatch(
+                "the run used weights that were not counted from its inputs; give their file with --weights",
+                error.differences,
+            ) from error
         documents, recipe = opened.documents, opened.recipe
         if joined is not None:
             documents.bad_rows[:] = joined.bad_rows

@@ -142,7 +142,7 @@ def audit(
     inputs : Path, optional
         Current directory of the inputs, if they were moved.
     weights : Path, optional
-        Weight table or lexicon used by the run. Weights that the run counted are counted again.
+        Weight table or lexicon used by the run. Weights that the run counted are stored with it.
     stop_words, dictionary : Path, optional
         Word files used by the run.
     threads : int, optional
@@ -164,7 +164,7 @@ def audit(
     InvalidParameter
         If the run used a word list that is not given, or a list is given that the run did not use.
     RecipeMismatch
-        If the weights of the run cannot be counted again, or the word lists differ from those of the run.
+        If weights that the run did not store cannot be counted again, or the word lists differ from those of the run.
 
     Notes
     -----

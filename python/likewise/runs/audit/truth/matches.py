@@ -234,7 +234,12 @@ def num_affordable(
 
 def _rarest(texts: _native.Texts, recipe: Recipe, threads: int) -> _native.RarestFeatures:
     return _native.RarestFeatures(
-        texts, recipe.feature_rules, measure=recipe.measure, threshold=recipe.similarity_threshold, threads=threads
+        texts,
+        recipe.feature_rules,
+        measure=recipe.measure,
+        threshold=recipe.similarity_threshold,
+        short_margin=recipe.short_margin or 0.0,
+        threads=threads,
     )
 
 
