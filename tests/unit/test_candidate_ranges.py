@@ -97,7 +97,7 @@ def test_texts_of_a_range_are_read_together_and_once(monkeypatch, pages):
     monkeypatch.setattr(verification.Verifier, "_add", counted)
     # Pairs are decided in many more steps.
     monkeypatch.setattr(candidates, "_PAIRS_AT_ONCE", 1000)
-    likewise.dedup(pages, likewise.Recipe.minhash(0.6, shingle=1), threads=2)
+    likewise.dedup(pages, likewise.Recipe.minhash(0.6, shingle=1, overflow="levels"), threads=2)
     assert 900 < sum(batches) <= 2000
     # Four ranges, each read by two threads.
     assert len(batches) <= 8
