@@ -515,7 +515,7 @@ OPTIONS: Mapping[str, Option] = {
         _MATCHING,
         SIBLINGS,
         "Documents made from one form that differ in their names: in a subject among the first 12 words, in slots that "
-        "the collection fills in many ways, in a rare word that each repeats, in all but common text, in little but names, or at the end. "
+        "the collection fills in many ways, in rare words, in all but common text, in little but names, at the end. "
         "keep: such a pair needs a higher similarity.  [default: keep for words without --threshold, otherwise remove]",
     ),
     "unsure": Option(

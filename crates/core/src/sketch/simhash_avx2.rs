@@ -71,10 +71,13 @@ fn spread(word: u64) -> [__m256i; 2] {
     let high = _mm256_add_epi8(low, _mm256_set1_epi8(4));
     let bit = _mm256_set1_epi64x(0x8040_2010_0804_0201_u64 as i64);
     let word = _mm256_set1_epi64x(word as i64);
-    [low, high].map(|bytes| {
-        let bits = _mm256_and_si256(_mm256_shuffle_epi8(word, bytes), bit);
-        _mm256_cmpeq_epi8(bits, bit)
-    })
+    // Not `map`: a closure in it would not be compiled for this instruction set.
+    let mut set = [low, high];
+    for bytes in &mut set {
+        let bits = _mm256_and_si256(_mm256_shuffle_epi8(word, *bytes), bit);
+        *bytes = _mm256_cmpeq_epi8(bits, bit);
+    }
+    set
 }
 
 /// Adds 64 byte counters.
