@@ -108,13 +108,19 @@ class Names:
         return 0.12 if ends & own and 10 * len(own) < len(set(a) | set(b)) else 0.0
 
     def of_swap(self, a, b):
+        num_tokens = min(len(a), len(b))
         own = [set(a) - set(b), set(b) - set(a)]
         left = self.left_of_lead(a, b)
+        repeated = [
+            {t for t in own[i] if one[:SLOT_TOKENS].count(t) > 1 and not has_digit(t)} for i, one in enumerate((a, b))
+        ]
+        begins = [{t[:3] for t in some} for some in repeated]
         names = [
-            {t for t in own[i] if one.count(t) > 1 or (all(left) and t in left[i])} for i, one in enumerate((a, b))
+            {t for t in own[i] if (all(left) and t in left[i]) or (t in repeated[i] and t[:3] not in begins[1 - i])}
+            for i in (0, 1)
         ]
         is_swap = all(own) and all(2 * len(n) >= len(o) for n, o in zip(names, own, strict=True))
-        return min(0.3, 20 / min(len(a), len(b))) if is_swap else 0.0
+        return min(0.3, 20 / num_tokens) if is_swap and num_tokens <= SLOT_TOKENS else 0.0
 
     def of_slots(self, a, b):
         a, b = fillings(a), fillings(b)

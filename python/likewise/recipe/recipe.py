@@ -255,8 +255,8 @@ class Recipe(Settings):
         Whether documents made from one form are kept. With ``keep``, a pair needs a higher similarity if its documents
         have different names: words of their own among the first 12, other fillings of slots that the collection fills
         in many ways, a rare word that each repeats and the other lacks, nothing in common but what many documents
-        hold, no difference but names, or another end. Slots and rarity come from the weight table; without one, only
-        the first and last words count. Requires measure jaccard, and tokens that are words. ``remove`` if None.
+        hold, no difference but names, or another end. Slots and rarity come from the weight table; without one, both
+        and common text do not count. Requires measure jaccard, and tokens that are words. ``remove`` if None.
     unsure : {"keep", "remove"}, optional
         Whether a document is kept that differs from the matching one in such first words, or in words with digits only.
         ``remove`` if None.

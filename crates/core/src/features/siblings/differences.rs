@@ -1,6 +1,7 @@
 //! In what does a document differ from the one that it matches?
 
-use super::profile::{Names, left_of_lead, of_lead, of_slots, penalty_of_some};
+use super::SLOT_TOKENS;
+use super::profile::{Names, begin_alike, left_of_lead, of_lead, of_slots, penalty_of_some};
 use crate::features::distinct::Distinct;
 use crate::hash::{GOLDEN, mix64};
 
@@ -52,7 +53,8 @@ pub fn difference(a: &Names, b: &Names) -> (f64, Differences) {
 
 /// The penalty for different ends.
 const END_PENALTY: f64 = 0.12;
-/// The penalty for documents that differ in little but names is `SWAP / n` for n tokens, at most `MOST_SWAP`.
+/// The penalty for documents that differ in little but names is `SWAP / n` for n tokens, at most `MOST_SWAP`; none for
+/// more than `SLOT_TOKENS`.
 const SWAP: f64 = 20.0;
 const MOST_SWAP: f64 = 0.3;
 
@@ -62,7 +64,10 @@ pub fn most_penalty(some: f64, a: &Names, b: &Names) -> f64 {
 }
 
 fn swap_penalty(num_tokens: usize) -> f64 {
-    (SWAP / num_tokens.max(1) as f64).min(MOST_SWAP)
+    match num_tokens {
+        0..=SLOT_TOKENS => (SWAP / num_tokens.max(1) as f64).min(MOST_SWAP),
+        _ => 0.0,
+    }
 }
 
 /// Returns the number of tokens in the longest passage of `a` that `b` does not hold. Cost: as [`differences`].
@@ -76,8 +81,8 @@ struct Compared {
     b: Vec<u32>,
     num_first: usize,
     num_last: usize,
-    /// The distinct tokens of each that are not in the other, once they are known, and whether each is repeated.
-    new: Option<[Vec<(u32, bool)>; 2]>,
+    /// The distinct tokens of each that are not in the other, once they are known.
+    new: Option<[Vec<u32>; 2]>,
     /// Scratch space of [`new_of`].
     distinct: Distinct,
 }
@@ -111,7 +116,7 @@ impl Compared {
         }
         let mut bits = 0;
         let [new_a, new_b] = self.new_tokens();
-        let has_digit = |(token, _): &(u32, bool)| token & 1 == 1;
+        let has_digit = |token: &u32| token & 1 == 1;
         if new_a.len() + new_b.len() > 0 && new_a.iter().chain(new_b).all(has_digit) {
             bits |= Differences::NUMBERS;
         }
@@ -131,10 +136,10 @@ impl Compared {
         if self.num_last >= END {
             return false;
         }
-        let ends = |tokens: &[u32], new: &[(u32, bool)]| {
+        let ends = |tokens: &[u32], new: &[u32]| {
             let last = &tokens[tokens.len().saturating_sub(END)..];
             let mut last = last.iter().filter(|&token| token & 1 == 0);
-            last.any(|token| new.iter().any(|(new, _)| new == token))
+            last.any(|token| new.contains(token))
         };
         self.new_tokens();
         let Some([new_a, new_b]) = &self.new else {
@@ -149,31 +154,48 @@ impl Compared {
 
     /// Returns the part of the penalty for documents that differ in little but what names them.
     fn of_swap(&mut self, a: &Names, b: &Names) -> f64 {
+        let most = swap_penalty(self.a.len().min(self.b.len()));
         let [new_a, new_b] = self.new_tokens();
+        if most == 0.0 || new_a.is_empty() || new_b.is_empty() {
+            return 0.0;
+        }
         let (left_a, left_b) = left_of_lead(a, b);
         let has_lead = left_a != 0 && left_b != 0;
-        let is_named = |one: &Names, left: u32, new: &[(u32, bool)]| {
-            let is_name = |&&(token, is_repeated): &&(u32, bool)| {
-                is_repeated || has_lead && one.leads_with(left, token)
-            };
-            !new.is_empty() && 2 * new.iter().filter(is_name).count() >= new.len()
+        let own = |one: &Names, new: &[u32]| -> Vec<u64> {
+            let repeated = one.repeated().iter().copied();
+            repeated
+                .filter(|word| new.contains(&((word >> 32) as u32)))
+                .collect()
         };
-        match is_named(a, left_a, new_a) && is_named(b, left_b, new_b) {
-            true => swap_penalty(self.a.len().min(self.b.len())),
+        let (own_a, own_b) = (own(a, new_a), own(b, new_b));
+        let is_named = |one: &Names, left: u32, own: &[u64], others: &[u64], new: &[u32]| {
+            // Forms of one word name nothing else.
+            let begins = |word: &u64| others.iter().any(|other| begin_alike(*word, *other));
+            let is_repeated = |token: &u32| {
+                let mut found = own.iter().filter(|word| (*word >> 32) as u32 == *token);
+                found.any(|word| !begins(word))
+            };
+            let is_name =
+                |token: &&u32| has_lead && one.leads_with(left, **token) || is_repeated(token);
+            2 * new.iter().filter(is_name).count() >= new.len()
+        };
+        match is_named(a, left_a, &own_a, &own_b, new_a)
+            && is_named(b, left_b, &own_b, &own_a, new_b)
+        {
+            true => most,
             false => 0.0,
         }
     }
 
-    /// Returns the distinct tokens of each document that are not in the other, and whether each is repeated.
-    fn new_tokens(&mut self) -> [&[(u32, bool)]; 2] {
+    /// Returns the distinct tokens of each document that are not in the other.
+    fn new_tokens(&mut self) -> [&[u32]; 2] {
         let new = self.new.get_or_insert_with(|| {
             [(&self.a, &self.b), (&self.b, &self.a)].map(|(one, other)| {
                 let middle = &one[self.num_first..one.len() - self.num_last];
                 let is_new = new_of(&keys(middle), &keys(other), &mut self.distinct);
-                let counted = self.distinct.features.iter().zip(&self.distinct.counts);
-                let new = counted.zip(is_new).filter(|&(_, is_new)| is_new);
-                new.map(|((&key, &count), _)| (token_of(key), count > 1))
-                    .collect()
+                let new = self.distinct.features.iter().zip(is_new);
+                let new = new.filter(|&(_, is_new)| is_new);
+                new.map(|(&key, _)| token_of(key)).collect()
             })
         });
         [&new[0], &new[1]]

@@ -13,9 +13,9 @@ use crate::sort::sort_hashed;
 
 /// What names a document: its first tokens, how it fills the slots of its collection, and all tokens in order.
 ///
-/// In a single allocation: two numbers for the header, one for the numbers of tokens and of subjects, then the lists: up
+/// In a single allocation: two numbers for the header, one for the numbers of tokens and of repeated ones, then the lists: up
 /// to `LEAD_WINDOW` first tokens; the pairs of characters in up to `LEAD` of them; frames of slots, ascending; their
-/// fillings, ascending; subjects with their rarity, the rarest first; two tokens per number.
+/// fillings, ascending; repeated tokens with how they begin and their rarity, the rarest first; two tokens per number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Names(Box<[u64]>);
 
@@ -35,7 +35,7 @@ pub struct Form {
 const MAY_NAME: u32 = 4 * LEAD as u32;
 const BY_RARITY: u32 = MAY_NAME + LEAD as u32;
 const HEADER: usize = 3;
-/// Bits of the number of tokens; the number of subjects is above them.
+/// Bits of the number of tokens; the number of repeated ones is above them.
 const TOKENS_BITS: u32 = 40;
 
 /// Reads the names of documents from their tokens, reusing its memory.
@@ -44,7 +44,7 @@ pub(crate) struct NameReader {
     header: u64,
     /// Pairs of characters in each of the first tokens.
     pairs: Vec<u64>,
-    /// Whether each token holds a digit or is a number, as flags of its hash.
+    /// Whether each token holds a digit or is a number, as flags of its hash, and how it begins, in the lower half.
     flags: Vec<u64>,
     tokens: Vec<u64>,
     scratch: Scratch,
@@ -100,8 +100,8 @@ impl NameReader {
     pub(crate) fn see(&mut self, text: &[u8], len: usize) {
         let place = self.flags.len();
         let (has_digit, is_number) = digits_of(text, len);
-        self.flags
-            .push((u64::from(has_digit) * DIGIT) | (u64::from(is_number) * NUMBER));
+        let flags = (u64::from(has_digit) * DIGIT) | (u64::from(is_number) * NUMBER);
+        self.flags.push(flags | beginning_of(&text[..len]));
         if place >= LEAD {
             return;
         }
@@ -115,8 +115,8 @@ impl NameReader {
     pub(crate) fn read(&mut self, tokens: &[u64]) {
         self.flags.resize(tokens.len(), 0);
         let flagged = tokens.iter().zip(&self.flags);
-        self.tokens
-            .extend(flagged.map(|(token, flags)| token & !(DIGIT | NUMBER) | flags));
+        let flagged = flagged.map(|(token, flags)| token & !FLAGS | flags & FLAGS);
+        self.tokens.extend(flagged);
     }
 
     pub(crate) fn tokens(&self) -> &[u64] {
@@ -130,31 +130,34 @@ impl NameReader {
         self.asked.clear();
         self.asked.extend_from_slice(&lead[..num_named]);
         let (asked, rarities) = (&mut self.asked, &mut self.rarities);
-        match table {
-            Some(table) => {
-                let tokens = &self.tokens[..self.tokens.len().min(SLOT_TOKENS)];
-                self.distinct.collect(tokens);
-                let counted = self.distinct.features.iter().zip(&self.distinct.counts);
-                let repeated = counted.filter(|&(token, &count)| count > 1 && token & DIGIT == 0);
-                asked.extend(repeated.map(|(token, _)| token));
-                table.rarities(asked, isa, rarities);
+        let tokens = &self.tokens[..self.tokens.len().min(SLOT_TOKENS)];
+        self.distinct.collect(tokens);
+        let mut repeated = Vec::new();
+        for (&token, flags) in tokens.iter().zip(&self.flags) {
+            let place = self.distinct.place(token).filter(|_| token & DIGIT == 0);
+            let count = place.map(|place| std::mem::take(&mut self.distinct.counts[place]));
+            if count > Some(1) {
+                repeated.push(token & !LOW | flags & LOW);
+                asked.push(token);
             }
+        }
+        match table {
+            Some(table) => table.rarities(asked, isa, rarities),
             None => {
                 rarities.clear();
                 rarities.resize(num_named, u32::from(MAX_WEIGHT));
+                rarities.resize(asked.len(), 0);
             }
         }
-        let (named, repeated) = rarities.split_at(num_named);
+        let (named, of_repeated) = rarities.split_at(num_named);
         let mut header = self.header | u64::from(by_rarity) << BY_RARITY;
         for (place, &rarity) in named.iter().enumerate() {
             header |= u64::from(rarity) << (4 * place);
         }
-        let subjects = asked[num_named..].iter().zip(repeated);
-        let subjects = subjects.filter(|&(_, &rarity)| rarity >= FEWEST_RARITY);
-        let mut subjects: Vec<u64> = subjects
-            .map(|(word, &rarity)| word & !LOW | u64::from(rarity))
-            .collect();
-        subjects.sort_by_key(|word| Reverse(word & LOW));
+        for (word, &rarity) in repeated.iter_mut().zip(of_repeated) {
+            *word |= u64::from(rarity);
+        }
+        repeated.sort_by_key(|word| Reverse(word & RARITY));
         self.pairs.resize(num_named, 0);
         let (frames, fillings) = (&mut self.frames, &mut self.fillings);
         frames.clear();
@@ -176,13 +179,13 @@ impl NameReader {
         }
         let lengths =
             lead.len() as u64 | (frames.len() as u64) << 8 | (fillings.len() as u64) << 32;
-        let parts = [lead, &self.pairs, frames, fillings, &subjects];
+        let parts = [lead, &self.pairs, frames, fillings, &repeated];
         let num_numbers = parts.iter().map(|part| part.len()).sum::<usize>();
         let mut all = Vec::with_capacity(HEADER + num_numbers + self.tokens.len().div_ceil(2));
         all.extend([
             header,
             lengths,
-            self.tokens.len() as u64 | (subjects.len() as u64) << TOKENS_BITS,
+            self.tokens.len() as u64 | (repeated.len() as u64) << TOKENS_BITS,
         ]);
         parts.iter().for_each(|part| all.extend_from_slice(part));
         all.extend(self.tokens.chunks(2).map(|two| {
@@ -194,10 +197,34 @@ impl NameReader {
 }
 
 /// Rarity of a word that may be the subject of a document if it is repeated.
-const FEWEST_RARITY: u32 = 10;
+const FEWEST_RARITY: u64 = 10;
+/// Number of first characters by which words are taken for forms of one.
+const BEGINNING: usize = 3;
 
 /// Half of a packed number.
 const LOW: u64 = u32::MAX as u64;
+/// The bits of the rarity of a repeated word.
+const RARITY: u64 = 0xF;
+const FLAGS: u64 = DIGIT | NUMBER;
+
+/// Whether two repeated words begin with the same characters.
+pub(super) fn begin_alike(a: u64, b: u64) -> bool {
+    (a ^ b) & LOW & !RARITY == 0
+}
+
+/// Returns a hash of the first characters of a token, of 28 bits above those of a rarity.
+fn beginning_of(token: &[u8]) -> u64 {
+    let is_first = |byte: &&u8| **byte as i8 >= -0x40;
+    let firsts = token.iter().enumerate().filter(|(_, byte)| is_first(byte));
+    let end = firsts
+        .map(|(place, _)| place)
+        .nth(BEGINNING)
+        .unwrap_or(token.len());
+    let sum = token[..end]
+        .iter()
+        .fold(1, |sum: u64, &byte| sum << 8 | u64::from(byte));
+    mix64(sum) & LOW & !RARITY
+}
 
 /// Returns a bit for each pair of consecutive characters of a token, hashed.
 fn pairs_of(token: &str) -> u64 {
@@ -239,13 +266,13 @@ impl Names {
         self.0[0] >> (4 * place) & 0xF
     }
 
-    /// Returns the frames and the fillings of the slots, and what follows them.
+    /// Returns the frames and the fillings of the slots, the repeated tokens, and all tokens.
     fn after_lead(&self) -> (&[u64], &[u64], &[u64], &[u64]) {
         let begin = HEADER + self.num_lead() + self.num_lead().min(LEAD);
         let (frames, rest) = self.0[begin..].split_at((self.0[1] >> 8 & 0xFF_FFFF) as usize);
         let (fillings, rest) = rest.split_at((self.0[1] >> 32) as usize);
-        let (subjects, rest) = rest.split_at((self.0[2] >> TOKENS_BITS) as usize);
-        (frames, fillings, subjects, rest)
+        let (repeated, rest) = rest.split_at((self.0[2] >> TOKENS_BITS) as usize);
+        (frames, fillings, repeated, rest)
     }
 
     /// Returns the form that the document was made from, if it has slots.
@@ -274,6 +301,12 @@ impl Names {
             .take(LEAD)
             .enumerate()
             .any(|one| is_it(&one))
+    }
+
+    /// Returns the tokens without a digit that are repeated: 32 bits of each, how it begins, and its rarity, which
+    /// descends.
+    pub(super) fn repeated(&self) -> &[u64] {
+        self.after_lead().2
     }
 
     /// Appends the tokens, 32 bits of each, in order; the lowest bit tells whether a token holds a digit.
@@ -365,7 +398,10 @@ const LEAD_SCALE: f64 = 150.0;
 
 /// Returns the part of the penalty for subjects: rare words that one document repeats and the other does not hold.
 fn of_subject(a: &Names, b: &Names) -> f64 {
-    let (of_a, of_b) = (a.after_lead().2, b.after_lead().2);
+    let subjects =
+        |repeated: &[u64]| repeated.partition_point(|word| word & RARITY >= FEWEST_RARITY);
+    let (of_a, of_b) = (a.repeated(), b.repeated());
+    let (of_a, of_b) = (&of_a[..subjects(of_a)], &of_b[..subjects(of_b)]);
     if of_a.is_empty() || of_b.is_empty() {
         return 0.0;
     }
@@ -373,7 +409,7 @@ fn of_subject(a: &Names, b: &Names) -> f64 {
     let rarest = |own: &[u64], others: &[u64], other: &Names| {
         let mut own = own.iter().filter(|&word| !others.contains(word));
         own.find(|&&word| other.count(word) == 0)
-            .map(|word| word & LOW)
+            .map(|word| word & RARITY)
     };
     let found = rarest(of_a, of_b, b).and_then(|first| Some(first.min(rarest(of_b, of_a, a)?)));
     found.map_or(0.0, |rarity| rarity as f64 / SUBJECT_SCALE)

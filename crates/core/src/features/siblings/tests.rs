@@ -60,6 +60,17 @@ fn a_swapped_subject_counts_and_a_changed_word_or_number_does_not() {
     let one = names("documentation of maps documentation 1 2 3 4 5 6 7 8 9");
     let far = format!("of maps {} documentation", "1 2 3 ".repeat(10));
     assert_eq!(penalty(&one, &names(&far)), lowest);
+    // A word that is swapped throughout, but no other form of it, and no number.
+    let fill = "1 2 3 4 5 6 7 8 9 10 11 12";
+    let thrice = |word: &str| {
+        names(&format!(
+            "{fill} {word} of the {word} by {word} {fill} {fill}"
+        ))
+    };
+    let of_word = |a: &str, b: &str| penalty(&thrice(a), &thrice(b));
+    assert_eq!(of_word("left", "right"), 0.3);
+    assert_eq!(of_word("color", "colors"), lowest);
+    assert_eq!(of_word("item2", "item3"), lowest);
     // Nearly equal texts that end differently, and not in a number.
     let ending = |end: &str| {
         names(&format!(
