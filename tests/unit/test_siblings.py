@@ -62,6 +62,30 @@ def test_the_join_lists_what_the_definition_lists(seed):
     assert num_of_crowd > 50
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_titles_and_swaps_follow_the_definition(seed):
+    rng = random.Random(seed)
+    titles = {" ".join(rng.choices([*WORDS, "stones", "item2"], k=rng.randint(3, 15))) for _ in range(40)}
+    for title in sorted(titles):
+        words = title.split()
+        at, new = rng.randrange(len(words)), rng.choice(["manual", "tool tool", "marketing", "item3"])
+        titles |= {" ".join([*words[:at], new, *words[at:]]), title.replace(words[at], new)}
+    tokens = {frozenset(features(cut(text, "auto"))): text for text in sorted(titles)}
+    texts = list(tokens.values())
+    recipe = likewise.Recipe.shingles(0.3, tokens="auto", shingle=2, weights="idf", siblings="keep")
+    found = likewise.pairs(texts, recipe)
+    listed = set(zip(found.column("row_a").to_pylist(), found.column("row_b").to_pylist(), strict=True))
+    all_tokens = [cut(text, "auto") for text in texts]
+    names, expected = Names(all_tokens), set()
+    for (i, a), (j, b) in itertools.combinations(enumerate(all_tokens), 2):
+        of_a, of_b = features(a), features(b)
+        shared, either = (sum(names.weights[f] for f in some) for some in (of_a & of_b, of_a | of_b))
+        if shared and shared / either >= min(1.0, 0.3 + names.penalty(a, b)):
+            expected.add((i, j))
+    assert {tuple(sorted(pair)) for pair in listed} == expected
+    assert len(expected) > 10
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_required_similarity_follows_the_definition(seed):
     texts = forms(seed, 120)

@@ -50,7 +50,7 @@ pub(crate) struct NameReader {
     scratch: Scratch,
     frames: Vec<u64>,
     fillings: Vec<u64>,
-    /// The distinct tokens that may be subjects.
+    /// Scratch space for the distinct tokens.
     distinct: Distinct,
     /// Tokens whose rarity is asked, and the rarities.
     asked: Vec<u64>,
