@@ -183,7 +183,7 @@ impl PrefixJoin {
                 let view = extractor.features(column.document(i));
                 let wanted = self.wanted.as_ref();
                 chooser.choose(view.features, view.weights, rarity, wanted, &mut part.0);
-                let form = extractor.names().and_then(|names| names.form());
+                let form = extractor.form();
                 part.1.extend(form.map(|form| (positions[i], form)));
             };
             let parts = column.in_parts(threads, cancel, make_state, add)?;

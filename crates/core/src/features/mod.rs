@@ -33,7 +33,7 @@ use feature_hash::JoinedTokens;
 use identifiers::IdentifierFeatures;
 pub(crate) use identifiers::disagree;
 use shingle::shingle;
-use siblings::{NameReader, NameTable, Names};
+use siblings::{Form, NameReader, NameTable, Names};
 use weigher::Weigher;
 
 pub use document_counter::{Counted, DocumentCounter};
@@ -173,6 +173,12 @@ impl Extractor {
         self.names
             .as_mut()
             .map(|names| names.names(table, by_rarity, self.isa))
+    }
+
+    /// Returns the form that the last document was made from, if its names are read and it has slots.
+    pub fn form(&mut self) -> Option<Form> {
+        let table = self.name_table.as_deref();
+        self.names.as_mut()?.form(table, self.isa)
     }
 
     /// Returns the hashes of the tokens of the last document, in order, if its names are read.
@@ -359,7 +365,7 @@ impl Extractor {
                     occurrences.push(hash.of(token, seed));
                     weigher.of_tokens.push(weight);
                     if let Some(names) = names {
-                        names.see(token, token.len());
+                        names.see([(token, token.len())].into_iter());
                     }
                 }
             }
@@ -433,9 +439,8 @@ impl Extractor {
 #[inline]
 fn see_tokens(names: &mut Option<NameReader>, text: &[u8], starts: &[u32], ends: &[u32]) {
     let Some(names) = names else { return };
-    for (&start, &end) in starts.iter().zip(ends) {
-        names.see(&text[start as usize..], (end - start) as usize);
-    }
+    let spans = starts.iter().zip(ends);
+    names.see(spans.map(|(&start, &end)| (&text[start as usize..], (end - start) as usize)));
 }
 
 /// Appends the hashes of the tokens `text[starts[i]..ends[i]]`; the text must be padded.

@@ -14,6 +14,25 @@ const COUNT_BITS: u32 = 28;
 /// Features ahead for which memory is asked.
 const LOOKAHEAD: usize = 16;
 
+/// A feature with its rank and weight, in one number in the order of ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Ranked(u128);
+
+impl Ranked {
+    #[inline(always)]
+    fn new(place: u32, feature: u64, weight: u32) -> Self {
+        Ranked(u128::from(place) << 96 | u128::from(feature) << 32 | u128::from(weight))
+    }
+
+    #[inline(always)]
+    fn parts(self) -> (Rank, u32) {
+        (
+            ((self.0 >> 96) as u32, (self.0 >> 32) as u64),
+            self.0 as u32,
+        )
+    }
+}
+
 /// What is kept of the features of several documents.
 #[derive(Debug, Default)]
 pub struct Batch {
@@ -50,7 +69,7 @@ pub(super) struct SetFacts {
 pub struct Chooser {
     demand: Demand,
     limit: Limit,
-    ranked: Vec<(Rank, u32)>,
+    ranked: Vec<Ranked>,
 }
 
 impl Chooser {
@@ -64,9 +83,9 @@ impl Chooser {
 
     /// Asks for all features of the prefix of a document: others must keep theirs that are the same.
     pub fn mark(&mut self, features: &[u64], weights: &[u32], rarity: &Rarity, wanted: &Wanted) {
-        let total = self.rank(features, weights, rarity);
+        let total = self.rank(features, weights, rarity, false);
         let mut rest = total.shared;
-        for &((_, feature), weight) in &self.ranked {
+        for ((_, feature), weight) in self.ranked.iter().map(|ranked| ranked.parts()) {
             if rest < total.least[self.limit_of(weight)] {
                 break;
             }
@@ -84,7 +103,7 @@ impl Chooser {
         wanted: Option<&Wanted>,
         batch: &mut Batch,
     ) {
-        let total = self.rank(features, weights, rarity);
+        let total = self.rank(features, weights, rarity, wanted.is_some());
         let first = batch.features.len();
         let mut rest = total.shared;
         let mut facts = SetFacts {
@@ -95,7 +114,7 @@ impl Chooser {
             after: self.limit.size(rest) as f32,
             last: (1, u64::MAX),
         };
-        for &(rank, weight) in &self.ranked {
+        for (rank, weight) in self.ranked.iter().map(|ranked| ranked.parts()) {
             let is_prefix = rest >= total.least[self.limit_of(weight)];
             if !is_prefix && wanted.is_none() {
                 break;
@@ -127,9 +146,16 @@ impl Chooser {
         usize::from(self.demand.by_rarity && weight as usize <= COMMON)
     }
 
-    /// Puts the features that other documents may hold too in `ranked`, in order as far as the prefix goes.
-    fn rank(&mut self, features: &[u64], weights: &[u32], rarity: &Rarity) -> Total {
+    /// Puts the features that other documents may hold too in `ranked`, in order: as far as the prefix goes, or all.
+    fn rank(
+        &mut self,
+        features: &[u64],
+        weights: &[u32],
+        rarity: &Rarity,
+        needs_all: bool,
+    ) -> Total {
         self.ranked.clear();
+        let mut of_weights = [0.0; MAX_WEIGHT as usize + 1];
         let (mut mass, mut shared) = (0.0, 0.0);
         for (i, &feature) in features.iter().enumerate() {
             if let Some(&ahead) = features.get(i + LOOKAHEAD) {
@@ -144,15 +170,25 @@ impl Chooser {
                 let place = match self.demand.by_rarity {
                     true => {
                         let count = num_documents.min((1 << COUNT_BITS) - 1);
+                        of_weights[weight.min(u32::from(MAX_WEIGHT)) as usize] += own;
                         u32::from(MAX_WEIGHT).saturating_sub(weight) << COUNT_BITS | count
                     }
                     false => num_documents,
                 };
-                self.ranked.push(((place, feature), weight));
+                self.ranked.push(Ranked::new(place, feature, weight));
             }
         }
         let limits = self.demand.limits(features.len(), 0.0);
         let least = limits.map(|limit| limit.least_rest(mass));
+        if self.demand.by_rarity && !needs_all {
+            // The rarest come first; the prefix ends among those of this weight, or before.
+            let (mut rest, mut last) = (shared, of_weights.len() as u32 - 1);
+            while last > 0 && rest >= least[self.limit_of(last)] {
+                rest -= of_weights[last as usize];
+                last -= 1;
+            }
+            self.ranked.retain(|ranked| ranked.parts().1 > last);
+        }
         if weights.is_empty() && !self.limit.is_one_sided() {
             // So many more features have at least `least` standing from them on.
             let num_prefix = (shared - least[0] + 1.0).max(0.0) as usize;

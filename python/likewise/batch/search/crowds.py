@@ -190,7 +190,7 @@ class CrowdSearch:
         rows = np.sort(self._rows_of(slice(None)))
         num_features = int(self._documents.num_features[rows].sum(dtype=np.int64))
         rarity = _native.Rarity(_TEXT_BYTES_A_FEATURE * num_features)
-        rules = self._recipe.feature_rules
+        rules = self._recipe.unweighted_rules
 
         def count(_: slice, texts: _native.Texts) -> None:
             _native.count_sets(texts, rules, rarity, threads=1)

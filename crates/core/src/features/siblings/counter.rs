@@ -142,9 +142,9 @@ impl Part {
             self.words[word as usize % PARTS].push(word);
         }
         self.own.clear();
-        each_frame(tokens, scratch, Isa::best(), |frames, places| {
+        each_frame(tokens, scratch, Isa::best(), |frames, tokens, length| {
             may_be_slot.prefetch(frames);
-            for (&frame, tokens) in frames.iter().zip(places) {
+            for (&frame, tokens) in frames.iter().zip(tokens.windows(length)) {
                 if may_be_slot.are_enough(frame) && frame != 0 {
                     self.own.push((frame, filling(frame, tokens)));
                 }
@@ -219,7 +219,7 @@ fn frequent_frames(
         |scratch, range| {
             let mut counts = FrameCounts::new();
             for one in &sample[range] {
-                each_frame(&one.tokens, scratch, Isa::best(), |frames, _| {
+                each_frame(&one.tokens, scratch, Isa::best(), |frames, _, _| {
                     counts.prefetch(frames);
                     frames.iter().for_each(|&frame| counts.add(frame));
                 });

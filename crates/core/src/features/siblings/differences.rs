@@ -81,8 +81,8 @@ struct Compared {
     b: Vec<u32>,
     num_first: usize,
     num_last: usize,
-    /// The distinct tokens of each that are not in the other, once they are known.
-    new: Option<[Vec<u32>; 2]>,
+    /// The distinct tokens of each that are not in the other, once they are known, and the number of all distinct ones.
+    new: Option<([Vec<u32>; 2], usize)>,
     /// Scratch space of [`new_of`].
     distinct: Distinct,
 }
@@ -142,14 +142,10 @@ impl Compared {
             last.any(|token| new.contains(token))
         };
         self.new_tokens();
-        let Some([new_a, new_b]) = &self.new else {
-            return false;
-        };
-        if !ends(&self.a, new_a) && !ends(&self.b, new_b) {
-            return false;
-        }
-        self.distinct.collect(&keys(&self.b));
-        FEWEST_ALIKE * (new_a.len() + new_b.len()) < self.distinct.features.len() + new_a.len()
+        self.new.as_ref().is_some_and(|([new_a, new_b], num_all)| {
+            (ends(&self.a, new_a) || ends(&self.b, new_b))
+                && FEWEST_ALIKE * (new_a.len() + new_b.len()) < *num_all
+        })
     }
 
     /// Returns the part of the penalty for documents that differ in little but what names them.
@@ -189,16 +185,26 @@ impl Compared {
 
     /// Returns the distinct tokens of each document that are not in the other.
     fn new_tokens(&mut self) -> [&[u32]; 2] {
-        let new = self.new.get_or_insert_with(|| {
-            [(&self.a, &self.b), (&self.b, &self.a)].map(|(one, other)| {
-                let middle = &one[self.num_first..one.len() - self.num_last];
-                let is_new = new_of(&keys(middle), &keys(other), &mut self.distinct);
-                let new = self.distinct.features.iter().zip(is_new);
-                let new = new.filter(|&(_, is_new)| is_new);
-                new.map(|(&key, _)| token_of(key)).collect()
-            })
+        let ([new_a, new_b], _) = self.new.get_or_insert_with(|| {
+            let distinct = &mut self.distinct;
+            distinct.collect(&keys(&self.a));
+            let mut own_b = keys(&self.b);
+            own_b.retain(|&key| match distinct.place(key) {
+                Some(place) => {
+                    distinct.counts[place] = 0;
+                    false
+                }
+                None => true,
+            });
+            let num_of_a = distinct.features.len();
+            let counted = distinct.features.iter().zip(&distinct.counts);
+            let own_a = counted.filter(|&(_, &count)| count > 0);
+            let own_a = own_a.map(|(&key, _)| token_of(key)).collect();
+            distinct.collect(&own_b);
+            let own_b = distinct.features.iter().map(|&key| token_of(key));
+            ([own_a, own_b.collect()], num_of_a + distinct.features.len())
         });
-        [&new[0], &new[1]]
+        [new_a, new_b]
     }
 
     /// Returns the tokens in the longest passage of `a` whose windows are not in `b`; text that only moved is not new.

@@ -12,8 +12,6 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use std::slice::Windows;
-
 use crate::hash::{SHINGLE_MULTIPLIER, mix64};
 use crate::isa::Isa;
 
@@ -65,22 +63,22 @@ fn word_key(token: u64) -> u64 {
     mix64(token ^ WORD_KEY)
 }
 
-/// Calls `take` with the frames of all places of a document that may be slots, and with the tokens there; for each number
-/// of tokens. A frame of 0 stands for none.
+/// Calls `take` with the frames of all places of a document that may be slots, the tokens that these begin with, and each
+/// number of tokens. A frame of 0 stands for none.
 ///
 /// A frame is the hash of two tokens before and two after the place: a
 /// polynomial, so that each pair of tokens is hashed once.
-fn each_frame<'t>(
-    tokens: &'t [u64],
+fn each_frame(
+    tokens: &[u64],
     scratch: &mut Scratch,
     isa: Isa,
-    mut take: impl FnMut(&[u64], Windows<'t, u64>),
+    mut take: impl FnMut(&[u64], &[u64], usize),
 ) {
     let tokens = &tokens[..tokens.len().min(SLOT_TOKENS)];
     scratch.hash_pairs(tokens);
     for length in 1..=LONGEST_FILLING.min(tokens.len()) {
         scratch.hash_frames(&tokens[length - 1..], length, isa);
-        take(&scratch.frames, tokens.windows(length));
+        take(&scratch.frames, tokens, length);
     }
 }
 

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::features::distinct::Distinct;
 use crate::features::weights::MAX_WEIGHT;
-use crate::hash::{GOLDEN, mix64};
+use crate::hash::{GOLDEN, mix64, xxh3_64_with_seed};
 use crate::isa::Isa;
 use crate::sort::sort_hashed;
 
@@ -48,6 +48,8 @@ pub(crate) struct NameReader {
     flags: Vec<u64>,
     tokens: Vec<u64>,
     scratch: Scratch,
+    /// Places of frames that may be slots.
+    may_be: Vec<u32>,
     frames: Vec<u64>,
     fillings: Vec<u64>,
     /// Scratch space for the distinct tokens.
@@ -57,25 +59,32 @@ pub(crate) struct NameReader {
     rarities: Vec<u32>,
 }
 
-/// Whether a token, the first `len` bytes of `text`, holds a digit, and whether it is a number: digits and no letters.
+/// Returns flags of a token, the first `len` bytes of `text`: whether it holds a digit, whether it is a number, that is
+/// digits and no letters, and how it begins.
 #[inline]
-fn digits_of(text: &[u8], len: usize) -> (bool, bool) {
-    // Few tokens hold digits, so most are read once, in words: a short one with what follows it, the end of a long one
-    // with what precedes it.
-    let word = |at: usize| match text[at..].first_chunk::<8>() {
-        Some(word) => u64::from_le_bytes(*word),
-        None => 0,
-    };
-    let has_digit = match len {
-        9.. => (0..len - 8)
-            .step_by(8)
-            .chain([len - 8])
-            .any(|at| holds_digit(word(at))),
-        1.. if text.len() >= 8 => holds_digit(word(0) << (64 - 8 * len)),
-        _ => text[..len].iter().any(u8::is_ascii_digit),
+fn flags_of(text: &[u8], len: usize) -> u64 {
+    // Most tokens are read once, in a word that holds what follows a short one too.
+    let (has_digit, beginning) = match text.first_chunk::<8>() {
+        Some(word) if len > 0 => {
+            let word = u64::from_le_bytes(*word);
+            let shift = 64 - 8 * len.min(8);
+            let rest = text[..len].get(8..).unwrap_or_default();
+            let has_digit = holds_digit(word << shift) || rest.iter().any(u8::is_ascii_digit);
+            let first = word << shift >> shift & ((1 << (8 * BEGINNING)) - 1);
+            let beginning = match first & 0x80_8080 {
+                0 => first << RARITY.count_ones(),
+                _ => beginning_of(&text[..len]),
+            };
+            (has_digit, beginning)
+        }
+        _ => {
+            let token = &text[..len];
+            (token.iter().any(u8::is_ascii_digit), beginning_of(token))
+        }
     };
     let is_letter = |byte: &u8| byte.is_ascii_alphabetic() || !byte.is_ascii();
-    (has_digit, has_digit && !text[..len].iter().any(is_letter))
+    let is_number = has_digit && !text[..len].iter().any(is_letter);
+    (u64::from(has_digit) * DIGIT) | (u64::from(is_number) * NUMBER) | beginning
 }
 
 /// Whether any of eight bytes is an ASCII digit: less than 10 once the bits of `0` are flipped.
@@ -95,20 +104,18 @@ impl NameReader {
         self.tokens.clear();
     }
 
-    /// Reads the next token, in UTF-8: the first `len` bytes of a text.
+    /// Reads the next tokens, in UTF-8: texts that begin with them, and their lengths in bytes.
     #[inline]
-    pub(crate) fn see(&mut self, text: &[u8], len: usize) {
-        let place = self.flags.len();
-        let (has_digit, is_number) = digits_of(text, len);
-        let flags = (u64::from(has_digit) * DIGIT) | (u64::from(is_number) * NUMBER);
-        self.flags.push(flags | beginning_of(&text[..len]));
-        if place >= LEAD {
-            return;
+    pub(crate) fn see<'t>(&mut self, tokens: impl Iterator<Item = (&'t [u8], usize)> + Clone) {
+        let num_seen = self.flags.len();
+        self.flags
+            .extend(tokens.clone().map(|(text, len)| flags_of(text, len)));
+        for (place, (text, len)) in (num_seen..LEAD).zip(tokens) {
+            let pairs = pairs_of(&String::from_utf8_lossy(&text[..len]));
+            let may_name = pairs != 0 && self.flags[place] & DIGIT == 0;
+            self.header |= u64::from(may_name) << (MAY_NAME + place as u32);
+            self.pairs.push(pairs);
         }
-        let pairs = pairs_of(&String::from_utf8_lossy(&text[..len]));
-        let may_name = pairs != 0 && !has_digit;
-        self.header |= u64::from(may_name) << (MAY_NAME + place as u32);
-        self.pairs.push(pairs);
     }
 
     /// Reads the tokens of the document, as hashes.
@@ -159,24 +166,9 @@ impl NameReader {
         }
         repeated.sort_by_key(|word| Reverse(word & RARITY));
         self.pairs.resize(num_named, 0);
-        let (frames, fillings) = (&mut self.frames, &mut self.fillings);
-        frames.clear();
-        fillings.clear();
-        if let Some(table) = table.filter(|table| table.has_slots()) {
-            each_frame(&self.tokens, &mut self.scratch, isa, |some, places| {
-                for (&frame, tokens) in some.iter().zip(places) {
-                    if table.may_be_slot(frame) {
-                        frames.push(frame);
-                        fillings.push(filling(frame, tokens));
-                    }
-                }
-            });
-            table.keep_slots(frames, fillings, isa, rarities);
-            for list in [&mut *frames, fillings] {
-                sort_hashed(list, 0, |hash| hash);
-                list.dedup();
-            }
-        }
+        self.read_slots(table, isa);
+        let (frames, fillings) = (&self.frames[..], &self.fillings[..]);
+        let lead = &self.tokens[..self.tokens.len().min(LEAD_WINDOW)];
         let lengths =
             lead.len() as u64 | (frames.len() as u64) << 8 | (fillings.len() as u64) << 32;
         let parts = [lead, &self.pairs, frames, fillings, &repeated];
@@ -194,6 +186,52 @@ impl NameReader {
         }));
         Names(all.into())
     }
+
+    /// Reads the slots of the last document, if the table has some.
+    fn read_slots(&mut self, table: Option<&NameTable>, isa: Isa) {
+        let (frames, fillings) = (&mut self.frames, &mut self.fillings);
+        frames.clear();
+        fillings.clear();
+        if let Some(table) = table.filter(|table| table.has_slots()) {
+            let may_be = &mut self.may_be;
+            each_frame(
+                &self.tokens,
+                &mut self.scratch,
+                isa,
+                |some, tokens, length| {
+                    may_be.resize(some.len(), 0);
+                    // Which frames may be slots cannot be predicted, so there is no branch on it.
+                    let mut num = 0;
+                    for (place, &frame) in (0..).zip(some) {
+                        may_be[num] = place;
+                        num += usize::from(table.may_be_slot(frame));
+                    }
+                    for place in may_be[..num].iter().map(|&place| place as usize) {
+                        frames.push(some[place]);
+                        fillings.push(filling(some[place], &tokens[place..place + length]));
+                    }
+                },
+            );
+            table.keep_slots(frames, fillings, isa, &mut self.rarities);
+            for list in [&mut *frames, fillings] {
+                sort_hashed(list, 0, |hash| hash);
+                list.dedup();
+            }
+        }
+    }
+
+    /// Returns the form that the last document was made from, if it has slots.
+    pub(crate) fn form(&mut self, table: Option<&NameTable>, isa: Isa) -> Option<Form> {
+        self.read_slots(table, isa);
+        (!self.frames.is_empty()).then(|| Form {
+            slots: self
+                .frames
+                .iter()
+                .fold(0, |all, &frame| mix64(all ^ frame).wrapping_add(frame)),
+            penalty: slot_penalty(self.frames.len(), 0),
+            fillings: self.fillings[..].into(),
+        })
+    }
 }
 
 /// Rarity of a word that may be the subject of a document if it is repeated.
@@ -201,6 +239,8 @@ const FEWEST_RARITY: u64 = 10;
 /// Number of first characters by which words are taken for forms of one.
 const BEGINNING: usize = 3;
 
+/// Set in how a token begins if that is a hash.
+const HASHED: u64 = 1 << 31;
 /// Half of a packed number.
 const LOW: u64 = u32::MAX as u64;
 /// The bits of the rarity of a repeated word.
@@ -212,7 +252,8 @@ pub(super) fn begin_alike(a: u64, b: u64) -> bool {
     (a ^ b) & LOW & !RARITY == 0
 }
 
-/// Returns a hash of the first characters of a token, of 28 bits above those of a rarity.
+/// Returns the first characters of a token, in 28 bits above those of a rarity: a hash, unless they are ASCII.
+#[cold]
 fn beginning_of(token: &[u8]) -> u64 {
     let is_first = |byte: &&u8| **byte as i8 >= -0x40;
     let firsts = token.iter().enumerate().filter(|(_, byte)| is_first(byte));
@@ -220,10 +261,12 @@ fn beginning_of(token: &[u8]) -> u64 {
         .map(|(place, _)| place)
         .nth(BEGINNING)
         .unwrap_or(token.len());
-    let sum = token[..end]
-        .iter()
-        .fold(1, |sum: u64, &byte| sum << 8 | u64::from(byte));
-    mix64(sum) & LOW & !RARITY
+    let first = &token[..end];
+    if !first.is_ascii() {
+        return (xxh3_64_with_seed(first, 0) & LOW & !RARITY) | HASHED;
+    }
+    let bytes = first.iter().rev();
+    bytes.fold(0, |sum, &byte| sum << 8 | u64::from(byte)) << RARITY.count_ones()
 }
 
 /// Returns a bit for each pair of consecutive characters of a token, hashed.
@@ -273,18 +316,6 @@ impl Names {
         let (fillings, rest) = rest.split_at((self.0[1] >> 32) as usize);
         let (repeated, rest) = rest.split_at((self.0[2] >> TOKENS_BITS) as usize);
         (frames, fillings, repeated, rest)
-    }
-
-    /// Returns the form that the document was made from, if it has slots.
-    pub fn form(&self) -> Option<Form> {
-        let (frames, fillings, ..) = self.after_lead();
-        (!frames.is_empty()).then(|| Form {
-            slots: frames
-                .iter()
-                .fold(0, |all, &frame| mix64(all ^ frame).wrapping_add(frame)),
-            penalty: slot_penalty(frames.len(), 0),
-            fillings: fillings.into(),
-        })
     }
 
     pub(super) fn num_tokens(&self) -> usize {
