@@ -10,7 +10,7 @@ import likewise
 from likewise.batch.parts.run import dedup_parts
 from likewise.batch.parts.units import PartRules
 from likewise.batch.read.weighing import weigh_files
-from likewise.checks import check_seconds
+from likewise.errors import check_seconds
 from likewise.measures import similarity
 from likewise.stages.sets import sample
 

@@ -11,8 +11,8 @@ from likewise.batch.against.references import check_references, find_references
 from likewise.batch.decide.pairing import MAX_PAIRS, PairCounts, verified_pairs
 from likewise.batch.opening import bounded_run, opened_run, recipe_of_files
 from likewise.batch.run import ordered
-from likewise.batch.search.splits import Splits
-from likewise.checks import check_integer
+from likewise.batch.search.search import Splits
+from likewise.errors import check_integer
 from likewise.io.output.row_files import PairWriter
 from likewise.io.remote import file_for
 from likewise.job.options import FileRun

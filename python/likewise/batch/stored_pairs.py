@@ -18,7 +18,7 @@ from likewise.batch.run import ordered
 from likewise.batch.search.opening import open_search
 from likewise.batch.search.search import Candidates
 from likewise.errors import InvalidParameter
-from likewise.io.output.near_pairs import NearPairFacts, pair_schema, pair_table
+from likewise.io.output.evidence import NearPairFacts, pair_schema, pair_table
 from likewise.job.options import RunContext, Timing
 from likewise.progress import StageAdvanced, StageFinished, StageStarted
 from likewise.recipe.methods import Exact, SimHashDistance

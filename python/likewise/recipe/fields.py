@@ -13,8 +13,7 @@ from functools import partial
 from numbers import Real
 from typing import TYPE_CHECKING, Literal, TypedDict, get_args
 
-from likewise.checks import as_index, check_choice, check_integer, fraction_check
-from likewise.errors import InvalidParameter
+from likewise.errors import InvalidParameter, as_index, check_choice, check_integer, fraction_check
 
 if TYPE_CHECKING:
     from likewise.recipe.methods import Sketch

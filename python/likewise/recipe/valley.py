@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.arrays import distinct
-from likewise.checks import counted
+from likewise.errors import counted
 
 # The rule is defined for Jaccard similarities; two sets of equal size with j have cosine 2j / (1 + j).
 MEASURES = ("jaccard", "cosine")

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.arrays import ArrowBatch, ColumnData, GrowingArray, TextData
-from likewise.checks import num_threads
-from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
+from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch, num_threads
 from likewise.recipe.fields import MAX_FILTER_BITS, RecipeFields
 from likewise.recipe.methods import Bloom, Exact, MinHash, Shingles, SimHash
 from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe, check_is_recipe

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.arrays import ArrowColumn, TextData, as_row_pairs
-from likewise.checks import num_threads
+from likewise.errors import num_threads
 from likewise.io.tables.columns import nullable_text_column
 from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe
 from likewise.stages.documents import as_documents

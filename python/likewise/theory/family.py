@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from likewise.arrays import ColumnData
-from likewise.checks import check_choice, check_fraction, check_integer
-from likewise.errors import InvalidParameter
+from likewise.errors import InvalidParameter, check_choice, check_fraction, check_integer
 
 # Takes n rows and returns their values: int64 of shape (n, num_functions).
 HashFunctions = Callable[[ArrayLike], NDArray[np.int64]]

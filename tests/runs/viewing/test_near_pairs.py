@@ -10,7 +10,7 @@ import pytest
 
 import likewise
 from likewise import InvalidParameter, Recipe, dedup_files
-from likewise.io.output.near_pairs import read_facts
+from likewise.io.output.evidence import read_facts
 from likewise.measures import measure
 from likewise.runs.viewing.thresholds import Thresholds
 from likewise.stages.groups import choose_leaders

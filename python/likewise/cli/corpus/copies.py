@@ -7,11 +7,10 @@ from typing import Any
 
 import click
 
-from likewise.checks import counted
-from likewise.cli.options.declared import flag, option
-from likewise.cli.options.help import LongCommand
+from likewise.cli.options.commands import LongCommand, flag, option
 from likewise.cli.options.recipe import QUIET, document_options, output_directory, take_run
 from likewise.cli.options.terminal import bad_line, skipped_line, table_lines
+from likewise.errors import counted
 from likewise.progress import printable, shown
 
 _HELP = """Find copies of given documents in corpora, runs and indexes.

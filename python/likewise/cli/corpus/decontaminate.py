@@ -5,11 +5,10 @@ from typing import Any
 
 import click
 
-from likewise.checks import counted
-from likewise.cli.options.declared import FRESH, JSON, OVERWRITE, option
-from likewise.cli.options.help import LongCommand
+from likewise.cli.options.commands import FRESH, JSON, OVERWRITE, LongCommand, option
 from likewise.cli.options.recipe import QUIET, document_options, output_directory, take_run
 from likewise.cli.options.terminal import print_summary, reading_lines
+from likewise.errors import counted
 from likewise.progress import shown
 
 _HELP = """Find items of evaluation sets inside documents, and remove them.

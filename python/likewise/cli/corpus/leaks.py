@@ -4,9 +4,7 @@ from typing import Any
 
 import click
 
-from likewise.checks import counted
-from likewise.cli.options.declared import FRESH, JSON, MEMORY, OVERWRITE, option
-from likewise.cli.options.help import LongCommand
+from likewise.cli.options.commands import FRESH, JSON, MEMORY, OVERWRITE, LongCommand, option
 from likewise.cli.options.recipe import (
     QUIET,
     count,
@@ -17,6 +15,7 @@ from likewise.cli.options.recipe import (
     take_run,
 )
 from likewise.cli.options.terminal import chosen_lines, crowd_words, print_summary, reading_lines
+from likewise.errors import counted
 from likewise.progress import shown
 
 _HELP = """Find near-duplicates between the splits of a dataset.

@@ -6,11 +6,10 @@ from typing import Any
 
 import click
 
-from likewise.checks import counted
-from likewise.cli.options.declared import flag, option
-from likewise.cli.options.help import LongCommand
+from likewise.cli.options.commands import LongCommand, flag, option
 from likewise.cli.options.recipe import QUIET, index_input_options, matching_options, take_recipe, take_run
 from likewise.cli.options.terminal import skipped_line
+from likewise.errors import counted
 from likewise.progress import shown
 
 _HELP = """Find the reference that each document contains or resembles.

@@ -6,7 +6,7 @@ import click
 
 from likewise.cli.index.documents import MOST_AT_ONCE, GivenDocuments, Tally, given_documents, say_tally, write_verdicts
 from likewise.cli.index.target import DURABILITY, open_index, split_target, target_options
-from likewise.cli.options.help import LongCommand
+from likewise.cli.options.commands import LongCommand
 from likewise.cli.options.recipe import QUIET, index_input_options
 
 _HELP = """Check documents and add them to the index.

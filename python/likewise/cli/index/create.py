@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from likewise.checks import counted
 from likewise.cli.index.target import open_index, split_target, target_options
-from likewise.cli.options.declared import FOLDER, option
-from likewise.cli.options.help import LongCommand
+from likewise.cli.options.commands import FOLDER, LongCommand, option
 from likewise.cli.options.recipe import QUIET, recipe_line, search_options, take_recipe
+from likewise.errors import counted
 
 if TYPE_CHECKING:
     from likewise.recipe.recipe import Recipe

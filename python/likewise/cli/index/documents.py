@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from likewise.checks import counted
 from likewise.cli.options.recipe import take_run
 from likewise.cli.options.terminal import skipped_line
+from likewise.errors import counted
 
 if TYPE_CHECKING:
     from likewise._native import Texts
@@ -71,10 +71,10 @@ def given_documents(
     """Yield the documents of all inputs in order; lines of standard input as soon as they arrive."""
     from likewise.io.inputs import find_inputs
     from likewise.io.lines.jsonl import JsonlStream
-    from likewise.io.output.scratch import scratch_directory
+    from likewise.io.output.directory import scratch_directory
+    from likewise.io.places import Watch
     from likewise.io.source.bad_rows import BadRowTally
     from likewise.io.source.source import each_piece
-    from likewise.io.stamps import Watch
 
     run = take_run(options | {"duplicate_ids": "allow"})
     rules = run.read_rules(recipe)

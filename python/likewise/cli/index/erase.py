@@ -7,12 +7,11 @@ from typing import Any
 
 import click
 
-from likewise.checks import counted
 from likewise.cli.index.documents import ids_in
 from likewise.cli.index.target import open_index, split_target, target_options
-from likewise.cli.options.declared import PLACE, READ, option
-from likewise.cli.options.help import LongCommand
+from likewise.cli.options.commands import PLACE, READ, LongCommand, option
 from likewise.cli.options.recipe import QUIET
+from likewise.errors import counted
 
 _HELP = """Erase documents from the files of an index.
 

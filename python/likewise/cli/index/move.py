@@ -4,11 +4,10 @@ from typing import Any
 
 import click
 
-from likewise.checks import counted
 from likewise.cli.index.target import split_target, target_options
-from likewise.cli.options.declared import option
-from likewise.cli.options.help import LongCommand
+from likewise.cli.options.commands import LongCommand, option
 from likewise.cli.options.recipe import QUIET
+from likewise.errors import counted
 
 _HELP = """Copy an index with all verdicts to a new place, and check the copy.
 

@@ -6,8 +6,7 @@ import click
 
 from likewise.cli.index.documents import Tally, given_documents, write_lines
 from likewise.cli.index.target import open_index, split_target, target_options
-from likewise.cli.options.declared import option
-from likewise.cli.options.help import LongCommand
+from likewise.cli.options.commands import LongCommand, option
 from likewise.cli.options.recipe import index_input_options
 
 _HELP = """List the most similar documents, or look up an id.

@@ -5,11 +5,11 @@ from collections.abc import Iterable
 
 import click
 
-from likewise.checks import counted
 from likewise.cli.index.documents import write_lines
 from likewise.cli.index.target import open_index, split_target, target_options
-from likewise.cli.options.declared import option
+from likewise.cli.options.commands import option
 from likewise.cli.options.recipe import QUIET
+from likewise.errors import counted
 
 _HELP = """Remove documents and reassign their duplicates.
 

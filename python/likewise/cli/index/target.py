@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from likewise.cli.options.declared import option
+from likewise.cli.options.commands import option
 
 if TYPE_CHECKING:
     from likewise.recipe.recipe import Recipe

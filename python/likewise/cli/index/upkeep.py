@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from likewise.cli.index.target import open_index, split_target, target_options
-from likewise.cli.options.declared import flag, option
+from likewise.cli.options.commands import flag, option
 from likewise.progress import printable
 
 _HELP = """Check the integrity of an index.
@@ -33,7 +33,7 @@ def export(places: tuple[str, ...], out: str, url: str | None, prefix: str | Non
     A FILE that ends in .parquet also contains the recipe and everything that verdicts depend on: `likewise index
     import` creates an index from it.
     """
-    from likewise.io.output.scratch import scratch_directory
+    from likewise.io.output.directory import scratch_directory
 
     path, _ = split_target(places, url)
     with open_index(path, url, prefix, read_only=True) as index:

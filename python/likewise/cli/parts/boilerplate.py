@@ -6,11 +6,10 @@ from typing import Any
 
 import click
 
-from likewise.checks import counted
-from likewise.cli.options.declared import DRY_RUN, FRESH, JSON, OVERWRITE, PLACE, option
-from likewise.cli.options.help import LongCommand
+from likewise.cli.options.commands import DRY_RUN, FRESH, JSON, OVERWRITE, PLACE, LongCommand, option
 from likewise.cli.options.recipe import INPUTS, QUIET, document_options, output_directory, take_run
 from likewise.cli.options.terminal import print_summary, reading_lines
+from likewise.errors import counted
 from likewise.progress import shown
 
 _HELP = """Remove lines or paragraphs that many documents of one site share.

@@ -6,9 +6,7 @@ from typing import Any
 
 import click
 
-from likewise.checks import counted
-from likewise.cli.options.declared import DRY_RUN, FRESH, JSON, MEMORY, OVERWRITE, PLACE, option
-from likewise.cli.options.help import LongCommand
+from likewise.cli.options.commands import DRY_RUN, FRESH, JSON, MEMORY, OVERWRITE, PLACE, LongCommand, option
 from likewise.cli.options.recipe import (
     INPUTS,
     QUIET,
@@ -20,6 +18,7 @@ from likewise.cli.options.recipe import (
     take_run,
 )
 from likewise.cli.options.terminal import print_summary, reading_lines, search_line
+from likewise.errors import counted
 from likewise.progress import shown
 
 _HELP = """Remove repeated lines, paragraphs, sentences or spans from documents.

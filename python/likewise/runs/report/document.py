@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from likewise.batch.write.summary import leak_table
-from likewise.checks import counted
+from likewise.errors import counted
 from likewise.io.output.directory import CONTAMINATED, COPIES, EVIDENCE, GIVEN, ITEMS, LEAKS, SITES
 from likewise.io.output.evidence import readable
 from likewise.io.output.summaries import is_over_parts, read_other, read_summary

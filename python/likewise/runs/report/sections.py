@@ -5,10 +5,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from likewise.checks import counted
-from likewise.errors import InvalidInput
+from likewise.errors import InvalidInput, counted
 from likewise.io.output.summaries import is_over_parts, read_summary
-from likewise.job.shrinkage import shrinkage_lines
+from likewise.job.output import shrinkage_lines
 from likewise.recipe.methods import Exact, MinHash, SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.valley import choice_lines

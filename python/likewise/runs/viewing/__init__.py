@@ -8,8 +8,7 @@ search works for Chinese as for English.
 
 from likewise.runs.viewing.catalog import KINDS, SORTS, Catalog, GroupFilter, GroupRow, Listing, Member
 from likewise.runs.viewing.first_look import first_look
-from likewise.runs.viewing.marks import KeptAfterAll, Marks
-from likewise.runs.viewing.neighbors import FoundNear
+from likewise.runs.viewing.neighbors import FoundNear, KeptAfterAll, Marks
 from likewise.runs.viewing.texts import Missing, Place
 from likewise.runs.viewing.thresholds import StoredPair, Thresholds
 from likewise.runs.viewing.view import IndexView, RunView, View, is_run

@@ -19,7 +19,7 @@ from likewise.service.api.lines import Lines
 from likewise.service.api.routing import Operation, add_operation
 from likewise.service.collections.service import Service
 from likewise.service.problems import Problem
-from likewise.stages.plan import plan
+from likewise.stages.bands import plan
 
 # Fields that refer to tables and lists stored in files next to a recipe.
 _BESIDE = frozenset(("weights_id", "stop_words_id", "dictionary_id"))

@@ -11,8 +11,7 @@ from collections.abc import Callable, Coroutine, Generator, Iterable
 from ssl import SSLContext
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar, get_type_hints, overload
 
-from likewise.checks import check_seconds
-from likewise.errors import MissingExtra, StoreError
+from likewise.errors import MissingExtra, StoreError, check_seconds
 from likewise.index import Document, Group, Neighbor, Removal, Verdict, Verdicts
 from likewise.index.api import IndexApi
 from likewise.index.ids import rows_from

@@ -13,8 +13,16 @@ from urllib.parse import quote, urlsplit
 
 import numpy as np
 
-from likewise.checks import as_index, counted
-from likewise.errors import IndexPoisoned, InvalidInput, InvalidParameter, LikewiseError, LostWrites, StoreError
+from likewise.errors import (
+    IndexPoisoned,
+    InvalidInput,
+    InvalidParameter,
+    LikewiseError,
+    LostWrites,
+    StoreError,
+    as_index,
+    counted,
+)
 from likewise.index import Document, Group, Neighbor, Removal, Verdict, Verdicts
 from likewise.index.ids import one_id
 from likewise.recipe.recipe import GivenRecipe, as_recipe
