@@ -6,7 +6,7 @@ import pytest
 
 import likewise
 from likewise.errors import InvalidInput, counted
-from likewise.stages.weights import read_lexicon
+from likewise.io.lexicon import read_lexicon
 from likewise.tuning.labels import Label, read_labels, write_labels
 from tests.command import jsonl, likewise_command
 
