@@ -34,15 +34,15 @@ _COMMANDS = {
     "diff": "Compare the results of two runs.",
 }
 
-# Commands whose module is in a package.
+# Commands that share a module, or whose module is in a package.
 _MODULES = {
-    "copies": "corpus.copies",
-    "decontaminate": "corpus.decontaminate",
-    "leaks": "corpus.leaks",
-    "match": "corpus.match",
-    "boilerplate": "parts.boilerplate",
+    "copies": "corpus:copies",
+    "decontaminate": "corpus:decontaminate",
+    "leaks": "corpus:leaks",
+    "match": "corpus:match",
+    "boilerplate": "parts:boilerplate",
     "mcp": "serve.mcp",
-    "repeats": "parts.repeats",
+    "repeats": "parts:repeats",
 }
 
 # Names that commands have in other tools, and commands of a group without its name.
