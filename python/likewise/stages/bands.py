@@ -26,25 +26,12 @@ class BandPlan(NamedTuple):
 
 
 def s_curve(similarity: float, bands: int, rows: int) -> float:
-    """Return the probability that a pair of this Jaccard similarity is found: 1 - (1 - s^rows)^bands.
-
-    Examples
-    --------
-    >>> round(s_curve(0.8, 18, 7), 4)
-    0.9855
-    """
+    """Return the probability that a pair of this Jaccard similarity is found: 1 - (1 - s^rows)^bands."""
     return _native.s_curve(similarity, bands, rows)
 
 
 def plan_bands(num_slots: int = 128, *, threshold: float, recall: float = 0.95) -> BandPlan:
-    """Return the bands with the most rows that still find a pair at the threshold with this probability.
-
-    Examples
-    --------
-    >>> plan = plan_bands(128, threshold=0.8, recall=0.95)
-    >>> plan.recall >= 0.95
-    True
-    """
+    """Return the bands with the most rows that still find a pair at the threshold with this probability."""
     recipe = Recipe.minhash(threshold, num_slots=num_slots, recall=recall)
     return BandPlan(*_native.plan_bands(num_slots, recipe.candidate_threshold, recall))
 
