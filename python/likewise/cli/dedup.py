@@ -210,7 +210,7 @@ def command(
 def _first_look(out: Path) -> None:
     """Print the results to look at first. Documents are shown on terminals only, never in a log."""
     from likewise.errors import LikewiseError
-    from likewise.runs.viewing import first_look
+    from likewise.runs.viewing.first_look import first_look
 
     try:
         lines = first_look(out)
