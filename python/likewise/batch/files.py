@@ -150,7 +150,7 @@ class DedupOptions:
         check_alone(self.against, self.index)
         recipe = recipe_beside(recipe, self.index)
         if self.store_pairs is not None:
-            from likewise.batch.stored_pairs import check_floor
+            from likewise.batch.pair_files import check_floor
 
             check_floor(self.store_pairs, recipe, is_against=self.is_against)
         return recipe
@@ -212,7 +212,7 @@ class _Decided:
         """Write the requested pairs; return the summary fields about them."""
         if floor is None:
             return {}
-        from likewise.batch.stored_pairs import write_near_pairs
+        from likewise.batch.pair_files import write_near_pairs
 
         return write_near_pairs(self.documents, self.recipe, floor, work / PAIRS, self.context)
 

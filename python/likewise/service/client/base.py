@@ -22,12 +22,11 @@ from likewise.service.client import calls
 from likewise.service.client.calls import Attempts, Call, Text, clean
 
 if TYPE_CHECKING:
-    from likewise.service.client.asynchronous import AsyncClient
-    from likewise.service.client.synchronous import Client
+    from likewise.service.client.clients import AsyncClient, Client
 
 _Given = ParamSpec("_Given")
-_Answer = TypeVar("_Answer")
-Steps: TypeAlias = Generator[Call[Any], Any, _Answer]
+Answer = TypeVar("Answer")
+Steps: TypeAlias = Generator[Call[Any], Any, Answer]
 
 
 def _as_is(answer: Any) -> Any:
@@ -97,20 +96,18 @@ def is_sent(error: Exception) -> bool:
     return not isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout)
 
 
-class Operation(Generic[_Given, _Answer]):
+class Operation(Generic[_Given, Answer]):
     """A method of both clients: a function in one, a coroutine in the other."""
 
-    def __init__(self, steps: Callable[Concatenate[Any, _Given], Steps[_Answer]]) -> None:
+    def __init__(self, steps: Callable[Concatenate[Any, _Given], Steps[Answer]]) -> None:
         self.steps = steps
 
     if TYPE_CHECKING:
 
         @overload
-        def __get__(self, client: "Client", kind: Any = None) -> Callable[_Given, _Answer]: ...
+        def __get__(self, client: "Client", kind: Any = None) -> Callable[_Given, Answer]: ...
         @overload
-        def __get__(
-            self, client: "AsyncClient", kind: Any = None
-        ) -> Callable[_Given, Coroutine[Any, Any, _Answer]]: ...
+        def __get__(self, client: "AsyncClient", kind: Any = None) -> Callable[_Given, Coroutine[Any, Any, Answer]]: ...
         @overload
         def __get__(self, client: None, kind: Any) -> Callable[..., Any]: ...
         def __get__(self, client: Any, kind: Any = None) -> Any: ...
@@ -336,13 +333,13 @@ class ClientBase:
             self._name = calls.chosen_collection(self._url, (yield calls.LIST))
         return calls.path_of(self._name)
 
-    def _post(self, verb: str, body: Any, understand: Callable[[Any], _Answer], **options: Any) -> Steps[_Answer]:
+    def _post(self, verb: str, body: Any, understand: Callable[[Any], Answer], **options: Any) -> Steps[Answer]:
         path = yield from self._path()
         sent = None if body is None else calls.encoded(body)
-        answer: _Answer = yield Call("POST", f"{path}/{verb}", sent, understand, **options)
+        answer: Answer = yield Call("POST", f"{path}/{verb}", sent, understand, **options)
         return answer
 
-    def _change(self, verb: str, body: Any, understand: Callable[[Any], _Answer]) -> Steps[_Answer]:
+    def _change(self, verb: str, body: Any, understand: Callable[[Any], Answer]) -> Steps[Answer]:
         """Change documents, with a new idempotency key."""
         return (yield from self._post(verb, body, understand, idempotency_key=secrets.token_hex(16)))
 
