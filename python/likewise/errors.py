@@ -252,8 +252,8 @@ def check_choice(name: str, value: object, allowed: tuple[str, ...]) -> str:
     return value
 
 
-def check_seconds(name: str, value: object) -> float:
-    """Return a time in seconds; raise InvalidParameter if it is not a finite number above 0."""
+def check_positive(name: str, value: object) -> float:
+    """Return a finite number above 0, such as a time in seconds; otherwise raise InvalidParameter."""
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < math.inf:
         raise InvalidParameter(name, f"{value!r} is not a number above 0")
     return float(value)
@@ -293,11 +293,6 @@ def fraction_check(*, zero: bool, one: bool) -> Callable[[str, object], float]:
         return number
 
     return check
-
-
-def check_fraction(name: str, value: object) -> float:
-    """Return a number between 0 and 1, both excluded; otherwise raise InvalidParameter."""
-    return float(fraction_check(zero=False, one=False)(name, value))
 
 
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}

@@ -13,7 +13,7 @@ from functools import partial
 from ssl import SSLContext
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar, get_type_hints, overload
 
-from likewise.errors import MissingExtra, StoreError, check_seconds
+from likewise.errors import MissingExtra, StoreError, check_positive
 from likewise.index import Document, Group, Neighbor, Removal, Verdict, Verdicts
 from likewise.index.api import IndexApi
 from likewise.index.ids import one_id, rows_from
@@ -155,7 +155,7 @@ class ClientBase:
     ) -> None:
         self._url = calls.check_url(url)
         self._retries = calls.check_retries(retries)
-        self._timeout_s = check_seconds("timeout_s", timeout_s)
+        self._timeout_s = check_positive("timeout_s", timeout_s)
         self._connections = Connections(type(self).__name__, self._url, calls.headers_of(key))
         self._name = collection
         self._measure: str | None = None
