@@ -24,8 +24,8 @@ import machine
 import methods_page
 from labeled import GATING, SETS, load
 from likewise.recipe.fields import FIELDS_OF_METHOD
+from likewise.stages.bands import plan
 from likewise.stages.features import features
-from likewise.stages.plan import plan
 
 HERE = Path(__file__).parent
 LARGE = HERE / "data" / "plain-10000.jsonl"

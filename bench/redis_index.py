@@ -45,11 +45,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 import likewise
 import machine
 from likewise import _native
-from likewise.index.redis.description import parts_of
-from likewise.index.redis.filling import ServerDestination
+from likewise.index.redis.description import ServerDestination, parts_of
 from likewise.index.redis.log import LogServer
 from likewise.index.redis.nodes import Nodes
-from likewise.index.stored.sources import About
+from likewise.index.stored import About
 from likewise.redis import RedisIndex
 from rivals.protocol import shingles
 

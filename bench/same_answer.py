@@ -237,13 +237,13 @@ class Matrix:
         assert status == 0, "a run failed"
 
     def _by_large_rows(self, files: list[Path], out: Path) -> None:
-        from likewise.batch.spark.rows import numbering
+        from likewise.batch.spark.rows import arrow_columns
 
-        numbering.FIRST_NUMBER = FIRST_LARGE_ROW
+        arrow_columns.FIRST_NUMBER = FIRST_LARGE_ROW
         try:
             self._by_spark(files, out)
         finally:
-            numbering.FIRST_NUMBER = 0
+            arrow_columns.FIRST_NUMBER = 0
         evidence = pq.read_table(out / "removed.parquet")
         for name in ("row", "kept_row"):
             rows = np.asarray(evidence.column(name))

@@ -84,7 +84,7 @@ def graph(spark: Any, kind: str, num: int) -> Any:
 def by_rounds(edges: Any, saved: Any, num: int, memory: str) -> dict[str, int]:
     """Decide in rounds, and return counts."""
     from likewise.batch.spark.deciding import leader_verdicts, removed_ranks
-    from likewise.checks import parse_size
+    from likewise.errors import parse_size
 
     memory_bytes = parse_size("driver_memory", memory)
     removed, counts = removed_ranks(edges, saved, num, memory_bytes=memory_bytes, progress=lambda event: None)

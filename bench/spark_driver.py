@@ -91,7 +91,7 @@ def worked(spark: Any, kind: str, num: int, work: Path) -> dict[str, Any]:
     if kind == "deciding":
         from likewise.batch.spark.deciding import leader_verdicts, removed_ranks
         from likewise.batch.spark.stages import Stages
-        from likewise.checks import parse_size
+        from likewise.errors import parse_size
 
         a, b = drawn(1, num), drawn(2, num)
         pairs = spark.range(num // 2).select(

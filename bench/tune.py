@@ -25,9 +25,8 @@ from labeled import IGNORED, NEGATIVE, POSITIVE, _rows, is_there, load
 from likewise.tuning import Questions
 from likewise.tuning import choice as model
 from likewise.tuning.choice import Evidence, choices, cross_validated
-from likewise.tuning.grid import grid
+from likewise.tuning.grid import Sample, grid
 from likewise.tuning.questions import ranked_pairs
-from likewise.tuning.sample import Sample
 from likewise.tuning.tuning import RANKING, open_tuner
 
 HERE = Path(__file__).parent

@@ -81,7 +81,7 @@ def run_dump(tmp_path, number, rows, earlier, **options):
 
 def counted(out, runs):
     """Return the rows of the groups in the form of the replay."""
-    from likewise.batch.against.earlier import key_of_run
+    from likewise.batch.against.references import key_of_run
 
     keys = {key_of_run(run): number for number, run in enumerate(runs)}
     found, position = [], 0

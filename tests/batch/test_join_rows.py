@@ -18,8 +18,8 @@ from likewise.batch.pair_files import pair_files
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
 from likewise.job.options import FileRun
 from likewise.runs.pair import compare_in_run
-from likewise.runs.viewing import RunView
 from likewise.runs.viewing.catalog import GroupFilter
+from likewise.runs.viewing.view import RunView
 from tests.batch.labels import grouped_texts
 from tests.batch.resume.test_resume import continued, forker  # noqa: F401 - a fixture
 from tests.command import likewise_command

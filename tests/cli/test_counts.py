@@ -5,8 +5,7 @@ import json
 import pytest
 
 import likewise
-from likewise.checks import counted
-from likewise.errors import InvalidInput
+from likewise.errors import InvalidInput, counted
 from likewise.io.lexicon import read_lexicon
 from likewise.tuning.labels import Label, read_labels, write_labels
 from tests.command import jsonl, likewise_command

@@ -6,7 +6,7 @@ import click
 import pytest
 
 from likewise.cli import group
-from likewise.cli.options.help import COMMON, GROUPS, LongCommand
+from likewise.cli.options.commands import COMMON, GROUPS, LongCommand
 from tests.command import likewise_command
 
 # Number of lines that fit a terminal without scrolling.

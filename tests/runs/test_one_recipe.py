@@ -15,7 +15,7 @@ from likewise.batch.read.weighing import weigh_files
 from likewise.runs.diff import compare_runs
 from likewise.runs.pair import compare_in_run
 from likewise.runs.report import report
-from likewise.runs.viewing import RunView
+from likewise.runs.viewing.view import RunView
 from tests.command import jsonl, likewise_command
 from tests.golden.texts import made_up
 from tests.runs.viewing.runs import make_named_run

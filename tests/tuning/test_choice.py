@@ -7,7 +7,7 @@ import pytest
 
 from likewise.tuning import choice, measured
 from likewise.tuning.choice import Evidence, choices, choose, cross_validated
-from likewise.tuning.sample import Sample
+from likewise.tuning.grid import Sample
 
 SETTINGS = np.arange(2, 99) / 100
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from likewise.errors import InvalidInput
 from likewise.io.label_rows import id_of_cell, label_rows
-from likewise.runs.viewing import Marks
+from likewise.runs.viewing.neighbors import Marks
 from likewise.tuning import Label, as_labels, read_labels, write_labels
 
 

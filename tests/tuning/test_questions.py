@@ -5,8 +5,8 @@ import pytest
 
 from likewise.tuning import Label, Questions
 from likewise.tuning import questions as ask
+from likewise.tuning.grid import Sample
 from likewise.tuning.questions import ranked_pairs
-from likewise.tuning.sample import Sample
 
 NUM_DOCUMENTS = 60
 PAIRS = np.stack(np.triu_indices(NUM_DOCUMENTS, 1), axis=1)

@@ -7,7 +7,7 @@ import pytest
 
 from likewise.tuning import choice as model
 from likewise.tuning.choice import fitted, probability
-from likewise.tuning.sample import Sample
+from likewise.tuning.grid import Sample
 
 SETTINGS = [np.arange(2, 99) / 100, 1 - np.arange(52, -1, -1) / 128]
 PRIORS = [(0, 3), (2.5, 1), (1, 1), (0, 1), (0, 1)]

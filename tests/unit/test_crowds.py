@@ -10,8 +10,8 @@ import likewise
 from likewise.batch.budget.room import Room
 from likewise.batch.files import dedup_files
 from likewise.batch.read import ingest
-from likewise.batch.search import bands
 from likewise.batch.search import crowds as crowd_search
+from likewise.batch.search import opening
 from likewise.errors import InvalidParameter
 from likewise.progress import Warned
 from tests.oracle import decide, measures
@@ -68,7 +68,7 @@ def test_hosts_in_the_join_change_no_answer(monkeypatch, name, few_bands):
         recipe = recipe.replace(threshold=0.6, bands=6, rows=5)
     found = {}
     for crowd_of_host in (10**9, 0):
-        monkeypatch.setattr(bands, "_CROWD_OF_HOST", crowd_of_host)
+        monkeypatch.setattr(opening, "_CROWD_OF_HOST", crowd_of_host)
         found[crowd_of_host] = likewise.dedup(texts, recipe), likewise.pairs(texts, recipe)
     (apart, pairs_apart), (joined, pairs_joined) = found.values()
     assert joined.removed.equals(apart.removed)

@@ -10,7 +10,7 @@ import likewise
 from likewise.batch.parts.run import dedup_parts
 from likewise.batch.parts.units import PartRules
 from likewise.batch.read.weighing import weigh_files
-from likewise.checks import check_seconds
+from likewise.errors import check_positive
 from likewise.measures import similarity
 from likewise.stages.sets import sample
 
@@ -122,10 +122,10 @@ def test_a_misspelt_field_is_named_by_replace_as_by_a_new_recipe():
 
 def test_times_to_wait_are_numbers_of_any_kind():
     for value in (5, 0.5, np.int64(5), np.float32(0.5), Fraction(1, 2)):
-        assert check_seconds("timeout_s", value) == float(value)
+        assert check_positive("timeout_s", value) == float(value)
     for value in (0, True, "5", float("inf"), np.float32("nan"), 1j):
         with pytest.raises(likewise.InvalidParameter, match="is not a number above 0"):
-            check_seconds("timeout_s", value)
+            check_positive("timeout_s", value)
 
 
 def test_bands_are_of_sketches():

@@ -30,8 +30,7 @@ from likewise.batch.write.counts import counts_by, shrinkage_by_path, with_value
 from likewise.batch.write.groups import GroupColumns, weight_of_count, write_groups
 from likewise.batch.write.kept_rows import kept_places, kept_rows, write_bad_rows
 from likewise.batch.write.summary import about_counted, about_inputs, summarize, summary_of
-from likewise.checks import check_choice
-from likewise.errors import InvalidInput, InvalidParameter
+from likewise.errors import InvalidInput, InvalidParameter, check_choice
 from likewise.io.inputs import Inputs
 from likewise.io.kept import KeptStream, check_annotated, stream_files, write_descriptions, write_files
 from likewise.io.output.directory import (
@@ -151,7 +150,7 @@ class DedupOptions:
         check_alone(self.against, self.index)
         recipe = recipe_beside(recipe, self.index)
         if self.store_pairs is not None:
-            from likewise.batch.stored_pairs import check_floor
+            from likewise.batch.pair_files import check_floor
 
             check_floor(self.store_pairs, recipe, is_against=self.is_against)
         return recipe
@@ -213,7 +212,7 @@ class _Decided:
         """Write the requested pairs; return the summary fields about them."""
         if floor is None:
             return {}
-        from likewise.batch.stored_pairs import write_near_pairs
+        from likewise.batch.pair_files import write_near_pairs
 
         return write_near_pairs(self.documents, self.recipe, floor, work / PAIRS, self.context)
 
@@ -237,7 +236,7 @@ class _Decided:
             if asked.copies in _COPIES:
                 self._write_copies(asked, reading, work / _COPIES[asked.copies])
             if asked.has_groups:
-                from likewise.batch.against.earlier import earlier_groups
+                from likewise.batch.against.references import earlier_groups
 
                 columns = asked.columns
                 earlier = earlier_groups(

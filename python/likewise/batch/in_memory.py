@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from likewise._native import Texts
 from likewise.arrays import ArrowColumn, ArrowTable, ColumnData, TextData
 from likewise.batch.read.documents import Documents
-from likewise.checks import check_choice, counted
-from likewise.errors import InvalidInput, InvalidParameter
+from likewise.errors import InvalidInput, InvalidParameter, check_choice, counted
 from likewise.io.source.source import NULL_TEXT, ReadRules, Source, TokenRules
 from likewise.io.tables.arrow import BatchStream, MemorySource
 from likewise.io.tables.columns import as_large_text, check_unique, decoded, is_text, number_column

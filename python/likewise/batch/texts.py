@@ -30,12 +30,10 @@ from likewise.batch.opening import opened_run
 from likewise.batch.read.documents import Documents, Reference, References
 from likewise.batch.read.weighing import weighed
 from likewise.batch.run import decided, evidence, evidence_of_overruled, ordered
-from likewise.batch.search.splits import Splits
+from likewise.batch.search.search import Splits
 from likewise.batch.write.summary import summarize
-from likewise.checks import check_integer, num_threads
-from likewise.errors import InvalidInput, InvalidParameter
-from likewise.io.output.directory import EVIDENCE, OVERRULED
-from likewise.io.output.scratch import scratch_for
+from likewise.errors import InvalidInput, InvalidParameter, check_integer, num_threads
+from likewise.io.output.directory import EVIDENCE, OVERRULED, scratch_for
 from likewise.io.source.source import Source
 from likewise.io.tables.arrow import MemorySource
 from likewise.io.tables.columns import null_where, number_column, taken_rows, text_column
@@ -234,7 +232,7 @@ class Deduplication:
         """
         import pyarrow as pa
 
-        from likewise.batch.write.saved import save_run
+        from likewise.batch.write.annotations import save_run
         from likewise.io.places import check_home
 
         check_home(folder)

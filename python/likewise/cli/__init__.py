@@ -10,7 +10,6 @@ from typing import ClassVar, NoReturn
 
 import click
 
-from likewise.cli.options.declared import flag
 from likewise.cli.options.lazy import LazyGroup
 
 _COMMANDS = {
@@ -35,15 +34,15 @@ _COMMANDS = {
     "diff": "Compare the results of two runs.",
 }
 
-# Commands whose module is in a package.
+# Commands that share a module, or whose module is in a package.
 _MODULES = {
-    "copies": "corpus.copies",
-    "decontaminate": "corpus.decontaminate",
-    "leaks": "corpus.leaks",
-    "match": "corpus.match",
-    "boilerplate": "parts.boilerplate",
+    "copies": "corpus:copies",
+    "decontaminate": "corpus:decontaminate",
+    "leaks": "corpus:leaks",
+    "match": "corpus:match",
+    "boilerplate": "parts:boilerplate",
     "mcp": "serve.mcp",
-    "repeats": "parts.repeats",
+    "repeats": "parts:repeats",
 }
 
 # Names that commands have in other tools, and commands of a group without its name.
@@ -87,7 +86,9 @@ def _print_version(ctx: click.Context, option: click.Parameter, value: bool) -> 
 
 
 @click.command(cls=_Commands, help=_HELP, context_settings={"help_option_names": ["-h", "--help"]})
-@flag("--version", "Print the version.", is_eager=True, expose_value=False, callback=_print_version)
+@click.option(
+    "--version", help="Print the version.", is_flag=True, is_eager=True, expose_value=False, callback=_print_version
+)
 def group() -> None:
     """Run a command."""
 
@@ -122,7 +123,7 @@ def _status(arguments: Sequence[str] | None) -> int:
         sys.stdout.flush()
     except click.ClickException as error:
         if isinstance(error, click.NoSuchOption):
-            from likewise.cli.options.help import with_suggestion
+            from likewise.cli.options.commands import with_suggestion
 
             error = with_suggestion(error)
         error.show()

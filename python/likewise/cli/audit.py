@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from likewise.checks import counted
-from likewise.cli.options.declared import MEMORY, READ, WRITE, flag, option
-from likewise.cli.options.help import LongCommand
+from likewise.cli.options.commands import MEMORY, READ, WRITE, LongCommand, flag, option
 from likewise.cli.options.recipe import QUIET, count, index_input_options, judging_options, take_recipe, take_run
+from likewise.errors import counted
 from likewise.progress import printable, shown
 
 if TYPE_CHECKING:

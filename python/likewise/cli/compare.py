@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from likewise.checks import counted
-from likewise.cli.options.declared import flag, option
-from likewise.cli.options.help import LongCommand
+from likewise.cli.options.commands import LongCommand, flag, option
 from likewise.cli.options.recipe import MOVED_INPUTS, match_options, take_recipe
 from likewise.cli.options.terminal import has_color
+from likewise.errors import counted
 from likewise.progress import printable
 
 if TYPE_CHECKING:
@@ -128,7 +127,7 @@ def _read_text(path: Path) -> str:
 
 def _find(files: tuple[str, ...], ids: tuple[str, str], rules: "ReadRules") -> list[str]:
     from likewise.io.inputs import find_inputs, find_texts
-    from likewise.io.output.scratch import scratch_directory
+    from likewise.io.output.directory import scratch_directory
 
     with scratch_directory() as work:
         return find_texts(find_inputs(files, rules).files, ids, work)

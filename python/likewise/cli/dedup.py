@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from likewise.checks import counted
-from likewise.cli.options.declared import FRESH, JSON, MEMORY, OVERWRITE, PLACE, READ, flag, option
-from likewise.cli.options.help import LongCommand
+from likewise.cli.options.commands import FRESH, JSON, MEMORY, OVERWRITE, PLACE, READ, LongCommand, flag, option
 from likewise.cli.options.recipe import (
     INPUTS,
     QUIET,
@@ -21,6 +19,7 @@ from likewise.cli.options.recipe import (
     take_run,
 )
 from likewise.cli.options.terminal import bad_line, chosen_lines, print_summary, search_line, skipped_line
+from likewise.errors import counted
 from likewise.progress import printable, shown
 
 if TYPE_CHECKING:
@@ -211,7 +210,7 @@ def command(
 def _first_look(out: Path) -> None:
     """Print the results to look at first. Documents are shown on terminals only, never in a log."""
     from likewise.errors import LikewiseError
-    from likewise.runs.viewing import first_look
+    from likewise.runs.viewing.first_look import first_look
 
     try:
         lines = first_look(out)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from likewise.cli.options.declared import flag
+from likewise.cli.options.commands import flag
 from likewise.progress import printable
 
 # Maximum number of differing rows that --json lists; all are counted.

@@ -6,9 +6,7 @@ from typing import Any
 
 import click
 
-from likewise.checks import counted
-from likewise.cli.options.declared import MEMORY, PLACE, flag, option
-from likewise.cli.options.help import LongCommand
+from likewise.cli.options.commands import MEMORY, PLACE, LongCommand, flag, option
 from likewise.cli.options.recipe import (
     INPUTS,
     QUIET,
@@ -19,6 +17,7 @@ from likewise.cli.options.recipe import (
     take_run,
 )
 from likewise.cli.options.terminal import chosen_lines, crowd_words, skipped_line
+from likewise.errors import counted
 from likewise.progress import shown
 
 _HELP = """List all verified pairs of near-duplicates.

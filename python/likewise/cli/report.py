@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from likewise.cli.options.declared import flag, option
+from likewise.cli.options.commands import flag, option
 from likewise.cli.options.recipe import MOVED_INPUTS, QUIET
 from likewise.progress import printable, shown
 

@@ -5,10 +5,9 @@ from typing import Any
 
 import click
 
-from likewise.checks import counted
-from likewise.cli.options.declared import option
-from likewise.cli.options.help import LongCommand
+from likewise.cli.options.commands import LongCommand, option
 from likewise.cli.options.recipe import INPUTS, QUIET, input_options, sketch_options, take_recipe, take_run
+from likewise.errors import counted
 from likewise.progress import shown
 
 _HELP = """Write SimHash fingerprints or MinHash signatures.

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from likewise.arrays import ColumnData
-from likewise.checks import counted
-from likewise.cli.options.declared import WRITE, flag, option
-from likewise.cli.options.help import LongCommand
+from likewise.cli.options.commands import WRITE, LongCommand, flag, option
 from likewise.cli.options.recipe import INPUTS, OPTION_OF, QUIET, READING, input_options, take_run, take_word_lists
 from likewise.cli.options.terminal import has_color
+from likewise.errors import counted
 from likewise.progress import printable, shown
 
 if TYPE_CHECKING:

@@ -7,10 +7,9 @@ from typing import Any
 
 import click
 
-from likewise.checks import counted, parse_size
-from likewise.cli.options.declared import WRITE, flag, option
-from likewise.cli.options.help import LongCommand
+from likewise.cli.options.commands import WRITE, LongCommand, flag, option
 from likewise.cli.options.recipe import INPUTS, QUIET, feature_options, input_options, take_recipe, take_run
+from likewise.errors import counted, parse_size
 from likewise.progress import shown
 
 _HELP = """Count document frequencies and write a weight table.

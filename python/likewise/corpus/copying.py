@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.arrays import ArrowSchema, ColumnData
-from likewise.checks import counted
 from likewise.corpus.items import NUMBERS, Candidates, ContainmentRules, Items, ItemText
 from likewise.corpus.places import Copy, CorpusPlace, IndexPlace, Place, RunPlace, opened_places
-from likewise.errors import InvalidInput
+from likewise.errors import InvalidInput, counted
 from likewise.io.output.directory import COPIES, ERRORS, GIVEN, LISTS
 from likewise.io.source.bad_rows import BadRowTally, write_errors
 from likewise.io.source.source import BadRow, InputFile

@@ -14,11 +14,9 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.arrays import ArrowTable
-from likewise.batch.parts.collection import Collection
-from likewise.batch.parts.opening import check_rewriting
-from likewise.batch.parts.writing import emptied, num_kept, write_documents
+from likewise.batch.parts.collection import Collection, emptied, num_kept, write_documents
+from likewise.batch.parts.units import check_rewriting
 from likewise.batch.read.weighing import doubts_of
-from likewise.checks import check_choice
 from likewise.corpus.items import (
     Candidates,
     ContainmentRules,
@@ -30,14 +28,14 @@ from likewise.corpus.items import (
     item_schema,
 )
 from likewise.corpus.items import items_in_files as read_items
-from likewise.errors import InvalidInput, InvalidParameter
+from likewise.errors import InvalidInput, InvalidParameter, check_choice
 from likewise.io.inputs import Inputs
 from likewise.io.kept import check_annotated, write_files
 from likewise.io.output.directory import ANNOTATED, CONTAMINATED, ERRORS, ITEMS, KEPT
+from likewise.io.places import Watch
 from likewise.io.source.added import Added, AddedFields
 from likewise.io.source.bad_rows import BadRowTally, write_errors
 from likewise.io.source.source import BadRow, Cut, InputFile, Kept, as_array
-from likewise.io.stamps import Watch
 from likewise.io.tables.columns import constant_column, number_column, numbers_of, text_column
 from likewise.job.options import FileRun
 from likewise.job.output import Job, about_files

@@ -16,9 +16,8 @@ from likewise.batch.opening import OpenedRun, bounded_run, opened_run
 from likewise.batch.read.documents import Documents
 from likewise.batch.read.resume import PARTS_VERSION
 from likewise.batch.write.kept_rows import kept_rows, write_bad_rows
-from likewise.checks import check_choice, check_integer
 from likewise.corpus.leaking import LeakedRows, checked_names, tell_containment
-from likewise.errors import InvalidInput, InvalidParameter
+from likewise.errors import InvalidInput, InvalidParameter, check_choice, check_integer
 from likewise.io.inputs import Inputs
 from likewise.io.kept import write_files
 from likewise.io.output.directory import ERRORS, KEPT, LEAKS

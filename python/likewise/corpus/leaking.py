@@ -17,11 +17,10 @@ from likewise.batch.decide.pairing import MAX_PAIRS, PairBatch, PairCounts, veri
 from likewise.batch.in_memory import Nulls, document_source, null_option_named
 from likewise.batch.read.documents import Documents
 from likewise.batch.run import ordered
-from likewise.batch.search.splits import Splits
+from likewise.batch.search.search import Splits
 from likewise.batch.texts import opened_texts
 from likewise.batch.write.summary import check_of, leak_table
-from likewise.checks import check_integer, num_threads
-from likewise.errors import InvalidParameter
+from likewise.errors import InvalidParameter, check_integer, num_threads
 from likewise.io.html import element, joined, listing
 from likewise.io.tables.columns import number_column, numbers_of, text_column
 from likewise.job.options import DuplicateIds, RunContext, RunRules

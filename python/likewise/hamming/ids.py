@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from likewise._native import Texts
 from likewise.arrays import ArrowColumn, ArrowTable, ColumnData, TextData
-from likewise.checks import counted
-from likewise.errors import InvalidInput, InvalidParameter
+from likewise.errors import InvalidInput, InvalidParameter, counted
 from likewise.io.tables.columns import decoded
 from likewise.stages.text import is_table
 

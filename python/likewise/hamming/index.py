@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.arrays import ColumnData
-from likewise.checks import check_integer, num_threads, take_bytes
-from likewise.errors import InvalidParameter
+from likewise.errors import InvalidParameter, check_integer, num_threads, take_bytes
 from likewise.hamming.build import BuiltOutOfCore, read_hamming_file, write_hamming_file
 from likewise.hamming.ids import RowIds
 from likewise.hamming.matches import (

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.arrays import TextData
-from likewise.checks import check_integer
-from likewise.errors import InvalidParameter, RecipeMismatch
+from likewise.errors import InvalidParameter, RecipeMismatch, check_integer
 from likewise.hamming.fingerprints import mapped_file, shown, take_fingerprints, words_of_list
 from likewise.io.fingerprints.flat import FlatFile
 from likewise.recipe.recipe import Recipe

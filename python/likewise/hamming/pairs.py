@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.arrays import ArrowTable, ColumnData, TextData
-from likewise.checks import check_integer, num_threads, take_bytes
-from likewise.errors import InvalidParameter, RecipeMismatch
+from likewise.errors import InvalidParameter, RecipeMismatch, check_integer, num_threads, take_bytes
 from likewise.hamming.fingerprints import (
     Fingerprints,
     as_words,

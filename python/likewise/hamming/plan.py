@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.arrays import ColumnData, TextData
-from likewise.checks import check_integer, take_bytes
-from likewise.errors import InvalidParameter
+from likewise.errors import InvalidParameter, check_integer, take_bytes
 from likewise.hamming.costs import Costs
 from likewise.hamming.fingerprints import take_fingerprints
 

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.arrays import ArrowSchema, ArrowTable, ColumnData, frozen
-from likewise.checks import check_integer, num_threads
-from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
+from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch, check_integer, num_threads
 from likewise.hamming.fingerprints import Found, streamed, take_fingerprints
 from likewise.hamming.ids import id_column
 from likewise.io.fingerprints.files import FlatFile, ParquetFile, file_identity, open_fingerprints

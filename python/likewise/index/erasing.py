@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from likewise import _native
-from likewise.checks import counted
-from likewise.errors import InvalidInput, InvalidParameter, StoreError
+from likewise.errors import InvalidInput, InvalidParameter, StoreError, counted
 from likewise.index.opening import DATABASE, OF_THE_SYSTEM
 from likewise.io.output.parts import sync_directory
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from likewise import _native
 from likewise.arrays import ColumnData
-from likewise.checks import counted
-from likewise.errors import InvalidInput, InvalidParameter
+from likewise.errors import InvalidInput, InvalidParameter, counted
 from likewise.io.tables.columns import decoded
 from likewise.io.tables.offered import as_arrow
 from likewise.stages.text import is_null

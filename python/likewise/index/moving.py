@@ -22,23 +22,25 @@ from likewise.index.opening import (
     is_there,
     recipe_parts,
 )
-from likewise.index.stored.parquet import SUFFIX, ParquetSource, write_parquet
-from likewise.index.stored.sources import (
+from likewise.index.stored import (
+    SUFFIX,
     About,
     DirectorySource,
     Occupied,
+    ParquetSource,
     ServerSource,
     Source,
     check_mark,
     checked_batches,
     checksum_of,
     mark_fields,
+    write_parquet,
 )
 from likewise.io.output.parts import sync_directory
 from likewise.io.places import check_place
 
 if TYPE_CHECKING:
-    from likewise.index.redis.filling import ServerDestination
+    from likewise.index.redis.description import ServerDestination
 
 _URL = re.compile(r"(redis|rediss|unix|valkey|valkeys)://", re.IGNORECASE)
 
@@ -132,7 +134,7 @@ def move(
                     raise Occupied("already exists; choose a new file, or delete it", str(path))
                 return Moved(write_parquet(path, opened), 0)
             if _is_url(destination):
-                filling: Any = importlib.import_module("likewise.index.redis.filling")
+                filling: Any = importlib.import_module("likewise.index.redis.description")
                 fill: _DirectoryDestination | ServerDestination = filling.ServerDestination(
                     os.fspath(destination), to_prefix, opened, **options
                 )
@@ -202,7 +204,7 @@ def _as_of_s(destination: str | os.PathLike[str], prefix: str) -> int | None:
     if _is_parquet(destination):
         return None
     if _is_url(destination):
-        filling: Any = importlib.import_module("likewise.index.redis.filling")
+        filling: Any = importlib.import_module("likewise.index.redis.description")
         mark = filling.mark_of(os.fspath(destination), prefix)
     else:
         mark = filling_mark(directory_of(destination))

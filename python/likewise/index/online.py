@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.arrays import ColumnData, TextData
-from likewise.checks import num_threads
-from likewise.errors import InvalidInput, InvalidParameter, StoreError
+from likewise.errors import InvalidInput, InvalidParameter, StoreError, num_threads
 from likewise.index.api import Document, Group, IndexApi, Neighbor, Removal, Verdict, Verdicts
 from likewise.index.erasing import Erasure, erase, num_unfinished, unfinished_warning
 from likewise.index.ids import all_ids, is_kept_as_given, one_id, paired, rows_from, too_long
@@ -43,8 +42,7 @@ from likewise.index.opening import (
     sync_seconds,
     ttl_of,
 )
-from likewise.index.stored.parquet import SUFFIX, write_parquet
-from likewise.index.stored.sources import About, DirectorySource
+from likewise.index.stored import SUFFIX, About, DirectorySource, write_parquet
 from likewise.io.html import facts
 from likewise.recipe.fields import RecipeFields
 from likewise.recipe.methods import MinHash, SimHashDistance

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 from likewise import _native
-from likewise.checks import check_choice, check_integer, fraction_check
-from likewise.errors import InvalidParameter, RecipeMismatch, StoreError
+from likewise.errors import InvalidParameter, RecipeMismatch, StoreError, check_choice, check_integer, fraction_check
 from likewise.io.places import check_place
 from likewise.recipe.fields import EXCERPT_MEASURES, RecipeFields
 from likewise.recipe.methods import MinHash, SimHash

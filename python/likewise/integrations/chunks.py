@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from likewise.batch.texts import dedup
-from likewise.checks import check_choice
-from likewise.errors import InvalidParameter
+from likewise.errors import InvalidParameter, check_choice
 from likewise.recipe.recipe import GivenRecipe
 from likewise.service.client.opening import open_index
 

@@ -32,13 +32,7 @@ def _hidden() -> re.Pattern[str]:
 
 
 def visible(text: str) -> str:
-    """Return text with control characters, and those that hide or redirect text, spelled out.
-
-    Examples
-    --------
-    >>> visible("abc" + chr(0x202E) + "def")
-    'abc⟨U+202E⟩def'
-    """
+    """Return text with control characters, and those that hide or redirect text, spelled out."""
     return _hidden().sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
@@ -53,13 +47,7 @@ def escaped(text: object) -> Html:
 
 
 def element(name: str, content: object = "", **attributes: object) -> Html:
-    """Return an element.
-
-    Examples
-    --------
-    >>> element("b", "1 < 2", class_="note")
-    '<b class="note">1 &lt; 2</b>'
-    """
+    """Return an element."""
     return Html(f"<{name}{_attributes(attributes)}>{joined(content)}</{name}>")
 
 

@@ -30,7 +30,7 @@ from likewise.io.lines.jsonl import JsonlFile
 from likewise.io.output.directory import EVIDENCE, IDENTITY, LEAKS, SUMMARY, UNFINISHED
 from likewise.io.remote import fetch, is_remote, local_name, local_path, remote_files
 from likewise.io.source.source import InputFile, ReadRules, Source, each_piece, shown_document
-from likewise.io.tables.lakes import READ, check_no_table, check_no_table_below, kind_of_table
+from likewise.io.tables.datasets import READ, check_no_table, check_no_table_below, kind_of_table
 from likewise.progress import Progress, Warned, no_progress
 
 if TYPE_CHECKING:
@@ -328,8 +328,7 @@ def _opened(
         between = delimiter or DELIMITERS[found.kind]
         return CsvFile(path, name, num_bytes, rules, found.codec, delimiter=between, is_tsv=found.kind == "tsv")
     if found.kind == "warc":
-        from likewise.io.archives.wacz import WaczFile
-        from likewise.io.archives.warc import WarcFile
+        from likewise.io.archives.warc import WaczFile, WarcFile
 
         kind = WaczFile if path.suffix.lower() == ".wacz" else WarcFile
         return kind(path, name, num_bytes, rules, found.codec, readers(), removed)

@@ -4,8 +4,7 @@ import io
 import re
 from pathlib import Path
 
-from likewise.checks import counted
-from likewise.errors import InvalidInput
+from likewise.errors import InvalidInput, counted
 
 MAX_WEIGHT = 15
 

@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import BinaryIO, Literal, Self, get_args
 
-from likewise.checks import check_choice, check_integer, num_threads, take_bytes
-from likewise.errors import InvalidParameter
+from likewise.errors import InvalidParameter, check_choice, check_integer, num_threads, take_bytes
 from likewise.io.source.bad_rows import DEFAULT_MAX_BAD_ROWS, NO_LIMIT, BadRowLimit, bad_row_limit
 from likewise.io.source.source import ReadRules, TokenRules
 from likewise.progress import Progress, no_progress

@@ -6,10 +6,9 @@ two texts, and :func:`sketch_similarities` those that sketches can estimate. The
 and that of an empty and a nonempty input is 0.
 """
 
-from likewise.measures.alignment import Alignment
 from likewise.measures.pairs import set_similarity, similarities, similarity, sketch_similarities
 from likewise.measures.table import TABLE, MeasureFacts
-from likewise.measures.texts import Measures, measure
+from likewise.measures.texts import Alignment, Measures, measure
 
 __all__ = [
     "TABLE",

@@ -10,12 +10,10 @@ from numpy.typing import NDArray
 
 from likewise._native import Texts
 from likewise.arrays import ColumnData, as_row_pairs, slices
-from likewise.checks import check_choice
-from likewise.errors import InvalidParameter
+from likewise.errors import InvalidParameter, check_choice
 from likewise.hamming.pairs import hamming_distance
-from likewise.measures.alignment import Alignment
 from likewise.measures.table import SET_MEASURES, TABLE, MeasureName
-from likewise.measures.texts import fingerprint_distance
+from likewise.measures.texts import Alignment, fingerprint_distance
 from likewise.recipe.methods import SimHash
 from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe
 from likewise.recipe.weights import check_weighable

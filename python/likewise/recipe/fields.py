@@ -13,8 +13,7 @@ from functools import partial
 from numbers import Real
 from typing import TYPE_CHECKING, Literal, TypedDict, get_args
 
-from likewise.checks import as_index, check_choice, check_integer, fraction_check
-from likewise.errors import InvalidParameter
+from likewise.errors import InvalidParameter, as_index, check_choice, check_integer, check_positive, fraction_check
 
 if TYPE_CHECKING:
     from likewise.recipe.methods import Sketch
@@ -72,13 +71,6 @@ def _choice(allowed: tuple[str, ...]) -> Callable[[str, object], str]:
 
 def _integer(low: int, high: int, step: int = 1) -> Callable[[str, object], int]:
     return partial(check_integer, low=low, high=high, step=step)
-
-
-def _scale(name: str, value: object) -> float:
-    """Return the factor of real weights."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < math.inf:
-        raise InvalidParameter(name, f"{value!r} is not a number above 0")
-    return float(value)
 
 
 def _margin(name: str, value: object) -> float | None:
@@ -153,7 +145,7 @@ FIELDS = (
           commands="features match plan told line"),
     Field("shingle", _FEATURED, FEATURES, _integer(1, 64), original=3, commands="features match plan told line"),
     Field("weights", _FEATURED, SKETCH, _choice(WEIGHTS), is_required=True, commands="match plan told line"),
-    Field("weight_scale", _FEATURED, SKETCH, _scale, commands="match"),
+    Field("weight_scale", _FEATURED, SKETCH, check_positive, commands="match"),
     Field("weights_id", _FEATURED, SKETCH, _hexadecimal),
     Field("seed", _FEATURED, FEATURES, _integer(0, 2**64 - 1), original=0, is_required=True,
           commands="features match"),

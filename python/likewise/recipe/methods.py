@@ -48,13 +48,7 @@ class _Method:
     name: ClassVar[str]
 
     def open_search(self, asked: Asked) -> dict[str, int]:
-        """Return values for the fields of the search that are not set, chosen for the condition.
-
-        Raises
-        ------
-        InvalidParameter
-            If no bands reach the recall at this threshold.
-        """
+        """Return values for the fields of the search that are not set, chosen for the condition."""
         return {}
 
     def stated_recall(self, asked: Asked) -> float | None:

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from likewise.checks import check_choice, check_integer
-from likewise.errors import InvalidParameter
+from likewise.errors import InvalidParameter, check_choice, check_integer
 from likewise.recipe.fields import (
     AUTO,
     EXCERPT_MEASURES,

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
-from likewise.checks import check_choice
-from likewise.errors import InvalidParameter, RecipeMismatch
+from likewise.errors import InvalidParameter, RecipeMismatch, check_choice
 from likewise.recipe.fields import (
     AUTO,
     COMPANIONS,

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from likewise.checks import check_choice, check_integer
-from likewise.errors import InvalidParameter
+from likewise.errors import InvalidParameter, check_choice, check_integer
 from likewise.recipe.fields import (
     AUTO,
     AUTO_MEASURES,

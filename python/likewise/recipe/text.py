@@ -11,8 +11,7 @@ from string import ascii_uppercase
 from typing import Any
 
 from likewise import _native
-from likewise.checks import check_choice, check_integer
-from likewise.errors import InvalidParameter, RecipeMismatch
+from likewise.errors import InvalidParameter, RecipeMismatch, check_choice, check_integer
 from likewise.recipe.fields import FEATURE_FIELDS, OWN_WEIGHTS, PACKAGE_HASHES, TextOptions
 from likewise.recipe.word_lists import WordList, word_list
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.arrays import distinct
-from likewise.checks import counted
+from likewise.errors import counted
 
 # The rule is defined for Jaccard similarities; two sets of equal size with j have cosine 2j / (1 + j).
 MEASURES = ("jaccard", "cosine")
@@ -153,12 +153,6 @@ def find_valley(
     more, the threshold is 0.55, or 0.65 minus the margin if that is lower, but at least 0.44; up to 0.45 more in a
     collection of one form. Between, it is between both. In a half of the sample, ten documents suffice. Cosines c are
     converted to this scale as c / (2 - c), and the threshold is rounded to a hundredth again.
-
-    Examples
-    --------
-    >>> found = find_valley(np.repeat([0.3, 0.9], 50), np.arange(100))
-    >>> found.threshold, found.reason
-    (0.44, None)
     """
     weights = np.ones(len(similarity), np.int64) if weight is None else weight
     values = similarity if measure == "jaccard" else similarity / (2.0 - similarity)

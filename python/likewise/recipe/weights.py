@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
-from likewise.checks import check_choice, check_integer
-from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
+from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch, check_choice, check_integer
 from likewise.recipe.fields import (
     HASHES,
     PACKAGE_HASHES,

@@ -17,10 +17,10 @@ import numpy as np
 
 from likewise.batch.texts import Deduplication
 from likewise.errors import LikewiseError
-from likewise.io.html import Html
+from likewise.io.html import Html, element
 from likewise.io.tables.columns import numbers_of
 from likewise.recipe.recipe import Recipe
-from likewise.runs.drawing import bars, element, stylesheet
+from likewise.runs.drawing.charts import bars, stylesheet
 from likewise.runs.report.document import report as report_of_run
 from likewise.runs.report.sections import Sizes, similarity_chart, size_chart, size_ranges, threshold_of
 from likewise.runs.viewing.catalog import BINS

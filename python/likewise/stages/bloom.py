@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.arrays import as_row_pairs
-from likewise.checks import check_choice, check_integer, num_threads
-from likewise.errors import InvalidParameter
+from likewise.errors import InvalidParameter, check_choice, check_integer, num_threads
 from likewise.recipe.methods import Bloom
 from likewise.stages.sketch import Sketches, propose_filter_bits
 

@@ -30,12 +30,6 @@ def choose_leaders(num_documents: int, pairs: NDArray[np.int64], similarity: NDA
     A document is removed if it is paired with an already kept one, and kept otherwise: the lexicographically first
     maximal independent set of the graph. The evidence for a removal is the most similar such pair, or the earliest of
     equally similar ones.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> choose_leaders(3, np.array([[0, 1], [1, 2]]), np.array([0.9, 0.9])).kept.tolist()
-    [True, False, True]
     """
     later, earlier, values = _edges(num_documents, pairs, similarity)
     decision = _native.Leaders(num_documents)
@@ -46,14 +40,7 @@ def choose_leaders(num_documents: int, pairs: NDArray[np.int64], similarity: NDA
 
 
 def components(num_documents: int, pairs: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the smallest document of the connected component of each document.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> components(4, np.array([[0, 1], [1, 3]])).tolist()
-    [0, 0, 2, 0]
-    """
+    """Return the smallest document of the connected component of each document."""
     later, earlier, _ = _edges(num_documents, pairs, np.ones(len(pairs)))
     return np.asarray(_native.components(num_documents, later, earlier)).astype(np.int64)
 

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.arrays import TextData
-from likewise.checks import check_choice, check_integer, num_threads
-from likewise.errors import InvalidParameter, RecipeMismatch
+from likewise.errors import InvalidParameter, RecipeMismatch, check_choice, check_integer, num_threads
 from likewise.recipe.methods import Exact
 from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe
 from likewise.stages.documents import as_documents

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.arrays import ArrowBatch, ColumnData, GrowingArray, TextData
-from likewise.checks import num_threads
-from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
+from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch, num_threads
 from likewise.recipe.fields import MAX_FILTER_BITS, RecipeFields
 from likewise.recipe.methods import Bloom, Exact, MinHash, Shingles, SimHash
 from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe, check_is_recipe
@@ -37,11 +36,6 @@ def propose_filter_bits(largest: int, num_hashes: int = 1) -> int:
     The number is twice `largest` times `num_hashes`, rounded up to a multiple of 512, and at most 65,536: the largest
     set then fills two fifths of its filter, and all others less. If a set has more than 32,768 features times hashes,
     it fills its filter more, which makes comparisons less precise.
-
-    Examples
-    --------
-    >>> propose_filter_bits(900), propose_filter_bits(0)
-    (2048, 512)
     """
     return min(MAX_FILTER_BITS, max(1, -(-2 * largest * num_hashes // _STEP)) * _STEP)
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.arrays import ArrowColumn, TextData, as_row_pairs
-from likewise.checks import num_threads
+from likewise.errors import num_threads
 from likewise.io.tables.columns import nullable_text_column
 from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe
 from likewise.stages.documents import as_documents
@@ -31,16 +31,7 @@ def verify_pairs(
     threads: int | None = None,
     once: bool = False,
 ) -> NDArray[np.float64]:
-    """Return the exact similarity of pairs of texts; with `once`, each feature counts once, whatever its weight.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> verify_pairs(["a b c d", "a b c d e"], np.array([[0, 1]])).tolist()
-    [0.6666666666666666]
-    >>> verify_pairs(["a b c d", "a b c d e"], np.array([[0, 1], [1, 0]]), measure="containment").tolist()
-    [1.0, 0.6666666666666666]
-    """
+    """Return the exact similarity of pairs of texts; with `once`, each feature counts once, whatever its weight."""
     return _measured(texts, pairs, recipe, measure, threads, threshold=0.0, once=once)
 
 

@@ -7,8 +7,7 @@ from typing import Any
 
 from likewise import _native
 from likewise.arrays import TextData
-from likewise.checks import num_threads, take_bytes
-from likewise.errors import InvalidInput, InvalidParameter
+from likewise.errors import InvalidInput, InvalidParameter, num_threads, take_bytes
 from likewise.io.lexicon import read_lexicon
 from likewise.recipe.methods import Exact
 from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe, check_is_recipe

@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from likewise import _native
 from likewise.arrays import ColumnData
-from likewise.checks import check_integer
-from likewise.errors import InvalidParameter
+from likewise.errors import InvalidParameter, check_integer
 from likewise.theory.family import Family, HashFunctions, drawn
 
 _MAX_LENGTH = 65_535

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from likewise.arrays import ColumnData
-from likewise.checks import check_choice, check_fraction, check_integer
-from likewise.errors import InvalidParameter
+from likewise.errors import InvalidParameter, check_choice, check_integer, fraction_check
 
 # Takes n rows and returns their values: int64 of shape (n, num_functions).
 HashFunctions = Callable[[ArrayLike], NDArray[np.int64]]
@@ -283,7 +282,7 @@ def amplified_for(family: Family, distance: float, *, recall: float, num_functio
     """
     if isinstance(family, Amplified):
         raise InvalidParameter("family", "the family is already amplified; pass its leaf")
-    check_fraction("recall", recall)
+    fraction_check(zero=False, one=False)("recall", recall)
     check_integer("num_functions", num_functions, 1, _MAX_FUNCTIONS)
     family.check_distance(distance)
     best = None

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.checks import check_integer
-from likewise.errors import InvalidParameter
+from likewise.errors import InvalidParameter, check_integer
 
 _BLOCKS = 4
 _BLOCK_BYTES = 2

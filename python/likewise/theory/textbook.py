@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from likewise.checks import check_integer
+from likewise.errors import check_integer
 from likewise.hamming.plan import MAX_FINGERPRINTS
 
 

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.checks import check_integer
-from likewise.errors import InvalidParameter
+from likewise.errors import InvalidParameter, check_integer
 
 Codes = NDArray[np.uint64]
 Rows = NDArray[np.int64]

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from likewise.arrays import ColumnData
-from likewise.checks import check_integer
-from likewise.errors import InvalidParameter
+from likewise.errors import InvalidParameter, check_integer
 from likewise.theory.family import Family, HashFunctions, as_number, drawn
 
 _MAX_DIMENSION = 2**24

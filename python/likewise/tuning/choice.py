@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from likewise.recipe.recipe import Recipe
 from likewise.stages.sets import Estimate, estimate_of_share
-from likewise.tuning.grid import Candidate
-from likewise.tuning.sample import Sample
+from likewise.tuning.grid import Candidate, Sample
 
 # Priors of the log odds: (mean, standard deviation) of the coefficient of each feature of `Sample.features`. Odds fall
 # faster than the square of the rank and rise by a factor of e per tenth of similarity; each candidate's own rank may

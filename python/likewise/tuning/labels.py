@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from likewise.arrays import TextData
-from likewise.checks import counted
-from likewise.errors import InvalidInput
+from likewise.errors import InvalidInput, counted
 from likewise.io.label_rows import id_of_cell, label_rows
 from likewise.io.output.whole import write_whole
 from likewise.io.tables.offered import as_table

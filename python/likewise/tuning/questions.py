@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.tuning.choice import fitted
+from likewise.tuning.grid import Sample
 from likewise.tuning.labels import Label, ordered
-from likewise.tuning.sample import Sample
 
 # Each stratum has this many times the pairs of the previous one.
 _GROWTH = 2.5

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from likewise.arrays import ColumnData, TextData
 from likewise.batch.in_memory import Nulls, document_source, null_option_named
-from likewise.checks import counted, num_threads
-from likewise.errors import InvalidInput, InvalidParameter
+from likewise.errors import InvalidInput, InvalidParameter, counted, num_threads
 from likewise.io.output.whole import write_whole
 from likewise.io.source.source import Source
 from likewise.job.options import FileRun, RunRules
@@ -44,10 +43,9 @@ from likewise.tuning.choice import (
     measured,
 )
 from likewise.tuning.collection import Collection, open_collection
-from likewise.tuning.grid import BITS, Candidate, grid
+from likewise.tuning.grid import BITS, Candidate, Sample, grid
 from likewise.tuning.labels import Label, Labels, as_labels
 from likewise.tuning.questions import Questions, ranked_pairs
-from likewise.tuning.sample import Sample
 
 MOST_DOCUMENTS = 1000
 # Minimum number of labels of each kind; with fewer, a threshold is a guess.

@@ -126,7 +126,7 @@ def test_threads_and_files_change_nothing(tmp_path, unit, monkeypatch):
         monkeypatch.setattr(sys.modules[name], "PIECE_BYTES", 500)
     # No spans are held, and few are measured at a time.
     for name in ("_WINDOW_BYTES", "_BYTES_AT_ONCE"):
-        monkeypatch.setattr(sys.modules["likewise.batch.parts.spans"], name, 1)
+        monkeypatch.setattr(sys.modules["likewise.batch.parts.run"], name, 1)
     _, two = run(tmp_path, texts, unit, out="two", run=FileRun(threads=3), **rules)
     assert run_differences(one, two)[0] == []
     rows = [json.dumps(row) for row in map(json.loads, (tmp_path / "in.jsonl").read_text().splitlines())]

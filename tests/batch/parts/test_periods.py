@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from likewise.batch.parts import PartRules, dedup_parts, spans
+from likewise.batch.parts import PartRules, dedup_parts
+from likewise.batch.parts import run as removal
 from tests.batch.memory.sampling import peak_of
 from tests.batch.parts.naive import ascii_words, without_spans
 from tests.command import jsonl
@@ -76,13 +77,13 @@ def test_a_table_a_line_and_a_word(tmp_path, num_words):
 
 def test_batches_hold_few_bytes_and_all_stretches(monkeypatch):
     rng = np.random.default_rng(5)
-    monkeypatch.setattr(spans, "_STRETCHES_AT_ONCE", 4)
-    monkeypatch.setattr(spans, "_BYTES_AT_ONCE", 1000)
+    monkeypatch.setattr(removal, "_STRETCHES_AT_ONCE", 4)
+    monkeypatch.setattr(removal, "_BYTES_AT_ONCE", 1000)
     for count in (0, 1, 5, 400):
         sizes = rng.integers(1, 400, 60).astype(np.uint32)
         sizes[7] = 5000
         rows, kept_rows = np.sort(rng.integers(0, 60, count)), rng.integers(0, 60, count)
-        bounds = spans._batches(sizes, rows, kept_rows)
+        bounds = removal._batches(sizes, rows, kept_rows)
         assert bounds[-1:] == [count][: len(bounds)]
         assert bool(bounds) == bool(count)
         for begin, end in pairwise(bounds):
@@ -93,10 +94,10 @@ def test_batches_hold_few_bytes_and_all_stretches(monkeypatch):
             assert end - begin <= max(4, needed // 64)
     # Two long documents that alternate are read once, not for each stretch.
     sizes = np.array([400, 400], np.uint32)
-    assert spans._batches(sizes, np.ones(12, np.int64), np.arange(12) % 2) == [0, 12]
+    assert removal._batches(sizes, np.ones(12, np.int64), np.arange(12) % 2) == [0, 12]
     # So are two whose bytes alone exceed the limit.
     sizes = np.array([2000, 2000, 400], np.uint32)
-    assert spans._batches(sizes, np.ones(12, np.int64), np.arange(12) // 4) == [0, 12]
+    assert removal._batches(sizes, np.ones(12, np.int64), np.arange(12) // 4) == [0, 12]
 
 
 @pytest.mark.slow

@@ -21,10 +21,8 @@ from likewise.stages.bands import open_buckets
 
 pytest.importorskip("pyspark", reason='PySpark is missing: pip install "likewise[spark]"')
 
-from likewise.batch.spark.rows.arrow_columns import binary_column, bytes_of, numbers_of
-from likewise.batch.spark.rows.buckets import band_keys, look
-from likewise.batch.spark.rows.cells import matches, measure_cells
-from likewise.batch.spark.rows.numbering import starts_of
+from likewise.batch.spark.rows.arrow_columns import binary_column, bytes_of, numbers_of, starts_of
+from likewise.batch.spark.rows.buckets import band_keys, look, matches, measure_cells
 from likewise.batch.spark.sketching import sort_key
 from likewise.batch.spark.stages import spark_failures
 

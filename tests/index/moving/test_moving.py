@@ -14,7 +14,7 @@ from likewise import _native
 from likewise.errors import InvalidInput, InvalidParameter, StoreError
 from likewise.index import move, moving
 from likewise.index.opening import FILLING
-from likewise.index.stored.sources import DirectorySource
+from likewise.index.stored import DirectorySource
 from tests.command import likewise_command
 from tests.index.moving.scenes import SCENES, assert_goes_on, assert_same, fill, texts
 from tests.index.store.clocks import clocked
@@ -389,14 +389,14 @@ def test_files_with_another_recipe_or_version_are_refused(filled, tmp_path):
 
 def test_files_are_complete_or_absent(filled, tmp_path, monkeypatch):
     source = filled()
-    monkeypatch.setattr("likewise.index.stored.parquet._metadata", lambda *_: 1 / 0)
+    monkeypatch.setattr("likewise.index.stored._metadata", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         move(source, tmp_path / "out.parquet")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["source.lw"]
 
 
 def test_row_groups_are_bounded(tmp_path, monkeypatch):
-    monkeypatch.setattr("likewise.index.stored.parquet._ROWS_A_GROUP", 2_000)
+    monkeypatch.setattr("likewise.index.stored._ROWS_A_GROUP", 2_000)
     move(many(tmp_path / "source.lw"), tmp_path / "out.parquet")
     metadata = pq.read_metadata(tmp_path / "out.parquet")
     groups = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]

@@ -12,13 +12,12 @@ import pytest
 import likewise
 from likewise import _native
 from likewise.errors import InvalidInput, StoreError
-from likewise.index import move
-from likewise.index.redis import filling
+from likewise.index import move, stored
+from likewise.index.redis import description
 from likewise.index.redis.client import Client, Options
 from likewise.index.redis.log import Partitions
 from likewise.index.redis.nodes import Nodes
-from likewise.index.stored import sources
-from likewise.index.stored.sources import ServerSource
+from likewise.index.stored import ServerSource
 from likewise.redis import RedisIndex
 from tests.command import likewise_command
 from tests.index.moving.scenes import EXPECTED, SCENES, assert_goes_on, assert_same, fill, texts
@@ -42,7 +41,7 @@ def cluster(program):
 @pytest.fixture(autouse=True)
 def busy(monkeypatch):
     monkeypatch.setattr(RedisIndex, "_options", BUSY)
-    monkeypatch.setattr(filling, "_LEAST_EXPECTED", EXPECTED)
+    monkeypatch.setattr(description, "_LEAST_EXPECTED", EXPECTED)
 
 
 class Place:
@@ -163,8 +162,8 @@ def test_a_move_deletes_no_documents_that_expire_meanwhile(place, monkeypatch):
         index.add_batch([f"doc-{i}" for i in range(6)], texts(6, 4))
     sweeps = []
     monkeypatch.setattr(Client, "_sweep", lambda *_: sweeps.append(1))
-    monkeypatch.setattr(sources, "_ROWS_A_READ", 1)
-    monkeypatch.setattr(filling, "Options", lambda: BUSY)
+    monkeypatch.setattr(stored, "_ROWS_A_READ", 1)
+    monkeypatch.setattr(description, "Options", lambda: BUSY)
     assert moved(first, second).num_documents == 6
     assert not sweeps
     with second.open() as index:
@@ -184,7 +183,7 @@ def test_durability_is_that_of_the_source_unless_given(place, monkeypatch, given
         wanted.append(properties.durability)
         raise Stopped
 
-    monkeypatch.setattr(filling, "open_description", stop)
+    monkeypatch.setattr(description, "open_description", stop)
     infos = Nodes.infos
 
     def without_replicas(nodes, *sections, **options):
@@ -196,7 +195,7 @@ def test_durability_is_that_of_the_source_unless_given(place, monkeypatch, given
         assert source.about.durability == "written"
         source.about = dataclasses.replace(source.about, durability="replicated")
         with pytest.raises(Stopped):
-            filling.ServerDestination(second.at, second.prefix, source, durability=given)
+            description.ServerDestination(second.at, second.prefix, source, durability=given)
     assert wanted == [found]
 
 
@@ -333,15 +332,15 @@ def test_an_interrupted_move_of_another_state_is_refused(place, monkeypatch):
 def test_a_source_that_changes_is_an_error(place, monkeypatch):
     first, second = place("server"), place("server")
     many(first)
-    real = filling.ServerDestination.add
+    real = description.ServerDestination.add
 
     def add(destination, documents):
-        monkeypatch.setattr(filling.ServerDestination, "add", real)
+        monkeypatch.setattr(description.ServerDestination, "add", real)
         with first.open() as index:
             index.add("late", "a document that arrives during the move")
         real(destination, documents)
 
-    monkeypatch.setattr(filling.ServerDestination, "add", add)
+    monkeypatch.setattr(description.ServerDestination, "add", add)
     with pytest.raises(StoreError, match="changed while it was read"):
         moved(first, second)
     with pytest.raises(StoreError, match="incomplete"):
@@ -411,7 +410,7 @@ def test_an_id_that_occurs_twice_is_refused(place):
     with likewise.Index.in_memory(SCENES["distance"]) as index:
         index.add("a", "one fine day in spring")
         source = index.stored()
-        fill_ = filling.ServerDestination(second.at, second.prefix, source)
+        fill_ = description.ServerDestination(second.at, second.prefix, source)
         with fill_:
             (documents,) = source.batches()
             fill_.add(fill_.kept(documents))
@@ -427,7 +426,7 @@ def test_restored_documents_are_still_in_the_tail_of_later_operations(place, mon
     monkeypatch.setattr(RedisIndex, "_options", Options())
     monkeypatch.setattr(Client, "settle", lambda self, **_: self.log())
     monkeypatch.setattr(Client, "_after", lambda *_: None)
-    monkeypatch.setattr(filling, "Options", lambda: Options())
+    monkeypatch.setattr(description, "Options", lambda: Options())
     moved(first, second)
     with first.open() as one, second.open() as other:
         assert other.stats["num_unconfirmed"] > 0

@@ -83,7 +83,7 @@ def test_the_interval_of_a_sample_that_was_made_smaller_holds_it_too(tmp_path, m
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_the_interval_holds_where_the_run_did_less_than_its_recipe_says(tmp_path, monkeypatch):
-    candidates = importlib.import_module("likewise.batch.search.bands")
+    candidates = importlib.import_module("likewise.batch.search.opening")
     honest = candidates.open_buckets
 
     def fewer_bands(signatures, method, order, **options):

@@ -136,7 +136,7 @@ def test_inputs_that_changed_fail(tmp_path, texts):
 
 
 def test_a_run_that_did_less_than_its_recipe_says_fails(tmp_path, texts, monkeypatch):
-    candidates = importlib.import_module("likewise.batch.search.bands")
+    candidates = importlib.import_module("likewise.batch.search.opening")
     honest = candidates.open_buckets
 
     def fewer_bands(signatures, method, order, **options):

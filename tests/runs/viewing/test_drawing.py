@@ -6,20 +6,9 @@ from html.parser import HTMLParser
 
 import pytest
 
-from likewise.measures.comparison import compare
-from likewise.runs.drawing import (
-    bars,
-    curve,
-    density,
-    element,
-    escaped,
-    fingerprints,
-    histogram,
-    inline,
-    side_by_side,
-    steps,
-    visible,
-)
+from likewise.io.html import element, escaped, visible
+from likewise.measures.comparison import compare, inline, side_by_side
+from likewise.runs.drawing.charts import bars, curve, density, fingerprints, histogram, steps
 
 HOSTILE = '<script>alert(1)</script><img src=x onerror="alert(2)">\'"&amp;</td>'
 

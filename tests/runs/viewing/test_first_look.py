@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from likewise import Recipe, dedup_files
-from likewise.runs.viewing import first_look
+from likewise.runs.viewing.first_look import first_look
 from tests.files import documents, jsonl
 from tests.runs.viewing.runs import make_named_run
 
@@ -104,7 +104,7 @@ def test_inputs_that_are_gone_cost_the_differences_only(tmp_path):
 
 
 def test_large_packed_inputs_are_not_unpacked(tmp_path, monkeypatch):
-    from likewise.runs.viewing import first_look as module
+    from likewise.runs.viewing.first_look import first_look as module
 
     table = pa.table({"id": ["a", "b"], "text": [text_of(0), text_of(0, (50,))]})
     pq.write_table(table, tmp_path / "in.parquet")

@@ -10,7 +10,7 @@ import pytest
 
 import likewise
 from likewise import InvalidParameter, Recipe, dedup_files
-from likewise.io.output.near_pairs import read_facts
+from likewise.io.output.evidence import read_facts
 from likewise.measures import measure
 from likewise.runs.viewing.thresholds import Thresholds
 from likewise.stages.groups import choose_leaders
@@ -136,7 +136,7 @@ def test_a_run_that_replaces_one_takes_its_pairs_away_and_leaves_the_labels(tmp_
 
 def test_what_the_run_did_not_compare_is_left_out_from_its_threshold_on(tmp_path, monkeypatch):
     """A pair above the threshold whose estimate is far below it was never measured, so it decides nothing."""
-    from likewise.batch import stored_pairs as near_pairs
+    from likewise.batch import pair_files as near_pairs
 
     texts = corpus(9)
     (tmp_path / "in.jsonl").write_bytes(jsonl(texts))

@@ -13,7 +13,10 @@ import pytest
 
 import likewise
 from likewise import InvalidInput, Recipe, dedup_files
-from likewise.runs.viewing import GroupFilter, IndexView, Marks, Missing, RunView
+from likewise.runs.viewing.catalog import GroupFilter
+from likewise.runs.viewing.neighbors import Marks
+from likewise.runs.viewing.texts import Missing
+from likewise.runs.viewing.view import IndexView, RunView
 from likewise.stages.groups import choose_leaders
 from tests.runs.viewing.runs import make_named_run, make_run, rows
 from tests.runs.viewing.test_near_pairs import RECIPES, corpus

@@ -14,7 +14,8 @@ pytest.importorskip("httpx2", reason="needs likewise[client]")
 import httpx2
 
 from likewise.service.client import ServiceError
-from likewise.service.client.calls import LIST, Attempts, Call, CollectionCalls
+from likewise.service.client.base import ClientBase
+from likewise.service.client.calls import LIST, Attempts, Call
 
 
 class Clock:
@@ -26,12 +27,18 @@ class Clock:
         return self.now
 
 
+def call_of(operation, *args, **options):
+    """Return the call that an operation of a client makes."""
+    client = likewise.Client("http://nowhere", collection="c")
+    return next(vars(ClientBase)[operation].steps(client, *args, **options))
+
+
 def attempts(call, clock, **options):
     return Attempts(call, "http://nowhere", options.pop("retries", 5), options.pop("timeout_s", 30.0), clock)
 
 
 def test_a_hung_service_holds_a_call_for_its_time_and_no_longer():
-    for call in (LIST, CollectionCalls("c").remove("a")):
+    for call in (LIST, call_of("remove", "a")):
         clock = Clock()
         tried = attempts(call, clock)
         connect_s, read_s, write_s, pool_s = tried.request()["timeout"]
@@ -76,12 +83,12 @@ def test_a_service_at_its_limit_is_asked_again_within_the_time():
     assert attempts(LIST, clock).after_answer(503, b'{"type": "store"}', {}) is None
     # A call that exceeded its deadline may have been completed; repeating a check would only cost the same again.
     late = b'{"type": "deadline"}'
-    assert attempts(CollectionCalls("c").remove("a"), clock).after_answer(504, late, {}) is not None
+    assert attempts(call_of("remove", "a"), clock).after_answer(504, late, {}) is not None
     assert attempts(LIST, clock).after_answer(504, late, {}) is None
 
 
 def test_what_cannot_be_repeated_is_sent_again_only_if_it_never_left():
-    call = CollectionCalls("c").create(None, None, None, None)
+    call = call_of("create_collection", "c")
     with pytest.raises(ServiceError, match="unreachable"):
         attempts(call, Clock()).after_failure(httpx2.ReadError("cut"), is_sent=True)
     assert attempts(call, Clock()).after_failure(httpx2.ConnectError("refused"), is_sent=False) > 0
@@ -89,7 +96,7 @@ def test_what_cannot_be_repeated_is_sent_again_only_if_it_never_left():
 
 def test_long_calls_have_a_limit_only_to_connect():
     clock = Clock()
-    tried = attempts(CollectionCalls("c").verify(full=True), clock)
+    tried = attempts(call_of("verify", full=True), clock)
     assert tried.request()["timeout"] == (5.0, None, None, None)
     clock.now += 1e6
     tried.check_time()

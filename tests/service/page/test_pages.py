@@ -22,7 +22,7 @@ from likewise.batch.parts import PartRules, dedup_parts
 from likewise.io.html import visible
 from likewise.io.label_rows import id_of_cell
 from likewise.runs.report import report
-from likewise.runs.viewing import KINDS
+from likewise.runs.viewing.catalog import KINDS
 from tests.command import likewise_command
 from tests.runs.viewing.runs import HOSTILE, make_named_run, make_run
 from tests.runs.viewing.test_drawing import Parsed

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from math import comb
 
-from likewise.checks import counted
-from likewise.errors import InvalidParameter
+from likewise.errors import InvalidParameter, counted
 from likewise.recipe.methods import Exact, MinHash, SimHash
 from likewise.recipe.recipe import Recipe
 

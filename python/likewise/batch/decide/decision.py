@@ -22,10 +22,8 @@ from likewise.arrays import frozen, slices
 from likewise.batch.decide.verification import Verifier, crowd_warning, measured
 from likewise.batch.read.documents import Collapsed, Documents
 from likewise.batch.search.opening import open_search
-from likewise.batch.search.search import Candidates, Search
-from likewise.batch.search.splits import beyond_references
-from likewise.checks import counted
-from likewise.errors import InvalidInput, InvalidParameter
+from likewise.batch.search.search import Candidates, Search, beyond_references
+from likewise.errors import InvalidInput, InvalidParameter, counted
 from likewise.io.output.parts import Part, find_parts, is_whole, read_part, write_part
 from likewise.job.options import RunContext, Timing
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, Warned

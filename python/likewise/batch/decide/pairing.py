@@ -13,8 +13,7 @@ from likewise.batch.budget.room import Room
 from likewise.batch.decide.verification import Verifier, crowd_warning, measured
 from likewise.batch.read.documents import Collapsed, Documents
 from likewise.batch.search.opening import open_search
-from likewise.batch.search.search import Search
-from likewise.batch.search.splits import Across, Splits, first_split_first
+from likewise.batch.search.search import Across, Search, Splits, first_split_first
 from likewise.errors import InvalidParameter
 from likewise.job.options import RunContext, Timing
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, Warned

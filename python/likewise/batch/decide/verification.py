@@ -16,7 +16,7 @@ from likewise import _native
 from likewise.arrays import distinct, frozen
 from likewise.batch.read.documents import Collapsed, Documents
 from likewise.batch.search.search import Candidates, Search, ranges_of_candidates
-from likewise.checks import counted
+from likewise.errors import counted
 from likewise.job.options import RunContext, Timing
 from likewise.recipe.methods import MinHash, SimHashDistance
 from likewise.recipe.recipe import Recipe

@@ -11,14 +11,11 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.arrays import ArrowTable
-from likewise.batch.parts.collection import Collection
-from likewise.batch.parts.opening import PartsJob, check_rewriting
-from likewise.batch.parts.units import UNITS, PartRules, cut_parts
-from likewise.batch.parts.writing import beginnings, places_of
+from likewise.batch.parts.collection import Collection, beginnings, places_of
+from likewise.batch.parts.units import UNITS, PartRules, PartsJob, check_rewriting, cut_parts
 from likewise.batch.read.ingest import NO_VALUE
 from likewise.batch.write.counts import value_name
-from likewise.checks import check_choice, check_integer, fraction_check
-from likewise.errors import InvalidInput, InvalidParameter
+from likewise.errors import InvalidInput, InvalidParameter, check_choice, check_integer, fraction_check
 from likewise.io.output.directory import EVIDENCE, SITES
 from likewise.io.source.source import Cut, Piece
 from likewise.io.tables.columns import constant_column, number_column, text_column

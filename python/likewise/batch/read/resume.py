@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from likewise._native import Texts
 from likewise.batch.read.columns import SketchedPiece
-from likewise.checks import counted
+from likewise.errors import counted
 from likewise.io.output.parts import Part, find_parts, is_whole, read_facts, read_part, write_part
 from likewise.io.source.source import BadRow, Piece, Source
 from likewise.io.source.spool import Spool

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from likewise import checks as counts
 from likewise.batch.read import ingest
 from likewise.batch.read.resume import PART_BYTES
 from likewise.errors import InvalidInput, LikewiseError
-from likewise.io.output.scratch import scratch_for
+from likewise.errors import counted as with_noun
+from likewise.io.output.directory import scratch_for
 from likewise.io.source.bad_rows import NO_LIMIT, BadRowTally
 from likewise.io.source.source import ReadTask, Source
 from likewise.job.options import FileRun, RunContext, RunRules, Timing
@@ -123,7 +123,7 @@ def doubts_of(table: Weights) -> list[str]:
         )
     if table.num_documents < _LEAST_DOCUMENTS:
         doubts.append(
-            f"only {counts.counted(table.num_documents, 'document')} with distinct feature sets; in so few documents, "
+            f"only {with_noun(table.num_documents, 'document')} with distinct feature sets; in so few documents, "
             "all features look equally rare"
         )
     return doubts

@@ -1,18 +1,21 @@
-"""Choice of the candidate search for a recipe."""
+"""Choice of the candidate search for a recipe, and candidates by bands of MinHash signatures."""
 
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from likewise import _native
-from likewise.batch.read.documents import Collapsed, Documents
-from likewise.batch.search.bands import BandSearch, PrefixSearch
-from likewise.batch.search.search import NoSearch, Search
+from likewise.arrays import places_of
+from likewise.batch.read.documents import Collapsed, Documents, on_each_part, reading_pool
+from likewise.batch.search.crowds import CrowdSearch
+from likewise.batch.search.search import PAIRS_BETWEEN_VERDICTS, Candidates, NoSearch, Search
 from likewise.job.options import RunContext
 from likewise.progress import Warned
 from likewise.recipe.fields import EXCERPT_MEASURES
-from likewise.recipe.methods import Bloom, Exact, MinHash, Shingles, SimHash, SimHashDistance
+from likewise.recipe.methods import NUM_LEVELS, Bloom, Exact, MinHash, Shingles, SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
+from likewise.stages.bands import min_equal_slots, open_buckets
 
 # Fewer documents say too little about unrelated ones.
 _FEWEST = 20
@@ -93,3 +96,149 @@ def open_search(
                     )
                 )
             return search
+
+
+_SHIFT = np.uint64(32)
+# Documents of the crowd whose buckets are looked at for hosts; there are so many times fewer of these.
+_SAMPLED = 512
+_CROWD_OF_HOST = 8
+
+
+class BandSearch(Search):
+    """Candidates by MinHash bands; documents that reach full buckets are handled by the recipe's `overflow`."""
+
+    def __init__(
+        self,
+        documents: Documents,
+        collapsed: Collapsed,
+        recipe: Recipe,
+        signature: MinHash,
+        threads: int,
+        exact_from: float | None = None,
+    ) -> None:
+        room = documents.room
+        is_exact = signature.overflow == "exact"
+        num_levels = 1 if is_exact else NUM_LEVELS
+        in_files = room.buckets_bytes is not None and room.space.folder is not None
+        self._buckets = open_buckets(
+            documents.sketches,
+            signature,
+            collapsed.order,
+            num_levels=num_levels,
+            threads=threads,
+            folder=room.space.folder if in_files else None,
+            scratch_bytes=room.buckets_bytes or 0,
+        )
+        self._min_equal = min_equal_slots(recipe)
+        self._threads = threads
+        # Positions that reached a full bucket, ascending.
+        self.crowd: NDArray[np.uint32] = np.asarray(self._buckets.crowded)
+        self._join = None
+        if is_exact and len(self.crowd) > 1:
+            exact = recipe if exact_from is None else recipe.replace(threshold=exact_from)
+            self._is_crowded, self._is_in_join = (room.space.zeros(len(collapsed.order), np.bool_) for _ in range(2))
+            self._is_crowded[self.crowd] = True
+            self._is_in_join[self.crowd] = True
+            if exact_from is None:
+                self._is_in_join[self._hosts()] = True
+            members = np.flatnonzero(self._is_in_join).astype(np.uint32)
+            self._join = CrowdSearch(documents, collapsed, exact, members, threads, lists_all=exact_from is not None)
+        self._num_capped = 0 if is_exact else self._buckets.num_capped
+
+    @property
+    def num_capped(self) -> int:
+        """Number of times that a document reached a full last level, counted per band."""
+        return self._num_capped
+
+    @property
+    def num_crowded(self) -> int:
+        """Number of documents that reached a full bucket."""
+        return len(self.crowd)
+
+    @property
+    def joined(self) -> NDArray[np.uint32]:
+        """The positions among which every pair that matches is found."""
+        return self.crowd[: 0 if self._join is None else None]
+
+    def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
+        """Return at most about `max_pairs` pairs with later positions in low..high, without removed earlier ones."""
+        if self._join is not None:
+            later, earlier, high = self._join.candidates(low, high, states, max_pairs)
+        found = self.in_buckets(low, high, states, max_pairs)
+        if self._join is None:
+            return found
+        # Pairs after the end are requested next.
+        cut = int(places_of(found.end, later))
+        later, earlier = later[:cut], earlier[:cut]
+        # The join finds pairs within the crowd; of those with hosts, the buckets determine which.
+        counts = self._is_crowded[later] & self._is_crowded[earlier]
+        if not counts.all():
+            keys, wanted = _keys(found.later, found.earlier), _keys(later, earlier)
+            counts |= np.searchsorted(keys, wanted) < np.searchsorted(keys, wanted, "right")
+        found = found.select(~(self._is_in_join[found.later] & self._is_in_join[found.earlier]))
+        return _united(found, later[counts], earlier[counts]) if counts.any() else found
+
+    def _hosts(self) -> NDArray[np.uint32]:
+        """Return documents outside the crowd whose buckets are full of it, by a sample; none if they are many."""
+        sample = self.crowd[:: max(1, len(self.crowd) // _SAMPLED)].tolist()
+        found = [self.in_buckets(one, one + 1, None, PAIRS_BETWEEN_VERDICTS).earlier for one in sample]
+        hosts: NDArray[np.uint32] = np.unique(np.concatenate(found))
+        hosts = hosts[~self._is_crowded[hosts]]
+        return hosts if _CROWD_OF_HOST * len(hosts) <= len(self.crowd) else hosts[:0]
+
+    def in_buckets(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
+        """Return pairs that share a bucket as :meth:`candidates` does, including those within the crowd."""
+        return Candidates.of(
+            self._buckets.candidates(low, high, states, max_pairs, min_equal=self._min_equal, threads=self._threads)
+        )
+
+
+def _keys(later: NDArray[np.uint32], earlier: NDArray[np.uint32]) -> NDArray[np.uint64]:
+    """Return pairs as numbers, in the same order."""
+    return later.astype(np.uint64) << _SHIFT | earlier
+
+
+def _united(found: Candidates, later: NDArray[np.uint32], earlier: NDArray[np.uint32]) -> Candidates:
+    """Return candidates merged with further pairs, sorted."""
+    keys = np.concatenate([_keys(found.later, found.earlier), _keys(later, earlier)])
+    # Both are sorted, so a stable sort merges them quickly.
+    keys.sort(kind="stable")
+    return Candidates((keys >> _SHIFT).astype(np.uint32), keys.astype(np.uint32), None, found.num_considered, found.end)
+
+
+class PrefixSearch(Search):
+    """Candidates by an exact join of the feature sets (docs/concepts/shingle-sets.md), whose texts are read again."""
+
+    can_begin_late = False
+
+    def __init__(self, documents: Documents, collapsed: Collapsed, recipe: Recipe, threads: int) -> None:
+        assert documents.rarity is not None
+        self._threads = threads
+        num_positions = len(collapsed.order)
+        join = _native.PrefixJoin(
+            num_positions,
+            recipe.feature_rules,
+            documents.rarity,
+            measure=recipe.measure,
+            threshold=recipe.similarity_threshold,
+            short_margin=recipe.short_margin or 0.0,
+            siblings=recipe.siblings is not None,
+        )
+        rows = np.sort(collapsed.order.astype(np.int64))
+        positions = np.empty(len(documents), np.uint32)
+        positions[collapsed.order] = np.arange(num_positions, dtype=np.uint32)
+        with reading_pool(threads) as pool:
+            if join.needs_marks:
+                on_each_part(pool, documents, rows, threads, lambda _, texts: join.mark(texts))
+            on_each_part(pool, documents, rows, threads, lambda some, texts: join.add(positions[rows[some]], texts))
+        self._join = join.finish(threads=threads)
+
+    def pass_over(self, high: int) -> None:
+        """Add documents to the lists as earlier ones only."""
+        self._join.pass_over(high)
+
+    def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
+        """Return at most about `max_pairs` pairs with later positions in low..high, without removed earlier ones."""
+        if states is not None:
+            max_pairs = min(max_pairs, PAIRS_BETWEEN_VERDICTS)
+        return Candidates.of(self._join.candidates(low, high, states, max_pairs, threads=self._threads))

@@ -12,14 +12,12 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, ByteType, IntegerType, LongType, MapType, ShortType, StringType
 
 from likewise.batch.spark.results import all_pairs, count_removed, counts_of, evidence, kept_documents, removed_rows
-from likewise.batch.spark.rows.arrow_columns import column_named
-from likewise.batch.spark.rows.numbering import in_parts, starts_of
+from likewise.batch.spark.rows.arrow_columns import column_named, in_parts, starts_of
 from likewise.batch.spark.run import Run, check_recipe
 from likewise.batch.spark.sketching import user_sketches
 from likewise.batch.spark.stages import Stages, check_version, temporary_directory
 from likewise.batch.write.summary import summary_of
-from likewise.checks import counted, num_threads, parse_size
-from likewise.errors import InvalidInput, InvalidParameter
+from likewise.errors import InvalidInput, InvalidParameter, counted, num_threads, parse_size
 from likewise.job.options import Timing
 from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.fields import RecipeFields

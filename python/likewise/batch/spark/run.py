@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from likewise.batch.spark import near
 from likewise.batch.spark.deciding import (
+    crowd_pairs,
     joined_components,
     leader_verdicts,
     no_verdicts,
@@ -19,10 +19,9 @@ from likewise.batch.spark.deciding import (
     verdict_table,
 )
 from likewise.batch.spark.hamming.deciding import SlabSearch, compared, with_short_texts
-from likewise.batch.spark.rows import numbering
-from likewise.batch.spark.rows.buckets import looked_at
-from likewise.batch.spark.rows.cells import differences, estimates, matches, measured, similarities
-from likewise.batch.spark.rows.numbering import counted_parts, in_parts, with_numbers
+from likewise.batch.spark.rows import arrow_columns
+from likewise.batch.spark.rows.arrow_columns import counted_parts, in_parts, with_numbers
+from likewise.batch.spark.rows.buckets import differences, estimates, looked_at, matches, measured, similarities
 from likewise.batch.spark.sketching import check_kinds, criteria_of, priority, sketched
 from likewise.batch.spark.stages import Stages
 from likewise.errors import InvalidParameter
@@ -35,7 +34,7 @@ from likewise.stages.bands import min_equal_slots
 from likewise.stages.sketch import EMPTY, SHORT
 
 if TYPE_CHECKING:
-    from likewise.batch.spark.files.file_input import FileInput
+    from likewise.batch.spark.files.writing import FileInput
     from likewise.batch.spark.frames import FrameInput
 
 # Kinds of rows read from files; other inputs have only documents.
@@ -128,7 +127,7 @@ class Run:
     @property
     def end_row(self) -> int:
         """The number after that of the last document, and an upper bound of ranks."""
-        return numbering.FIRST_NUMBER + self.num_documents
+        return arrow_columns.FIRST_NUMBER + self.num_documents
 
     def _stage(self, stage: str, wall: str, work: Callable[[], Any]) -> Any:
         began = Timing.now()
@@ -241,7 +240,7 @@ class Run:
         search = SlabSearch(
             self.stages,
             self.recipe,
-            first_rank=numbering.FIRST_NUMBER,
+            first_rank=arrow_columns.FIRST_NUMBER,
             end_rank=self.end_row,
             num_positions=self.member_facts["num_positions"],
             progress=self._progress,
@@ -301,7 +300,7 @@ class Run:
 
         def write(take: Callable[[Any], None]) -> dict[str, int]:
             texts = self.texts.join(crowd, "rank").join(self.positions.select("rank", "num_features"), "rank")
-            num = near.crowd_pairs(texts, self.recipe, self.end_row, num_crowded, self._threads, self._memory, take)
+            num = crowd_pairs(texts, self.recipe, self.end_row, num_crowded, self._threads, self._memory, take)
             return {"num_pairs": num}
 
         columns = {"later": pa.int64(), "earlier": pa.int64()}

@@ -15,7 +15,7 @@ from likewise.batch.read.documents import Documents
 from likewise.batch.read.ingest import NO_VALUE
 from likewise.io.output.evidence import AGAINST, INPUT
 from likewise.io.tables.columns import nullable_text_column
-from likewise.job.shrinkage import Slice, path_slices, shrinkage
+from likewise.job.output import Slice, path_slices, shrinkage
 
 _AT_ONCE = 1 << 18
 _MOST_VALUES = 100

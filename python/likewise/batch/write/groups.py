@@ -18,8 +18,7 @@ from likewise.batch.decide.decision import Decision
 from likewise.batch.read.columns import Date, Value, field_ranks, field_value
 from likewise.batch.read.documents import Documents
 from likewise.batch.write.counts import value_codes
-from likewise.checks import check_choice, check_integer
-from likewise.errors import InvalidInput, InvalidParameter
+from likewise.errors import InvalidInput, InvalidParameter, check_choice, check_integer
 from likewise.io.output.evidence import AGAINST, INPUT, write_evidence
 from likewise.io.tables.columns import constant_column, nullable_text_column, number_column, text_column
 

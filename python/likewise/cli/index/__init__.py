@@ -23,19 +23,19 @@ Examples:
 
 class _Commands(LazyGroup):
     listed: ClassVar = {
-        "create": ("likewise.cli.index.create", "Create an empty index with a recipe."),
-        "add": ("likewise.cli.index.add", "Check documents and add them to the index."),
-        "check": ("likewise.cli.index.add:check", "Check documents without adding them."),
-        "remove": ("likewise.cli.index.remove", "Remove documents and reassign their duplicates."),
-        "erase": ("likewise.cli.index.erase", "Erase documents from all files of an index."),
-        "query": ("likewise.cli.index.query", "List the most similar documents, or look up an id."),
+        "create": ("likewise.cli.index.create:create", "Create an empty index with a recipe."),
+        "add": ("likewise.cli.index.use:add", "Check documents and add them to the index."),
+        "check": ("likewise.cli.index.use:check", "Check documents without adding them."),
+        "remove": ("likewise.cli.index.use:remove", "Remove documents and reassign their duplicates."),
+        "erase": ("likewise.cli.index.create:erase", "Erase documents from all files of an index."),
+        "query": ("likewise.cli.index.use:query", "List the most similar documents, or look up an id."),
         "stats": ("likewise.cli.index.upkeep:stats", "Print counts, sizes, recipe and versions as JSON."),
         "verify": ("likewise.cli.index.upkeep:verify", "Check the integrity of an index."),
         "compact": ("likewise.cli.index.upkeep:compact", "Merge segments and reclaim free space."),
         "snapshot": ("likewise.cli.index.upkeep:snapshot", "Copy an index, even while it is in use."),
         "export": ("likewise.cli.index.upkeep:export", "Write all documents and verdicts to a file."),
-        "import": ("likewise.cli.index.move:import_index", "Create an index from an exported Parquet file."),
-        "move": ("likewise.cli.index.move", "Copy an index with all verdicts to another place."),
+        "import": ("likewise.cli.index.upkeep:import_index", "Create an index from an exported Parquet file."),
+        "move": ("likewise.cli.index.upkeep:move", "Copy an index with all verdicts to another place."),
     }
 
 

@@ -24,17 +24,11 @@ class _Place(click.types.StringParamType):
 
 
 class LazyGroup(click.Group):
-    """A group of commands in modules of their own; subclasses list them.
+    """A group of commands in modules of their own; subclasses list them."""
 
-    Attributes
-    ----------
-    listed : mapping of str to (str, str)
-        Command name -> (module, or module:function if it is not `command`, and help text).
-    meant : mapping of str to str
-        Other names -> the command that users mean by them.
-    """
-
+    # Command name -> (module, or module:function if it is not `command`, and help text)
     listed: ClassVar[Mapping[str, tuple[str, str]]] = {}
+    # Other names -> the command that users mean by them
     meant: ClassVar[Mapping[str, str]] = {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from likewise.checks import parse_size
-from likewise.cli.options.declared import FOLDER, READ, WRITE, flag, option
+from likewise.cli.options.commands import FOLDER, READ, WRITE, flag, option
+from likewise.errors import parse_size
 from likewise.io.formats import FORMATS, format_by_name
 from likewise.recipe.fields import COMPANIONS, DECISION, FEATURES, FIELDS, OPTION_NAMES, OPTIONS, SKETCH
 

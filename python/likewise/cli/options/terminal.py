@@ -13,8 +13,7 @@ from typing import Any, TextIO
 
 import click
 
-from likewise.checks import counted
-from likewise.errors import InvalidInput, InvalidParameter, LikewiseError, MissingExtra, RecipeMismatch
+from likewise.errors import InvalidInput, InvalidParameter, LikewiseError, MissingExtra, RecipeMismatch, counted
 from likewise.progress import printable
 
 _HINTS: dict[type[BaseException], str] = {
@@ -124,7 +123,7 @@ def print_summary(
     if as_json:
         click.echo(json.dumps(summary, ensure_ascii=False))
     elif not quiet:
-        from likewise.job.shrinkage import shrinkage_lines
+        from likewise.job.output import shrinkage_lines
 
         for line in [] if table is None else table_lines(table(summary)):
             click.echo(printable(line))

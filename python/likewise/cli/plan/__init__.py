@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from likewise.checks import parse_size
-from likewise.cli.options.declared import READ, WRITE, flag, option
-from likewise.cli.options.help import LongCommand
+from likewise.cli.options.commands import READ, WRITE, LongCommand, flag, option
 from likewise.cli.options.recipe import count, plan_options, recipe_line, take_recipe
 from likewise.cli.options.terminal import has_color
+from likewise.errors import parse_size
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from likewise.stages.plan import Plan
+    from likewise.stages.bands import Plan
 
 _BAR = 50
 _RUN_OPTIONS = ("documents", "engine", "workers", "document_bytes")
@@ -74,7 +73,7 @@ def command(as_json: bool, **options: Any) -> None:
     if any(value is not None and value is not False for value in search.values()):
         _plan_search({**search, "as_json": as_json}, options)
         return
-    from likewise.stages.plan import plan
+    from likewise.stages.bands import plan
 
     found = plan(take_recipe(options))
     if as_json:

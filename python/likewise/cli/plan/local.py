@@ -5,9 +5,9 @@ from typing import Any
 
 import click
 
-from likewise.checks import num_threads, parse_size
 from likewise.cli.options.recipe import recipe_line, take_recipe
 from likewise.cli.plan.spark import DOCUMENT_BYTES
+from likewise.errors import num_threads, parse_size
 
 _MEMORY = "4GB"
 

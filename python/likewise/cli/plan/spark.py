@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from likewise.checks import counted, parse_size
 from likewise.cli.options.recipe import recipe_line, take_recipe
 from likewise.cli.options.terminal import has_color
+from likewise.errors import counted, parse_size
 
 if TYPE_CHECKING:
     from likewise.batch.budget.cluster_plans import RunPlan

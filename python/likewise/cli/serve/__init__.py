@@ -6,11 +6,10 @@ from typing import Any
 
 import click
 
-from likewise.checks import parse_size
 from likewise.cli.index.target import target_options
-from likewise.cli.options.declared import WRITE, flag, option
-from likewise.cli.options.help import LongCommand
+from likewise.cli.options.commands import WRITE, LongCommand, flag, option
 from likewise.cli.options.recipe import MOVED_INPUTS
+from likewise.errors import parse_size
 
 _HELP = """Serve indexes or a run over HTTP, with web pages.
 

@@ -4,8 +4,7 @@ import os
 
 import click
 
-from likewise.cli.options.declared import flag, option
-from likewise.cli.options.help import LongCommand
+from likewise.cli.options.commands import LongCommand, flag, option
 
 _HELP = """Serve an index to an agent over the Model Context Protocol (stdio).
 

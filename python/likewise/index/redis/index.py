@@ -9,8 +9,7 @@ import numpy as np
 
 from likewise import _native
 from likewise.arrays import ColumnData, TextData
-from likewise.checks import check_seconds, num_threads
-from likewise.errors import InvalidInput, InvalidParameter, StoreError
+from likewise.errors import InvalidInput, InvalidParameter, StoreError, check_positive, num_threads
 from likewise.index.api import Document, Group, IndexApi, Neighbor, Removal, Verdicts
 from likewise.index.erasing import NOT_ON_A_SERVER
 from likewise.index.ids import as_stored, check_lengths, paired, rows_from
@@ -20,8 +19,7 @@ from likewise.index.redis.client import Client, Options
 from likewise.index.redis.description import Wanted, check_no_names, checked_prefix, open_description, parts_of
 from likewise.index.redis.log import ADD, REMOVE, LogServer, Loss
 from likewise.index.redis.nodes import Nodes
-from likewise.index.stored.parquet import SUFFIX, write_parquet
-from likewise.index.stored.sources import About, ServerSource
+from likewise.index.stored import SUFFIX, About, ServerSource, write_parquet
 from likewise.recipe.fields import RecipeFields
 from likewise.recipe.recipe import GivenRecipe
 from likewise.stages.documents import document_batches
@@ -120,7 +118,7 @@ class RedisIndex(IndexApi):
         self._prefix = checked_prefix(prefix)
         self._threads = num_threads(threads)
         self._read_only = read_only
-        self._nodes = Nodes(url, check_seconds("timeout_s", timeout_s), check_seconds("failover_s", failover_s))
+        self._nodes = Nodes(url, check_positive("timeout_s", timeout_s), check_positive("failover_s", failover_s))
         try:
             self._nodes.check()
             self._log = LogServer(self._nodes, self._prefix)

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from likewise import _native
-from likewise.checks import counted
-from likewise.errors import StoreError
+from likewise.errors import StoreError, counted
 from likewise.index.redis.client import Client
 from likewise.index.redis.description import Description
 from likewise.index.redis.log import Entry, Log, LogServer, Loss, Partitions, entries_of, marks_of

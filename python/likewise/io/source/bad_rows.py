@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from likewise.checks import counted
-from likewise.errors import InvalidInput, InvalidParameter
+from likewise.errors import InvalidInput, InvalidParameter, counted
 from likewise.io.source.source import BadRow, Piece
 
 DEFAULT_MAX_BAD_ROWS = "50%"

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from likewise import _native
 from likewise._native import Texts
 from likewise.arrays import ColumnData
-from likewise.checks import as_index
-from likewise.errors import InvalidInput
+from likewise.errors import InvalidInput, as_index
 from likewise.io.source.added import Added
 from likewise.recipe.fields import MAX_OWN_WEIGHT, OWN_WEIGHTS
 from likewise.recipe.recipe import Recipe

@@ -16,18 +16,15 @@ from likewise import _native
 from likewise.arrays import ArrowTable
 from likewise.batch.against.references import reference_files
 from likewise.batch.parts import PartRules
-from likewise.batch.parts.collection import PIECE_BYTES, Collection
+from likewise.batch.parts.collection import PIECE_BYTES, Collection, emptied
 from likewise.batch.parts.units import cut_parts
-from likewise.batch.parts.writing import emptied
-from likewise.checks import counted
-from likewise.errors import InvalidInput
+from likewise.errors import InvalidInput, counted
 from likewise.io.inputs import Inputs, find_inputs
 from likewise.io.lines.csv import take_quotes
-from likewise.io.output.directory import EMPTIED, EVIDENCE, KEPT
-from likewise.io.output.scratch import scratch_directory
+from likewise.io.output.directory import EMPTIED, EVIDENCE, KEPT, scratch_directory
 from likewise.io.output.summaries import read_summary
+from likewise.io.places import check_unchanged, stamps
 from likewise.io.source.source import Cut, InputFile, Piece, as_array, each_piece
-from likewise.io.stamps import check_unchanged, stamps
 from likewise.io.tables.columns import numbers_of
 from likewise.io.tables.datasets import COMPANIONS
 from likewise.job.options import RunContext

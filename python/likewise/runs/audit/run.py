@@ -14,9 +14,8 @@ from likewise.arrays import ColumnData, TextData
 from likewise.batch.in_memory import document_source
 from likewise.batch.read.documents import Collapsed
 from likewise.batch.texts import Deduplication
-from likewise.checks import check_integer, counted
-from likewise.errors import InvalidParameter
-from likewise.io.stamps import check_unchanged, stamps
+from likewise.errors import InvalidParameter, check_integer, counted
+from likewise.io.places import check_unchanged, stamps
 from likewise.job.options import RunContext, RunRules
 from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.recipe import GivenRecipe, Recipe

@@ -3,6 +3,8 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 
 from likewise.io.html import Html, element
 
@@ -225,3 +227,9 @@ def _number(value: float) -> str:
 
 def _r(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
+
+
+@cache
+def stylesheet() -> str:
+    """Return the stylesheet of the page and of reports: light and dark, without external resources."""
+    return (files("likewise.runs.drawing") / "style.css").read_text(encoding="utf-8")

@@ -8,15 +8,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from likewise.batch.write.summary import leak_table
-from likewise.checks import counted
+from likewise.errors import counted
+from likewise.io.html import Html, element
 from likewise.io.output.directory import CONTAMINATED, COPIES, EVIDENCE, GIVEN, ITEMS, LEAKS, SITES
 from likewise.io.output.evidence import readable
 from likewise.io.output.summaries import is_over_parts, read_other, read_summary
 from likewise.io.tables.columns import numbers_of
-from likewise.measures.comparison import MAX_CHARACTERS, Stretch, align
+from likewise.measures.comparison import MAX_CHARACTERS, Stretch, align, inline
 from likewise.progress import Progress
 from likewise.recipe.recipe import Recipe
-from likewise.runs.drawing import Html, element, inline, stylesheet
+from likewise.runs.drawing.charts import stylesheet
 from likewise.runs.report.sections import (
     counts_table,
     curve_chart,
@@ -32,9 +33,9 @@ from likewise.runs.report.sections import (
     threshold_chart,
     why,
 )
-from likewise.runs.viewing import KINDS, GroupRow, Member, Missing, RunView
-from likewise.runs.viewing.texts import Place, TextReader
-from likewise.runs.viewing.view import file_run
+from likewise.runs.viewing.catalog import KINDS, GroupRow, Member
+from likewise.runs.viewing.texts import Missing, Place, TextReader
+from likewise.runs.viewing.view import RunView, file_run
 
 # Bytes of a document shown in a sample.
 _SAMPLE_BYTES = 20_000

@@ -5,15 +5,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from likewise.checks import counted
-from likewise.errors import InvalidInput
+from likewise.errors import InvalidInput, counted
+from likewise.io.html import Html, element
 from likewise.io.output.summaries import is_over_parts, read_summary
-from likewise.job.shrinkage import shrinkage_lines
+from likewise.job.output import shrinkage_lines
 from likewise.recipe.methods import Exact, MinHash, SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.valley import choice_lines
-from likewise.runs.drawing import Html, bars, curve, density, element, histogram
-from likewise.runs.viewing import KINDS, Catalog, GroupRow, Member
+from likewise.runs.drawing.charts import bars, curve, density, histogram
+from likewise.runs.viewing.catalog import KINDS, Catalog, GroupRow, Member
 from likewise.stages.verify import needed
 
 # Sizes of groups, and the number of groups of each size.

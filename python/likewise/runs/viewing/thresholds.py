@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.errors import InvalidInput
-from likewise.io.output.evidence import rows_at
-from likewise.io.output.near_pairs import NearPairFacts, read_facts
+from likewise.io.output.evidence import NearPairFacts, read_facts, rows_at
 from likewise.recipe.methods import SimHashDistance, SimHashMeasured
 from likewise.recipe.recipe import Recipe
 from likewise.runs.viewing.texts import Place

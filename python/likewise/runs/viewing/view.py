@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from likewise.errors import InvalidInput, LikewiseError
-from likewise.io.output.directory import DECISIONS, EVIDENCE, PAIRS, REVIEW, SUMMARY, VIEW
-from likewise.io.output.scratch import scratch_directory
+from likewise.io.output.directory import DECISIONS, EVIDENCE, PAIRS, REVIEW, SUMMARY, VIEW, scratch_directory
 from likewise.io.output.summaries import is_over_parts, read_summary
 from likewise.io.source.source import Source
 from likewise.job.options import FileRun
@@ -20,8 +19,7 @@ from likewise.recipe.recipe import Recipe
 from likewise.recipe.weights import RECIPE
 from likewise.runs.viewing.build import build_from_evidence, build_from_index
 from likewise.runs.viewing.catalog import Catalog
-from likewise.runs.viewing.marks import KeptAfterAll, Marks
-from likewise.runs.viewing.neighbors import FoundNear, RunNeighbors
+from likewise.runs.viewing.neighbors import FoundNear, KeptAfterAll, Marks, RunNeighbors
 from likewise.runs.viewing.texts import Missing, Place, Shown, TextReader
 from likewise.runs.viewing.thresholds import Thresholds
 

@@ -19,7 +19,7 @@ from likewise.service.api.lines import Lines
 from likewise.service.api.routing import Operation, add_operation
 from likewise.service.collections.service import Service
 from likewise.service.problems import Problem
-from likewise.stages.plan import plan
+from likewise.stages.bands import plan
 
 # Fields that refer to tables and lists stored in files next to a recipe.
 _BESIDE = frozenset(("weights_id", "stop_words_id", "dictionary_id"))
@@ -163,17 +163,17 @@ def _on_documents(service: Service) -> list[Operation]:
 
     def pair(
         verb: str,
-        right: str,
         about: str,
-        *,
         single: tuple[type[BaseModel], type[BaseModel]],
         batch: tuple[type[BaseModel], type[BaseModel]],
-        problems: tuple[str, ...] = (),
+        *problems: str,
+        right: str = "read",
     ) -> list[Operation]:
         """Return the operation on one item and its batch version, which also takes lines."""
         name = verb.replace("-", "_")
         work = getattr(documents, name)
-        operation = partial(Operation, method="POST", right=right, is_repeatable=right == "write")
+        path = f"{_COLLECTION}/{verb}"
+        operation = partial(Operation, "POST", right=right, is_repeatable=right == "write")
         (plural,) = batch[0].model_fields.keys() & _SINGULAR
         (answers,) = batch[1].model_fields
 
@@ -197,74 +197,41 @@ def _on_documents(service: Service) -> list[Operation]:
         async def of_lines(collection: str, lines: list[Any]) -> list[Any]:
             return list(await work(collection, lines, "text"))
 
+        about_batch = f"{about} Batch version: JSON, or a stream of lines."
+        lines = Lines(*single, of_lines)
+        of_all = tuple(problem for problem in problems if problem != "unknown-document")
         return [
+            operation(path, name, about, of_one, single[1], single[0], problems=problems),
             operation(
-                path=f"{_COLLECTION}/{verb}",
-                name=name,
-                about=about,
-                work=of_one,
-                body=single[0],
-                answer=single[1],
-                problems=problems,
-            ),
-            operation(
-                path=f"{_COLLECTION}/{verb}/batch",
-                name=f"{name}_batch",
-                about=f"{about} Batch version: JSON, or a stream of lines.",
-                work=of_batch,
-                body=batch[0],
-                answer=batch[1],
-                lines=Lines(single[0], single[1], of_lines),
-                problems=tuple(problem for problem in problems if problem != "unknown-document"),
+                f"{path}/batch",
+                f"{name}_batch",
+                about_batch,
+                of_batch,
+                batch[1],
+                batch[0],
+                lines=lines,
+                problems=of_all,
             ),
         ]
 
-    adding = {
-        "single": (bodies.document, shapes.Verdict),
-        "batch": (bodies.documents, shapes.VerdictBatch),
-        "problems": ("conflicting-document", "read-only"),
-    }
+    added = (bodies.document, shapes.Verdict), (bodies.documents, shapes.VerdictBatch)
+    adding = partial(pair, right="write")
+    texts = (bodies.text, shapes.Verdict), (bodies.texts, shapes.VerdictBatch)
+    got = (bodies.get, shapes.Document), (bodies.get_batch, shapes.DocumentBatch)
+    groups = (bodies.group, shapes.Group), (bodies.doc_ids, shapes.GroupBatch)
+    neighbors = (bodies.neighbors, shapes.Neighbors), (bodies.neighbors_batch, shapes.NeighborsBatch)
+    removed = (bodies.doc_id, shapes.Removal), (bodies.doc_ids, shapes.RemovalBatch)
+    unknown, conflict, read_only = "unknown-document", "conflicting-document", "read-only"
+    add = "Alias of the route that checks and adds, for initial loads."
+    remove = "Remove a document. Its duplicates are reassigned or become kept."
     return [
-        *pair(
-            "check",
-            "read",
-            "Check a text without adding it.",
-            single=(bodies.text, shapes.Verdict),
-            batch=(bodies.texts, shapes.VerdictBatch),
-        ),
-        *pair("check-and-add", "write", "Check a document and add it, atomically and durably.", **adding),  # type: ignore[arg-type]
-        *pair("add", "write", "Alias of the route that checks and adds, for initial loads.", **adding),  # type: ignore[arg-type]
-        *pair(
-            "get",
-            "read",
-            "Get a document and its current verdict.",
-            single=(bodies.get, shapes.Document),
-            batch=(bodies.get_batch, shapes.DocumentBatch),
-            problems=("unknown-document",),
-        ),
-        *pair(
-            "group",
-            "read",
-            "Get the group of a document: the kept document and its duplicates.",
-            single=(bodies.group, shapes.Group),
-            batch=(bodies.doc_ids, shapes.GroupBatch),
-            problems=("unknown-document",),
-        ),
-        *pair(
-            "neighbors",
-            "read",
-            "Get the most similar kept documents.",
-            single=(bodies.neighbors, shapes.Neighbors),
-            batch=(bodies.neighbors_batch, shapes.NeighborsBatch),
-        ),
-        *pair(
-            "remove",
-            "write",
-            "Remove a document. Its duplicates are reassigned or become kept.",
-            single=(bodies.doc_id, shapes.Removal),
-            batch=(bodies.doc_ids, shapes.RemovalBatch),
-            problems=("unknown-document", "read-only"),
-        ),
+        *pair("check", "Check a text without adding it.", *texts),
+        *adding("check-and-add", "Check a document and add it, atomically and durably.", *added, conflict, read_only),
+        *adding("add", add, *added, conflict, read_only),
+        *pair("get", "Get a document and its current verdict.", *got, unknown),
+        *pair("group", "Get the group of a document: the kept document and its duplicates.", *groups, unknown),
+        *pair("neighbors", "Get the most similar kept documents.", *neighbors),
+        *adding("remove", remove, *removed, unknown, read_only),
     ]
 
 
@@ -272,84 +239,67 @@ def _on_collections(service: Service) -> list[Operation]:
     bodies = make_bodies(service.settings)
     work = Administration(service)
     snapshots = f"{_COLLECTION}/snapshots"
-    read = partial(Operation, method="GET", right="read")
+    read = partial(Operation, "GET", right="read")
     admin = partial(Operation, right="admin", problems=("read-only",), has_deadline=False)
     return [
         read(
-            path="/v1/collections",
-            name="list_collections",
-            about="List the collections and their recipes.",
-            work=work.list_all,
-            answer=shapes.CollectionList,
+            "/v1/collections",
+            "list_collections",
+            "List the collections and their recipes.",
+            work.list_all,
+            shapes.CollectionList,
         ),
         Operation(
-            method="PUT",
-            path=_COLLECTION,
-            name="create_collection",
-            about="Create a collection. Its recipe cannot be changed later.",
+            "PUT",
+            _COLLECTION,
+            "create_collection",
+            "Create a collection. Its recipe cannot be changed later.",
+            work.create,
+            shapes.CollectionInfo,
+            bodies.collection,
             right="admin",
-            work=work.create,
-            body=bodies.collection,
-            answer=shapes.CollectionInfo,
             status=201,
             problems=("collection-exists", "read-only"),
         ),
-        read(
-            path=_COLLECTION,
-            name="get_collection",
-            about="Describe a collection.",
-            work=work.get,
-            answer=shapes.CollectionInfo,
-        ),
+        read(_COLLECTION, "get_collection", "Describe a collection.", work.get, shapes.CollectionInfo),
         admin(
-            method="DELETE",
-            path=_COLLECTION,
-            name="delete_collection",
-            about="Delete a collection with its documents and snapshots.",
-            work=work.delete,
-            answer=shapes.Deleted,
+            "DELETE",
+            _COLLECTION,
+            "delete_collection",
+            "Delete a collection with its documents and snapshots.",
+            work.delete,
+            shapes.Deleted,
         ),
+        admin("POST", f"{_COLLECTION}/compact", "compact", "Merge all segments into one.", work.compact, shapes.Done),
         admin(
-            method="POST",
-            path=f"{_COLLECTION}/compact",
-            name="compact",
-            about="Merge all segments into one.",
-            work=work.compact,
-            answer=shapes.Done,
-        ),
-        admin(
-            method="POST",
-            path=f"{_COLLECTION}/verify",
-            name="verify",
-            about="Check the integrity of a collection.",
-            work=work.verify,
-            body=bodies.verify,
+            "POST",
+            f"{_COLLECTION}/verify",
+            "verify",
+            "Check the integrity of a collection.",
+            work.verify,
+            shapes.Verified,
+            bodies.verify,
             problems=(),
-            answer=shapes.Verified,
         ),
         read(
-            path=snapshots,
-            name="list_snapshots",
-            about="List the snapshots of a collection.",
-            work=work.list_snapshots,
-            answer=shapes.SnapshotList,
+            snapshots, "list_snapshots", "List the snapshots of a collection.", work.list_snapshots, shapes.SnapshotList
         ),
         admin(
-            method="POST",
-            path=snapshots,
-            name="create_snapshot",
-            about="Create a snapshot of a collection; the service chooses its name.",
+            "POST",
+            snapshots,
+            "create_snapshot",
+            "Create a snapshot of a collection; the service chooses its name.",
+            work.create_snapshot,
+            shapes.Snapshot,
             status=201,
-            work=work.create_snapshot,
-            answer=shapes.Snapshot,
         ),
         admin(
-            method="DELETE",
-            path=f"{snapshots}/{{snapshot}}",
-            name="delete_snapshot",
-            about="Delete a snapshot.",
-            work=work.delete_snapshot,
-            answer=shapes.Deleted,
+            "DELETE",
+            f"{snapshots}/{{snapshot}}",
+            "delete_snapshot",
+            "Delete a snapshot.",
+            work.delete_snapshot,
+            shapes.Deleted,
             problems=("not-found", "read-only"),
         ),
     ]
@@ -358,22 +308,10 @@ def _on_collections(service: Service) -> list[Operation]:
 def _on_texts(service: Service) -> list[Operation]:
     bodies = make_bodies(service.settings)
     texts = Texts(service)
-    read = partial(Operation, method="POST", right="read")
+    read = partial(Operation, "POST", right="read")
+    compared = "Compare two texts: all measures, both fingerprints and the differences."
+    planned = "Resolve a recipe and compute the probability of finding pairs at each similarity."
     return [
-        read(
-            path="/v1/compare",
-            name="compare",
-            about="Compare two texts: all measures, both fingerprints and the differences.",
-            work=texts.compare,
-            body=bodies.compare,
-            answer=shapes.Comparison,
-        ),
-        read(
-            path="/v1/plan",
-            name="plan",
-            about="Resolve a recipe and compute the probability of finding pairs at each similarity.",
-            work=texts.plan,
-            body=bodies.plan,
-            answer=shapes.Plan,
-        ),
+        read("/v1/compare", "compare", compared, texts.compare, shapes.Comparison, bodies.compare),
+        read("/v1/plan", "plan", planned, texts.plan, shapes.Plan, bodies.plan),
     ]

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from fastapi import FastAPI
@@ -22,7 +22,7 @@ from likewise.service.problems import MEDIA_TYPE, TYPES, Problem, answered_probl
 JSON = "application/json"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Operation:
     """One operation of the HTTP API."""
 
@@ -32,11 +32,12 @@ class Operation:
     # Stable name for clients generated from the description
     name: str
     about: str
-    right: str
     # Takes the path parameters, and `body` if there is one; returns JSON values
     work: Callable[..., Awaitable[Any]]
     answer: type[BaseModel]
     body: type[BaseModel] | None = None
+    _: KW_ONLY
+    right: str
     # How a stream of lines is answered
     lines: Lines | None = None
     status: int = 200

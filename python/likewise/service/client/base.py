@@ -7,26 +7,30 @@ import asyncio
 import functools
 import inspect
 import os
+import secrets
 from collections.abc import Callable, Coroutine, Generator, Iterable
+from functools import partial
 from ssl import SSLContext
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar, get_type_hints, overload
 
-from likewise.checks import check_seconds
-from likewise.errors import MissingExtra, StoreError
+from likewise.errors import MissingExtra, StoreError, check_positive
 from likewise.index import Document, Group, Neighbor, Removal, Verdict, Verdicts
 from likewise.index.api import IndexApi
-from likewise.index.ids import rows_from
-from likewise.recipe.recipe import GivenRecipe
+from likewise.index.ids import one_id, rows_from
+from likewise.recipe.recipe import GivenRecipe, as_recipe
 from likewise.service.client import calls
-from likewise.service.client.calls import Attempts, Call, CollectionCalls, Text
+from likewise.service.client.calls import Attempts, Call, Text, clean
 
 if TYPE_CHECKING:
-    from likewise.service.client.asynchronous import AsyncClient
-    from likewise.service.client.synchronous import Client
+    from likewise.service.client.clients import AsyncClient, Client
 
 _Given = ParamSpec("_Given")
-_Answer = TypeVar("_Answer")
-Steps: TypeAlias = Generator[Call[Any], Any, _Answer]
+Answer = TypeVar("Answer")
+Steps: TypeAlias = Generator[Call[Any], Any, Answer]
+
+
+def _as_is(answer: Any) -> Any:
+    return answer
 
 
 def begin(kind: str, url: str, headers: dict[str, str], trusted: SSLContext) -> Any:
@@ -92,20 +96,18 @@ def is_sent(error: Exception) -> bool:
     return not isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout)
 
 
-class Operation(Generic[_Given, _Answer]):
+class Operation(Generic[_Given, Answer]):
     """A method of both clients: a function in one, a coroutine in the other."""
 
-    def __init__(self, steps: Callable[Concatenate[Any, _Given], Steps[_Answer]]) -> None:
+    def __init__(self, steps: Callable[Concatenate[Any, _Given], Steps[Answer]]) -> None:
         self.steps = steps
 
     if TYPE_CHECKING:
 
         @overload
-        def __get__(self, client: "Client", kind: Any = None) -> Callable[_Given, _Answer]: ...
+        def __get__(self, client: "Client", kind: Any = None) -> Callable[_Given, Answer]: ...
         @overload
-        def __get__(
-            self, client: "AsyncClient", kind: Any = None
-        ) -> Callable[_Given, Coroutine[Any, Any, _Answer]]: ...
+        def __get__(self, client: "AsyncClient", kind: Any = None) -> Callable[_Given, Coroutine[Any, Any, Answer]]: ...
         @overload
         def __get__(self, client: None, kind: Any) -> Callable[..., Any]: ...
         def __get__(self, client: Any, kind: Any = None) -> Any: ...
@@ -153,7 +155,7 @@ class ClientBase:
     ) -> None:
         self._url = calls.check_url(url)
         self._retries = calls.check_retries(retries)
-        self._timeout_s = check_seconds("timeout_s", timeout_s)
+        self._timeout_s = check_positive("timeout_s", timeout_s)
         self._connections = Connections(type(self).__name__, self._url, calls.headers_of(key))
         self._name = collection
         self._measure: str | None = None
@@ -196,7 +198,9 @@ class ClientBase:
         InvalidParameter
             If a collection with this name exists, or a value is rejected.
         """
-        yield CollectionCalls(name).create(recipe, store, ttl, ttl_from)
+        fields = None if recipe is None else as_recipe(recipe).to_dict()
+        body = calls.encoded({"recipe": fields, "store": store, "ttl_s": ttl, "ttl_from": ttl_from})
+        yield Call("PUT", calls.path_of(name), body, _as_is, is_repeatable=False)
 
     @Operation
     def delete_collection(self, name: str) -> Steps[None]:
@@ -207,37 +211,42 @@ class ClientBase:
         name : str
             The collection.
         """
-        yield CollectionCalls(name).delete()
+        yield Call("DELETE", calls.path_of(name), None, _as_is, is_repeatable=False, is_long=True)
 
     @Operation
     def describe(self) -> Steps[dict[str, Any]]:
         """Return the description of the collection from the service."""
-        return (yield (yield from self._calls()).describe())
+        return (yield Call("GET", (yield from self._path()), None, _as_is))
 
     @Operation
     def check(self, text: Text) -> Steps[Verdict]:
-        return (yield (yield from self._calls()).check_one(text))
+        return (yield from self._post("check", {"text": clean(text)}, lambda answer: Verdict(**answer)))
 
     @Operation
     def check_batch(self, texts: Iterable[Text]) -> Steps[Verdicts]:
-        of, measure = yield from self._measured()
+        measure = yield from self._measured()
+        understand = partial(calls.verdicts_of, measure=measure, names=None)
         parts: list[Verdicts] = []
         for _, some in calls.batches(None, texts):
             with rows_from(sum(map(len, parts))):
-                parts.append((yield of.check(some, measure)))
+                parts.append((yield from self._post("check/batch", {"texts": list(map(clean, some))}, understand)))
         return calls.joined(parts, measure, has_ids=False)
 
     @Operation
     def check_and_add(self, doc_id: str, text: Text) -> Steps[Verdict]:
-        return (yield (yield from self._calls()).add_one(doc_id, text))
+        body = {"doc_id": clean(one_id(doc_id)), "text": clean(text)}
+        return (yield from self._change("check-and-add", body, lambda answer: Verdict(**answer)))
 
     @Operation
     def check_and_add_batch(self, ids: Iterable[object], texts: Iterable[Text]) -> Steps[Verdicts]:
-        of, measure = yield from self._measured()
+        measure = yield from self._measured()
         parts: list[Verdicts] = []
-        for names, some in calls.batches(ids, texts):
+        for given, some in calls.batches(ids, texts):
             with rows_from(sum(map(len, parts))):
-                parts.append((yield of.add(names, some, measure)))
+                names = [clean(one_id(doc_id, row)) for row, doc_id in enumerate(given)]
+                body = [{"doc_id": name, "text": clean(text)} for name, text in zip(names, some, strict=True)]
+                understand = partial(calls.verdicts_of, measure=measure, names=names)
+                parts.append((yield from self._change("check-and-add/batch", {"documents": body}, understand)))
         return calls.joined(parts, measure, has_ids=True)
 
     add = Operation(check_and_add.steps)
@@ -245,12 +254,13 @@ class ClientBase:
 
     @Operation
     def get(self, doc_id: str) -> Steps[Document | None]:
-        return (yield (yield from self._calls()).get(doc_id))
+        return (yield from self._post("get/batch", {"doc_ids": [clean(one_id(doc_id))]}, calls.document_of))
 
     @Operation
     def text(self, doc_id: str) -> Steps[str | None]:
         """Return the stored text of a document; None if it is unknown or the collection does not store texts."""
-        return (yield (yield from self._calls()).text(doc_id))
+        body = {"doc_ids": [clean(one_id(doc_id))], "with_text": True}
+        return (yield from self._post("get/batch", body, lambda answer: (answer["documents"][0] or {}).get("text")))
 
     @Operation
     def neighbors(
@@ -274,19 +284,22 @@ class ClientBase:
         list of Neighbor
             In descending order of similarity, then in order of arrival. See :meth:`likewise.Index.neighbors`.
         """
-        return (yield (yield from self._calls()).neighbors(text, k, min_similarity, among))
+        body = {"text": clean(text), "k": k, "min_similarity": min_similarity, "among": among}
+        return (
+            yield from self._post("neighbors", body, lambda answer: [Neighbor(**one) for one in answer["neighbors"]])
+        )
 
     @Operation
     def group(self, doc_id: str) -> Steps[Group]:
-        of = yield from self._calls()
-        pages = [(yield of.group(doc_id, 0))]
-        while pages[-1]["truncated"]:
-            pages.append((yield of.group(doc_id, sum(len(page["member_ids"]) for page in pages))))
+        pages: list[dict[str, Any]] = []
+        while not pages or pages[-1]["truncated"]:
+            body = {"doc_id": clean(one_id(doc_id)), "offset": sum(len(page["member_ids"]) for page in pages)}
+            pages.append((yield from self._post("group", body, _as_is)))
         return calls.page_of_group(pages)
 
     @Operation
     def remove(self, doc_id: str) -> Steps[Removal]:
-        return (yield (yield from self._calls()).remove(doc_id))
+        return (yield from self._change("remove", {"doc_id": clean(one_id(doc_id))}, calls.removal_of))
 
     @Operation
     def verify(self, *, full: bool = False) -> Steps[list[str]]:
@@ -302,28 +315,38 @@ class ClientBase:
         list of str
             The problems found; empty if there are none.
         """
-        return (yield (yield from self._calls()).verify(full=full))
+        return (yield from self._post("verify", {"full": full}, lambda answer: answer["problems"], is_long=True))
 
     @Operation
     def compact(self) -> Steps[None]:
         """Merge all segments into one."""
-        yield (yield from self._calls()).compact()
+        yield from self._post("compact", None, _as_is, is_repeatable=False, is_long=True)
 
     @Operation
     def snapshot(self) -> Steps[str]:
         """Copy the current state of the collection in the directory of the service; return the name of the copy."""
-        return (yield (yield from self._calls()).snapshot())
+        is_made = {"is_repeatable": False, "is_long": True}
+        return (yield from self._post("snapshots", None, lambda answer: answer["snapshot"], **is_made))
 
-    def _calls(self) -> Steps[CollectionCalls]:
+    def _path(self) -> Steps[str]:
         if self._name is None:
             self._name = calls.chosen_collection(self._url, (yield calls.LIST))
-        return CollectionCalls(self._name)
+        return calls.path_of(self._name)
 
-    def _measured(self) -> Steps[tuple[CollectionCalls, str]]:
-        of = yield from self._calls()
+    def _post(self, verb: str, body: Any, understand: Callable[[Any], Answer], **options: Any) -> Steps[Answer]:
+        path = yield from self._path()
+        sent = None if body is None else calls.encoded(body)
+        answer: Answer = yield Call("POST", f"{path}/{verb}", sent, understand, **options)
+        return answer
+
+    def _change(self, verb: str, body: Any, understand: Callable[[Any], Answer]) -> Steps[Answer]:
+        """Change documents, with a new idempotency key."""
+        return (yield from self._post(verb, body, understand, idempotency_key=secrets.token_hex(16)))
+
+    def _measured(self) -> Steps[str]:
         if self._measure is None:
-            self._measure = str((yield of.describe())["recipe"]["measure"])
-        return of, self._measure
+            self._measure = str((yield Call("GET", (yield from self._path()), None, _as_is))["recipe"]["measure"])
+        return self._measure
 
     def _attempts(self, call: Call[Any]) -> Attempts:
         return Attempts(call, self._url, self._retries, self._timeout_s)

@@ -4,7 +4,6 @@ import json
 import math
 import random
 import re
-import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
@@ -13,11 +12,17 @@ from urllib.parse import quote, urlsplit
 
 import numpy as np
 
-from likewise.checks import as_index, counted
-from likewise.errors import IndexPoisoned, InvalidInput, InvalidParameter, LikewiseError, LostWrites, StoreError
-from likewise.index import Document, Group, Neighbor, Removal, Verdict, Verdicts
-from likewise.index.ids import one_id
-from likewise.recipe.recipe import GivenRecipe, as_recipe
+from likewise.errors import (
+    IndexPoisoned,
+    InvalidInput,
+    InvalidParameter,
+    LikewiseError,
+    LostWrites,
+    StoreError,
+    as_index,
+    counted,
+)
+from likewise.index import Document, Group, Removal, Verdicts
 
 # Maximum number of documents and approximate bytes of a request, within the default limits of services.
 MOST_DOCUMENTS = 1000
@@ -244,92 +249,9 @@ def chosen_collection(url: str, answer: Any) -> str:
     return str(names[0])
 
 
-class CollectionCalls:
-    """The calls of one collection."""
-
-    def __init__(self, name: str) -> None:
-        self.base = f"/v1/collections/{quote(name, safe='')}"
-
-    def check(self, texts: Sequence[Text], measure: str) -> Call[Verdicts]:
-        """Request the verdicts on texts."""
-        body = {"texts": [_clean(text) for text in texts]}
-        return self._post("check/batch", body, lambda answer: verdicts_of(answer["verdicts"], measure, None))
-
-    def check_one(self, text: Text) -> Call[Verdict]:
-        """Request the verdict on a text."""
-        return self._post("check", {"text": _clean(text)}, lambda answer: Verdict(**answer))
-
-    def add(self, ids: Sequence[object], texts: Sequence[Text], measure: str) -> Call[Verdicts]:
-        """Add documents."""
-        names = [_clean(one_id(doc_id, row)) for row, doc_id in enumerate(ids)]
-        body = {"documents": [{"doc_id": name, "text": _clean(text)} for name, text in zip(names, texts, strict=True)]}
-        return self._change("check-and-add/batch", body, lambda answer: verdicts_of(answer["verdicts"], measure, names))
-
-    def add_one(self, doc_id: object, text: Text) -> Call[Verdict]:
-        """Add a document."""
-        body = {"doc_id": _clean(one_id(doc_id)), "text": _clean(text)}
-        return self._change("check-and-add", body, lambda answer: Verdict(**answer))
-
-    def get(self, doc_id: object) -> Call[Document | None]:
-        """Request a document."""
-        return self._post("get/batch", {"doc_ids": [_clean(one_id(doc_id))]}, _document_of)
-
-    def text(self, doc_id: object) -> Call[str | None]:
-        """Request the stored text of a document."""
-        body = {"doc_ids": [_clean(one_id(doc_id))], "with_text": True}
-        return self._post("get/batch", body, lambda answer: (answer["documents"][0] or {}).get("text"))
-
-    def group(self, doc_id: object, offset: int) -> Call[dict[str, Any]]:
-        """Request a page of a group, starting at a member; the response is returned undecoded."""
-        return self._post("group", {"doc_id": _clean(one_id(doc_id)), "offset": offset}, lambda answer: answer)
-
-    def neighbors(self, text: Text, k: int, min_similarity: float, among: str | None) -> Call[list[Neighbor]]:
-        """Request the neighbors of a text."""
-        body = {"text": _clean(text), "k": k, "min_similarity": min_similarity, "among": among}
-        return self._post("neighbors", body, lambda answer: [Neighbor(**neighbor) for neighbor in answer["neighbors"]])
-
-    def remove(self, doc_id: object) -> Call[Removal]:
-        """Remove a document."""
-        return self._change("remove", {"doc_id": _clean(one_id(doc_id))}, _removal_of)
-
-    def describe(self) -> Call[dict[str, Any]]:
-        """Request the description of the collection."""
-        return Call("GET", self.base, None, lambda answer: answer)
-
-    def create(
-        self, recipe: GivenRecipe | None, store: str | None, ttl_s: float | None, ttl_from: str | None
-    ) -> Call[object]:
-        """Create the collection."""
-        fields = None if recipe is None else as_recipe(recipe).to_dict()
-        body = encoded({"recipe": fields, "store": store, "ttl_s": ttl_s, "ttl_from": ttl_from})
-        return Call("PUT", self.base, body, lambda answer: answer, is_repeatable=False)
-
-    def delete(self) -> Call[object]:
-        """Delete the collection."""
-        return Call("DELETE", self.base, None, lambda _: None, is_repeatable=False, is_long=True)
-
-    def verify(self, *, full: bool) -> Call[list[str]]:
-        """Check the collection for damage."""
-        path = f"{self.base}/verify"
-        return Call("POST", path, encoded({"full": full}), lambda answer: answer["problems"], is_long=True)
-
-    def compact(self) -> Call[object]:
-        """Merge all segments into one."""
-        return Call("POST", f"{self.base}/compact", None, lambda _: None, is_repeatable=False, is_long=True)
-
-    def snapshot(self) -> Call[str]:
-        """Copy the collection."""
-        return Call(
-            "POST", f"{self.base}/snapshots", None, lambda answer: answer["snapshot"], is_repeatable=False, is_long=True
-        )
-
-    def _post(self, verb: str, body: dict[str, Any], understand: Callable[[Any], _Answer]) -> Call[_Answer]:
-        return Call("POST", f"{self.base}/{verb}", encoded(body), understand)
-
-    def _change(self, verb: str, body: dict[str, Any], understand: Callable[[Any], _Answer]) -> Call[_Answer]:
-        """Return a call that changes documents, with a new idempotency key."""
-        key = secrets.token_hex(16)
-        return Call("POST", f"{self.base}/{verb}", encoded(body), understand, idempotency_key=key)
+def path_of(name: str) -> str:
+    """Return the path of a collection."""
+    return f"/v1/collections/{quote(name, safe='')}"
 
 
 LIST: Call[dict[str, Any]] = Call("GET", "/v1/collections", None, lambda answer: answer)
@@ -387,8 +309,9 @@ def _listed(values: Iterable[Any]) -> Iterable[Any]:
     return listed
 
 
-def verdicts_of(rows: list[dict[str, Any]], measure: str, names: list[str] | None) -> Verdicts:
+def verdicts_of(answer: dict[str, Any], measure: str, names: list[str] | None) -> Verdicts:
     """Return verdicts in the form that an index returns them."""
+    rows = answer["verdicts"]
     has_distance = measure == "hamming" or any(row["distance"] is not None for row in rows)
     has_seq = names is not None
     return Verdicts(
@@ -407,7 +330,7 @@ def verdicts_of(rows: list[dict[str, Any]], measure: str, names: list[str] | Non
 
 def joined(parts: list[Verdicts], measure: str, *, has_ids: bool) -> Verdicts:
     """Return the concatenated verdicts of several requests."""
-    return Verdicts.concatenate(parts) if parts else verdicts_of([], measure, [] if has_ids else None)
+    return Verdicts.concatenate(parts) if parts else verdicts_of({"verdicts": []}, measure, [] if has_ids else None)
 
 
 def page_of_group(pages: list[dict[str, Any]]) -> Group:
@@ -416,12 +339,14 @@ def page_of_group(pages: list[dict[str, Any]]) -> Group:
     return Group(pages[0]["leader_id"], pages[0]["is_leader_gone"], members)
 
 
-def _document_of(answer: dict[str, Any]) -> Document | None:
+def document_of(answer: dict[str, Any]) -> Document | None:
+    """Return the only document of an answer; None if it is unknown."""
     found = answer["documents"][0]
     return None if found is None else Document(**found)
 
 
-def _removal_of(answer: dict[str, Any]) -> Removal:
+def removal_of(answer: dict[str, Any]) -> Removal:
+    """Return what was removed."""
     moved = tuple((one["doc_id"], one["kept_id"]) for one in answer["moved"])
     return Removal(answer["doc_id"], answer["was_kept"], tuple(answer["promoted"]), moved)
 
@@ -435,10 +360,10 @@ def _num_characters(text: Text) -> int:
     return sum(4 + len(token if isinstance(token, str) else str(token)) for token in text)
 
 
-def _clean(text: Text) -> Any:
+def clean(text: Text) -> Any:
     """Return a text or tokens as the index reads them: a lone surrogate, which JSON cannot hold, becomes U+FFFD."""
     if isinstance(text, Mapping):
-        return {name: value and _clean(value) for name, value in text.items()}
+        return {name: value and clean(value) for name, value in text.items()}
     if isinstance(text, list | tuple):
         return [_clean_token(token) for token in text]
     if not isinstance(text, str):
@@ -452,10 +377,10 @@ def _clean(text: Text) -> Any:
 
 def _clean_token(token: Any) -> Any:
     if isinstance(token, str):
-        return _clean(token)
+        return clean(token)
     try:
         name, weight = token.values() if isinstance(token, dict) else token
         whole = as_index(weight)
-        return [_clean(name), float(weight) if whole is None else whole]
+        return [clean(name), float(weight) if whole is None else whole]
     except (TypeError, ValueError):
         raise InvalidInput("a list of tokens contains an item that is not a str or a (token, weight) pair") from None

@@ -15,7 +15,7 @@ from likewise.service.problems import log
 from likewise.service.settings import Settings
 
 if TYPE_CHECKING:
-    from likewise.index.redis import RedisIndex
+    from likewise.index.redis.index import RedisIndex
 
 # Maximum seconds to wait for one reply of a server.
 _TIMEOUT_S = 5.0
@@ -33,8 +33,7 @@ class SharedPlace(NamedTuple):
     def open(self, settings: Settings) -> "SharedIndex":
         """Open the index."""
         # Needs an extra of its own.
-        from likewise.index.redis import RedisIndex
-        from likewise.index.redis.index import MAX_BATCH
+        from likewise.index.redis.index import MAX_BATCH, RedisIndex
 
         if settings.durability != "commit":
             raise InvalidParameter(

@@ -15,12 +15,13 @@ import jinja2
 from starlette.responses import Response
 
 from likewise.errors import InvalidInput, StoreError
+from likewise.io.html import Html, escaped
 from likewise.io.output.directory import SUMMARY
 from likewise.io.output.summaries import is_report_only
 from likewise.progress import Event, StageAdvanced, StageStarted
-from likewise.runs.drawing import Html, escaped, stylesheet
+from likewise.runs.drawing.charts import stylesheet
 from likewise.runs.report import report
-from likewise.runs.viewing import IndexView, RunView, View
+from likewise.runs.viewing.view import IndexView, RunView, View
 from likewise.service.collections.service import Service
 from likewise.service.collections.shared import SharedIndex
 

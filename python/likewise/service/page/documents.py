@@ -10,16 +10,18 @@ from starlette.responses import RedirectResponse, Response
 
 from likewise.errors import InvalidInput
 from likewise.io.formats import format_by_name
+from likewise.io.html import Html, element
 from likewise.measures import Measures
-from likewise.measures.comparison import MAX_CHARACTERS, align, compare
+from likewise.measures.comparison import MAX_CHARACTERS, align, compare, inline, side_by_side
 from likewise.measures.table import SET_MEASURES
 from likewise.recipe.methods import MinHash, SimHash
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.text import BYTE_TOKENS
-from likewise.runs.drawing import Html, element, fingerprints, inline, side_by_side
+from likewise.runs.drawing.charts import fingerprints
 from likewise.runs.report import sections
-from likewise.runs.viewing import GroupFilter, GroupRow, Member, Missing
-from likewise.runs.viewing import Place as TextPlace
+from likewise.runs.viewing.catalog import GroupFilter, GroupRow, Member
+from likewise.runs.viewing.texts import Missing
+from likewise.runs.viewing.texts import Place as TextPlace
 from likewise.service.page.answers import Place
 from likewise.service.page.lists import filter_of, query_of, sample_of
 from likewise.stages.verify import matching_pairs, verify_pairs

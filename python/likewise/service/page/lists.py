@@ -8,10 +8,13 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from likewise.errors import InvalidInput
+from likewise.io.html import Html
 from likewise.io.label_rows import label_rows
-from likewise.runs.drawing import Html, similarity_bar
+from likewise.runs.drawing.charts import similarity_bar
 from likewise.runs.report import sections
-from likewise.runs.viewing import KINDS, SORTS, GroupFilter, GroupRow, IndexView, Member, Missing
+from likewise.runs.viewing.catalog import KINDS, SORTS, GroupFilter, GroupRow, Member
+from likewise.runs.viewing.texts import Missing
+from likewise.runs.viewing.view import IndexView
 from likewise.service.page.answers import SAMPLE_CHARACTERS, Place
 
 _ON_A_PAGE = 50

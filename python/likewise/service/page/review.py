@@ -12,13 +12,17 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from likewise.errors import InvalidInput
+from likewise.io.html import Html, element
 from likewise.io.output.directory import SUMMARY
-from likewise.measures.comparison import align
+from likewise.measures.comparison import align, inline
 from likewise.recipe.methods import SimHashDistance
 from likewise.recipe.recipe import Recipe
-from likewise.runs.drawing import Html, element, histogram, inline, steps
+from likewise.runs.drawing.charts import histogram, steps
 from likewise.runs.report.sections import threshold_of, why
-from likewise.runs.viewing import KINDS, KeptAfterAll, Missing, StoredPair, Thresholds
+from likewise.runs.viewing.catalog import KINDS
+from likewise.runs.viewing.neighbors import KeptAfterAll
+from likewise.runs.viewing.texts import Missing
+from likewise.runs.viewing.thresholds import StoredPair, Thresholds
 from likewise.service.page.answers import Place, dedup_command, input_arguments, shown
 from likewise.service.page.documents import Side, show_pair, where
 

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from likewise.errors import LikewiseError
-from likewise.runs.drawing import stylesheet
+from likewise.runs.drawing.charts import stylesheet
 from likewise.service.collections.service import Service
 from likewise.service.guard.body import Disconnected, media_type, whole_body
 from likewise.service.page import documents, lists, review

@@ -24,23 +24,21 @@ from likewise.batch.decide.decision import Decision
 from likewise.batch.engine import EngineRun
 from likewise.batch.read.documents import Documents, id_used_twice
 from likewise.batch.read.ingest import check_documents, check_has_field
-from likewise.batch.spark.files.file_input import FileInput
 from likewise.batch.spark.files.writing import (
     PIECE_BYTES,
+    FileInput,
     content_digests,
     write_evidence_file,
     write_kept_files,
     write_kept_lines,
 )
 from likewise.batch.spark.results import count_removed, counts_of, evidence, removed_rows
-from likewise.batch.spark.rows.arrow_columns import bytes_of, numbers_of, texts_of
-from likewise.batch.spark.rows.numbering import sorted_slices
+from likewise.batch.spark.rows.arrow_columns import bytes_of, numbers_of, sorted_slices, texts_of
 from likewise.batch.spark.run import BAD, DOCUMENT, TALLY, Run, check_recipe
 from likewise.batch.spark.sketching import DIGEST_BYTES
 from likewise.batch.spark.stages import Stages, open_session, spark_failures
 from likewise.batch.write.summary import ContentDigest, InputCounts, RunCounts
-from likewise.checks import parse_size
-from likewise.errors import InvalidInput, InvalidParameter
+from likewise.errors import InvalidInput, InvalidParameter, parse_size
 from likewise.io.lines.lines import LineFile
 from likewise.io.output.directory import ENGINE_STAGES, ERRORS, EVIDENCE, KEPT, PARTS, SUMMARY
 from likewise.io.output.evidence import Places, evidence_table

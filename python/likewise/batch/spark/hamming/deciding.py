@@ -23,10 +23,9 @@ from likewise import _native
 from likewise._native import Texts
 from likewise.batch.budget.cluster_plans import plan_rounds
 from likewise.batch.decide.verification import Verifier
-from likewise.batch.spark import near
+from likewise.batch.spark.deciding import Fingerprints, decided_by_distance, documents_of
 from likewise.batch.spark.hamming.pairing import MOST_PAIRS, numbered_tasks, parallelism, slab_tasks
 from likewise.batch.spark.hamming.stored import HELD, hits, read_table, write_table
-from likewise.batch.spark.near import Fingerprints, documents_of
 from likewise.batch.spark.rows.arrow_columns import bytes_of, groups_of, numbers_of, texts_of
 from likewise.batch.spark.stages import Stages
 from likewise.errors import InvalidInput
@@ -335,7 +334,7 @@ def decide_slab(batches: Iterator[Any], *, directory: str, name: str, recipe: Re
         np.minimum.at(best, places[places >= 0], values[places >= 0])
     gone, open_ = np.flatnonzero(best != _NONE), np.flatnonzero(best == _NONE)
     rest = slab.take(open_)
-    decision = near.decided_by_distance(rest.fingerprints(), recipe, 1, no_progress)
+    decision = decided_by_distance(rest.fingerprints(), recipe, 1, no_progress)
     assert decision.distance is not None
     num_measured += decision.num_measured
     kept = rest.take(np.flatnonzero(decision.kept).astype(np.int64))

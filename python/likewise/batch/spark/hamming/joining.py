@@ -30,8 +30,7 @@ from likewise.batch.spark.hamming.stored import (
     take_side,
 )
 from likewise.batch.spark.stages import Stages, check_version, temporary_directory
-from likewise.checks import counted, parse_size
-from likewise.errors import InvalidInput, InvalidParameter
+from likewise.errors import InvalidInput, InvalidParameter, counted, parse_size
 from likewise.io.tables.columns import number_column
 from likewise.progress import Planned, Progress, StageFinished, StageStarted, shows_progress, taken
 

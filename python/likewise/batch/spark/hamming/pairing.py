@@ -34,8 +34,7 @@ from likewise.batch.spark.hamming.stored import (
 )
 from likewise.batch.spark.rows.arrow_columns import binary_column, bytes_of, groups_of, numbers_of
 from likewise.batch.spark.stages import Stages, check_version, temporary_directory
-from likewise.checks import check_integer, parse_size
-from likewise.errors import InvalidInput, InvalidParameter
+from likewise.errors import InvalidInput, InvalidParameter, check_integer, parse_size
 from likewise.io.tables.columns import number_column
 from likewise.job.options import Timing
 from likewise.progress import Planned, Progress, StageFinished, StageStarted, Warned, shows_progress, taken

@@ -30,8 +30,7 @@ from pyspark.sql.types import (
 
 from likewise.arrays import ArrowColumn, ArrowTable, ColumnData, frozen
 from likewise.batch.spark.rows.arrow_columns import column_named, numbers_of
-from likewise.checks import check_integer, counted
-from likewise.errors import InvalidInput, InvalidParameter
+from likewise.errors import InvalidInput, InvalidParameter, check_integer, counted
 from likewise.hamming.fingerprints import streamed
 from likewise.io.remote import is_remote, local_path, put_file, store_of
 from likewise.io.tables.columns import number_column

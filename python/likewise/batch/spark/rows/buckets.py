@@ -1,27 +1,36 @@
-"""MinHash buckets, with one shuffle per level, streamed, so that no bucket is in memory as a whole.
+"""MinHash buckets, with one shuffle per level, streamed, so that no bucket is in memory as a whole; cells of pairs.
 
 A level depends on the documents left over by the previous one, so each level needs a shuffle. Entries arrive sorted by
 bucket and rank, and 64 members are remembered, so a key shared by half of all documents costs time but not memory. The
 core has the same rule; a test compares the two on random signatures.
+
+A cell holds pairs of documents joined with the data to compare. A document of a dense cluster has hundreds of pairs; a
+cell contains it once, not once per pair.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from likewise import _native
 from likewise._native import Texts
 from likewise.arrays import ArrowBatch, ArrowTable
-from likewise.batch.spark.rows.arrow_columns import bytes_of, numbers_of
+from likewise.batch.spark.rows.arrow_columns import bytes_of, numbers_of, runs_of, texts_of
 from likewise.io.tables.columns import number_column
 from likewise.recipe.methods import MinHash
 from likewise.recipe.recipe import Recipe
+from likewise.stages.bands import min_equal_slots
+from likewise.stages.verify import matching_pairs, pair_differences, verify_pairs
 
 # Members of a bucket level (docs/developers/definitions.md, Bands).
 MEMBERS = 64
@@ -127,3 +136,143 @@ def _rows(pa: Any, **columns: NDArray[Any]) -> ArrowTable:
             for name, kind in types.items()
         }
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """Some pairs, and the data of their documents to compare."""
+
+    # Data to compare, of the documents of the cell in sequence
+    payloads: list[Any]
+    # Places of the documents of each pair in `payloads`
+    later: NDArray[np.int64]
+    earlier: NDArray[np.int64]
+
+
+# Returns a number for each pair, NaN for pairs to drop; or several, of which the first decides.
+Measure: TypeAlias = Callable[[Cell, Recipe], NDArray[np.float64]]
+
+
+def measured(
+    pairs: DataFrame,
+    payloads: DataFrame,
+    recipe: Recipe,
+    measure: Measure,
+    *,
+    num_cells: int,
+    names: tuple[str, ...] = ("similarity",),
+) -> DataFrame:
+    """Return pairs with the results of `measure` in columns of these names, without pairs whose result is NaN."""
+    cell = F.pmod(F.xxhash64("later"), F.lit(num_cells)).cast("int")
+    in_cell = pairs.select(cell.alias("cell"), "later", "earlier", "distance")
+    wanted = in_cell.select("cell", F.col("later").alias("rank"))
+    wanted = wanted.union(in_cell.select("cell", F.col("earlier").alias("rank"))).distinct()
+    no_number = F.lit(None).cast("long")
+    documents = wanted.join(payloads, "rank").select(
+        "cell",
+        F.lit(0).alias("kind"),
+        F.col("rank").alias("later"),
+        no_number.alias("earlier"),
+        F.lit(None).cast("int").alias("distance"),
+        "payload",
+    )
+    nothing = F.lit(None).cast(payloads.schema["payload"].dataType)
+    compared = in_cell.select("cell", F.lit(1).alias("kind"), "later", "earlier", "distance", nothing.alias("payload"))
+    rows = documents.union(compared).repartition("cell").sortWithinPartitions("cell", "kind")
+    work = partial(measure_cells, recipe=recipe, measure=measure, names=names)
+    return rows.mapInArrow(
+        work, ", ".join(("later long, earlier long, distance int", *(f"{name} double" for name in names)))
+    )
+
+
+def measure_cells(
+    batches: Iterator[Any], *, recipe: Recipe, measure: Measure, names: tuple[str, ...] = ("similarity",)
+) -> Iterator[Any]:
+    """Yield the measured pairs of each cell. Runs on a worker, with rows sorted by cell and kind."""
+    for _, parts in groupby(runs_of(batches, "cell"), itemgetter(0)):
+        held = _Held()
+        for _, part in parts:
+            held.add(part)
+        yield from held.finish(recipe, measure, names)
+
+
+class _Held:
+    """The cell that is being read, of which documents come first, then pairs."""
+
+    def __init__(self) -> None:
+        self._ranks: list[NDArray[np.int64]] = []
+        self._payloads: list[Any] = []
+        self._pairs: list[tuple[NDArray[np.int64], NDArray[np.int64], Any]] = []
+
+    def add(self, batch: ArrowBatch) -> None:
+        num_documents = int(np.count_nonzero(numbers_of(batch.column("kind")) == 0))
+        if num_documents:
+            part = batch.slice(0, num_documents)
+            self._ranks.append(numbers_of(part.column("later")))
+            self._payloads.append(part.column("payload"))
+        if num_documents < batch.num_rows:
+            part = batch.slice(num_documents)
+            later, earlier = numbers_of(part.column("later")), numbers_of(part.column("earlier"))
+            self._pairs.append((later, earlier, part.column("distance")))
+
+    def finish(self, recipe: Recipe, measure: Measure, names: tuple[str, ...]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        if not self._pairs:
+            return
+        ranks = np.concatenate(self._ranks)
+        by_rank = np.argsort(ranks)
+        later, earlier = (np.concatenate([pair[side] for pair in self._pairs]) for side in (0, 1))
+        distance = pa.concat_arrays([pair[2] for pair in self._pairs])
+        places = [by_rank[np.searchsorted(ranks[by_rank], side)] for side in (later, earlier)]
+        values = measure(Cell(self._payloads, *places), recipe)
+        columns = dict(zip(names, values.reshape(len(later), -1).T, strict=True))
+        hits = ~np.isnan(columns[names[0]])
+        yield pa.RecordBatch.from_pydict(
+            {
+                "later": number_column(later[hits]),
+                "earlier": number_column(earlier[hits]),
+                "distance": distance.filter(number_column(hits)),
+                **{name: number_column(column[hits]) for name, column in columns.items()},
+            }
+        )
+
+
+def estimates(cell: Cell, recipe: Recipe) -> NDArray[np.float64]:
+    """Return the number of equal slots of each pair's signatures; NaN if too few for the pair to be measured."""
+    method = recipe.method_as(MinHash)
+    signatures = np.concatenate([bytes_of(part, method.num_bytes) for part in cell.payloads])
+    equal = np.asarray(
+        _native.num_equal(
+            np.ascontiguousarray(signatures).reshape(-1),
+            method.num_slots,
+            method.slot_bytes,
+            cell.later.astype(np.uint32),
+            cell.earlier.astype(np.uint32),
+        )
+    ).astype(np.float64)
+    equal[equal < min_equal_slots(recipe)] = np.nan
+    return equal
+
+
+def matches(cell: Cell, recipe: Recipe) -> NDArray[np.float64]:
+    """Return exact similarities of texts, of the later in the earlier one; NaN below the threshold."""
+    return np.array(matching_pairs(_texts(cell), _pairs(cell), recipe, threads=1))
+
+
+def similarities(cell: Cell, recipe: Recipe) -> NDArray[np.float64]:
+    """Return exact similarities of texts, regardless of the threshold."""
+    return np.array(verify_pairs(_texts(cell), _pairs(cell), recipe, measure=recipe.measure, threads=1))
+
+
+def differences(cell: Cell, recipe: Recipe) -> NDArray[np.float64]:
+    """Return the penalty of each pair, and in what the later document differs, as bits."""
+    return np.stack(pair_differences(_texts(cell), _pairs(cell), recipe, threads=1), axis=1)
+
+
+def _texts(cell: Cell) -> Texts:
+    return Texts.concat([texts_of(part) for part in cell.payloads])
+
+
+def _pairs(cell: Cell) -> NDArray[np.int64]:
+    return np.stack([cell.later, cell.earlier], axis=1)

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.batch.write.summary import check_of
-from likewise.checks import check_integer
-from likewise.errors import InvalidParameter
-from likewise.io.stamps import check_unchanged, stamps
+from likewise.errors import InvalidParameter, check_integer
+from likewise.io.places import check_unchanged, stamps
 from likewise.job.options import FileRun
 from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.methods import Exact

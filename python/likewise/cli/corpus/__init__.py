@@ -1,1 +1,0 @@
-"""Commands that compare two collections."""

@@ -1,1 +1,0 @@
-"""Commands that remove parts of documents."""
