@@ -67,6 +67,8 @@ class Names:
         }
 
     def penalty(self, a, b):
+        if features(a) == features(b):
+            return 0.0
         of_names = self.of_lead(a, b) + self.of_slots(a, b) + self.of_subject(a, b) + self.of_end(a, b)
         return of_names + self.of_swap(a, b) + self.of_crowd(a, b)
 

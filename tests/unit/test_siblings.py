@@ -119,10 +119,12 @@ def test_penalties_of_all_pairs_follow_the_definition(seed):
     expected = [names.penalty(tokens[a], tokens[b]) for a, b in zip(later, earlier, strict=True)]
     assert penalty.tolist() == expected
     assert len(set(expected)) > 5
-    for part in (names.of_subject, names.of_crowd, names.of_end):
-        assert any(part(tokens[a], tokens[b]) > 0 for a, b in zip(later, earlier, strict=True))
-    lead = [names.of_lead(tokens[a], tokens[b]) > 0 for a, b in zip(later, earlier, strict=True)]
-    assert ((differs & 4) > 0).tolist() == lead
+    parts = {4: [names.of_lead], 8: [names.of_slots], 32: [names.of_subject, names.of_swap], 64: [names.of_end]}
+    for bit, of_bit in (parts | {128: [names.of_crowd]}).items():
+        found = [any(part(tokens[a], tokens[b]) > 0 for part in of_bit) for a, b in zip(later, earlier, strict=True)]
+        differ = [features(tokens[a]) != features(tokens[b]) for a, b in zip(later, earlier, strict=True)]
+        assert ((differs & bit) > 0).tolist() == np.logical_and(found, differ).tolist()
+        assert any(found)
 
 
 def test_of_equal_features_one_order_of_tokens_counts():
@@ -132,6 +134,16 @@ def test_of_equal_features_one_order_of_tokens_counts():
     texts = [f"{own} h {order}" for own in "klmnop" for order in orders]
     tables = {count_weights(some, recipe(), threads=n).weights_id for some in (texts, texts[::-1]) for n in (1, 3)}
     assert len(tables) == 1
+
+
+@pytest.mark.parametrize("fields", [{}, {"keep_new": 3}, {"unsure": "keep"}])
+def test_documents_with_equal_features_differ_in_nothing(fields):
+    words = [f"{word}{end}" for end in ("", "er", "age") for word in WORDS]
+    texts = [" ".join(words), " ".join(words[::-1])]
+    asked = likewise.Recipe.shingles(0.9, shingle=1, siblings="keep", **fields)
+    assert likewise.dedup(texts, asked).removed["differs_in"].to_pylist() == ["form"]
+    found = likewise.compare(*texts, asked)
+    assert (found.matches, found.penalty, found.differs_in) == (True, 0.0, "form")
 
 
 def test_siblings_of_a_form_stay_and_copies_go():

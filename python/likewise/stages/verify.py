@@ -14,10 +14,11 @@ from likewise.stages.documents import as_documents
 from likewise.stages.weights import with_counted
 
 # Bits of the core, in the order in which they are named.
-FORM, NUMBERS, LEAD, SLOTS, SECTION = 1, 2, 4, 8, 16
-NAMES: Mapping[int, str] = {FORM: "form", NUMBERS: "numbers", LEAD: "lead", SLOTS: "slots", SECTION: "section"}
-# A reader could take documents that differ in these for different ones.
-_UNSURE = NUMBERS | LEAD
+_NAMES = ("form", "numbers", "lead", "slots", "section", "subject", "end", "crowd")
+NAMES: Mapping[int, str] = {1 << place: name for place, name in enumerate(_NAMES)}
+FORM = 1
+# A reader could take documents that differ in numbers or first words for different ones.
+_UNSURE = 2 | 4
 # The names of each set of differences as text; empty for changed words elsewhere.
 NAMES_OF = tuple(",".join(name for bit, name in NAMES.items() if bits & bit) for bits in range(sum(NAMES) + 1))
 
@@ -113,7 +114,9 @@ def _sets(
 
 def named(differs: NDArray[np.uint8], is_unknown: NDArray[np.bool_] | None = None) -> ArrowColumn:
     """Return the names of the differences of each document, null where they are unknown."""
-    places = differs if is_unknown is None else np.where(is_unknown, len(NAMES_OF), differs)
+    places = differs.astype(np.int64)
+    if is_unknown is not None:
+        places[is_unknown] = -1
     return nullable_text_column([(*NAMES_OF, None)[place] for place in places.tolist()])
 
 

@@ -20,7 +20,7 @@ from likewise.runs.audit import audit
 from likewise.runs.audit.certificate import read_certificate
 from likewise.runs.audit.truth import matches as truth
 from tests.command import likewise_command
-from tests.oracle import measures
+from tests.oracle import measures, siblings
 from tests.oracle.features import Rules, features
 from tests.runs.audit.corpora import SABOTAGED, failed, graded, resembling, run_of, write
 from tests.runs.viewing import runs
@@ -349,3 +349,22 @@ def test_a_run_that_may_only_be_read_is_audited(tmp_path, texts, monkeypatch):
     done = CliRunner().invoke(group, ["audit", str(out), "-o", str(tmp_path / "own.json")])
     assert done.exit_code == 0, done.output
     assert read_certificate(tmp_path / "own.json")["seal"]
+
+
+def test_of_equal_feature_sets_the_first_is_measured(tmp_path):
+    text = "the harbor library lends maps and books to all members of the town every day of the week until noon"
+    kept = f"{text} red oak red oak"
+    # Both have the same pairs of words, but only the second repeats a word of its own and a word pair.
+    copies = [f"{text} pine quay rope pine", f"{text} pine quay rope pine quay rope"]
+    recipe = Recipe.shingles(0.6, shingle=2, siblings="keep")
+    for number, some in enumerate((copies, copies[::-1])):
+        (tmp_path / str(number)).mkdir()
+        run = run_of(tmp_path / str(number), [kept, *some], recipe)
+        # Without a table, the whole penalty is that of the swap, of the first one.
+        penalty = siblings.Names([]).of_swap(kept.split(), some[0].split())
+        removed = pq.read_table(run / "removed.parquet").to_pylist()
+        assert [row["row"] for row in removed] == ([1, 2] if penalty == 0.0 else [2])
+        assert [row["penalty"] for row in removed] == [0.0] * len(removed)
+        found = audit(run)
+        assert found.passed
+        assert found.precision.value == 1.0

@@ -134,19 +134,27 @@ impl FeatureSet {
     /// Returns the similarity that two documents need in addition because of names, and in what this one differs.
     pub fn difference(&self, other: &FeatureSet) -> (f64, Differences) {
         let Some((a, b)) = self.names_with(other) else {
-            return Default::default();
+            let is_known = self.names.is_some();
+            return (0.0, Differences(u8::from(is_known) * Differences::FORM));
         };
-        let (penalty, differences) = siblings::difference(a, b);
-        (penalty + self.of_crowd(other), differences)
+        let (penalty, mut differences) = siblings::difference(a, b);
+        let of_crowd = self.of_crowd(other);
+        differences.0 |= u8::from(of_crowd > 0.0) * Differences::CROWD;
+        (penalty + of_crowd, differences)
     }
 
-    /// Returns the names of both documents, if they are known.
+    /// Returns the names of both documents, if they are known and the sets differ: equal sets are one document.
     #[inline]
     pub(super) fn names_with<'n>(
         &'n self,
         other: &'n FeatureSet,
     ) -> Option<(&'n Names, &'n Names)> {
-        Some((&self.names.as_ref()?.names, &other.names.as_ref()?.names))
+        let names = Some((&self.names.as_ref()?.names, &other.names.as_ref()?.names));
+        let (a, b) = (self.side(), other.side());
+        let are_equal = self.total == other.total
+            && a.features() == b.features()
+            && a.padded_weights() == b.padded_weights();
+        names.filter(|_| !are_equal)
     }
 
     /// Returns the additional similarity that two documents need because of their names; 0 if these are not known.
@@ -216,7 +224,7 @@ impl FeatureSet {
         let Some((a, b)) = self.names_with(other) else {
             return true;
         };
-        !(rules.keep_unsure && siblings::differences(a, b).is_unsure())
+        !(rules.keep_unsure && siblings::difference(a, b).1.is_unsure())
             && (rules.keep_new == 0 || siblings::own_run(a, b) < rules.keep_new)
     }
 

@@ -309,25 +309,18 @@ def measure_pairs(
     progress: Progress,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the similarity of each removed document and its kept one by the recipe, and the similarity required."""
-    recipe = run.recipe
-    measured, penalty = np.full(len(rows), np.nan), np.zeros(len(rows))
+    recipe, nothing = run.recipe, np.full(len(rows), np.nan)
     if isinstance(recipe.sketch, SimHashDistance):
-        measured[exists] = recipe.sketch.similarity(_distances(run, rows[exists], kept_rows[exists]))
-    elif isinstance(recipe.sketch, Exact):
+        return recipe.sketch.similarity(_distances(run, rows, kept_rows)), nothing
+    if isinstance(recipe.sketch, Exact):
         digests = run.documents.digests.reshape(-1, 2)
-        measured[exists] = (digests[rows[exists]] == digests[kept_rows[exists]]).all(axis=1)
-    else:
-        rules = recipe.feature_rules
-        measured, penalty = _over_texts(run, rows, kept_rows, exists, rules, recipe.measure, progress)
-    if recipe.siblings is None:
-        penalty = np.zeros(len(rows))
-    else:
-        # Documents with equal features are one document.
-        digests = run.documents.digests.reshape(-1, 2)
-        penalty[(digests[rows] == digests[kept_rows]).all(axis=1)] = 0.0
-    if isinstance(recipe.sketch, (SimHashDistance, Exact)):
-        return measured, np.full(len(rows), np.nan)
-    return measured, recipe.required_similarity(_fewest(run, rows, kept_rows), penalty)
+        return (digests[rows] == digests[kept_rows]).all(axis=1).astype(np.float64), nothing
+    # Of documents with equal features, the first one is compared, as in the run.
+    first = run.collapsed.first[rows]
+    differs = exists & (first != kept_rows)
+    measured, penalty = _over_texts(run, first, kept_rows, differs, recipe.feature_rules, recipe.measure, progress)
+    measured[exists & ~differs] = 1.0
+    return measured, recipe.required_similarity(_fewest(run, rows, kept_rows), penalty * (recipe.siblings is not None))
 
 
 def _over_texts(

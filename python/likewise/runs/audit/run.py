@@ -168,8 +168,7 @@ def audit(
     Notes
     -----
     An audit reads and sketches the inputs as the run did, measures every removal again, and reads the texts once more
-    to compare the sample with all documents, unless their features are still in memory (up to 1 GB without a memory
-    limit). The page "How sure the figures are" of the documentation explains the figures.
+    to compare the sample with all documents. The page "How sure the figures are" explains the figures.
 
     Examples
     --------

@@ -51,6 +51,9 @@ KINDS = {
     "numbers": "numbers only",
     "slots": "words in the blanks of a form",
     "section": "a passage of its own",
+    "subject": "words that each repeats",
+    "end": "last words",
+    "crowd": "all but what many documents share",
     "words": "other words",
     "form": "nothing that features show",
 }

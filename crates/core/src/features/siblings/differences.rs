@@ -1,7 +1,7 @@
 //! In what does a document differ from the one that it matches?
 
 use super::SLOT_TOKENS;
-use super::profile::{Names, begin_alike, left_of_lead, of_lead, of_slots, penalty_of_some};
+use super::profile::{Names, begin_alike, left_of_lead, parts_of_some};
 use crate::features::distinct::Distinct;
 use crate::hash::{GOLDEN, mix64};
 
@@ -28,6 +28,12 @@ impl Differences {
     pub const SLOTS: u8 = 8;
     /// A section of its own, of [`SECTION_TOKENS`] or more.
     pub const SECTION: u8 = 16;
+    /// Words that each document repeats and the other does not hold, or little but names.
+    pub const SUBJECT: u8 = 32;
+    /// Last tokens of documents that are nearly equal.
+    pub const END: u8 = 64;
+    /// All but what many documents share.
+    pub const CROWD: u8 = 128;
 
     /// Whether a reader could take the document for another one: by its first tokens or its numbers alone.
     pub fn is_unsure(self) -> bool {
@@ -35,20 +41,16 @@ impl Differences {
     }
 }
 
-/// Returns in what document `a` differs from `b`. Cost: linear in both, about 10 ns a token.
-pub fn differences(a: &Names, b: &Names) -> Differences {
-    Compared::new(a, b).differences(a, b)
-}
-
 /// Returns the additional similarity that two documents need because their names differ: 0 or more. Symmetric.
 pub fn penalty(a: &Names, b: &Names) -> f64 {
-    Compared::new(a, b).penalty(a, b)
+    Compared::new(a, b).parts(a, b).iter().sum()
 }
 
-/// Returns both [`penalty`] and [`differences`].
+/// Returns [`penalty`], and in what document `a` differs from `b`. Cost: linear in both, about 10 ns a token.
 pub fn difference(a: &Names, b: &Names) -> (f64, Differences) {
     let mut compared = Compared::new(a, b);
-    (compared.penalty(a, b), compared.differences(a, b))
+    let parts = compared.parts(a, b);
+    (parts.iter().sum(), compared.differences(parts))
 }
 
 /// The penalty for different ends.
@@ -70,7 +72,7 @@ fn swap_penalty(num_tokens: usize) -> f64 {
     }
 }
 
-/// Returns the number of tokens in the longest passage of `a` that `b` does not hold. Cost: as [`differences`].
+/// Returns the number of tokens in the longest passage of `a` that `b` does not hold. Cost: as [`difference`].
 pub fn own_run(a: &Names, b: &Names) -> u32 {
     Compared::new(a, b).longest_run()
 }
@@ -105,12 +107,14 @@ impl Compared {
         }
     }
 
-    fn penalty(&mut self, a: &Names, b: &Names) -> f64 {
+    /// Returns the parts of the penalty: for the lead, the slots, the subject, the end and the swap.
+    fn parts(&mut self, a: &Names, b: &Names) -> [f64; 5] {
+        let [of_lead, of_slots, of_subject] = parts_of_some(a, b);
         let of_end = if self.ends_differ() { END_PENALTY } else { 0.0 };
-        penalty_of_some(a, b) + of_end + self.of_swap(a, b)
+        [of_lead, of_slots, of_subject, of_end, self.of_swap(a, b)]
     }
 
-    fn differences(&mut self, a: &Names, b: &Names) -> Differences {
+    fn differences(&mut self, parts: [f64; 5]) -> Differences {
         if self.a == self.b {
             return Differences(Differences::FORM);
         }
@@ -120,11 +124,15 @@ impl Compared {
         if new_a.len() + new_b.len() > 0 && new_a.iter().chain(new_b).all(has_digit) {
             bits |= Differences::NUMBERS;
         }
-        if of_lead(a, b) > 0.0 {
-            bits |= Differences::LEAD;
-        }
-        if of_slots(a, b) > 0.0 {
-            bits |= Differences::SLOTS;
+        const BITS: [u8; 5] = [
+            Differences::LEAD,
+            Differences::SLOTS,
+            Differences::SUBJECT,
+            Differences::END,
+            Differences::SUBJECT,
+        ];
+        for (part, bit) in parts.into_iter().zip(BITS) {
+            bits |= u8::from(part > 0.0) * bit;
         }
         if self.longest_run() >= SECTION_TOKENS {
             bits |= Differences::SECTION;

@@ -16,9 +16,7 @@ use crate::hash::{SHINGLE_MULTIPLIER, mix64};
 use crate::isa::Isa;
 
 pub use counter::NameCounter;
-pub use differences::{
-    Differences, SECTION_TOKENS, difference, differences, most_penalty, own_run, penalty,
-};
+pub use differences::{Differences, SECTION_TOKENS, difference, most_penalty, own_run, penalty};
 pub(crate) use profile::NameReader;
 pub use profile::{Form, Names, penalty_of_some};
 pub use table::NameTable;

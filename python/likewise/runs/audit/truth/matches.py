@@ -296,12 +296,11 @@ class _Search:
             texts = self._texts(rows[by_row]).take(np.argsort(by_row))
             rarest = _rarest(texts, recipe, self.threads)
             sets = _native.FeatureSets(len(part) + _MOST_AT_ONCE, rules)
-            sets.add(np.arange(len(part), dtype=np.uint32), texts, threads=self.threads)
             num_done = 0
             candidates = self._may_match(rarest, _PAIRS_AT_ONCE // len(part) + 1)
             with closing(_one_ahead(candidates, self.threads)) as coming:
                 for num_read, others, mine in coming:
-                    yield from self._measured(sets, part, others, mine)
+                    yield from self._measured(sets, part, texts, others, mine)
                     num_done += num_read
                     self.progress(StageAdvanced(_STAGE, (number * len(order) + num_done) // len(parts)))
 
@@ -309,15 +308,19 @@ class _Search:
         self,
         sets: _native.FeatureSets,
         sampled: NDArray[np.uint32],
+        texts: _native.Texts,
         others: NDArray[np.uint32],
         mine: NDArray[np.uint32],
     ) -> Iterator[Matches]:
-        """Measure positions `others` with the sampled documents `mine` (numbers of sets)."""
+        """Measure positions `others` with the sampled documents `mine` (numbers of texts and sets)."""
         recipe, threads = self.recipe, self.threads
         is_other = others != sampled[mine]
         others, mine = others[is_other], mine[is_other]
         if not len(others):
             return
+        # Most sampled documents resemble no other.
+        missing = np.asarray(sets.missing(mine))
+        sets.add(missing, texts.take(missing), threads=threads)
         used, place = np.unique(self.collapsed.order[others], return_inverse=True)
         by_place = np.argsort(place, kind="stable")
         others, mine, place = others[by_place], mine[by_place], place[by_place]
