@@ -59,7 +59,7 @@ def files(out):
 )
 def test_a_bound_of_memory_changes_nothing(tmp_path, monkeypatch, name, rules, recipe):
     # Small steps, so that columns and evidence are split into many.
-    for module in ("run", "units", "writing"):
+    for module in ("run", "units"):
         monkeypatch.setattr(f"likewise.batch.parts.{module}._ROWS_AT_ONCE", 7)
     path = write(tmp_path / name, mixed(1, 150))
     for out, run in (("free", FileRun()), ("bound", FileRun(memory_bytes=BOUND)), ("one", FileRun(threads=1))):
