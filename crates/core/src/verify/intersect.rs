@@ -8,11 +8,8 @@ use super::side::Side;
 pub(super) fn num_shared(a: Side<'_>, b: Side<'_>, needed: u64, isa: Isa) -> u64 {
     match isa {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: an `Isa` of this kind is created only if the processor has it.
-        Isa::Avx2(_) => unsafe { super::intersect_avx2::num_shared(a, b, needed) },
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: as above.
-        Isa::Avx512(_) => unsafe { super::intersect_avx512::num_shared(a, b, needed) },
+        // SAFETY: an `Isa` of these kinds is created only if the processor has it. AVX-512 would not be faster.
+        Isa::Avx2(_) | Isa::Avx512(_) => unsafe { super::intersect_avx2::num_shared(a, b, needed) },
         _ => plain_shared(a, b),
     }
 }
@@ -21,11 +18,8 @@ pub(super) fn num_shared(a: Side<'_>, b: Side<'_>, needed: u64, isa: Isa) -> u64
 pub(super) fn sum(a: Side<'_>, b: Side<'_>, is_product: bool, isa: Isa) -> u64 {
     match isa {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: an `Isa` of this kind is created only if the processor has it.
-        Isa::Avx2(_) => unsafe { super::intersect_avx2::sum(a, b, is_product) },
-        #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
-        Isa::Avx512(_) => unsafe { super::intersect_avx512::sum(a, b, is_product) },
+        Isa::Avx2(_) | Isa::Avx512(_) => unsafe { super::intersect_avx2::sum(a, b, is_product) },
         _ => plain_sum(a, b, is_product) as u64,
     }
 }

@@ -12,8 +12,6 @@ mod feature_set;
 mod intersect;
 #[cfg(target_arch = "x86_64")]
 mod intersect_avx2;
-#[cfg(target_arch = "x86_64")]
-mod intersect_avx512;
 mod pairs;
 mod pieces;
 mod required;
