@@ -70,12 +70,36 @@ fn each_frame(
     tokens: &[u64],
     scratch: &mut Scratch,
     isa: Isa,
+    take: impl FnMut(&[u64], &[u64], usize),
+) {
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: an `Isa` of this kind is created only if the processor has it.
+        Isa::Avx512(_) => unsafe { each_frame_avx512(tokens, scratch, take) },
+        _ => each_frame_body(tokens, scratch, take),
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx2")]
+fn each_frame_avx512(
+    tokens: &[u64],
+    scratch: &mut Scratch,
+    take: impl FnMut(&[u64], &[u64], usize),
+) {
+    each_frame_body(tokens, scratch, take);
+}
+
+#[inline(always)]
+fn each_frame_body(
+    tokens: &[u64],
+    scratch: &mut Scratch,
     mut take: impl FnMut(&[u64], &[u64], usize),
 ) {
     let tokens = &tokens[..tokens.len().min(SLOT_TOKENS)];
     scratch.hash_pairs(tokens);
     for length in 1..=LONGEST_FILLING.min(tokens.len()) {
-        scratch.hash_frames(&tokens[length - 1..], length, isa);
+        scratch.hash_frames(&tokens[length - 1..], length);
         take(&scratch.frames, tokens, length);
     }
 }
@@ -94,6 +118,7 @@ struct Scratch {
 
 impl Scratch {
     /// Hashes the pairs of consecutive tokens.
+    #[inline(always)]
     fn hash_pairs(&mut self, tokens: &[u64]) {
         self.padded.clear();
         self.padded.extend([BEFORE; FRAME]);
@@ -111,23 +136,8 @@ impl Scratch {
     }
 
     /// Makes the frames of all places of so many tokens, of which `last` are the last ones; one more than before.
-    fn hash_frames(&mut self, last: &[u64], length: usize, isa: Isa) {
-        match isa {
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: an `Isa` of this kind is created only if the processor has it.
-            Isa::Avx512(_) => unsafe { self.hash_frames_avx512(last, length) },
-            _ => self.hash_frames_body(last, length),
-        }
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx2")]
-    fn hash_frames_avx512(&mut self, last: &[u64], length: usize) {
-        self.hash_frames_body(last, length);
-    }
-
     #[inline(always)]
-    fn hash_frames_body(&mut self, last: &[u64], length: usize) {
+    fn hash_frames(&mut self, last: &[u64], length: usize) {
         self.frames.resize(last.len(), 0);
         let halves = self.left.iter().zip(&self.pairs[FRAME + length..]);
         let tokens = self.numbers.iter_mut().zip(last);
