@@ -49,11 +49,6 @@ _FEATURE_FIELDS = [one.name for one in FIELDS if one.part in (FEATURES, SKETCH) 
 _FEATURE_FIELDS.append("text_version")
 
 
-def default_recipe() -> Recipe:
-    """Return the default recipe of :func:`likewise.match`: word pairs weighted by rarity."""
-    return Recipe.shingles(weights="idf")
-
-
 @shows_progress
 def match(
     queries: ColumnData,
@@ -308,7 +303,7 @@ class Asking:
 
 
 def _checked(recipe: GivenRecipe | None) -> Recipe:
-    recipe = as_recipe(default_recipe() if recipe is None else recipe)
+    recipe = as_recipe(Recipe.shingles(weights="idf") if recipe is None else recipe)
     if isinstance(recipe.sketch, Exact):
         raise InvalidParameter("recipe", "method exact has no features to match by; use another method")
     return recipe

@@ -15,7 +15,6 @@ from likewise.hamming.matches import (
     MAX_ROWS,
     FingerprintRows,
     Matches,
-    mask_number,
     native_set,
     take_one,
     take_rows,
@@ -153,7 +152,9 @@ class HammingIndex(BuiltOutOfCore):
         """
         facts: dict[str, Any] = dict(self._native.facts())
         num_distinct = sum(facts["segment_distinct"])
-        facts["keys"] = [(mask_number(mask), radius) for mask, radius in self._native.keys]
+        # A mask is given as words.
+        keys = self._native.keys
+        facts["keys"] = [(sum(word << 64 * i for i, word in enumerate(mask)), radius) for mask, radius in keys]
         facts["bytes_per_fingerprint"] = facts["table_bytes"] / num_distinct if num_distinct else 0.0
         facts["row_bytes_per_fingerprint"] = facts["row_bytes"] / num_distinct if num_distinct else 0.0
         facts["num_empty"] = len(self._empty_rows)

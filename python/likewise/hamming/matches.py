@@ -1,6 +1,6 @@
 """Inputs and results of a Hamming search: keys of a plan, and matches as flat arrays with offsets."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -201,8 +201,3 @@ def _key(key: Any) -> tuple[list[int], int]:
     radius = check_integer("plan", pair[1], 0, 256)
     word = (1 << 64) - 1
     return [mask >> shift & word for shift in (0, 64, 128, 192)], radius
-
-
-def mask_number(mask: Sequence[int]) -> int:
-    """Return a mask, given as words, as one number."""
-    return sum(word << 64 * i for i, word in enumerate(mask))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from likewise import _native
 from likewise.errors import InvalidInput, InvalidParameter, LikewiseError, StoreError
+from likewise.index import stored
 from likewise.index.online import Index
 from likewise.index.opening import (
     FILLING,
@@ -21,20 +22,6 @@ from likewise.index.opening import (
     filling_mark,
     is_there,
     recipe_parts,
-)
-from likewise.index.stored import (
-    SUFFIX,
-    About,
-    DirectorySource,
-    Occupied,
-    ParquetSource,
-    ServerSource,
-    Source,
-    check_mark,
-    checked_batches,
-    checksum_of,
-    mark_fields,
-    write_parquet,
 )
 from likewise.io.output.parts import sync_directory
 from likewise.io.places import check_place
@@ -131,8 +118,8 @@ def move(
             if _is_parquet(destination):
                 path = Path(os.fspath(destination))
                 if path.exists():
-                    raise Occupied("already exists; choose a new file, or delete it", str(path))
-                return Moved(write_parquet(path, opened), 0)
+                    raise stored.Occupied("already exists; choose a new file, or delete it", str(path))
+                return Moved(stored.write_parquet(path, opened), 0)
             if _is_url(destination):
                 filling: Any = importlib.import_module("likewise.index.redis.description")
                 fill: _DirectoryDestination | ServerDestination = filling.ServerDestination(
@@ -140,7 +127,7 @@ def move(
                 )
             else:
                 fill = _DirectoryDestination(directory_of(destination), opened)
-        except Occupied:
+        except stored.Occupied:
             if not _is_copy(opened, destination, to_prefix):
                 raise
             return Moved(len(opened), len(opened))
@@ -148,7 +135,7 @@ def move(
             return _fill(opened, fill)
 
 
-def _is_copy(source: Source, destination: str | os.PathLike[str], prefix: str) -> bool:
+def _is_copy(source: stored.Source, destination: str | os.PathLike[str], prefix: str) -> bool:
     """Return whether a destination has the documents of a source: an earlier move was stopped after its work."""
     try:
         with _opened(destination, prefix, getattr(source, "as_of_s", None)) as there:
@@ -158,8 +145,8 @@ def _is_copy(source: Source, destination: str | os.PathLike[str], prefix: str) -
             if (*one, len(source)) != (*other, len(there)):
                 return False
             # Servers store no texts.
-            kept = there.kept if isinstance(there, ServerSource) else _same
-            return checksum_of(map(kept, checked_batches(source))) == checksum_of(there.batches())
+            kept = there.kept if isinstance(there, stored.ServerSource) else _same
+            return stored.checksum_of(map(kept, stored.checked_batches(source))) == stored.checksum_of(there.batches())
     except LikewiseError:
         return False
 
@@ -168,17 +155,17 @@ def _same(documents: _native.MovedDocuments) -> _native.MovedDocuments:
     return documents
 
 
-def _fill(source: Source, destination: "_DirectoryDestination | ServerDestination") -> Moved:
+def _fill(source: stored.Source, destination: "_DirectoryDestination | ServerDestination") -> Moved:
     num_done = destination.num_done
     num, checksum = 0, 0
-    for documents in checked_batches(source):
+    for documents in stored.checked_batches(source):
         kept = destination.kept(documents)
         num += len(kept)
         checksum = kept.checksum(checksum)
         rest = kept.rest_from(num_done)
         if len(rest):
             destination.add(rest)
-    if checksum_of(destination.written(num)) != (num, checksum):
+    if stored.checksum_of(destination.written(num)) != (num, checksum):
         raise StoreError(
             f"{destination.place} does not contain what was written to it; delete it, check its storage, and repeat "
             "the move"
@@ -192,7 +179,7 @@ def _is_url(place: str | os.PathLike[str]) -> bool:
 
 
 def _is_parquet(place: str | os.PathLike[str]) -> bool:
-    return not _is_url(place) and os.fspath(place).endswith(SUFFIX)
+    return not _is_url(place) and os.fspath(place).endswith(stored.SUFFIX)
 
 
 def _place(place: str | os.PathLike[str], prefix: str) -> tuple[str, str]:
@@ -224,7 +211,7 @@ def _naming(name: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _opened(place: str | os.PathLike[str], prefix: str, as_of_s: int | None) -> Iterator[Source]:
+def _opened(place: str | os.PathLike[str], prefix: str, as_of_s: int | None) -> Iterator[stored.Source]:
     if _is_url(place):
         redis: Any = importlib.import_module("likewise.index.redis.index")
         with _naming("source"):
@@ -232,7 +219,7 @@ def _opened(place: str | os.PathLike[str], prefix: str, as_of_s: int | None) -> 
         with servers:
             yield servers.stored(as_of_s)
     elif _is_parquet(place):
-        yield ParquetSource(Path(place))
+        yield stored.ParquetSource(Path(place))
     else:
         check_place(place)
         directory = directory_of(place)
@@ -245,7 +232,7 @@ def _opened(place: str | os.PathLike[str], prefix: str, as_of_s: int | None) -> 
 class _DirectoryDestination:
     """A new index in a directory, with a file that marks it until it is complete."""
 
-    def __init__(self, directory: Path, source: Source) -> None:
+    def __init__(self, directory: Path, source: stored.Source) -> None:
         about = source.about
         self.place = str(directory)
         self._directory = directory
@@ -254,17 +241,17 @@ class _DirectoryDestination:
         mark = filling_mark(directory)
         if mark is None:
             if is_there(directory):
-                raise Occupied("already contains an index; choose a new directory", str(directory))
+                raise stored.Occupied("already contains an index; choose a new directory", str(directory))
             directory.mkdir(parents=True, exist_ok=True)
             with (directory / FILLING).open("w", encoding="utf-8", newline="\n") as file:
-                json.dump(mark_fields(source), file)
+                json.dump(stored.mark_fields(source), file)
                 file.flush()
                 os.fsync(file.fileno())
             sync_directory(directory)
         else:
-            check_mark(mark, source, str(directory), f"delete {directory}")
+            stored.check_mark(mark, source, str(directory), f"delete {directory}")
         exists = is_there(directory)
-        self.about = About(about.recipe, about.store, about.ttl_s, str(directory), ttl_from=about.ttl_from)
+        self.about = stored.About(about.recipe, about.store, about.ttl_s, str(directory), ttl_from=about.ttl_from)
         # Levels of buckets may have gaps, where the source had documents that did not move.
         attached = attached_parts(about.recipe, about.ttl_s, about.ttl_from) | {"moved": b"1"}
         self._native = _native.OnlineIndex(
@@ -296,7 +283,7 @@ class _DirectoryDestination:
 
     def written(self, num: int) -> Iterator[_native.MovedDocuments]:
         """Yield the documents again."""
-        return DirectorySource(self._native, self.about, _native.RowNumbers(num)).batches()
+        return stored.DirectorySource(self._native, self.about, _native.RowNumbers(num)).batches()
 
     def finish(self) -> None:
         self._native.close()

@@ -17,31 +17,10 @@ from numpy.typing import NDArray
 from likewise import _native
 from likewise.arrays import ColumnData, TextData
 from likewise.errors import InvalidInput, InvalidParameter, StoreError, num_threads
+from likewise.index import opening
 from likewise.index.api import Document, Group, IndexApi, Neighbor, Removal, Verdict, Verdicts
 from likewise.index.erasing import Erasure, erase, num_unfinished, unfinished_warning
 from likewise.index.ids import all_ids, is_kept_as_given, one_id, paired, rows_from, too_long
-from likewise.index.opening import (
-    DOCUMENTS_FORMAT,
-    Among,
-    Store,
-    TtlFrom,
-    attached_parts,
-    check_among,
-    check_complete,
-    check_nearest,
-    check_recipe,
-    check_store,
-    check_ttl,
-    check_ttl_from,
-    directory_of,
-    is_there,
-    named_recipe,
-    other_recipe,
-    recipe_of,
-    recipe_parts,
-    sync_seconds,
-    ttl_of,
-)
 from likewise.index.stored import SUFFIX, About, DirectorySource, write_parquet
 from likewise.io.html import facts
 from likewise.recipe.fields import RecipeFields
@@ -126,35 +105,35 @@ class Index(IndexApi):
         path: str | os.PathLike[str],
         recipe: GivenRecipe | None = None,
         *,
-        store: Store | None = None,
+        store: opening.Store | None = None,
         durability: str = "commit",
         ttl: float | None = None,
-        ttl_from: TtlFrom | None = None,
+        ttl_from: opening.TtlFrom | None = None,
         read_only: bool = False,
         threads: int | None = None,
         accept_loss: bool = False,
         accept_clock: bool = False,
         **fields: Unpack[RecipeFields],
     ) -> None:
-        given = named_recipe(recipe, fields)
-        directory = directory_of(path)
-        check_complete(directory)
-        seconds = sync_seconds(durability)
-        ttl_s = check_ttl(ttl)
+        given = opening.named_recipe(recipe, fields)
+        directory = opening.directory_of(path)
+        opening.check_complete(directory)
+        seconds = opening.sync_seconds(durability)
+        ttl_s = opening.check_ttl(ttl)
         self._threads = num_threads(threads)
-        if is_there(directory):
+        if opening.is_there(directory):
             mode = "read" if read_only else "write"
-            resolved, kept = recipe_of(directory, given)
-            if store is not None and check_store(store, resolved) != kept:
+            resolved, kept = opening.recipe_of(directory, given)
+            if store is not None and opening.check_store(store, resolved) != kept:
                 raise InvalidParameter("store", f"{path} stores {kept}, not {store}")
-            ttl_s, counts_from = ttl_of(directory, ttl_s, ttl_from)
+            ttl_s, counts_from = opening.ttl_of(directory, ttl_s, ttl_from)
         elif read_only:
             raise FileNotFoundError(errno.ENOENT, "no index to read", str(path))
         else:
             mode = "create"
-            resolved = check_recipe(as_recipe() if given is None else given)
-            kept = check_store(store, resolved)
-            counts_from = check_ttl_from(ttl_from or "first_seen", ttl_s)
+            resolved = opening.check_recipe(as_recipe() if given is None else given)
+            kept = opening.check_store(store, resolved)
+            counts_from = opening.check_ttl_from(ttl_from or "first_seen", ttl_s)
         self._recipe = resolved
         self._takes_str = not resolved.takes_tokens and resolved.only_within is None
         self._path = directory
@@ -166,7 +145,9 @@ class Index(IndexApi):
         self._native = _native.OnlineIndex(
             directory,
             mode,
-            recipe_parts(resolved, kept, attached_parts(resolved, ttl_s, counts_from) if mode == "create" else {}),
+            opening.recipe_parts(
+                resolved, kept, opening.attached_parts(resolved, ttl_s, counts_from) if mode == "create" else {}
+            ),
             resolved.feature_rules,
             sync_seconds=seconds,
             ttl_seconds=ttl_s,
@@ -182,9 +163,9 @@ class Index(IndexApi):
         cls,
         recipe: GivenRecipe | None = None,
         *,
-        store: Store | None = None,
+        store: opening.Store | None = None,
         ttl: float | None = None,
-        ttl_from: TtlFrom | None = None,
+        ttl_from: opening.TtlFrom | None = None,
         threads: int | None = None,
         **fields: Unpack[RecipeFields],
     ) -> Self:
@@ -272,7 +253,7 @@ class Index(IndexApi):
         ...     [index.get(doc_id).kept_id for doc_id in index.ids()]
         [None, 'a', None]
         """
-        resolved = check_recipe(as_recipe(recipe))
+        resolved = opening.check_recipe(as_recipe(recipe))
         if not resolved.is_distance_only:
             raise InvalidParameter(
                 "recipe",
@@ -376,7 +357,7 @@ class Index(IndexApi):
         k: int = 10,
         min_similarity: float = 0.0,
         *,
-        among: Among = "all",
+        among: opening.Among = "all",
     ) -> list[Neighbor]:
         """Return the most similar documents.
 
@@ -424,7 +405,7 @@ class Index(IndexApi):
         k: int = 10,
         min_similarity: float = 0.0,
         *,
-        among: Among = "all",
+        among: opening.Among = "all",
     ) -> list[list[Neighbor]]:
         """Return the most similar documents of each text.
 
@@ -444,10 +425,10 @@ class Index(IndexApi):
         list of list of Neighbor
             The neighbors of each text, in the order of the texts, as from :meth:`neighbors`.
         """
-        k, least = check_nearest(k, min_similarity)
+        k, least = opening.check_nearest(k, min_similarity)
         # By distance alone, documents with other values of the field would be neighbors.
         is_apart = self._recipe.only_within is not None and self._recipe.is_distance_only
-        pool = None if check_among(among) == "candidates" or is_apart else among
+        pool = None if opening.check_among(among) == "candidates" or is_apart else among
         found = [
             neighbors
             for batch in self._batches(texts)
@@ -525,7 +506,7 @@ class Index(IndexApi):
         names = all_ids(ids).to_list()
         about = {
             "path": str(self._path),
-            "format": DOCUMENTS_FORMAT,
+            "format": opening.DOCUMENTS_FORMAT,
             "recipe_id": self._recipe.recipe_id,
             "store": self._store,
         }
@@ -613,7 +594,7 @@ class Index(IndexApi):
         if other.path.resolve() == self._path.resolve():
             raise InvalidParameter("other", f"{self._path} is this index itself")
         if other.recipe.recipe_id != self._recipe.recipe_id:
-            raise other_recipe(other.path, self._recipe, other.recipe, other.recipe.recipe_id)
+            raise opening.other_recipe(other.path, self._recipe, other.recipe, other.recipe.recipe_id)
         if other._store != self._store:
             raise InvalidParameter("other", f"{other.path} stores {other._store}; {self._path} stores {self._store}")
         row: int | None = 0
@@ -641,7 +622,7 @@ class Index(IndexApi):
         InvalidParameter
             If the directory is not empty, or is inside the index.
         """
-        target = directory_of(path)
+        target = opening.directory_of(path)
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
             raise InvalidParameter("path", f"{target} is not empty; write the snapshot to a new or empty directory")
         if self._path.resolve() in target.resolve().parents:

@@ -11,21 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from likewise.errors import InvalidInput
-from likewise.io.formats import (
-    DELIMITERS,
-    LINE_FORMATS,
-    PACKED,
-    STDIN_SUFFIXES,
-    TEXT_FORMATS,
-    Format,
-    check_delimiter,
-    check_format,
-    codec_by_bytes,
-    format_by_name,
-    format_of,
-    may_be_packed,
-    why_not_read,
-)
+from likewise.io import formats
 from likewise.io.lines.jsonl import JsonlFile
 from likewise.io.output.directory import EVIDENCE, IDENTITY, LEAKS, SUMMARY, UNFINISHED
 from likewise.io.remote import fetch, is_remote, local_name, local_path, remote_files
@@ -80,7 +66,7 @@ class _Found:
     """The result of expanding names."""
 
     # Path, the root that it is relative to, and its format if known.
-    files: list[tuple[Path, Path, Format | None]] = field(default_factory=list)
+    files: list[tuple[Path, Path, formats.Format | None]] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     # Skipped files of other kinds, by the extension of their names
     others: dict[str, tuple[str, Path]] = field(default_factory=dict)
@@ -92,12 +78,12 @@ class _Found:
     def skip(self, path: Path, name: str) -> None:
         """Note a file that is not read."""
         self.skipped.append(name)
-        if path.is_file() and not path.is_symlink() and format_by_name(path) is None:
+        if path.is_file() and not path.is_symlink() and formats.format_by_name(path) is None:
             self.others.setdefault(path.suffix.lower(), (name, path))
 
     def ways(self) -> list[str]:
         """Return why skipped files are not read if they are named, and what to do; one file with each extension."""
-        told = ((name, why_not_read(path)) for name, path in list(self.others.values())[:_MOST_OTHERS])
+        told = ((name, formats.why_not_read(path)) for name, path in list(self.others.values())[:_MOST_OTHERS])
         return [f"{name} was skipped: {way}" for name, way in told if way is not None]
 
 
@@ -113,8 +99,8 @@ def find_inputs(
     progress: Progress = no_progress,
 ) -> Inputs:
     """Expand names into files."""
-    check_format(file_format)
-    check_delimiter(delimiter)
+    formats.check_format(file_format)
+    formats.check_delimiter(delimiter)
     found = _Found()
     streams: list[Path] = []
     named: list[Path] = []
@@ -191,7 +177,7 @@ def _why_nothing(found: _Found, forced: str | None, ways: Sequence[str]) -> str:
     """Return the reason why no file was found, and what to do."""
     if found.datasets:
         return f"the dataset {found.datasets[0][0]} has no rows; give another input"
-    packed = next((name for name in found.skipped if name.lower().endswith(PACKED)), None)
+    packed = next((name for name in found.skipped if name.lower().endswith(formats.PACKED)), None)
     listed = f" (skipped: {', '.join(found.skipped[:5])})" if found.skipped else ""
     if found.has_links:
         hint = "links inside a directory are not followed; give their targets, or a glob such as 'DIR/*'"
@@ -236,7 +222,7 @@ def _fetch(name: str, place: Path, forced: str | None, found: _Found, progress: 
         elif (
             remote.kind == "file"
             or forced is not None
-            or format_by_name(target)
+            or formats.format_by_name(target)
             or target.name in (*COMPANIONS, SPLITS)
         ):
             wanted.append(file)
@@ -247,7 +233,7 @@ def _fetch(name: str, place: Path, forced: str | None, found: _Found, progress: 
     if remote.kind == "directory":
         _walk(place / local_name(remote.root), None, forced, found)
     else:
-        prose = _prose(dict(zip(targets, map(format_by_name, targets), strict=True)), forced)
+        prose = _prose(dict(zip(targets, map(formats.format_by_name, targets), strict=True)), forced)
         found.skipped.extend(file.path for file, target in zip(wanted, targets, strict=True) if target in prose)
         found.files.extend((target, target.parent, None) for target in targets if target not in prose)
 
@@ -277,7 +263,7 @@ def _html_readers() -> "HtmlReaders":
 def _file(
     path: Path,
     name: str,
-    known: Format | None,
+    known: formats.Format | None,
     rules: ReadRules,
     forced: str | None,
     delimiter: str | None,
@@ -297,7 +283,9 @@ def _file(
             "not a regular file, and a run reads its input twice; pipe it to standard input and give -", name
         )
     # Compression and known kinds are detected from the bytes.
-    found = known if known is not None and known.kind not in TEXT_FORMATS else format_of(path, name, forced)
+    found = (
+        known if known is not None and known.kind not in formats.TEXT_FORMATS else formats.format_of(path, name, forced)
+    )
     num_bytes = path.stat().st_size
     file = _opened(path, name, num_bytes, found, rules, delimiter, readers, removed)
     if rules.tokens is not None and not file.takes_tokens:
@@ -313,7 +301,7 @@ def _opened(
     path: Path,
     name: str,
     num_bytes: int,
-    found: Format,
+    found: formats.Format,
     rules: ReadRules,
     delimiter: str | None,
     readers: "Callable[[], HtmlReaders]",
@@ -322,10 +310,10 @@ def _opened(
     """Open a file by its format. Imports the module of the format here, since most runs have one format."""
     if found.kind == "jsonl":
         return JsonlFile(path, name, num_bytes, rules, found.codec)
-    if found.kind in LINE_FORMATS:
+    if found.kind in formats.LINE_FORMATS:
         from likewise.io.lines.csv import CsvFile
 
-        between = delimiter or DELIMITERS[found.kind]
+        between = delimiter or formats.DELIMITERS[found.kind]
         return CsvFile(path, name, num_bytes, rules, found.codec, delimiter=between, is_tsv=found.kind == "tsv")
     if found.kind == "warc":
         from likewise.io.archives.warc import WaczFile, WarcFile
@@ -362,7 +350,7 @@ def _walk(root: Path, forbidden: Path | None, forced: str | None, found: _Found)
             if forced is not None:
                 raise InvalidInput(f"a {kind} table, read by its library; omit --format and --tokens bytes", directory)
             # A table is one input.
-            found.files.append((here, root.parent if here == root else root, Format(kind)))
+            found.files.append((here, root.parent if here == root else root, formats.Format(kind)))
             names.clear()
             continue
         check_no_table(directory, _in_folder, above=here == root)
@@ -389,7 +377,7 @@ def _walk(root: Path, forbidden: Path | None, forced: str | None, found: _Found)
             found.companions.append((here / SPLITS, root))
             files.remove(SPLITS)
         paths.extend(here / name for name in files)
-    kinds = {path: Format("binary") if forced == "binary" else format_by_name(path) for path in paths}
+    kinds = {path: formats.Format("binary") if forced == "binary" else formats.format_by_name(path) for path in paths}
     prose = _prose(kinds, forced)
     for path in sorted(paths, key=os.fsencode):
         if path == forbidden:
@@ -412,7 +400,7 @@ def _expand(name: str, forbidden: Path | None, forced: str | None, found: _Found
         target = os.readlink(matches[0])  # noqa: PTH115 - as it is written
         raise InvalidInput(f"broken link to {target}; fix or delete it", name)
     ignored = _beside_datasets(matches, found) if forced in (None, "arrow") else set()
-    ignored |= _prose({path: format_by_name(path) for path in matches}, forced)
+    ignored |= _prose({path: formats.format_by_name(path) for path in matches}, forced)
     is_own = _RunFiles(name)
     in_folder = cache(_in_folder)
     for path in matches:
@@ -428,14 +416,14 @@ def _expand(name: str, forbidden: Path | None, forced: str | None, found: _Found
             # The glob matched nothing below this directory, which the user may not expect.
             if path not in holders and not _is_empty(path):
                 found.skipped.append(f"{path.name}/")
-        elif path not in ignored and (forced is not None or format_by_name(path) is not None):
+        elif path not in ignored and (forced is not None or formats.format_by_name(path) is not None):
             check_no_table(str(path.parent), in_folder, above=True)
             found.files.append((path, path.parent, None))
         else:
             found.skip(path, path.name)
 
 
-def _prose(kinds: Mapping[Path, Format | None], forced: str | None) -> set[Path]:
+def _prose(kinds: Mapping[Path, formats.Format | None], forced: str | None) -> set[Path]:
     """Return the text files (README.md, LICENSE.txt) among files not named one by one, if others contain records."""
     texts = {path for path, known in kinds.items() if known is not None and known.kind == "text"}
     has_records = forced is None and len(texts) < sum(known is not None for known in kinds.values())
@@ -530,13 +518,14 @@ def _refuse_twice(paths: list[Path]) -> None:
         seen.add(path)
 
 
-def _copy_stream(stream: BinaryIO, directory: Path, kind: str) -> tuple[Path, Format]:
+def _copy_stream(stream: BinaryIO, directory: Path, kind: str) -> tuple[Path, formats.Format]:
     path = directory / STDIN_STEM
     with path.open("xb") as file:
         shutil.copyfileobj(stream, file, 1 << 20)
     with path.open("rb") as file:
-        codec = codec_by_bytes(file.read(8)) if may_be_packed(kind) else None
-    return path.rename(directory / f"{STDIN_STEM}{STDIN_SUFFIXES[kind]}{_CODEC_SUFFIXES[codec]}"), Format(kind, codec)
+        codec = formats.codec_by_bytes(file.read(8)) if formats.may_be_packed(kind) else None
+    named = directory / f"{STDIN_STEM}{formats.STDIN_SUFFIXES[kind]}{_CODEC_SUFFIXES[codec]}"
+    return path.rename(named), formats.Format(kind, codec)
 
 
 def find_texts(sources: Sequence[Source], doc_ids: Sequence[str], work: Path) -> list[str]:

@@ -18,6 +18,7 @@ from likewise.recipe.fields import (
     COMPANIONS,
     COUNTED_WEIGHTS,
     DECISION_FIELDS,
+    EXCERPT_MEASURES,
     FEATURES,
     FIELD_NAMES,
     FIELDS,
@@ -47,7 +48,7 @@ from likewise.recipe.presets import (
     with_base,
     with_preset,
 )
-from likewise.recipe.rules import check_fields, default_keep, default_measure
+from likewise.recipe.rules import check_fields
 from likewise.recipe.text import (
     USER_TOKENS,
     checked_fold,
@@ -109,7 +110,8 @@ def feature_fields(
         "hash": hash_name,
         **plain,
         "measure": measure,
-        "keep": default_keep(measure) if keep is None else keep,
+        # Measures that find excerpts keep the whole.
+        "keep": ("longest" if measure in EXCERPT_MEASURES else "first") if keep is None else keep,
         "group": group,
         **text_options(rest, weighing.rules),
     }
@@ -505,7 +507,7 @@ class Recipe(Settings):
         >>> Recipe.simhash(threshold=0.9).measure
         'cosine'
         """
-        measure = options.get("measure") or default_measure(threshold)
+        measure = options.get("measure") or ("hamming" if threshold is None else "cosine")
         alone = measure == "hamming"
         if bits is None:
             bits = package_defaults(options.get("hash", "xxh3"), options.get("weights")).get("bits")

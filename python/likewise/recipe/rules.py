@@ -7,7 +7,6 @@ from likewise.errors import InvalidParameter, check_choice, check_integer
 from likewise.recipe.fields import (
     AUTO,
     AUTO_MEASURES,
-    EXCERPT_MEASURES,
     FIELDS,
     FIELDS_OF_METHOD,
     METHODS,
@@ -19,16 +18,6 @@ from likewise.recipe.fields import (
 
 # What pairs need by the names of their documents.
 _NAME_FIELDS = ("siblings", "unsure", "keep_new")
-
-
-def default_measure(threshold: float | str | None) -> str:
-    """Return the default measure of a SimHash recipe."""
-    return "hamming" if threshold is None else "cosine"
-
-
-def default_keep(measure: str) -> str:
-    """Return the default of `keep`: longest for containment and overlap, which find excerpts; otherwise first."""
-    return "longest" if measure in EXCERPT_MEASURES else "first"
 
 
 def keep_criteria(keep: str) -> list[tuple[str, str]]:

@@ -9,7 +9,6 @@ import signal
 import socket
 import sys
 from types import FrameType
-from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -140,10 +139,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._is_blocked = None
 
     def _abort_in(self, seconds: float) -> asyncio.TimerHandle:
-        return self.loop.call_later(seconds, self._abort)
-
-    def _abort(self) -> Any:
-        self.transport.abort()
+        return self.loop.call_later(seconds, self.transport.abort)
 
 
 def _head_too_large() -> Problem:

@@ -6,19 +6,7 @@ from typing import Any
 
 import click
 
-from likewise.cli.index.target import (
-    DURABILITY,
-    MOST_AT_ONCE,
-    GivenDocuments,
-    Tally,
-    given_documents,
-    open_index,
-    say_tally,
-    split_target,
-    target_options,
-    write_lines,
-    write_verdicts,
-)
+from likewise.cli.index import target
 from likewise.cli.options.commands import LongCommand, option
 from likewise.cli.options.recipe import QUIET, index_input_options
 from likewise.errors import counted
@@ -55,8 +43,8 @@ Examples:
 @click.command("add", cls=LongCommand, help=_ADD_HELP)
 @click.argument("places", nargs=-1, metavar="PATH INPUT...")
 @index_input_options
-@DURABILITY
-@target_options
+@target.DURABILITY
+@target.target_options
 @QUIET
 def add(
     places: tuple[str, ...], url: str | None, prefix: str | None, quiet: bool, durability: str | None, **options: Any
@@ -64,26 +52,28 @@ def add(
     """Run the command."""
     from likewise.errors import InvalidParameter
 
-    path, inputs = split_target(places, url, "INPUT")
+    path, inputs = target.split_target(places, url, "INPUT")
     if url is not None and durability is not None:
         raise InvalidParameter(
             "durability", "does not apply to --url: the index has the durability that index create gave it"
         )
-    tally, skips = Tally(), options["on_error"] == "skip"
+    tally, skips = target.Tally(), options["on_error"] == "skip"
     # On a server, each call is one transaction, so a rejected document causes its whole call to be rejected.
-    most = MOST_AT_ONCE if url is None else 2_000
+    most = target.MOST_AT_ONCE if url is None else 2_000
     try:
-        with open_index(path, url, prefix, durability=durability, threads=options["threads"]) as index:
-            for documents in given_documents(inputs, index.recipe, options, tally, needs_ids=True, most_at_once=most):
+        with target.open_index(path, url, prefix, durability=durability, threads=options["threads"]) as index:
+            for documents in target.given_documents(
+                inputs, index.recipe, options, tally, needs_ids=True, most_at_once=most
+            ):
                 _add(index, documents, tally, skips=skips)
     except KeyboardInterrupt:
         click.echo("interrupted: all printed documents are stored; repeat the command to continue", err=True)
         return 130
-    say_tally(tally, quiet=quiet)
+    target.say_tally(tally, quiet=quiet)
     return 0
 
 
-def _add(index: Any, documents: GivenDocuments, tally: Tally, *, skips: bool) -> None:
+def _add(index: Any, documents: target.GivenDocuments, tally: target.Tally, *, skips: bool) -> None:
     """Add documents and write their verdicts. Documents before a rejected one are added and written."""
     from likewise.errors import InvalidInput
 
@@ -95,29 +85,29 @@ def _add(index: Any, documents: GivenDocuments, tally: Tally, *, skips: bool) ->
                 raise
             before = documents.part(slice(error.row))
             if before.ids:
-                write_verdicts(index.check_and_add_batch(before.ids, before.texts), before.ids, tally)
+                target.write_verdicts(index.check_and_add_batch(before.ids, before.texts), before.ids, tally)
             if not skips:
                 raise InvalidInput(error.message, documents.name, documents.lines[error.row] + 1) from error
             tally.num_bad_rows += 1
             documents = documents.part(slice(error.row + 1, None))
         else:
-            write_verdicts(verdicts, documents.ids, tally)
+            target.write_verdicts(verdicts, documents.ids, tally)
             return
 
 
 @click.command("check", cls=LongCommand, help=_CHECK_HELP)
 @click.argument("places", nargs=-1, metavar="PATH INPUT...")
 @index_input_options
-@target_options
+@target.target_options
 @QUIET
 def check(places: tuple[str, ...], url: str | None, prefix: str | None, quiet: bool, **options: Any) -> None:
     """Run the command."""
-    path, inputs = split_target(places, url, "INPUT")
-    tally = Tally()
-    with open_index(path, url, prefix, read_only=True, threads=options["threads"]) as index:
-        for documents in given_documents(inputs, index.recipe, options, tally, needs_ids=False):
-            write_verdicts(index.check_batch(documents.texts), documents.ids, tally)
-    say_tally(tally, quiet=quiet)
+    path, inputs = target.split_target(places, url, "INPUT")
+    tally = target.Tally()
+    with target.open_index(path, url, prefix, read_only=True, threads=options["threads"]) as index:
+        for documents in target.given_documents(inputs, index.recipe, options, tally, needs_ids=False):
+            target.write_verdicts(index.check_batch(documents.texts), documents.ids, tally)
+    target.say_tally(tally, quiet=quiet)
 
 
 _QUERY_HELP = """List the most similar documents, or look up an id.
@@ -145,7 +135,7 @@ Examples:
     ("all", "kept", "candidates"),
 )
 @index_input_options
-@target_options
+@target.target_options
 def query(
     places: tuple[str, ...],
     doc_ids: tuple[str, ...],
@@ -157,16 +147,16 @@ def query(
     **options: Any,
 ) -> None:
     """Run the command."""
-    path, inputs = split_target(places, url, "" if doc_ids else "INPUT")
-    with open_index(path, url, prefix, read_only=True) as index:
+    path, inputs = target.split_target(places, url, "" if doc_ids else "INPUT")
+    with target.open_index(path, url, prefix, read_only=True) as index:
         for doc_id in doc_ids:
-            write_lines([_known(index, doc_id)])
+            target.write_lines([_known(index, doc_id)])
         if doc_ids:
             return
-        for documents in given_documents(inputs, index.recipe, options, Tally(), needs_ids=False):
+        for documents in target.given_documents(inputs, index.recipe, options, target.Tally(), needs_ids=False):
             options_of_search: Any = {} if among is None else {"among": among}
             found = index.neighbors_batch(documents.texts, k, min_similarity, **options_of_search)
-            write_lines(
+            target.write_lines(
                 {"doc_id": doc_id, "neighbors": [_neighbor(other) for other in neighbors]}
                 for doc_id, neighbors in zip(documents.ids, found, strict=True)
             )
@@ -204,13 +194,13 @@ Examples:
 @click.command("remove", help=_REMOVE_HELP)
 @click.argument("places", nargs=-1, metavar="PATH ID...")
 @option("--on-error", "What to do with unknown ids: fail or skip.", ("fail", "skip"), "fail")
-@target_options
+@target.target_options
 @QUIET
 def remove(places: tuple[str, ...], on_error: str, url: str | None, prefix: str | None, quiet: bool) -> None:
     """Run the command."""
-    path, ids = split_target(places, url, "ID")
+    path, ids = target.split_target(places, url, "ID")
     num_skipped = 0
-    with open_index(path, url, prefix) as index:
+    with target.open_index(path, url, prefix) as index:
         for doc_id in _ids(ids):
             if on_error == "skip" and index.get(doc_id) is None:
                 num_skipped += 1
@@ -218,7 +208,7 @@ def remove(places: tuple[str, ...], on_error: str, url: str | None, prefix: str 
             removal = index.remove(doc_id)
             moved = [{"doc_id": member, "kept_id": kept_id} for member, kept_id in removal.moved]
             promoted = list(removal.promoted)
-            write_lines(
+            target.write_lines(
                 [{"doc_id": removal.doc_id, "was_kept": removal.was_kept, "promoted": promoted, "moved": moved}]
             )
     if num_skipped and not quiet:

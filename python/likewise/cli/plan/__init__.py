@@ -60,15 +60,11 @@ def command(as_json: bool, **options: Any) -> None:
     """Run the command."""
     run = {name: options.pop(name) for name in _RUN_OPTIONS}
     search = {name: options.pop(name) for name in _SEARCH_OPTIONS}
-    if run["documents"] is not None and run["engine"] is None and run["workers"] is None:
-        from likewise.cli.plan import local
-
-        local.run(run, search, options, as_json=as_json)
-        return
     if any(value is not None for value in run.values()):
-        from likewise.cli.plan import spark as plan_spark
+        from likewise.cli.plan import runs
 
-        plan_spark.run(run, search, options, as_json=as_json)
+        is_here = run["documents"] is not None and run["engine"] is None and run["workers"] is None
+        (runs.run_here if is_here else runs.run_on_spark)(run, search, options, as_json=as_json)
         return
     if any(value is not None and value is not False for value in search.values()):
         _plan_search({**search, "as_json": as_json}, options)

@@ -15,40 +15,7 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from likewise import _native
 from likewise.errors import InvalidInput, InvalidParameter, LostWrites, StoreError
-from likewise.index.redis.log import (
-    ADD,
-    ANSWERED,
-    BEHIND,
-    CLASH,
-    CONFLICT,
-    EXHAUSTED,
-    FORGOTTEN,
-    FULL,
-    GONE_BACK,
-    LOST,
-    OLD,
-    REMOVE,
-    STALE,
-    START,
-    SWEEP,
-    Entry,
-    Log,
-    LogServer,
-    Loss,
-    Marks,
-    Operation,
-    Partitions,
-    PartReply,
-    entries_of,
-    entry_of,
-    ids_of,
-    marks_of,
-    packed_ids,
-    packed_loss,
-    packed_marks,
-    packed_verdict,
-    verdict_of,
-)
+from likewise.index.redis import log as logs
 from likewise.index.redis.nodes import Nodes
 
 # Number of acknowledged ids that a client remembers, so that it can name lost ones.
@@ -124,8 +91,8 @@ class Client:
         if not 1 <= self.options.bound <= MAX_BOUND:
             raise InvalidParameter("bound", f"{self.options.bound} is not between 1 and {MAX_BOUND}")
         self._nodes = nodes
-        self._log = LogServer(nodes, prefix, identity)
-        self._partitions = Partitions(nodes, prefix, num_partitions)
+        self._log = logs.LogServer(nodes, prefix, identity)
+        self._partitions = logs.Partitions(nodes, prefix, num_partitions)
         self._place = nodes.name
         self._name = secrets.token_bytes(8)
         self._counter = 0
@@ -135,7 +102,7 @@ class Client:
         self._seen: dict[bytes, float] = {}
         self._rests_until = 0.0
         self._pace_s = 0.0
-        self._below = (0, 0, START, b"")
+        self._below = (0, 0, logs.START, b"")
         self._is_in_doubt = False
         self._is_sweep_due = False
         self._lock = threading.Lock()
@@ -184,14 +151,14 @@ class Client:
                 payload = self.rule.sweep(first, SWEPT_ROWS)
                 if payload is None or self._ask(payload)[0] == first:
                     break
-                num += self._operate(SWEEP, payload)[1]
+                num += self._operate(logs.SWEEP, payload)[1]
         finally:
             self._answered, self._is_sweep_due = answered, False
         return num
 
     def _operate(self, kind: int, payload: bytes, given: int = 0) -> Any:
         self._counter += 1
-        if kind == REMOVE:
+        if kind == logs.REMOVE:
             # Only a recent end of the log shows that the request is new.
             self._log.ask("begin", b"", b"")
         since = self._log.known_end
@@ -202,47 +169,47 @@ class Client:
             status, log, more = self._log.ask(
                 "append", *self._last, self._name, self._counter, nonce, kind, num, payload, *bounds, given, *since
             )
-            if status == GONE_BACK:
+            if status == logs.GONE_BACK:
                 self._raise_lost()
-            if status == FULL:
+            if status == logs.FULL:
                 low, end = log.low, log.end
                 while log.low == low and log.end >= end:
                     log = self._surely(lambda: self._tidy(is_full=True))
                 continue
-            if status == EXHAUSTED:
+            if status == logs.EXHAUSTED:
                 raise StoreError("the index has no row numbers left; rebuild it")
-            if status == FORGOTTEN and kind == REMOVE:
+            if status == logs.FORGOTTEN and kind == logs.REMOVE:
                 self._raise_unknown(payload)
-            if status in (LOST, FORGOTTEN) or (status == ANSWERED and kind != REMOVE):
+            if status in (logs.LOST, logs.FORGOTTEN) or (status == logs.ANSWERED and kind != logs.REMOVE):
                 # The ids of a new operation show whether the documents were added.
                 self._counter += 1
                 since = self._log.known_end
                 continue
             second = log.second
-            if status != ANSWERED:
+            if status != logs.ANSWERED:
                 position, nonce = more
                 log, operation = self._completed(log, position, nonce)
                 if operation is not None:
                     second = operation.second
-                    more = [position, log.chain(position + 1), packed_verdict(operation)]
-                elif kind != REMOVE or position >= log.low:
+                    more = [position, log.chain(position + 1), logs.packed_verdict(operation)]
+                elif kind != logs.REMOVE or position >= log.low:
                     # A failover dropped it, or others finished and trimmed it. The ids of an addition show which.
                     continue
                 else:
                     status, log, more = self._log.ask("answered", self._name, self._counter)
-                    if status != ANSWERED:
+                    if status != logs.ANSWERED:
                         more = [position, b"", b""]
             position, chain, packed = more
             if not packed:
                 self._raise_unknown(payload)
-            row, _, verdict = verdict_of(packed)
+            row, _, verdict = logs.verdict_of(packed)
             doc_ids, refusal, answer = self.rule.ids(payload), None, None
             try:
                 answer = self.rule.answer(payload, row, verdict)
             except (InvalidInput, StoreError) as error:
                 # Nothing was changed, so nothing can be lost.
                 doc_ids, refusal = [], error
-            if chain and kind != SWEEP:
+            if chain and kind != logs.SWEEP:
                 self._remember(Answered(position + 1, chain, doc_ids, kind, second))
             self._after(log, position)
             if refusal is not None:
@@ -266,7 +233,7 @@ class Client:
     def _look(self, payload: bytes) -> Any:
         while True:
             status, log, _ = self._log.ask("begin", *self._last)
-            if status == GONE_BACK:
+            if status == logs.GONE_BACK:
                 self._raise_lost()
             end, second, chain = log.end, log.second, log.chains[-1]
             while log.mark <= end <= log.end and log.chain(end) == chain:
@@ -281,7 +248,7 @@ class Client:
                 if verdict is not None:
                     return self.rule.answer(payload, row, verdict)
 
-    def settle(self, *, is_final: bool = False) -> Log:
+    def settle(self, *, is_final: bool = False) -> logs.Log:
         """Finish all operations, and move W past them. If `is_final`, fold what the replicas of the log have."""
         with self._turn():
             log = self._surely(self._tidy)
@@ -289,15 +256,15 @@ class Client:
                 log = self._surely(self._tidy)
             return self._surely(lambda: self._fold(self._again(), log.mark)) if is_final else log
 
-    def losses(self) -> list[Loss]:
+    def losses(self) -> list[logs.Loss]:
         """Return the lost operations that any client found."""
         return self._log.losses()
 
-    def log(self) -> Log:
+    def log(self) -> logs.Log:
         """Return the log as it is now."""
         with self._turn():
             status, log, _ = self._log.ask("begin", *self._last)
-            if status == GONE_BACK:
+            if status == logs.GONE_BACK:
                 self._raise_lost()
             return log
 
@@ -351,7 +318,7 @@ class Client:
         num, end = 0, len(self._answered)
         while num < end:
             middle = (num + end) // 2
-            if self._log.ask("begin", *self._answered[middle][:2]).status == GONE_BACK:
+            if self._log.ask("begin", *self._answered[middle][:2]).status == logs.GONE_BACK:
                 end = middle
             else:
                 num = middle + 1
@@ -359,16 +326,16 @@ class Client:
         for one in lost:
             self._answered.pop()
             self._num_ids -= max(1, len(one.doc_ids))
-        doc_ids = [doc_id for one in lost if one.kind == ADD for doc_id in one.doc_ids]
-        removed = [doc_id for one in lost if one.kind == REMOVE for doc_id in one.doc_ids]
+        doc_ids = [doc_id for one in lost if one.kind == logs.ADD for doc_id in one.doc_ids]
+        removed = [doc_id for one in lost if one.kind == logs.REMOVE for doc_id in one.doc_ids]
         left, is_complete = self._answered[-1] if self._answered else self._forgotten, True
-        if left is not None and left is self._forgotten and self._log.ask("begin", *left[:2]).status == GONE_BACK:
+        if left is not None and left is self._forgotten and self._log.ask("begin", *left[:2]).status == logs.GONE_BACK:
             left = self._forgotten = None
             is_complete = False
         since_s = None if left is None else left.second
         raise LostWrites(self._place, [*dict.fromkeys(doc_ids)], removed, since_s, is_complete)
 
-    def _after(self, log: Log, position: int) -> None:
+    def _after(self, log: logs.Log, position: int) -> None:
         """Move W or fold the partitions if due. The operation is answered regardless of errors here."""
         is_move = (position + 1) % self.options.advance_every == 0
         is_large = log.num_bytes > _KEPT_SHARE * self.options.bound_bytes
@@ -388,7 +355,7 @@ class Client:
             # Attempts with an unreachable partition take at most half of the time.
             self._rests_until = 2 * time.monotonic() - begun
 
-    def _help(self, log: Log) -> Log:
+    def _help(self, log: logs.Log) -> logs.Log:
         """Move W, after completing operations whose clients stopped."""
         log = self._move(log)
         is_helping = False
@@ -404,21 +371,21 @@ class Client:
 
     # Steps.
 
-    def _again(self, *, is_whole: bool = False) -> Log:
+    def _again(self, *, is_whole: bool = False) -> logs.Log:
         if is_whole:
             self._log.doubt()
         return self._log.ask("begin", b"", b"").log
 
-    def _completed(self, log: Log, position: int, nonce: bytes) -> tuple[Log, Operation | None]:
+    def _completed(self, log: logs.Log, position: int, nonce: bytes) -> tuple[logs.Log, logs.Operation | None]:
         """Return the result of :meth:`_complete`, from this log first; repeat it as :meth:`_surely` does."""
         first = [log]
 
-        def step() -> tuple[Log, Operation | None]:
+        def step() -> tuple[logs.Log, logs.Operation | None]:
             return self._complete(first.pop() if first else self._again(), position, nonce)
 
         return self._surely(step)
 
-    def _complete(self, log: Log, position: int, nonce: bytes) -> tuple[Log, Operation | None]:
+    def _complete(self, log: logs.Log, position: int, nonce: bytes) -> tuple[logs.Log, logs.Operation | None]:
         """Decide, store and write an operation. Return None for it if the log does not contain it."""
         is_own = False
         while True:
@@ -440,17 +407,17 @@ class Client:
                             f"operation {position} is final in a partition, and the log does not have its verdict"
                         )
                     continue
-                packed = packed_marks(written[position])
+                packed = logs.packed_marks(written[position])
             else:
                 packed = operation.marks
             status, log, _ = self._log.ask("written", position, nonce, packed, writes=True)
-            if status == LOST:
+            if status == logs.LOST:
                 return self._again(is_whole=True), None
             is_own = True
 
     def _write_effects(
-        self, log: Log, operations: dict[int, Operation], only: Collection[int] | None = None
-    ) -> dict[int, Marks] | bytes | None:
+        self, log: logs.Log, operations: dict[int, logs.Operation], only: Collection[int] | None = None
+    ) -> dict[int, logs.Marks] | bytes | None:
         """Write the effects of operations, by position; return the marks, OLD below a fold, or None to try again."""
         parts, requests = [], []
         for position, operation in operations.items():
@@ -462,20 +429,20 @@ class Client:
                     parts.append((position, part))
                     requests.append(self._partitions.write(part, position, operation.nonce, tuple(rest)))
         replies = self._partitions.call(requests)
-        marks: dict[int, Marks] = {position: {} for position in operations}
+        marks: dict[int, logs.Marks] = {position: {} for position in operations}
         for (position, part), reply in zip(parts, replies, strict=True):
             nonce = operations[position].nonce
-            if reply.status == CLASH:
+            if reply.status == logs.CLASH:
                 self._check_depth(log, part, reply)
-                self._report(self._again(), [(part, entry_of(reply.more[0]))])
+                self._report(self._again(), [(part, logs.entry_of(reply.more[0]))])
                 return None
             # If the fold is of this history, it contains the operation, whose marks were lost.
-            if reply.status == OLD and not (log.has(position, nonce) and _fits(log, reply)):
-                return OLD
+            if reply.status == logs.OLD and not (log.has(position, nonce) and _fits(log, reply)):
+                return logs.OLD
             marks[position][part] = reply.mark
         return marks
 
-    def _decide_next(self, log: Log, limit: int) -> Log:
+    def _decide_next(self, log: logs.Log, limit: int) -> logs.Log:
         """Decide and store the first operation without a verdict, up to position `limit`."""
         position = next(at for at in range(log.mark, limit + 1) if log.there(at).verdict is None)
         operation = log.there(position)
@@ -500,7 +467,7 @@ class Client:
         counts = self.rule.counts(verdict)
         status, log, _ = self._log.ask("store", position, operation.nonce, row, verdict, *counts)
         self._pace_s = (time.monotonic() - begun + self._pace_s) / 2
-        if status in (BEHIND, LOST):
+        if status in (logs.BEHIND, logs.LOST):
             return self._again(is_whole=True)
         return log
 
@@ -521,8 +488,8 @@ class Client:
         return now - self._seen.setdefault(nonce, now) >= self.options.wait_s
 
     def _verdict(
-        self, log: Log, position: int, payload: bytes, row: int, second: int, nonce: bytes
-    ) -> tuple[Log, bytes | None]:
+        self, log: logs.Log, position: int, payload: bytes, row: int, second: int, nonce: bytes
+    ) -> tuple[logs.Log, bytes | None]:
         """Decide on the state before a position. Return None if it must be tried again with the returned log."""
         tail = []
         for at in range(log.mark, position):
@@ -539,10 +506,10 @@ class Client:
             replies = self._partitions.call(
                 [self._partitions.read(part, log.confirmed[part], tables, records) for part, tables, records in wanted]
             )
-            stale: list[tuple[int, Entry]] = []
+            stale: list[tuple[int, logs.Entry]] = []
             for (part, *_), reply in zip(wanted, replies, strict=True):
                 self._check_depth(log, part, reply)
-                if reply.status == LOST:
+                if reply.status == logs.LOST:
                     self._repair(part)
                     return self._again(), None
                 if not _is_current(log, reply):
@@ -550,8 +517,8 @@ class Client:
                 journal, flat, records, *strings = reply.more
                 # A partition mostly has the operations in the order of the log.
                 if journal not in log.listed:
-                    stale += [(part, entry) for entry in entries_of(journal) if not log.has(*entry)]
-                changes = sorted((entry_of(field), packed) for field, packed in _pairs(flat) if field)
+                    stale += [(part, entry) for entry in logs.entries_of(journal) if not log.has(*entry)]
+                changes = sorted((logs.entry_of(field), packed) for field, packed in _pairs(flat) if field)
                 below_mark = [packed for entry, packed in changes if entry.position < log.mark]
                 with _deciding():
                     decision.take(part, strings[0] if strings else [], records, below_mark)
@@ -566,7 +533,7 @@ class Client:
         with _deciding():
             return log, decision.verdict()
 
-    def _rows_below(self, log: Log) -> bytes:
+    def _rows_below(self, log: logs.Log) -> bytes:
         """Return nonce, first row and number of rows of each operation below W, packed."""
         low, mark, chain, packed = self._below
         if not low <= log.low <= mark <= log.mark or log.chain(mark) != chain:
@@ -580,40 +547,40 @@ class Client:
 
     # Losses.
 
-    def _check_depth(self, log: Log, part: int, reply: PartReply) -> None:
+    def _check_depth(self, log: logs.Log, part: int, reply: logs.PartReply) -> None:
         if reply.fold < log.low:
             raise BeyondRepair(f"partition {part} lost writes that the log does not have any more; rebuild the index")
 
-    def _report(self, log: Log, stale: list[tuple[int, Entry]]) -> bool:
+    def _report(self, log: logs.Log, stale: list[tuple[int, logs.Entry]]) -> bool:
         """Report and purge effects of operations that the log, read after them, lacks. Return whether there are any."""
         lost = [one for one in stale if one[1].position >= log.low and not log.has(*one[1])]
         if not lost:
             return False
         replies = self._partitions.call([self._partitions.records_of(*one) for one in lost])
-        ids: dict[Entry, list[str]] = {}
+        ids: dict[logs.Entry, list[str]] = {}
         of_parts = [self.rule.lost_ids(reply.more[0]) for reply in replies]
         for (_, entry), of_part in zip(lost, of_parts, strict=True):
             ids.setdefault(entry, []).extend(of_part)
-        losses = [Loss(*entry, tuple(dict.fromkeys(of_entry))) for entry, of_entry in ids.items()]
+        losses = [logs.Loss(*entry, tuple(dict.fromkeys(of_entry))) for entry, of_entry in ids.items()]
         # Report before purging: if this client stops in between, another one finds the effects again.
-        self._log.ask("report", *map(packed_loss, losses), writes=True)
+        self._log.ask("report", *map(logs.packed_loss, losses), writes=True)
         requests = [
-            self._partitions.purge(*one, packed_ids(of_part)) for one, of_part in zip(lost, of_parts, strict=True)
+            self._partitions.purge(*one, logs.packed_ids(of_part)) for one, of_part in zip(lost, of_parts, strict=True)
         ]
         self._partitions.call(requests)
         return True
 
-    def _check_reports(self, purged: dict[int, dict[Entry, bytes]], to: int) -> None:
+    def _check_reports(self, purged: dict[int, dict[logs.Entry, bytes]], to: int) -> None:
         """Report purged losses again whose reports a failover dropped, and forget those with final reports."""
-        reported = {Entry(*loss[:2]): end for loss, end in self._log.reports().items()}
-        missing: dict[Entry, list[str]] = {}
+        reported = {logs.Entry(*loss[:2]): end for loss, end in self._log.reports().items()}
+        missing: dict[logs.Entry, list[str]] = {}
         for of_part in purged.values():
             for entry, packed in of_part.items():
                 if entry not in reported:
-                    missing.setdefault(entry, []).extend(ids_of(packed))
+                    missing.setdefault(entry, []).extend(logs.ids_of(packed))
         if missing:
-            losses = [Loss(*entry, tuple(dict.fromkeys(ids))) for entry, ids in missing.items()]
-            self._log.ask("report", *map(packed_loss, losses), writes=True)
+            losses = [logs.Loss(*entry, tuple(dict.fromkeys(ids))) for entry, ids in missing.items()]
+            self._log.ask("report", *map(logs.packed_loss, losses), writes=True)
         requests = []
         for part, of_part in purged.items():
             # A failover that drops such a report also drops operations that are final here, which everyone finds.
@@ -622,7 +589,7 @@ class Client:
                 requests.append(self._partitions.forget(part, final))
         self._partitions.call(requests)
 
-    def _catch_up(self, part: int, reply: PartReply) -> Log:
+    def _catch_up(self, part: int, reply: logs.PartReply) -> logs.Log:
         """Return the log after a partition that does not match this client's view; W moves again after a failover."""
         log = self._again()
         _must_fit(log, part, reply)
@@ -665,7 +632,7 @@ class Client:
 
     # Upkeep.
 
-    def _move(self, log: Log, *, is_repeated: bool = False) -> Log:
+    def _move(self, log: logs.Log, *, is_repeated: bool = False) -> logs.Log:
         """Move W past the written operations, after rewriting the effects that a failover dropped."""
         to = log.mark
         while (operation := log.at(to)) is not None and operation.marks is not None:
@@ -674,7 +641,7 @@ class Client:
             return log
         of_part: dict[int, dict[bytes, list[int]]] = {}
         for position in range(log.mark, to):
-            for part, mark in marks_of(log.there(position).marks or b"").items():
+            for part, mark in logs.marks_of(log.there(position).marks or b"").items():
                 of_part.setdefault(part, {}).setdefault(mark, []).append(position)
         replies = self._partitions.call(
             [self._partitions.verify(part, [log.confirmed[part], *marks]) for part, marks in of_part.items()]
@@ -701,16 +668,16 @@ class Client:
         chain = log.chain(to)
         assert chain is not None
         status, log, _ = self._log.ask("advance", log.mark, to, chain, *confirmed, writes=True)
-        return self._again(is_whole=True) if status == CONFLICT else log
+        return self._again(is_whole=True) if status == logs.CONFLICT else log
 
-    def _write_again(self, log: Log, position: int, parts: Collection[int]) -> None:
+    def _write_again(self, log: logs.Log, position: int, parts: Collection[int]) -> None:
         operation = log.there(position)
         found = self._write_effects(log, {position: operation}, only=parts)
         if isinstance(found, dict):
-            marks = marks_of(operation.marks or b"") | found[position]
-            self._log.ask("written", position, operation.nonce, packed_marks(marks), writes=True)
+            marks = logs.marks_of(operation.marks or b"") | found[position]
+            self._log.ask("written", position, operation.nonce, logs.packed_marks(marks), writes=True)
 
-    def _tidy(self, *, finishes: bool = True, is_full: bool = False) -> Log:
+    def _tidy(self, *, finishes: bool = True, is_full: bool = False) -> logs.Log:
         """Finish pending operations, move W, fold the partitions, and trim the log."""
         log = self._again()
         for position in range(log.mark, log.end if finishes else log.mark):
@@ -726,11 +693,11 @@ class Client:
             return self._fold(log, to + 1 if low < to < log.mark else log.mark, is_full=True)
         return log
 
-    def _newest(self, log: Log, share: float) -> int:
+    def _newest(self, log: logs.Log, share: float) -> int:
         """Return the first position of the newest operations, which are at most a share of the bounds."""
         return log.newest(int(share * self.options.bound), int(share * self.options.bound_bytes))
 
-    def _fold(self, log: Log, to: int, *, is_full: bool = False) -> Log:
+    def _fold(self, log: logs.Log, to: int, *, is_full: bool = False) -> logs.Log:
         """Fold all partitions up to a position, and trim the log."""
         # Final data must not be ahead of the log that a failover restores.
         _, log, (before, confirmed_end) = self._log.ask("touch", writes=True)
@@ -753,9 +720,9 @@ class Client:
             ]
         )
         stale = [
-            (part, entry_of(field))
+            (part, logs.entry_of(field))
             for part, reply in enumerate(replies)
-            if reply.status == STALE
+            if reply.status == logs.STALE
             for field in reply.more[0]
         ]
         if stale:
@@ -765,14 +732,16 @@ class Client:
             return log
         for part, reply in enumerate(replies):
             self._check_depth(log, part, reply)
-            if reply.status == LOST:
+            if reply.status == logs.LOST:
                 self._repair(part)
                 return self._again()
             if not _is_current(log, reply):
                 return self._catch_up(part, reply)
         purged = {part: reply.more[1] for part, reply in enumerate(replies) if reply.more[1]}
         if purged:
-            of_parts = {part: {entry_of(field): ids for field, ids in _pairs(flat)} for part, flat in purged.items()}
+            of_parts = {
+                part: {logs.entry_of(field): ids for field, ids in _pairs(flat)} for part, flat in purged.items()
+            }
             self._check_reports(of_parts, to)
         # Trim only to the previous folds, so that a partition that loses its last fold can be repaired.
         low = min(int(reply.more[0]) for reply in replies)
@@ -800,22 +769,22 @@ def _pairs(flat: list[bytes]) -> Iterable[tuple[bytes, bytes]]:
     return zip(flat[::2], flat[1::2], strict=True)
 
 
-def _is_current(log: Log, reply: PartReply) -> bool:
+def _is_current(log: logs.Log, reply: logs.PartReply) -> bool:
     """Return whether a partition belongs to the history of the log and is not ahead of it."""
     return reply.fold <= log.mark and log.chain(reply.fold) == reply.chain
 
 
-def _fits(log: Log, reply: PartReply) -> bool:
+def _fits(log: logs.Log, reply: logs.PartReply) -> bool:
     """Return whether a partition belongs to the history of the log, even if the log lost a move of W."""
     return log.chain(reply.fold) == reply.chain
 
 
-def _unwritten(log: Log, end: int) -> int | None:
+def _unwritten(log: logs.Log, end: int) -> int | None:
     """Return the position of the first operation from W up to a position that is not written."""
     return next((at for at in range(log.mark, min(end, log.end)) if log.there(at).marks is None), None)
 
 
-def _must_fit(log: Log, part: int, reply: PartReply) -> None:
+def _must_fit(log: logs.Log, part: int, reply: logs.PartReply) -> None:
     """Raise BeyondRepair if the log, read after a partition, is older than the final data there."""
     is_known = reply.fold >= log.low
     if reply.fold > log.end or (is_known and log.chain(reply.fold) != reply.chain):

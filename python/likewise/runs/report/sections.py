@@ -167,12 +167,8 @@ def why(recipe: Recipe, member: Member) -> str:
     told = f"{measure} {member.similarity:.4f} is at least {asked}"
     if member.similarity == 1.0:
         told = f"{measure} 1: all features are equal"
-    return told if member.differs is None else f"{told}; differs in {kind_names(member.differs)}"
-
-
-def kind_names(differs: str) -> str:
-    """Return kinds of differences in words."""
-    return ", ".join(KINDS[kind] for kind in (differs or "words").split(","))
+    kinds = (member.differs or "words").split(",")
+    return told if member.differs is None else f"{told}; differs in {', '.join(KINDS[kind] for kind in kinds)}"
 
 
 def certainty_table(

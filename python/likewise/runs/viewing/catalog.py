@@ -387,7 +387,8 @@ def _conditions(wanted: GroupFilter) -> tuple[list[str], list[Any]]:
     if words := wanted.words.strip():
         found = "SELECT number FROM groups WHERE doc_id = ? UNION SELECT number FROM members WHERE doc_id = ?"
         values += [words, words]
-        if query := _query(words):
+        # Quoted, so that no word is an operator.
+        if query := " ".join(f'"{word}"' for word in _words(words)[:_MOST_WORDS]):
             found += " UNION SELECT rowid FROM words WHERE words MATCH ?"
             values.append(query)
         where.append(f"number IN ({found})")
@@ -522,11 +523,6 @@ def _group(row: tuple[Any, ...]) -> GroupRow:
 def _member(row: tuple[Any, ...]) -> Member:
     number, own, doc_id, file, offset, length, similarity, distance, below, *rest = row
     return Member(number, own, doc_id, Place(file, offset or 0, length), similarity, distance, bool(below), *rest)
-
-
-def _query(words: str) -> str:
-    """Return a query for all words of a text; words are quoted, so that none is an operator."""
-    return " ".join(f'"{word}"' for word in _words(words)[:_MOST_WORDS])
 
 
 def _words(text: str) -> list[str]:

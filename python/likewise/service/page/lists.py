@@ -87,13 +87,16 @@ def overview(place: Place, request: Request, fields: dict[str, str]) -> Response
     cards.append(
         ("Similarities of duplicates", sections.similarity_chart(catalog.similarities(), recipe, _range_address(place)))
     )
-    cards.append(("Group sizes", sections.size_chart(catalog.sizes(), _size_address(place))))
+    sizes = sections.size_chart(catalog.sizes(), lambda low, high: place.address("groups", min=low, max=high))
+    cards.append(("Group sizes", sizes))
     curve = sections.curve_chart(recipe)
     if curve is not None:
         cards.append(("Probability of finding a pair", curve))
     if view.kind == "run":
         cards.append(("Time", sections.stage_chart(summary)))
-    counts = sections.counts_table(summary, _values_address(place))
+    counts = sections.counts_table(
+        summary, lambda removed, kept: place.address("groups", removed=json.dumps(removed), kept=json.dumps(kept))
+    )
     by = None if counts is None else (f"Duplicates by {summary['counts_by']['field']}", counts)
     about = summary["verification"] if view.kind == "run" else "All documents checked so far and their verdicts."
     return place.show(
@@ -104,16 +107,6 @@ def overview(place: Place, request: Request, fields: dict[str, str]) -> Response
 def _range_address(place: Place) -> Callable[[float, float], Html]:
     """Return a function from a range of similarities to the address of groups with a removed document in it."""
     return lambda low, high: place.address("groups", **{"from": low, "to": high}, sort="certainty")
-
-
-def _values_address(place: Place) -> Callable[[str | None, str | None], Html]:
-    """Return a function from values of the removed and kept document to the address of groups that have them."""
-    return lambda removed, kept: place.address("groups", removed=json.dumps(removed), kept=json.dumps(kept))
-
-
-def _size_address(place: Place) -> Callable[[int, int | None], Html]:
-    """Return a function from a range of sizes to the address of groups with such sizes."""
-    return lambda low, high: place.address("groups", min=low, max=high)
 
 
 def filter_of(request: Request) -> GroupFilter:

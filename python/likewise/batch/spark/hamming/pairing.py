@@ -71,10 +71,6 @@ class Cells:
         value &= np.uint64((1 << self.prefix_bits) - 1)
         return (value.astype(np.int64) | (block << self.prefix_bits)).astype(np.int32)
 
-    def block_of(self, cell: int) -> int:
-        """Return the block that a cell belongs to."""
-        return cell >> self.prefix_bits
-
 
 def cells_of(batches: Iterator[Any], *, cells: Cells) -> Iterator[Any]:
     """Yield cell, row and code of each fingerprint, once per block. Runs on a worker."""
@@ -107,7 +103,7 @@ def _joined(held: list[Any], cell: int, cells: Cells, max_pairs: int) -> Iterato
     is_first = np.ones(len(words), bool)
     is_first[1:] = (words[1:] != words[:-1]).any(axis=1)
     first = rows[is_first]
-    block = cells.block_of(cell)
+    block = cell >> cells.prefix_bits
     if block == 0:
         yield _batch(first[np.cumsum(is_first) - 1], rows, None)
     distinct = np.ascontiguousarray(words[is_first])

@@ -1,4 +1,4 @@
-"""Spark plans of ``likewise plan``: stages with bytes, core-seconds and memory."""
+"""Plans of runs of ``likewise plan``: on this machine, and on Spark."""
 
 import json
 import sys
@@ -8,7 +8,7 @@ import click
 
 from likewise.cli.options.recipe import recipe_line, take_recipe
 from likewise.cli.options.terminal import has_color
-from likewise.errors import counted, parse_size
+from likewise.errors import counted, num_threads, parse_size
 
 if TYPE_CHECKING:
     from likewise.batch.budget.cluster_plans import RunPlan
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 DOCUMENT_BYTES = 1173
 
 
-def run(given: dict[str, Any], search: dict[str, Any], options: dict[str, Any], *, as_json: bool) -> None:
+def run_on_spark(given: dict[str, Any], search: dict[str, Any], options: dict[str, Any], *, as_json: bool) -> None:
     """Print the costs of running a recipe on Spark."""
     from likewise.batch.budget.cluster_plans import plan_run
     from likewise.errors import InvalidParameter
@@ -75,3 +75,29 @@ def _draw(plan: "RunPlan", recipe: str) -> None:
 
 def _gigabytes(num_bytes: float) -> str:
     return f"{num_bytes / 1e9:,.2f} GB" if num_bytes < 1e11 else f"{num_bytes / 1e9:,.0f} GB"
+
+
+_MEMORY = "4GB"
+
+
+def run_here(given: dict[str, Any], search: dict[str, Any], options: dict[str, Any], *, as_json: bool) -> None:
+    """Print the plan of a run with a memory limit."""
+    from likewise.batch.memory import plan_of
+    from likewise.errors import InvalidParameter
+    from likewise.job.options import FileRun
+
+    for name, value in search.items():
+        if name != "memory" and value is not None and value is not False:
+            raise InvalidParameter(name.replace("_", "-"), "applies only to a search (--n), not to a run (--documents)")
+    if given["documents"] < 1:
+        raise InvalidParameter("documents", f"{given['documents']} is less than 1")
+    size = given["document_bytes"]
+    document_bytes = DOCUMENT_BYTES if size is None else parse_size("document-bytes", size)
+    limit = FileRun(memory_bytes=search["memory"] or _MEMORY).memory_bound()
+    assert limit is not None
+    recipe = take_recipe(options, base="default").resolve()
+    plan = plan_of(recipe, given["documents"], document_bytes, limit, num_threads(None))
+    if as_json:
+        click.echo(json.dumps(plan.to_dict()))
+        return
+    click.echo("\n".join([recipe_line(recipe.to_dict()), *plan.lines()]))
