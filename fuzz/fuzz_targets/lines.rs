@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use libfuzzer_sys::fuzz_target;
 use likewise_disk::{
-    JsonlRules, RoleRules, Stretches, TokenRules, read_piece, rewrite_rows, split_lines,
+    JsonlRules, RoleRules, Rows, Stretches, TokenRules, read_piece, rewrite_rows, split_lines,
 };
 use likewise_fuzz::temporary;
 
@@ -90,16 +90,14 @@ fn check_rewritten(file: &File, length: u64) {
         keeps_words_apart: false,
     };
     let never = AtomicBool::new(false);
-    let made = rewrite_rows(
+    let rows = Rows {
         file,
-        &before.offsets,
-        &before.lengths,
-        &rules,
-        gone,
-        1,
-        &never,
-    )
-    .expect("rewrite");
+        offsets: &before.offsets,
+        lengths: &before.lengths,
+        threads: 1,
+        cancel: &never,
+    };
+    let made = rewrite_rows(rows, &rules, gone).expect("rewrite");
     assert_eq!(made.num_removed_bytes, halves.iter().sum::<usize>() as u64);
     let expected: Vec<&str> = (0..texts.len()).map(|i| &texts[i][halves[i]..]).collect();
     let file = temporary("rewritten", &made.lines);

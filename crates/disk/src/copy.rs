@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use likewise_core::parallel::{Cancel, map_ranges};
 use xxhash_rust::xxh3::Xxh3Default;
 
-use crate::error::{Error, Result};
+use crate::error::{Doing, Result};
 use crate::position::{MAX_WINDOW, Window, read_exact_at, write_all_at};
 
 /// Output bytes that one thread writes at a time.
@@ -23,18 +23,13 @@ pub fn copy_ranges(
     threads: usize,
     cancel: &AtomicBool,
 ) -> Result<u64> {
-    let size = source
-        .metadata()
-        .map_err(|e| Error::io("read the size", e))?
-        .len();
+    let size = source.metadata().doing("read the size")?.len();
     let merged = merge(ranges, size);
     let tasks = tasks(&merged, GRAIN_BYTES);
     let num_bytes = merged.iter().map(|range| range.end - range.start).sum();
     // Space is allocated first, so that a full disk is noticed before the work if the system can report it.
-    target
-        .set_len(num_bytes)
-        .map_err(|e| Error::io("write", e))?;
-    let make_state = || (Window::new(), Vec::with_capacity(MAX_WINDOW as usize));
+    target.set_len(num_bytes).doing("write")?;
+    let make_state = || (Window::default(), Vec::with_capacity(MAX_WINDOW as usize));
     let results = map_ranges(
         tasks.len(),
         1,
@@ -117,7 +112,7 @@ fn copy_task(
     out.clear();
     each_part(source, merged, task, window, |bytes| {
         if out.is_empty() && bytes.len() as u64 == MAX_WINDOW {
-            write_all_at(target, bytes, target_offset).map_err(|e| Error::io("write", e))?;
+            write_all_at(target, bytes, target_offset).doing("write")?;
             target_offset += MAX_WINDOW;
             return Ok(());
         }
@@ -149,9 +144,7 @@ pub(crate) fn each_part(
             let next = merged[at + 1..]
                 .iter()
                 .map(|range| (range.start, range.end - range.start));
-            let bytes = window
-                .fetch(source, start, length, next)
-                .map_err(|e| Error::read(e, start))?;
+            let bytes = window.fetch(source, start, length, next).reading(start)?;
             take(bytes)?;
             start += length;
             left -= length;
@@ -164,7 +157,7 @@ pub(crate) fn each_part(
 }
 
 fn flush(target: &File, out: &mut Vec<u8>, target_offset: &mut u64) -> Result<()> {
-    write_all_at(target, out, *target_offset).map_err(|e| Error::io("write", e))?;
+    write_all_at(target, out, *target_offset).doing("write")?;
     *target_offset += out.len() as u64;
     out.clear();
     Ok(())
@@ -181,7 +174,7 @@ pub fn range_checksum(file: &File, offset: u64, length: u64, cancel: &AtomicBool
     while done < length {
         cancel.check()?;
         let part = &mut block[..BLOCK_BYTES.min(length - done) as usize];
-        read_exact_at(file, part, offset + done).map_err(|e| Error::read(e, offset + done))?;
+        read_exact_at(file, part, offset + done).reading(offset + done)?;
         hasher.update(part);
         done += part.len() as u64;
     }

@@ -80,6 +80,36 @@ impl Error {
             message: message.into(),
         }
     }
+
+    /// Returns [`Error::InvalidParameter`] if `is_invalid`.
+    pub fn invalid_if<M: Into<String>>(
+        is_invalid: bool,
+        name: &'static str,
+        message: impl FnOnce() -> M,
+    ) -> Result<()> {
+        Ok(likewise_core::error::Error::invalid_if(
+            is_invalid, name, message,
+        )?)
+    }
+}
+
+/// Tells which operation an error of the system ended.
+pub(crate) trait Doing<T> {
+    /// The action, such as "read".
+    fn doing(self, action: &'static str) -> Result<T>;
+
+    /// A read at `offset`, by [`Error::read`].
+    fn reading(self, offset: u64) -> Result<T>;
+}
+
+impl<T> Doing<T> for io::Result<T> {
+    fn doing(self, action: &'static str) -> Result<T> {
+        self.map_err(|source| Error::io(action, source))
+    }
+
+    fn reading(self, offset: u64) -> Result<T> {
+        self.map_err(|source| Error::read(source, offset))
+    }
 }
 
 impl fmt::Display for Error {

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use crate::error::{Error, Result};
+use crate::error::{Doing, Error, Result};
 use crate::position::read_exact_at;
 
 /// Maximum length of a piece, in bytes: line numbers inside a piece are 32 bits.
@@ -20,10 +20,7 @@ pub fn split_lines(file: &File, piece_bytes: u64) -> Result<Vec<(u64, u64)>> {
             format!("{piece_bytes} is outside 1..{MAX_PIECE_BYTES}"),
         ));
     }
-    let length = file
-        .metadata()
-        .map_err(|e| Error::io("read the size", e))?
-        .len();
+    let length = file.metadata().doing("read the size")?.len();
     let mut pieces = Vec::with_capacity((length / piece_bytes) as usize + 1);
     let mut probe = Vec::new();
     let mut start = 0;
@@ -44,7 +41,7 @@ fn line_end(file: &File, from: u64, length: u64, probe: &mut Vec<u8>) -> Result<
     while position < length {
         let num_bytes = PROBE_BYTES.min(length - position) as usize;
         probe.resize(num_bytes, 0);
-        read_exact_at(file, probe, position).map_err(|e| Error::read(e, position))?;
+        read_exact_at(file, probe, position).reading(position)?;
         if let Some(at) = memchr::memchr(b'\n', probe) {
             return Ok(position + at as u64 + 1);
         }

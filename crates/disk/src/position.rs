@@ -4,6 +4,12 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
+use std::sync::atomic::AtomicBool;
+
+use likewise_core::parallel::map_ranges;
+
+use crate::error::{Doing, Error, Result};
 
 /// Fills `buffer` from byte `offset` of the file on.
 #[cfg(unix)]
@@ -52,6 +58,7 @@ pub fn write_all_at(file: &File, mut buffer: &[u8], mut offset: u64) -> io::Resu
 }
 
 /// A buffer with a range of a file, filled for several rows by one read, even across gaps of 8 kB.
+#[derive(Default)]
 pub struct Window {
     bytes: Vec<u8>,
     start: u64,
@@ -65,14 +72,6 @@ const MAX_GAP: u64 = 8 << 10;
 pub const MAX_WINDOW: u64 = 1 << 20;
 
 impl Window {
-    pub fn new() -> Self {
-        Window {
-            bytes: Vec::new(),
-            start: 0,
-            length: 0,
-        }
-    }
-
     /// Returns the bytes of `(offset, length)`; one read also fetches rows of `next` that follow closely.
     pub fn fetch(
         &mut self,
@@ -108,8 +107,44 @@ impl Window {
     }
 }
 
-impl Default for Window {
-    fn default() -> Self {
-        Self::new()
+/// Rows of a file that are read again, in any order.
+#[derive(Clone, Copy)]
+pub struct Rows<'a> {
+    pub file: &'a File,
+    pub offsets: &'a [u64],
+    pub lengths: &'a [u32],
+    pub threads: usize,
+    pub cancel: &'a AtomicBool,
+}
+
+impl Rows<'_> {
+    /// Passes each row and its number to `take`, with what `make` returned for the `grain` rows around it, given their
+    /// bytes; returns all of that, in order.
+    pub(crate) fn read<T: Send>(
+        &self,
+        grain: usize,
+        make: impl Fn(usize) -> Result<T> + Sync,
+        take: impl Fn(&mut T, usize, &[u8]) -> Result<()> + Sync,
+    ) -> Result<Vec<T>> {
+        let (offsets, lengths) = (self.offsets, self.lengths);
+        Error::invalid_if(offsets.len() != lengths.len(), "lengths", || {
+            format!("{} lengths for {} offsets", lengths.len(), offsets.len())
+        })?;
+        let place = |i: usize| (offsets[i], u64::from(lengths[i]));
+        let work = |window: &mut Window, range: Range<usize>| {
+            let num_bytes = range.clone().map(|i| lengths[i] as usize).sum();
+            let mut made = make(num_bytes)?;
+            for i in range.clone() {
+                let (offset, length) = place(i);
+                let next = (i + 1..range.end).map(place);
+                let row = window.fetch(self.file, offset, length, next);
+                take(&mut made, i, row.reading(offset)?)?;
+            }
+            Ok(made)
+        };
+        let (threads, cancel) = (self.threads, self.cancel);
+        map_ranges(offsets.len(), grain, threads, cancel, Window::default, work)?
+            .into_iter()
+            .collect()
     }
 }

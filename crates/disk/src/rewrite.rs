@@ -1,13 +1,9 @@
 //! How are spans of text removed from the rows of a file?
 
-use std::fs::File;
-use std::sync::atomic::AtomicBool;
-
-use likewise_core::parallel::map_ranges;
 use likewise_core::text::Without;
 
 use crate::error::{Error, Result};
-use crate::position::Window;
+use crate::position::Rows;
 
 /// Rows that a thread rewrites at a time.
 const GRAIN_ROWS: usize = 64;
@@ -29,12 +25,7 @@ impl<'a> Stretches<'a> {
         let is_even = self.counts.len() == num_texts
             && self.starts.len() == num_stretches
             && self.ends.len() == num_stretches;
-        if !is_even {
-            return Err(Error::invalid(
-                "counts",
-                "the arrays do not fit each other".to_owned(),
-            ));
-        }
+        Error::invalid_if(!is_even, "counts", || "the arrays do not fit each other")?;
         let mut first = 0;
         let begun = self.counts.iter().map(|&count| {
             let own = first..first + count as usize;
@@ -60,52 +51,27 @@ pub struct Rewritten {
     pub num_removed_bytes: u64,
 }
 
-/// Rewrites the rows at `offsets`; each thread's function from `make` takes a row, its offset and the filter of its
-/// text, and appends the new row without a line end.
-pub(crate) fn rewrite<F>(
-    file: &File,
-    offsets: &[u64],
-    lengths: &[u32],
+/// Rewrites rows; each thread's function from `make` takes a row, its offset and the filter of its text, and appends the
+/// new row without a line end.
+pub(crate) fn rewrite<F: Send>(
+    rows: Rows<'_>,
     gone: Stretches<'_>,
-    threads: usize,
-    cancel: &AtomicBool,
     make: impl Fn() -> Result<F> + Sync,
 ) -> Result<Rewritten>
 where
     F: FnMut(&[u8], u64, &mut Without<'_>, &mut Vec<u8>) -> Result<()>,
 {
-    if lengths.len() != offsets.len() {
-        let message = format!("{} lengths for {} offsets", lengths.len(), offsets.len());
-        return Err(Error::invalid("lengths", message));
-    }
-    let texts = gone.of_texts(offsets.len())?;
-    let parts = map_ranges(
-        offsets.len(),
-        GRAIN_ROWS,
-        threads,
-        cancel,
-        Window::new,
-        |window, range| {
-            let mut write = make()?;
-            let mut made = Rewritten::default();
-            for i in range.clone() {
-                let (offset, length) = (offsets[i], u64::from(lengths[i]));
-                let next = (i + 1..range.end).map(|k| (offsets[k], u64::from(lengths[k])));
-                let row = window
-                    .fetch(file, offset, length, next)
-                    .map_err(|e| Error::read(e, offset))?;
-                let mut text = texts[i].clone();
-                write(row, offset, &mut text, &mut made.lines)?;
-                made.num_removed_bytes += text.num_removed();
-                made.lines.push(b'\n');
-                made.ends.push(made.lines.len() as u64);
-            }
-            Ok::<_, Error>(made)
-        },
-    )?;
+    let texts = gone.of_texts(rows.offsets.len())?;
+    let take = |(write, made): &mut (F, Rewritten), i: usize, row: &[u8]| {
+        let mut text = texts[i].clone();
+        write(row, rows.offsets[i], &mut text, &mut made.lines)?;
+        made.num_removed_bytes += text.num_removed();
+        made.lines.push(b'\n');
+        made.ends.push(made.lines.len() as u64);
+        Ok(())
+    };
     let mut all = Rewritten::default();
-    for part in parts {
-        let part = part?;
+    for (_, part) in rows.read(GRAIN_ROWS, |_| Ok((make()?, Rewritten::default())), take)? {
         let base = all.lines.len() as u64;
         all.lines.extend_from_slice(&part.lines);
         all.ends.extend(part.ends.iter().map(|end| base + end));

@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use zerocopy::IntoBytes;
 
 use crate::environment::Fault;
-use crate::error::{Error, Result};
+use crate::error::{Doing, Error, Result};
 
 /// Bytes covered by one checksum.
 pub(crate) const BLOCK_BYTES: usize = 64 << 10;
@@ -202,8 +202,7 @@ impl<'a, W: Write + Seek> SectionStream<'a, W> {
         alignment: u64,
         cancel: &'a AtomicBool,
     ) -> Result<Self> {
-        file.seek(SeekFrom::Start(at))
-            .map_err(|e| Error::io("write", e))?;
+        file.seek(SeekFrom::Start(at)).doing("write")?;
         Ok(SectionStream {
             file: BufWriter::with_capacity(WRITE_BYTES, file),
             at,
@@ -219,9 +218,7 @@ impl<'a, W: Write + Seek> SectionStream<'a, W> {
     pub(crate) fn put(&mut self, bytes: &[u8]) -> Result<()> {
         self.cancel.check()?;
         self.at += bytes.len() as u64;
-        self.file
-            .write_all(bytes)
-            .map_err(|e| Error::io("write", e))
+        self.file.write_all(bytes).doing("write")
     }
 
     pub(crate) fn align(&mut self) -> Result<()> {

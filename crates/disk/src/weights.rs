@@ -10,7 +10,7 @@ use likewise_core::features::{CellPlan, Entries, MAX_WEIGHT, table_id};
 use likewise_core::hash::xxh3_64_with_seed;
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
-use crate::error::{Error, Result};
+use crate::error::{Doing, Error, Result};
 use crate::whole::write_whole;
 
 const MAGIC: &[u8; 8] = b"LWWEIGHT";
@@ -58,15 +58,13 @@ pub fn write_weights(path: &Path, content: &WeightFile) -> Result<()> {
             .map_err(std::io::IntoInnerError::into_error)?
             .sync_all()
     };
-    write_whole(path, |file, _| {
-        write_new(file).map_err(|source| Error::io("write", source))
-    })
+    write_whole(path, |file, _| write_new(file).doing("write"))
 }
 
 /// Returns the bytes that [`write_weights`] writes.
 pub fn weights_to_bytes(content: &WeightFile) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    write_to(&mut bytes, content).map_err(|source| Error::io("write", source))?;
+    write_to(&mut bytes, content).doing("write")?;
     Ok(bytes)
 }
 
@@ -145,10 +143,8 @@ fn header(content: &WeightFile) -> Vec<u8> {
 
 /// Reads a file written by [`write_weights`].
 pub fn read_weights(path: &Path) -> Result<WeightFile> {
-    let mut file = File::open(path).map_err(|source| Error::io("open", source))?;
-    let metadata = file
-        .metadata()
-        .map_err(|source| Error::io("read the size", source))?;
+    let mut file = File::open(path).doing("open")?;
+    let metadata = file.metadata().doing("read the size")?;
     read_from(&mut file, metadata.len())
 }
 
@@ -268,9 +264,7 @@ impl Reader<'_> {
         }
         self.left -= num_bytes;
         let mut bytes = vec![0; num_bytes as usize];
-        self.source
-            .read_exact(&mut bytes)
-            .map_err(|source| Error::io("read", source))?;
+        self.source.read_exact(&mut bytes).doing("read")?;
         Ok(bytes)
     }
 

@@ -12,7 +12,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::error::{Error, Result};
+use crate::error::{Doing, Error, Result};
 
 /// Bytes of a target's name in temporary names, which have at most 255, and spools add to theirs.
 const MAX_STEM_BYTES: usize = 150;
@@ -31,9 +31,9 @@ pub(crate) fn write_whole(
         return Err(Error::NotRegular);
     }
     delete_left(&target);
-    let (file, temporary) = create(&target).map_err(|e| Error::io("create", e))?;
+    let (file, temporary) = create(&target).doing("create")?;
     let result = write(&file, &temporary)
-        .and_then(|()| fs::rename(&temporary, &target).map_err(|e| Error::io("rename", e)))
+        .and_then(|()| fs::rename(&temporary, &target).doing("rename"))
         .and_then(|()| sync_directory(&target));
     if result.is_err() {
         // The first error is more informative than an error of the cleanup.
@@ -139,7 +139,7 @@ fn directory_of(path: &Path) -> &Path {
 fn sync_directory(path: &Path) -> Result<()> {
     File::open(directory_of(path))
         .and_then(|directory| directory.sync_all())
-        .map_err(|e| Error::io("sync the directory", e))
+        .doing("sync the directory")
 }
 
 #[cfg(not(unix))]
@@ -178,7 +178,7 @@ impl TemporaryFile {
             .write(true)
             .create_new(true)
             .open(&path)
-            .map_err(|e| Error::io("create a temporary file", e))?;
+            .doing("create a temporary file")?;
         // Without a name, nothing remains of it, however the process ends.
         let is_nameless = cfg!(unix) && std::fs::remove_file(&path).is_ok();
         Ok(TemporaryFile {
@@ -211,9 +211,7 @@ mod tests {
     }
 
     fn put(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-        write_whole(path, |mut file, _| {
-            file.write_all(bytes).map_err(|e| Error::io("write", e))
-        })
+        write_whole(path, |mut file, _| file.write_all(bytes).doing("write"))
     }
 
     #[test]
@@ -226,7 +224,7 @@ mod tests {
                 assert_ne!(one, other);
                 Ok(())
             })?;
-            first.write_all(b"first").map_err(|e| Error::io("write", e))
+            first.write_all(b"first").doing("write")
         })
         .unwrap();
         assert_eq!(fs::read(&target).unwrap(), b"first");

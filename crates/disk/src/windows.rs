@@ -16,7 +16,7 @@ use likewise_core::parallel::{Cancel, lock, map_ranges};
 use likewise_core::repeats::{FewStretches, FirstPlaces, Pair, Stretches, repeated_stretches};
 use zerocopy::IntoBytes;
 
-use crate::error::{Error, Result};
+use crate::error::{Doing, Error, Result};
 use crate::position::{read_exact_at, write_all_at};
 use crate::whole::TemporaryFile;
 
@@ -231,7 +231,7 @@ impl PairParts {
         }
         let bytes = part.held.as_bytes();
         let (spilled, offset) = self.room(bytes.len())?;
-        write_all_at(&spilled.file, bytes, offset).map_err(|e| Error::io("write", e))?;
+        write_all_at(&spilled.file, bytes, offset).doing("write")?;
         let count = part.held.len();
         part.written.push((offset, count));
         part.held.clear();
@@ -308,8 +308,9 @@ impl Taken {
 
     fn read(&self, pairs: &mut [Pair], offset: u64) -> Result<()> {
         match &self.file {
-            Some(spilled) => read_exact_at(&spilled.file, pairs.as_mut_bytes(), offset)
-                .map_err(|e| Error::read(e, offset)),
+            Some(spilled) => {
+                read_exact_at(&spilled.file, pairs.as_mut_bytes(), offset).reading(offset)
+            }
             None => Ok(()),
         }
     }

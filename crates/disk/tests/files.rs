@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::sync::atomic::AtomicBool;
 
 use common::{file, path, rules};
-use likewise_disk::{Error, copy_ranges, read_piece, read_rows, split_lines};
+use likewise_disk::{Error, Rows, copy_ranges, read_piece, read_rows, split_lines};
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
@@ -66,8 +66,18 @@ fn rows_are_read_again_in_any_order() {
     rows.extend((0..lines.len()).rev().step_by(5));
     let offsets: Vec<u64> = rows.iter().map(|&i| piece.offsets[i]).collect();
     let lengths: Vec<u32> = rows.iter().map(|&i| piece.lengths[i]).collect();
+    let again = |offsets: &[u64], lengths: &[u32], threads, cancel: &AtomicBool| {
+        let rows = Rows {
+            file: &file,
+            offsets,
+            lengths,
+            threads,
+            cancel,
+        };
+        read_rows(rows, &rules())
+    };
     for threads in [1, 3] {
-        let columns = read_rows(&file, &offsets, &lengths, &rules(), threads, &NEVER).unwrap();
+        let columns = again(&offsets, &lengths, threads, &NEVER).unwrap();
         let texts: Vec<&str> = columns
             .iter()
             .flat_map(|c| (0..c.len()).map(|i| c.get(i)))
@@ -76,18 +86,11 @@ fn rows_are_read_again_in_any_order() {
         assert_eq!(texts, expected);
     }
     let shifted: Vec<u64> = offsets.iter().map(|offset| offset + 1).collect();
-    let error = read_rows(&file, &shifted, &lengths, &rules(), 1, &NEVER).unwrap_err();
+    let error = again(&shifted, &lengths, 1, &NEVER).unwrap_err();
     assert!(matches!(error, Error::Changed { offset: 1, .. }), "{error}");
-    assert!(read_rows(&file, &offsets, &lengths[1..], &rules(), 1, &NEVER).is_err());
+    assert!(again(&offsets, &lengths[1..], 1, &NEVER).is_err());
     assert!(matches!(
-        read_rows(
-            &file,
-            &offsets,
-            &lengths,
-            &rules(),
-            2,
-            &AtomicBool::new(true)
-        ),
+        again(&offsets, &lengths, 2, &AtomicBool::new(true)),
         Err(Error::Canceled)
     ));
 }

@@ -13,7 +13,7 @@ use crate::array::{Array, Input, take};
 use crate::door::{
     LONG_BYTES, Object, caught, check_below, check_same_length, parse_isa, run, run_short,
 };
-use crate::errors::{Failure, Result};
+use crate::errors::{Failure, On, Result};
 use crate::searcher::{Search, Searcher};
 
 struct Rows {
@@ -25,18 +25,12 @@ struct Rows {
 impl Rows {
     fn take(bytes: &Object<'_>, num_slots: usize, slot_bytes: usize) -> Result<Self> {
         let bytes = Input::<u8>::take("signatures", bytes)?;
-        if !(1..=65_535).contains(&num_slots) {
-            return Err(Failure::parameter(
-                "num_slots",
-                format!("{num_slots} is outside 1..65535"),
-            ));
-        }
-        if !matches!(slot_bytes, 1 | 2 | 4) {
-            return Err(Failure::parameter(
-                "slot_bytes",
-                format!("{slot_bytes} is not one of 1, 2, 4"),
-            ));
-        }
+        Failure::parameter_if(!(1..=65_535).contains(&num_slots), "num_slots", || {
+            format!("{num_slots} is outside 1..65535")
+        })?;
+        Failure::parameter_if(!matches!(slot_bytes, 1 | 2 | 4), "slot_bytes", || {
+            format!("{slot_bytes} is not one of 1, 2, 4")
+        })?;
         if !bytes.values().len().is_multiple_of(num_slots * slot_bytes) {
             return Err(Failure::parameter(
                 "signatures",
@@ -88,9 +82,9 @@ impl Search for BandSearch {
         let (signatures, order) = (self.signatures.view(), self.order.values());
         match &self.buckets {
             Buckets::Held(buckets) => Ok(buckets.candidates(signatures, order, call)?),
-            Buckets::Spilled(buckets, folder) => buckets
-                .candidates(signatures, order, call)
-                .map_err(|error| Failure::disk(error, folder)),
+            Buckets::Spilled(buckets, folder) => {
+                buckets.candidates(signatures, order, call).on(folder)
+            }
         }
     }
 
@@ -157,7 +151,7 @@ pub fn search_bands(
             threads,
             cancel,
         )
-        .map_err(|error| Failure::disk(error, &folder))
+        .on(&folder)
         .map(|buckets| Buckets::Spilled(buckets, folder)),
     })?;
     Ok(Searcher::new(BandSearch {

@@ -233,12 +233,9 @@ impl BloomJoin {
     ) -> Result<Self> {
         let num_words = check_filter(filter_bits, 1)?;
         take!(filters: u64, order: u32);
-        if !(0.0..=1.0).contains(&threshold) {
-            return Err(Failure::parameter(
-                "threshold",
-                format!("{threshold} is not from 0 to 1"),
-            ));
-        }
+        Failure::parameter_if(!(0.0..=1.0).contains(&threshold), "threshold", || {
+            format!("{threshold} is not from 0 to 1")
+        })?;
         let demand = match recall {
             None => Demand::Bits(parse_bit_measure(measure)?, threshold),
             Some(recall) if !(recall > 0.0 && recall < 1.0) => {

@@ -67,12 +67,9 @@ impl ClusterRule {
         isa: Option<&str>,
     ) -> Result<Self> {
         let rules_of_recipe = recipe.rules()?;
-        if !(1..=1 << 14).contains(&partitions) {
-            return Err(Failure::parameter(
-                "partitions",
-                format!("{partitions} is outside 1..=16384"),
-            ));
-        }
+        Failure::parameter_if(!(1..=1 << 14).contains(&partitions), "partitions", || {
+            format!("{partitions} is outside 1..=16384")
+        })?;
         let sketching = Sketching {
             rules: rules_of_recipe,
             make_extractor: Arc::new(move |isa| rules.get().extractor(isa)),

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use crate::array::take;
 use crate::column::Column;
 use crate::door::{Object, run, run_short};
-use crate::errors::{Failure, Result};
+use crate::errors::{Failure, On, Result};
 use crate::jsonl::{JsonlPiece, open, to_python};
 use crate::texts::Texts;
 
@@ -26,7 +26,7 @@ pub fn csv_header(
         has_quotes,
     };
     let header = run(py, 0, |_| {
-        disk::read_csv_header(&open(&path)?, dialect).map_err(|error| Failure::disk(error, &path))
+        disk::read_csv_header(&open(&path)?, dialect).on(&path)
     })?;
     Ok((header.names, header.num_bytes, header.num_blank))
 }
@@ -90,7 +90,7 @@ impl CsvReader {
                 stray_lines,
             )
             .and_then(|stream| stream.read(num_lines_before))
-            .map_err(|error| Failure::disk(error, &self.path))
+            .on(&self.path)
         })?;
         to_python(py, piece, false)
     }
@@ -132,7 +132,7 @@ impl CsvSplitter {
                 .lock()
                 .map_err(|_| Failure::Internal("a reader failed before".to_owned()))?
                 .next_piece(limit, piece_bytes, is_end)
-                .map_err(|error| Failure::disk(error, &self.path))
+                .on(&self.path)
         })?;
         Ok(piece.map(|piece| (piece.offset, piece.length, piece.stray_lines)))
     }
@@ -151,15 +151,14 @@ pub fn read_csv_texts(
     take!(offsets: u64, lengths: u32);
     let num_bytes = lengths.iter().map(|&length| length as usize).sum();
     let columns = run(py, num_bytes, |cancel| {
-        disk::read_csv_rows(
-            &open(&reader.path)?,
+        let rows = disk::Rows {
+            file: &open(&reader.path)?,
             offsets,
             lengths,
-            &reader.rules,
             threads,
             cancel,
-        )
-        .map_err(|error| Failure::disk(error, &reader.path))
+        };
+        disk::read_csv_rows(rows, &reader.rules).on(&reader.path)
     })?;
     let columns: Vec<Column> = columns.into_iter().map(Column::from_texts).collect();
     Ok(Column::concat(columns.iter())?.into())

@@ -45,6 +45,18 @@ impl Failure {
         }
     }
 
+    /// Returns [`Failure::Parameter`] if `is_invalid`.
+    pub fn parameter_if<M: Into<String>>(
+        is_invalid: bool,
+        name: &str,
+        message: impl FnOnce() -> M,
+    ) -> Result<()> {
+        match is_invalid {
+            true => Err(Failure::parameter(name, message())),
+            false => Ok(()),
+        }
+    }
+
     /// Builds [`Failure::Input`] about a row, counted from 0.
     pub fn row(row: usize, message: impl Into<String>) -> Self {
         Failure::Input {
@@ -115,6 +127,22 @@ impl Failure {
         }
     }
 }
+
+/// Names the file or directory of an error.
+pub trait On<T> {
+    fn on(self, file: &Path) -> Result<T>;
+}
+
+macro_rules! on {
+    ($($error:ty: $failure:ident),*) => {$(
+        impl<T> On<T> for Result<T, $error> {
+            fn on(self, file: &Path) -> Result<T> {
+                self.map_err(|error| Failure::$failure(error, file))
+            }
+        }
+    )*};
+}
+on!(io::Error: system, likewise_disk::Error: disk, likewise_index::Error: index);
 
 impl From<PyErr> for Failure {
     fn from(error: PyErr) -> Self {

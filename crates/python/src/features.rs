@@ -221,12 +221,9 @@ impl FeatureRules {
         once: bool,
         siblings: bool,
     ) -> Result<Self> {
-        if !(1..=64).contains(&shingle) {
-            return Err(Failure::parameter(
-                "shingle",
-                format!("{shingle} is outside 1..64"),
-            ));
-        }
+        Failure::parameter_if(!(1..=64).contains(&shingle), "shingle", || {
+            format!("{shingle} is outside 1..64")
+        })?;
         let weights = Weights::from_name(weights).ok_or_else(|| {
             let names = Weights::ALL.map(Weights::name).join(", ");
             Failure::parameter("weights", format!("{weights:?} is not one of {names}"))

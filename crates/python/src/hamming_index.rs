@@ -15,7 +15,7 @@ use pyo3::types::{PyBytes, PyDict};
 
 use crate::array::{Array, Input, take};
 use crate::door::{Bytes, Dict, LONG_BYTES, Object, parse_isa, run, run_short};
-use crate::errors::{Failure, Result};
+use crate::errors::{Failure, On, Result};
 use crate::hamming_plan::take_fingerprints;
 
 /// Default memory for sorting beyond the set.
@@ -149,9 +149,7 @@ impl HammingSet {
                 with_rows,
                 cancel,
             };
-            source
-                .build_set(plan, building)
-                .map_err(|error| Failure::disk(error, &path))
+            source.build_set(plan, building).on(&path)
         })?;
         Ok(HammingSet { set, opened: None })
     }
@@ -293,7 +291,7 @@ impl HammingSet {
         verify: bool,
     ) -> Result<(Self, String, Option<Bytes<'py>>)> {
         let opened = run(py, LONG_BYTES, |cancel| {
-            open_hamming_set(&path, verify, cancel).map_err(|error| Failure::disk(error, &path))
+            open_hamming_set(&path, verify, cancel).on(&path)
         })?;
         let ids = opened.ids.map(|ids| PyBytes::new(py, &ids));
         let set = HammingSet {
@@ -329,10 +327,10 @@ pub(crate) fn open_source(
     bits: u32,
 ) -> Result<IndexSource> {
     take!(empty_rows: u32);
-    let file = File::open(path).map_err(|error| Failure::system(error, path))?;
+    let file = File::open(path).on(path)?;
     IndexSource::new(file, *offset, *len, bits, empty_rows.to_vec())
         .map(|source| source.named(path.clone()))
-        .map_err(|error| Failure::disk(error, path))
+        .on(path)
 }
 
 /// Keys of the plan for the fingerprints of a file; the cheapest plan if none are given.
@@ -351,7 +349,7 @@ pub fn plan_hamming_file(
     let plan = run(py, LONG_BYTES, |cancel| {
         source
             .plan(within, with_rows, memory_bytes, cancel)
-            .map_err(|error| Failure::disk(error, &path))
+            .on(&path)
     })?;
     Ok(plan
         .keys()

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 
 use crate::array::{Array, Input, take};
 use crate::door::{Object, check_same_length, parse_isa, run};
-use crate::errors::{Failure, Result};
+use crate::errors::{Failure, On, Result};
 use crate::hamming_plan::take_fingerprints;
 use crate::sketch::check_bits;
 
@@ -187,9 +187,8 @@ fn open_flat(
     num_words: usize,
 ) -> Result<FlatFingerprints> {
     take!(empty_rows: u32);
-    let file = File::open(path).map_err(|error| Failure::system(error, path))?;
-    FlatFingerprints::new(file, *offset, *len, num_words, empty_rows.to_vec())
-        .map_err(|error| Failure::disk(error, path))
+    let file = File::open(path).on(path)?;
+    FlatFingerprints::new(file, *offset, *len, num_words, empty_rows.to_vec()).on(path)
 }
 
 /// Like [`stream_joined_fingerprints`], for sets in flat files, in bounded memory; temporary files are in `folder`.
@@ -226,9 +225,6 @@ pub fn stream_joined_files(
             memory_bytes,
             folder: &folder,
         };
-        stream_to(&consumer, |give| {
-            join.run(&options, give)
-                .map_err(|error| Failure::disk(error, &path))
-        })
+        stream_to(&consumer, |give| join.run(&options, give).on(&path))
     })
 }

@@ -17,7 +17,7 @@ use likewise_index::{
 use pyo3::prelude::*;
 
 use crate::door::{self, Dict, LONG_BYTES, Object, Str, parse_isa, run};
-use crate::errors::{Failure, Result};
+use crate::errors::{Failure, On, Result};
 use crate::features::FeatureRules;
 use crate::index_given::{Given, Taken, check_num_ids, list_of, long_if};
 use crate::index_given::{RecipeParts, name_of};
@@ -101,7 +101,7 @@ impl OnlineIndex {
                 "write" => Index::open(&path, opening, cancel),
                 _ => Index::open_reader(&path, opening, cancel),
             };
-            opened.map_err(|error| Failure::index(error, &path))
+            opened.on(&path)
         })?;
         Ok(OnlineIndex {
             index,
@@ -531,7 +531,7 @@ impl OnlineIndex {
 
 impl OnlineIndex {
     fn asked<T>(&self, result: Result<T, likewise_index::Error>) -> Result<T> {
-        result.map_err(|error| Failure::index(error, &self.dir))
+        result.on(&self.dir)
     }
 
     fn rules(&self) -> &Rules {

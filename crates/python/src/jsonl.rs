@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use crate::array::{Array, take};
 use crate::column::Column;
 use crate::door::{LONG_BYTES, Object, run, run_short};
-use crate::errors::{Failure, Result};
+use crate::errors::{Failure, On, Result};
 use crate::texts::Texts;
 
 /// What to take from each row of a JSON Lines file.
@@ -87,14 +87,14 @@ pub struct JsonlPiece {
 }
 
 pub fn open(path: &Path) -> Result<File> {
-    File::open(path).map_err(|source| Failure::system(source, path))
+    File::open(path).on(path)
 }
 
 /// Cuts a file into `(offset, length)` of about `piece_bytes`, each ending after a line end.
 #[pyfunction]
 pub fn jsonl_pieces(py: Python<'_>, path: PathBuf, piece_bytes: u64) -> Result<Vec<(u64, u64)>> {
     run_short(py, |_| {
-        disk::split_lines(&open(&path)?, piece_bytes).map_err(|error| Failure::disk(error, &path))
+        disk::split_lines(&open(&path)?, piece_bytes).on(&path)
     })
 }
 
@@ -108,8 +108,7 @@ pub fn read_jsonl_piece(
 ) -> Result<JsonlPiece> {
     // Long enough for Ctrl-C only if a piece is far larger than usual.
     let piece = run(py, (length / 16) as usize, |_| {
-        disk::read_piece(&open(&path)?, offset, length, &rules.rules)
-            .map_err(|error| Failure::disk(error, &path))
+        disk::read_piece(&open(&path)?, offset, length, &rules.rules).on(&path)
     })?;
     to_python(py, piece, rules.rules.tokens.is_some())
 }
@@ -165,15 +164,18 @@ pub fn read_jsonl_texts(
     let num_bytes = lengths.iter().map(|&length| length as usize).sum();
     let rules = &rules.rules;
     let columns: Vec<Column> = run(py, num_bytes, |cancel| {
-        let file = open(&path)?;
-        let failure = |error| Failure::disk(error, &path);
+        let rows = disk::Rows {
+            file: &open(&path)?,
+            offsets,
+            lengths,
+            threads,
+            cancel,
+        };
         if rules.tokens.is_some() {
-            let columns = disk::read_token_rows(&file, offsets, lengths, rules, threads, cancel);
-            let columns = columns.map_err(failure)?;
+            let columns = disk::read_token_rows(rows, rules).on(&path)?;
             return columns.into_iter().map(Column::from_tokens).collect();
         }
-        let columns = disk::read_rows(&file, offsets, lengths, rules, threads, cancel);
-        let columns = columns.map_err(failure)?;
+        let columns = disk::read_rows(rows, rules).on(&path)?;
         Ok(columns.into_iter().map(Column::from_texts).collect())
     })?;
     Ok(Column::concat(columns.iter())?.into())
@@ -191,15 +193,12 @@ pub fn copy_lines(
     threads: usize,
 ) -> Result<u64> {
     take!(offsets: u64, lengths: u64);
-    if offsets.len() != lengths.len() {
-        return Err(Failure::parameter(
-            "lengths",
-            format!("{} lengths for {} offsets", lengths.len(), offsets.len()),
-        ));
-    }
+    Failure::parameter_if(offsets.len() != lengths.len(), "lengths", || {
+        format!("{} lengths for {} offsets", lengths.len(), offsets.len())
+    })?;
     run(py, LONG_BYTES, |cancel| {
         let source_file = open(&source)?;
-        let target_file = File::create(&target).map_err(|error| Failure::system(error, &target))?;
+        let target_file = File::create(&target).on(&target)?;
         let ranges = offsets.iter().copied().zip(lengths.iter().copied());
         disk::copy_ranges(&source_file, &target_file, ranges, threads, cancel).map_err(|error| {
             match error {
@@ -223,7 +222,6 @@ pub fn checksum(py: Python<'_>, data: &Object<'_>) -> Result<u64> {
 #[pyfunction]
 pub fn range_checksum(py: Python<'_>, path: PathBuf, offset: u64, length: u64) -> Result<u64> {
     run(py, length as usize, |cancel| {
-        disk::range_checksum(&open(&path)?, offset, length, cancel)
-            .map_err(|error| Failure::disk(error, &path))
+        disk::range_checksum(&open(&path)?, offset, length, cancel).on(&path)
     })
 }

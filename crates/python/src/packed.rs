@@ -11,7 +11,7 @@ use pyo3::types::PyBytes;
 
 use crate::array::take;
 use crate::door::{Bytes, LONG_BYTES, Object, run, run_short};
-use crate::errors::{Failure, Result};
+use crate::errors::{Failure, On, Result};
 use crate::jsonl::open;
 
 /// A compressed file that is being decompressed into a plain one.
@@ -47,10 +47,10 @@ impl PackedFile {
             .create(true)
             .truncate(true)
             .open(&spool)
-            .map_err(|error| Failure::system(error, &spool))?;
+            .on(&spool)?;
         let unpacker =
             disk::Unpacker::open(open(&path)?, target, codec_of(codec)?, limits, threads)
-                .map_err(|error| Failure::disk(error, &path))?;
+                .on(&path)?;
         Ok(PackedFile {
             unpacker: Mutex::new(unpacker),
             path,
@@ -65,7 +65,7 @@ impl PackedFile {
                 .lock()
                 .map_err(|_| Failure::Internal("a reader failed before".to_owned()))?
                 .next_piece(piece_bytes)
-                .map_err(|error| Failure::disk(error, &self.path))
+                .on(&self.path)
         })?;
         Ok(piece.map(|piece| (piece.offset, piece.length, piece.num_packed)))
     }
@@ -96,16 +96,13 @@ pub fn pack_lines(
     threads: usize,
 ) -> Result<u64> {
     take!(offsets: u64, lengths: u64);
-    if offsets.len() != lengths.len() {
-        return Err(Failure::parameter(
-            "lengths",
-            format!("{} lengths for {} offsets", lengths.len(), offsets.len()),
-        ));
-    }
+    Failure::parameter_if(offsets.len() != lengths.len(), "lengths", || {
+        format!("{} lengths for {} offsets", lengths.len(), offsets.len())
+    })?;
     let codec = codec_of(codec)?;
     run(py, LONG_BYTES, |cancel| {
         let source_file = open(&source)?;
-        let target_file = File::create(&target).map_err(|error| Failure::system(error, &target))?;
+        let target_file = File::create(&target).on(&target)?;
         let ranges = offsets.iter().copied().zip(lengths.iter().copied());
         disk::pack_ranges(&source_file, &target_file, ranges, codec, threads, cancel).map_err(
             |error| match error {

@@ -28,12 +28,9 @@ fn with_sets<T: Send>(
 ) -> Result<T> {
     let column = texts.column.as_ref();
     rules.check(column)?;
-    if column.len() >= u32::MAX as usize {
-        return Err(Failure::parameter(
-            "references",
-            format!("{} are too many", column.len()),
-        ));
-    }
+    Failure::parameter_if(column.len() >= u32::MAX as usize, "references", || {
+        format!("{} are too many", column.len())
+    })?;
     run(py, column.num_bytes, |cancel| {
         let make_state = || rules.extractor(Isa::best());
         let sets = column.in_parts(

@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use crate::array::{Array, take};
 use crate::column::Column;
 use crate::door::{Object, check_below, check_same_length, parse_isa, run};
-use crate::errors::{Failure, Result};
+use crate::errors::{Failure, On, Result};
 use crate::texts::Texts;
 
 /// Number of texts or stretches processed between two checks for an interrupt.
@@ -32,12 +32,9 @@ pub struct SeenTwice {
 impl SeenTwice {
     #[new]
     fn new(num_words: usize, num_expected: usize) -> Result<Self> {
-        if num_words < 2 {
-            return Err(Failure::parameter(
-                "num_words",
-                format!("{num_words} is under 2"),
-            ));
-        }
+        Failure::parameter_if(num_words < 2, "num_words", || {
+            format!("{num_words} is under 2")
+        })?;
         Ok(SeenTwice {
             seen: repeats::SeenTwice::new(num_expected),
             num_words,
@@ -82,9 +79,7 @@ impl RepeatedWindows {
             each_text(column, cancel, |text| {
                 place += u64::from(reader.put_aside(text, &seen.seen, place, &mut found));
             })?;
-            self.windows
-                .add(&found)
-                .map_err(|error| Failure::disk(error, &self.folder))
+            self.windows.add(&found).on(&self.folder)
         })
     }
 
@@ -101,7 +96,7 @@ impl RepeatedWindows {
         let found = run(py, usize::MAX, |cancel| {
             self.windows
                 .stretches(doc_starts, threads, cancel)
-                .map_err(|error| Failure::disk(error, &self.folder))
+                .on(&self.folder)
         })?;
         Ok((
             found.places.into(),

@@ -1,7 +1,7 @@
 //! Texts with stretches removed, alone or in the rows of a file.
 
 use likewise_core::parallel::Cancel;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use likewise_disk::{self as disk, TextColumn};
 use pyo3::prelude::*;
@@ -10,7 +10,7 @@ use crate::array::{Array, Input, take};
 use crate::column::Column;
 use crate::csv::CsvReader;
 use crate::door::{Object, run};
-use crate::errors::{Failure, Result};
+use crate::errors::{Failure, On, Result};
 use crate::jsonl::{JsonlRules, open};
 use crate::texts::Texts;
 
@@ -109,21 +109,10 @@ pub fn rewrite_jsonl_rows(
     keeps_words_apart: bool,
     threads: usize,
 ) -> Result<(Array, Array, u64)> {
-    take!(offsets: u64, lengths: u32);
     let gone = Gone::take(counts, starts, ends, keeps_words_apart)?;
-    let made = run(py, num_bytes(lengths), |cancel| {
-        disk::rewrite_rows(
-            &open(&path)?,
-            offsets,
-            lengths,
-            &rules.rules,
-            gone.stretches(),
-            threads,
-            cancel,
-        )
-        .map_err(|error| Failure::disk(error, &path))
-    })?;
-    Ok((made.lines.into(), made.ends.into(), made.num_removed_bytes))
+    rewritten(py, &path, offsets, lengths, threads, |rows| {
+        disk::rewrite_rows(rows, &rules.rules, gone.stretches())
+    })
 }
 
 /// The same for CSV records, by the rules of a reader of the file.
@@ -140,23 +129,31 @@ pub fn rewrite_csv_rows(
     keeps_words_apart: bool,
     threads: usize,
 ) -> Result<(Array, Array, u64)> {
-    take!(offsets: u64, lengths: u32);
     let gone = Gone::take(counts, starts, ends, keeps_words_apart)?;
-    let made = run(py, num_bytes(lengths), |cancel| {
-        disk::rewrite_csv_rows(
-            &open(&reader.path)?,
-            offsets,
-            lengths,
-            &reader.rules,
-            gone.stretches(),
-            threads,
-            cancel,
-        )
-        .map_err(|error| Failure::disk(error, &reader.path))
-    })?;
-    Ok((made.lines.into(), made.ends.into(), made.num_removed_bytes))
+    rewritten(py, &reader.path, offsets, lengths, threads, |rows| {
+        disk::rewrite_csv_rows(rows, &reader.rules, gone.stretches())
+    })
 }
 
-fn num_bytes(lengths: &[u32]) -> usize {
-    lengths.iter().map(|&length| length as usize).sum()
+fn rewritten(
+    py: Python<'_>,
+    path: &Path,
+    offsets: &Object<'_>,
+    lengths: &Object<'_>,
+    threads: usize,
+    rewrite: impl FnOnce(disk::Rows<'_>) -> disk::Result<disk::Rewritten> + Send,
+) -> Result<(Array, Array, u64)> {
+    take!(offsets: u64, lengths: u32);
+    let num_bytes = lengths.iter().map(|&length| length as usize).sum();
+    let made = run(py, num_bytes, |cancel| {
+        rewrite(disk::Rows {
+            file: &open(path)?,
+            offsets,
+            lengths,
+            threads,
+            cancel,
+        })
+        .on(path)
+    })?;
+    Ok((made.lines.into(), made.ends.into(), made.num_removed_bytes))
 }

@@ -90,18 +90,12 @@ impl PrefixJoin {
                 format!("{measure:?} is not one of jaccard, dice, cosine, containment, overlap"),
             ));
         };
-        if !(threshold > 0.0 && threshold <= 1.0) {
-            return Err(Failure::parameter(
-                "threshold",
-                format!("{threshold} is not above 0 and up to 1"),
-            ));
-        }
-        if num_positions > u32::MAX as usize {
-            return Err(Failure::parameter(
-                "num_positions",
-                format!("{num_positions} is outside 0..{}", u32::MAX),
-            ));
-        }
+        Failure::parameter_if(!(threshold > 0.0 && threshold <= 1.0), "threshold", || {
+            format!("{threshold} is not above 0 and up to 1")
+        })?;
+        Failure::parameter_if(num_positions > u32::MAX as usize, "num_positions", || {
+            format!("{num_positions} is outside 0..{}", u32::MAX)
+        })?;
         let demand = Demand {
             measure: set_measure,
             threshold,

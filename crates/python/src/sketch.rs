@@ -255,18 +255,12 @@ pub fn check_bits(bits: u32) -> Result<usize> {
 }
 
 pub fn check_slots(num_slots: u32, slot_bits: u32, scheme: &str) -> Result<(Scheme, usize)> {
-    if !(1..=65_535).contains(&num_slots) {
-        return Err(Failure::parameter(
-            "num_slots",
-            format!("{num_slots} is outside 1..65535"),
-        ));
-    }
-    if !matches!(slot_bits, 8 | 16 | 32) {
-        return Err(Failure::parameter(
-            "slot_bits",
-            format!("{slot_bits} is not one of 8, 16, 32"),
-        ));
-    }
+    Failure::parameter_if(!(1..=65_535).contains(&num_slots), "num_slots", || {
+        format!("{num_slots} is outside 1..65535")
+    })?;
+    Failure::parameter_if(!matches!(slot_bits, 8 | 16 | 32), "slot_bits", || {
+        format!("{slot_bits} is not one of 8, 16, 32")
+    })?;
     let scheme = Scheme::from_name(scheme).ok_or_else(|| {
         Failure::parameter(
             "scheme",
@@ -329,12 +323,9 @@ pub fn minhash_features(
         (Some(&first), Some(&last)) => first >= 0 && last as usize <= features.len(),
         _ => false,
     };
-    if !ends_fit || !offsets.is_sorted() {
-        return Err(Failure::parameter(
-            "offsets",
-            format!("not n + 1 rising values inside 0..{}", features.len()),
-        ));
-    }
+    Failure::parameter_if(!ends_fit || !offsets.is_sorted(), "offsets", || {
+        format!("not n + 1 rising values inside 0..{}", features.len())
+    })?;
     let num_lists = offsets.len() - 1;
     let bytes = run(
         py,

@@ -48,12 +48,9 @@ impl FeatureSets {
 impl FeatureSets {
     #[new]
     fn new(py: Python<'_>, capacity: usize, rules: Py<FeatureRules>) -> Result<Self> {
-        if capacity > u32::MAX as usize {
-            return Err(Failure::parameter(
-                "capacity",
-                format!("{capacity} is outside 0..{}", u32::MAX),
-            ));
-        }
+        Failure::parameter_if(capacity > u32::MAX as usize, "capacity", || {
+            format!("{capacity} is outside 0..{}", u32::MAX)
+        })?;
         Ok(FeatureSets {
             sets: RwLock::new(run_short(py, |_| Ok(verify::FeatureSets::new(capacity)))?),
             capacity,

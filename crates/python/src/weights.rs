@@ -14,7 +14,7 @@ use pyo3::types::PyBytes;
 
 use crate::array::{Array, take};
 use crate::door::{Bytes, Object, check_same_length, run, run_short};
-use crate::errors::{Failure, Result};
+use crate::errors::{Failure, On, Result};
 
 /// Integer weights of features, with the rules that make the features.
 #[pyclass(frozen, module = "likewise._native")]
@@ -94,7 +94,7 @@ impl WeightTable {
     fn read(py: Python<'_>, path: PathBuf) -> Result<Self> {
         let num_bytes = std::fs::metadata(&path).map_or(0, |metadata| metadata.len() as usize);
         run(py, num_bytes, |_| {
-            let content = read_weights(&path).map_err(|error| Failure::disk(error, &path))?;
+            let content = read_weights(&path).on(&path)?;
             WeightTable::of_file(content)
         })
     }
@@ -163,8 +163,7 @@ impl WeightTable {
     /// Writes the table to a file, which is complete under its name or absent.
     fn write(&self, py: Python<'_>, path: PathBuf) -> Result<()> {
         run(py, self.table.num_bytes(), |_| {
-            write_weights(Path::new(&path), &self.content())
-                .map_err(|error| Failure::disk(error, &path))
+            write_weights(Path::new(&path), &self.content()).on(&path)
         })
     }
 

@@ -187,24 +187,18 @@ pub(super) fn check_layout(signatures: &Signatures<'_>) -> Result<(), Error> {
         num_slots,
         slot_bytes,
     } = *signatures;
-    if num_slots == 0 || ![1, 2, 4].contains(&slot_bytes) {
-        return Err(Error::invalid(
-            "signatures",
-            format!(
-                "{num_slots} slots of {slot_bytes} bytes; slots are 1 or more, bytes 1, 2 or 4"
-            ),
-        ));
-    }
+    Error::invalid_if(
+        num_slots == 0 || ![1, 2, 4].contains(&slot_bytes),
+        "signatures",
+        || format!("{num_slots} slots of {slot_bytes} bytes; slots are 1 or more, bytes 1, 2 or 4"),
+    )?;
     let row_bytes = num_slots * slot_bytes;
-    if !bytes.len().is_multiple_of(row_bytes) {
-        return Err(Error::invalid(
-            "signatures",
-            format!(
-                "{} bytes are not a multiple of the row size, {row_bytes} bytes",
-                bytes.len()
-            ),
-        ));
-    }
+    Error::invalid_if(!bytes.len().is_multiple_of(row_bytes), "signatures", || {
+        format!(
+            "{} bytes are not a multiple of the row size, {row_bytes} bytes",
+            bytes.len()
+        )
+    })?;
     Ok(())
 }
 
@@ -215,12 +209,9 @@ pub fn check_bands(
     rows: u32,
 ) -> Result<(), Error> {
     check_layout(signatures)?;
-    if u32::try_from(order.len()).is_err() {
-        return Err(Error::invalid(
-            "order",
-            format!("{} positions; at most 4294967295 fit", order.len()),
-        ));
-    }
+    Error::invalid_if(u32::try_from(order.len()).is_err(), "order", || {
+        format!("{} positions; at most 4294967295 fit", order.len())
+    })?;
     let num_rows = signatures.len();
     if let Some(row) = order.iter().find(|&&row| row as usize >= num_rows) {
         return Err(Error::invalid(

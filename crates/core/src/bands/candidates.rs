@@ -59,16 +59,13 @@ impl BucketView<'_> {
         order: &[u32],
         call: &Call<'_>,
     ) -> Result<Pairs, Error> {
-        if order.len() != self.num_positions {
-            return Err(Error::invalid(
-                "order",
-                format!(
-                    "{} positions; the buckets hold {}",
-                    order.len(),
-                    self.num_positions
-                ),
-            ));
-        }
+        Error::invalid_if(order.len() != self.num_positions, "order", || {
+            format!(
+                "{} positions; the buckets hold {}",
+                order.len(),
+                self.num_positions
+            )
+        })?;
         let range = call.range.start as usize..call.range.end as usize;
         let held = self.first..(self.first + self.offsets.len()).saturating_sub(1);
         if range.start > range.end || range.start < held.start || range.end > held.end {
@@ -86,16 +83,13 @@ impl BucketView<'_> {
             ));
         }
         check_layout(&signatures)?;
-        if signatures.len() != self.num_rows {
-            return Err(Error::invalid(
-                "signatures",
-                format!(
-                    "{} rows; the buckets were built of {}",
-                    signatures.len(),
-                    self.num_rows
-                ),
-            ));
-        }
+        Error::invalid_if(signatures.len() != self.num_rows, "signatures", || {
+            format!(
+                "{} rows; the buckets were built of {}",
+                signatures.len(),
+                self.num_rows
+            )
+        })?;
         let request = Request {
             buckets: *self,
             signatures,

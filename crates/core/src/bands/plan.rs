@@ -20,24 +20,15 @@ pub fn s_curve(similarity: f64, bands: u32, rows: u32) -> f64 {
 
 /// Returns the plan with the most rows (fewest chance candidates) whose recall at `threshold` is at least `recall`.
 pub fn plan_bands(num_slots: u32, threshold: f64, recall: f64) -> Result<BandPlan, Error> {
-    if !(1..=65_535).contains(&num_slots) {
-        return Err(Error::invalid(
-            "num_slots",
-            format!("{num_slots} is outside 1 to 65535"),
-        ));
-    }
-    if !(threshold > 0.0 && threshold <= 1.0) {
-        return Err(Error::invalid(
-            "threshold",
-            format!("{threshold} is not above 0 and at most 1"),
-        ));
-    }
-    if !(recall > 0.0 && recall < 1.0) {
-        return Err(Error::invalid(
-            "recall",
-            format!("{recall} is not above 0 and below 1"),
-        ));
-    }
+    Error::invalid_if(!(1..=65_535).contains(&num_slots), "num_slots", || {
+        format!("{num_slots} is outside 1 to 65535")
+    })?;
+    Error::invalid_if(!(threshold > 0.0 && threshold <= 1.0), "threshold", || {
+        format!("{threshold} is not above 0 and at most 1")
+    })?;
+    Error::invalid_if(!(recall > 0.0 && recall < 1.0), "recall", || {
+        format!("{recall} is not above 0 and below 1")
+    })?;
     for rows in (1..=num_slots).rev() {
         let bands = num_slots / rows;
         let reached = s_curve(threshold, bands, rows);

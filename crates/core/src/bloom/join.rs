@@ -181,16 +181,14 @@ impl BloomJoin {
         if later.len() != earlier.len() {
             return Err(Error::invalid("earlier", "not as many as later"));
         }
-        if later
-            .iter()
-            .chain(earlier)
-            .any(|&position| position as usize >= self.len())
-        {
-            return Err(Error::invalid(
-                "later",
-                format!("a position is not below {}", self.len()),
-            ));
-        }
+        Error::invalid_if(
+            later
+                .iter()
+                .chain(earlier)
+                .any(|&position| position as usize >= self.len()),
+            "later",
+            || format!("a position is not below {}", self.len()),
+        )?;
         let parts = map_ranges(
             later.len(),
             4096,

@@ -81,12 +81,9 @@ impl Counted {
 impl DocumentCounter {
     /// Creates an empty counter. Returns [`Error::InvalidParameter`] if `memory_bytes` is under 16 MiB.
     pub fn new(memory_bytes: u64) -> Result<Self, Error> {
-        if memory_bytes < MIN_MEMORY_BYTES {
-            return Err(Error::invalid(
-                "memory",
-                format!("{memory_bytes} bytes given; counting needs {MIN_MEMORY_BYTES} or more"),
-            ));
-        }
+        Error::invalid_if(memory_bytes < MIN_MEMORY_BYTES, "memory", || {
+            format!("{memory_bytes} bytes given; counting needs {MIN_MEMORY_BYTES} or more")
+        })?;
         let half = memory_bytes / 2;
         let max_features = half / BYTES_A_FEATURE;
         let width = half / (CELL_BYTES * u64::from(DEPTH) * NUM_SHARDS as u64);

@@ -132,12 +132,7 @@ impl WeightTable {
                 let fits = (1..=16).contains(&plan.depth)
                     && plan.width >= 1
                     && u64::from(plan.depth).checked_mul(plan.width) == Some(weights.len() as u64);
-                if !fits {
-                    return Err(Error::invalid(
-                        "weights",
-                        "their number is not that of the cells",
-                    ));
-                }
+                Error::invalid_if(!fits, "weights", || "their number is not that of the cells")?;
                 Content::Cells(plan, weights.into())
             }
         };

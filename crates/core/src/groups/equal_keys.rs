@@ -48,12 +48,9 @@ impl EqualKeys {
         if num_words == 0 {
             return Err(Error::invalid("num_words", "a key has at least one word"));
         }
-        if share >= num_shares {
-            return Err(Error::invalid(
-                "share",
-                format!("{share} is not below {num_shares}"),
-            ));
-        }
+        Error::invalid_if(share >= num_shares, "share", || {
+            format!("{share} is not below {num_shares}")
+        })?;
         Ok(EqualKeys {
             num_words,
             share,
@@ -66,12 +63,9 @@ impl EqualKeys {
 
     /// Adds the keys of the next items; returns some of the items found so far.
     pub fn add(&mut self, keys: &[u64]) -> Result<Repeated, Error> {
-        if !keys.len().is_multiple_of(self.num_words) {
-            return Err(Error::invalid(
-                "keys",
-                format!("{} words are not keys of {}", keys.len(), self.num_words),
-            ));
-        }
+        Error::invalid_if(!keys.len().is_multiple_of(self.num_words), "keys", || {
+            format!("{} words are not keys of {}", keys.len(), self.num_words)
+        })?;
         let mut found = Repeated::default();
         let least = LEAST_KEYS * (self.num_words + 1);
         for key in keys.chunks_exact(self.num_words) {

@@ -57,12 +57,9 @@ impl Leaders {
                 ),
             ));
         }
-        if range.end as usize > self.states.len() {
-            return Err(Error::invalid(
-                "range",
-                format!("{range:?} goes beyond the {} documents", self.states.len()),
-            ));
-        }
+        Error::invalid_if(range.end as usize > self.states.len(), "range", || {
+            format!("{range:?} goes beyond the {} documents", self.states.len())
+        })?;
         let part = range.start as usize..range.end as usize;
         let verdicts = decide_range(
             &self.states[..part.start],
@@ -164,9 +161,7 @@ fn check(
             ),
         ));
     }
-    if !later.is_sorted() {
-        return Err(Error::invalid("later", "not in ascending order"));
-    }
+    Error::invalid_if(!later.is_sorted(), "later", || "not in ascending order")?;
     let inside = |position: Option<&u32>| position.is_none_or(|p| range.contains(p));
     if !inside(later.first()) || !inside(later.last()) {
         return Err(Error::invalid(

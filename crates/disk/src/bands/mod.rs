@@ -26,7 +26,7 @@ use likewise_core::sketch::Signatures;
 use memmap2::Mmap;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-use crate::error::{Error, Result};
+use crate::error::{Doing, Error, Result};
 use crate::whole::TemporaryFile;
 
 /// Bytes per position of the part that a thread holds: 28 of the filler, and the size of typical buckets.
@@ -284,10 +284,7 @@ impl ColumnFile {
 
     pub(super) fn append<T: IntoBytes + Immutable>(&mut self, values: &[T]) -> Result<()> {
         let bytes = values.as_bytes();
-        self.spilled
-            .file
-            .write_all(bytes)
-            .map_err(|e| Error::io("write", e))?;
+        self.spilled.file.write_all(bytes).doing("write")?;
         self.num_bytes += bytes.len();
         Ok(())
     }
@@ -299,7 +296,7 @@ impl ColumnFile {
         }
         // SAFETY: the file was created here, no other code knows it, and `self` is consumed, so nothing writes to it
         // afterward.
-        let map = unsafe { Mmap::map(&self.spilled.file) }.map_err(|e| Error::io("map", e))?;
+        let map = unsafe { Mmap::map(&self.spilled.file) }.doing("map")?;
         Ok(Column { map: Some(map) })
     }
 }

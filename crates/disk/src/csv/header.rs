@@ -5,7 +5,7 @@ use std::fs::File;
 use super::record::RecordParser;
 use super::rules::CsvDialect;
 use super::split::RecordSplitter;
-use crate::error::{Error, Result};
+use crate::error::{Doing, Error, Result};
 use crate::position::read_exact_at;
 
 /// Longest header that is read, in bytes.
@@ -25,10 +25,7 @@ pub struct CsvHeader {
 
 /// Reads the header, which must end within 16 MB; that of an empty file has no columns.
 pub fn read_csv_header(file: &File, dialect: CsvDialect) -> Result<CsvHeader> {
-    let size = file
-        .metadata()
-        .map_err(|e| Error::io("read the size", e))?
-        .len();
+    let size = file.metadata().doing("read the size")?.len();
     let mut bytes = Vec::new();
     let mut parser = RecordParser::new(dialect, MAX_HEADER_BYTES);
     let mut header = CsvHeader::default();
@@ -42,8 +39,7 @@ pub fn read_csv_header(file: &File, dialect: CsvDialect) -> Result<CsvHeader> {
             break;
         }
         bytes.resize(start + room, 0);
-        read_exact_at(file, &mut bytes[start..], start as u64)
-            .map_err(|e| Error::read(e, start as u64))?;
+        read_exact_at(file, &mut bytes[start..], start as u64).reading(start as u64)?;
         if start == 0 && bytes.starts_with(b"\xef\xbb\xbf") {
             from = 3;
         }
@@ -64,8 +60,7 @@ pub fn read_csv_header(file: &File, dialect: CsvDialect) -> Result<CsvHeader> {
             let mut next = [0];
             let is_return = bytes[from - 1] == b'\r';
             if is_return && (from as u64) < size {
-                read_exact_at(file, &mut next, from as u64)
-                    .map_err(|e| Error::read(e, from as u64))?;
+                read_exact_at(file, &mut next, from as u64).reading(from as u64)?;
             }
             header.num_bytes = from as u64 + u64::from(is_return && next[0] == b'\n');
             check_closed(file, dialect, first as u64, header.num_bytes)?;
@@ -87,7 +82,7 @@ pub fn read_csv_header(file: &File, dialect: CsvDialect) -> Result<CsvHeader> {
 
 /// Rejects a header that is a stray line: by the rule of [`RecordSplitter`] its first line is not a record.
 fn check_closed(file: &File, dialect: CsvDialect, start: u64, end: u64) -> Result<()> {
-    let file = file.try_clone().map_err(|e| Error::io("read", e))?;
+    let file = file.try_clone().doing("read")?;
     let piece = RecordSplitter::new(file, dialect, start).next_piece(end, end - start, true)?;
     match piece.is_some_and(|piece| !piece.stray_lines.is_empty()) {
         true => Err(open_header()),

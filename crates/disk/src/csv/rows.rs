@@ -1,75 +1,43 @@
 //! How are the texts of known records read again?
 
-use std::fs::File;
 use std::ops::Range;
-use std::sync::atomic::AtomicBool;
 
-use likewise_core::parallel::map_ranges;
 use likewise_core::text::Without;
 
 use super::record::RecordParser;
 use super::rules::{CsvDialect, CsvRules};
 use crate::column::TextColumn;
 use crate::error::{Error, Result};
-use crate::position::Window;
+use crate::position::Rows;
 use crate::rewrite::{Rewritten, Stretches, rewrite};
 
 /// Records that a thread reads at a time.
 const GRAIN_ROWS: usize = 256;
 
-/// Reads the texts of records, as returned by [`CsvStream`](crate::CsvStream), in any order.
-pub fn read_csv_rows(
-    file: &File,
-    offsets: &[u64],
-    lengths: &[u32],
-    rules: &CsvRules,
-    threads: usize,
-    cancel: &AtomicBool,
-) -> Result<Vec<TextColumn>> {
-    if offsets.len() != lengths.len() {
-        let message = format!("{} lengths for {} offsets", lengths.len(), offsets.len());
-        return Err(Error::invalid("lengths", message));
-    }
+/// Reads the texts of records, as returned by [`CsvStream`](crate::CsvStream).
+pub fn read_csv_rows(rows: Rows<'_>, rules: &CsvRules) -> Result<Vec<TextColumn>> {
     rules.check()?;
-    let parts = map_ranges(
-        offsets.len(),
-        GRAIN_ROWS,
-        threads,
-        cancel,
-        Window::new,
-        |window, range| {
-            let mut texts = TextColumn::default();
-            for i in range.clone() {
-                let (offset, length) = (offsets[i], u64::from(lengths[i]));
-                let next = (i + 1..range.end).map(|k| (offsets[k], u64::from(lengths[k])));
-                let record = window
-                    .fetch(file, offset, length, next)
-                    .map_err(|e| Error::read(e, offset))?;
-                let mut parser = RecordParser::new(rules.dialect, rules.max_document);
-                let (taken, is_complete) = parser.feed(record);
-                let changed = |reason: String| Error::Changed { offset, reason };
-                if taken < record.len() || !(is_complete || parser.feed(b"\n").1) {
-                    return Err(changed("it is no longer one record".to_owned()));
-                }
-                parser.check(length, rules).map_err(changed)?;
-                parser.push_text(rules, &mut texts);
-            }
-            Ok(texts)
-        },
-    )?;
-    parts.into_iter().collect()
+    let take = |texts: &mut TextColumn, i: usize, record: &[u8]| {
+        let mut parser = RecordParser::new(rules.dialect, rules.max_document);
+        let (taken, is_complete) = parser.feed(record);
+        let offset = rows.offsets[i];
+        let changed = |reason: String| Error::Changed { offset, reason };
+        if taken < record.len() || !(is_complete || parser.feed(b"\n").1) {
+            return Err(changed("it is no longer one record".to_owned()));
+        }
+        parser.check(record.len() as u64, rules).map_err(changed)?;
+        parser.push_text(rules, texts);
+        Ok(())
+    };
+    rows.read(GRAIN_ROWS, |_| Ok(TextColumn::default()), take)
 }
 
-/// Removes the spans `gone` from the texts of the records at `offsets`; all other fields stay byte for byte. A quoted
-/// field stays quoted; an unquoted one gets quotes if its text now begins with one.
+/// Removes the spans `gone` from the texts of records; all other fields stay byte for byte. A quoted field stays quoted;
+/// an unquoted one gets quotes if its text now begins with one.
 pub fn rewrite_csv_rows(
-    file: &File,
-    offsets: &[u64],
-    lengths: &[u32],
+    rows: Rows<'_>,
     rules: &CsvRules,
     gone: Stretches<'_>,
-    threads: usize,
-    cancel: &AtomicBool,
 ) -> Result<Rewritten> {
     rules.check()?;
     let &[column] = rules.text_columns.as_slice() else {
@@ -78,7 +46,7 @@ pub fn rewrite_csv_rows(
             "must name exactly one column",
         ));
     };
-    rewrite(file, offsets, lengths, gone, threads, cancel, || {
+    rewrite(rows, gone, || {
         Ok(
             move |record: &[u8], offset, text: &mut Without<'_>, out: &mut Vec<u8>| {
                 let place = field(record, column, rules.dialect).ok_or_else(|| Error::Changed {

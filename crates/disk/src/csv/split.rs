@@ -6,7 +6,7 @@
 use std::fs::File;
 
 use super::rules::CsvDialect;
-use crate::error::{Error, Result};
+use crate::error::{Doing, Result};
 use crate::position::read_exact_at;
 
 /// Bytes read at a time.
@@ -133,8 +133,7 @@ impl RecordSplitter {
             self.block
                 .resize(BLOCK_BYTES.min(limit - self.position) as usize, 0);
             self.from = 0;
-            read_exact_at(&self.file, &mut self.block, self.position)
-                .map_err(|e| Error::read(e, self.position))?;
+            read_exact_at(&self.file, &mut self.block, self.position).reading(self.position)?;
         }
         Ok(())
     }

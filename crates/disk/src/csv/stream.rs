@@ -6,7 +6,7 @@ use std::fs::File;
 use super::record::{RecordParser, as_json};
 use super::rules::CsvRules;
 use crate::column::TextColumn;
-use crate::error::{Error, Result};
+use crate::error::{Doing, Result};
 use crate::jsonl::piece::{BadRow, Piece};
 use crate::position::read_exact_at;
 
@@ -146,7 +146,7 @@ impl CsvStream {
         let mut num_lines = 1;
         while at < end {
             let part = &mut block[..BLOCK_BYTES.min(end - at) as usize];
-            read_exact_at(&self.file, part, at).map_err(|e| Error::read(e, at))?;
+            read_exact_at(&self.file, part, at).reading(at)?;
             num_lines += memchr::memchr_iter(b'\n', part).count() as u64;
             at += part.len() as u64;
         }
@@ -203,8 +203,7 @@ impl CsvStream {
             let room = BLOCK_BYTES.min(self.end - self.position) as usize;
             self.block.resize(room, 0);
             self.from = 0;
-            read_exact_at(&self.file, &mut self.block, self.position)
-                .map_err(|e| Error::read(e, self.position))?;
+            read_exact_at(&self.file, &mut self.block, self.position).reading(self.position)?;
         }
         Ok(self.block.get(self.from).copied())
     }

@@ -13,7 +13,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::layout::{Description, RowsEntry, SegmentEntry, TableEntry};
 use super::{FileFacts, HEADER_BYTES, MAGIC, VERSION};
 use crate::environment::OpenFile;
-use crate::error::{Error, Result};
+use crate::error::{Doing, Result};
 use crate::sections::{Damage, Sections, damaged};
 
 /// A set in a mapped file, and the caller's data stored with it.
@@ -35,7 +35,7 @@ pub struct OpenedSet {
 pub fn open_hamming_set(path: &Path, verify: bool, cancel: &AtomicBool) -> Result<OpenedSet> {
     // The writer replaces files by renaming, so an open file keeps its old contents.
     let map = File::open(path).and_then(|file| file.map());
-    hamming_set_of(map.map_err(|e| Error::io("open", e))?, verify, cancel)
+    hamming_set_of(map.doing("open")?, verify, cancel)
 }
 
 /// Same as [`open_hamming_set`], for the bytes of such a file.

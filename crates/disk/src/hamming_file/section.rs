@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use zerocopy::IntoBytes;
 
 use super::ALIGNMENT;
-use crate::error::{Error, Result};
+use crate::error::{Doing, Result};
 use crate::position::{read_exact_at, write_all_at};
 use crate::sections::{BLOCK_BYTES, Section};
 use crate::whole::TemporaryFile;
@@ -60,7 +60,7 @@ impl<'a> SectionWriter<'a> {
 
     fn write_block(&mut self) -> Result<()> {
         self.checksums.extend(xxh3_64(&self.block).to_le_bytes());
-        write_all_at(self.file, &self.block, self.at).map_err(|e| Error::io("write", e))?;
+        write_all_at(self.file, &self.block, self.at).doing("write")?;
         self.at += self.block.len() as u64;
         self.block.clear();
         Ok(())
@@ -71,7 +71,7 @@ impl<'a> SectionWriter<'a> {
         if !self.block.is_empty() {
             self.write_block()?;
         }
-        write_all_at(self.file, &self.checksums, self.at).map_err(|e| Error::io("write", e))?;
+        write_all_at(self.file, &self.checksums, self.at).doing("write")?;
         let section = Section {
             offset: self.offset,
             num_bytes: self.at - self.offset,
@@ -111,7 +111,7 @@ impl Spool {
 
     fn flush(&mut self) -> Result<()> {
         let bytes = self.waiting.as_bytes();
-        write_all_at(&self.temporary.file, bytes, self.at).map_err(|e| Error::io("write", e))?;
+        write_all_at(&self.temporary.file, bytes, self.at).doing("write")?;
         self.at += bytes.len() as u64;
         self.waiting.clear();
         Ok(())
@@ -132,8 +132,7 @@ impl Spool {
             cancel.check()?;
             let num_bytes = (self.at - done).min(8 * SPOOL_WORDS as u64);
             let words = &mut words[..num_bytes as usize / 8];
-            read_exact_at(&self.temporary.file, words.as_mut_bytes(), done)
-                .map_err(|e| Error::read(e, done))?;
+            read_exact_at(&self.temporary.file, words.as_mut_bytes(), done).reading(done)?;
             section.put(words)?;
             done += num_bytes;
         }

@@ -14,7 +14,7 @@ use likewise_hamming::plan::SearchPlan;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 use zerocopy::IntoBytes;
 
-use crate::error::{Error, Result};
+use crate::error::{Doing, Error, Result};
 use crate::position::read_exact_at;
 
 /// Maximum number of rows of an index: rows are numbered with 32 bits, and so is the end of the last row.
@@ -43,12 +43,9 @@ pub struct IndexSource {
 impl IndexSource {
     /// Opens the `len` fingerprints from byte `offset` on; rows of empty texts ascend, below `len`.
     pub fn new(file: File, offset: u64, len: u64, bits: u32, empty_rows: Vec<u32>) -> Result<Self> {
-        if len > MAX_ROWS {
-            return Err(Error::invalid(
-                "fingerprints",
-                format!("{len}; an index holds at most {MAX_ROWS}"),
-            ));
-        }
+        Error::invalid_if(len > MAX_ROWS, "fingerprints", || {
+            format!("{len}; an index holds at most {MAX_ROWS}")
+        })?;
         if !(32..=256).contains(&bits) || !bits.is_multiple_of(32) {
             return Err(Error::invalid(
                 "bits",
@@ -62,7 +59,7 @@ impl IndexSource {
                 format!("must be ascending and below {len}"),
             ));
         }
-        let metadata = file.metadata().map_err(|e| Error::io("read the size", e))?;
+        let metadata = file.metadata().doing("read the size")?;
         if !metadata.is_file() {
             return Err(Error::NotRegular);
         }
@@ -161,8 +158,7 @@ impl IndexSource {
             }
             let mut code = [0_u64; 4];
             let offset = self.byte_of(number + num_before);
-            read_exact_at(&self.file, code[..num_words].as_mut_bytes(), offset)
-                .map_err(|e| Error::read(e, offset))?;
+            read_exact_at(&self.file, code[..num_words].as_mut_bytes(), offset).reading(offset)?;
             words.extend_from_slice(&code[..num_words]);
         }
         let sample = Fingerprints {
@@ -186,7 +182,7 @@ impl IndexSource {
     /// Fills `bytes` from the fingerprint of `row` on.
     pub(super) fn read(&self, row: usize, bytes: &mut [u8]) -> Result<()> {
         let offset = self.byte_of(row);
-        read_exact_at(&self.file, bytes, offset).map_err(|e| Error::read(e, offset))
+        read_exact_at(&self.file, bytes, offset).reading(offset)
     }
 
     fn byte_of(&self, row: usize) -> u64 {
@@ -236,8 +232,7 @@ impl IndexSource {
             let end = (start + step).min(range.end);
             words.resize((end - start) * num_words, 0);
             let offset = self.byte_of(start);
-            read_exact_at(&self.file, words.as_mut_bytes(), offset)
-                .map_err(|e| Error::read(e, offset))?;
+            read_exact_at(&self.file, words.as_mut_bytes(), offset).reading(offset)?;
             checksum = checksum.wrapping_add(xxh3_64_with_seed(words.as_bytes(), start as u64));
             let from = self
                 .empty_rows

@@ -13,7 +13,7 @@ use zerocopy::IntoBytes;
 use super::layout::{Description, KeyEntry, RowsEntry, SegmentEntry, TableEntry};
 use super::{ALIGNMENT, FileFacts, HEADER_BYTES, MAGIC, VERSION};
 use crate::environment::Fault;
-use crate::error::{Error, Result};
+use crate::error::{Doing, Error, Result};
 use crate::sections::{Section, SectionStream};
 use crate::whole::write_whole;
 
@@ -27,7 +27,7 @@ pub fn write_hamming_set(
 ) -> Result<()> {
     write_whole(path, |file, _| {
         write_hamming_to(set, file, ids, extra, cancel)?;
-        file.sync_all().map_err(|e| Error::io("write", e))
+        file.sync_all().doing("write")
     })
 }
 
@@ -88,7 +88,7 @@ pub(super) fn write_ending(
         stream: SectionStream::new(file, at, ALIGNMENT, cancel)?,
     };
     writer.finish(ending)?;
-    file.sync_all().map_err(|e| Error::io("write", e))
+    file.sync_all().doing("write")
 }
 
 fn header(offset: u64, json: &[u8], file_bytes: u64) -> [u8; HEADER_BYTES] {
@@ -143,7 +143,7 @@ impl<W: Write + Seek> Writer<'_, W> {
         let mut file = self.stream.into_file()?;
         file.rewind()
             .and_then(|()| file.write_all(&header))
-            .map_err(|e| Error::io("write", e))?;
+            .doing("write")?;
         Ok(FileFacts {
             num_bytes,
             checksum: xxh3_64(&header[..HEADER_BYTES - 8]),

@@ -9,7 +9,7 @@ use likewise_hamming::Fingerprints;
 use likewise_hamming::join::{JoinSide, PartOf};
 use likewise_hamming::plan::Key;
 
-use crate::error::{Error, Result};
+use crate::error::{Doing, Error, Result};
 use crate::position::{read_exact_at, write_all_at};
 
 /// Bytes read at a time.
@@ -53,12 +53,9 @@ impl FlatFingerprints {
         num_words: usize,
         empty_rows: Vec<u32>,
     ) -> Result<Self> {
-        if len > 1 << 31 {
-            return Err(Error::invalid(
-                "fingerprints",
-                format!("{len} rows; at most 2147483648 are joined"),
-            ));
-        }
+        Error::invalid_if(len > 1 << 31, "fingerprints", || {
+            format!("{len} rows; at most 2147483648 are joined")
+        })?;
         let is_rising = empty_rows.is_sorted_by(|a, b| a < b);
         if !is_rising || empty_rows.last().is_some_and(|&row| row as usize >= len) {
             return Err(Error::invalid(
@@ -66,10 +63,7 @@ impl FlatFingerprints {
                 format!("must be ascending and below {len}"),
             ));
         }
-        let size = file
-            .metadata()
-            .map_err(|e| Error::io("read the size", e))?
-            .len();
+        let size = file.metadata().doing("read the size")?.len();
         let end = offset + 8 * (len * num_words) as u64;
         if size < end {
             return Err(Error::Changed {
@@ -112,7 +106,7 @@ impl FlatFingerprints {
     fn read_words(&self, start: usize, end: usize, words: &mut Vec<u64>) -> Result<()> {
         let mut bytes = vec![0; 8 * self.num_words * (end - start)];
         let offset = self.offset + 8 * (self.num_words * start) as u64;
-        read_exact_at(&self.file, &mut bytes, offset).map_err(|e| Error::read(e, offset))?;
+        read_exact_at(&self.file, &mut bytes, offset).reading(offset)?;
         words.extend(
             bytes
                 .as_chunks::<8>()
@@ -231,7 +225,7 @@ impl Spilled {
             cancel.check()?;
             let bytes = &mut bytes[..((start + step).min(end) - start) * record_bytes];
             let offset = (start * record_bytes) as u64;
-            read_exact_at(&self.file, bytes, offset).map_err(|e| Error::read(e, offset))?;
+            read_exact_at(&self.file, bytes, offset).reading(offset)?;
             for record in bytes.chunks_exact(record_bytes) {
                 let (row, words) = record.split_at(4);
                 rows.rows
@@ -284,7 +278,7 @@ fn spill_words<'a, const W: usize>(
             .create(true)
             .truncate(true)
             .open(&path)
-            .map_err(|e| Error::io("create a temporary file", e))?;
+            .doing("create a temporary file")?;
         parts.push(Spilled {
             file,
             path,
@@ -322,7 +316,7 @@ impl Spilled {
     fn append(&mut self, buffer: &mut Vec<u8>) -> Result<()> {
         let record_bytes = 4 + 8 * self.num_words;
         let offset = (self.len * record_bytes) as u64;
-        write_all_at(&self.file, buffer, offset).map_err(|e| Error::io("write", e))?;
+        write_all_at(&self.file, buffer, offset).doing("write")?;
         self.len += buffer.len() / record_bytes;
         buffer.clear();
         Ok(())

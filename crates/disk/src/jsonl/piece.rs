@@ -5,7 +5,7 @@ use std::fs::File;
 use super::parser::RowParser;
 use super::rules::JsonlRules;
 use crate::column::{TextColumn, TokenColumn};
-use crate::error::{Error, Result};
+use crate::error::{Doing, Result};
 use crate::position::read_exact_at;
 
 /// Bytes read at a time: small enough to stay in the cache until they are parsed.
@@ -77,8 +77,7 @@ pub fn read_piece(file: &File, offset: u64, length: u64, rules: &JsonlRules) -> 
         if buffer.len() < num_kept + room {
             buffer.resize(num_kept + room, 0);
         }
-        read_exact_at(file, &mut buffer[num_kept..num_kept + room], position)
-            .map_err(|e| Error::read(e, position))?;
+        read_exact_at(file, &mut buffer[num_kept..num_kept + room], position).reading(position)?;
         let filled = num_kept + room;
         position += room as u64;
         let mut from = 0;

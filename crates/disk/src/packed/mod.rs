@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicBool;
 use likewise_core::parallel::map_ranges;
 
 use crate::copy::{Task, each_part, merge, tasks};
-use crate::error::{Error, Result};
+use crate::error::{Doing, Error, Result};
 use crate::position::{Window, read_exact_at, write_all_at};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -226,15 +226,12 @@ pub fn pack_ranges(
     threads: usize,
     cancel: &AtomicBool,
 ) -> Result<u64> {
-    let size = source
-        .metadata()
-        .map_err(|e| Error::io("read the size", e))?
-        .len();
+    let size = source.metadata().doing("read the size")?.len();
     let merged = merge(ranges, size);
     let tasks = tasks(&merged, GRAIN_BYTES);
     let mut num_written = 0;
     let mut write = |bytes: &[u8]| -> Result<()> {
-        write_all_at(target, bytes, num_written).map_err(|e| Error::io("write", e))?;
+        write_all_at(target, bytes, num_written).doing("write")?;
         num_written += bytes.len() as u64;
         Ok(())
     };
@@ -242,7 +239,7 @@ pub fn pack_ranges(
         write(&packed(codec, &[])?)?;
     }
     for wave in tasks.chunks(TASKS_A_THREAD * threads.max(1)) {
-        let make_state = || (Window::new(), Vec::with_capacity(GRAIN_BYTES as usize));
+        let make_state = || (Window::default(), Vec::with_capacity(GRAIN_BYTES as usize));
         let parts = map_ranges(
             wave.len(),
             1,

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Frames;
 use super::{Codec, UnpackLimits};
-use crate::error::{Error, Result};
+use crate::error::{Doing, Error, Result};
 use crate::lines::MAX_PIECE_BYTES;
 use crate::position::{read_exact_at, write_all_at};
 
@@ -168,7 +168,7 @@ impl Unpacker {
         while end > self.piece_start {
             let start = self.piece_start.max(end.saturating_sub(BLOCK_BYTES as u64));
             block.resize((end - start) as usize, 0);
-            read_exact_at(&self.spool, &mut block, start).map_err(|e| Error::io("read", e))?;
+            read_exact_at(&self.spool, &mut block, start).doing("read")?;
             if let Some(at) = memchr::memrchr(b'\n', &block) {
                 return Ok(start + at as u64 + 1);
             }
@@ -249,7 +249,7 @@ impl Unpacker {
 
     /// Appends plain bytes.
     fn take(&mut self, plain: &[u8]) -> Result<()> {
-        write_all_at(&self.spool, plain, self.num_unpacked).map_err(|e| Error::io("write", e))?;
+        write_all_at(&self.spool, plain, self.num_unpacked).doing("write")?;
         let mut from = (self.last_cut + self.piece_bytes - 1).max(self.num_unpacked);
         while from < self.num_unpacked + plain.len() as u64 {
             let rest = &plain[(from - self.num_unpacked) as usize..];
@@ -364,11 +364,8 @@ fn decoder(source: File, codec: Codec, num_read: &Arc<AtomicU64>) -> Result<Box<
             member: Some(flate2::bufread::GzDecoder::new(buffered)),
         }),
         Codec::Zstd => {
-            let mut decoder = zstd::stream::read::Decoder::with_buffer(buffered)
-                .map_err(|e| Error::io("read", e))?;
-            decoder
-                .window_log_max(MAX_WINDOW_LOG)
-                .map_err(|e| Error::io("read", e))?;
+            let mut decoder = zstd::stream::read::Decoder::with_buffer(buffered).doing("read")?;
+            decoder.window_log_max(MAX_WINDOW_LOG).doing("read")?;
             Box::new(decoder)
         }
     })

@@ -19,7 +19,7 @@ use super::open::{fresh_name, temporary_of};
 use super::table::PackedTable;
 use super::tiers::{Building, Job, Pass, SegmentPlan, passes};
 use crate::environment::{Files, SegmentFile};
-use crate::error::{Error, Result};
+use crate::error::{Doing, Error, Result};
 use crate::sections::{Section, SectionStream};
 use crate::store::LiveSegment;
 
@@ -94,7 +94,7 @@ fn create_directory(dir: &Path, files: &dyn Files) -> Result<()> {
             _ => files.sync_dir(Path::new(".")),
         }
     };
-    make().map_err(|e| Error::io("make the directory of segments", e))
+    make().doing("make the directory of segments")
 }
 
 /// Files that are deleted if a build fails.
@@ -140,7 +140,7 @@ impl Build<'_> {
         let tables = path_of(self.dir, &live.name, TABLES_ENDING);
         let temporary = temporary_of(&tables);
         let file = self.files.create(&temporary);
-        let file = file.map_err(|e| Error::io("create a segment", e))?;
+        let file = file.doing("create a segment")?;
         left.paths.push(temporary.clone());
         let mut stream = SectionStream::new(file, 0, ALIGNMENT, self.building.cancel)?;
         let header = header(live, self.source.identity());
@@ -183,7 +183,7 @@ impl Build<'_> {
             checksum: u64::from_le_bytes(std::array::from_fn(|i| ending[HEADER_BYTES - 8 + i])),
         };
         let mut file = stream.into_file()?;
-        file.sync().map_err(|e| Error::io("sync a segment", e))?;
+        file.sync().doing("sync a segment")?;
         drop(file);
         live.details = serde_json::to_string(&details)
             .map_err(|e| Error::invalid("details", format!("cannot be written: {e}")))?;
@@ -215,10 +215,10 @@ impl Build<'_> {
         if let (true, Some(plan)) = (pass.jobs.contains(&Job::Hamming), self.plan.hamming) {
             let path = temporary_of(&path_of(self.dir, &live.name, HAMMING_ENDING));
             let file = self.files.create(&path);
-            let mut file = file.map_err(|e| Error::io("create a segment", e))?;
+            let mut file = file.doing("create a segment")?;
             left.paths.push(path);
             let facts = gathered.write_fingerprints(&plan, &mut file, self.building)?;
-            file.sync().map_err(|e| Error::io("sync a segment", e))?;
+            file.sync().doing("sync a segment")?;
             written.hamming = Some(HammingEntry {
                 num_bytes: facts.num_bytes,
                 checksum: facts.checksum,
@@ -237,12 +237,12 @@ impl Build<'_> {
         for ending in endings.into_iter().flatten() {
             let path = path_of(self.dir, &live.name, ending);
             let renamed = self.files.rename(&temporary_of(&path), &path);
-            renamed.map_err(|e| Error::io("rename a segment", e))?;
+            renamed.doing("rename a segment")?;
             left.paths.push(path);
         }
         self.files
             .sync_dir(self.dir)
-            .map_err(|e| Error::io("sync the directory of segments", e))
+            .doing("sync the directory of segments")
     }
 }
 

@@ -14,7 +14,7 @@ use super::layout::{
     TABLES_ENDING, VERSION,
 };
 use crate::environment::Files;
-use crate::error::{Error, Result};
+use crate::error::{Doing, Error, Result};
 use crate::hamming_file::{OpenedSet, hamming_set_of};
 use crate::sections::{Sections, damaged};
 use crate::store::LiveSegment;
@@ -117,7 +117,7 @@ fn open_fingerprints(
 ) -> Result<OpenedSet> {
     let path = path_of(dir, &live.name, HAMMING_ENDING);
     let map = files.open(&path).and_then(|file| file.map());
-    let map = map.map_err(|e| Error::io("open a segment", e))?;
+    let map = map.doing("open a segment")?;
     let opened = hamming_set_of(map, verify, cancel)?;
     let found = HammingEntry {
         num_bytes: opened.facts.num_bytes,
@@ -143,7 +143,7 @@ fn open_tables(
     let map = files
         .open(&path_of(dir, &live.name, TABLES_ENDING))
         .and_then(|file| file.map())
-        .map_err(|e| Error::io("open a segment", e))?;
+        .doing("open a segment")?;
     let sections = Sections::new(map, verify);
     let all = sections.all();
     if all.len() < 2 * HEADER_BYTES {
@@ -253,7 +253,7 @@ pub fn unlink_segments(dir: &Path, files: &dyn Files, names: &[String]) -> Resul
 pub fn delete_orphans(dir: &Path, files: &dyn Files, live: &[String]) -> Result<usize> {
     let entries = match files.list(dir) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(0),
-        entries => entries.map_err(|e| Error::io("read the directory of segments", e))?,
+        entries => entries.doing("read the directory of segments")?,
     };
     let mut num_deleted = 0;
     for entry in entries {
@@ -267,7 +267,7 @@ pub fn delete_orphans(dir: &Path, files: &dyn Files, live: &[String]) -> Result<
 pub fn other_names(dir: &Path, files: &dyn Files, live: &[String]) -> Result<Vec<String>> {
     let entries = match files.list(dir) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.map_err(|e| Error::io("read the directory of segments", e))?,
+        entries => entries.doing("read the directory of segments")?,
     };
     let is_live = |name: &OsStr| {
         let mut paths = live.iter().flat_map(|live| {

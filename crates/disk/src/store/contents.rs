@@ -12,7 +12,7 @@ use super::bytes::{
     BitReader, BitWriter, Cursor, Malformed, begin, open, put_packed, put_varint, seal,
 };
 use super::types::{Content, NewContents};
-use crate::error::{Error, Result};
+use crate::error::{Doing, Error, Result};
 
 /// A block ends when its uncompressed size reaches this many bytes.
 pub(super) const BLOCK_BYTES: usize = 32 << 10;
@@ -97,14 +97,12 @@ impl Block {
     pub(super) fn push_features(&mut self, features: &[u64], weights: &[u32]) -> Result<()> {
         self.kind = FEATURES;
         let begin = self.bytes.len();
-        if !(weights.is_empty() || weights.len() == features.len())
-            || !features.is_sorted_by(|a, b| a < b)
-        {
-            return Err(Error::invalid(
-                "contents",
-                "features ascend, and have a weight each or none",
-            ));
-        }
+        Error::invalid_if(
+            !(weights.is_empty() || weights.len() == features.len())
+                || !features.is_sorted_by(|a, b| a < b),
+            "contents",
+            || "features ascend, and have a weight each or none",
+        )?;
         put_features(&mut self.bytes, features, weights);
         self.end(begin)
     }
@@ -152,16 +150,14 @@ impl Packer {
     fn pack(&mut self, bytes: &[u8]) -> Result<Option<&[u8]>> {
         let compressor = match &mut self.compressor {
             Some(compressor) => compressor,
-            empty => empty.insert(
-                zstd::bulk::Compressor::new(ZSTD_LEVEL).map_err(|e| Error::io("pack texts", e))?,
-            ),
+            empty => empty.insert(zstd::bulk::Compressor::new(ZSTD_LEVEL).doing("pack texts")?),
         };
         self.buffer.clear();
         self.buffer
             .reserve(zstd::zstd_safe::compress_bound(bytes.len()));
         compressor
             .compress_to_buffer(bytes, &mut self.buffer)
-            .map_err(|e| Error::io("pack texts", e))?;
+            .doing("pack texts")?;
         Ok((self.buffer.len() < bytes.len()).then_some(&self.buffer[..]))
     }
 }

@@ -10,7 +10,7 @@ use rusqlite::backup::{Backup, StepResult};
 use super::Store;
 use super::database::{DATABASE_NAME, connect};
 use super::place;
-use crate::error::{Error, Result};
+use crate::error::{Doing, Error, Result};
 
 /// Pages between checks of the cancel flag: 4 MiB.
 const STEP_PAGES: i32 = 1024;
@@ -21,19 +21,12 @@ impl Store {
     /// rebuilt if missing.
     pub fn snapshot(&self, to: &Path, cancel: &AtomicBool) -> Result<()> {
         let files = self.environment.files.as_ref();
-        files
-            .create_dir_all(to)
-            .map_err(|e| Error::io("make the directory", e))?;
+        files.create_dir_all(to).doing("make the directory")?;
         let to = place::settle(files, to)?;
-        let entries = files
-            .list(&to)
-            .map_err(|e| Error::io("read the directory", e))?;
-        if !entries.is_empty() {
-            return Err(Error::invalid(
-                "path",
-                format!("{} is not empty", to.display()),
-            ));
-        }
+        let entries = files.list(&to).doing("read the directory")?;
+        Error::invalid_if(!entries.is_empty(), "path", || {
+            format!("{} is not empty", to.display())
+        })?;
         let unfinished_name = format!(".{DATABASE_NAME}.unfinished");
         let unfinished = to.join(&unfinished_name);
         let result = self
@@ -43,7 +36,7 @@ impl Store {
                 files
                     .sync(&unfinished)
                     .and_then(|()| files.rename(&unfinished, &to.join(DATABASE_NAME)))
-                    .map_err(|e| Error::io("finish the copy", e))
+                    .doing("finish the copy")
             })
             .and_then(|()| place::sync_directory(files, &to))
             .and_then(|()| {

@@ -20,7 +20,7 @@ use super::clock::{put_time, take_time};
 use super::database::DATABASE_NAME;
 use super::types::{ClockTime, Durability, Position};
 use crate::environment::{Facts, Files, OpenFile};
-use crate::error::{Error, Result};
+use crate::error::{Doing, Error, Result};
 
 const MARK_NAME: &str = "documents.mark";
 /// Distance between the two slots, which are written alternately: a torn write damages only one.
@@ -187,9 +187,7 @@ pub(super) fn forget(files: &dyn Files, dir: &Path) -> Result<()> {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Err(Error::io("delete the mark of the index", error))
         }
-        _ => files
-            .sync_dir(dir)
-            .map_err(|e| Error::io("sync the directory", e)),
+        _ => files.sync_dir(dir).doing("sync the directory"),
     }
 }
 

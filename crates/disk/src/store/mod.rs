@@ -36,7 +36,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::environment::{Environment, Facts, FileLock};
-use crate::error::Error;
+use crate::error::{Doing, Error};
 use database::Database;
 use read::HeldChunks;
 use transact::Writer;
@@ -149,9 +149,7 @@ impl Store {
     ) -> Result<Self, Error> {
         let given = dir;
         let files = environment.files.as_ref();
-        files
-            .create_dir_all(dir)
-            .map_err(|e| Error::io("make the directory", e))?;
+        files.create_dir_all(dir).doing("make the directory")?;
         let dir = place::settle(files, dir)?;
         let lock = place::lock(files, &dir)?;
         let connection = database::open_to_write(environment, &dir, durability)?;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::{io, process};
 
 use crate::environment::{FileLock, Files};
-use crate::error::{Error, Result};
+use crate::error::{Doing, Error, Result};
 
 const LOCK_NAME: &str = "writer.lock";
 
@@ -44,9 +44,7 @@ const NETWORK_FILE_SYSTEMS: &[&str] = &[
 
 /// Returns the absolute path, with links resolved; [`Error::Unsupported`] on a network file system (on Linux).
 pub(super) fn settle(files: &dyn Files, dir: &Path) -> Result<PathBuf> {
-    let dir = files
-        .canonicalize(dir)
-        .map_err(|e| Error::io("open the directory", e))?;
+    let dir = files.canonicalize(dir).doing("open the directory")?;
     match file_system_of(&files.mounts(), &dir) {
         Some(kind) if NETWORK_FILE_SYSTEMS.contains(&kind) => Err(Error::Unsupported {
             reason: format!(
@@ -203,9 +201,7 @@ pub(super) fn without_log(database: &Path) -> Option<PathBuf> {
 
 /// Makes the entries of a directory safe from power loss.
 pub(super) fn sync_directory(files: &dyn Files, dir: &Path) -> Result<()> {
-    files
-        .sync_dir(dir)
-        .map_err(|e| Error::io("sync the directory", e))
+    files.sync_dir(dir).doing("sync the directory")
 }
 
 /// The process that last opened connections and, in the low bits, how many of them are open.

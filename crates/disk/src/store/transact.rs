@@ -14,7 +14,7 @@ use super::log::{LogState, MOST_PAGES};
 use super::mark::Marking;
 use super::types::Durability;
 use crate::environment::FileLock;
-use crate::error::{Error, Result};
+use crate::error::{Doing, Error, Result};
 
 /// How often commits that do not wait for the disk compare the names of the files with the open files.
 const COMPARE_EVERY: Duration = Duration::from_millis(5);
@@ -154,7 +154,7 @@ impl Store {
         let result = alone.and_then(|()| write(self, writer));
         let result = result.and_then(|result| {
             if let Some(fault) = &mut writer.fault {
-                fault().map_err(|e| Error::io("use the database", e))?;
+                fault().doing("use the database")?;
             }
             run("COMMIT")?;
             writer.has_unsynced = true;

@@ -14,7 +14,7 @@ use std::time::SystemTime;
 
 use super::database::DATABASE_NAME;
 use crate::environment::{Facts, Files};
-use crate::error::{Error, Result};
+use crate::error::{Doing, Error, Result};
 
 /// Suffix of a log that no longer belongs to any database.
 const SET_ASIDE: &str = ".replaced";
@@ -84,10 +84,8 @@ impl Watch {
         is_writer: bool,
     ) -> Result<Self> {
         let path = dir.join(DATABASE_NAME);
-        let given = absolute(given).map_err(|e| Error::io("open the directory", e))?;
-        let stamp = files
-            .stamp(&path)
-            .map_err(|e| Error::io("open the database", e))?;
+        let given = absolute(given).doing("open the directory")?;
+        let stamp = files.stamp(&path).doing("open the database")?;
         let beside = ["-wal", "-shm"].iter().filter_map(|ending| {
             let path = dir.join(format!("{DATABASE_NAME}{ending}"));
             let facts = files.facts(&path).ok()?;

@@ -83,12 +83,9 @@ impl Store {
             ]
             .iter()
             .all(|&length| length == n);
-        if !are_long_enough {
-            return Err(Error::invalid(
-                "rows",
-                format!("columns differ in length from the {n} ids"),
-            ));
-        }
+        Error::invalid_if(!are_long_enough, "rows", || {
+            format!("columns differ in length from the {n} ids")
+        })?;
         if let Some(arrivals_s) = rows.arrivals_s
             && (arrivals_s.len() != n || !arrivals_s.is_sorted())
         {
@@ -98,19 +95,17 @@ impl Store {
             ));
         }
         let key = |position: u32, band: u16| (u64::from(position) << 16) | u64::from(band);
-        if !rows
-            .levels
-            .is_sorted_by_key(|level| key(level.position, level.band))
-            || rows
+        Error::invalid_if(
+            !rows
                 .levels
-                .last()
-                .is_some_and(|last| last.position as usize >= n)
-        {
-            return Err(Error::invalid(
-                "levels",
-                "not ascending, or of no row of the batch",
-            ));
-        }
+                .is_sorted_by_key(|level| key(level.position, level.band))
+                || rows
+                    .levels
+                    .last()
+                    .is_some_and(|last| last.position as usize >= n),
+            "levels",
+            || "not ascending, or of no row of the batch",
+        )?;
         if let Some(id) = rows.ids.iter().find(|id| id.len() > MAX_ID_BYTES) {
             return Err(Error::invalid(
                 "doc_id",

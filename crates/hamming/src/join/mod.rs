@@ -151,22 +151,16 @@ fn check(sides: &[&JoinSide<'_>], within: u32) -> Result<(), Error> {
     let bits = sides[0].fingerprints.bits;
     for side in sides {
         side.check()?;
-        if side.fingerprints.bits != bits {
-            return Err(Error::invalid(
-                "right",
-                format!(
-                    "fingerprints of {} bits cannot be joined with those of {bits}",
-                    side.fingerprints.bits
-                ),
-            ));
-        }
+        Error::invalid_if(side.fingerprints.bits != bits, "right", || {
+            format!(
+                "fingerprints of {} bits cannot be joined with those of {bits}",
+                side.fingerprints.bits
+            )
+        })?;
     }
-    if within > bits {
-        return Err(Error::invalid(
-            "within",
-            format!("{within} is outside 0 to {bits}, the bits of a fingerprint"),
-        ));
-    }
+    Error::invalid_if(within > bits, "within", || {
+        format!("{within} is outside 0 to {bits}, the bits of a fingerprint")
+    })?;
     Ok(())
 }
 
@@ -192,22 +186,16 @@ impl<'a> JoinSide<'a> {
     pub(super) fn check(&self) -> Result<()> {
         self.fingerprints.check()?;
         let len = self.fingerprints.len();
-        if len as u64 > MAX_JOINED {
-            return Err(Error::invalid(
-                "fingerprints",
-                format!("{len} rows; at most {MAX_JOINED} are joined at once"),
-            ));
-        }
+        Error::invalid_if(len as u64 > MAX_JOINED, "fingerprints", || {
+            format!("{len} rows; at most {MAX_JOINED} are joined at once")
+        })?;
         for (name, given) in [
             ("rows", self.rows.map(<[u32]>::len)),
             ("is_empty", self.is_empty.map(<[u8]>::len)),
         ] {
-            if given.is_some_and(|given| given != len) {
-                return Err(Error::invalid(
-                    name,
-                    format!("{} of them for {len} fingerprints", given.unwrap_or(0)),
-                ));
-            }
+            Error::invalid_if(given.is_some_and(|given| given != len), name, || {
+                format!("{} of them for {len} fingerprints", given.unwrap_or(0))
+            })?;
         }
         Ok(())
     }

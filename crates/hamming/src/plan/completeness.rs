@@ -23,15 +23,12 @@ struct Class {
 
 /// Returns at most `within` errors that every key misses, as a key, or `None` if the plan is complete.
 pub(super) fn escape(within: u32, keys: &[Key]) -> Result<Option<Key>> {
-    if keys.len() > MAX_KEYS {
-        return Err(Error::invalid(
-            "keys",
-            format!(
-                "{} are more than the {MAX_KEYS} that can be checked",
-                keys.len()
-            ),
-        ));
-    }
+    Error::invalid_if(keys.len() > MAX_KEYS, "keys", || {
+        format!(
+            "{} are more than the {MAX_KEYS} that can be checked",
+            keys.len()
+        )
+    })?;
     // A key whose radius reaches its width misses nothing.
     if keys.iter().any(|key| key.radius >= key.width()) {
         return Ok(None);
@@ -119,15 +116,12 @@ impl Search {
     /// Returns whether `budget` more errors can make every key miss; if so, they are in `placed`.
     fn run(&mut self, budget: u32) -> Result<bool> {
         self.num_steps += 1;
-        if self.num_steps > MAX_STEPS {
-            return Err(Error::invalid(
-                "keys",
-                format!(
-                    "{} overlapping ones are too many to check: {MAX_STEPS} steps did not settle it",
-                    self.keys
-                ),
-            ));
-        }
+        Error::invalid_if(self.num_steps > MAX_STEPS, "keys", || {
+            format!(
+                "{} overlapping ones are too many to check: {MAX_STEPS} steps did not settle it",
+                self.keys
+            )
+        })?;
         if self.need.iter().all(|&need| need <= 0) {
             return Ok(true);
         }

@@ -115,12 +115,9 @@ impl Costs {
             ]
         });
         for (name, value) in self.steps().into_iter().chain(reads) {
-            if !(value.is_finite() && value > 0.0) {
-                return Err(Error::invalid(
-                    "costs",
-                    format!("{name} is {value}, not a positive number"),
-                ));
-            }
+            Error::invalid_if(!(value.is_finite() && value > 0.0), "costs", || {
+                format!("{name} is {value}, not a positive number")
+            })?;
         }
         if self.memory.is_empty() || !self.memory.is_sorted_by(|a, b| a.num_bytes < b.num_bytes) {
             return Err(Error::invalid(

@@ -108,22 +108,16 @@ impl SearchPlan {
     pub(crate) fn check_query(&self, queries: &Fingerprints<'_>, within: u32) -> Result<(), Error> {
         queries.check()?;
         let bits = self.bits();
-        if queries.bits != bits {
-            return Err(Error::invalid(
-                "fingerprints",
-                format!("have {} bits; those searched have {bits}", queries.bits),
-            ));
-        }
+        Error::invalid_if(queries.bits != bits, "fingerprints", || {
+            format!("have {} bits; those searched have {bits}", queries.bits)
+        })?;
         let most = match self.keys() {
             [] => bits,
             _ => self.within(),
         };
-        if within > most {
-            return Err(Error::invalid(
-                "within",
-                format!("{within} is above {most}, the radius this was built for"),
-            ));
-        }
+        Error::invalid_if(within > most, "within", || {
+            format!("{within} is above {most}, the radius this was built for")
+        })?;
         Ok(())
     }
 
@@ -134,12 +128,9 @@ impl SearchPlan {
         if !(1..=MAX_BITS).contains(&bits) {
             return Err(Error::invalid("bits", format!("{bits} is outside 1..=256")));
         }
-        if within > bits {
-            return Err(Error::invalid(
-                "within",
-                format!("{within} is above the {bits} bits of a fingerprint"),
-            ));
-        }
+        Error::invalid_if(within > bits, "within", || {
+            format!("{within} is above the {bits} bits of a fingerprint")
+        })?;
         let plan = SearchPlan { bits, within, keys };
         for (index, key) in plan.keys.iter().enumerate() {
             plan.check_key(index, key)?;

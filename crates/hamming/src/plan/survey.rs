@@ -155,24 +155,16 @@ fn check(request: &SurveyRequest) -> Result<()> {
             format!("{bits} is not a multiple of 32 from 32 to 256"),
         ));
     }
-    if request.within > bits {
-        return Err(Error::invalid(
-            "within",
-            format!(
-                "{} is above the {bits} bits of a fingerprint",
-                request.within
-            ),
-        ));
-    }
-    if num_fingerprints > 1 << 48 {
-        return Err(Error::invalid(
-            "n",
-            format!("{num_fingerprints} is above 2^48"),
-        ));
-    }
-    if id_bits > 64 {
-        return Err(Error::invalid("id_bits", format!("{id_bits} is above 64")));
-    }
+    Error::invalid_if(request.within > bits, "within", || {
+        format!(
+            "{} is above the {bits} bits of a fingerprint",
+            request.within
+        )
+    })?;
+    Error::invalid_if(num_fingerprints > 1 << 48, "n", || {
+        format!("{num_fingerprints} is above 2^48")
+    })?;
+    Error::invalid_if(id_bits > 64, "id_bits", || format!("{id_bits} is above 64"))?;
     if let Division::Balanced(known) = &request.division {
         let ones = &known.ones;
         if ones.len() != bits as usize || !ones.iter().all(|share| (0.0..=1.0).contains(share)) {

@@ -131,12 +131,9 @@ impl Planes {
 
 /// Rejects rows that do not ascend from `next_row` on.
 pub(crate) fn check_rows(rows: &[u32], len: usize, next_row: u64) -> Result<()> {
-    if rows.len() != len {
-        return Err(Error::invalid(
-            "rows",
-            format!("{} rows for {len} fingerprints", rows.len()),
-        ));
-    }
+    Error::invalid_if(rows.len() != len, "rows", || {
+        format!("{} rows for {len} fingerprints", rows.len())
+    })?;
     let ascend = rows.is_sorted_by(|a, b| a < b)
         && rows
             .first()

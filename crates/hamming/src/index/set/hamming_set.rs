@@ -423,12 +423,9 @@ impl HammingSet {
         building: Building<'_>,
     ) -> Result<Self> {
         let len = fingerprints.len();
-        if len as u64 > MAX_INDEXED {
-            return Err(Error::invalid(
-                "fingerprints",
-                format!("{len} rows; one index holds at most {MAX_INDEXED}"),
-            ));
-        }
+        Error::invalid_if(len as u64 > MAX_INDEXED, "fingerprints", || {
+            format!("{len} rows; one index holds at most {MAX_INDEXED}")
+        })?;
         let set = HammingSet::new(plan.clone())?;
         if plan.keys().is_empty() {
             set.insert(fingerprints, rows, building)?;

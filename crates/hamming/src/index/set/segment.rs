@@ -204,22 +204,16 @@ impl Segment {
 }
 
 fn check(num_codes: usize, bits: u32, rows: Option<&[u32]>, plan: &SearchPlan) -> Result<()> {
-    if plan.bits() != bits {
-        return Err(Error::invalid(
-            "plan",
-            format!(
-                "is for {} bits; the fingerprints have {}",
-                plan.bits(),
-                bits
-            ),
-        ));
-    }
-    if u32::try_from(num_codes).is_err() {
-        return Err(Error::invalid(
-            "fingerprints",
-            format!("{num_codes}; at most 4294967295 fit"),
-        ));
-    }
+    Error::invalid_if(plan.bits() != bits, "plan", || {
+        format!(
+            "is for {} bits; the fingerprints have {}",
+            plan.bits(),
+            bits
+        )
+    })?;
+    Error::invalid_if(u32::try_from(num_codes).is_err(), "fingerprints", || {
+        format!("{num_codes}; at most 4294967295 fit")
+    })?;
     if rows.is_some_and(|rows| rows.len() != num_codes) {
         return Err(Error::invalid("rows", "must be one per fingerprint"));
     }
