@@ -6,6 +6,7 @@ use std::fs::File;
 use std::sync::atomic::AtomicBool;
 
 use libfuzzer_sys::fuzz_target;
+use likewise_core::parallel::Run;
 use likewise_disk::{
     JsonlRules, RoleRules, Rows, Stretches, TokenRules, read_piece, rewrite_rows, split_lines,
 };
@@ -94,8 +95,7 @@ fn check_rewritten(file: &File, length: u64) {
         file,
         offsets: &before.offsets,
         lengths: &before.lengths,
-        threads: 1,
-        cancel: &never,
+        run: Run::alone(&never),
     };
     let made = rewrite_rows(rows, &rules, gone).expect("rewrite");
     assert_eq!(made.num_removed_bytes, halves.iter().sum::<usize>() as u64);

@@ -28,8 +28,91 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs `work` on consecutive ranges of `0..len`, `grain` long, on up to `threads` threads, each with its own state;
-/// returns the results in order, or [`Error::Canceled`] if `cancel` was set before the last range began.
+/// What a call works with.
+#[derive(Debug, Clone, Copy)]
+pub struct Run<'a> {
+    /// Maximum number of threads.
+    pub threads: usize,
+    /// The flag by which the caller stops it.
+    pub cancel: &'a AtomicBool,
+}
+
+impl<'a> Run<'a> {
+    /// A call on the thread of its caller.
+    pub fn alone(cancel: &'a AtomicBool) -> Self {
+        Run { threads: 1, cancel }
+    }
+
+    /// Runs `work` on consecutive ranges of `0..len`, `grain` long, each thread with its own state; returns the results in
+    /// order, or [`Error::Canceled`] if the call was stopped before the last range began.
+    pub fn map<S, T, M, F>(self, len: usize, grain: usize, make_state: M, work: F) -> Result<Vec<T>>
+    where
+        T: Send,
+        M: Fn() -> S + Sync,
+        F: Fn(&mut S, Range<usize>) -> T + Sync,
+    {
+        let grain = grain.max(1);
+        let num_ranges = len.div_ceil(grain);
+        let range_of = |i: usize| i * grain..((i + 1) * grain).min(len);
+        let Run { threads, cancel } = self;
+        let threads = threads.clamp(1, num_ranges.max(1));
+        if threads == 1 {
+            let mut state = make_state();
+            let mut results = Vec::with_capacity(num_ranges);
+            for i in 0..num_ranges {
+                cancel.check()?;
+                results.push(work(&mut state, range_of(i)));
+            }
+            return Ok(results);
+        }
+        let next = AtomicUsize::new(0);
+        let collected: Mutex<Vec<(usize, T)>> = Mutex::new(Vec::with_capacity(num_ranges));
+        let run = || {
+            let mut state = make_state();
+            loop {
+                let i = next.fetch_add(1, Ordering::Relaxed);
+                if i >= num_ranges || cancel.load(Ordering::Relaxed) {
+                    return;
+                }
+                let result = work(&mut state, range_of(i));
+                match collected.lock() {
+                    Ok(mut all) => all.push((i, result)),
+                    // Another thread panicked; its panic is propagated when the scope ends.
+                    Err(_) => return,
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..threads {
+                scope.spawn(run);
+            }
+            run();
+        });
+        let mut all = collected.into_inner().unwrap_or_default();
+        if all.len() < num_ranges {
+            return Err(Error::Canceled);
+        }
+        all.sort_unstable_by_key(|(i, _)| *i);
+        Ok(all.into_iter().map(|(_, result)| result).collect())
+    }
+
+    /// The same without a state.
+    pub fn ranges<T: Send>(
+        self,
+        len: usize,
+        grain: usize,
+        work: impl Fn(Range<usize>) -> T + Sync,
+    ) -> Result<Vec<T>> {
+        self.map(len, grain, || (), |(), range| work(range))
+    }
+
+    /// The same of each number below `len`.
+    pub fn each<T: Send>(self, len: usize, work: impl Fn(usize) -> T + Sync) -> Result<Vec<T>> {
+        self.ranges(len, 1, |range| work(range.start))
+    }
+}
+
+/// [`Run::map`].
 pub fn map_ranges<S, T, M, F>(
     len: usize,
     grain: usize,
@@ -43,48 +126,7 @@ where
     M: Fn() -> S + Sync,
     F: Fn(&mut S, Range<usize>) -> T + Sync,
 {
-    let grain = grain.max(1);
-    let num_ranges = len.div_ceil(grain);
-    let range_of = |i: usize| i * grain..((i + 1) * grain).min(len);
-    let threads = threads.clamp(1, num_ranges.max(1));
-    if threads == 1 {
-        let mut state = make_state();
-        let mut results = Vec::with_capacity(num_ranges);
-        for i in 0..num_ranges {
-            cancel.check()?;
-            results.push(work(&mut state, range_of(i)));
-        }
-        return Ok(results);
-    }
-    let next = AtomicUsize::new(0);
-    let collected: Mutex<Vec<(usize, T)>> = Mutex::new(Vec::with_capacity(num_ranges));
-    let run = || {
-        let mut state = make_state();
-        loop {
-            let i = next.fetch_add(1, Ordering::Relaxed);
-            if i >= num_ranges || cancel.load(Ordering::Relaxed) {
-                return;
-            }
-            let result = work(&mut state, range_of(i));
-            match collected.lock() {
-                Ok(mut all) => all.push((i, result)),
-                // Another thread panicked; its panic is propagated when the scope ends.
-                Err(_) => return,
-            }
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 1..threads {
-            scope.spawn(run);
-        }
-        run();
-    });
-    let mut all = collected.into_inner().unwrap_or_default();
-    if all.len() < num_ranges {
-        return Err(Error::Canceled);
-    }
-    all.sort_unstable_by_key(|(i, _)| *i);
-    Ok(all.into_iter().map(|(_, result)| result).collect())
+    Run { threads, cancel }.map(len, grain, make_state, work)
 }
 
 #[cfg(test)]

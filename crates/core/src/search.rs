@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::isa::Isa;
+use crate::parallel::Run;
 
 /// One call of a search: the pairs that it wants, and its means.
 #[derive(Debug, Clone)]
@@ -34,6 +35,11 @@ impl<'a> Call<'a> {
             threads: 1,
             cancel,
         }
+    }
+
+    pub(crate) fn run(&self) -> Run<'a> {
+        let (threads, cancel) = (self.threads, self.cancel);
+        Run { threads, cancel }
     }
 }
 

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
-use likewise_core::parallel::{Cancel, map_ranges};
+use likewise_core::parallel::{Cancel, Run};
 use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::error::{Doing, Result};
@@ -20,8 +20,7 @@ pub fn copy_ranges(
     source: &File,
     target: &File,
     ranges: impl Iterator<Item = (u64, u64)>,
-    threads: usize,
-    cancel: &AtomicBool,
+    run: Run<'_>,
 ) -> Result<u64> {
     let size = source.metadata().doing("read the size")?.len();
     let merged = merge(ranges, size);
@@ -30,14 +29,9 @@ pub fn copy_ranges(
     // Space is allocated first, so that a full disk is noticed before the work if the system can report it.
     target.set_len(num_bytes).doing("write")?;
     let make_state = || (Window::default(), Vec::with_capacity(MAX_WINDOW as usize));
-    let results = map_ranges(
-        tasks.len(),
-        1,
-        threads,
-        cancel,
-        make_state,
-        |(window, out), i| copy_task(source, target, &merged, &tasks[i.start], window, out),
-    )?;
+    let results = run.map(tasks.len(), 1, make_state, |(window, out), i| {
+        copy_task(source, target, &merged, &tasks[i.start], window, out)
+    })?;
     results.into_iter().collect::<Result<()>>()?;
     Ok(num_bytes)
 }

@@ -5,9 +5,8 @@
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::sync::atomic::AtomicBool;
 
-use likewise_core::parallel::map_ranges;
+use likewise_core::parallel::Run;
 
 use crate::error::{Doing, Error, Result};
 
@@ -113,8 +112,7 @@ pub struct Rows<'a> {
     pub file: &'a File,
     pub offsets: &'a [u64],
     pub lengths: &'a [u32],
-    pub threads: usize,
-    pub cancel: &'a AtomicBool,
+    pub run: Run<'a>,
 }
 
 impl Rows<'_> {
@@ -142,8 +140,8 @@ impl Rows<'_> {
             }
             Ok(made)
         };
-        let (threads, cancel) = (self.threads, self.cancel);
-        map_ranges(offsets.len(), grain, threads, cancel, Window::default, work)?
+        self.run
+            .map(offsets.len(), grain, Window::default, work)?
             .into_iter()
             .collect()
     }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-use likewise_core::parallel::{Cancel, lock, map_ranges};
+use likewise_core::parallel::{Cancel, Run, lock};
 use likewise_core::repeats::{FewStretches, FirstPlaces, Pair, Stretches, repeated_stretches};
 use zerocopy::IntoBytes;
 
@@ -78,12 +78,7 @@ impl RepeatedWindows {
 
     /// Returns the longest stretches of windows that repeat consecutive ones, as [`FewStretches`] does, after all were
     /// added; `doc_starts` ends with the end of the last document.
-    pub fn stretches(
-        &self,
-        doc_starts: &[i64],
-        threads: usize,
-        cancel: &AtomicBool,
-    ) -> Result<Stretches> {
+    pub fn stretches(&self, doc_starts: &[i64], run: Run<'_>) -> Result<Stretches> {
         let ends = (doc_starts.first(), doc_starts.last());
         if ends != (Some(&0), Some(&(self.num_words as i64))) || !doc_starts.is_sorted() {
             return Err(Error::InvalidParameter {
@@ -91,22 +86,18 @@ impl RepeatedWindows {
                 message: format!("must be ascending, from 0 to {}", self.num_words),
             });
         }
-        map_ranges(
-            self.num_parts(),
-            1,
-            threads,
-            cancel,
-            || FirstPlaces::new(self.part_bits),
-            |firsts, range| self.put_aside_by_place(range.start, firsts, cancel),
-        )?
+        let make = || FirstPlaces::new(self.part_bits);
+        run.map(self.num_parts(), 1, make, |firsts, range| {
+            self.put_aside_by_place(range.start, firsts, run.cancel)
+        })?
         .into_iter()
         .collect::<Result<()>>()?;
         let mut found = FewStretches::new(self.num_window_words, doc_starts);
         let scratch = || vec![0; self.step as usize];
-        let at_once = PARTS_A_THREAD * threads.max(1);
+        let at_once = PARTS_A_THREAD * run.threads.max(1);
         for done in (0..self.num_parts()).step_by(at_once) {
             let num_parts = at_once.min(self.num_parts() - done);
-            let parts = map_ranges(num_parts, 1, threads, cancel, scratch, |scratch, range| {
+            let parts = run.map(num_parts, 1, scratch, |scratch, range| {
                 let number = done + range.start;
                 let later = self.by_place.take(number).all()?;
                 let start = number as u64 * self.step;

@@ -71,8 +71,7 @@ fn rows_are_read_again_in_any_order() {
             file: &file,
             offsets,
             lengths,
-            threads,
-            cancel,
+            run: Run { threads, cancel },
         };
         read_rows(rows, &rules())
     };

@@ -51,10 +51,12 @@ fn main() {
         plan,
         Building {
             isa,
-            threads: 2,
+            run: Run {
+                threads: 2,
+                cancel: &stop,
+            },
             memory_bytes: 4 << 30,
             with_rows,
-            cancel: &stop,
         },
     )
     .unwrap();

@@ -133,8 +133,7 @@ fn join_work(isa: Isa) -> Work {
         let options = JoinOptions {
             within: 3,
             isa,
-            threads: 1,
-            cancel: &STOP,
+            run: Run::alone(&STOP),
         };
         let (left, right) = (
             JoinSide::of(fingerprints(&queries)),
@@ -159,10 +158,9 @@ fn index_work(isa: Isa) -> Work {
     let plan = SearchPlan::new(64, 3, keys).unwrap();
     let building = Building {
         isa,
-        threads: 1,
+        run: Run::alone(&STOP),
         memory_bytes: 1 << 30,
         with_rows: true,
-        cancel: &STOP,
     };
     let segment = Segment::build(fingerprints(&codes), None, plan, building).unwrap();
     let num_queries = queries.len();

@@ -1,6 +1,6 @@
 //! How are documents added?
 
-use likewise_core::parallel::lock;
+use likewise_core::parallel::{Run, lock};
 use std::sync::atomic::AtomicBool;
 
 use likewise_disk::store::{AddingRun, Keeps, NewContents, NewRows};
@@ -27,17 +27,16 @@ impl Index {
         ids: &[&str],
         documents: &Documents,
         text_of: Option<TextOf<'_>>,
-        run: Option<AddingRun>,
+        adding: Option<AddingRun>,
         now_s: u64,
-        threads: usize,
-        cancel: &AtomicBool,
+        run: Run<'_>,
     ) -> Result<Verdicts> {
-        self.ready(cancel)?;
+        self.ready(run.cancel)?;
         let verdicts =
-            self.repairing(|| self.add_once(ids, documents, text_of, run, now_s, threads, cancel))?;
+            self.repairing(|| self.add_once(ids, documents, text_of, adding, now_s, run))?;
         self.build_when_due();
         self.checkpoint_when_due();
-        self.let_build_catch_up(ids.len(), cancel);
+        self.let_build_catch_up(ids.len(), run.cancel);
         Ok(verdicts)
     }
 
@@ -47,19 +46,18 @@ impl Index {
         ids: &[&str],
         documents: &Documents,
         text_of: Option<TextOf<'_>>,
-        run: Option<AddingRun>,
+        adding: Option<AddingRun>,
         now_s: u64,
-        threads: usize,
-        cancel: &AtomicBool,
+        run: Run<'_>,
     ) -> Result<Verdicts> {
         let shared: &Shared = &self.shared;
         let rules = shared.rules();
         let mut writer = lock(&shared.writer);
         let store = writer.as_mut().ok_or(Error::ReadOnly)?;
         let now_s = shared.arrival_time(store, now_s)?;
-        shared.expire(store, now_s, cancel)?;
+        shared.expire(store, now_s, run.cancel)?;
         let state = shared.state();
-        let staged = decide(shared, &state, store, documents, ids, threads, cancel)?;
+        let staged = decide(shared, &state, store, documents, ids, run)?;
         let first_row = state.num_rows();
         let mut verdicts = Verdicts {
             rows: staged.rows.clone(),
@@ -151,7 +149,7 @@ impl Index {
             contents,
             arrival_s: now_s,
             arrivals_s: None,
-            run,
+            run: adding,
         };
         store.append(&rows, &[])?;
         shared.note_log(store);
@@ -185,8 +183,14 @@ impl Index {
         if let Some(tail) = state.newest() {
             // Committed is committed: no signal ends it now.
             let cancel = AtomicBool::new(false);
-            let threads = if added_ids.len() == 1 { 1 } else { threads };
-            let building = building(shared.isa(), threads, &cancel);
+            let threads = if added_ids.len() == 1 { 1 } else { run.threads };
+            let building = building(
+                shared.isa(),
+                Run {
+                    threads,
+                    cancel: &cancel,
+                },
+            );
             let extended = tail.extend(rules, &mut keys, documents, building);
             drop(state);
             shared.changed(store, extended.map_err(Error::from), &cancel)?;

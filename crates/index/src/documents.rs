@@ -2,13 +2,12 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use likewise_core::error::Error;
 use likewise_core::features::siblings::Names;
 use likewise_core::features::{Extractor, Shape, digest};
 use likewise_core::isa::Isa;
-use likewise_core::parallel::map_ranges;
+use likewise_core::parallel::Run;
 use likewise_core::sketch::{MinHasher, simhash};
 use likewise_core::text::{Document, OwnTokens};
 use likewise_core::verify::FeatureSet;
@@ -175,23 +174,16 @@ impl Sketching {
         &self,
         ranges: &[Range<usize>],
         document: impl Fn(usize) -> Document<'d> + Sync,
-        threads: usize,
-        cancel: &AtomicBool,
+        run: Run<'_>,
     ) -> Result<Documents, Error> {
-        let parts = map_ranges(
-            ranges.len(),
-            1,
-            threads,
-            cancel,
-            || self.sketcher(),
-            |sketcher, which| {
-                let mut part = Documents::default();
-                for i in ranges[which.start].clone() {
-                    sketcher.add(document(i), &mut part);
-                }
-                part
-            },
-        )?;
+        let make = || self.sketcher();
+        let parts = run.map(ranges.len(), 1, make, |sketcher, which| {
+            let mut part = Documents::default();
+            for i in ranges[which.start].clone() {
+                sketcher.add(document(i), &mut part);
+            }
+            part
+        })?;
         let mut parts = parts.into_iter();
         let mut all = parts.next().unwrap_or_default();
         for part in parts {

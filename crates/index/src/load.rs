@@ -1,6 +1,6 @@
 //! How is the state loaded from the store and its segments?
 
-use likewise_core::parallel::{Cancel, lock};
+use likewise_core::parallel::{Cancel, Run, lock};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -186,7 +186,7 @@ pub fn extend_rows(
             &rules,
             &mut keys,
             documents,
-            building(shared.isa(), 1, cancel),
+            building(shared.isa(), Run::alone(cancel)),
         )
         .map_err(likewise_disk::Error::from)
     })?;

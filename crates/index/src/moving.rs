@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
 use likewise_core::features::digest;
-use likewise_core::parallel::{Cancel, lock};
+use likewise_core::parallel::{Cancel, Run, lock};
 use likewise_disk::store::{
     BandLevel, Chunk, Content, Keeps, NewContents, NewRows, Position, Store,
 };
@@ -256,7 +256,12 @@ impl Index {
             let rows = (first_row..)
                 .zip(records())
                 .map(|(row, record)| record.row(row));
-            let extended = tail.extend(rules, &mut keys, rows, building(shared.isa(), 1, &cancel));
+            let extended = tail.extend(
+                rules,
+                &mut keys,
+                rows,
+                building(shared.isa(), Run::alone(&cancel)),
+            );
             drop(state);
             shared.changed(store, extended.map_err(Error::from), &cancel)?;
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use likewise_core::features::digest;
-use likewise_core::parallel::{Cancel, lock};
+use likewise_core::parallel::{Cancel, Run, lock};
 use likewise_core::text::Document;
 use likewise_disk::store::{Chunk, Content, Evidence, Keeps, Row, Store};
 
@@ -93,25 +93,13 @@ impl Index {
 
     /// The verdict that each document would get now, independently of the others; with `end`, as if the rows from that
     /// one on did not exist. Cost: about 2 us a fingerprint at ten million; a read of the store for each duplicate.
-    pub fn check(
-        &self,
-        documents: &Documents,
-        end: Option<u32>,
-        threads: usize,
-        cancel: &AtomicBool,
-    ) -> Result<Verdicts> {
-        self.ready(cancel)?;
+    pub fn check(&self, documents: &Documents, end: Option<u32>, run: Run<'_>) -> Result<Verdicts> {
+        self.ready(run.cancel)?;
         let end = end.unwrap_or(u32::MAX);
-        self.repairing(|| self.check_once(documents, end, threads, cancel))
+        self.repairing(|| self.check_once(documents, end, run))
     }
 
-    fn check_once(
-        &self,
-        documents: &Documents,
-        end: u32,
-        threads: usize,
-        cancel: &AtomicBool,
-    ) -> Result<Verdicts> {
+    fn check_once(&self, documents: &Documents, end: u32, run: Run<'_>) -> Result<Verdicts> {
         let shared: &Shared = &self.shared;
         let mut verdicts = Verdicts::default();
         for start in (0..documents.len()).step_by(BLOCK) {
@@ -126,8 +114,7 @@ impl Index {
                 None,
                 end,
                 range,
-                threads,
-                cancel,
+                run,
             )?;
             for seen in seen {
                 verdicts.evidence.push(seen.evidence());
@@ -249,10 +236,9 @@ impl Index {
         documents: &Documents,
         nearest: Nearest,
         among: Option<Among>,
-        threads: usize,
-        cancel: &AtomicBool,
+        run: Run<'_>,
     ) -> Result<Vec<Vec<Neighbor>>> {
-        self.ready(cancel)?;
+        self.ready(run.cancel)?;
         self.repairing(|| {
             let shared: &Shared = &self.shared;
             let mut all = Vec::with_capacity(documents.len());
@@ -261,7 +247,7 @@ impl Index {
                 let state = shared.state();
                 let lease = shared.lease(&state)?;
                 let sketched = match among {
-                    Some(_) => Some(shared.sketched(&state, &lease, cancel)?),
+                    Some(_) => Some(shared.sketched(&state, &lease, run.cancel)?),
                     None => None,
                 };
                 let pool = sketched.as_deref().map(|sketched| Pool {
@@ -270,7 +256,7 @@ impl Index {
                 });
                 let store: Option<&dyn Records> = Some(&*lease);
                 all.extend(neighbors_of(
-                    shared, &state, store, documents, range, nearest, pool, threads, cancel,
+                    shared, &state, store, documents, range, nearest, pool, run,
                 )?);
             }
             Ok(all)
@@ -348,12 +334,7 @@ impl Index {
     }
 
     /// The documents of the chunk that holds a row, and the first row of the next one; `None` after the last.
-    pub fn stored_from(
-        &self,
-        row: u32,
-        threads: usize,
-        cancel: &AtomicBool,
-    ) -> Result<Option<(StoredPart, u32)>> {
+    pub fn stored_from(&self, row: u32, run: Run<'_>) -> Result<Option<(StoredPart, u32)>> {
         let found = self.of_chunk(row, stored_part)?;
         let Some((mut part, next)) = found else {
             return Ok(None);
@@ -362,8 +343,7 @@ impl Index {
             let sketching = self.sketching();
             let all = 0..part.texts.len();
             let document = |i: usize| sketching.text_kind.document(&part.texts[i]);
-            part.documents =
-                sketching.documents(std::slice::from_ref(&all), document, threads, cancel)?;
+            part.documents = sketching.documents(std::slice::from_ref(&all), document, run)?;
         }
         Ok(Some((part, next)))
     }

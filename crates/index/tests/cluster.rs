@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 use likewise_core::features::{Extractor, FeatureHash, FeatureRules, Weights};
 use likewise_core::hash::mix64;
 use likewise_core::isa::Isa;
+use likewise_core::parallel::Run;
 use likewise_core::sketch::Scheme;
 use likewise_core::text::{Document, Tokens};
 use likewise_core::verify::{Measure, NameRules, Required};
@@ -377,11 +378,10 @@ fn every_view_decides_as_the_index_in_a_directory() {
                     .documents(
                         std::slice::from_ref(&(0..texts.len())),
                         |i| Document::Text(&texts[i]),
-                        1,
-                        &GO_ON,
+                        Run::alone(&GO_ON),
                     )
                     .unwrap();
-                let checked = index.check(&documents, None, 1, &GO_ON).unwrap();
+                let checked = index.check(&documents, None, Run::alone(&GO_ON)).unwrap();
                 let payload = views.rule.check(&documents);
                 let verdict = views.decide(&payload, [0, 0]);
                 let found = views.rule.verdicts(&payload, views.row, &verdict).unwrap();
@@ -390,7 +390,7 @@ fn every_view_decides_as_the_index_in_a_directory() {
                     named(&checked.evidence, &checked.kept_ids),
                     "{name}"
                 );
-                let added = index.add(&ids, &documents, None, None, 0, 1, &GO_ON);
+                let added = index.add(&ids, &documents, None, None, 0, Run::alone(&GO_ON));
                 let payload = views.rule.add(&ids, &documents);
                 let (verdict, row) = views.run(payload.clone());
                 let found = views.rule.verdicts(&payload, row, &verdict);

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use likewise_core::bands;
 use likewise_core::isa::Isa;
+use likewise_core::parallel::Run;
 use likewise_core::search::{Call, Pairs};
 use likewise_core::sketch::Signatures;
 use likewise_disk::bands::SpilledBuckets;
@@ -138,7 +139,12 @@ pub fn search_bands(
     check_below("order", positions, view.len())?;
     let buckets = run(py, signatures.bytes.values().len(), |cancel| match folder {
         None => Ok(Buckets::Held(bands::BandBuckets::build(
-            view, positions, bands, rows, num_levels, threads, cancel,
+            view,
+            positions,
+            bands,
+            rows,
+            num_levels,
+            Run { threads, cancel },
         )?)),
         Some(folder) => SpilledBuckets::build(
             view,
@@ -148,8 +154,7 @@ pub fn search_bands(
             num_levels,
             &folder,
             scratch_bytes,
-            threads,
-            cancel,
+            Run { threads, cancel },
         )
         .on(&folder)
         .map(|buckets| Buckets::Spilled(buckets, folder)),

@@ -1,7 +1,7 @@
 //! Bloom filters of texts, and the pairs of filters that share enough bits.
 
 use likewise_core::bloom::{self, BitMeasure, Demand, MAX_BITS, Measure};
-use likewise_core::parallel::map_ranges;
+use likewise_core::parallel::Run;
 use likewise_core::search::{Call, Pairs};
 use likewise_core::sketch::{BloomHasher, MinHasher, Scheme};
 use pyo3::prelude::*;
@@ -151,11 +151,9 @@ pub fn bloom_signatures(
             let hasher = MinHasher::new(num_slots, Scheme::Bucket, seed, isa);
             (hasher, vec![0; num_slots as usize], Vec::new())
         };
-        let parts = map_ranges(
+        let parts = Run { threads, cancel }.map(
             filters.len() / num_words,
             256,
-            threads,
-            cancel,
             make_state,
             |(hasher, slots, positions), range| {
                 let mut out = Vec::new();
@@ -274,7 +272,7 @@ impl BloomJoin {
     ) -> Result<Array> {
         take!(later: u32, earlier: u32);
         let passes = run(py, 16 * self.num_words * later.len(), |cancel| {
-            Ok(self.join.passes(later, earlier, threads, cancel)?)
+            Ok(self.join.passes(later, earlier, Run { threads, cancel })?)
         })?;
         Ok(passes.into_iter().map(u8::from).collect::<Vec<u8>>().into())
     }

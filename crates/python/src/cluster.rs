@@ -1,6 +1,6 @@
 //! The rule of an index on a cluster: what is read, decided and written there.
 
-use likewise_core::parallel::lock;
+use likewise_core::parallel::{Run, lock};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -434,7 +434,9 @@ impl ClusterRule {
     ) -> Result<Bytes<'py>> {
         let packed = run(py, taken.num_bytes(), |cancel| {
             let sketching = &self.rule.sketching;
-            Ok(pack(taken.sketched(sketching, threads, cancel)?.as_ref()))
+            Ok(pack(
+                taken.sketched(sketching, Run { threads, cancel })?.as_ref(),
+            ))
         })?;
         Ok(PyBytes::new(py, &packed))
     }

@@ -2,11 +2,10 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use arrow_array::{Array as _, LargeBinaryArray, LargeStringArray, StringArray, StringViewArray};
 use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
-use likewise_core::parallel::map_ranges;
+use likewise_core::parallel::Run;
 use likewise_core::text::{Document, OwnTokens};
 use likewise_disk::{TextColumn, TokenColumn};
 
@@ -234,8 +233,7 @@ impl Column {
     /// the next row of it.
     pub fn in_parts<S, T: Default + Send>(
         &self,
-        threads: usize,
-        cancel: &AtomicBool,
+        run: Run<'_>,
         make_state: impl Fn() -> S + Sync,
         add: impl Fn(&mut S, &mut T, usize) + Sync,
     ) -> Result<Vec<T>> {
@@ -247,14 +245,7 @@ impl Column {
             }
             part
         };
-        Ok(map_ranges(
-            ranges.len(),
-            1,
-            threads,
-            cancel,
-            make_state,
-            work,
-        )?)
+        Ok(run.map(ranges.len(), 1, make_state, work)?)
     }
 
     /// The texts as one array of `large_utf8`; shared if they are one already.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Mutex;
 
+use likewise_core::parallel::Run;
 use likewise_disk as disk;
 use pyo3::prelude::*;
 
@@ -155,8 +156,7 @@ pub fn read_csv_texts(
             file: &open(&reader.path)?,
             offsets,
             lengths,
-            threads,
-            cancel,
+            run: Run { threads, cancel },
         };
         disk::read_csv_rows(rows, &reader.rules).on(&reader.path)
     })?;

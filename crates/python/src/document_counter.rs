@@ -7,7 +7,7 @@ use likewise_core::features::{
     siblings::NameCounter, term_feature,
 };
 use likewise_core::isa::Isa;
-use likewise_core::parallel::{lock, map_ranges};
+use likewise_core::parallel::{Run, lock};
 use likewise_disk::WeightFile;
 use pyo3::prelude::*;
 
@@ -113,11 +113,9 @@ impl DocumentCounter {
                 };
                 (extractor, ShardedBuilder::default())
             };
-            map_ranges(
+            Run { threads, cancel }.map(
                 ranges.len(),
                 1,
-                threads,
-                cancel,
                 make_state,
                 |(extractor, builder), which| {
                     for i in ranges[which.start].clone() {
@@ -152,7 +150,7 @@ impl DocumentCounter {
             )
         })?;
         run(py, usize::MAX, |cancel| {
-            let counted = counter.finish(threads, cancel)?;
+            let counted = counter.finish(Run { threads, cancel })?;
             let error = counted.error();
             let names = match &self.names {
                 Some(names) => Some(names.finish(threads, cancel)?),

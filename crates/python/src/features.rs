@@ -7,6 +7,7 @@ use likewise_core::features::{
     Extractor, FeatureHash, FeatureRules as CoreRules, FeatureWeights, Weights,
 };
 use likewise_core::isa::Isa;
+use likewise_core::parallel::Run;
 use likewise_core::text::{
     self, Chunks, Dictionary as CoreDictionary, Fold, StopWords as CoreStopWords,
     TextRules as CoreTextRules, Tokens, tokens_by,
@@ -369,8 +370,7 @@ pub fn features(
     let (offsets, features, weights) = run(py, column.num_bytes, |cancel| {
         let make_state = || rules.extractor(isa);
         let parts = column.in_parts(
-            threads,
-            cancel,
+            Run { threads, cancel },
             make_state,
             |extractor, part: &mut Part, i| {
                 let view = extractor.features(column.document(i));

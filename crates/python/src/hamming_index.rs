@@ -4,6 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use likewise_core::error::Error;
+use likewise_core::parallel::Run;
 use likewise_disk::hamming_file::{
     Damage, HammingBuild, IndexSource, open_hamming_set, write_hamming_set,
 };
@@ -107,10 +108,9 @@ impl HammingSet {
             };
             let building = Building {
                 isa,
-                threads,
+                run: Run { threads, cancel },
                 memory_bytes: BUILD_BYTES,
                 with_rows,
-                cancel,
             };
             Ok(index::HammingSet::build(
                 fingerprints,
@@ -144,10 +144,9 @@ impl HammingSet {
         let set = run(py, LONG_BYTES, |cancel| {
             let building = Building {
                 isa,
-                threads,
+                run: Run { threads, cancel },
                 memory_bytes: BUILD_BYTES,
                 with_rows,
-                cancel,
             };
             source.build_set(plan, building).on(&path)
         })?;
@@ -195,10 +194,9 @@ impl HammingSet {
         run(py, 64 * len, |cancel| {
             let building = Building {
                 isa,
-                threads,
+                run: Run { threads, cancel },
                 memory_bytes: BUILD_BYTES,
                 with_rows: true,
-                cancel,
             };
             let inserted = self
                 .set
@@ -236,7 +234,10 @@ impl HammingSet {
         let num_bytes = if len < LONG_QUERIES { 0 } else { LONG_BYTES };
         run(py, num_bytes, |cancel| {
             let queries = Fingerprints { words, bits };
-            self.checked(self.set.search(queries, within, isa, threads, cancel))
+            self.checked(
+                self.set
+                    .search(queries, within, isa, Run { threads, cancel }),
+            )
         })
         .map(found)
     }
@@ -258,7 +259,10 @@ impl HammingSet {
         let queries = Fingerprints { words, bits };
         if len == 1 {
             let within = run_short(py, |cancel| {
-                self.checked(self.set.nearest_within(queries, num, isa, 1, cancel))
+                self.checked(
+                    self.set
+                        .nearest_within(queries, num, isa, Run::alone(cancel)),
+                )
             })?;
             if let Some(nearest) = within {
                 return Ok(found(nearest));
@@ -266,7 +270,7 @@ impl HammingSet {
         }
         // Beyond the radius, everything is compared.
         run(py, LONG_BYTES, |cancel| {
-            self.checked(self.set.nearest(queries, num, isa, threads, cancel))
+            self.checked(self.set.nearest(queries, num, isa, Run { threads, cancel }))
         })
         .map(found)
     }
@@ -391,9 +395,11 @@ pub fn build_hamming_file(
         ids,
         extra,
         memory_bytes,
-        threads,
+        run: Run {
+            threads,
+            cancel: &never,
+        },
         isa,
-        cancel: &never,
     };
     check.call1(build.num_bytes())?;
     run(py, LONG_BYTES, |cancel| {
@@ -405,8 +411,8 @@ pub fn build_hamming_file(
                 cancel.store(true, std::sync::atomic::Ordering::Relaxed);
             }
         };
-        let build = HammingBuild { cancel, ..build };
-        let result = build.write(&path, &mut tell);
+        let run = Run { threads, cancel };
+        let result = HammingBuild { run, ..build }.write(&path, &mut tell);
         match raised {
             Some(error) => Err(Failure::Python(error)),
             None => result.map_err(|error| failure(error, &source_path, &path)),

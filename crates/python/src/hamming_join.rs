@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::path::PathBuf;
 
+use likewise_core::parallel::Run;
 use likewise_disk::hamming_join::{FlatFingerprints, LargeJoin};
 use likewise_hamming::Fingerprints;
 use likewise_hamming::join::{
@@ -85,8 +86,7 @@ pub fn join_fingerprints(
         let options = JoinOptions {
             within,
             isa,
-            threads,
-            cancel,
+            run: Run { threads, cancel },
         };
         let (mut batches, mut num_pairs) = (Vec::new(), 0);
         let mut consumer = |batch: PairBatch| {
@@ -100,7 +100,7 @@ pub fn join_fingerprints(
             return Ok(None);
         }
         result?;
-        Ok(Some(sort_pairs(batches, threads, cancel)?))
+        Ok(Some(sort_pairs(batches, Run { threads, cancel })?))
     })?;
     Ok(sorted.map(|sorted| (sorted.rows.into(), sorted.distance.into())))
 }
@@ -120,8 +120,7 @@ pub fn predicted_join_seconds(
         let options = JoinOptions {
             within,
             isa: parse_isa(None)?,
-            threads: 1,
-            cancel,
+            run: Run::alone(cancel),
         };
         let words = words.values();
         Ok(predicted_seconds(
@@ -153,8 +152,7 @@ pub fn stream_joined_fingerprints(
         let options = JoinOptions {
             within,
             isa,
-            threads,
-            cancel,
+            run: Run { threads, cancel },
         };
         let right = right.as_ref().map(|side| side.view(bits));
         stream_to(&consumer, |give| {
@@ -215,8 +213,7 @@ pub fn stream_joined_files(
         let options = JoinOptions {
             within,
             isa,
-            threads,
-            cancel,
+            run: Run { threads, cancel },
         };
         let join = LargeJoin {
             left: &left,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use likewise_core::isa::Isa;
-use likewise_core::parallel::Cancel;
+use likewise_core::parallel::{Cancel, Run};
 use likewise_core::text::Document;
 use likewise_disk::environment::{Clock, Environment};
 use likewise_disk::store::{AddingRun, Durability, Store};
@@ -144,7 +144,7 @@ impl OnlineIndex {
         let taken = documents.taken(self.rules())?;
         let verdicts = run(py, taken.num_bytes(), |cancel| {
             let documents = self.sketched(&taken, threads, cancel)?;
-            self.asked(self.index.check(&documents, end, threads, cancel))
+            self.asked(self.index.check(&documents, end, Run { threads, cancel }))
         })?;
         shown_verdicts(py, verdicts, self.has_distance)
     }
@@ -154,7 +154,7 @@ impl OnlineIndex {
         let text = text_of(text)?;
         run(py, text.len(), |cancel| {
             let documents = self.sketched_one(&text)?;
-            let verdicts = self.asked(self.index.check(&documents, None, 1, cancel))?;
+            let verdicts = self.asked(self.index.check(&documents, None, Run::alone(cancel)))?;
             Ok(shown_verdict(verdicts))
         })
     }
@@ -177,8 +177,7 @@ impl OnlineIndex {
                 Some(&text_of),
                 None,
                 self.clock.unix_s(),
-                1,
-                cancel,
+                Run::alone(cancel),
             );
             let verdicts = self.asked(added)?;
             let (row, is_added) = (verdicts.rows[0], verdicts.added[0]);
@@ -216,7 +215,14 @@ impl OnlineIndex {
                 Taken::Sketched(_) => None,
             };
             let index = &self.index;
-            self.asked(index.add(&ids, &documents, text_of, adding, now_s, threads, cancel))
+            self.asked(index.add(
+                &ids,
+                &documents,
+                text_of,
+                adding,
+                now_s,
+                Run { threads, cancel },
+            ))
         })?;
         shown_verdicts(py, verdicts, self.has_distance)
     }
@@ -265,7 +271,8 @@ impl OnlineIndex {
         threads: usize,
     ) -> Result<Option<u32>> {
         run(py, LONG_BYTES, |cancel| {
-            let Some((part, next)) = other.asked(other.index.stored_from(row, threads, cancel))?
+            let Some((part, next)) =
+                other.asked(other.index.stored_from(row, Run { threads, cancel }))?
             else {
                 return Ok(None);
             };
@@ -292,7 +299,8 @@ impl OnlineIndex {
         threads: usize,
     ) -> Result<Option<(Vec<String>, Vec<Option<String>>, Dict<'py>, u32)>> {
         let added = run(py, LONG_BYTES, |cancel| {
-            let Some((part, next)) = other.asked(other.index.stored_from(row, threads, cancel))?
+            let Some((part, next)) =
+                other.asked(other.index.stored_from(row, Run { threads, cancel }))?
             else {
                 return Ok(None);
             };
@@ -303,9 +311,14 @@ impl OnlineIndex {
                 false => Some(&text_of),
             };
             let (documents, now_s) = (&part.documents, self.clock.unix_s());
-            let added = self
-                .index
-                .add(&ids, documents, text_of, None, now_s, threads, cancel);
+            let added = self.index.add(
+                &ids,
+                documents,
+                text_of,
+                None,
+                now_s,
+                Run { threads, cancel },
+            );
             let verdicts = self.asked(added)?;
             Ok(Some((part.ids, part.kept_ids, verdicts, next)))
         })?;
@@ -420,7 +433,7 @@ impl OnlineIndex {
         let found = run(py, taken.num_bytes(), |cancel| {
             let documents = self.sketched(&taken, threads, cancel)?;
             let index = &self.index;
-            self.asked(index.neighbors(&documents, nearest, among, threads, cancel))
+            self.asked(index.neighbors(&documents, nearest, among, Run { threads, cancel }))
         })?;
         Ok(shown_neighbors(found))
     }
@@ -465,7 +478,7 @@ impl OnlineIndex {
     #[pyo3(signature = (*, threads=1))]
     fn purge(&self, py: Python<'_>, threads: usize) -> Result<(bool, Vec<String>)> {
         let purged = run(py, LONG_BYTES, |cancel| {
-            self.asked(self.index.purge(threads, cancel))
+            self.asked(self.index.purge(Run { threads, cancel }))
         })?;
         Ok((purged.is_log_cut, purged.left))
     }
@@ -486,7 +499,7 @@ impl OnlineIndex {
     #[pyo3(signature = (*, threads=1))]
     fn compact(&self, py: Python<'_>, threads: usize) -> Result<u64> {
         run(py, LONG_BYTES, |cancel| {
-            self.asked(self.index.compact(threads, cancel))
+            self.asked(self.index.compact(Run { threads, cancel }))
         })
     }
 
@@ -494,7 +507,7 @@ impl OnlineIndex {
     #[pyo3(signature = (*, threads=1))]
     fn rebuild(&self, py: Python<'_>, threads: usize) -> Result<()> {
         run(py, LONG_BYTES, |cancel| {
-            self.asked(self.index.rebuild(threads, cancel))
+            self.asked(self.index.rebuild(Run { threads, cancel }))
         })
     }
 
@@ -550,7 +563,7 @@ impl OnlineIndex {
         cancel: &std::sync::atomic::AtomicBool,
     ) -> Result<Cow<'a, Documents>> {
         self.asked(self.index.guard())?;
-        taken.sketched(self.index.sketching(), threads, cancel)
+        taken.sketched(self.index.sketching(), Run { threads, cancel })
     }
 }
 

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
 
+use likewise_core::parallel::Run;
 use likewise_core::sketch::Scheme;
 use likewise_core::text::{Document, OwnTokens};
 use likewise_core::verify::{Measure, Required};
@@ -88,18 +88,13 @@ impl Taken {
     }
 
     /// The documents, sketched.
-    pub fn sketched(
-        &self,
-        sketching: &Sketching,
-        threads: usize,
-        cancel: &AtomicBool,
-    ) -> Result<Cow<'_, Documents>> {
+    pub fn sketched(&self, sketching: &Sketching, run: Run<'_>) -> Result<Cow<'_, Documents>> {
         match self {
             Taken::Texts(texts) => {
                 let column = texts.get().column.as_ref();
                 let ranges = column.ranges(GRAIN_BYTES);
                 let document = |i| column.document(i);
-                let documents = sketching.documents(&ranges, document, threads, cancel)?;
+                let documents = sketching.documents(&ranges, document, run)?;
                 Ok(Cow::Owned(documents))
             }
             Taken::Sketched(documents) => Ok(Cow::Borrowed(documents)),

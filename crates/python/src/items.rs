@@ -2,6 +2,7 @@
 
 use likewise_core::isa::Isa;
 use likewise_core::items::{self, ItemCounts, ItemScanner, Matches, judge};
+use likewise_core::parallel::Run;
 use pyo3::prelude::*;
 
 use crate::array::{Array, Input, take};
@@ -85,7 +86,7 @@ impl ItemTable {
         check_texts(texts)?;
         let parts: Vec<Matches> = run(py, column.num_bytes, |cancel| {
             let make_state = || ItemScanner::new(&self.table, &self.counts, Isa::best());
-            column.in_parts(threads, cancel, make_state, |scanner, found, i| {
+            column.in_parts(Run { threads, cancel }, make_state, |scanner, found, i| {
                 scanner.scan(i as u32, column.get(i), found);
             })
         })?;

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use likewise_core::hash::xxh3_64_with_seed;
+use likewise_core::parallel::Run;
 use likewise_disk::{self as disk, TextColumn};
 use pyo3::prelude::*;
 
@@ -168,8 +169,7 @@ pub fn read_jsonl_texts(
             file: &open(&path)?,
             offsets,
             lengths,
-            threads,
-            cancel,
+            run: Run { threads, cancel },
         };
         if rules.tokens.is_some() {
             let columns = disk::read_token_rows(rows, rules).on(&path)?;
@@ -200,14 +200,14 @@ pub fn copy_lines(
         let source_file = open(&source)?;
         let target_file = File::create(&target).on(&target)?;
         let ranges = offsets.iter().copied().zip(lengths.iter().copied());
-        disk::copy_ranges(&source_file, &target_file, ranges, threads, cancel).map_err(|error| {
-            match error {
+        disk::copy_ranges(&source_file, &target_file, ranges, Run { threads, cancel }).map_err(
+            |error| match error {
                 disk::Error::Io {
                     action: "write", ..
                 } => Failure::disk(error, &target),
                 error => Failure::disk(error, &source),
-            }
-        })
+            },
+        )
     })
 }
 

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
+use likewise_core::parallel::Run;
 use likewise_disk as disk;
 use likewise_disk::parquet::{Damage, FooterJoin};
 use pyo3::prelude::*;
@@ -104,14 +105,19 @@ pub fn pack_lines(
         let source_file = open(&source)?;
         let target_file = File::create(&target).on(&target)?;
         let ranges = offsets.iter().copied().zip(lengths.iter().copied());
-        disk::pack_ranges(&source_file, &target_file, ranges, codec, threads, cancel).map_err(
-            |error| match error {
-                disk::Error::Io {
-                    action: "write", ..
-                } => Failure::disk(error, &target),
-                error => Failure::disk(error, &source),
-            },
+        disk::pack_ranges(
+            &source_file,
+            &target_file,
+            ranges,
+            codec,
+            Run { threads, cancel },
         )
+        .map_err(|error| match error {
+            disk::Error::Io {
+                action: "write", ..
+            } => Failure::disk(error, &target),
+            error => Failure::disk(error, &source),
+        })
     })
 }
 

@@ -1,6 +1,7 @@
 //! The best references of queries.
 
 use likewise_core::isa::Isa;
+use likewise_core::parallel::Run;
 use likewise_core::sets::{Answer, Judge, Matcher, Rarest, References, size_of};
 use likewise_core::verify::Required;
 use pyo3::prelude::*;
@@ -34,8 +35,7 @@ fn with_sets<T: Send>(
     run(py, column.num_bytes, |cancel| {
         let make_state = || rules.extractor(Isa::best());
         let sets = column.in_parts(
-            threads,
-            cancel,
+            Run { threads, cancel },
             make_state,
             |extractor, sets: &mut Vec<_>, i| {
                 let view = extractor.features(column.document(i));
@@ -81,8 +81,7 @@ impl ReferenceSets {
         let parts: Vec<Found> = run(py, column.num_bytes, |cancel| {
             let make_state = || (rules.extractor(Isa::best()), Matcher::new(&self.references));
             column.in_parts(
-                threads,
-                cancel,
+                Run { threads, cancel },
                 make_state,
                 |(extractor, matcher), found, i| {
                     let (ends, answers, sizes): &mut Found = found;
@@ -168,8 +167,7 @@ impl RarestFeatures {
         let make_state = || (rules.extractor(Isa::best()), self.rarest.judge());
         run(py, column.num_bytes, |cancel| {
             column.in_parts(
-                threads,
-                cancel,
+                Run { threads, cancel },
                 make_state,
                 |(extractor, judge), pairs: &mut Pairs, i| {
                     let view = extractor.features(column.document(i));

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use likewise_core::isa::Isa;
-use likewise_core::parallel::Cancel;
+use likewise_core::parallel::{Cancel, Run};
 use likewise_core::repeats::{self, PlacedWords, WindowReader, WordStretch};
 use likewise_core::text::{PartCutter, PartUnit, Parts};
 use likewise_disk::{TextColumn, windows};
@@ -95,7 +95,7 @@ impl RepeatedWindows {
         take!(doc_starts: i64);
         let found = run(py, usize::MAX, |cancel| {
             self.windows
-                .stretches(doc_starts, threads, cancel)
+                .stretches(doc_starts, Run { threads, cancel })
                 .on(&self.folder)
         })?;
         Ok((

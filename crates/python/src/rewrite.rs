@@ -1,6 +1,6 @@
 //! Texts with stretches removed, alone or in the rows of a file.
 
-use likewise_core::parallel::Cancel;
+use likewise_core::parallel::{Cancel, Run};
 use std::path::{Path, PathBuf};
 
 use likewise_disk::{self as disk, TextColumn};
@@ -150,8 +150,7 @@ fn rewritten(
             file: &open(path)?,
             offsets,
             lengths,
-            threads,
-            cancel,
+            run: Run { threads, cancel },
         })
         .on(path)
     })?;

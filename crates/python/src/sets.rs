@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use likewise_core::features::siblings::Form;
 use likewise_core::features::{Extractor, FeatureView, Shape, TextDigester};
 use likewise_core::isa::Isa;
-use likewise_core::parallel::lock;
+use likewise_core::parallel::{Run, lock};
 use likewise_core::search::{Call, Pairs};
 use likewise_core::sets::{
     self, Batch, Chooser, Demand, Forms, Parted, Prefixes, SetMeasure, Wanted,
@@ -136,8 +136,7 @@ impl PrefixJoin {
         run(py, column.num_bytes, |cancel| {
             let make_state = || (rules.extractor(Isa::best()), Chooser::new(self.demand));
             column.in_parts(
-                threads,
-                cancel,
+                Run { threads, cancel },
                 make_state,
                 |(extractor, chooser), (), i| {
                     let view = extractor.features(column.document(i));
@@ -180,7 +179,7 @@ impl PrefixJoin {
                 let form = extractor.form();
                 part.1.extend(form.map(|form| (positions[i], form)));
             };
-            let parts = column.in_parts(threads, cancel, make_state, add)?;
+            let parts = column.in_parts(Run { threads, cancel }, make_state, add)?;
             let (parts, forms): (Vec<Batch>, Vec<_>) = parts.into_iter().unzip();
             lock(&self.forms).extend(forms.into_iter().flatten());
             let num_entries: usize = parts.iter().map(Batch::num_entries).sum();
@@ -289,8 +288,7 @@ pub fn digest_texts(
     run(py, column.num_bytes, |cancel| {
         let make_state = || TextDigester::new(rules.rules.clone(), isa);
         let parts = column.in_parts(
-            threads,
-            cancel,
+            Run { threads, cancel },
             make_state,
             |digester, part: &mut Part<u8>, i| {
                 let digest = digester.digest(column.get(i));
@@ -344,8 +342,7 @@ pub fn sample_sets(
     let (offsets, hashes, totals, whole) = run(py, column.num_bytes, |cancel| {
         let make_state = || rules.extractor(isa);
         let parts = column.in_parts(
-            threads,
-            cancel,
+            Run { threads, cancel },
             make_state,
             |extractor, part: &mut Sampled, i| {
                 let (ends, hashes, totals, whole) = part;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use likewise_core::features::{Extractor, FeatureView, Weights, digest};
 use likewise_core::isa::Isa;
-use likewise_core::parallel::map_ranges;
+use likewise_core::parallel::Run;
 use likewise_core::sketch::{MinHasher, Scheme, simhash};
 use pyo3::prelude::*;
 
@@ -134,7 +134,8 @@ impl Batch<'_> {
                 part.all_time += began.elapsed();
             }
         };
-        let parts = (self.column).in_parts(self.threads, cancel, make_state, add)?;
+        let threads = self.threads;
+        let parts = (self.column).in_parts(Run { threads, cancel }, make_state, add)?;
         let mut all = Part::default();
         for part in parts {
             all.append(part);
@@ -332,13 +333,8 @@ pub fn minhash_features(
         8 * features.len() + num_lists * num_slots as usize,
         |cancel| {
             let make_state = || SlotSketcher::new(num_slots, slot_bytes, scheme, seed, isa);
-            let parts = map_ranges(
-                num_lists,
-                256,
-                threads,
-                cancel,
-                make_state,
-                |sketcher, range| {
+            let parts =
+                Run { threads, cancel }.map(num_lists, 256, make_state, |sketcher, range| {
                     let mut out = Vec::new();
                     for i in range {
                         let list = offsets[i] as usize..offsets[i + 1] as usize;
@@ -349,8 +345,7 @@ pub fn minhash_features(
                         sketcher.sketch(&features[list], weights, &mut out);
                     }
                     out
-                },
-            )?;
+                })?;
             Ok(parts.concat())
         },
     )?;

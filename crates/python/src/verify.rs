@@ -7,7 +7,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use likewise_core::features::Extractor;
 use likewise_core::features::siblings::Differences;
 use likewise_core::isa::Isa;
-use likewise_core::parallel::map_ranges;
+use likewise_core::parallel::Run;
 use likewise_core::verify::{self, FeatureSet, HeldDocuments, Measure, NameRules, Required};
 use pyo3::prelude::*;
 
@@ -82,7 +82,7 @@ impl FeatureSets {
                 let set = FeatureSet::build(view.features, view.weights, bitmaps);
                 made.push(set.with_names(extractor.names()));
             };
-            let parts = column.in_parts(threads, cancel, make_state, add)?;
+            let parts = column.in_parts(Run { threads, cancel }, make_state, add)?;
             let mut sets = self.write();
             for (&position, set) in positions.iter().zip(parts.into_iter().flatten()) {
                 sets.insert(position, set);
@@ -187,7 +187,9 @@ impl FeatureSets {
                 _ => (0.0, Differences::default()),
             };
             let work = |_: &mut (), range: Range<usize>| range.map(difference).collect::<Vec<_>>();
-            Ok(map_ranges(later.len(), 256, threads, cancel, || (), work)?.concat())
+            Ok(Run { threads, cancel }
+                .map(later.len(), 256, || (), work)?
+                .concat())
         })?;
         let (penalties, bits): (Vec<f64>, Vec<u8>) = found
             .into_iter()

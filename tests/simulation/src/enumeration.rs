@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
+use likewise_core::parallel::Run;
 use likewise_disk::environment::Environment;
 use likewise_disk::store::{Durability, Keeps};
 use likewise_index::{Index, Opening};
@@ -119,8 +120,7 @@ pub fn fail_each_sync() -> Result<usize, String> {
                     None,
                     None,
                     0,
-                    1,
-                    &GO_ON,
+                    Run::alone(&GO_ON),
                 )
                 .map_err(|error| wrong(error.to_string()))?;
             machine.disk.state().death = Some(Death::Power);
@@ -217,7 +217,7 @@ fn work(machine: &Machine, models: &mut Vec<Model>) -> Result<(), String> {
         match step % 13 {
             7 => {
                 index
-                    .compact(1, &GO_ON)
+                    .compact(Run::alone(&GO_ON))
                     .map_err(|error| error.to_string())?;
             }
             11 => {
@@ -253,7 +253,14 @@ fn work(machine: &Machine, models: &mut Vec<Model>) -> Result<(), String> {
                 let names: Vec<String> = batch.iter().map(|&(id, _)| name_of(id)).collect();
                 let ids: Vec<&str> = names.iter().map(String::as_str).collect();
                 index
-                    .add(&ids, &documents(KEEPS, &batch), None, None, 0, 1, &GO_ON)
+                    .add(
+                        &ids,
+                        &documents(KEEPS, &batch),
+                        None,
+                        None,
+                        0,
+                        Run::alone(&GO_ON),
+                    )
                     .map_err(|error| error.to_string())?;
             }
         }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use likewise_core::features::{Extractor, FeatureHash, FeatureRules, Weights};
 use likewise_core::isa::Isa;
+use likewise_core::parallel::Run;
 use likewise_core::text::Tokens;
 use likewise_disk::Error as DiskError;
 use likewise_disk::environment::{Clock, Environment};
@@ -765,7 +766,7 @@ impl History {
             Keeps::Text => Some(&text_of),
             _ => None,
         };
-        let added = index.add(&ids, &documents, text_of, None, clock_s, 1, &GO_ON);
+        let added = index.add(&ids, &documents, text_of, None, clock_s, Run::alone(&GO_ON));
         self.tell(|| format!("    add {batch:?}"));
         match added {
             Ok(verdicts) => {
@@ -860,7 +861,7 @@ impl History {
         let Some(index) = asked else {
             return Ok(());
         };
-        match index.check(&documents, None, 1, &GO_ON) {
+        match index.check(&documents, None, Run::alone(&GO_ON)) {
             Ok(verdicts) => {
                 let expected: Vec<Option<Evidence>> = batch
                     .iter()
@@ -946,7 +947,7 @@ impl History {
         let Some(index) = &self.index else {
             return Ok(());
         };
-        let compacted = index.compact(1, &GO_ON);
+        let compacted = index.compact(Run::alone(&GO_ON));
         self.tell(|| format!("    compact: {compacted:?}"));
         match compacted {
             Ok(_) => Ok(()),
@@ -958,7 +959,7 @@ impl History {
         let Some(index) = &self.index else {
             return Ok(());
         };
-        let rebuilt = index.rebuild(1, &GO_ON);
+        let rebuilt = index.rebuild(Run::alone(&GO_ON));
         self.tell(|| format!("    rebuild: {rebuilt:?}"));
         match rebuilt {
             Ok(()) => Ok(()),

@@ -1,12 +1,10 @@
 //! Which earlier documents does a document find in its buckets?
 
-use std::sync::atomic::AtomicBool;
-
 use super::BUCKET_SIZE;
 use super::entries::Crowd;
 use super::entries::{BandEntries, BandFiller, Chunk, unpack};
 use crate::error::Error;
-use crate::parallel::map_ranges;
+use crate::parallel::Run;
 use crate::sketch::Signatures;
 
 /// For each document, the bucket members that it looks at, in all bands: 8 bytes for each (position, level) with
@@ -48,23 +46,16 @@ impl BandBuckets {
         bands: u32,
         rows: u32,
         num_levels: u32,
-        threads: usize,
-        cancel: &AtomicBool,
+        run: Run<'_>,
     ) -> Result<Self, Error> {
         check_bands(&signatures, order, bands, rows)?;
         let crowd = Crowd::new(order.len());
-        let parts = map_ranges(
-            bands as usize,
-            1,
-            threads,
-            cancel,
-            || BandFiller::new(signatures, order, rows, num_levels, 1, &crowd),
-            |filler, range| {
-                let mut entries = BandEntries::default();
-                filler.fill(range.start as u32, &mut entries, &mut |_| Ok(()))?;
-                Ok::<_, Error>(entries)
-            },
-        )?;
+        let make = || BandFiller::new(signatures, order, rows, num_levels, 1, &crowd);
+        let parts = run.map(bands as usize, 1, make, |filler, range| {
+            let mut entries = BandEntries::default();
+            filler.fill(range.start as u32, &mut entries, &mut |_| Ok(()))?;
+            Ok::<_, Error>(entries)
+        })?;
         let parts = parts.into_iter().collect::<Result<_, _>>()?;
         let merged = merge(order.len(), signatures.len(), parts);
         Ok(BandBuckets {

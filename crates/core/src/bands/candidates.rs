@@ -6,7 +6,7 @@ use super::buckets::check_layout;
 use super::buckets::{BandBuckets, BucketView, Slice, num_members};
 use super::entries::{PositionSet, push_bits};
 use crate::error::Error;
-use crate::parallel::map_ranges;
+use crate::parallel::Run;
 use crate::prefetch::prefetch_read;
 use crate::search::REMOVED;
 use crate::search::{Bound, unbroken};
@@ -99,31 +99,28 @@ impl BucketView<'_> {
         };
         let num_slices =
             self.offsets[range.end - self.first] - self.offsets[range.start - self.first];
-        let threads = match num_slices < FEW_SLICES {
-            true => 1,
-            false => call.threads,
+        let run = match num_slices < FEW_SLICES {
+            true => Run {
+                threads: 1,
+                ..call.run()
+            },
+            false => call.run(),
         };
-        let parts = map_ranges(
-            range.len(),
-            GRAIN,
-            threads,
-            call.cancel,
-            || Scratch {
-                seen: PositionSet::new(range.end),
-                found: Vec::new(),
-            },
-            |scratch, piece| {
-                if request.bound.is_reached(piece.start) {
-                    return None;
-                }
-                let piece = range.start + piece.start..range.start + piece.end;
-                let asked = piece.end as u32;
-                let pairs = request.pairs_of(scratch, piece);
-                request.bound.add(pairs.later.len());
-                let end = pairs.end;
-                Some((pairs, end, asked))
-            },
-        )?;
+        let make = || Scratch {
+            seen: PositionSet::new(range.end),
+            found: Vec::new(),
+        };
+        let parts = run.map(range.len(), GRAIN, make, |scratch, piece| {
+            if request.bound.is_reached(piece.start) {
+                return None;
+            }
+            let piece = range.start + piece.start..range.start + piece.end;
+            let asked = piece.end as u32;
+            let pairs = request.pairs_of(scratch, piece);
+            request.bound.add(pairs.later.len());
+            let end = pairs.end;
+            Some((pairs, end, asked))
+        })?;
         Ok(concatenate(range.start as u32, unbroken(parts)))
     }
 }
@@ -285,7 +282,7 @@ mod tests {
         };
         let order: Vec<u32> = (0..n).collect();
         let stop = AtomicBool::new(false);
-        let buckets = BandBuckets::build(signatures, &order, 4, 2, 3, 1, &stop).unwrap();
+        let buckets = BandBuckets::build(signatures, &order, 4, 2, 3, Run::alone(&stop)).unwrap();
         let buckets = buckets.view();
         let mut seen = PositionSet::new(n as usize);
         let mut num_full = 0;

@@ -8,6 +8,7 @@ use super::*;
 use crate::error::Error;
 use crate::hash::{mix64, xxh3_64_with_seed};
 use crate::isa::Isa;
+use crate::parallel::Run;
 use crate::search::{Call, Pairs};
 use crate::search::{KEPT, REMOVED, UNDECIDED};
 use crate::sketch::Signatures;
@@ -126,7 +127,18 @@ fn same_pairs_as_documents_arriving_one_by_one() {
             };
             let order = shuffled(n);
             let (expected, num_capped) = online(&signatures, &order, bands, rows);
-            let buckets = BandBuckets::build(signatures, &order, bands, rows, 3, 2, &STOP).unwrap();
+            let buckets = BandBuckets::build(
+                signatures,
+                &order,
+                bands,
+                rows,
+                3,
+                Run {
+                    threads: 2,
+                    cancel: &STOP,
+                },
+            )
+            .unwrap();
             let what = format!("{num_slots} {slot_bytes} {bands} {rows} {kind}");
             assert_eq!(buckets.num_capped(), num_capped, "{what}");
             let pairs = buckets
@@ -180,8 +192,18 @@ fn the_crowd_is_who_met_a_full_first_level_and_holds_both_of_every_pair_that_one
         let crowd = late_comers(&signatures, &order, bands, rows);
         let mut found = Vec::new();
         for num_levels in [1, 2, 3] {
-            let buckets =
-                BandBuckets::build(signatures, &order, bands, rows, num_levels, 2, &STOP).unwrap();
+            let buckets = BandBuckets::build(
+                signatures,
+                &order,
+                bands,
+                rows,
+                num_levels,
+                Run {
+                    threads: 2,
+                    cancel: &STOP,
+                },
+            )
+            .unwrap();
             assert_eq!(buckets.crowded(), crowd, "{kind} {num_levels}");
             let pairs = buckets.candidates(
                 signatures,
@@ -222,7 +244,7 @@ fn equal_documents_fill_all_levels() {
         slot_bytes: 2,
     };
     let order: Vec<u32> = (0..n as u32).collect();
-    let buckets = BandBuckets::build(signatures, &order, 2, 4, 3, 1, &STOP).unwrap();
+    let buckets = BandBuckets::build(signatures, &order, 2, 4, 3, Run::alone(&STOP)).unwrap();
     // Three levels hold 192; the 8 later ones are capped in both bands.
     assert_eq!(buckets.num_capped(), 16);
     let pairs = buckets
@@ -271,8 +293,18 @@ fn ranges_threads_and_instruction_sets_change_nothing() {
     assert!(expected.len() > 10_000 && expected.len() < all.len() / 2);
     for isa in Isa::available() {
         for threads in [1, 2, 7] {
-            let buckets =
-                BandBuckets::build(signatures, &order, bands, rows, 3, threads, &STOP).unwrap();
+            let buckets = BandBuckets::build(
+                signatures,
+                &order,
+                bands,
+                rows,
+                3,
+                Run {
+                    threads,
+                    cancel: &STOP,
+                },
+            )
+            .unwrap();
             for step in [1, 64, 4096] {
                 if step == 1 && threads > 1 {
                     continue;
@@ -313,7 +345,18 @@ fn a_bound_cuts_between_positions_and_changes_nothing() {
         slot_bytes,
     };
     let order = shuffled(n);
-    let buckets = BandBuckets::build(signatures, &order, 5, 3, 3, 2, &STOP).unwrap();
+    let buckets = BandBuckets::build(
+        signatures,
+        &order,
+        5,
+        3,
+        3,
+        Run {
+            threads: 2,
+            cancel: &STOP,
+        },
+    )
+    .unwrap();
     let end = n as u32;
     let all = buckets
         .candidates(
@@ -377,7 +420,7 @@ fn misfits_are_refused() {
         slot_bytes,
     };
     let build = |signatures, order: &[u32], bands, rows| {
-        BandBuckets::build(signatures, order, bands, rows, 3, 1, &STOP)
+        BandBuckets::build(signatures, order, bands, rows, 3, Run::alone(&STOP))
     };
     assert_eq!(refused(build(rows_of(4, 3), &[0], 1, 1)), "signatures");
     assert_eq!(refused(build(rows_of(0, 2), &[0], 1, 1)), "signatures");

@@ -1,7 +1,6 @@
 //! With which earlier filters does a filter share enough bits?
 
 use std::ops::Range;
-use std::sync::atomic::AtomicBool;
 
 use super::demand::Demand;
 use super::kernels::{NUM_QUERIES, count_shared};
@@ -9,7 +8,7 @@ use super::rows::{LANES, Rows};
 use super::{MAX_BITS, num_set};
 use crate::error::Error;
 use crate::isa::Isa;
-use crate::parallel::map_ranges;
+use crate::parallel::Run;
 use crate::search::REMOVED;
 use crate::search::{Bound, unbroken};
 use crate::search::{Call, Pairs};
@@ -138,11 +137,9 @@ impl BloomJoin {
         }
         let bound = Bound::new(call.max_pairs, call.threads);
         let low = range.start;
-        let pieces = map_ranges(
+        let pieces = call.run().map(
             (range.end - low) as usize,
             GRAIN,
-            call.threads,
-            call.cancel,
             Scratch::default,
             |scratch, piece| {
                 if bound.is_reached(piece.start) {
@@ -171,13 +168,7 @@ impl BloomJoin {
     }
 
     /// Returns whether each pair of positions meets the demand.
-    pub fn passes(
-        &self,
-        later: &[u32],
-        earlier: &[u32],
-        threads: usize,
-        cancel: &AtomicBool,
-    ) -> Result<Vec<bool>, Error> {
+    pub fn passes(&self, later: &[u32], earlier: &[u32], run: Run<'_>) -> Result<Vec<bool>, Error> {
         if later.len() != earlier.len() {
             return Err(Error::invalid("earlier", "not as many as later"));
         }
@@ -189,27 +180,20 @@ impl BloomJoin {
             "later",
             || format!("a position is not below {}", self.len()),
         )?;
-        let parts = map_ranges(
-            later.len(),
-            4096,
-            threads,
-            cancel,
-            Vec::new,
-            |both: &mut Vec<u64>, range| {
-                range
-                    .map(|i| {
-                        let [a, b] = [later[i], earlier[i]].map(|position| self.place(position));
-                        both.clear();
-                        a.0.copy(a.1, both);
-                        b.0.copy(b.1, both);
-                        let (x, y) = both.split_at(both.len() / 2);
-                        let shared: u32 = x.iter().zip(y).map(|(x, y)| (x & y).count_ones()).sum();
-                        let counts = (a.0.counts[a.1], b.0.counts[b.1]);
-                        shared >= self.demand.least_shared(self.num_bits, counts.0, counts.1)
-                    })
-                    .collect::<Vec<bool>>()
-            },
-        )?;
+        let parts = run.map(later.len(), 4096, Vec::new, |both: &mut Vec<u64>, range| {
+            range
+                .map(|i| {
+                    let [a, b] = [later[i], earlier[i]].map(|position| self.place(position));
+                    both.clear();
+                    a.0.copy(a.1, both);
+                    b.0.copy(b.1, both);
+                    let (x, y) = both.split_at(both.len() / 2);
+                    let shared: u32 = x.iter().zip(y).map(|(x, y)| (x & y).count_ones()).sum();
+                    let counts = (a.0.counts[a.1], b.0.counts[b.1]);
+                    shared >= self.demand.least_shared(self.num_bits, counts.0, counts.1)
+                })
+                .collect::<Vec<bool>>()
+        })?;
         Ok(parts.concat())
     }
 

@@ -7,6 +7,7 @@ use super::kernels::{NUM_QUERIES, count_shared};
 use super::rows::LANES;
 use super::*;
 use crate::isa::Isa;
+use crate::parallel::Run;
 use crate::search::Call;
 use crate::search::REMOVED;
 use crate::sketch::BloomHasher;
@@ -128,7 +129,18 @@ fn the_join_lists_every_pair_that_passes() {
                     }
                 }
             }
-            assert_eq!(join.passes(&all[0], &all[1], 2, &NEVER).unwrap(), passing);
+            assert_eq!(
+                join.passes(
+                    &all[0],
+                    &all[1],
+                    Run {
+                        threads: 2,
+                        cancel: &NEVER
+                    }
+                )
+                .unwrap(),
+                passing
+            );
             for isa in Isa::available() {
                 for (threads, max_pairs) in [(1, usize::MAX), (2, 700)] {
                     let mut found = Vec::new();

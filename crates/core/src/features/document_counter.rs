@@ -18,7 +18,7 @@ use super::rarity::Rarity;
 use super::weight_table::{CellPlan, Entries, WeightTable};
 use super::weights::{MAX_WEIGHT, digest};
 use crate::error::Error;
-use crate::parallel::{lock, map_ranges};
+use crate::parallel::{Run, lock};
 use crate::sort::sort_hashed;
 
 /// Memory per counted feature: 12 bytes in a table of which at least half is used.
@@ -151,18 +151,11 @@ impl DocumentCounter {
         }
     }
 
-    pub fn finish(self, threads: usize, cancel: &AtomicBool) -> Result<Counted, Error> {
+    pub fn finish(self, run: Run<'_>) -> Result<Counted, Error> {
         let each = |work: &(dyn Fn(usize, &mut Shard) + Sync)| {
-            map_ranges(
-                NUM_SHARDS,
-                1,
-                threads,
-                cancel,
-                || (),
-                |(), which| {
-                    which.for_each(|i| work(i, &mut lock(&self.shards[i])));
-                },
-            )
+            run.ranges(NUM_SHARDS, 1, |which| {
+                which.for_each(|i| work(i, &mut lock(&self.shards[i])));
+            })
         };
         each(&|which, shard| {
             if !shard.is_over() {
@@ -185,7 +178,7 @@ impl DocumentCounter {
                     weights: self.cell_weights(&rarity),
                 }
             }
-            false => self.listed_weights(&rarity, threads, cancel)?,
+            false => self.listed_weights(&rarity, run)?,
         };
         Ok(Counted {
             num_documents,
@@ -195,31 +188,19 @@ impl DocumentCounter {
         })
     }
 
-    fn listed_weights(
-        &self,
-        rarity: &Rarity,
-        threads: usize,
-        cancel: &AtomicBool,
-    ) -> Result<Entries, Error> {
-        let parts = map_ranges(
-            NUM_SHARDS,
-            1,
-            threads,
-            cancel,
-            || (),
-            |(), which| {
-                let mut table = take(&mut lock(&self.shards[which.start]).counts);
-                table.map(|count| u32::from(rarity.weight(u64::from(count))));
-                let listed = table
-                    .iter()
-                    .filter(|&(_, weight)| weight < u32::from(MAX_WEIGHT));
-                let mut features: Vec<u64> = listed.map(|(feature, _)| feature).collect();
-                sort_hashed(&mut features, SHARD_BITS, |feature| feature);
-                let mut weights = Vec::with_capacity(features.len());
-                table.get_all(&features, |weight| weights.push(weight_of(weight)));
-                (features, weights)
-            },
-        )?;
+    fn listed_weights(&self, rarity: &Rarity, run: Run<'_>) -> Result<Entries, Error> {
+        let parts = run.each(NUM_SHARDS, |i| {
+            let mut table = take(&mut lock(&self.shards[i]).counts);
+            table.map(|count| u32::from(rarity.weight(u64::from(count))));
+            let listed = table
+                .iter()
+                .filter(|&(_, weight)| weight < u32::from(MAX_WEIGHT));
+            let mut features: Vec<u64> = listed.map(|(feature, _)| feature).collect();
+            sort_hashed(&mut features, SHARD_BITS, |feature| feature);
+            let mut weights = Vec::with_capacity(features.len());
+            table.get_all(&features, |weight| weights.push(weight_of(weight)));
+            (features, weights)
+        })?;
         let (mut features, mut weights) = (Vec::new(), Vec::new());
         for (some, theirs) in parts {
             features.extend(some);
@@ -285,7 +266,12 @@ mod tests {
             }
             counter.add(&mut builder);
         }
-        counter.finish(2, &AtomicBool::new(false)).unwrap()
+        counter
+            .finish(Run {
+                threads: 2,
+                cancel: &AtomicBool::new(false),
+            })
+            .unwrap()
     }
 
     #[test]

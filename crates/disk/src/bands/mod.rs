@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use likewise_core::bands::{BandEntries, BandFiller, BucketView, Crowd, check_bands};
-use likewise_core::parallel::{lock, map_ranges};
+use likewise_core::parallel::{Run, lock};
 use likewise_core::search::{Call, Pairs};
 use likewise_core::sketch::Signatures;
 use memmap2::Mmap;
@@ -76,29 +76,27 @@ impl SpilledBuckets {
         num_levels: u32,
         folder: &Path,
         scratch_bytes: usize,
-        threads: usize,
-        cancel: &AtomicBool,
+        run: Run<'_>,
     ) -> Result<Self, Error> {
         check_bands(&signatures, order, bands, rows)?;
-        let threads = threads.clamp(1, bands as usize);
+        let threads = run.threads.clamp(1, bands as usize);
+        let run = Run { threads, ..run };
         let needed = BYTES_A_POSITION * threads * order.len();
         let num_parts = needed.div_ceil(scratch_bytes.max(1)).clamp(1, MAX_PARTS);
         let files = Mutex::new(Files::create(folder)?);
         let is_failed = AtomicBool::new(false);
         let crowd = Crowd::new(order.len());
-        let done = map_ranges(
+        let make = || {
+            let filler = BandFiller::new(signatures, order, rows, num_levels, num_parts, &crowd);
+            (filler, BandEntries::default(), Vec::new())
+        };
+        let done = run.map(
             bands as usize,
             1,
-            threads,
-            cancel,
-            || {
-                let filler =
-                    BandFiller::new(signatures, order, rows, num_levels, num_parts, &crowd);
-                (filler, BandEntries::default(), Vec::new())
-            },
+            make,
             |(filler, entries, sorted), range| {
                 let mut flush = |entries: &mut BandEntries| {
-                    if cancel.load(Ordering::Relaxed) || is_failed.load(Ordering::Relaxed) {
+                    if run.cancel.load(Ordering::Relaxed) || is_failed.load(Ordering::Relaxed) {
                         return Err(Error::Canceled);
                     }
                     sort_by_looker(entries, sorted);

@@ -375,10 +375,12 @@ mod tests {
         let cancel = AtomicBool::new(false);
         let building = Building {
             isa: Isa::best(),
-            threads: 2,
+            run: Run {
+                threads: 2,
+                cancel: &cancel,
+            },
             memory_bytes: 1 << 20,
             with_rows: true,
-            cancel: &cancel,
         };
         let open = || {
             let file = fs::File::open(&path).unwrap();

@@ -74,7 +74,7 @@ impl LargeJoin<'_> {
             let plan = self.plan(self.left.len(), options)?;
             return self.run_by(&plan, options, consumer);
         }
-        let whole = |file: &FlatFingerprints| file.read_part(0, file.len(), options.cancel);
+        let whole = |file: &FlatFingerprints| file.read_part(0, file.len(), options.run.cancel);
         let left = whole(self.left)?;
         let right = self.right.map(whole).transpose()?;
         self.join_empty(&mut *consumer)?;
@@ -187,7 +187,7 @@ impl LargeJoin<'_> {
                 num_bits,
                 (self.folder, name),
                 buffer_bytes,
-                options.cancel,
+                options.run.cancel,
             )
         };
         let left = spread(self.left, "left")?;
@@ -235,7 +235,7 @@ impl LargeJoin<'_> {
         };
         for start in (0..left.len()).step_by(piece) {
             let end = start.saturating_add(piece).min(left.len());
-            let rows = left.read(start, end, options.cancel)?;
+            let rows = left.read(start, end, options.run.cancel)?;
             let side = rows.side(self.bits);
             let (other, first) = match right {
                 None => {
@@ -246,7 +246,7 @@ impl LargeJoin<'_> {
             };
             for start in (first..other.len()).step_by(piece) {
                 let end = start.saturating_add(piece).min(other.len());
-                let rows = other.read(start, end, options.cancel)?;
+                let rows = other.read(start, end, options.run.cancel)?;
                 join(&side, Some(&rows.side(self.bits)))?;
             }
         }

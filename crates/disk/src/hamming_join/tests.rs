@@ -119,8 +119,10 @@ fn little_memory_lists_what_brute_force_lists() {
                 let options = JoinOptions {
                     within,
                     isa: Isa::best(),
-                    threads: 2,
-                    cancel: &STOP,
+                    run: Run {
+                        threads: 2,
+                        cancel: &STOP,
+                    },
                 };
                 // So few rows may be compared pair by pair; the plan for many rows partitions them.
                 let plan = join.plan(10_000_000, &options).unwrap();

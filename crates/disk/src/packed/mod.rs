@@ -11,7 +11,7 @@ use std::io::Write;
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
-use likewise_core::parallel::map_ranges;
+use likewise_core::parallel::Run;
 
 use crate::copy::{Task, each_part, merge, tasks};
 use crate::error::{Doing, Error, Result};
@@ -117,14 +117,13 @@ impl Frames {
                 frames.push(frame);
             }
         }
-        let parts = map_ranges(
-            frames.len(),
-            1,
+        let parts = Run {
             threads,
-            &AtomicBool::new(false),
-            Vec::new,
-            |packed: &mut Vec<u8>, i| self.unpacked(&frames[i.start], packed),
-        )?;
+            cancel: &AtomicBool::new(false),
+        }
+        .map(frames.len(), 1, Vec::new, |packed: &mut Vec<u8>, i| {
+            self.unpacked(&frames[i.start], packed)
+        })?;
         // The sequential decoder reports what cannot be decompressed here, at its position in the file.
         let num_whole = parts.iter().take_while(|part| part.is_some()).count();
         self.position = match num_whole == frames.len() {
@@ -223,8 +222,7 @@ pub fn pack_ranges(
     target: &File,
     ranges: impl Iterator<Item = (u64, u64)>,
     codec: Codec,
-    threads: usize,
-    cancel: &AtomicBool,
+    run: Run<'_>,
 ) -> Result<u64> {
     let size = source.metadata().doing("read the size")?.len();
     let merged = merge(ranges, size);
@@ -238,16 +236,11 @@ pub fn pack_ranges(
     if tasks.is_empty() {
         write(&packed(codec, &[])?)?;
     }
-    for wave in tasks.chunks(TASKS_A_THREAD * threads.max(1)) {
+    for wave in tasks.chunks(TASKS_A_THREAD * run.threads.max(1)) {
         let make_state = || (Window::default(), Vec::with_capacity(GRAIN_BYTES as usize));
-        let parts = map_ranges(
-            wave.len(),
-            1,
-            threads,
-            cancel,
-            make_state,
-            |(window, plain), i| pack_task(source, &merged, &wave[i.start], codec, window, plain),
-        )?;
+        let parts = run.map(wave.len(), 1, make_state, |(window, plain), i| {
+            pack_task(source, &merged, &wave[i.start], codec, window, plain)
+        })?;
         for part in parts {
             write(&part?)?;
         }

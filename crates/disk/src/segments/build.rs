@@ -142,7 +142,7 @@ impl Build<'_> {
         let file = self.files.create(&temporary);
         let file = file.doing("create a segment")?;
         left.paths.push(temporary.clone());
-        let mut stream = SectionStream::new(file, 0, ALIGNMENT, self.building.cancel)?;
+        let mut stream = SectionStream::new(file, 0, ALIGNMENT, self.building.run.cancel)?;
         let header = header(live, self.source.identity());
         stream.put(&header)?;
         let mut written = Written::default();

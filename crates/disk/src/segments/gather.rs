@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
 use likewise_core::bands::{BandKey, NUM_LEVELS};
-use likewise_core::parallel::{Cancel, lock, map_ranges};
+use likewise_core::parallel::{Cancel, lock};
 use likewise_core::sketch::Signatures;
 use likewise_hamming::Fingerprints;
 use likewise_hamming::index::{Building as CoreBuilding, HammingSet, plan_for};
@@ -298,19 +298,12 @@ impl Gathered {
             tables.push((Job::Band(band.band), BAND_REMAINDER_BITS, band.entries));
         }
         let tables: Vec<Mutex<(Job, u32, Vec<u64>)>> = tables.into_iter().map(Mutex::new).collect();
-        let packed = map_ranges(
-            tables.len(),
-            1,
-            building.threads,
-            building.cancel,
-            || (),
-            |(), range| {
-                let mut table = lock(&tables[range.start]);
-                let (job, remainder_bits, mut entries) =
-                    (table.0, table.1, std::mem::take(&mut table.2));
-                (job, pack(&mut entries, bits, remainder_bits))
-            },
-        )?;
+        let packed = building.run.each(tables.len(), |i| {
+            let mut table = lock(&tables[i]);
+            let (job, remainder_bits, mut entries) =
+                (table.0, table.1, std::mem::take(&mut table.2));
+            (job, pack(&mut entries, bits, remainder_bits))
+        })?;
         Ok(packed)
     }
 
@@ -333,16 +326,15 @@ impl Gathered {
         let memory = plan
             .table_bytes
             .map(|bytes| f64::from(bytes) * rows.len().max(1) as f64);
-        let search = plan_for(fingerprints, plan.within, true, memory, building.cancel)?;
+        let search = plan_for(fingerprints, plan.within, true, memory, building.run.cancel)?;
         let means = CoreBuilding {
             isa: building.isa,
-            threads: building.threads,
+            run: building.run,
             memory_bytes: building.memory_bytes,
             with_rows: true,
-            cancel: building.cancel,
         };
         let set = HammingSet::build(fingerprints, Some(&rows), search, means)?;
-        write_hamming_to(&set, file, None, "", building.cancel)
+        write_hamming_to(&set, file, None, "", building.run.cancel)
     }
 }
 
@@ -445,7 +437,7 @@ impl Pass {
         let most = source.most_rows(rows).max(1);
         let mut gathered = Gathered::new(&self.jobs, plan, rows, most, held);
         source.each_row(rows.clone(), needed, &mut |row| {
-            gathered.take(row, building.cancel)
+            gathered.take(row, building.run.cancel)
         })?;
         gathered.check_complete()?;
         Ok(gathered)

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use likewise_core::error::Error as CoreError;
 use likewise_core::isa::Isa;
-use likewise_core::parallel::Cancel;
+use likewise_core::parallel::{Cancel, Run};
 use likewise_hamming::Fingerprints;
 use likewise_hamming::index::{HammingSet, Matches, Words};
 
@@ -282,13 +282,12 @@ impl Segment {
         queries: Fingerprints<'_>,
         within: u32,
         isa: Isa,
-        threads: usize,
-        cancel: &AtomicBool,
+        run: Run<'_>,
     ) -> Result<Option<Matches>, CoreError> {
         let Some(set) = &self.hamming else {
             return Ok(None);
         };
-        let found = set.search(queries, within, isa, threads, cancel);
+        let found = set.search(queries, within, isa, run);
         let damage = &self.hamming_damage;
         if matches!(found, Err(CoreError::Damaged)) {
             damage.note(|| CONTRADICTS.to_owned());

@@ -1,9 +1,9 @@
 //! Which rows are built into a segment next?
 
 use std::ops::Range;
-use std::sync::atomic::AtomicBool;
 
 use likewise_core::isa::Isa;
+use likewise_core::parallel::Run;
 
 use super::layout::{BandPlan, HammingPlan};
 
@@ -94,10 +94,9 @@ pub struct SegmentPlan {
 #[derive(Clone, Copy)]
 pub struct Building<'a> {
     pub isa: Isa,
-    pub threads: usize,
+    pub run: Run<'a>,
     /// Approximate memory limit, in bytes. One table (16 bytes per row, about 40 for fingerprints) is always allowed.
     pub memory_bytes: usize,
-    pub cancel: &'a AtomicBool,
 }
 
 /// Bytes per row of a table while it is sorted and packed.

@@ -175,9 +175,8 @@ fn sources_that_do_not_fit_are_refused_and_nothing_is_left() {
     STOP_HERE.store(true, std::sync::atomic::Ordering::Relaxed);
     let building = likewise_disk::segments::Building {
         isa: likewise_core::isa::Isa::Plain,
-        threads: 1,
+        run: Run::alone(&STOP_HERE),
         memory_bytes: 0,
-        cancel: &STOP_HERE,
     };
     let stopped = likewise_disk::segments::build_segment(
         &dir,

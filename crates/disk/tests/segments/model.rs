@@ -123,9 +123,11 @@ impl Model {
     ) -> Result<Option<LiveSegment>, Error> {
         let building = Building {
             isa: Isa::Plain,
-            threads: 2,
+            run: Run {
+                threads: 2,
+                cancel: &STOP,
+            },
             memory_bytes,
-            cancel: &STOP,
         };
         build_segment(dir, files, self, rows, &self.plan, building)
     }

@@ -34,10 +34,9 @@ fn code_of(row: usize) -> u64 {
 fn building() -> Building<'static> {
     Building {
         isa: Isa::best(),
-        threads: 1,
+        run: Run::alone(&STOP),
         memory_bytes: 1 << 20,
         with_rows: true,
-        cancel: &STOP,
     }
 }
 

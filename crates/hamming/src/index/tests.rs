@@ -17,10 +17,12 @@ static STOP: AtomicBool = AtomicBool::new(false);
 fn building(isa: Isa, with_rows: bool) -> Building<'static> {
     Building {
         isa,
-        threads: 2,
+        run: Run {
+            threads: 2,
+            cancel: &STOP,
+        },
         memory_bytes: 1 << 20,
         with_rows,
-        cancel: &STOP,
     }
 }
 

@@ -5,11 +5,10 @@
 //! table.
 
 use std::ops::Range;
-use std::sync::atomic::AtomicBool;
 
 use likewise_core::error::Result;
 use likewise_core::hash::{GOLDEN, mix64};
-use likewise_core::parallel::map_ranges;
+use likewise_core::parallel::Run;
 
 use super::JoinOptions;
 use super::JoinSide;
@@ -51,8 +50,7 @@ impl Collapsed {
     /// Collapses one side of codes of `W` words; also returns tables whose memory may be reused.
     pub(super) fn new<const W: usize>(
         side: &JoinSide<'_>,
-        threads: usize,
-        cancel: &AtomicBool,
+        run: Run<'_>,
     ) -> Result<(Self, Vec<Table>)> {
         let len = side.fingerprints.len();
         let part_bits = len
@@ -61,23 +59,13 @@ impl Collapsed {
             .ilog2()
             .min(MAX_PART_BITS);
         let piece_len = (len / 8).clamp(1 << 13, 1 << 18);
-        let pieces = map_ranges(
-            len,
-            piece_len,
-            threads,
-            cancel,
-            || (),
-            |(), range| spread::<W>(side, range.start, range.end, part_bits),
-        )?;
+        let pieces = run.ranges(len, piece_len, |range| {
+            spread::<W>(side, range.start, range.end, part_bits)
+        })?;
         let make_state = Scratch::default;
-        let parts = map_ranges(
-            1 << part_bits,
-            1,
-            threads,
-            cancel,
-            make_state,
-            |scratch, range| collapse::<W>(&pieces, range.start, scratch),
-        )?;
+        let parts = run.map(1 << part_bits, 1, make_state, |scratch, range| {
+            collapse::<W>(&pieces, range.start, scratch)
+        })?;
         let mut first_ids = vec![0];
         let mut total = 0;
         for part in &parts {
@@ -281,7 +269,6 @@ impl<'a> Laid<'a> {
         many_equal: f64,
         options: &JoinOptions<'_>,
     ) -> Result<(Self, Vec<Table>)> {
-        let (threads, cancel) = (options.threads, options.cancel);
         let len = side.fingerprints.len();
         let mut empty_rows: Vec<u32> = (0..side.is_empty.map_or(0, <[u8]>::len))
             .filter(|&index| side.is_empty_at(index))
@@ -289,7 +276,7 @@ impl<'a> Laid<'a> {
             .collect();
         empty_rows.sort_unstable();
         let (codes, spare) = if has_many_equal::<W>(side, many_equal) {
-            let (collapsed, spare) = Collapsed::new::<W>(side, threads, cancel)?;
+            let (collapsed, spare) = Collapsed::new::<W>(side, options.run)?;
             (LaidCodes::Collapsed(collapsed), spare)
         } else if side.fingerprints.bits == 64 && empty_rows.is_empty() {
             let view = View {
@@ -300,8 +287,8 @@ impl<'a> Laid<'a> {
             };
             (LaidCodes::Given(view), Vec::new())
         } else {
-            let copy = |(), range: Range<usize>| copy::<W>(side, range);
-            let copied = map_ranges(len, COPY_LEN, threads, cancel, || (), |(), r| copy((), r))?;
+            let copy = |(): &mut (), range| copy::<W>(side, range);
+            let copied = options.run.map(len, COPY_LEN, || (), copy)?;
             (LaidCodes::Copied(copied), Vec::new())
         };
         Ok((Laid { codes, empty_rows }, spare))

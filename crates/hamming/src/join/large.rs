@@ -5,7 +5,6 @@
 //! step is compared at once, unless neighboring buckets are searched too: then it is kept.
 
 use std::sync::Mutex;
-use std::sync::atomic::AtomicBool;
 
 use super::compare::Progress;
 use super::compare::{Search, Wanted};
@@ -16,7 +15,7 @@ use super::partition::View;
 use super::partition::{Digit, Table};
 use crate::plan::Key;
 use likewise_core::error::Error;
-use likewise_core::parallel::{lock, map_ranges};
+use likewise_core::parallel::{Run, lock};
 
 /// Bytes of the codes with one value of the upper bits: in the L2 cache together with their scattered copy.
 const PART_BYTES: usize = 384 << 10;
@@ -27,8 +26,7 @@ const MAX_UPPER: u32 = 11;
 /// State shared by all phases of a join.
 pub(super) struct Join<'j, 'o> {
     pub(super) search: Search,
-    pub(super) threads: usize,
-    pub(super) cancel: &'j AtomicBool,
+    pub(super) run: Run<'j>,
     pub(super) output: &'j Output<'o>,
     /// Tables that may be reused.
     pub(super) spare: Mutex<Vec<Table>>,
@@ -109,11 +107,9 @@ impl Join<'_, '_> {
         let right = source.right.as_ref().map(|views| self.flattened(views));
         let sides = sides_of(&left, right.as_ref());
         self.output.begin_phase();
-        let results = map_ranges(
+        let results = self.run.map(
             left.codes.len(),
             PIECE_LEN,
-            self.threads,
-            self.cancel,
             Joiner::default,
             |joiner, range| {
                 let mut writer = self.output.writer(range.start / PIECE_LEN);
@@ -181,24 +177,17 @@ impl Join<'_, '_> {
                 start = end;
             }
         }
-        let tables = map_ranges(
-            pieces.len(),
-            1,
-            self.threads,
-            self.cancel,
-            || (),
-            |(), range| {
-                let mut table = self.spare_table();
-                table.fill(
-                    self.search.isa,
-                    self.search.num_words,
-                    &pieces[range.start],
-                    digit,
-                    None,
-                );
-                table
-            },
-        )?;
+        let tables = self.run.each(pieces.len(), |i| {
+            let mut table = self.spare_table();
+            table.fill(
+                self.search.isa,
+                self.search.num_words,
+                &pieces[i],
+                digit,
+                None,
+            );
+            table
+        })?;
         Ok(tables)
     }
 
@@ -332,11 +321,9 @@ impl KeyRun<'_, '_, '_> {
             writer.finish()?;
             Ok::<_, Stopped>(copied)
         };
-        let results = map_ranges(
+        let results = join.run.map(
             1 << self.upper.width,
             1,
-            join.threads,
-            join.cancel,
             KeyState::default,
             |state, range| work(state, range.start),
         )?;
@@ -411,14 +398,11 @@ impl KeyRun<'_, '_, '_> {
             Ok::<_, Stopped>(deferred)
         };
         join.output.begin_phase();
-        let results = map_ranges(
-            left.len(),
-            1,
-            join.threads,
-            join.cancel,
-            Default::default,
-            |state, range| work(state, range.start),
-        )?;
+        let results = join
+            .run
+            .map(left.len(), 1, Default::default, |state, range| {
+                work(state, range.start)
+            })?;
         for deferred in results {
             for Deferred { flip, parts, value } in deferred? {
                 let tables = (&left[parts.0], &other[parts.1]);
@@ -435,18 +419,11 @@ impl KeyRun<'_, '_, '_> {
     fn gathered(&self, pieces: Vec<Table>) -> Result<Vec<Table>, Stopped> {
         let join = self.join;
         let num_parts = 1 << self.upper.width;
-        let tables = map_ranges(
-            num_parts,
-            1,
-            join.threads,
-            join.cancel,
-            || (),
-            |(), range| {
-                let mut table = join.spare_table();
-                self.gather(&pieces, range.start, &mut table);
-                table
-            },
-        )?;
+        let tables = join.run.each(num_parts, |i| {
+            let mut table = join.spare_table();
+            self.gather(&pieces, i, &mut table);
+            table
+        })?;
         join.spare_again(pieces);
         Ok(tables)
     }

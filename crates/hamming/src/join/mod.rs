@@ -21,10 +21,10 @@ mod parts;
 mod tests;
 
 use std::sync::Mutex;
-use std::sync::atomic::AtomicBool;
 
 use likewise_core::error::{Error, Result};
 use likewise_core::isa::Isa;
+use likewise_core::parallel::Run;
 
 use crate::distance::Fingerprints;
 use crate::plan::MAX_JOINED;
@@ -43,8 +43,7 @@ pub use parts::{PartOf, PartPair, join_parts, plan_parts, predicted_seconds};
 pub struct JoinOptions<'a> {
     pub within: u32,
     pub isa: Isa,
-    pub threads: usize,
-    pub cancel: &'a AtomicBool,
+    pub run: Run<'a>,
 }
 
 /// Passes every pair of rows of one set at distance `within` or less to `consumer`, each once, with the smaller row on
@@ -116,7 +115,12 @@ fn with_join(
             Some(codes)
         }
     };
-    let output = Output::new(consumer, &left_codes, right_codes.as_ref(), options.cancel);
+    let output = Output::new(
+        consumer,
+        &left_codes,
+        right_codes.as_ref(),
+        options.run.cancel,
+    );
     if equal {
         ended(output.add_equal())?;
     }
@@ -126,8 +130,7 @@ fn with_join(
     };
     let join = Join {
         search: search_of(options, left.fingerprints.num_words(), limits),
-        threads: options.threads,
-        cancel: options.cancel,
+        run: options.run,
         output: &output,
         spare: Mutex::new(spare),
     };

@@ -6,7 +6,7 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use likewise_core::error::Result;
-use likewise_core::parallel::{lock, map_ranges};
+use likewise_core::parallel::{Run, lock};
 
 use super::collapse::Laid;
 use super::compare::Hit;
@@ -299,11 +299,7 @@ pub struct SortedPairs {
 }
 
 /// Returns the pairs of all batches, sorted by left row, then right row, with 12 bytes per pair.
-pub fn sort_pairs(
-    batches: Vec<PairBatch>,
-    threads: usize,
-    cancel: &AtomicBool,
-) -> Result<SortedPairs> {
+pub fn sort_pairs(batches: Vec<PairBatch>, run: Run<'_>) -> Result<SortedPairs> {
     let len: usize = batches.iter().map(PairBatch::len).sum();
     let lefts = batches.iter().flat_map(|batch| &batch.left);
     let num_rows = lefts.max().map_or(1, |&row| row as usize + 1);
@@ -328,23 +324,14 @@ pub fn sort_pairs(
             *end += 1;
         }
     }
-    let parts = map_ranges(
-        num_stretches,
-        1,
-        threads,
-        cancel,
-        || (),
-        |(), range| {
-            let mut keys: Vec<(u64, u16)> = pairs[ends[range.start]..ends[range.end]]
-                .iter()
-                .map(|&(left, right, distance)| {
-                    (u64::from(left) << 32 | u64::from(right), distance)
-                })
-                .collect();
-            keys.sort_unstable();
-            keys
-        },
-    )?;
+    let parts = run.ranges(num_stretches, 1, |range| {
+        let mut keys: Vec<(u64, u16)> = pairs[ends[range.start]..ends[range.end]]
+            .iter()
+            .map(|&(left, right, distance)| (u64::from(left) << 32 | u64::from(right), distance))
+            .collect();
+        keys.sort_unstable();
+        keys
+    })?;
     let mut sorted = SortedPairs {
         rows: Vec::with_capacity(2 * len),
         distance: Vec::with_capacity(len),

@@ -69,8 +69,10 @@ fn options(within: u32, isa: Isa, threads: usize) -> JoinOptions<'static> {
     JoinOptions {
         within,
         isa,
-        threads,
-        cancel: &STOP,
+        run: Run {
+            threads,
+            cancel: &STOP,
+        },
     }
 }
 

@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use likewise_core::parallel::Run;
 use likewise_disk::store::Content;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -299,8 +300,7 @@ impl Decision {
             &self.reading.known,
             documents,
             &ids,
-            1,
-            &cancel,
+            Run::alone(&cancel),
         ) {
             Ok(staged) => staged,
             Err(Error::Input { position, .. }) => return Ok(Answer::OtherText(position as u32)),
@@ -360,8 +360,7 @@ impl Decision {
             None,
             u32::MAX,
             range,
-            1,
-            &cancel,
+            Run::alone(&cancel),
         )?;
         let all = seen.into_iter().map(|seen| Decided {
             verdict: seen.evidence().map(|evidence| self.verdict_of(evidence)),
@@ -381,7 +380,14 @@ impl Decision {
         let known = Some(&self.reading.known as &dyn Records);
         let nearest = self.operation.nearest;
         let all = neighbors_of(
-            held, state, known, documents, range, nearest, None, 1, &cancel,
+            held,
+            state,
+            known,
+            documents,
+            range,
+            nearest,
+            None,
+            Run::alone(&cancel),
         )?;
         let answered = |neighbor: crate::decide::nearest::Neighbor| AnsweredNeighbor {
             id: neighbor.id,

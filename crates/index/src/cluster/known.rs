@@ -2,7 +2,7 @@
 //!
 //! Records that were read, and what operations decided that no server shows yet. From these follows the state on which the rule works.
 
-use likewise_core::parallel::lock;
+use likewise_core::parallel::{Run, lock};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
@@ -185,7 +185,12 @@ impl Known {
             let of_servers = rows.range(..self.low_row);
             let of_servers =
                 of_servers.filter_map(|(&row, record)| Some(record.as_ref()?.row(row)));
-            read.extend(rules, &mut keys, of_servers, building(isa, 1, &cancel))?;
+            read.extend(
+                rules,
+                &mut keys,
+                of_servers,
+                building(isa, Run::alone(&cancel)),
+            )?;
             read.end_at(self.low_row);
             state.layers.push(Layer::Memory(Box::new(read)));
         }
@@ -201,7 +206,7 @@ impl Known {
                 None => Some(earlier.memory_row(added)),
             }
         });
-        newest.extend(rules, &mut keys, added, building(isa, 1, &cancel))?;
+        newest.extend(rules, &mut keys, added, building(isa, Run::alone(&cancel)))?;
         newest.end_at(end);
         state.layers.push(Layer::Memory(Box::new(newest)));
         Ok(state)

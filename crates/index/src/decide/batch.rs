@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use likewise_core::bands::{BUCKET_SIZE, NUM_LEVELS};
 use likewise_core::error::Error as CoreError;
 use likewise_core::isa::Isa;
+use likewise_core::parallel::Run;
 use likewise_core::sketch::signatures::num_equal;
 use likewise_core::verify::{FeatureSet, Measure};
 use likewise_disk::store::{BandLevel, Evidence};
@@ -118,8 +118,7 @@ impl<'d> StagedBatch<'d> {
         rules: &Rules,
         range: std::ops::Range<usize>,
         isa: Isa,
-        threads: usize,
-        cancel: &AtomicBool,
+        run: Run<'_>,
     ) -> Result<Option<Matches>, CoreError> {
         let (Some(set), Method::Simhash { bits, within }) = (&self.fingerprints, rules.method)
         else {
@@ -133,8 +132,8 @@ impl<'d> StagedBatch<'d> {
             words: &words,
             bits,
         };
-        set.insert(queries, Some(&places), building(isa, threads, cancel))?;
-        Ok(Some(set.search(queries, within, isa, threads, cancel)?))
+        set.insert(queries, Some(&places), building(isa, run))?;
+        Ok(Some(set.search(queries, within, isa, run)?))
     }
 
     /// Notes that the document at the next place is row `row`, which was there.

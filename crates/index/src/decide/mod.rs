@@ -13,7 +13,7 @@ pub mod removal;
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
-use likewise_core::parallel::map_ranges;
+use likewise_core::parallel::Run;
 use likewise_disk::store::Evidence;
 
 use crate::decide::asked::{Asked, Collapse, Near};
@@ -109,8 +109,7 @@ impl Lookup<'_> {
             rules,
             sketches,
             self.sketching.isa,
-            1,
-            cancel,
+            Run::alone(cancel),
         )?)
     }
 
@@ -160,12 +159,11 @@ pub fn check_documents(
     ids: Option<&[&str]>,
     end: u32,
     range: Range<usize>,
-    threads: usize,
-    cancel: &AtomicBool,
+    run: Run<'_>,
 ) -> Result<Vec<Seen>, Error> {
     let look = |lookup: &mut Lookup<'_>, part: Range<usize>| -> Result<Vec<Seen>, Error> {
         lookup.end = end;
-        let near = lookup.prepare(documents, ids, part.clone(), cancel)?;
+        let near = lookup.prepare(documents, ids, part.clone(), run.cancel)?;
         let is_single = part.len() == 1;
         let mut all = Vec::with_capacity(part.len());
         for (at, i) in part.enumerate() {
@@ -191,7 +189,7 @@ pub fn check_documents(
         lookup.name_kept(&mut all)?;
         Ok(all)
     };
-    in_parts(holder, state, own, range, threads, cancel, look)
+    in_parts(holder, state, own, range, run, look)
 }
 
 /// What `look` says of each document of a range, in their order: parts of it go to threads, each with a lookup of its own.
@@ -200,8 +198,7 @@ pub fn in_parts<T: Send>(
     state: &State,
     own: Option<&dyn Records>,
     range: Range<usize>,
-    threads: usize,
-    cancel: &AtomicBool,
+    run: Run<'_>,
     look: impl Fn(&mut Lookup<'_>, Range<usize>) -> Result<Vec<T>, Error> + Sync,
 ) -> Result<Vec<T>, Error> {
     // One state of the store for all that a part reads: asking for its locks at each row takes longer than the row.
@@ -216,17 +213,15 @@ pub fn in_parts<T: Send>(
         })?;
         Ok(all)
     };
-    let grain = range.len().div_ceil(threads.max(1)).max(GRAIN);
+    let grain = range.len().div_ceil(run.threads.max(1)).max(GRAIN);
     if let Some(records) = own
-        && (threads == 1 || range.len() <= GRAIN)
+        && (run.threads == 1 || range.len() <= GRAIN)
     {
         return look(records, range.clone());
     }
-    let parts = map_ranges(
+    let parts = run.map(
         range.len(),
         grain,
-        threads,
-        cancel,
         || holder.records(state),
         |records, part| -> Result<Vec<T>, Error> {
             let records = match records {
@@ -252,8 +247,7 @@ pub fn decide<'d>(
     records: &dyn Records,
     documents: &'d Documents,
     ids: &[&'d str],
-    threads: usize,
-    cancel: &AtomicBool,
+    run: Run<'_>,
 ) -> Result<StagedBatch<'d>, Error> {
     let (rules, isa) = (&holder.sketching().rules, holder.sketching().isa);
     let first_row = state.num_rows();
@@ -270,10 +264,9 @@ pub fn decide<'d>(
             Some(ids),
             u32::MAX,
             range.clone(),
-            threads,
-            cancel,
+            run,
         )?;
-        let matches = staged.near(rules, range.clone(), isa, threads, cancel)?;
+        let matches = staged.near(rules, range.clone(), isa, run)?;
         for (i, seen) in range.clone().zip(seen) {
             let id = ids[i];
             if let Some((row, is_same)) = seen.known {

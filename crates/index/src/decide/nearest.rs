@@ -1,10 +1,10 @@
 //! Which documents are most similar?
 
 use std::ops::Range;
-use std::sync::atomic::AtomicBool;
 
 use likewise_core::error::Error;
 use likewise_core::isa::Isa;
+use likewise_core::parallel::Run;
 use likewise_disk::segments::Segment;
 use likewise_disk::store::Evidence;
 use likewise_hamming::Fingerprints;
@@ -135,11 +135,10 @@ pub fn neighbors_of(
     range: Range<usize>,
     nearest: Nearest,
     pool: Option<Pool<'_>>,
-    threads: usize,
-    cancel: &AtomicBool,
+    run: Run<'_>,
 ) -> Result<Vec<Vec<Neighbor>>> {
     let look = |lookup: &mut Lookup<'_>, part: Range<usize>| {
-        let near = lookup.prepare(documents, None, part.clone(), cancel)?;
+        let near = lookup.prepare(documents, None, part.clone(), run.cancel)?;
         let is_single = part.len() == 1;
         let mut all = Vec::with_capacity(part.len());
         for (at, i) in part.enumerate() {
@@ -161,7 +160,7 @@ pub fn neighbors_of(
         lookup.ahead = None;
         Ok(all)
     };
-    in_parts(holder, state, own, range, threads, cancel, look)
+    in_parts(holder, state, own, range, run, look)
 }
 
 /// Rows near each of several fingerprints, ascending.
@@ -214,8 +213,7 @@ pub fn near_rows(
     rules: &Rules,
     sketches: &[u8],
     isa: Isa,
-    threads: usize,
-    cancel: &AtomicBool,
+    run: Run<'_>,
 ) -> Result<NearRows, Error> {
     let Method::Simhash { bits, within } = rules.method else {
         return Ok(NearRows::default());
@@ -228,19 +226,19 @@ pub fn near_rows(
     let mut parts: Vec<(Matches, RowsOf<'_>)> = Vec::with_capacity(state.layers.len());
     for layer in &state.layers {
         let found = match layer {
-            Layer::Memory(tail) => tail.search(queries, within, isa, threads, cancel)?,
-            Layer::Segment(segment) => {
-                match segment.search(queries, within, isa, threads, cancel)? {
-                    Some(found) => found,
-                    None => continue,
-                }
-            }
+            Layer::Memory(tail) => tail.search(queries, within, isa, run)?,
+            Layer::Segment(segment) => match segment.search(queries, within, isa, run)? {
+                Some(found) => found,
+                None => continue,
+            },
         };
         if !found.rows.is_empty() {
             parts.push((found, RowsOf::layer(layer)));
         }
     }
-    let promoted_tables = state.promoted_tables.search(queries, within, isa, cancel)?;
+    let promoted_tables = state
+        .promoted_tables
+        .search(queries, within, isa, run.cancel)?;
     let promoted_tables = promoted_tables.filter(|found| !found.rows.is_empty());
     let num = queries.len();
     let mut all = NearRows {

@@ -13,7 +13,7 @@ use crate::rules::Method;
 use crate::state::Layer;
 use crate::state::in_memory::COLLAPSED;
 use likewise_core::features::digest;
-use likewise_core::parallel::Cancel;
+use likewise_core::parallel::{Cancel, Run};
 use likewise_disk::store::Content;
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
@@ -180,7 +180,13 @@ impl Lookup<'_> {
         let cancel = AtomicBool::new(false);
         let mut near: Vec<Near> = Vec::new();
         if shape & !COLLAPSED != likewise_core::features::Shape::Empty as u8 {
-            let found = near_rows(self.state, &rules, &sketch, self.sketching.isa, 1, &cancel)?;
+            let found = near_rows(
+                self.state,
+                &rules,
+                &sketch,
+                self.sketching.isa,
+                Run::alone(&cancel),
+            )?;
             near.extend_from_slice(found.of(0));
             self.pending_near(&sketch, &mut near)?;
         }

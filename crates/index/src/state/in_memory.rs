@@ -1,11 +1,11 @@
 //! What is known of the newest rows, before a segment holds them?
 
 use std::ops::Range;
-use std::sync::atomic::AtomicBool;
 
 use likewise_core::error::Error;
 use likewise_core::features::Shape;
 use likewise_core::isa::Isa;
+use likewise_core::parallel::Run;
 use likewise_disk::store::{BandLevel, Evidence};
 use likewise_hamming::Fingerprints;
 use likewise_hamming::index::{Building, HammingSet, Matches};
@@ -257,11 +257,10 @@ impl MemoryRows {
         queries: Fingerprints<'_>,
         within: u32,
         isa: Isa,
-        threads: usize,
-        cancel: &AtomicBool,
+        run: Run<'_>,
     ) -> Result<Matches, Error> {
         match &self.hamming {
-            Some(set) => set.search(queries, within, isa, threads, cancel),
+            Some(set) => set.search(queries, within, isa, run),
             None => Ok(Matches {
                 offsets: vec![0; queries.len() + 1],
                 ..Matches::default()

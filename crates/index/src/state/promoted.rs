@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 use likewise_core::error::Error;
 use likewise_core::features::Shape;
 use likewise_core::isa::Isa;
+use likewise_core::parallel::Run;
 use likewise_disk::store::{Evidence, Row};
 use likewise_hamming::Fingerprints;
 use likewise_hamming::index::{Building, HammingSet, Matches};
@@ -83,7 +84,11 @@ impl PromotedTables {
                 }
                 if let Some(set) = &self.hamming {
                     let cancel = AtomicBool::new(false);
-                    set.insert(fingerprints, Some(&[place]), building(isa, 1, &cancel))?;
+                    set.insert(
+                        fingerprints,
+                        Some(&[place]),
+                        building(isa, Run::alone(&cancel)),
+                    )?;
                 }
             }
             (Method::Minhash { bands, .. }, _) => {
@@ -117,19 +122,18 @@ impl PromotedTables {
         isa: Isa,
         cancel: &AtomicBool,
     ) -> Result<Option<Matches>, Error> {
-        let search = |set: &HammingSet| set.search(queries, within, isa, 1, cancel);
+        let search = |set: &HammingSet| set.search(queries, within, isa, Run::alone(cancel));
         self.hamming.as_ref().map(search).transpose()
     }
 }
 
 /// Means of small insertions.
-pub fn building(isa: Isa, threads: usize, cancel: &AtomicBool) -> Building<'_> {
+pub fn building(isa: Isa, run: Run<'_>) -> Building<'_> {
     Building {
         isa,
-        threads,
+        run,
         memory_bytes: 64 << 20,
         with_rows: true,
-        cancel,
     }
 }
 

@@ -5,7 +5,7 @@ pub mod repair;
 pub mod segments;
 pub mod sweep;
 
-use likewise_core::parallel::lock;
+use likewise_core::parallel::{Run, lock};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -114,16 +114,16 @@ impl Index {
     }
 
     /// Makes one segment of all rows, drops what is gone, and joins small pieces; gives how many there are less.
-    pub fn compact(&self, threads: usize, cancel: &AtomicBool) -> Result<u64> {
-        self.ready(cancel)?;
+    pub fn compact(&self, run: Run<'_>) -> Result<u64> {
+        self.ready(run.cancel)?;
         self.quiesce();
         // A segment that turns out to be damaged while it is read is dropped, and its rows come from the database.
-        let result = self.repairing(|| self.compact_quiet(threads, cancel));
+        let result = self.repairing(|| self.compact_quiet(run));
         self.shared.is_building.store(false, Ordering::Release);
         result
     }
 
-    pub(super) fn compact_quiet(&self, threads: usize, cancel: &AtomicBool) -> Result<u64> {
+    pub(super) fn compact_quiet(&self, run: Run<'_>) -> Result<u64> {
         let shared = &self.shared;
         if lock(&shared.writer).is_none() {
             return Err(Error::ReadOnly);
@@ -134,9 +134,9 @@ impl Index {
         };
         if end > 0 {
             // It contains nothing that is gone, so the store may drop that.
-            shared.build(0..end, threads, cancel)?;
+            shared.build(0..end, run)?;
         }
-        let num_fewer = shared.sweep_all(cancel)?;
+        let num_fewer = shared.sweep_all(run.cancel)?;
         shared.cut_log()?;
         Ok(num_fewer)
     }
@@ -176,15 +176,15 @@ impl Index {
         self.repairing(|| self.shared.lease(&self.shared.state()))
     }
 
-    pub fn rebuild(&self, threads: usize, cancel: &AtomicBool) -> Result<()> {
-        self.ready(cancel)?;
+    pub fn rebuild(&self, run: Run<'_>) -> Result<()> {
+        self.ready(run.cancel)?;
         self.quiesce();
-        let result = self.repairing(|| self.compact_segments(threads, cancel));
+        let result = self.repairing(|| self.compact_segments(run));
         self.shared.is_building.store(false, Ordering::Release);
         result
     }
 
-    fn compact_segments(&self, threads: usize, cancel: &AtomicBool) -> Result<()> {
+    fn compact_segments(&self, run: Run<'_>) -> Result<()> {
         let shared = &self.shared;
         if lock(&shared.writer).is_none() {
             return Err(Error::ReadOnly);
@@ -195,7 +195,7 @@ impl Index {
         };
         match end {
             0 => Ok(()),
-            _ => shared.build(0..end, threads, cancel),
+            _ => shared.build(0..end, run),
         }
     }
 

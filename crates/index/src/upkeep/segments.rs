@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use likewise_core::features::Shape;
-use likewise_core::parallel::{Cancel, lock};
+use likewise_core::parallel::{Cancel, Run, lock};
 use likewise_disk::Error as DiskError;
 use likewise_disk::priority::at_low_priority;
 use likewise_disk::segments::{
@@ -132,7 +132,7 @@ impl Shared {
 
     fn build_behind(&self, rows: Range<u32>) -> Result<()> {
         let live = at_low_priority("likewise-build", || {
-            self.build_files_of(rows.clone(), 1, &self.stop)
+            self.build_files_of(rows.clone(), Run::alone(&self.stop))
         })?;
         self.install(live, &rows, &self.stop)
     }
@@ -147,17 +147,12 @@ impl Shared {
     }
 
     /// Builds one segment of rows, whose ends are ends of layers, and publishes it.
-    pub fn build(&self, rows: Range<u32>, threads: usize, cancel: &AtomicBool) -> Result<()> {
-        let live = self.build_files_of(rows.clone(), threads, cancel)?;
-        self.install(live, &rows, cancel)
+    pub fn build(&self, rows: Range<u32>, run: Run<'_>) -> Result<()> {
+        let live = self.build_files_of(rows.clone(), run)?;
+        self.install(live, &rows, run.cancel)
     }
 
-    fn build_files_of(
-        &self,
-        rows: Range<u32>,
-        threads: usize,
-        cancel: &AtomicBool,
-    ) -> Result<Option<LiveSegment>> {
+    fn build_files_of(&self, rows: Range<u32>, run: Run<'_>) -> Result<Option<LiveSegment>> {
         let most_rows = {
             let pieces = self.state().pieces()?;
             let inside =
@@ -167,7 +162,7 @@ impl Shared {
             inside.map(|piece| piece.num_live).sum()
         };
         let store = self.source.reader()?;
-        self.build_files(&store, rows, most_rows, threads, cancel)
+        self.build_files(&store, rows, most_rows, run)
     }
 
     fn install(
@@ -192,21 +187,19 @@ impl Shared {
         store: &Store,
         rows: Range<u32>,
         most_rows: u32,
-        threads: usize,
-        cancel: &AtomicBool,
+        run: Run<'_>,
     ) -> Result<Option<LiveSegment>> {
         let source = TrueRows {
             store,
             rules: self.rules(),
             last_event: store.last_event(),
             most_rows,
-            cancel,
+            cancel: run.cancel,
         };
         let building = Building {
             isa: self.isa(),
-            threads,
+            run,
             memory_bytes: BUILD_BYTES,
-            cancel,
         };
         let dir = self.segment_dir();
         let build = |table_bytes| {
@@ -305,7 +298,8 @@ impl Shared {
                 false => 0,
             };
             if most_rows >= MANY_ROWS
-                && let Some(live) = self.build_files(store, end..start, most_rows, 1, cancel)?
+                && let Some(live) =
+                    self.build_files(store, end..start, most_rows, Run::alone(cancel))?
             {
                 let dir = self.segment_dir();
                 let segment = open_segment(self, store, &dir, &live, cancel)?;
@@ -324,7 +318,7 @@ impl Shared {
     pub fn build_last(&self, cancel: &AtomicBool) -> Result<()> {
         self.freeze(&mut self.state_mut())?;
         match next_build(&self.finished_pieces()?, MIN_ROWS) {
-            Some(rows) => self.build(rows, 1, cancel),
+            Some(rows) => self.build(rows, Run::alone(cancel)),
             None => Ok(()),
         }
     }

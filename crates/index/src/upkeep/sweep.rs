@@ -3,7 +3,7 @@
 //! A sweep goes over all rows of the store in steps, each a transaction of some milliseconds. Before it, segments half of whose rows are gone are built
 //! again; what a segment still holds stays in the store, so that a process that opens the index knows that it is gone.
 
-use likewise_core::parallel::{Cancel, lock};
+use likewise_core::parallel::{Cancel, Run, lock};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -198,11 +198,11 @@ impl Index {
     }
 
     /// Compacts the index and rewrites the database, so that no file holds anything of documents that are gone.
-    pub fn purge(&self, threads: usize, cancel: &AtomicBool) -> Result<Purged> {
-        self.ready(cancel)?;
+    pub fn purge(&self, run: Run<'_>) -> Result<Purged> {
+        self.ready(run.cancel)?;
         self.quiesce();
         let result = self.repairing(|| {
-            self.compact_quiet(threads, cancel)?;
+            self.compact_quiet(run)?;
             self.rewrite_quiet()
         });
         self.shared.is_building.store(false, Ordering::Release);

@@ -3,6 +3,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
+use likewise_core::parallel::Run;
 use likewise_index::cluster::Restoring;
 
 use super::*;
@@ -93,8 +94,7 @@ fn samples(views: &mut Views) -> Vec<(Vec<u8>, Vec<u8>)> {
         let documents = sketching.documents(
             std::slice::from_ref(&range),
             |i| Document::Text(&texts[i]),
-            1,
-            &GO_ON,
+            Run::alone(&GO_ON),
         );
         let documents = documents.unwrap();
         let payload = views.rule.add(&ids, &documents);

@@ -13,9 +13,9 @@ mod tests;
 
 use std::fs::File;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 
 use likewise_core::isa::Isa;
+use likewise_core::parallel::Run;
 use likewise_hamming::index::TableBuilder;
 use likewise_hamming::plan::SearchPlan;
 
@@ -39,9 +39,8 @@ pub struct HammingBuild<'a> {
     pub extra: &'a str,
     /// Approximate limit of anonymous memory, in bytes.
     pub memory_bytes: usize,
-    pub threads: usize,
+    pub run: Run<'a>,
     pub isa: Isa,
-    pub cancel: &'a AtomicBool,
 }
 
 /// Receives the number of completed passes over the fingerprints, and their total.
@@ -116,9 +115,9 @@ impl HammingBuild<'_> {
             None => None,
             Some(rows) => {
                 let (numbers, group_ends, group_rows);
-                (numbers, at) = rows.numbers.copy_to(file, at, self.cancel)?;
-                (group_ends, at) = rows.group_ends.copy_to(file, at, self.cancel)?;
-                (group_rows, at) = rows.group_rows.copy_to(file, at, self.cancel)?;
+                (numbers, at) = rows.numbers.copy_to(file, at, self.run.cancel)?;
+                (group_ends, at) = rows.group_ends.copy_to(file, at, self.run.cancel)?;
+                (group_rows, at) = rows.group_rows.copy_to(file, at, self.run.cancel)?;
                 Some(RowsEntry {
                     width: rows.width,
                     num_rows: rows.num_rows,
@@ -140,6 +139,6 @@ impl HammingBuild<'_> {
             ids: self.ids,
             extra: self.extra,
         };
-        write_ending(file, at, ending, self.cancel)
+        write_ending(file, at, ending, self.run.cancel)
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use likewise_core::parallel::{lock, map_ranges};
+use likewise_core::parallel::lock;
 use likewise_hamming::index::{
     Places, TableBuilder, TablePiece, TableSection, TableStream, WordsMut,
 };
@@ -113,28 +113,21 @@ pub(super) fn write_table(
         .map(|slice| slice.num_entries)
         .max();
     let num_words = largest.unwrap_or(0) * builder.entry_words();
-    let mut buffers = (0..build.threads.max(1))
+    let mut buffers = (0..build.run.threads.max(1))
         .map(|_| Ok(Mutex::new(WordsMut::zeroed(num_words)?)))
         .collect::<Result<Vec<_>>>()?;
     for wave in &schedule.waves {
-        let read = map_ranges(
-            wave.len(),
-            1,
-            build.threads,
-            build.cancel,
-            || (),
-            |(), range| {
-                let mut buffer = lock(&buffers[range.start]);
-                let slice = &wave[range.start];
-                fill(
-                    build,
-                    builder,
-                    slice,
-                    &schedule.counts,
-                    buffer.as_mut_slice(),
-                )
-            },
-        )?;
+        let read = build.run.each(wave.len(), |i| {
+            let mut buffer = lock(&buffers[i]);
+            let slice = &wave[i];
+            fill(
+                build,
+                builder,
+                slice,
+                &schedule.counts,
+                buffer.as_mut_slice(),
+            )
+        })?;
         read.into_iter().collect::<Result<()>>()?;
         step();
         let mut groups = Vec::new();
@@ -153,8 +146,8 @@ pub(super) fn write_table(
     let table = stream.finish(&mut |section, words| sections.put(section, words))?;
     let (lines, _) = sections.lines.finish()?;
     let (residuals, at) = sections.residuals.finish()?;
-    let (rest, at) = sections.rest.copy_to(file, at, build.cancel)?;
-    let (escapes, at) = sections.escapes.copy_to(file, at, build.cancel)?;
+    let (rest, at) = sections.rest.copy_to(file, at, build.run.cancel)?;
+    let (escapes, at) = sections.escapes.copy_to(file, at, build.run.cancel)?;
     let (prefix_bits, line_shift, is_unary) = builder.shape();
     let rows = sections
         .rows
@@ -202,11 +195,14 @@ fn fill(
         is_over: false,
     };
     let rows = 0..build.source.len();
-    let checksum = build
-        .source
-        .each(rows, &mut Vec::new(), build.cancel, |first_row, codes| {
+    let checksum = build.source.each(
+        rows,
+        &mut Vec::new(),
+        build.run.cancel,
+        |first_row, codes| {
             builder.spread(codes, first_row, &mut places, build.isa);
-        })?;
+        },
+    )?;
     let is_over = places.is_over;
     end = 0;
     let is_whole = next.iter().zip(counts).all(|(&next, &count)| {
@@ -266,25 +262,18 @@ fn pack(
     while groups.peek().is_some() {
         let some: Vec<_> = groups
             .by_ref()
-            .take(build.threads.max(1) * PIECES_A_THREAD)
+            .take(build.run.threads.max(1) * PIECES_A_THREAD)
             .collect();
-        let done = map_ranges(
-            some.len() + 1,
-            1,
-            build.threads,
-            build.cancel,
-            || (),
-            |(), range| {
-                if range.start == 0 {
-                    let mut packed = lock(&packed);
-                    return write(std::mem::take(&mut *packed)).map(|()| None);
-                }
-                let mut group = lock(&some[range.start - 1]);
-                Ok(group
-                    .take()
-                    .map(|(cells, entries)| builder.pack(cells, entries)))
-            },
-        )?;
+        let done = build.run.each(some.len() + 1, |i| {
+            if i == 0 {
+                let mut packed = lock(&packed);
+                return write(std::mem::take(&mut *packed)).map(|()| None);
+            }
+            let mut group = lock(&some[i - 1]);
+            Ok(group
+                .take()
+                .map(|(cells, entries)| builder.pack(cells, entries)))
+        })?;
         let pieces: Vec<Option<TablePiece>> = done.into_iter().collect::<Result<_>>()?;
         packed = Mutex::new(pieces.into_iter().flatten().collect());
     }
@@ -330,7 +319,7 @@ impl Schedule {
         num_expected: usize,
         with_rows: bool,
     ) -> Result<(TableBuilder, Self)> {
-        let threads = build.threads.max(1);
+        let threads = build.run.threads.max(1);
         let mut least_needed = usize::MAX;
         for cell_bits in CELL_BITS {
             let bits = build.source.bits();
@@ -368,15 +357,12 @@ fn count(build: &HammingBuild<'_>, builder: &TableBuilder) -> Result<Vec<u32>> {
     let source = build.source;
     let total = Mutex::new(vec![0_u32; builder.num_cells()]);
     let checksum = AtomicU64::new(0);
-    let parts = map_ranges(
-        source.len(),
-        COUNT_ROWS,
-        build.threads,
-        build.cancel,
-        || (Vec::new(), vec![0_u32; builder.num_cells()]),
-        |(words, counts), range| {
+    let make = || (Vec::new(), vec![0_u32; builder.num_cells()]);
+    let parts = build
+        .run
+        .map(source.len(), COUNT_ROWS, make, |(words, counts), range| {
             let mut is_wide = Ok(());
-            let part = source.each(range, words, build.cancel, |_, codes| {
+            let part = source.each(range, words, build.run.cancel, |_, codes| {
                 builder.count(codes, counts, build.isa);
                 if is_wide.is_ok() {
                     is_wide = source.check_width(codes);
@@ -388,8 +374,7 @@ fn count(build: &HammingBuild<'_>, builder: &TableBuilder) -> Result<Vec<u32>> {
                 *total += std::mem::take(count);
             }
             is_wide
-        },
-    )?;
+        })?;
     parts.into_iter().collect::<Result<()>>()?;
     source.check_pass(checksum.into_inner())?;
     Ok(total.into_inner().unwrap_or_else(PoisonError::into_inner))

@@ -70,10 +70,9 @@ impl Case {
             .collect();
         let building = Building {
             isa: Isa::Plain,
-            threads: 1,
+            run: Run::alone(&STOP),
             memory_bytes: 1 << 30,
             with_rows: self.with_rows,
-            cancel: &STOP,
         };
         let fingerprints = Fingerprints {
             words: &words,
@@ -100,9 +99,11 @@ impl Case {
             ids: Some(b"some ids"),
             extra: "some text",
             memory_bytes,
-            threads,
+            run: Run {
+                threads,
+                cancel: &STOP,
+            },
             isa,
-            cancel: &STOP,
         };
         let mut last = (0, 0);
         build.write(path, &mut |done, total| last = (done, total))?;
@@ -286,9 +287,11 @@ fn a_source_that_changes_between_passes_is_refused() {
                 ids: None,
                 extra: "",
                 memory_bytes: 1 << 30,
-                threads: 2,
+                run: Run {
+                    threads: 2,
+                    cancel: &STOP,
+                },
                 isa: Isa::Plain,
-                cancel: &STOP,
             };
             let mut num_steps = 0;
             let built = build.write(&folder.join("built"), &mut |_, _| {

@@ -319,10 +319,9 @@ mod tests {
         let cancel = AtomicBool::new(false);
         let building = Building {
             isa: Isa::best(),
-            threads: 1,
+            run: Run::alone(&cancel),
             memory_bytes: 1 << 24,
             with_rows: true,
-            cancel: &cancel,
         };
         let words: Vec<u64> = (0..150_000).map(mix64).collect();
         let keys = vec![Key::of_bits(0..32, 2), Key::of_bits(32..64, 0)];

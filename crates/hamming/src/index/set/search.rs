@@ -12,7 +12,7 @@ use crate::index::search::matches::{Found, Matches, concatenate};
 use crate::index::search::scanned::NearCode;
 use likewise_core::error::Result;
 use likewise_core::isa::Isa;
-use likewise_core::parallel::{Cancel, map_ranges};
+use likewise_core::parallel::{Cancel, Run};
 
 /// Queries that a thread takes at a time.
 const GRAIN: usize = 1024;
@@ -24,16 +24,15 @@ impl HammingSet {
         queries: Fingerprints<'_>,
         within: u32,
         isa: Isa,
-        threads: usize,
-        cancel: &AtomicBool,
+        run: Run<'_>,
     ) -> Result<Matches> {
         self.plan().check_query(&queries, within)?;
         let state = self.state();
         let found = match state.segments.as_slice() {
             [segment] if state.tail.is_empty() && state.removed.num_present == 0 => {
-                segment.search(queries, within, isa, threads, cancel)?
+                segment.search(queries, within, isa, run)?
             }
-            _ => state.search(queries, within, isa, threads, cancel)?,
+            _ => state.search(queries, within, isa, run)?,
         };
         self.note_candidates(found.max_candidates);
         Ok(found)
@@ -45,8 +44,7 @@ impl HammingSet {
 struct Search<'a> {
     within: u32,
     isa: Isa,
-    threads: usize,
-    cancel: &'a AtomicBool,
+    run: Run<'a>,
 }
 
 impl State {
@@ -55,16 +53,11 @@ impl State {
         queries: Fingerprints<'_>,
         within: u32,
         isa: Isa,
-        threads: usize,
-        cancel: &AtomicBool,
+        run: Run<'_>,
     ) -> Result<Matches> {
-        let threads = threads.max(1);
-        let search = Search {
-            within,
-            isa,
-            threads,
-            cancel,
-        };
+        let threads = run.threads.max(1);
+        let run = Run { threads, ..run };
+        let search = Search { within, isa, run };
         let table_bytes = self.segments.iter().map(|s| s.largest_table_bytes());
         let pieces = Pieces::choose(queries.len(), threads, table_bytes.max().unwrap_or(0));
         if pieces.are_sorted {
@@ -73,24 +66,17 @@ impl State {
         let num_parts = if threads == 1 { 1 } else { 4 * threads };
         let grain = queries.len().div_ceil(num_parts).clamp(16, GRAIN);
         let one = Search {
-            threads: 1,
+            run: Run { threads: 1, ..run },
             ..search
         };
-        let parts = map_ranges(
-            queries.len(),
-            grain,
-            threads,
-            cancel,
-            || (),
-            |(), range| {
-                let part = part_of(queries, &range);
-                let of_segments = self.search_segments(part, one)?;
-                let (all, most) = candidates(&of_segments);
-                Ok(self
-                    .merge(part, &of_segments, 0, search)?
-                    .with_more(all, most))
-            },
-        )?;
+        let parts = run.ranges(queries.len(), grain, |range| {
+            let part = part_of(queries, &range);
+            let of_segments = self.search_segments(part, one)?;
+            let (all, most) = candidates(&of_segments);
+            Ok(self
+                .merge(part, &of_segments, 0, search)?
+                .with_more(all, most))
+        })?;
         concatenate(parts)
     }
 
@@ -106,17 +92,10 @@ impl State {
             let part = part_of(queries, &(start..queries.len().min(start + len)));
             let of_segments = self.search_segments(part, search)?;
             let (mut all, most) = candidates(&of_segments);
-            let merged = map_ranges(
-                part.len(),
-                GRAIN,
-                search.threads,
-                search.cancel,
-                || (),
-                |(), range| {
-                    let first = range.start;
-                    self.merge(part_of(part, &range), &of_segments, first, search)
-                },
-            )?;
+            let merged = search.run.ranges(part.len(), GRAIN, |range| {
+                let first = range.start;
+                self.merge(part_of(part, &range), &of_segments, first, search)
+            })?;
             for found in merged {
                 parts.push(found.map(|found| found.with_more(std::mem::take(&mut all), most)));
             }
@@ -129,15 +108,10 @@ impl State {
         queries: Fingerprints<'_>,
         search: Search<'_>,
     ) -> Result<Vec<Matches>> {
-        let Search {
-            within,
-            isa,
-            threads,
-            cancel,
-        } = search;
+        let Search { within, isa, run } = search;
         self.segments
             .iter()
-            .map(|segment| segment.search(queries, within, isa, threads, cancel))
+            .map(|segment| segment.search(queries, within, isa, run))
             .collect()
     }
 
@@ -197,28 +171,25 @@ impl HammingSet {
         queries: Fingerprints<'_>,
         num: usize,
         isa: Isa,
-        threads: usize,
-        cancel: &AtomicBool,
+        run: Run<'_>,
     ) -> Result<Matches> {
-        let grain = queries.len().div_ceil(4 * threads.max(1)).clamp(1, GRAIN);
-        let parts = map_ranges(
-            queries.len(),
-            grain,
-            threads,
-            cancel,
-            || (),
-            |(), range| -> Result<Matches> {
-                let mut all = Matches::of_none();
-                for i in range {
-                    let query = part_of(queries, &(i..i + 1));
-                    all.append(match self.nearest_within(query, num, isa, 1, cancel)? {
+        let grain = queries
+            .len()
+            .div_ceil(4 * run.threads.max(1))
+            .clamp(1, GRAIN);
+        let parts = run.ranges(queries.len(), grain, |range| -> Result<Matches> {
+            let mut all = Matches::of_none();
+            for i in range {
+                let query = part_of(queries, &(i..i + 1));
+                all.append(
+                    match self.nearest_within(query, num, isa, Run { threads: 1, ..run })? {
                         Some(found) => found,
-                        None => self.nearest_of_all(query, num, cancel)?,
-                    });
-                }
-                Ok(all)
-            },
-        )?;
+                        None => self.nearest_of_all(query, num, run.cancel)?,
+                    },
+                );
+            }
+            Ok(all)
+        })?;
         let mut all = Matches::of_none();
         for part in parts {
             all.append(part?);
@@ -232,15 +203,14 @@ impl HammingSet {
         query: Fingerprints<'_>,
         num: usize,
         isa: Isa,
-        threads: usize,
-        cancel: &AtomicBool,
+        run: Run<'_>,
     ) -> Result<Option<Matches>> {
-        let mut found = self.search(query, 0, isa, threads, cancel)?;
+        let mut found = self.search(query, 0, isa, run)?;
         for within in 1..=self.plan().within() {
             if found.distances.len() >= num {
                 break;
             }
-            found = self.search(query, within, isa, threads, cancel)?;
+            found = self.search(query, within, isa, run)?;
         }
         if found.distances.len() < num && found.distances.len() < self.len() {
             return Ok(None);
@@ -383,10 +353,9 @@ mod tests {
         let keys = vec![Key::of_bits(0..32, 0), Key::of_bits(32..64, 0)];
         let building = Building {
             isa: Isa::Plain,
-            threads: 1,
+            run: Run::alone(&AtomicBool::new(false)),
             memory_bytes: 1 << 30,
             with_rows,
-            cancel: &AtomicBool::new(false),
         };
         let fingerprints = Fingerprints {
             words: &words,

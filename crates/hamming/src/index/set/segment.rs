@@ -17,7 +17,7 @@ use crate::kernels::run_kernel;
 use crate::plan::SearchPlan;
 use likewise_core::error::{Error, Result};
 use likewise_core::isa::Isa;
-use likewise_core::parallel::{Cancel, map_ranges};
+use likewise_core::parallel::{Cancel, Run};
 
 const CHECKED_WORDS: usize = 1 << 20;
 
@@ -34,12 +34,11 @@ pub struct Segment {
 #[derive(Clone, Copy)]
 pub struct Building<'a> {
     pub isa: Isa,
-    pub threads: usize,
+    pub run: Run<'a>,
     /// Memory for sorting in addition to the segment itself, in bytes.
     pub memory_bytes: usize,
     /// Whether rows are kept; without them, a search returns fingerprints instead of rows.
     pub with_rows: bool,
-    pub cancel: &'a AtomicBool,
 }
 
 impl Segment {
@@ -65,9 +64,8 @@ impl Segment {
         check(codes.len(), bits, rows, &plan)?;
         let means = Means {
             isa: building.isa,
-            threads: building.threads,
+            run: building.run,
             slice_bytes: building.memory_bytes,
-            cancel: building.cancel,
         };
         let source = Source { codes, bits, rows };
         let mut tables: Vec<Table> = Vec::new();
@@ -242,11 +240,10 @@ impl Segment {
         queries: Fingerprints<'_>,
         within: u32,
         isa: Isa,
-        threads: usize,
-        cancel: &AtomicBool,
+        run: Run<'_>,
     ) -> Result<Matches> {
-        let pieces = Pieces::choose(queries.len(), threads, self.largest_table_bytes());
-        self.search_in(pieces, queries, within, isa, threads, cancel)
+        let pieces = Pieces::choose(queries.len(), run.threads, self.largest_table_bytes());
+        self.search_in(pieces, queries, within, isa, run)
     }
 
     pub(crate) fn search_in(
@@ -255,8 +252,7 @@ impl Segment {
         queries: Fingerprints<'_>,
         within: u32,
         isa: Isa,
-        threads: usize,
-        cancel: &AtomicBool,
+        run: Run<'_>,
     ) -> Result<Matches> {
         self.plan.check_query(&queries, within)?;
         let request = Request {
@@ -266,14 +262,12 @@ impl Segment {
             most_hits: most_hits(pieces.len),
             queries: queries.words,
         };
-        let parts = map_ranges(
+        let parts = run.map(
             queries.len(),
             pieces.len,
-            threads,
-            cancel,
             Hits::default,
             |hits, range| match pieces.are_sorted {
-                true => self.search_sorted_part(&request, range, isa, cancel, hits),
+                true => self.search_sorted_part(&request, range, isa, run.cancel, hits),
                 false => vec![self.search_part(&request, range, isa, hits)],
             },
         )?;

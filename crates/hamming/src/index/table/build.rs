@@ -7,7 +7,6 @@
 //! mapped file.
 
 use std::ops::Range;
-use std::sync::atomic::AtomicBool;
 
 use super::builder::{Layout, Part};
 use super::builder::{Places, RowsOf, count, spread};
@@ -22,7 +21,7 @@ use crate::plan::Key;
 use crate::plan::shape::residual_bits;
 use likewise_core::error::{Error, Result};
 use likewise_core::isa::Isa;
-use likewise_core::parallel::{Cancel, map_ranges};
+use likewise_core::parallel::{Cancel, Run};
 
 /// Maximum number of prefix bits by which codes are counted before slices are cut.
 const MAX_CELL_BITS: u32 = 14;
@@ -67,10 +66,9 @@ pub(crate) struct Source<'a> {
 #[derive(Clone, Copy)]
 pub(crate) struct Means<'a> {
     pub(crate) isa: Isa,
-    pub(crate) threads: usize,
+    pub(crate) run: Run<'a>,
     /// Maximum size of the slices in progress of all threads, in bytes.
     pub(crate) slice_bytes: usize,
-    pub(crate) cancel: &'a AtomicBool,
 }
 
 struct Job<'a> {
@@ -100,15 +98,10 @@ pub(crate) fn build_table(
     let counts = job.count_cells(means)?;
     let slices = job.cut(&counts, means);
     let mut assembly = Assembly::new(&job, source.codes.len())?;
-    for wave in slices.chunks(means.threads.max(1)) {
-        let slices = map_ranges(
-            wave.len(),
-            1,
-            means.threads,
-            means.cancel,
-            || (),
-            |(), range| job.build_slice(&wave[range.start], &counts, means),
-        )?;
+    for wave in slices.chunks(means.run.threads.max(1)) {
+        let slices = means
+            .run
+            .each(wave.len(), |i| job.build_slice(&wave[i], &counts, means))?;
         for parts in slices {
             for part in parts? {
                 assembly.append(&job, part);
@@ -120,20 +113,13 @@ pub(crate) fn build_table(
 
 impl Job<'_> {
     fn count_cells(&self, means: Means<'_>) -> Result<Vec<usize>> {
-        let parts = map_ranges(
-            self.source.codes.len(),
-            COUNT_GRAIN,
-            means.threads,
-            means.cancel,
-            Vec::new,
-            |buffer, range| {
+        let parts = means.run.map(self.source.codes.len(), COUNT_GRAIN, Vec::new, |buffer, range| {
                 let mut counts = vec![0_u32; 1 << self.layout.cell_bits];
                 let (layout, counts_of) = (&self.layout, counts.as_mut_slice());
                 let codes = self.source.codes.read(range, buffer)?;
                 run_kernel!(means.isa, layout.num_words, count, (layout: &Layout, codes: &[u64], counts_of: &mut [u32]));
                 Ok(counts)
-            },
-        )?;
+            })?;
         let mut total = vec![0; 1 << self.layout.cell_bits];
         for counts in parts {
             for (total, count) in total.iter_mut().zip(counts?) {
@@ -146,7 +132,7 @@ impl Job<'_> {
     /// Returns slices with about equal numbers of codes.
     fn cut(&self, counts: &[usize], means: Means<'_>) -> Vec<Slice> {
         let len = self.source.codes.len();
-        let threads = means.threads.max(1);
+        let threads = means.run.threads.max(1);
         let entry_bytes = 8 * self.layout.entry_words();
         // Memory for the entries, and for their packed form.
         let most = means.slice_bytes / threads / (2 * entry_bytes);
@@ -210,7 +196,7 @@ impl Job<'_> {
             if num_codes < PACKED_CODES && cell + 1 < slice.cells.end {
                 continue;
             }
-            means.cancel.check()?;
+            means.run.cancel.check()?;
             let (packed, others) = entries.split_at_mut(num_codes * width);
             parts.push(self.layout.pack(from..cell + 1, packed));
             (entries, from, num_codes) = (others, cell + 1, 0);
@@ -224,7 +210,7 @@ impl Job<'_> {
         let len = self.source.codes.len();
         let mut buffer = Vec::new();
         for start in (0..len).step_by(COUNT_GRAIN) {
-            means.cancel.check()?;
+            means.run.cancel.check()?;
             let range = start..len.min(start + COUNT_GRAIN);
             let rows = match self.source.rows {
                 Some(rows) => RowsOf::Given(&rows[range.clone()]),

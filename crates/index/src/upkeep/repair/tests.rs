@@ -149,7 +149,7 @@ fn add(index: &Index, rows: std::ops::Range<u32>) {
     let documents = Documents::of_sketches(sketches.collect(), vec![0; num], vec![100; num]);
     let names: Vec<String> = rows.map(|row| format!("d{row}")).collect();
     let ids: Vec<&str> = names.iter().map(String::as_str).collect();
-    let added = index.add(&ids, &documents, None, None, 0, 1, &GO_ON);
+    let added = index.add(&ids, &documents, None, None, 0, Run::alone(&GO_ON));
     added.unwrap();
 }
 
@@ -172,11 +172,11 @@ fn a_segment_that_was_replaced_while_a_reader_opened_it_is_not_taken_for_damaged
     let (folder, writer) = created("overtaken");
     let writer = Arc::new(writer);
     add(&writer, 0..NUM_ROWS);
-    writer.rebuild(1, &GO_ON).unwrap();
+    writer.rebuild(Run::alone(&GO_ON)).unwrap();
     let replacing = writer.clone();
     let deed: Deed = Box::new(move || {
         add(&replacing, NUM_ROWS..2 * NUM_ROWS);
-        replacing.rebuild(1, &GO_ON).unwrap();
+        replacing.rebuild(Run::alone(&GO_ON)).unwrap();
     });
     let files = Interrupted(Arc::new(Mutex::new(Some(deed))));
     let environment = Environment {
@@ -208,7 +208,7 @@ fn damage_of_a_segment_that_was_replaced_meanwhile_is_no_error() {
             return Ok(());
         }
         // Damage is found, and before it can be handled, another segment takes the place of the damaged one.
-        index.shared.build(0..1, 1, &GO_ON)?;
+        index.shared.build(0..1, Run::alone(&GO_ON))?;
         Err(Error::Damaged)
     });
     result.unwrap();
