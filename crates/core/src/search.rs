@@ -59,7 +59,8 @@ pub struct Pairs {
 /// A limit that the pieces of one call share.
 pub struct Bound {
     max: usize,
-    a_piece: usize,
+    /// How much one piece may find before it stops at the end of a position.
+    pub a_piece: usize,
     found: AtomicUsize,
 }
 
@@ -71,11 +72,6 @@ impl Bound {
             a_piece: (max / threads.max(1)).max(1),
             found: AtomicUsize::new(0),
         }
-    }
-
-    /// How much one piece may find before it stops at the end of a position.
-    pub fn a_piece(&self) -> usize {
-        self.a_piece
     }
 
     /// Whether the piece that starts there should not be started. The first piece always is, regardless of timing.

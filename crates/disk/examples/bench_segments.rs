@@ -9,6 +9,7 @@ use std::time::Instant;
 use likewise_core::bands::BandKey;
 use likewise_core::hash::mix64;
 use likewise_core::isa::Isa;
+use likewise_core::parallel::Run;
 use likewise_core::sketch::Signatures;
 use likewise_disk::Error;
 use likewise_disk::environment::PlainFiles;
@@ -116,9 +117,11 @@ fn main() -> Result<(), Error> {
     let stop = AtomicBool::new(false);
     let building = Building {
         isa: Isa::best(),
-        threads: number(1, 2),
+        run: Run {
+            threads: number(1, 2),
+            cancel: &stop,
+        },
         memory_bytes: number(0, 256 << 20),
-        cancel: &stop,
     };
     let source = Made { bands };
     let start = Instant::now();

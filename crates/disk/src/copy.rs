@@ -180,6 +180,7 @@ mod tests {
     use std::io::Write;
 
     use super::*;
+    use crate::error::Error;
 
     #[test]
     fn a_range_of_a_file_has_the_checksum_of_its_bytes() {

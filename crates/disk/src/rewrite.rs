@@ -65,7 +65,7 @@ where
     let take = |(write, made): &mut (F, Rewritten), i: usize, row: &[u8]| {
         let mut text = texts[i].clone();
         write(row, rows.offsets[i], &mut text, &mut made.lines)?;
-        made.num_removed_bytes += text.num_removed();
+        made.num_removed_bytes += text.num_removed;
         made.lines.push(b'\n');
         made.ends.push(made.lines.len() as u64);
         Ok(())

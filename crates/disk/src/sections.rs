@@ -188,7 +188,7 @@ const WRITE_BYTES: usize = 1 << 20;
 
 pub(crate) struct SectionStream<'a, W: Write> {
     file: BufWriter<W>,
-    at: u64,
+    pub(crate) at: u64,
     /// Alignment of sections, in bytes.
     alignment: u64,
     cancel: &'a AtomicBool,
@@ -209,10 +209,6 @@ impl<'a, W: Write + Seek> SectionStream<'a, W> {
             alignment,
             cancel,
         })
-    }
-
-    pub(crate) fn at(&self) -> u64 {
-        self.at
     }
 
     pub(crate) fn put(&mut self, bytes: &[u8]) -> Result<()> {

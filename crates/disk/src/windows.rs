@@ -346,7 +346,13 @@ mod tests {
                 windows.add(&pairs).unwrap();
             }
             let found = windows
-                .stretches(&doc_starts, threads, &AtomicBool::new(false))
+                .stretches(
+                    &doc_starts,
+                    Run {
+                        threads,
+                        cancel: &AtomicBool::new(false),
+                    },
+                )
                 .unwrap();
             assert_eq!(found, expected);
         }
@@ -368,7 +374,13 @@ mod tests {
                 windows.add(some).unwrap();
             }
             let found = windows
-                .stretches(&doc_starts, threads, &AtomicBool::new(false))
+                .stretches(
+                    &doc_starts,
+                    Run {
+                        threads,
+                        cancel: &AtomicBool::new(false),
+                    },
+                )
                 .unwrap();
             // Windows of the first document from the 11th word on; then all.
             assert_eq!(found.places[..5], [10, 19, 20, 29, 30]);
@@ -393,17 +405,25 @@ mod tests {
             Err(Error::InvalidParameter { .. })
         ));
         for starts in [&[][..], &[0], &[0, 99], &[1, 100], &[0, 60, 50, 100]] {
-            let refused = windows.stretches(starts, 1, &never);
+            let refused = windows.stretches(starts, Run::alone(&never));
             assert!(
                 matches!(refused, Err(Error::InvalidParameter { .. })),
                 "{starts:?}"
             );
         }
-        let canceled = windows.stretches(&[0, 100], 1, &AtomicBool::new(true));
+        let canceled = windows.stretches(&[0, 100], Run::alone(&AtomicBool::new(true)));
         assert!(matches!(canceled, Err(Error::Canceled)));
         let empty = RepeatedWindows::new(&std::env::temp_dir(), 10, 0, 0);
         assert_eq!(
-            empty.stretches(&[0], 2, &never).unwrap(),
+            empty
+                .stretches(
+                    &[0],
+                    Run {
+                        threads: 2,
+                        cancel: &never
+                    }
+                )
+                .unwrap(),
             Stretches::default()
         );
     }

@@ -3,6 +3,7 @@
 
 mod common;
 
+use likewise_core::parallel::Run;
 use std::fs::{self, File};
 use std::sync::atomic::AtomicBool;
 
@@ -130,8 +131,16 @@ fn copied_ranges_are_the_bytes_of_the_source() {
             .collect();
         for threads in [1, 2] {
             let target = File::create(path("target")).unwrap();
-            let num_bytes =
-                copy_ranges(&source, &target, ranges.iter().copied(), threads, &NEVER).unwrap();
+            let num_bytes = copy_ranges(
+                &source,
+                &target,
+                ranges.iter().copied(),
+                Run {
+                    threads,
+                    cancel: &NEVER,
+                },
+            )
+            .unwrap();
             assert_eq!(num_bytes, expected.len() as u64);
             assert!(fs::read(path("target")).unwrap() == expected);
         }
@@ -139,7 +148,7 @@ fn copied_ranges_are_the_bytes_of_the_source() {
     let target = File::create(path("target")).unwrap();
     let beyond = [(size, 2)].into_iter();
     assert!(matches!(
-        copy_ranges(&source, &target, beyond, 1, &NEVER),
+        copy_ranges(&source, &target, beyond, Run::alone(&NEVER)),
         Err(Error::Changed { .. })
     ));
 }

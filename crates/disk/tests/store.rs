@@ -39,11 +39,11 @@ fn what_was_appended_is_there() {
             store.row(2210),
             Err(Error::InvalidParameter { .. })
         ));
-        let (dir, identity) = (store.dir().to_owned(), store.identity());
+        let (dir, identity) = (store.dir().to_owned(), store.identity);
         drop(store);
         let mut store = Store::open(&dir, Durability::Commit).unwrap();
         assert_eq!(store.description(), &description(sketch_bytes, keeps));
-        assert_eq!(store.identity(), identity);
+        assert_eq!(store.identity, identity);
         model.append(&mut store, &mut dice, 5, &[]);
         model.check(&store).unwrap();
         assert_eq!(store.check(true, &NEVER).unwrap(), Vec::<String>::new());
@@ -76,7 +76,7 @@ fn events(dice: &mut Dice, num_rows: u64) -> Vec<Event> {
 /// and of records decreased.
 fn compact(store: &mut Store, stays: &dyn Fn(u32) -> bool, ends: &[u32]) -> (u64, u64) {
     let dropping = Dropping {
-        expired_below: store.position().expired_below,
+        expired_below: store.position.expired_below,
         stays,
         ends,
     };
@@ -106,7 +106,7 @@ fn events_change_what_readers_see() {
         model.expire(&mut store, below);
         assert!(reader.changed().unwrap());
         let position = reader.refresh().unwrap();
-        assert_eq!(position, store.position());
+        assert_eq!(position, store.position);
         assert_eq!(position.last_event as usize, model.events.len());
         assert_eq!(position.expired_below, model.expired_below);
     }
@@ -380,7 +380,7 @@ fn a_snapshot_is_the_state_of_its_moment() {
     reader.snapshot(&to, &NEVER).unwrap();
     model.clone().append(&mut store, &mut dice, 50, &[]);
     let mut copy = Store::open(&to, Durability::Commit).unwrap();
-    assert_eq!(copy.identity(), store.identity());
+    assert_eq!(copy.identity, store.identity);
     model.check(&copy).unwrap();
     model.append(&mut copy, &mut dice, 3, &[]);
     model.check(&copy).unwrap();
@@ -607,7 +607,7 @@ fn a_reader_of_an_earlier_state_is_told_of_droppings() {
     reader.refresh().unwrap();
     let now = reader.droppings();
     assert_ne!(now, before);
-    held.advance(reader.position());
+    held.advance(reader.position);
     held.hold(now).unwrap();
     assert!(held.row(7).unwrap().is_gone);
     held.release();

@@ -1,6 +1,7 @@
 //! Builds and searches Hamming tables on uniform codes and prints times:
 //! `bench_index N WITHIN KEYS [QUERIES [THREADS]]`.
 
+use likewise_core::parallel::Run;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
@@ -77,8 +78,10 @@ fn main() {
                 },
                 within,
                 isa,
-                threads,
-                &stop,
+                Run {
+                    threads,
+                    cancel: &stop,
+                },
             )
             .unwrap();
         let seconds = start.elapsed().as_secs_f64();
@@ -104,8 +107,7 @@ fn main() {
                     },
                     within,
                     isa,
-                    1,
-                    &stop,
+                    Run::alone(&stop),
                 )
                 .unwrap();
             start.elapsed().as_secs_f64() * 1e6

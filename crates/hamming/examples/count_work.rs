@@ -4,6 +4,7 @@
 //! Used by `bench/aarch64.py`, which runs it in an emulator. `FILE` is the text for the kernels `words` and `shingles`.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
+use likewise_core::parallel::Run;
 use std::hint::black_box;
 use std::sync::atomic::AtomicBool;
 
@@ -167,7 +168,7 @@ fn index_work(isa: Isa) -> Work {
     let round = move || {
         black_box(
             segment
-                .search(fingerprints(&queries), 3, isa, 1, &STOP)
+                .search(fingerprints(&queries), 3, isa, Run::alone(&STOP))
                 .unwrap(),
         );
     };

@@ -265,7 +265,7 @@ impl Shared {
     /// Applies what was committed since to the state; returns false if layers changed or events were dropped.
     fn take_changes(&self, store: &Store, cancel: &AtomicBool) -> Result<bool> {
         *lock(&self.arrival_shift) = store.arrival_shift();
-        let position = store.position();
+        let position = store.position;
         let mut live = store.segments()?;
         {
             let avoided = lock(&self.avoided);
@@ -353,7 +353,7 @@ impl Shared {
             return Ok(());
         };
         let below = store.first_row_since(now_s.saturating_sub(ttl_s))?;
-        let before = store.position();
+        let before = store.position;
         if below <= before.expired_below {
             return Ok(());
         }

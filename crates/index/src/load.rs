@@ -95,7 +95,7 @@ fn open_built(
     cancel: &AtomicBool,
 ) -> Result<Segment> {
     let expected = Expected {
-        identity: store.identity(),
+        identity: store.identity,
         sketch_id: &store.description().sketch_id,
         batch,
     };
@@ -225,8 +225,8 @@ pub fn load_state(
     }
     let tail = load_rows(shared, store, end..num_rows, cancel)?;
     state.layers.push(Layer::Memory(Box::new(tail)));
-    state.expired_below = store.position().expired_below;
-    state.last_event = store.position().last_event;
+    state.expired_below = store.position.expired_below;
+    state.last_event = store.position.last_event;
     state.is_moved = store.attached(MOVED)?.is_some();
     state.swept = store.swept()?;
     state.droppings = store.droppings();

@@ -37,8 +37,8 @@ impl Index {
         self.repairing(|| {
             let lease = self.shared.lease(&self.shared.state())?;
             Ok(Standing {
-                identity: lease.identity(),
-                position: lease.position(),
+                identity: lease.identity,
+                position: lease.position,
             })
         })
     }

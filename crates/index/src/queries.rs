@@ -67,7 +67,7 @@ impl Shared {
     /// The sketches of all rows of a state.
     fn sketched(&self, state: &State, store: &Store, cancel: &AtomicBool) -> Result<Arc<Sketched>> {
         let mut sketched = lock(&self.sketched);
-        if sketched.num_rows() < state.num_rows() {
+        if sketched.num_rows < state.num_rows() {
             let bytes = self.rules().sketch_bytes();
             Arc::make_mut(&mut sketched).extend(store, state.num_rows(), bytes, cancel)?;
         }

@@ -91,7 +91,7 @@ impl Search for BandSearch {
 
     fn num_capped(&self) -> u64 {
         match &self.buckets {
-            Buckets::Held(buckets) => buckets.num_capped(),
+            Buckets::Held(buckets) => buckets.num_capped,
             Buckets::Spilled(buckets, _) => buckets.num_capped(),
         }
     }

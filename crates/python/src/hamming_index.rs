@@ -159,13 +159,13 @@ impl HammingSet {
 
     #[getter]
     fn within(&self) -> u32 {
-        self.set.plan().within()
+        self.set.plan().within
     }
 
     /// Bits of a fingerprint.
     #[getter]
     fn bits(&self) -> u32 {
-        self.set.plan().bits()
+        self.set.plan().bits
     }
 
     /// (mask, radius) of each table.

@@ -81,8 +81,8 @@ pub fn cut_texts(
                 ));
             };
             left.push(part);
-            is_blank.push(u8::from(walk.is_blank()));
-            num_removed += walk.num_removed();
+            is_blank.push(u8::from(walk.is_blank));
+            num_removed += walk.num_removed;
         }
         Ok((left, is_blank, num_removed))
     })?;

@@ -20,7 +20,8 @@ pub struct BandBuckets {
     /// Position `p` looks at `slices[offsets[p]..offsets[p + 1]]`.
     offsets: Vec<usize>,
     num_rows: usize,
-    num_capped: u64,
+    /// How many times a document met a full last level: it looked at the members there without becoming one.
+    pub num_capped: u64,
     crowded: Vec<u32>,
 }
 
@@ -62,11 +63,6 @@ impl BandBuckets {
             crowded: crowd.positions(),
             ..merged
         })
-    }
-
-    /// How many times a document met a full last level: it looked at the members there without becoming one.
-    pub fn num_capped(&self) -> u64 {
-        self.num_capped
     }
 
     /// Positions that met a full first-level bucket in at least one band, ascending.

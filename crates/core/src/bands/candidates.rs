@@ -178,7 +178,7 @@ impl Request<'_> {
             ..Pairs::default()
         };
         for later in range {
-            if pairs.later.len() >= self.bound.a_piece() {
+            if pairs.later.len() >= self.bound.a_piece {
                 pairs.end = later as u32;
                 break;
             }

@@ -175,7 +175,7 @@ impl<'a> BandFiller<'a> {
             for (i, &position) in block.iter().enumerate() {
                 if let Some(&ahead) = block.get(i + LOOKAHEAD) {
                     let row = order[ahead as usize] as usize;
-                    prefetch_read(signatures.bytes, row * row_bytes + key.start());
+                    prefetch_read(signatures.bytes, row * row_bytes + key.start);
                 }
                 let value = key.of(signatures.row(order[position as usize] as usize));
                 // By the low bits: the grouper sorts by the high ones.
@@ -315,7 +315,7 @@ pub(super) fn push_bits(word: u32, mut bits: u64, out: &mut Vec<u32>) {
 pub struct BandKey {
     seed: u64,
     /// First byte of the band in a row.
-    start: usize,
+    pub start: usize,
     /// Number of bytes up to the end of the row or of the key, whichever comes first.
     head_end: usize,
     /// Number of bytes from the start of the row if the key wraps around its end.
@@ -337,11 +337,6 @@ impl BandKey {
             tail_end: end.saturating_sub(num_slots) * signatures.slot_bytes,
             joined: Vec::new(),
         }
-    }
-
-    /// Offset of the key's first byte in a row.
-    pub fn start(&self) -> usize {
-        self.start
     }
 
     /// Returns the key of one row. Panics if the row is shorter than those of the signatures that this was created for.

@@ -140,7 +140,7 @@ fn same_pairs_as_documents_arriving_one_by_one() {
             )
             .unwrap();
             let what = format!("{num_slots} {slot_bytes} {bands} {rows} {kind}");
-            assert_eq!(buckets.num_capped(), num_capped, "{what}");
+            assert_eq!(buckets.num_capped, num_capped, "{what}");
             let pairs = buckets
                 .candidates(
                     signatures,
@@ -246,7 +246,7 @@ fn equal_documents_fill_all_levels() {
     let order: Vec<u32> = (0..n as u32).collect();
     let buckets = BandBuckets::build(signatures, &order, 2, 4, 3, Run::alone(&STOP)).unwrap();
     // Three levels hold 192; the 8 later ones are capped in both bands.
-    assert_eq!(buckets.num_capped(), 16);
+    assert_eq!(buckets.num_capped, 16);
     let pairs = buckets
         .candidates(
             signatures,

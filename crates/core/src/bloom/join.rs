@@ -147,7 +147,7 @@ impl BloomJoin {
                 }
                 let piece = low + piece.start as u32..low + piece.end as u32;
                 let mut found = self.piece(piece.clone(), call.states, call.isa, scratch);
-                let end = cut(&mut found, piece.clone(), bound.a_piece());
+                let end = cut(&mut found, piece.clone(), bound.a_piece);
                 bound.add(found.len());
                 Some((found, end, piece.end))
             },

@@ -20,7 +20,7 @@ pub struct Leaders {
     pub best_similarity: Vec<f64>,
     /// Distance to it; [`NO_MATCH`] if not removed or no distances were given.
     pub best_distance: Vec<u32>,
-    num_decided: u32,
+    pub num_decided: u32,
 }
 
 impl Leaders {
@@ -32,10 +32,6 @@ impl Leaders {
             best_distance: vec![NO_MATCH; n],
             num_decided: 0,
         }
-    }
-
-    pub fn num_decided(&self) -> u32 {
-        self.num_decided
     }
 
     /// Decides the documents of `range`, which follow the last one, by all their compared pairs, sorted by `later`; the
@@ -254,7 +250,7 @@ mod tests {
                     .unwrap();
             }
             assert_eq!(leaders.best_earlier, expected);
-            assert_eq!(leaders.num_decided(), n);
+            assert_eq!(leaders.num_decided, n);
         }
     }
 

@@ -93,7 +93,7 @@ impl MinHasher {
             features.len()
         );
         let mut expansion = Expansion::new(features, weights, self.isa, &mut self.folded);
-        if expansion.is_empty() {
+        if expansion.is_empty {
             out.fill(u32::MAX);
             return;
         }

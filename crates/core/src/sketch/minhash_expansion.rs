@@ -16,7 +16,7 @@ pub(super) struct Expansion<'a> {
     block: &'a mut Vec<u64>,
     /// Whether `block` holds the whole expansion.
     is_whole: bool,
-    is_empty: bool,
+    pub(super) is_empty: bool,
 }
 
 impl<'a> Expansion<'a> {
@@ -54,10 +54,6 @@ impl<'a> Expansion<'a> {
             expansion.is_whole = false;
         }
         expansion
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.is_empty
     }
 
     fn pad(&mut self) {

@@ -13,8 +13,9 @@ pub struct Without<'a> {
     end: usize,
     /// Number of bytes of text before the current position.
     at: usize,
-    is_blank: bool,
-    num_removed: u64,
+    /// Whether only whitespace remains.
+    pub is_blank: bool,
+    pub num_removed: u64,
     /// Whether something was removed since the last kept scalar.
     is_cut: bool,
     /// The last kept scalar, and the one before it.
@@ -35,15 +36,6 @@ impl<'a> Without<'a> {
             is_cut: false,
             left: (None, None),
         }
-    }
-
-    /// Whether only whitespace remains.
-    pub fn is_blank(&self) -> bool {
-        self.is_blank
-    }
-
-    pub fn num_removed(&self) -> u64 {
-        self.num_removed
     }
 
     /// Appends the remaining part of plain text.

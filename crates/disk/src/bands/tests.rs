@@ -42,8 +42,8 @@ fn little_memory_changes_no_pair() {
     };
     let order: Vec<u32> = (0..2900).map(|i| (i * 7) % 3000).collect();
     let states: Vec<u8> = (0..2900).map(|i| if i % 5 == 0 { 2 } else { 1 }).collect();
-    let held = BandBuckets::build(signatures, &order, 4, 2, 3, 1, &STOP).unwrap();
-    assert!(held.num_capped() > 100);
+    let held = BandBuckets::build(signatures, &order, 4, 2, 3, Run::alone(&STOP)).unwrap();
+    assert!(held.num_capped > 100);
     assert!(!held.crowded().is_empty());
     let folder = folder("pairs");
     for scratch_bytes in [1 << 30, 100_000, 5_000] {
@@ -56,13 +56,15 @@ fn little_memory_changes_no_pair() {
                 3,
                 &folder,
                 scratch_bytes,
-                threads,
-                &STOP,
+                Run {
+                    threads,
+                    cancel: &STOP,
+                },
             )
             .unwrap();
             // Mapped files have no name.
             assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
-            assert_eq!(spilled.num_capped(), held.num_capped());
+            assert_eq!(spilled.num_capped(), held.num_capped);
             assert_eq!(spilled.crowded(), held.crowded());
             assert!(spilled.num_bytes() > 0);
             for range in [0..2900_u32, 100..101, 2000..2900, 5..5] {
@@ -96,7 +98,19 @@ fn misfits_and_places_that_cannot_be_written_are_refused() {
     let folder = folder("misfits");
     let nowhere = folder.join("absent");
     let build = |bands, place: &Path, stop: &AtomicBool| {
-        SpilledBuckets::build(signatures, &order, bands, 2, 3, place, 1 << 20, 2, stop)
+        SpilledBuckets::build(
+            signatures,
+            &order,
+            bands,
+            2,
+            3,
+            place,
+            1 << 20,
+            Run {
+                threads: 2,
+                cancel: stop,
+            },
+        )
     };
     assert!(matches!(
         build(5, &folder, &STOP),

@@ -29,8 +29,9 @@ pub(super) const MAX_READ_ROWS: usize = READ_BYTES / 8;
 pub struct IndexSource {
     file: File,
     offset: u64,
-    len: usize,
-    bits: u32,
+    /// Number of rows, including those of empty texts.
+    pub len: usize,
+    pub bits: u32,
     /// Rows of empty texts, ascending; their words are ignored.
     empty_rows: Vec<u32>,
     /// Metadata of the file when it was opened.
@@ -117,17 +118,8 @@ impl IndexSource {
         }
     }
 
-    /// Number of rows, including those of empty texts.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
     pub fn is_empty(&self) -> bool {
         self.len == 0
-    }
-
-    pub fn bits(&self) -> u32 {
-        self.bits
     }
 
     /// Number of fingerprints: rows other than those of empty texts.
@@ -307,7 +299,7 @@ struct Reading<'a> {
 
 impl Codes for Reading<'_> {
     fn len(&self) -> usize {
-        self.source.len()
+        self.source.len
     }
 
     fn read<'a>(
@@ -330,7 +322,7 @@ impl IndexSource {
     /// Builds a set in memory from fingerprints none of which is of an empty text: for each table of the plan, one read
     /// to count, and one for each `memory_bytes` of entries.
     pub fn build_set(&self, plan: SearchPlan, building: Building<'_>) -> Result<HammingSet> {
-        if self.num_fingerprints() != self.len() || plan.bits() != self.bits() {
+        if self.num_fingerprints() != self.len || plan.bits != self.bits {
             return Err(Error::invalid(
                 "fingerprints",
                 "must have the width of the plan, and no empty texts",
@@ -364,6 +356,7 @@ mod tests {
     use likewise_hamming::plan::Key;
 
     use super::*;
+    use likewise_core::parallel::Run;
 
     #[test]
     fn a_set_of_a_file_is_that_of_the_same_in_memory_unless_the_file_changes() {
@@ -398,7 +391,8 @@ mod tests {
                 words: &words[..1000],
                 bits: 64,
             };
-            set.search(queries, 3, Isa::best(), 1, &cancel).unwrap()
+            set.search(queries, 3, Isa::best(), Run::alone(&cancel))
+                .unwrap()
         };
         assert!(found(&set) == found(&held) && found(&set).rows.len() >= 2000);
         assert_eq!(set.len(), 300_000);

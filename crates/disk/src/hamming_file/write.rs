@@ -120,8 +120,8 @@ impl<W: Write + Seek> Writer<'_, W> {
             .flat_map(|r| r.to_le_bytes())
             .collect();
         let description = Description {
-            bits: ending.plan.bits(),
-            within: ending.plan.within(),
+            bits: ending.plan.bits,
+            within: ending.plan.within,
             keys: ending.plan.keys().iter().map(key_entry).collect(),
             next_row: ending.next_row,
             num_removed_present: ending.num_removed_present,
@@ -136,9 +136,9 @@ impl<W: Write + Seek> Writer<'_, W> {
         let json = serde_json::to_vec(&description)
             .map_err(|e| Error::invalid("extra", format!("cannot be written: {e}")))?;
         self.stream.align()?;
-        let offset = self.stream.at();
+        let offset = self.stream.at;
         self.stream.put(&json)?;
-        let num_bytes = self.stream.at();
+        let num_bytes = self.stream.at;
         let header = header(offset, &json, num_bytes);
         let mut file = self.stream.into_file()?;
         file.rewind()

@@ -1,5 +1,6 @@
 //! Joins with little memory must list the same pairs as brute force, each once.
 
+use likewise_core::parallel::Run;
 use std::fs::File;
 use std::sync::atomic::AtomicBool;
 

@@ -71,7 +71,7 @@ const SKIPPABLE_MAGIC: u32 = 0x184D_2A50;
 pub(super) struct Frames {
     file: File,
     size: u64,
-    position: u64,
+    pub position: u64,
 }
 
 /// A frame that is decompressed as a whole.
@@ -89,10 +89,6 @@ impl Frames {
             size,
             position: 0,
         }
-    }
-
-    pub fn position(&self) -> u64 {
-        self.position
     }
 
     /// Whether the next frame is skippable, or can be decompressed as a whole and is not the last.
@@ -326,6 +322,6 @@ mod frames_tests {
         }
         assert!(frames.frame(size).is_none());
         assert_eq!(frames.next_wave(2).unwrap(), texts);
-        assert_eq!(frames.position(), size);
+        assert_eq!(frames.position, size);
     }
 }

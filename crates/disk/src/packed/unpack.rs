@@ -188,7 +188,7 @@ impl Unpacker {
             return self.stream_block();
         };
         let wave = frames.next_wave(self.threads)?;
-        self.num_read.store(frames.position(), Ordering::Relaxed);
+        self.num_read.store(frames.position, Ordering::Relaxed);
         if wave.is_empty() {
             return self.leave_frames();
         }
@@ -203,13 +203,13 @@ impl Unpacker {
             return Ok(());
         };
         let failure = |e| Error::io("read", e);
-        if frames.position() == source.metadata().map_err(failure)?.len() {
+        if frames.position == source.metadata().map_err(failure)?.len() {
             self.is_done = true;
             return Ok(());
         }
         let mut source = source.try_clone().map_err(failure)?;
         source
-            .seek(SeekFrom::Start(frames.position()))
+            .seek(SeekFrom::Start(frames.position))
             .map_err(failure)?;
         self.input = Input::Stream(decoder(source, self.codec, &self.num_read)?);
         Ok(())

@@ -174,12 +174,12 @@ impl Build<'_> {
         }
         let json = describe(self.source.sketch_id(), self.plan, written)?;
         stream.align()?;
-        let offset = stream.at();
+        let offset = stream.at;
         let ending = ending(&header, offset, &json);
         stream.put(&json)?;
         stream.put(&ending)?;
         let details = Details {
-            num_bytes: stream.at(),
+            num_bytes: stream.at,
             checksum: u64::from_le_bytes(std::array::from_fn(|i| ending[HEADER_BYTES - 8 + i])),
         };
         let mut file = stream.into_file()?;

@@ -25,9 +25,9 @@ const CONTRADICTS: &str = "its directories are inconsistent with its lengths";
 /// bits of a hash, so the caller must compare.
 pub struct Segment {
     live: LiveSegment,
-    num_rows: u32,
-    num_found: u32,
-    num_bytes: u64,
+    pub num_rows: u32,
+    pub num_found: u32,
+    pub num_bytes: u64,
     /// Two rows per word; absent if the rows are consecutive.
     rows: Option<Words>,
     kept: Words,
@@ -130,10 +130,6 @@ impl Segment {
         self.live.rows.clone()
     }
 
-    pub fn num_rows(&self) -> u32 {
-        self.num_rows
-    }
-
     /// Returns the row at a place among the held rows. [`hamming`](Self::hamming) identifies rows by place.
     pub fn row_at(&self, place: u32) -> Result<u32, Error> {
         match &self.rows {
@@ -185,14 +181,6 @@ impl Segment {
 
     pub fn last_event(&self) -> u64 {
         self.live.last_event
-    }
-
-    pub fn num_found(&self) -> u32 {
-        self.num_found
-    }
-
-    pub fn num_bytes(&self) -> u64 {
-        self.num_bytes
     }
 
     pub fn sizes(&self) -> Vec<(&'static str, u64)> {

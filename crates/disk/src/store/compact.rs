@@ -386,13 +386,13 @@ impl Store {
             }
             compacted.has_dropped |= joined.is_less;
             let (block, has_content) = (&joined.block, joined.block.has_content());
-            self.delete("contents", block.first_row(), block.num_rows())?;
+            self.delete("contents", block.first_row(), block.num_rows)?;
             if has_content {
                 block.encode(&mut writer.packer, &mut writer.record)?;
                 self.insert(
                     "contents",
                     block.first_row(),
-                    block.num_rows(),
+                    block.num_rows,
                     &writer.record,
                 )?;
             }

@@ -29,7 +29,7 @@ const PACKED_TEXTS: u8 = 3;
 pub(super) struct Block {
     kind: u8,
     first_row: u32,
-    num_rows: u32,
+    pub(super) num_rows: u32,
     /// For each document with a content, its position in the block and the size of the content.
     positions: Vec<u32>,
     lengths: Vec<u32>,
@@ -48,10 +48,6 @@ impl Block {
 
     pub(super) fn first_row(&self) -> u32 {
         self.first_row
-    }
-
-    pub(super) fn num_rows(&self) -> u32 {
-        self.num_rows
     }
 
     pub(super) fn has_content(&self) -> bool {

@@ -62,8 +62,10 @@ pub struct Store {
     /// The open files, shared by all connections of the store.
     watch: Arc<Watch>,
     description: Description,
-    identity: [u8; 16],
-    position: Position,
+    pub identity: [u8; 16],
+    /// The current state of this store: for the writer after its last append, for a reader at its last
+    /// [`Store::refresh`].
+    pub position: Position,
     /// The state of the writer; `None` in a reader.
     writer: Option<Writer>,
     chunks: RefCell<HeldChunks>,
@@ -334,19 +336,9 @@ impl Store {
         self.copy_lacks.as_ref()
     }
 
-    pub fn identity(&self) -> [u8; 16] {
-        self.identity
-    }
-
     /// The directory: absolute, with links resolved.
     pub fn dir(&self) -> &Path {
         &self.dir
-    }
-
-    /// The current state of this store: for the writer after its last append, for a reader at its last
-    /// [`Store::refresh`].
-    pub fn position(&self) -> Position {
-        self.position
     }
 
     pub fn is_reader(&self) -> bool {

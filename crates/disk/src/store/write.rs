@@ -168,7 +168,7 @@ impl Store {
         }
         contents::cut(&rows.contents, first_row, block, |block| {
             block.encode(packer, record)?;
-            self.insert("contents", block.first_row(), block.num_rows(), record)
+            self.insert("contents", block.first_row(), block.num_rows, record)
         })?;
         position.num_rows += rows.ids.len() as u32;
         if let Some(run) = rows.run {

@@ -1,5 +1,6 @@
 //! Does a segment find what the plain list holds, and does it belong to its database?
 
+use likewise_core::parallel::Run;
 use likewise_disk::Error;
 use likewise_disk::environment::PlainFiles;
 use likewise_disk::segments::{
@@ -38,14 +39,14 @@ fn all_that_is_asked_is_answered_as_by_the_plain_list() {
                 segment.verify(&STOP).unwrap();
                 assert_eq!(segment.damage(), None);
                 assert_eq!(
-                    segment.num_bytes(),
+                    segment.num_bytes,
                     segment_bytes(&folder.segments(), &PlainFiles, &live.name)
                 );
                 let num_found = of_rows
                     .iter()
                     .filter(|document| document.is_found && !document.is_gone)
                     .count();
-                assert_eq!(segment.num_found() as usize, num_found);
+                assert_eq!(segment.num_found as usize, num_found);
             }
         }
     }
@@ -314,7 +315,7 @@ fn rows_that_are_gone_or_were_dropped_are_not_held() {
                     assert_eq!(segment.num_below(row).unwrap(), place);
                 }
                 assert!(!segment.holds(rows.end).unwrap());
-                assert_eq!(segment.num_below(u32::MAX).unwrap(), segment.num_rows());
+                assert_eq!(segment.num_below(u32::MAX).unwrap(), segment.num_rows);
             }
             let before = folder.names();
             let none = model.build_any(&dir, &PlainFiles, 100..350, memory_bytes);
@@ -343,7 +344,7 @@ fn segments_without_sketches_and_sets_that_are_scanned_are_segments_too() {
             let live = model.build(&dir, &PlainFiles, 7..70, 0).unwrap();
             let segment = open(&dir, &live, true).unwrap();
             model.ask(&segment).unwrap();
-            assert_eq!(segment.num_found() > 0, is_found);
+            assert_eq!(segment.num_found > 0, is_found);
         }
     }
 }

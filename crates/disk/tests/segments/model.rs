@@ -1,5 +1,6 @@
 //! Documents in a plain list, and what a segment of them must return.
 
+use likewise_core::parallel::Run;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -185,7 +186,7 @@ impl Model {
             assert_eq!(found, expected);
         }
         let held = rows.filter(|&row| !self.at(row).is_gone);
-        assert_eq!(segment.num_rows() as usize, held.count());
+        assert_eq!(segment.num_rows as usize, held.count());
         match segment.hamming() {
             Some(_) => self.ask_fingerprints(segment),
             None => Ok(()),
@@ -205,7 +206,7 @@ impl Model {
             bits: 64,
         };
         let found = set
-            .search(queries, 3, Isa::Plain, 1, &STOP)
+            .search(queries, 3, Isa::Plain, Run::alone(&STOP))
             .map_err(|error| match error {
                 likewise_core::error::Error::Damaged => Error::Damaged {
                     reason: segment.damage().unwrap(),

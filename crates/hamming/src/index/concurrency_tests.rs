@@ -1,6 +1,7 @@
 //! Threads search a set while others insert and remove: rows present throughout are never missed, and removed rows
 //! never return.
 
+use likewise_core::parallel::Run;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -114,7 +115,9 @@ fn check(set: &HammingSet, round: u64, num: u64, inserted: usize, gone: &[u32]) 
         words: &words,
         bits: 64,
     };
-    let found = set.search(queries, 3, Isa::best(), 1, &STOP).unwrap();
+    let found = set
+        .search(queries, 3, Isa::best(), Run::alone(&STOP))
+        .unwrap();
     for (&(row, query), bounds) in asked.iter().zip(found.offsets.windows(2)) {
         let bounds = bounds[0] as usize..bounds[1] as usize;
         let rows = &found.rows[bounds.clone()];

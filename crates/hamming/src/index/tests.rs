@@ -1,5 +1,6 @@
 //! The results of table searches are compared with brute force.
 
+use likewise_core::parallel::Run;
 use std::sync::atomic::AtomicBool;
 
 use super::search::batch::Pieces;
@@ -122,8 +123,10 @@ fn finds_what_brute_force_finds() {
                             },
                             within,
                             isa,
-                            2,
-                            &STOP,
+                            Run {
+                                threads: 2,
+                                cancel: &STOP,
+                            },
                         )
                         .unwrap();
                     assert!(
@@ -186,14 +189,23 @@ fn sorted_batches_find_what_unsorted_ones_do() {
                 let plan = blocks(bits, within, m.max(within.div_ceil(2)));
                 let (segment, queries) =
                     segment_and_queries(kind, 500, bits, plan, building(Isa::best(), with_rows));
-                let found = |are_sorted, len, isa, threads| {
+                let found = |are_sorted, len, isa, threads: usize| {
                     let queries = Fingerprints {
                         words: &queries,
                         bits,
                     };
                     let pieces = Pieces { len, are_sorted };
                     segment
-                        .search_in(pieces, queries, within, isa, threads, &STOP)
+                        .search_in(
+                            pieces,
+                            queries,
+                            within,
+                            isa,
+                            Run {
+                                threads,
+                                cancel: &STOP,
+                            },
+                        )
                         .unwrap()
                 };
                 let expected = found(false, 128, Isa::Plain, 1);
@@ -265,9 +277,19 @@ fn the_most_candidates_of_a_query_are_counted() {
             words: &[key << 56],
             bits: 64,
         };
-        set.search(query, 0, Isa::best(), 1, &STOP).unwrap();
+        set.search(query, 0, Isa::best(), Run::alone(&STOP))
+            .unwrap();
         assert_eq!(set.facts().most_candidates, most);
     }
-    set.search(fingerprints, 0, Isa::best(), 2, &STOP).unwrap();
+    set.search(
+        fingerprints,
+        0,
+        Isa::best(),
+        Run {
+            threads: 2,
+            cancel: &STOP,
+        },
+    )
+    .unwrap();
     assert_eq!(set.facts().most_candidates, 256);
 }

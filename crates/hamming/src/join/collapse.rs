@@ -69,7 +69,7 @@ impl Collapsed {
         let mut first_ids = vec![0];
         let mut total = 0;
         for part in &parts {
-            total += part.codes.len() as u32;
+            total += part.codes.len as u32;
             first_ids.push(total);
         }
         let mut hints = Vec::with_capacity((total >> HINT_SHIFT) as usize + 1);
@@ -298,7 +298,7 @@ impl<'a> Laid<'a> {
     pub(super) fn views(&self) -> Vec<View<'_>> {
         match &self.codes {
             LaidCodes::Given(view) => vec![*view],
-            LaidCodes::Copied(copied) => copied.iter().map(|c| c.view(0, c.len())).collect(),
+            LaidCodes::Copied(copied) => copied.iter().map(|c| c.view(0, c.len)).collect(),
             LaidCodes::Collapsed(collapsed) => collapsed.views(),
         }
     }

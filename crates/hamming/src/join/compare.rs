@@ -63,7 +63,7 @@ unsafe fn in_buckets<K: Kernel, const W: usize>(
 ) {
     let (all, parts) = (table.all(), &table.parts[..]);
     let mut value = progress.next;
-    while value < table.num_buckets() && hits.len() < MANY_HITS {
+    while value < table.num_buckets && hits.len() < MANY_HITS {
         let (start, end) = table.bounds(value);
         let len = end - start;
         if len * len > 2 * wanted.large_pairs {
@@ -89,7 +89,7 @@ unsafe fn across_buckets<K: Kernel, const W: usize>(
 ) {
     let (all_left, all_right) = (left.all(), right.all());
     let mut value = progress.next;
-    while value < left.num_buckets() && hits.len() < MANY_HITS {
+    while value < left.num_buckets && hits.len() < MANY_HITS {
         let (start, end) = left.bounds(value);
         if start < end && !(half && value > value ^ flip) {
             let (other_start, other_end) = right.bounds(value ^ flip);

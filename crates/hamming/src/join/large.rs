@@ -108,7 +108,7 @@ impl Join<'_, '_> {
         let sides = sides_of(&left, right.as_ref());
         self.output.begin_phase();
         let results = self.run.map(
-            left.codes.len(),
+            left.codes.len,
             PIECE_LEN,
             Joiner::default,
             |joiner, range| {

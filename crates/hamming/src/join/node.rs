@@ -169,7 +169,7 @@ impl Joiner {
         writer: &mut Writer<'_, '_>,
     ) -> Result<(), Stopped> {
         progress.next = 0;
-        while progress.next < tables.0.num_buckets() {
+        while progress.next < tables.0.num_buckets {
             if how.is_self && how.flip == 0 {
                 wanted.in_buckets(tables.0, progress, &mut self.hits);
             } else {

@@ -11,7 +11,7 @@ pub(super) struct Table {
     pub(super) codes: Codes,
     /// Bucket of value `v` is `offsets[v]..offsets[v + 1]`; there is one additional entry.
     offsets: Vec<u32>,
-    num_buckets: usize,
+    pub(super) num_buckets: usize,
     /// 32 bits of each code, if requested, and padding.
     pub(super) parts: Vec<u32>,
 }
@@ -117,10 +117,6 @@ impl Table {
         }
     }
 
-    pub(super) fn num_buckets(&self) -> usize {
-        self.num_buckets
-    }
-
     /// Returns the start and end of the bucket of `value`.
     #[inline(always)]
     pub(super) fn bounds(&self, value: usize) -> (usize, usize) {
@@ -136,7 +132,7 @@ impl Table {
     }
 
     pub(super) fn all(&self) -> View<'_> {
-        self.codes.view(0, self.codes.len())
+        self.codes.view(0, self.codes.len)
     }
 }
 
@@ -216,7 +212,7 @@ pub(super) struct Codes {
     data: Vec<u64>,
     /// Distance between planes in words, at least [`LANES`], so that a full vector can be read at any index.
     stride: usize,
-    len: usize,
+    pub(super) len: usize,
     ids: Vec<u32>,
 }
 
@@ -233,10 +229,6 @@ impl Codes {
         if self.ids.len() < len {
             self.ids = vec![0; len];
         }
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.len
     }
 
     /// Drops the codes from `len` on.

@@ -98,8 +98,9 @@ impl Key {
 /// Keys that together find every pair within `within`, which has been checked. A plan without keys is the scan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchPlan {
-    bits: u32,
-    within: u32,
+    pub bits: u32,
+    /// The radius within which every pair is found.
+    pub within: u32,
     keys: Vec<Key>,
 }
 
@@ -107,13 +108,13 @@ impl SearchPlan {
     /// Checks queries and the radius of a search by this plan.
     pub(crate) fn check_query(&self, queries: &Fingerprints<'_>, within: u32) -> Result<(), Error> {
         queries.check()?;
-        let bits = self.bits();
+        let bits = self.bits;
         Error::invalid_if(queries.bits != bits, "fingerprints", || {
             format!("have {} bits; those searched have {bits}", queries.bits)
         })?;
         let most = match self.keys() {
             [] => bits,
-            _ => self.within(),
+            _ => self.within,
         };
         Error::invalid_if(within > most, "within", || {
             format!("{within} is above {most}, the radius this was built for")
@@ -173,15 +174,6 @@ impl SearchPlan {
     /// The keys, in order: the first that finds a pair owns it.
     pub fn keys(&self) -> &[Key] {
         &self.keys
-    }
-
-    pub fn bits(&self) -> u32 {
-        self.bits
-    }
-
-    /// The radius within which every pair is found.
-    pub fn within(&self) -> u32 {
-        self.within
     }
 
     /// Returns radii of the keys that suffice for another radius, in order of the keys; `None` if a key need not be

@@ -73,7 +73,7 @@ fn memory_bounds_the_choice() {
     assert_eq!(survey(&bounded(7e9)).unwrap().chosen, None);
     assert_eq!(choose_plan(&bounded(7e9)).unwrap(), None);
     let plan = choose_plan(&request(n, 64, 3)).unwrap().unwrap();
-    assert_eq!((plan.keys(), plan.within()), (free.keys.as_slice(), 3));
+    assert_eq!((plan.keys(), plan.within), (free.keys.as_slice(), 3));
 }
 
 #[test]

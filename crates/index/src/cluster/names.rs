@@ -271,7 +271,7 @@ impl Names {
     /// What reading costs, by the model of uniform fingerprints.
     pub fn cost(&self, rules: &Rules) -> NamesCost {
         match (&self.plan, rules.method) {
-            (Some(plan), _) => cost_of(plan.bits(), plan.keys(), self.expected),
+            (Some(plan), _) => cost_of(plan.bits, plan.keys(), self.expected),
             (None, Method::Minhash { bands, .. }) => {
                 let shared = self.expected as f64 / (1_u64 << self.hash_bits) as f64;
                 NamesCost {

@@ -20,14 +20,10 @@ const CANDIDATES_A_NEIGHBOR: usize = 4;
 #[derive(Debug, Default, Clone)]
 pub struct Sketched {
     sketches: Vec<u8>,
-    num_rows: u32,
+    pub num_rows: u32,
 }
 
 impl Sketched {
-    pub fn num_rows(&self) -> u32 {
-        self.num_rows
-    }
-
     /// Reads the sketches of the rows up to `end` that are missing.
     pub fn extend(
         &mut self,

@@ -34,7 +34,7 @@ impl Layer {
 
     pub fn num_held(&self) -> u32 {
         match self {
-            Layer::Segment(segment) => segment.num_rows(),
+            Layer::Segment(segment) => segment.num_rows,
             Layer::Memory(tail) => tail.num_held(),
         }
     }

@@ -81,11 +81,11 @@ mod tests {
             .flat_map(|i| (mix64(i) & mix64(i + 30_000)).to_le_bytes())
             .collect();
         let plan = plan_like(&sample(&skewed, 64).unwrap(), 64, 3).unwrap();
-        assert_eq!((plan.bits(), plan.within()), (64, 3));
+        assert_eq!((plan.bits, plan.within), (64, 3));
         assert!(plan.keys() != coins.keys());
         assert!(sample(&skewed[..8_000], 64).is_none());
         for (bits, within) in [(32, 3), (96, 3), (128, 20), (256, 64)] {
-            assert_eq!(plan_of_coins(bits, within).unwrap().bits(), bits);
+            assert_eq!(plan_of_coins(bits, within).unwrap().bits, bits);
         }
     }
 }

@@ -82,8 +82,8 @@ impl Index {
         for layer in &state.layers {
             match layer {
                 Layer::Segment(segment) => {
-                    facts.segment_rows.push(segment.num_rows());
-                    facts.segment_bytes.push(segment.num_bytes());
+                    facts.segment_rows.push(segment.num_rows);
+                    facts.segment_bytes.push(segment.num_bytes);
                 }
                 Layer::Memory(tail) => facts.num_in_memory += tail.num_held(),
             }

@@ -408,7 +408,7 @@ pub struct TrueRows<'a> {
 
 impl RowSource for TrueRows<'_> {
     fn identity(&self) -> [u8; 16] {
-        self.store.identity()
+        self.store.identity
     }
 
     fn sketch_id(&self) -> &str {

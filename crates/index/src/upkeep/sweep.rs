@@ -164,7 +164,7 @@ impl Index {
         }
         self.repairing(|| {
             let lease = self.shared.lease(&self.shared.state())?;
-            let expired_below = lease.position().expired_below;
+            let expired_below = lease.position.expired_below;
             let mut records = Vec::new();
             lease.scan(0..lease.num_rows(), |chunk| {
                 cancel.check()?;

@@ -54,7 +54,7 @@ impl HammingBuild<'_> {
         let (mut bytes, mut beside) = (self.ids.map_or(0, <[u8]>::len) as u64 + (1 << 16), 0);
         for (index, key) in self.plan.keys().iter().enumerate() {
             let with_rows = self.with_rows && index == 0;
-            let table = TableBuilder::new(self.source.bits(), key, num, with_rows, 0);
+            let table = TableBuilder::new(self.source.bits, key, num, with_rows, 0);
             let [in_place, spooled] = table.bytes_an_entry(max_row);
             let [in_place, spooled] = [in_place, spooled].map(|bytes| (bytes * num as f64) as u64);
             bytes += section_bytes(8 * table.num_line_words() as u64)
@@ -69,7 +69,7 @@ impl HammingBuild<'_> {
     /// there is too little memory or a fingerprint is too wide. Cost: for each table, one pass over the fingerprints to
     /// count them, and one for each `memory_bytes` of entries.
     pub fn write(&self, path: &Path, progress: Progress<'_>) -> Result<(), Error> {
-        if self.plan.keys().is_empty() || self.plan.bits() != self.source.bits() {
+        if self.plan.keys().is_empty() || self.plan.bits != self.source.bits {
             return Err(Error::invalid(
                 "plan",
                 "must have a key, and the width of the fingerprints",
@@ -92,7 +92,7 @@ impl HammingBuild<'_> {
             let with_rows = self.with_rows && index == 0;
             let key = &self.plan.keys()[index];
             let (builder, schedule) = Schedule::make(self, key, num_expected, with_rows)?;
-            let num_rows = self.source.len() as u64;
+            let num_rows = self.source.len as u64;
             let left =
                 (schedule.waves.len() + (num_tables - index - 1) * schedule.num_passes()) as u64;
             let total = done + num_rows * (left + 1);

@@ -194,7 +194,7 @@ fn fill(
         entries: &mut entries[..slice.num_entries * builder.entry_words()],
         is_over: false,
     };
-    let rows = 0..build.source.len();
+    let rows = 0..build.source.len;
     let checksum = build.source.each(
         rows,
         &mut Vec::new(),
@@ -322,14 +322,14 @@ impl Schedule {
         let threads = build.run.threads.max(1);
         let mut least_needed = usize::MAX;
         for cell_bits in CELL_BITS {
-            let bits = build.source.bits();
+            let bits = build.source.bits;
             let builder = TableBuilder::new(bits, key, num_expected, with_rows, cell_bits);
             let counts = count(build, &builder)?;
             let largest = counts.iter().copied().max().unwrap_or(0) as usize;
             let entry_bytes = 8 * builder.entry_words();
             // Entries being packed exist in their original order, sorted, and as a piece, and then wait as a piece.
             let packing =
-                6 * PIECES_A_THREAD * MIN_PACKED.min(build.source.len()).max(1) + 4 * largest;
+                6 * PIECES_A_THREAD * MIN_PACKED.min(build.source.len).max(1) + 4 * largest;
             let fixed =
                 4 * (threads + 1) * counts.len() + threads * (BUFFER_BYTES + entry_bytes * packing);
             let needed = fixed + threads * entry_bytes * largest;
@@ -360,7 +360,7 @@ fn count(build: &HammingBuild<'_>, builder: &TableBuilder) -> Result<Vec<u32>> {
     let make = || (Vec::new(), vec![0_u32; builder.num_cells()]);
     let parts = build
         .run
-        .map(source.len(), COUNT_ROWS, make, |(words, counts), range| {
+        .map(source.len, COUNT_ROWS, make, |(words, counts), range| {
             let mut is_wide = Ok(());
             let part = source.each(range, words, build.run.cancel, |_, codes| {
                 builder.count(codes, counts, build.isa);

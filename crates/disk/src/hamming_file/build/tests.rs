@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 
 use likewise_core::hash::mix64;
 use likewise_hamming::Fingerprints;
@@ -110,7 +111,7 @@ impl Case {
         assert!(last.0 <= last.1);
         let (about, _) = build.num_bytes();
         assert!(std::fs::metadata(path).unwrap().len() <= about + (1 << 16));
-        Ok(last.0 / source.len().max(1) as u64)
+        Ok(last.0 / source.len.max(1) as u64)
     }
 
     /// Also checks that with little memory the fingerprints are read at least this many times.

@@ -313,6 +313,7 @@ mod tests {
     use crate::plan::{Key, SearchPlan};
     use likewise_core::hash::mix64;
     use likewise_core::isa::Isa;
+    use likewise_core::parallel::Run;
 
     #[test]
     fn each_probe_is_dealt_to_the_region_of_its_line() {

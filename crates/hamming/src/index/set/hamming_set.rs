@@ -62,7 +62,7 @@ impl HammingSet {
     pub fn new(plan: SearchPlan) -> Result<Self> {
         Fingerprints {
             words: &[],
-            bits: plan.bits(),
+            bits: plan.bits,
         }
         .check()?;
         Ok(HammingSet::of_state(
@@ -159,13 +159,12 @@ impl HammingSet {
         building: Building<'_>,
     ) -> Result<u64> {
         fingerprints.check()?;
-        if fingerprints.bits != self.plan.bits() {
+        if fingerprints.bits != self.plan.bits {
             return Err(Error::invalid(
                 "fingerprints",
                 format!(
                     "have {} bits; the set has {}",
-                    fingerprints.bits,
-                    self.plan.bits()
+                    fingerprints.bits, self.plan.bits
                 ),
             ));
         }
@@ -236,7 +235,7 @@ impl HammingSet {
         let state = self.state();
         let fingerprints = Fingerprints {
             words: codes,
-            bits: self.plan.bits(),
+            bits: self.plan.bits,
         };
         self.append(fingerprints, rows, state.next_row);
         // They were counted before, and the rows between them are marked.
@@ -337,7 +336,7 @@ impl HammingSet {
     }
 
     pub fn of_parts(parts: SetParts) -> Result<Self> {
-        let bits = parts.plan.bits();
+        let bits = parts.plan.bits;
         let mut segments = Vec::new();
         let mut num_rows = parts.tail_rows.len();
         for segment in parts.segments {
@@ -455,7 +454,7 @@ impl HammingSet {
                 "must have a key, and rows fit an index",
             ));
         }
-        let segment = Segment::build_of(codes, plan.bits(), None, plan.clone(), building)?;
+        let segment = Segment::build_of(codes, plan.bits, None, plan.clone(), building)?;
         let set = HammingSet::new(plan)?;
         set.begin_with(segment, len);
         Ok(set)

@@ -206,7 +206,7 @@ impl HammingSet {
         run: Run<'_>,
     ) -> Result<Option<Matches>> {
         let mut found = self.search(query, 0, isa, run)?;
-        for within in 1..=self.plan().within() {
+        for within in 1..=self.plan().within {
             if found.distances.len() >= num {
                 break;
             }
@@ -215,7 +215,7 @@ impl HammingSet {
         if found.distances.len() < num && found.distances.len() < self.len() {
             return Ok(None);
         }
-        let num_words = self.plan().bits().div_ceil(64) as usize;
+        let num_words = self.plan().bits.div_ceil(64) as usize;
         let mut order: Vec<usize> = (0..found.distances.len()).collect();
         // The order within equal distances, by row or fingerprint, is kept.
         order.sort_by_key(|&i| found.distances[i]);
@@ -245,7 +245,7 @@ impl HammingSet {
         num: usize,
         cancel: &AtomicBool,
     ) -> Result<Matches> {
-        let num_words = self.plan().bits().div_ceil(64) as usize;
+        let num_words = self.plan().bits.div_ceil(64) as usize;
         let state = self.state();
         let mut nearest = Nearest {
             query: query.words,
@@ -351,9 +351,10 @@ mod tests {
     fn set(with_rows: bool) -> HammingSet {
         let words = codes();
         let keys = vec![Key::of_bits(0..32, 0), Key::of_bits(32..64, 0)];
+        let never = AtomicBool::new(false);
         let building = Building {
             isa: Isa::Plain,
-            run: Run::alone(&AtomicBool::new(false)),
+            run: Run::alone(&never),
             memory_bytes: 1 << 30,
             with_rows,
         };
@@ -379,7 +380,8 @@ mod tests {
             .collect();
         expected.sort_unstable();
         for num in [1, 3, 10, LEN as usize, 1 << 20] {
-            let nearest = |set: &HammingSet| set.nearest(query(&words), num, Isa::Plain, 1, &stop);
+            let nearest =
+                |set: &HammingSet| set.nearest(query(&words), num, Isa::Plain, Run::alone(&stop));
             let found = nearest(&set(true)).unwrap();
             let found: Vec<_> = found.distances.into_iter().zip(found.rows).collect();
             assert_eq!(found, expected[..num.min(LEN as usize)]);

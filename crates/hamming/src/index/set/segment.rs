@@ -88,7 +88,7 @@ impl Segment {
 
     pub(crate) fn of_parts(plan: SearchPlan, tables: Vec<Table>, rows: Option<Rows>) -> Self {
         Segment {
-            radii: (0..=plan.within())
+            radii: (0..=plan.within)
                 .map(|within| plan.radii_at(within))
                 .collect(),
             plan,
@@ -142,7 +142,7 @@ impl Segment {
         cancel: &AtomicBool,
         visit: impl FnMut(&[u64], Option<u32>),
     ) -> Result<()> {
-        match self.plan.bits().div_ceil(64) {
+        match self.plan.bits.div_ceil(64) {
             1 => self.for_each::<1>(cancel, visit),
             2 => self.for_each::<2>(cancel, visit),
             3 => self.for_each::<3>(cancel, visit),
@@ -202,12 +202,8 @@ impl Segment {
 }
 
 fn check(num_codes: usize, bits: u32, rows: Option<&[u32]>, plan: &SearchPlan) -> Result<()> {
-    Error::invalid_if(plan.bits() != bits, "plan", || {
-        format!(
-            "is for {} bits; the fingerprints have {}",
-            plan.bits(),
-            bits
-        )
+    Error::invalid_if(plan.bits != bits, "plan", || {
+        format!("is for {} bits; the fingerprints have {}", plan.bits, bits)
     })?;
     Error::invalid_if(u32::try_from(num_codes).is_err(), "fingerprints", || {
         format!("{num_codes}; at most 4294967295 fit")
@@ -284,7 +280,7 @@ impl Segment {
         hits: &mut Hits,
     ) -> Vec<Result<Found>> {
         hits.clear();
-        let num_words = self.plan.bits().div_ceil(64) as usize;
+        let num_words = self.plan.bits.div_ceil(64) as usize;
         let (part, out) = (range.clone(), &mut *hits);
         run_kernel!(isa, num_words, search_sorted,
             (request: &Request<'_>, part: Range<usize>, cancel: &AtomicBool, out: &mut Hits));
@@ -318,14 +314,14 @@ impl Segment {
     ) -> Result<Found> {
         hits.clear();
         let num_queries = range.len();
-        let num_words = self.plan.bits().div_ceil(64) as usize;
+        let num_words = self.plan.bits.div_ceil(64) as usize;
         let out = &mut *hits;
         run_kernel!(isa, num_words, search_range, (request: &Request<'_>, range: Range<usize>, out: &mut Hits));
         self.found(num_queries, isa, hits)
     }
 
     fn found(&self, num_queries: usize, isa: Isa, hits: &mut Hits) -> Result<Found> {
-        let num_words = self.plan.bits().div_ceil(64) as usize;
+        let num_words = self.plan.bits.div_ceil(64) as usize;
         let found = match &self.rows {
             Some(rows) => {
                 let (table, out) = (&self.tables[0], &mut *hits);

@@ -1,5 +1,6 @@
 //! Segments that were replaced meanwhile: they are no damage of a reader that opens the index, and no error of a query.
 
+use likewise_core::parallel::Run;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt;
