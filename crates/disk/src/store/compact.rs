@@ -313,7 +313,10 @@ impl Store {
         tally: &mut ChangesTally,
     ) -> Result<()> {
         let first_row = neighbors.found[0].0;
-        let mut columns = Columns::begin(first_row);
+        let mut columns = Columns {
+            first_row,
+            ..Columns::default()
+        };
         for (first_row, _, record) in &neighbors.found {
             let view = View::new(record, *first_row, self.description.sketch_bytes as usize)?;
             view.join(&mut columns, |row| !is_dropped(row))?;

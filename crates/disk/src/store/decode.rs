@@ -32,7 +32,6 @@ pub(super) struct View<'a> {
     text_digests: Option<&'a [[u8; 8]]>,
     feature_digests: Option<&'a [[u8; 16]]>,
     is_removed: &'a [u8],
-    num_removed: usize,
     kept_rows: Packed<'a>,
     distances: Packed<'a>,
     forms: Packed<'a>,
@@ -150,7 +149,6 @@ impl<'a> View<'a> {
             text_digests,
             feature_digests,
             is_removed,
-            num_removed,
             kept_rows,
             distances,
             forms,
@@ -288,78 +286,56 @@ impl<'a> View<'a> {
         Err(Malformed)
     }
 
-    /// Fills the columns of a chunk with these documents as they were committed.
-    pub(super) fn unpack(&self, chunk: &mut Chunk) -> Result<(), Malformed> {
-        let n = self.num_documents;
-        chunk.span = self.first_row..self.first_row.checked_add(self.num_rows).ok_or(Malformed)?;
-        chunk.rows.clear();
-        chunk.rows.extend((0..n).map(|i| self.row(i)));
-        let are_there = chunk.rows.is_sorted_by(|a, b| a < b)
-            && chunk
-                .rows
-                .last()
-                .is_none_or(|last| chunk.span.contains(last));
-        if !are_there {
+    /// Returns these documents as they were committed, column by column.
+    pub(super) fn unpack(&self) -> Result<Chunk, Malformed> {
+        let documents = 0..self.num_documents;
+        let span = self.first_row..self.first_row.checked_add(self.num_rows).ok_or(Malformed)?;
+        let rows: Vec<u32> = documents.clone().map(|i| self.row(i)).collect();
+        let ids = str::from_utf8(self.ids).map_err(|_| Malformed)?;
+        let mut end = 0;
+        let of_id = |i| {
+            end += self.id_lengths.get(i);
+            end
+        };
+        let id_ends: Vec<u32> = documents.clone().map(of_id).collect();
+        let level = |j| BandLevel {
+            position: self.level_positions.get(j),
+            band: self.level_bands.get(j) as u16,
+            level: self.levels.get(j) as u8,
+        };
+        let levels: Vec<BandLevel> = (0..self.num_levels).map(level).collect();
+        let is_whole = rows.is_sorted_by(|a, b| a < b)
+            && rows.last().is_none_or(|last| span.contains(last))
+            && id_ends
+                .iter()
+                .all(|&end| ids.is_char_boundary(end as usize))
+            && levels
+                .iter()
+                .all(|level| documents.contains(&(level.position as usize)));
+        if !is_whole {
             return Err(Malformed);
         }
-        chunk.batch = self.batch;
-        chunk.ids.clear();
-        chunk
-            .ids
-            .push_str(str::from_utf8(self.ids).map_err(|_| Malformed)?);
-        chunk.id_ends.clear();
-        let mut end = 0;
-        for i in 0..n {
-            end += self.id_lengths.get(i);
-            if !chunk.ids.is_char_boundary(end as usize) {
-                return Err(Malformed);
-            }
-            chunk.id_ends.push(end);
-        }
-        chunk.sketches.clear();
-        chunk.sketches.extend_from_slice(self.sketches);
-        chunk.shapes.clear();
-        chunk.shapes.extend((0..n).map(|i| self.shape(i)));
-        chunk.num_features.clear();
-        chunk
-            .num_features
-            .extend((0..n).map(|i| self.num_features(i)));
-        chunk.has_content.clear();
-        chunk
-            .has_content
-            .extend((0..n).map(|i| self.has_content(i)));
-        chunk.text_digests = self.text_digests.map(|all| {
-            all.iter()
-                .map(|&digest| u64::from_le_bytes(digest))
-                .collect()
-        });
-        chunk.feature_digests = self.feature_digests.map(|all| {
-            all.iter()
-                .map(|&digest| u128::from_le_bytes(digest))
-                .collect()
-        });
-        self.unpack_verdicts(&mut chunk.verdicts)?;
-        chunk.gone.clear();
-        chunk.gone.resize(n, false);
-        chunk.levels.clear();
-        for j in 0..self.num_levels {
-            let position = self.level_positions.get(j);
-            if position as usize >= n {
-                return Err(Malformed);
-            }
-            chunk.levels.push(BandLevel {
-                position,
-                band: self.level_bands.get(j) as u16,
-                level: self.levels.get(j) as u8,
-            });
-        }
-        chunk.arrivals_s.clear();
+        let mut arrivals_s = Vec::with_capacity(rows.len());
         for (count, arrival_s) in self.arrivals_s()? {
-            chunk
-                .arrivals_s
-                .extend(std::iter::repeat_n(arrival_s, count as usize));
+            arrivals_s.extend(std::iter::repeat_n(arrival_s, count as usize));
         }
-        Ok(())
+        Ok(Chunk {
+            span,
+            gone: vec![false; rows.len()],
+            rows,
+            batch: self.batch,
+            id_ends,
+            ids: ids.to_owned(),
+            sketches: self.sketches.to_vec(),
+            shapes: documents.clone().map(|i| self.shape(i)).collect(),
+            num_features: documents.clone().map(|i| self.num_features(i)).collect(),
+            has_content: documents.clone().map(|i| self.has_content(i)).collect(),
+            text_digests: documents.clone().map(|i| self.text_digest(i)).collect(),
+            feature_digests: documents.map(|i| self.feature_digest(i)).collect(),
+            verdicts: self.verdicts()?,
+            levels,
+            arrivals_s,
+        })
     }
 
     /// Appends the documents that `is_kept` selects to `columns`, which end where this chunk begins, with its flags.
@@ -368,8 +344,7 @@ impl<'a> View<'a> {
         columns: &mut Columns,
         is_kept: impl Fn(u32) -> bool,
     ) -> Result<(), Malformed> {
-        let mut chunk = Chunk::default();
-        self.unpack(&mut chunk)?;
+        let chunk = self.unpack()?;
         columns.batch = self.batch;
         let place = self.first_row - columns.first_row;
         columns.num_rows = place + self.num_rows;
@@ -420,21 +395,18 @@ impl<'a> View<'a> {
         Ok(())
     }
 
-    fn unpack_verdicts(&self, verdicts: &mut Vec<Option<Evidence>>) -> Result<(), Malformed> {
-        verdicts.clear();
-        verdicts.resize(self.num_documents, None);
-        if self.num_removed == 0 {
-            return Ok(());
-        }
+    fn verdicts(&self) -> Result<Vec<Option<Evidence>>, Malformed> {
         let (mut nth, mut num_given) = (0, 0);
-        for (i, verdict) in verdicts.iter_mut().enumerate() {
-            if (self.is_removed[i / 8] >> (i % 8)) & 1 == 1 {
-                *verdict = Some(self.evidence(nth, num_given)?);
-                num_given += usize::from(self.forms.get(nth) == SIMILARITY_GIVEN);
-                nth += 1;
+        let of = |i: usize| {
+            if (self.is_removed[i / 8] >> (i % 8)) & 1 == 0 {
+                return Ok(None);
             }
-        }
-        Ok(())
+            let evidence = self.evidence(nth, num_given)?;
+            num_given += usize::from(self.forms.get(nth) == SIMILARITY_GIVEN);
+            nth += 1;
+            Ok(Some(evidence))
+        };
+        (0..self.num_documents).map(of).collect()
     }
 }
 
@@ -449,7 +421,7 @@ fn rank(bits: &[u8], end: usize) -> usize {
 }
 
 /// Neighboring documents, column by column, in their current state.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Chunk {
     /// The rows that the chunk covers, including dropped ones.
     pub span: Range<u32>,

@@ -49,24 +49,15 @@ pub(super) fn row_bytes(sketch_bytes: usize, has_text: bool, has_features: bool)
 }
 
 impl Columns {
-    /// Starts columns without documents.
-    pub(super) fn begin(first_row: u32) -> Self {
-        Columns {
-            first_row,
-            ..Columns::default()
-        }
-    }
-
-    /// Adds the longest run of documents from position `begin` on that should fit, at most `most`; returns its end.
-    pub(super) fn take(
-        &mut self,
+    /// Returns the longest run of documents from position `begin` on that should fit, at most `most`, and its end.
+    pub(super) fn of(
         rows: &NewRows<'_>,
         begin: usize,
         first_row: u32,
         batch: u64,
         arrival_s: u64,
         most: usize,
-    ) -> usize {
+    ) -> (Self, usize) {
         let sketch_bytes = rows.sketches.len() / rows.ids.len();
         let fixed = row_bytes(
             sketch_bytes,
@@ -84,50 +75,51 @@ impl Columns {
             .count()
             .max(1)
             + begin;
-        self.first_row = first_row;
-        self.num_rows = (end - begin) as u32;
-        self.places.clear();
-        self.batch = batch;
-        self.arrivals_s.clear();
-        match rows.arrivals_s {
-            None => self.arrivals_s.push(((end - begin) as u32, arrival_s)),
-            Some(all) => {
-                let runs = all[begin..end].chunk_by(|a, b| a == b);
-                let runs = runs.map(|run| (run.len() as u32, run[0].max(arrival_s)));
-                self.arrivals_s.extend(runs);
-            }
-        }
-        self.id_lengths.clear();
-        self.ids.clear();
-        for id in &rows.ids[begin..end] {
-            self.id_lengths.push(id.len() as u32);
-            self.ids.extend_from_slice(id.as_bytes());
-        }
-        refill(
-            &mut self.sketches,
-            &rows.sketches[begin * sketch_bytes..end * sketch_bytes],
-        );
-        refill(&mut self.shapes, &rows.shapes[begin..end]);
-        refill(&mut self.num_features, &rows.num_features[begin..end]);
-        self.has_content.clear();
-        self.has_content
-            .extend((begin..end).map(|i| match rows.contents {
-                NewContents::None => false,
-                NewContents::Features(all) => all[i].is_some(),
-                NewContents::Texts(_) => true,
-            }));
-        self.text_digests = rows.text_digests.map(|all| all[begin..end].to_vec());
-        self.feature_digests = rows.feature_digests.map(|all| all[begin..end].to_vec());
-        refill(&mut self.verdicts, &rows.verdicts[begin..end]);
+        let documents = begin..end;
         let from = |position: usize| {
-            rows.levels
-                .partition_point(|level| (level.position as usize) < position)
+            let is_before = |level: &BandLevel| (level.position as usize) < position;
+            rows.levels.partition_point(is_before)
         };
-        refill(&mut self.levels, &rows.levels[from(begin)..from(end)]);
-        for level in &mut self.levels {
-            level.position -= begin as u32;
-        }
-        end
+        let levels = rows.levels[from(begin)..from(end)].iter();
+        let arrivals_s = match rows.arrivals_s {
+            None => vec![(documents.len() as u32, arrival_s)],
+            Some(all) => {
+                let runs = all[documents.clone()].chunk_by(|a, b| a == b);
+                let runs = runs.map(|run| (run.len() as u32, run[0].max(arrival_s)));
+                runs.collect()
+            }
+        };
+        let ids = &rows.ids[documents.clone()];
+        let has_content = |i: usize| match rows.contents {
+            NewContents::None => false,
+            NewContents::Features(all) => all[i].is_some(),
+            NewContents::Texts(_) => true,
+        };
+        let columns = Columns {
+            first_row,
+            num_rows: documents.len() as u32,
+            places: Vec::new(),
+            batch,
+            arrivals_s,
+            id_lengths: ids.iter().map(|id| id.len() as u32).collect(),
+            ids: ids.concat().into_bytes(),
+            sketches: rows.sketches[begin * sketch_bytes..end * sketch_bytes].to_vec(),
+            shapes: rows.shapes[documents.clone()].to_vec(),
+            num_features: rows.num_features[documents.clone()].to_vec(),
+            has_content: documents.clone().map(has_content).collect(),
+            text_digests: rows.text_digests.map(|all| all[documents.clone()].to_vec()),
+            feature_digests: rows
+                .feature_digests
+                .map(|all| all[documents.clone()].to_vec()),
+            verdicts: rows.verdicts[documents].to_vec(),
+            levels: levels
+                .map(|level| BandLevel {
+                    position: level.position - begin as u32,
+                    ..*level
+                })
+                .collect(),
+        };
+        (columns, end)
     }
 
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
@@ -211,9 +203,4 @@ fn form_of(evidence: &Evidence, sketch_bits: usize) -> u32 {
         }
         _ => SIMILARITY_GIVEN,
     }
-}
-
-fn refill<T: Copy>(column: &mut Vec<T>, values: &[T]) {
-    column.clear();
-    column.extend_from_slice(values);
 }

@@ -77,7 +77,6 @@ impl Store {
         let mut next_change = next_change(&mut changes)?;
         let mut next_row = begin;
         let mut num_dropped = 0;
-        let mut chunk = Chunk::default();
         while let Some(row) = found.next()? {
             let (first_row, num_rows) = range_of(row)?;
             if first_row != next_row {
@@ -90,7 +89,7 @@ impl Store {
             let end = first_row + num_rows;
             next_row = end;
             num_dropped += u64::from(num_rows) - view.num_documents as u64;
-            view.unpack(&mut chunk)?;
+            let mut chunk = view.unpack()?;
             let num_expired = chunk
                 .rows
                 .partition_point(|&row| row < position.expired_below);

@@ -9,7 +9,6 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use super::Store;
 use super::contents::{Block, Packer};
 use super::database;
-use super::encode::Columns;
 use super::log::{LogState, MOST_PAGES};
 use super::mark::Marking;
 use super::types::Durability;
@@ -42,7 +41,6 @@ pub(super) struct Writer {
     has_unsynced: bool,
     pub(super) log: LogState,
     pub(super) last_arrival_s: u64,
-    pub(super) columns: Columns,
     pub(super) block: Block,
     pub(super) packer: Packer,
     pub(super) record: Vec<u8>,
@@ -68,7 +66,6 @@ impl Writer {
             has_unsynced: false,
             log: LogState::default(),
             last_arrival_s: 0,
-            columns: Columns::default(),
             block: Block::default(),
             packer: Packer::default(),
             record: Vec::new(),

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::bytes::{Cursor, Malformed, put_varint};
 use super::database::{self, CHANGES_TALLY, meta, set_meta};
-use super::encode::{CHUNK_BYTES, MAX_CHUNK_ROWS};
+use super::encode::{CHUNK_BYTES, Columns, MAX_CHUNK_ROWS};
 use super::events::{Change, ChangesTally, decode_change, encode_change, encode_event};
 use super::read::blob;
 use super::transact::Writer;
@@ -143,7 +143,6 @@ impl Store {
             Some(_) => writer.last_arrival_s,
         };
         let Writer {
-            columns,
             block,
             packer,
             record,
@@ -154,7 +153,7 @@ impl Store {
             let first_row = first_row + begin as u32;
             let mut most = MAX_CHUNK_ROWS;
             let end = loop {
-                let end = columns.take(rows, begin, first_row, batch, arrival_s, most);
+                let (columns, end) = Columns::of(rows, begin, first_row, batch, arrival_s, most);
                 columns.encode(record);
                 // The size of a chunk is known only after packing. A last chunk is not divided.
                 let is_last = end == rows.ids.len() && record.len() < 2 * CHUNK_BYTES;
