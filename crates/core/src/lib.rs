@@ -17,6 +17,25 @@
 #[cfg(not(all(target_pointer_width = "64", target_endian = "little")))]
 compile_error!("Likewise supports 64-bit little-endian targets only.");
 
+/// `named!(Unit { Line: "line" })` gives an enumeration the list of its variants, their names, and the way back.
+macro_rules! named {
+    ($kind:ident { $($variant:ident: $name:literal),+ $(,)? }) => {
+        impl $kind {
+            pub const ALL: [$kind; [$($name),+].len()] = [$($kind::$variant),+];
+
+            pub fn name(self) -> &'static str {
+                match self {
+                    $($kind::$variant => $name),+
+                }
+            }
+
+            pub fn from_name(name: &str) -> Option<$kind> {
+                $kind::ALL.into_iter().find(|one| one.name() == name)
+            }
+        }
+    };
+}
+
 pub mod error;
 pub mod hash;
 pub mod isa;

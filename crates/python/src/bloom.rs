@@ -7,7 +7,9 @@ use likewise_core::sketch::{BloomHasher, MinHasher, Scheme};
 use pyo3::prelude::*;
 
 use crate::array::{Array, Input, take};
-use crate::door::{LONG_BYTES, Object, check_below, check_same_length, parse_isa, run};
+use crate::door::{
+    LONG_BYTES, Object, SET_MEASURES, check_below, check_same_length, parse, parse_isa, run,
+};
 use crate::errors::{Failure, Result};
 use crate::features::FeatureRules;
 use crate::searcher::{Search, Searcher};
@@ -202,10 +204,8 @@ pub fn bloom_similarities(
 }
 
 fn parse_bit_measure(name: &str) -> Result<BitMeasure> {
-    BitMeasure::from_name(name).ok_or_else(|| {
-        let names = BitMeasure::ALL.map(BitMeasure::name).join(", ");
-        Failure::parameter("measure", format!("{name:?} is not one of {names}"))
-    })
+    let names = BitMeasure::ALL.map(BitMeasure::name);
+    parse("measure", name, BitMeasure::from_name(name), &names)
 }
 
 /// Filters in order of priority, and the condition on their pairs.
@@ -241,12 +241,8 @@ impl BloomJoin {
                 return Err(Failure::parameter("recall", message));
             }
             Some(recall) => {
-                let Some(measure) = Measure::from_name(measure) else {
-                    let message = format!(
-                        "{measure:?} is not one of jaccard, dice, cosine, containment, overlap"
-                    );
-                    return Err(Failure::parameter("measure", message));
-                };
+                let found = Measure::from_name(measure);
+                let measure = parse("measure", measure, found, &SET_MEASURES)?;
                 Demand::sets(measure, threshold, recall)
             }
         };

@@ -100,14 +100,22 @@ fn panic_text(panic: &(dyn Any + Send)) -> String {
 pub fn parse_isa(name: Option<&str>) -> Result<Isa> {
     match name {
         None => Ok(Isa::best()),
-        Some(name) => Isa::from_name(name).ok_or_else(|| {
+        Some(name) => {
             let available: Vec<&str> = Isa::available().into_iter().map(Isa::name).collect();
-            Failure::parameter(
-                "isa",
-                format!("{name:?} is not one of {}", available.join(", ")),
-            )
-        }),
+            parse("isa", name, Isa::from_name(name), &available)
+        }
     }
+}
+
+/// Measures of sets that candidates are found by.
+pub const SET_MEASURES: [&str; 5] = ["jaccard", "dice", "cosine", "containment", "overlap"];
+
+/// What parameter `parameter` names, if it is one of `names`.
+pub fn parse<T>(parameter: &str, name: &str, found: Option<T>, names: &[&str]) -> Result<T> {
+    found.ok_or_else(|| {
+        let names = names.join(", ");
+        Failure::parameter(parameter, format!("{name:?} is not one of {names}"))
+    })
 }
 
 /// Rejects values of `name` that are not below `end`.

@@ -17,7 +17,7 @@ use pyo3::types::{PyBytes, PyString};
 
 use crate::array::Array;
 use crate::column::{Column, Kind};
-use crate::door::{Object, Str, parse_isa, run, run_short};
+use crate::door::{Object, Str, parse, parse_isa, run, run_short};
 use crate::errors::{Failure, Result};
 use crate::texts::{Texts, text_of};
 use crate::weights::WeightTable;
@@ -132,10 +132,8 @@ impl TextRules {
 }
 
 pub fn parse_tokens(name: &str) -> Result<Tokens> {
-    text::Tokens::from_name(name).ok_or_else(|| {
-        let names = Tokens::ALL.map(Tokens::name).join(", ");
-        Failure::parameter("tokens", format!("{name:?} is not one of {names}"))
-    })
+    let names = Tokens::ALL.map(Tokens::name);
+    parse("tokens", name, Tokens::from_name(name), &names)
 }
 
 #[pyclass(frozen, module = "likewise._native")]
@@ -225,10 +223,8 @@ impl FeatureRules {
         Failure::parameter_if(!(1..=64).contains(&shingle), "shingle", || {
             format!("{shingle} is outside 1..64")
         })?;
-        let weights = Weights::from_name(weights).ok_or_else(|| {
-            let names = Weights::ALL.map(Weights::name).join(", ");
-            Failure::parameter("weights", format!("{weights:?} is not one of {names}"))
-        })?;
+        let names = Weights::ALL.map(Weights::name);
+        let weights = parse("weights", weights, Weights::from_name(weights), &names)?;
         if weights.needs_table() != table.is_some() {
             let message = match table {
                 None => "needs a table",
@@ -320,10 +316,8 @@ impl FeatureRules {
 }
 
 fn parse_hash(name: &str) -> Result<FeatureHash> {
-    FeatureHash::from_name(name).ok_or_else(|| {
-        let names = FeatureHash::ALL.map(FeatureHash::name).join(", ");
-        Failure::parameter("hash", format!("{name:?} is not one of {names}"))
-    })
+    let names = FeatureHash::ALL.map(FeatureHash::name);
+    parse("hash", name, FeatureHash::from_name(name), &names)
 }
 
 #[pyfunction]

@@ -4,20 +4,20 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use likewise_core::error::Error;
+use likewise_core::isa::Isa;
 use likewise_core::parallel::Run;
 use likewise_disk::hamming_file::{
     Damage, HammingBuild, IndexSource, open_hamming_set, write_hamming_set,
 };
 use likewise_hamming::Fingerprints;
 use likewise_hamming::index::{self, Building, Matches, plan_for};
-use likewise_hamming::plan::{Key, SearchPlan};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::array::{Array, Input, take};
 use crate::door::{Bytes, Dict, LONG_BYTES, Object, parse_isa, run, run_short};
 use crate::errors::{Failure, On, Result};
-use crate::hamming_plan::take_fingerprints;
+use crate::hamming_plan::{Keys, keys_of, plan_of, take_fingerprints};
 
 /// Default memory for sorting beyond the set.
 const BUILD_BYTES: usize = 1 << 30;
@@ -86,7 +86,7 @@ impl HammingSet {
         within: u32,
         rows: Option<&Object<'_>>,
         with_rows: bool,
-        keys: Option<Vec<([u64; 4], u32)>>,
+        keys: Option<Keys>,
         memory_bytes: Option<f64>,
         threads: usize,
         isa: Option<&str>,
@@ -100,18 +100,10 @@ impl HammingSet {
         let set = run(py, (64 * len).max(LONG_BYTES), |cancel| {
             let fingerprints = Fingerprints { words, bits };
             let plan = match keys {
-                Some(keys) => {
-                    let key = |(mask, radius)| Key { mask, radius };
-                    SearchPlan::new(bits, within, keys.into_iter().map(key).collect())?
-                }
+                Some(keys) => plan_of(bits, within, keys)?,
                 None => plan_for(fingerprints, within, with_rows, memory_bytes, cancel)?,
             };
-            let building = Building {
-                isa,
-                run: Run { threads, cancel },
-                memory_bytes: BUILD_BYTES,
-                with_rows,
-            };
+            let building = building(isa, Run { threads, cancel }, with_rows);
             Ok(index::HammingSet::build(
                 fingerprints,
                 rows,
@@ -139,15 +131,9 @@ impl HammingSet {
         let isa = parse_isa(isa)?;
         let path = source.0.clone();
         let source = open_source(&source, bits)?;
-        let key = |(mask, radius)| Key { mask, radius };
-        let plan = SearchPlan::new(bits, within, keys.into_iter().map(key).collect())?;
+        let plan = plan_of(bits, within, keys)?;
         let set = run(py, LONG_BYTES, |cancel| {
-            let building = Building {
-                isa,
-                run: Run { threads, cancel },
-                memory_bytes: BUILD_BYTES,
-                with_rows,
-            };
+            let building = building(isa, Run { threads, cancel }, with_rows);
             source.build_set(plan, building).on(&path)
         })?;
         Ok(HammingSet { set, opened: None })
@@ -170,9 +156,8 @@ impl HammingSet {
 
     /// (mask, radius) of each table.
     #[getter]
-    fn keys(&self) -> Vec<([u64; 4], u32)> {
-        let keys = self.set.plan().keys();
-        keys.iter().map(|key| (key.mask, key.radius)).collect()
+    fn keys(&self) -> Keys {
+        keys_of(self.set.plan().keys())
     }
 
     /// Inserts fingerprints; returns the row above all others.
@@ -192,12 +177,7 @@ impl HammingSet {
         let rows = rows.as_ref().map(Input::values);
         let words = words.values();
         run(py, 64 * len, |cancel| {
-            let building = Building {
-                isa,
-                run: Run { threads, cancel },
-                memory_bytes: BUILD_BYTES,
-                with_rows: true,
-            };
+            let building = building(isa, Run { threads, cancel }, true);
             let inserted = self
                 .set
                 .insert(Fingerprints { words, bits }, rows, building);
@@ -324,7 +304,14 @@ impl HammingSet {
 
 /// A flat file of fingerprints: path, first byte, number of fingerprints, and the rows of empty texts.
 pub(crate) type GivenFile<'py> = (PathBuf, u64, u64, Object<'py>);
-pub(crate) type Keys = Vec<([u64; 4], u32)>;
+fn building(isa: Isa, run: Run<'_>, with_rows: bool) -> Building<'_> {
+    Building {
+        isa,
+        run,
+        memory_bytes: BUILD_BYTES,
+        with_rows,
+    }
+}
 
 pub(crate) fn open_source(
     (path, offset, len, empty_rows): &GivenFile<'_>,
@@ -355,11 +342,7 @@ pub fn plan_hamming_file(
             .plan(within, with_rows, memory_bytes, cancel)
             .on(&path)
     })?;
-    Ok(plan
-        .keys()
-        .iter()
-        .map(|key| (key.mask, key.radius))
-        .collect())
+    Ok(keys_of(plan.keys()))
 }
 
 /// Builds an index file. Before anything is written, `check` receives the bytes of the file and of the temporary files
@@ -385,8 +368,7 @@ pub fn build_hamming_file(
     let isa = parse_isa(isa)?;
     let source_path = source.0.clone();
     let source = open_source(&source, bits)?;
-    let key = |(mask, radius)| Key { mask, radius };
-    let plan = SearchPlan::new(bits, within, keys.into_iter().map(key).collect())?;
+    let plan = plan_of(bits, within, keys)?;
     let never = std::sync::atomic::AtomicBool::new(false);
     let build = HammingBuild {
         source: &source,

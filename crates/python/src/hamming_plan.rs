@@ -133,8 +133,7 @@ fn plan_dict<'py>(py: Python<'py>, plan: &PricedPlan) -> PyResult<Dict<'py>> {
     dict.set_item("is_historical", plan.is_historical)?;
     dict.set_item("is_on_frontier", plan.is_on_frontier)?;
     dict.set_item("fits", plan.fits)?;
-    let keys: Vec<([u64; 4], u32)> = plan.keys.iter().map(|key| (key.mask, key.radius)).collect();
-    dict.set_item("keys", keys)?;
+    dict.set_item("keys", keys_of(&plan.keys))?;
     Ok(dict)
 }
 
@@ -145,15 +144,11 @@ pub fn check_keys(
     py: Python<'_>,
     bits: u32,
     within: u32,
-    keys: Vec<([u64; 4], u32)>,
+    keys: Keys,
     asked: Option<u32>,
 ) -> Result<Vec<Option<u32>>> {
-    let keys = keys
-        .into_iter()
-        .map(|(mask, radius)| Key { mask, radius })
-        .collect();
     run(py, LONG_BYTES, |_| {
-        let plan = plan::SearchPlan::new(bits, within, keys)?;
+        let plan = plan_of(bits, within, keys)?;
         Ok(plan.radii_at(asked.unwrap_or(within)))
     })
 }
@@ -238,6 +233,22 @@ impl Exercise {
         let isa = parse_isa(isa)?;
         run_short(py, |_| Ok(self.exercise.scan(num_queries, within, isa)))
     }
+}
+
+/// (mask, radius) of each table.
+pub(crate) type Keys = Vec<([u64; 4], u32)>;
+
+pub(crate) fn plan_of(bits: u32, within: u32, keys: Keys) -> Result<plan::SearchPlan> {
+    let key = |(mask, radius)| Key { mask, radius };
+    Ok(plan::SearchPlan::new(
+        bits,
+        within,
+        keys.into_iter().map(key).collect(),
+    )?)
+}
+
+pub(crate) fn keys_of(keys: &[Key]) -> Keys {
+    keys.iter().map(|key| (key.mask, key.radius)).collect()
 }
 
 /// Takes fingerprints of `bits` bits; also returns their number.

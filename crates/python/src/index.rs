@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use likewise_core::isa::Isa;
@@ -257,7 +258,7 @@ impl OnlineIndex {
     /// Ids of the documents of the stored chunk that contains a row, in order of arrival, and the row of the next
     /// chunk; None after the last one.
     fn ids_from(&self, py: Python<'_>, row: u32) -> Result<Option<(Vec<String>, u32)>> {
-        run(py, LONG_BYTES, |_| self.asked(self.index.ids_from(row)))
+        self.long(py, |_| self.index.ids_from(row))
     }
 
     /// Checks that no id of another index names a different text here, one chunk at a time; raises about the first.
@@ -345,9 +346,7 @@ impl OnlineIndex {
     }
 
     fn moving_rows(&self, py: Python<'_>) -> Result<RowNumbers> {
-        let numbers = run(py, LONG_BYTES, |cancel| {
-            self.asked(self.index.moving_rows(cancel))
-        })?;
+        let numbers = self.long(py, |cancel| self.index.moving_rows(cancel))?;
         Ok(numbers.into())
     }
 
@@ -368,8 +367,8 @@ impl OnlineIndex {
 
     fn restore(&self, py: Python<'_>, documents: &MovedDocuments) -> Result<()> {
         let now_s = self.clock.unix_s();
-        run(py, LONG_BYTES, |cancel| {
-            self.asked(self.index.restore(&documents.all, now_s, cancel))
+        self.long(py, |cancel| {
+            self.index.restore(&documents.all, now_s, cancel)
         })
     }
 
@@ -442,26 +441,20 @@ impl OnlineIndex {
     fn remove(&self, py: Python<'_>, doc_id: &Str<'_>) -> Result<ShownRemoval> {
         let doc_id = text_of(doc_id)?;
         // Removing a kept document with many duplicates takes long.
-        let removed = run(py, LONG_BYTES, |cancel| {
-            self.asked(self.index.remove(&doc_id, cancel))
-        })?;
+        let removed = self.long(py, |cancel| self.index.remove(&doc_id, cancel))?;
         Ok(shown_removal(removed))
     }
 
     /// Like `remove`, for the row of an expired document that duplicates still name.
     fn remove_expired(&self, py: Python<'_>, row: u32) -> Result<ShownRemoval> {
-        let removed = run(py, LONG_BYTES, |cancel| {
-            self.asked(self.index.remove_expired(row, cancel))
-        })?;
+        let removed = self.long(py, |cancel| self.index.remove_expired(row, cancel))?;
         Ok(shown_removal(removed))
     }
 
     /// Database records of ids: position of the id, row, and `present`, `named` (expired, but named by duplicates) or
     /// `gone`.
     fn records_of(&self, py: Python<'_>, ids: &Texts) -> Result<Vec<(usize, u32, &'static str)>> {
-        let records = run(py, LONG_BYTES, |cancel| {
-            self.asked(self.index.records_of(&list_of(ids), cancel))
-        })?;
+        let records = self.long(py, |cancel| self.index.records_of(&list_of(ids), cancel))?;
         let shown = records.iter().map(|record| {
             let standing = match record.standing {
                 Standing::Present => "present",
@@ -477,9 +470,7 @@ impl OnlineIndex {
     /// directory of segments.
     #[pyo3(signature = (*, threads=1))]
     fn purge(&self, py: Python<'_>, threads: usize) -> Result<(bool, Vec<String>)> {
-        let purged = run(py, LONG_BYTES, |cancel| {
-            self.asked(self.index.purge(Run { threads, cancel }))
-        })?;
+        let purged = self.long(py, |cancel| self.index.purge(Run { threads, cancel }))?;
         Ok((purged.is_log_cut, purged.left))
     }
 
@@ -490,32 +481,24 @@ impl OnlineIndex {
 
     #[pyo3(signature = (full=false))]
     fn verify(&self, py: Python<'_>, full: bool) -> Result<Vec<String>> {
-        run(py, LONG_BYTES, |cancel| {
-            self.asked(self.index.verify(full, cancel))
-        })
+        self.long(py, |cancel| self.index.verify(full, cancel))
     }
 
     /// Makes one segment of all rows and joins small chunks; returns by how many the chunks decreased.
     #[pyo3(signature = (*, threads=1))]
     fn compact(&self, py: Python<'_>, threads: usize) -> Result<u64> {
-        run(py, LONG_BYTES, |cancel| {
-            self.asked(self.index.compact(Run { threads, cancel }))
-        })
+        self.long(py, |cancel| self.index.compact(Run { threads, cancel }))
     }
 
     /// Discards the segments and builds them again.
     #[pyo3(signature = (*, threads=1))]
     fn rebuild(&self, py: Python<'_>, threads: usize) -> Result<()> {
-        run(py, LONG_BYTES, |cancel| {
-            self.asked(self.index.rebuild(Run { threads, cancel }))
-        })
+        self.long(py, |cancel| self.index.rebuild(Run { threads, cancel }))
     }
 
     /// Copies the database to a new directory.
     fn snapshot(&self, py: Python<'_>, path: PathBuf) -> Result<()> {
-        run(py, LONG_BYTES, |cancel| {
-            self.asked(self.index.snapshot(&path, cancel))
-        })
+        self.long(py, |cancel| self.index.snapshot(&path, cancel))
     }
 
     /// Calls `write` with JSON lines, one for each document that is not gone, in order of arrival.
@@ -543,6 +526,15 @@ impl OnlineIndex {
 }
 
 impl OnlineIndex {
+    /// Runs a call that may take long.
+    fn long<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&AtomicBool) -> Result<T, likewise_index::Error> + Send,
+    ) -> Result<T> {
+        run(py, LONG_BYTES, |cancel| self.asked(work(cancel)))
+    }
+
     fn asked<T>(&self, result: Result<T, likewise_index::Error>) -> Result<T> {
         result.on(&self.dir)
     }
@@ -560,7 +552,7 @@ impl OnlineIndex {
         &self,
         taken: &'a Taken,
         threads: usize,
-        cancel: &std::sync::atomic::AtomicBool,
+        cancel: &AtomicBool,
     ) -> Result<Cow<'a, Documents>> {
         self.asked(self.index.guard())?;
         taken.sketched(self.index.sketching(), Run { threads, cancel })

@@ -192,22 +192,37 @@ pub fn copy_lines(
     lengths: &Object<'_>,
     threads: usize,
 ) -> Result<u64> {
+    write_lines(py, &source, &target, offsets, lengths, None, threads)
+}
+
+/// Writes byte ranges of `source` into `target`, packed if there is a codec.
+pub fn write_lines(
+    py: Python<'_>,
+    source: &Path,
+    target: &Path,
+    offsets: &Object<'_>,
+    lengths: &Object<'_>,
+    codec: Option<disk::Codec>,
+    threads: usize,
+) -> Result<u64> {
     take!(offsets: u64, lengths: u64);
     Failure::parameter_if(offsets.len() != lengths.len(), "lengths", || {
         format!("{} lengths for {} offsets", lengths.len(), offsets.len())
     })?;
     run(py, LONG_BYTES, |cancel| {
-        let source_file = open(&source)?;
-        let target_file = File::create(&target).on(&target)?;
+        let (from, to) = (open(source)?, File::create(target).on(target)?);
         let ranges = offsets.iter().copied().zip(lengths.iter().copied());
-        disk::copy_ranges(&source_file, &target_file, ranges, Run { threads, cancel }).map_err(
-            |error| match error {
-                disk::Error::Io {
-                    action: "write", ..
-                } => Failure::disk(error, &target),
-                error => Failure::disk(error, &source),
-            },
-        )
+        let run = Run { threads, cancel };
+        let written = match codec {
+            None => disk::copy_ranges(&from, &to, ranges, run),
+            Some(codec) => disk::pack_ranges(&from, &to, ranges, codec, run),
+        };
+        written.map_err(|error| match error {
+            disk::Error::Io {
+                action: "write", ..
+            } => Failure::disk(error, target),
+            error => Failure::disk(error, source),
+        })
     })
 }
 

@@ -4,16 +4,15 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use likewise_core::parallel::Run;
 use likewise_disk as disk;
 use likewise_disk::parquet::{Damage, FooterJoin};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::array::take;
-use crate::door::{Bytes, LONG_BYTES, Object, run, run_short};
+use crate::door::{Bytes, Object, run, run_short};
 use crate::errors::{Failure, On, Result};
-use crate::jsonl::open;
+use crate::jsonl::{open, write_lines};
 
 /// A compressed file that is being decompressed into a plain one.
 #[pyclass(frozen, module = "likewise._native")]
@@ -96,29 +95,8 @@ pub fn pack_lines(
     codec: &str,
     threads: usize,
 ) -> Result<u64> {
-    take!(offsets: u64, lengths: u64);
-    Failure::parameter_if(offsets.len() != lengths.len(), "lengths", || {
-        format!("{} lengths for {} offsets", lengths.len(), offsets.len())
-    })?;
-    let codec = codec_of(codec)?;
-    run(py, LONG_BYTES, |cancel| {
-        let source_file = open(&source)?;
-        let target_file = File::create(&target).on(&target)?;
-        let ranges = offsets.iter().copied().zip(lengths.iter().copied());
-        disk::pack_ranges(
-            &source_file,
-            &target_file,
-            ranges,
-            codec,
-            Run { threads, cancel },
-        )
-        .map_err(|error| match error {
-            disk::Error::Io {
-                action: "write", ..
-            } => Failure::disk(error, &target),
-            error => Failure::disk(error, &source),
-        })
-    })
+    let codec = Some(codec_of(codec)?);
+    write_lines(py, &source, &target, offsets, lengths, codec, threads)
 }
 
 #[pyclass(frozen, module = "likewise._native")]

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 
 use crate::array::{Array, take};
 use crate::column::Column;
-use crate::door::{Object, check_below, check_same_length, parse_isa, run};
+use crate::door::{Object, check_below, check_same_length, parse, parse_isa, run};
 use crate::errors::{Failure, On, Result};
 use crate::texts::Texts;
 
@@ -208,12 +208,8 @@ pub fn cut_parts(
     texts: &Texts,
     unit: &str,
 ) -> Result<(Texts, Array, Array, Array)> {
-    let unit = PartUnit::from_name(unit).ok_or_else(|| {
-        Failure::parameter(
-            "unit",
-            format!("{unit:?} is not one of line, paragraph, sentence"),
-        )
-    })?;
+    let names = PartUnit::ALL.map(PartUnit::name);
+    let unit = parse("unit", unit, PartUnit::from_name(unit), &names)?;
     let column = texts.column.as_ref();
     let (parts, found) = cut(py, column, Isa::best(), |cutter, text, found| {
         cutter.cut(text, unit, found);

@@ -15,7 +15,10 @@ use pyo3::prelude::*;
 
 use crate::array::{Array, take};
 use crate::column::Kind;
-use crate::door::{LONG_BYTES, Object, check_below, check_same_length, parse_isa, run, run_short};
+use crate::door::{
+    LONG_BYTES, Object, SET_MEASURES, check_below, check_same_length, parse, parse_isa, run,
+    run_short,
+};
 use crate::errors::{Failure, Result};
 use crate::features::{FeatureRules, TextRules};
 use crate::searcher::{Search, Searcher};
@@ -84,12 +87,8 @@ impl PrefixJoin {
         short_margin: f64,
         siblings: bool,
     ) -> Result<Self> {
-        let Some(set_measure) = SetMeasure::from_name(measure) else {
-            return Err(Failure::parameter(
-                "measure",
-                format!("{measure:?} is not one of jaccard, dice, cosine, containment, overlap"),
-            ));
-        };
+        let found = SetMeasure::from_name(measure);
+        let set_measure = parse("measure", measure, found, &SET_MEASURES)?;
         Failure::parameter_if(!(threshold > 0.0 && threshold <= 1.0), "threshold", || {
             format!("{threshold} is not above 0 and up to 1")
         })?;

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 
 use crate::array::{Array, Input, take};
 use crate::column::Column;
-use crate::door::{Object, check_same_length, parse_isa, run};
+use crate::door::{Object, check_same_length, parse, parse_isa, run};
 use crate::errors::{Failure, Result};
 use crate::features::FeatureRules;
 use crate::texts::Texts;
@@ -262,12 +262,8 @@ pub fn check_slots(num_slots: u32, slot_bits: u32, scheme: &str) -> Result<(Sche
     Failure::parameter_if(!matches!(slot_bits, 8 | 16 | 32), "slot_bits", || {
         format!("{slot_bits} is not one of 8, 16, 32")
     })?;
-    let scheme = Scheme::from_name(scheme).ok_or_else(|| {
-        Failure::parameter(
-            "scheme",
-            format!("{scheme:?} is not one of bucket, classical, affine32, legacy"),
-        )
-    })?;
+    let names = Scheme::ALL.map(Scheme::name);
+    let scheme = parse("scheme", scheme, Scheme::from_name(scheme), &names)?;
     Ok((scheme, (slot_bits / 8) as usize))
 }
 

@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 
 use crate::array::{Array, Input, take};
 use crate::door::{
-    LONG_BYTES, Object, Str, check_below, check_same_length, parse_isa, run, run_short,
+    LONG_BYTES, Object, Str, check_below, check_same_length, parse, parse_isa, run, run_short,
 };
 use crate::errors::{Failure, Result};
 use crate::features::FeatureRules;
@@ -251,15 +251,8 @@ pub fn name_rules(given: Option<(bool, bool, u32)>) -> NameRules {
 }
 
 pub fn parse_measure(name: &str) -> Result<Measure> {
-    Measure::from_name(name).ok_or_else(|| {
-        Failure::parameter(
-            "measure",
-            format!(
-                "{name:?} is not one of {}",
-                Measure::ALL.map(Measure::name).join(", ")
-            ),
-        )
-    })
+    let names = Measure::ALL.map(Measure::name);
+    parse("measure", name, Measure::from_name(name), &names)
 }
 
 /// The documents below `num_documents` in either list, sorted and distinct.

@@ -17,31 +17,15 @@ pub enum BitMeasure {
     Jaccard,
 }
 
+named!(BitMeasure {
+    Hamming: "hamming",
+    Cosine: "cosine",
+    Overlap: "overlap",
+    Dice: "dice",
+    Jaccard: "jaccard",
+});
+
 impl BitMeasure {
-    pub const ALL: [BitMeasure; 5] = [
-        BitMeasure::Hamming,
-        BitMeasure::Cosine,
-        BitMeasure::Overlap,
-        BitMeasure::Dice,
-        BitMeasure::Jaccard,
-    ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            BitMeasure::Hamming => "hamming",
-            BitMeasure::Cosine => "cosine",
-            BitMeasure::Overlap => "overlap",
-            BitMeasure::Dice => "dice",
-            BitMeasure::Jaccard => "jaccard",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<BitMeasure> {
-        BitMeasure::ALL
-            .into_iter()
-            .find(|measure| measure.name() == name)
-    }
-
     /// Returns the similarity of filters of `num_bits` bits with `a` and `b` bits set, of which they share `shared`.
     /// Two empty filters have similarity 1; an empty and a nonempty filter have 0, except for Hamming.
     pub fn value(self, num_bits: u32, a: u32, b: u32, shared: u32) -> f64 {

@@ -26,33 +26,16 @@ pub enum FeatureHash {
     Datasketch,
 }
 
+named!(FeatureHash {
+    Xxh3: "xxh3",
+    Md5: "md5",
+    Sha1: "sha1",
+    Multiplicative: "1000003",
+    Simhash1e0ng: "simhash-1e0ng",
+    Datasketch: "datasketch",
+});
+
 impl FeatureHash {
-    pub const ALL: [FeatureHash; 6] = [
-        FeatureHash::Xxh3,
-        FeatureHash::Md5,
-        FeatureHash::Sha1,
-        FeatureHash::Multiplicative,
-        FeatureHash::Simhash1e0ng,
-        FeatureHash::Datasketch,
-    ];
-
-    pub fn from_name(name: &str) -> Option<FeatureHash> {
-        FeatureHash::ALL
-            .into_iter()
-            .find(|hash| hash.name() == name)
-    }
-
-    pub fn name(self) -> &'static str {
-        match self {
-            FeatureHash::Xxh3 => "xxh3",
-            FeatureHash::Md5 => "md5",
-            FeatureHash::Sha1 => "sha1",
-            FeatureHash::Multiplicative => "1000003",
-            FeatureHash::Simhash1e0ng => "simhash-1e0ng",
-            FeatureHash::Datasketch => "datasketch",
-        }
-    }
-
     /// Returns the hash of one token in well-formed UTF-8.
     pub fn of(self, token: &[u8], seed: u64) -> u64 {
         match self {

@@ -29,38 +29,20 @@ pub enum Weights {
 /// Maximum weight, except for [`Weights::Count`] and sums of [`Weights::Own`].
 pub const MAX_WEIGHT: u8 = 15;
 
+named!(Weights {
+    None: "none",
+    Count: "count",
+    LogCount: "log-count",
+    Idf: "idf",
+    LogCountIdf: "log-count-idf",
+    Lexicon: "lexicon",
+    Own: "own",
+});
+
 impl Weights {
-    pub fn from_name(name: &str) -> Option<Weights> {
-        Weights::ALL
-            .into_iter()
-            .find(|weights| weights.name() == name)
-    }
-
-    pub const ALL: [Weights; 7] = [
-        Weights::None,
-        Weights::Count,
-        Weights::LogCount,
-        Weights::Idf,
-        Weights::LogCountIdf,
-        Weights::Lexicon,
-        Weights::Own,
-    ];
-
     /// Whether the rule reads a table.
     pub fn needs_table(self) -> bool {
         matches!(self, Weights::Idf | Weights::LogCountIdf | Weights::Lexicon)
-    }
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Weights::None => "none",
-            Weights::Count => "count",
-            Weights::LogCount => "log-count",
-            Weights::Idf => "idf",
-            Weights::LogCountIdf => "log-count-idf",
-            Weights::Lexicon => "lexicon",
-            Weights::Own => "own",
-        }
     }
 }
 

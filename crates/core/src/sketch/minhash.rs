@@ -23,27 +23,12 @@ pub enum Scheme {
     Legacy,
 }
 
-impl Scheme {
-    pub const ALL: [Scheme; 4] = [
-        Scheme::Bucket,
-        Scheme::Classical,
-        Scheme::Affine32,
-        Scheme::Legacy,
-    ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Scheme::Bucket => "bucket",
-            Scheme::Classical => "classical",
-            Scheme::Affine32 => "affine32",
-            Scheme::Legacy => "legacy",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<Scheme> {
-        Scheme::ALL.into_iter().find(|scheme| scheme.name() == name)
-    }
-}
+named!(Scheme {
+    Bucket: "bucket",
+    Classical: "classical",
+    Affine32: "affine32",
+    Legacy: "legacy",
+});
 
 /// Computes signatures, reusing its memory; keep one per thread.
 #[derive(Debug, Clone)]

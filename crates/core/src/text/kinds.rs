@@ -27,41 +27,21 @@ pub enum Tokens {
     User,
 }
 
+named!(Tokens {
+    Auto: "auto",
+    Script: "script",
+    Word: "word",
+    Char: "char",
+    Chinese: "chinese",
+    Sentence: "sentence",
+    Line: "line",
+    Paragraph: "paragraph",
+    Bytes: "bytes",
+    Chunks: "chunks",
+    User: "user",
+});
+
 impl Tokens {
-    pub const ALL: [Tokens; 11] = [
-        Tokens::Auto,
-        Tokens::Script,
-        Tokens::Word,
-        Tokens::Char,
-        Tokens::Chinese,
-        Tokens::Sentence,
-        Tokens::Line,
-        Tokens::Paragraph,
-        Tokens::Bytes,
-        Tokens::Chunks,
-        Tokens::User,
-    ];
-
-    pub fn from_name(name: &str) -> Option<Tokens> {
-        Tokens::ALL.into_iter().find(|tokens| tokens.name() == name)
-    }
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Tokens::Auto => "auto",
-            Tokens::Script => "script",
-            Tokens::Word => "word",
-            Tokens::Char => "char",
-            Tokens::Chinese => "chinese",
-            Tokens::Sentence => "sentence",
-            Tokens::Line => "line",
-            Tokens::Paragraph => "paragraph",
-            Tokens::Bytes => "bytes",
-            Tokens::Chunks => "chunks",
-            Tokens::User => "user",
-        }
-    }
-
     /// Whether documents are read as bytes, without normalization.
     pub fn are_bytes(self) -> bool {
         matches!(self, Tokens::Bytes | Tokens::Chunks)

@@ -20,16 +20,11 @@ pub enum PartUnit {
     Sentence,
 }
 
-impl PartUnit {
-    pub fn from_name(name: &str) -> Option<PartUnit> {
-        match name {
-            "line" => Some(PartUnit::Line),
-            "paragraph" => Some(PartUnit::Paragraph),
-            "sentence" => Some(PartUnit::Sentence),
-            _ => None,
-        }
-    }
-}
+named!(PartUnit {
+    Line: "line",
+    Paragraph: "paragraph",
+    Sentence: "sentence",
+});
 
 /// Byte ranges of the parts of texts, text by text.
 #[derive(Debug, Default)]
