@@ -1,8 +1,7 @@
 //! What can go wrong with files?
 
-use std::fmt;
-use std::io;
 use std::path::PathBuf;
+use std::{fmt, io};
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 

@@ -9,8 +9,7 @@ use likewise_core::text::Document;
 use likewise_disk::store::{Chunk, Content, Evidence, Keeps, Row, Store};
 
 use crate::decide::holder::Holder;
-use crate::decide::lookup::Records;
-use crate::decide::lookup::{Lookup, stored_row};
+use crate::decide::lookup::{Lookup, Records, stored_row};
 use crate::decide::nearest::{Nearest, Neighbor, neighbors_of};
 use crate::decide::pool::{Pool, Sketched};
 use crate::decide::removal::Removal;

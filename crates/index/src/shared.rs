@@ -15,8 +15,7 @@ use likewise_hamming::plan::SearchPlan;
 
 use crate::clock::IndexClock;
 use crate::decide::holder::Holder;
-use crate::decide::lookup::Records;
-use crate::decide::lookup::stored_row;
+use crate::decide::lookup::{Records, stored_row};
 use crate::decide::pool::Sketched;
 use crate::documents::{Sketcher, Sketching};
 use crate::error::Result;

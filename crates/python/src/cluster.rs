@@ -5,18 +5,17 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use likewise_disk::store::{Content, Evidence};
-use likewise_index::cluster;
 use likewise_index::cluster::{Answer, Arrived, Kind, Names, Past, Tag};
-use likewise_index::{Documents, Nearest, Sketching, TextKind};
+use likewise_index::{Documents, Nearest, Sketching, TextKind, cluster};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyList};
 
 use crate::door::{Bytes, Dict, LONG_BYTES, Object, Str, parse_isa, run};
 use crate::errors::{Failure, Result};
 use crate::features::FeatureRules;
-use crate::index_given::RecipeParts;
-use crate::index_given::{Given, Taken, check_num_ids, list_of};
-use crate::index_given::{ShownNeighbor, shown_verdicts};
+use crate::index_given::{
+    Given, RecipeParts, ShownNeighbor, Taken, check_num_ids, list_of, shown_verdicts,
+};
 use crate::moved::MovedDocuments;
 use crate::texts::{Texts, text_of};
 

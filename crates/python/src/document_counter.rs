@@ -12,8 +12,7 @@ use likewise_disk::WeightFile;
 use pyo3::prelude::*;
 
 use crate::array::Array;
-use crate::column::GRAIN_BYTES;
-use crate::column::{Column, Kind};
+use crate::column::{Column, GRAIN_BYTES, Kind};
 use crate::door::run;
 use crate::errors::{Failure, Result};
 use crate::features::FeatureRules;

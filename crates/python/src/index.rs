@@ -20,12 +20,11 @@ use pyo3::prelude::*;
 use crate::door::{self, Dict, LONG_BYTES, Object, Str, parse_isa, run};
 use crate::errors::{Failure, On, Result};
 use crate::features::FeatureRules;
-use crate::index_given::{Given, Taken, check_num_ids, list_of, long_if};
-use crate::index_given::{RecipeParts, name_of};
 use crate::index_given::{
-    ShownNeighbor, ShownVerdict, shown_facts, shown_neighbors, shown_verdict, shown_verdicts,
+    Given, RecipeParts, ShownNeighbor, ShownVerdict, StoredText, Taken, check_num_ids,
+    export_chunk, list_of, long_if, name_of, shown_facts, shown_neighbors, shown_text,
+    shown_verdict, shown_verdicts,
 };
-use crate::index_given::{StoredText, export_chunk, shown_text};
 use crate::manual_clock::ManualClock;
 use crate::moved::{MovedDocuments, RowNumbers};
 use crate::texts::{Texts, text_of};

@@ -1,8 +1,7 @@
 //! Which earlier documents does a document find in its buckets?
 
 use super::BUCKET_SIZE;
-use super::entries::Crowd;
-use super::entries::{BandEntries, BandFiller, Chunk, unpack};
+use super::entries::{BandEntries, BandFiller, Chunk, Crowd, unpack};
 use crate::error::Error;
 use crate::parallel::Run;
 use crate::sketch::Signatures;

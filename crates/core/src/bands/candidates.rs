@@ -2,15 +2,12 @@
 
 use std::ops::Range;
 
-use super::buckets::check_layout;
-use super::buckets::{BandBuckets, BucketView, Slice, num_members};
+use super::buckets::{BandBuckets, BucketView, Slice, check_layout, num_members};
 use super::entries::{PositionSet, push_bits};
 use crate::error::Error;
 use crate::parallel::Run;
 use crate::prefetch::prefetch_read;
-use crate::search::REMOVED;
-use crate::search::{Bound, unbroken};
-use crate::search::{Call, Pairs};
+use crate::search::{Bound, Call, Pairs, REMOVED, unbroken};
 use crate::sketch::Signatures;
 
 /// Later positions in one piece of work: few, since one may look at thousands of members and the next at none.

@@ -9,8 +9,7 @@ use crate::error::Error;
 use crate::hash::{mix64, xxh3_64_with_seed};
 use crate::isa::Isa;
 use crate::parallel::Run;
-use crate::search::{Call, Pairs};
-use crate::search::{KEPT, REMOVED, UNDECIDED};
+use crate::search::{Call, KEPT, Pairs, REMOVED, UNDECIDED};
 use crate::sketch::Signatures;
 
 static STOP: AtomicBool = AtomicBool::new(false);

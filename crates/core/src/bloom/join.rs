@@ -9,9 +9,7 @@ use super::{MAX_BITS, num_set};
 use crate::error::Error;
 use crate::isa::Isa;
 use crate::parallel::Run;
-use crate::search::REMOVED;
-use crate::search::{Bound, unbroken};
-use crate::search::{Call, Pairs};
+use crate::search::{Bound, Call, Pairs, REMOVED, unbroken};
 
 /// Number of later positions in one piece of work: each is compared with all earlier filters once.
 const GRAIN: usize = 64;

@@ -8,8 +8,7 @@ use super::rows::LANES;
 use super::*;
 use crate::isa::Isa;
 use crate::parallel::Run;
-use crate::search::Call;
-use crate::search::REMOVED;
+use crate::search::{Call, REMOVED};
 use crate::sketch::BloomHasher;
 use crate::testing::Random;
 

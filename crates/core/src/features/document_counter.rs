@@ -12,8 +12,7 @@ use std::mem::take;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use super::feature_shard::ShardedBuilder;
-use super::feature_shard::{NUM_SHARDS, SHARD_BITS, Shard, shard_of};
+use super::feature_shard::{NUM_SHARDS, SHARD_BITS, Shard, ShardedBuilder, shard_of};
 use super::rarity::Rarity;
 use super::weight_table::{CellPlan, Entries, WeightTable};
 use super::weights::{MAX_WEIGHT, digest};

@@ -1,7 +1,6 @@
 //! How certain is it that a match is a copy of the item?
 
-use super::scan::ItemCounts;
-use super::scan::Matches;
+use super::scan::{ItemCounts, Matches};
 use super::table::{ItemTable, NGRAM};
 
 /// How much of a text a document contains.

@@ -1,7 +1,6 @@
 //! How is a sequence of combining characters converted to NFC?
 
-use super::tables;
-use super::utf8;
+use super::{tables, utf8};
 
 /// Interacting scalars, as `rank << 21 | scalar`: a starter, its marks, and what may compose with them.
 #[derive(Debug, Default)]

@@ -6,8 +6,7 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::Frames;
-use super::{Codec, UnpackLimits};
+use super::{Codec, Frames, UnpackLimits};
 use crate::error::{Doing, Error, Result};
 use crate::lines::MAX_PIECE_BYTES;
 use crate::position::{read_exact_at, write_all_at};

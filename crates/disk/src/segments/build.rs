@@ -8,14 +8,12 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::MAX_SEGMENT_ROWS;
-use super::gather::Gathered;
-use super::gather::RowSource;
+use super::gather::{Gathered, RowSource};
 use super::layout::{
     ALIGNMENT, Description, Details, HAMMING_ENDING, HEADER_BYTES, HammingEntry, TABLES_ENDING,
     TableEntry,
 };
-use super::open::{ending, header, path_of};
-use super::open::{fresh_name, temporary_of};
+use super::open::{ending, fresh_name, header, path_of, temporary_of};
 use super::table::PackedTable;
 use super::tiers::{Building, Job, Pass, SegmentPlan, passes};
 use crate::environment::{Files, SegmentFile};

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use super::Store;
 use super::bytes::{Cursor, Malformed};
-use super::database;
 use super::types::{ArrivalShift, ClockDoubt, ClockRecord, ClockTime};
+use super::{Store, database};
 use crate::environment::Uptime;
 use crate::error::Result;
 

@@ -7,9 +7,8 @@ use std::sync::atomic::AtomicBool;
 use rusqlite::OpenFlags;
 use rusqlite::backup::{Backup, StepResult};
 
-use super::Store;
 use super::database::{DATABASE_NAME, connect};
-use super::place;
+use super::{Store, place};
 use crate::error::{Doing, Error, Result};
 
 /// Pages between checks of the cancel flag: 4 MiB.

@@ -16,11 +16,10 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Params};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::bytes;
 use super::events::ChangesTally;
-use super::place;
 use super::place::OpenMark;
 use super::types::{Description, Durability, Keeps, Position};
+use super::{bytes, place};
 use crate::environment::Environment;
 use crate::error::{Error, Result};
 

@@ -3,11 +3,10 @@
 use rusqlite::OptionalExtension;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::Store;
 use super::bytes::{Cursor, Malformed, begin, open, put_varint, seal};
-use super::database;
 use super::read::{blob, misplaced};
 use super::types::LiveSegment;
+use super::{Store, database};
 use crate::error::Result;
 
 impl Store {

@@ -8,11 +8,10 @@
 //! A mark holds the last committed and the last synced position. The first proves a loss only within one boot of the
 //! machine, the second always.
 
-use std::fmt;
-use std::io;
 use std::io::ErrorKind::{NotFound, PermissionDenied, UnexpectedEof};
 use std::ops::Range;
 use std::path::Path;
+use std::{fmt, io};
 
 use super::Store;
 use super::bytes::{Cursor, Malformed, begin, open, seal};

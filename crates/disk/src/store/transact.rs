@@ -6,12 +6,11 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::Store;
 use super::contents::{Block, Packer};
-use super::database;
 use super::log::{LogState, MOST_PAGES};
 use super::mark::Marking;
 use super::types::Durability;
+use super::{Store, database};
 use crate::environment::FileLock;
 use crate::error::{Doing, Error, Result};
 

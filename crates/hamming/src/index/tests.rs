@@ -4,8 +4,7 @@ use likewise_core::parallel::Run;
 use std::sync::atomic::AtomicBool;
 
 use super::search::batch::Pieces;
-use super::search::pass::Hits;
-use super::search::pass::Request;
+use super::search::pass::{Hits, Request};
 use super::*;
 use crate::plan::{Key, SearchPlan};
 use crate::{Fingerprints, distance};

@@ -10,10 +10,8 @@ use likewise_core::error::Result;
 use likewise_core::hash::{GOLDEN, mix64};
 use likewise_core::parallel::Run;
 
-use super::JoinOptions;
-use super::JoinSide;
-use super::partition::Table;
-use super::partition::{Codes, Ids, View};
+use super::partition::{Codes, Ids, Table, View};
+use super::{JoinOptions, JoinSide};
 
 /// Approximate number of codes per part: their table fits in the L2 cache.
 const PART_LEN: usize = 1 << 15;

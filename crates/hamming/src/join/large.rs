@@ -6,13 +6,11 @@
 
 use std::sync::Mutex;
 
-use super::compare::Progress;
-use super::compare::{Search, Wanted};
+use super::compare::{Progress, Search, Wanted};
 use super::keys::FreeBits;
 use super::node::{Flip, Joiner, PIECE_LEN, Sides, Task, flips_within};
 use super::output::{Output, Stopped};
-use super::partition::View;
-use super::partition::{Digit, Table};
+use super::partition::{Digit, Table, View};
 use crate::plan::Key;
 use likewise_core::error::Error;
 use likewise_core::parallel::{Run, lock};

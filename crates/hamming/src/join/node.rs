@@ -4,12 +4,10 @@
 //! bucket is split by keys of its remaining bits, its buckets by the bits that remain there, and so on, until comparing
 //! all pairs is cheaper.
 
-use super::compare::Progress;
-use super::compare::{Hit, Search, Wanted};
+use super::compare::{Hit, Progress, Search, Wanted};
 use super::keys::FreeBits;
 use super::output::{Stopped, Writer};
-use super::partition::View;
-use super::partition::{Digit, Table};
+use super::partition::{Digit, Table, View};
 use crate::plan::Key;
 
 /// Codes of a side that are compared without a pause, which limits the hits of a call.

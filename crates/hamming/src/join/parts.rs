@@ -4,13 +4,12 @@
 //! joined by the rest of the key. The keys are chosen once, so that a pair is owned by the same key regardless of the
 //! parts in which it is found.
 
-use super::JoinSide;
 use super::collapse::Laid;
 use super::compare::{Limits, Search};
 use super::keys::FreeBits;
 use super::node::Task;
 use super::partition::Digit;
-use super::{JoinOptions, PairBatch, check, search_of, with_join};
+use super::{JoinOptions, JoinSide, PairBatch, check, search_of, with_join};
 use crate::distance::Fingerprints;
 use crate::kernels::Plain;
 use crate::plan::{Key, SearchPlan};

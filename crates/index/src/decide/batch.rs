@@ -14,8 +14,7 @@ use likewise_hamming::Fingerprints;
 use likewise_hamming::index::{HammingSet, Matches};
 use likewise_hamming::plan::SearchPlan;
 
-use crate::decide::asked::Collapse;
-use crate::decide::asked::{Asked, Near};
+use crate::decide::asked::{Asked, Collapse, Near};
 use crate::decide::buckets::BandEnd;
 use crate::decide::lookup::Lookup;
 use crate::decide::measure::{OwnSet, is_better};

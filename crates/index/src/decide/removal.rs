@@ -1,6 +1,6 @@
 //! What happens to the duplicates of a document that is removed?
 
-use likewise_disk::store::{Event, Evidence};
+use likewise_disk::store::{Content, Event, Evidence};
 
 use crate::decide::asked::{Asked, Near};
 use crate::decide::holder::Holder;
@@ -14,7 +14,6 @@ use crate::state::Layer;
 use crate::state::in_memory::COLLAPSED;
 use likewise_core::features::digest;
 use likewise_core::parallel::{Cancel, Run};
-use likewise_disk::store::Content;
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 

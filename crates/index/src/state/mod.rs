@@ -12,8 +12,7 @@ use likewise_disk::segments::{Piece, Segment};
 use likewise_disk::store::{Position, Swept};
 
 use crate::error::Result;
-use crate::state::bits::Bits;
-use crate::state::bits::Quick;
+use crate::state::bits::{Bits, Quick};
 use crate::state::in_memory::MemoryRows;
 use crate::state::promoted::PromotedTables;
 

@@ -26,8 +26,7 @@ use super::source::{IndexSource, changed};
 use super::write::{Ending, write_ending};
 use crate::error::Error;
 use crate::whole::write_whole;
-use table::Schedule;
-use table::write_table;
+use table::{Schedule, write_table};
 
 /// The parameters of an index file to be built.
 pub struct HammingBuild<'a> {

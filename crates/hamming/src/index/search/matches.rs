@@ -29,6 +29,15 @@ impl Matches {
         }
     }
 
+    /// Only the counts of comparisons.
+    fn counted(hits: &Hits) -> Self {
+        Matches {
+            num_candidates: hits.num_candidates,
+            max_candidates: hits.candidates.iter().copied().max().unwrap_or(0).into(),
+            ..Matches::of_none()
+        }
+    }
+
     pub(crate) fn append(&mut self, other: Matches) {
         let base = self.distances.len() as i64;
         self.offsets
@@ -39,43 +48,7 @@ impl Matches {
         self.num_candidates += other.num_candidates;
         self.max_candidates = self.max_candidates.max(other.max_candidates);
     }
-}
 
-/// Matches of one piece of work.
-pub(crate) struct Found {
-    counts: Vec<u32>,
-    rows: Vec<u32>,
-    codes: Vec<u64>,
-    distances: Vec<u16>,
-    num_candidates: u64,
-    max_candidates: u64,
-}
-
-/// Number of row numbers prefetched ahead of use.
-const NUMBERS_AHEAD: usize = 16;
-
-/// Sorts items by query: returns the start of each query's items, and the items in that order.
-fn by_query<T: Copy + Default>(num_queries: usize, items: &[(u32, T)]) -> (Vec<u32>, Vec<T>) {
-    let mut counts = vec![0_u32; num_queries];
-    for (query, _) in items {
-        counts[*query as usize] += 1;
-    }
-    let mut next = Vec::with_capacity(num_queries);
-    let mut total = 0;
-    for &count in &counts {
-        next.push(total);
-        total += count as usize;
-    }
-    let mut sorted = vec![T::default(); items.len()];
-    for &(query, item) in items {
-        let slot = &mut next[query as usize];
-        sorted[*slot] = item;
-        *slot += 1;
-    }
-    (counts, sorted)
-}
-
-impl Found {
     pub(crate) fn of_rows(num_queries: usize, hits: &Hits, rows: &Rows) -> Result<Self> {
         let mut items = Vec::with_capacity(hits.first.len());
         for (i, hit) in hits.first.iter().enumerate() {
@@ -88,21 +61,18 @@ impl Found {
             let number = rows.number_of(hit.rank as usize);
             items.push((hit.query, (number, hit.distance as u16)));
         }
-        let (counts, numbers) = by_query(num_queries, &items);
+        let (offsets, numbers) = by_query(num_queries, &items);
         drop(items);
-        let mut found = Found {
-            counts: Vec::with_capacity(num_queries),
+        let mut found = Matches {
             rows: Vec::with_capacity(numbers.len()),
             distances: Vec::with_capacity(numbers.len()),
-            ..Found::counted(hits)
+            ..Matches::counted(hits)
         };
-        let mut numbers = numbers.as_slice();
+        found.offsets.reserve_exact(num_queries);
         let mut near: Vec<(u32, u16)> = Vec::new();
-        for count in counts {
-            let (of_query, others) = numbers.split_at(count as usize);
-            numbers = others;
+        for bounds in offsets.windows(2) {
             near.clear();
-            for &(number, distance) in of_query {
+            for &(number, distance) in &numbers[bounds[0] as usize..bounds[1] as usize] {
                 match rows.of_number(number) {
                     Postings::One(row) => near.push((row, distance)),
                     Postings::Many(rows) => near.extend(rows.iter().map(|&row| (row, distance))),
@@ -111,11 +81,10 @@ impl Found {
             if near.len() > 1 {
                 near.sort_unstable();
             }
-            found.counts.push(near.len() as u32);
             found.rows.extend(near.iter().map(|&(row, _)| row));
-            found
-                .distances
-                .extend(near.iter().map(|&(_, distance)| distance));
+            let distances = near.iter().map(|&(_, distance)| distance);
+            found.distances.extend(distances);
+            found.offsets.push(found.rows.len() as i64);
         }
         Ok(found)
     }
@@ -127,32 +96,18 @@ impl Found {
         self
     }
 
-    /// Only the counts of comparisons.
-    fn counted(hits: &Hits) -> Self {
-        Found {
-            counts: Vec::new(),
-            rows: Vec::new(),
-            codes: Vec::new(),
-            distances: Vec::new(),
-            num_candidates: hits.num_candidates,
-            max_candidates: hits.candidates.iter().copied().max().unwrap_or(0).into(),
-        }
-    }
-
     pub(crate) fn of_near(num_queries: usize, near: &[NearCode]) -> Self {
         let items: Vec<(u32, (u32, u16))> = near
             .iter()
             .map(|code| (code.query, (code.row, code.distance as u16)))
             .collect();
-        let (counts, mut sorted) = by_query(num_queries, &items);
-        sort_each(&counts, &mut sorted);
-        Found {
-            counts,
+        let (offsets, mut sorted) = by_query(num_queries, &items);
+        sort_each(&offsets, &mut sorted);
+        Matches {
+            offsets,
             rows: sorted.iter().map(|&(row, _)| row).collect(),
-            codes: Vec::new(),
             distances: sorted.iter().map(|&(_, distance)| distance).collect(),
-            num_candidates: 0,
-            max_candidates: 0,
+            ..Matches::default()
         }
     }
 
@@ -169,15 +124,38 @@ impl Found {
             let code = table.permutation.invert(&entry);
             (hit.query, (Code(code), hit.distance as u16))
         }));
-        let (counts, mut sorted) = by_query(num_queries, &items);
-        sort_each(&counts, &mut sorted);
-        Found {
-            counts,
+        let (offsets, mut sorted) = by_query(num_queries, &items);
+        sort_each(&offsets, &mut sorted);
+        Matches {
+            offsets,
             codes: sorted.iter().flat_map(|(code, _)| code.0).collect(),
             distances: sorted.iter().map(|&(_, distance)| distance).collect(),
-            ..Found::counted(hits)
+            ..Matches::counted(hits)
         }
     }
+}
+
+/// Number of row numbers prefetched ahead of use.
+const NUMBERS_AHEAD: usize = 16;
+
+/// Sorts items by query: returns the ends of each query's items after a 0, and the items in that order.
+fn by_query<T: Copy + Default>(num_queries: usize, items: &[(u32, T)]) -> (Vec<i64>, Vec<T>) {
+    // One further place: while items are put in their places, the end of a query is the start of the next.
+    let mut offsets = vec![0_i64; num_queries + 2];
+    for (query, _) in items {
+        offsets[*query as usize + 2] += 1;
+    }
+    for i in 2..offsets.len() {
+        offsets[i] += offsets[i - 1];
+    }
+    let mut sorted = vec![T::default(); items.len()];
+    for &(query, item) in items {
+        let slot = &mut offsets[query as usize + 1];
+        sorted[*slot as usize] = item;
+        *slot += 1;
+    }
+    offsets.pop();
+    (offsets, sorted)
 }
 
 /// A code with a default value.
@@ -190,40 +168,23 @@ impl<const W: usize> Default for Code<W> {
     }
 }
 
-fn sort_each<T: Ord>(counts: &[u32], mut items: &mut [T]) {
-    for &count in counts {
-        let (one, others) = items.split_at_mut(count as usize);
-        if count > 1 {
-            one.sort_unstable();
-        }
-        items = others;
+fn sort_each<T: Ord>(offsets: &[i64], items: &mut [T]) {
+    for bounds in offsets.windows(2) {
+        items[bounds[0] as usize..bounds[1] as usize].sort_unstable();
     }
 }
 
 /// Concatenates the matches of all pieces.
-pub(crate) fn concatenate(parts: impl IntoIterator<Item = Result<Found>>) -> Result<Matches> {
-    let parts = parts.into_iter().collect::<Result<Vec<Found>>>()?;
-    let num_matches = parts.iter().map(|part| part.distances.len()).sum();
-    let num_queries: usize = parts.iter().map(|part| part.counts.len()).sum();
-    let mut matches = Matches {
-        offsets: Vec::with_capacity(num_queries + 1),
-        rows: Vec::with_capacity(parts.iter().map(|part| part.rows.len()).sum()),
-        codes: Vec::with_capacity(parts.iter().map(|part| part.codes.len()).sum()),
-        distances: Vec::with_capacity(num_matches),
-        ..Matches::default()
-    };
-    let mut total = 0;
-    matches.offsets.push(0);
+pub(crate) fn concatenate(parts: impl IntoIterator<Item = Result<Matches>>) -> Result<Matches> {
+    let parts = parts.into_iter().collect::<Result<Vec<Matches>>>()?;
+    let total = |len: fn(&Matches) -> usize| parts.iter().map(len).sum();
+    let mut all = Matches::of_none();
+    all.offsets.reserve(total(|part| part.offsets.len()));
+    all.rows.reserve(total(|part| part.rows.len()));
+    all.codes.reserve(total(|part| part.codes.len()));
+    all.distances.reserve(total(|part| part.distances.len()));
     for part in parts {
-        for count in part.counts {
-            total += i64::from(count);
-            matches.offsets.push(total);
-        }
-        matches.rows.extend(part.rows);
-        matches.codes.extend(part.codes);
-        matches.distances.extend(part.distances);
-        matches.num_candidates += part.num_candidates;
-        matches.max_candidates = matches.max_candidates.max(part.max_candidates);
+        all.append(part);
     }
-    Ok(matches)
+    Ok(all)
 }

@@ -9,8 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use super::segment::{Building, Segment};
-use super::state::{Removed, State, purge};
-use super::state::{SegmentParts, SetParts, table_of, table_parts};
+use super::state::{Removed, SegmentParts, SetParts, State, purge, table_of, table_parts};
 use crate::distance::Fingerprints;
 use crate::index::search::scanned::{Planes, check_rows};
 use crate::index::table::build::Codes;

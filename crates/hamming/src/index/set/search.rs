@@ -8,7 +8,7 @@ use super::hamming_set::HammingSet;
 use super::state::State;
 use crate::distance::{Fingerprints, distance};
 use crate::index::search::batch::Pieces;
-use crate::index::search::matches::{Found, Matches, concatenate};
+use crate::index::search::matches::{Matches, concatenate};
 use crate::index::search::scanned::NearCode;
 use likewise_core::error::Result;
 use likewise_core::isa::Isa;
@@ -122,7 +122,7 @@ impl State {
         of_segments: &[Matches],
         first: usize,
         search: Search<'_>,
-    ) -> Result<Found> {
+    ) -> Result<Matches> {
         let mut near = Vec::new();
         for matches in of_segments {
             let offsets = &matches.offsets[first..=first + queries.len()];
@@ -143,7 +143,7 @@ impl State {
             near.retain(|code| !self.removed.contains(code.row));
         }
         let scanned: usize = self.tail.iter().map(|planes| planes.len()).sum();
-        let found = Found::of_near(queries.len(), &near);
+        let found = Matches::of_near(queries.len(), &near);
         Ok(found.with_more((scanned * queries.len()) as u64, scanned as u64))
     }
 }

@@ -5,9 +5,8 @@ use std::sync::atomic::AtomicBool;
 
 use crate::distance::Fingerprints;
 use crate::index::search::batch::{Pieces, UNSORTED_LEN, most_hits, search_sorted};
-use crate::index::search::matches::{Found, Matches, concatenate};
-use crate::index::search::pass::Hits;
-use crate::index::search::pass::{Request, search_range};
+use crate::index::search::matches::{Matches, concatenate};
+use crate::index::search::pass::{Hits, Request, search_range};
 use crate::index::search::resolve::resolve;
 use crate::index::table::build::{Codes, Means, Source, build_table};
 use crate::index::table::rows::{Postings, Rows};
@@ -278,7 +277,7 @@ impl Segment {
         isa: Isa,
         cancel: &AtomicBool,
         hits: &mut Hits,
-    ) -> Vec<Result<Found>> {
+    ) -> Vec<Result<Matches>> {
         hits.clear();
         let num_words = self.plan.bits.div_ceil(64) as usize;
         let (part, out) = (range.clone(), &mut *hits);
@@ -311,7 +310,7 @@ impl Segment {
         range: Range<usize>,
         isa: Isa,
         hits: &mut Hits,
-    ) -> Result<Found> {
+    ) -> Result<Matches> {
         hits.clear();
         let num_queries = range.len();
         let num_words = self.plan.bits.div_ceil(64) as usize;
@@ -320,19 +319,19 @@ impl Segment {
         self.found(num_queries, isa, hits)
     }
 
-    fn found(&self, num_queries: usize, isa: Isa, hits: &mut Hits) -> Result<Found> {
+    fn found(&self, num_queries: usize, isa: Isa, hits: &mut Hits) -> Result<Matches> {
         let num_words = self.plan.bits.div_ceil(64) as usize;
         let found = match &self.rows {
             Some(rows) => {
                 let (table, out) = (&self.tables[0], &mut *hits);
                 run_kernel!(isa, num_words, resolve, (table: &Table, out: &mut Hits));
-                Found::of_rows(num_queries, hits, rows)?
+                Matches::of_rows(num_queries, hits, rows)?
             }
             None => match num_words {
-                1 => Found::of_codes::<1>(num_queries, hits, &self.tables[0]),
-                2 => Found::of_codes::<2>(num_queries, hits, &self.tables[0]),
-                3 => Found::of_codes::<3>(num_queries, hits, &self.tables[0]),
-                _ => Found::of_codes::<4>(num_queries, hits, &self.tables[0]),
+                1 => Matches::of_codes::<1>(num_queries, hits, &self.tables[0]),
+                2 => Matches::of_codes::<2>(num_queries, hits, &self.tables[0]),
+                3 => Matches::of_codes::<3>(num_queries, hits, &self.tables[0]),
+                _ => Matches::of_codes::<4>(num_queries, hits, &self.tables[0]),
             },
         };
         match hits.is_damaged {

@@ -8,8 +8,7 @@
 
 use std::ops::Range;
 
-use super::builder::{Layout, Part};
-use super::builder::{Places, RowsOf, count, spread};
+use super::builder::{Layout, Part, Places, RowsOf, count, spread};
 use super::directory::Directory;
 use super::packed;
 use super::rows::{Rows, RowsBuilder};

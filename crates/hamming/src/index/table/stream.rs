@@ -1,7 +1,6 @@
 //! How are the pieces of a table converted to the words of its sections?
 
-use super::builder::{Layout, Part};
-use super::builder::{TableBuilder, TablePiece};
+use super::builder::{Layout, Part, TableBuilder, TablePiece};
 use super::packed::{PADDING, PackedWriter};
 use super::rows::width_of;
 

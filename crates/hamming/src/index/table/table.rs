@@ -3,8 +3,7 @@
 use super::directory::Directory;
 use super::kernel::Unpacking;
 use super::packed;
-use super::permutation::Flips;
-use super::permutation::Permutation;
+use super::permutation::{Flips, Permutation};
 use super::words::Words;
 use crate::plan::Key;
 use crate::plan::shape::{Shape, residual_bits};

@@ -3,11 +3,10 @@
 use likewise_core::parallel::Run;
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
+use std::{fmt, io};
 
 use crate::error::Error;
 use crate::{Documents, Index, Matching, Method, Opening, Rules, Sketching, TextKind};
