@@ -30,17 +30,17 @@ impl Error {
             message: message.into(),
         }
     }
+}
 
-    /// Returns [`Error::InvalidParameter`] if `is_invalid`.
-    pub fn invalid_if<M: Into<String>>(
-        is_invalid: bool,
-        name: &'static str,
-        message: impl FnOnce() -> M,
-    ) -> Result<()> {
-        match is_invalid {
-            true => Err(Error::invalid(name, message())),
-            false => Ok(()),
-        }
+/// Returns [`Error::InvalidParameter`] if `is_invalid`.
+pub fn invalid_if<M: Into<String>>(
+    is_invalid: bool,
+    name: &'static str,
+    message: impl FnOnce() -> M,
+) -> Result<()> {
+    match is_invalid {
+        true => Err(Error::invalid(name, message())),
+        false => Ok(()),
     }
 }
 

@@ -45,25 +45,15 @@ pub mod search;
 mod sort;
 mod token_hash;
 
+pub mod bands;
+pub mod bloom;
+pub mod features;
+pub mod groups;
+pub mod items;
+pub mod repeats;
+pub mod sets;
+pub mod sketch;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
-
 pub mod text;
-
-pub mod features;
-
-pub mod sketch;
-
-pub mod bands;
-
-pub mod bloom;
-
-pub mod sets;
-
 pub mod verify;
-
-pub mod groups;
-
-pub mod repeats;
-
-pub mod items;

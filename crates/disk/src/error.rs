@@ -79,17 +79,6 @@ impl Error {
             message: message.into(),
         }
     }
-
-    /// Returns [`Error::InvalidParameter`] if `is_invalid`.
-    pub fn invalid_if<M: Into<String>>(
-        is_invalid: bool,
-        name: &'static str,
-        message: impl FnOnce() -> M,
-    ) -> Result<()> {
-        Ok(likewise_core::error::Error::invalid_if(
-            is_invalid, name, message,
-        )?)
-    }
 }
 
 /// Tells which operation an error of the system ended.

@@ -2,8 +2,9 @@
 
 use std::fs::File;
 
-use crate::error::{Doing, Error, Result};
+use crate::error::{Doing, Result};
 use crate::position::read_exact_at;
+use likewise_core::error::invalid_if;
 
 /// Maximum length of a piece, in bytes: line numbers inside a piece are 32 bits.
 pub const MAX_PIECE_BYTES: u64 = 1 << 30;
@@ -14,12 +15,11 @@ const PROBE_BYTES: u64 = 64 << 10;
 /// Cuts a file into consecutive pieces `(offset, length)` of about `piece_bytes`, each with the rest of its last line;
 /// an empty file has none.
 pub fn split_lines(file: &File, piece_bytes: u64) -> Result<Vec<(u64, u64)>> {
-    if piece_bytes == 0 || piece_bytes > MAX_PIECE_BYTES {
-        return Err(Error::invalid(
-            "piece_bytes",
-            format!("{piece_bytes} is outside 1..{MAX_PIECE_BYTES}"),
-        ));
-    }
+    invalid_if(
+        piece_bytes == 0 || piece_bytes > MAX_PIECE_BYTES,
+        "piece_bytes",
+        || format!("{piece_bytes} is outside 1..{MAX_PIECE_BYTES}"),
+    )?;
     let length = file.metadata().doing("read the size")?.len();
     let mut pieces = Vec::with_capacity((length / piece_bytes) as usize + 1);
     let mut probe = Vec::new();

@@ -6,9 +6,10 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 
+use likewise_core::error::invalid_if;
 use likewise_core::parallel::Run;
 
-use crate::error::{Doing, Error, Result};
+use crate::error::{Doing, Result};
 
 /// Fills `buffer` from byte `offset` of the file on.
 #[cfg(unix)]
@@ -125,7 +126,7 @@ impl Rows<'_> {
         take: impl Fn(&mut T, usize, &[u8]) -> Result<()> + Sync,
     ) -> Result<Vec<T>> {
         let (offsets, lengths) = (self.offsets, self.lengths);
-        Error::invalid_if(offsets.len() != lengths.len(), "lengths", || {
+        invalid_if(offsets.len() != lengths.len(), "lengths", || {
             format!("{} lengths for {} offsets", lengths.len(), offsets.len())
         })?;
         let place = |i: usize| (offsets[i], u64::from(lengths[i]));

@@ -1,8 +1,9 @@
 //! How are spans of text removed from the rows of a file?
 
+use likewise_core::error::invalid_if;
 use likewise_core::text::Without;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::position::Rows;
 
 /// Rows that a thread rewrites at a time.
@@ -25,7 +26,7 @@ impl<'a> Stretches<'a> {
         let is_even = self.counts.len() == num_texts
             && self.starts.len() == num_stretches
             && self.ends.len() == num_stretches;
-        Error::invalid_if(!is_even, "counts", || "the arrays do not fit each other")?;
+        invalid_if(!is_even, "counts", || "the arrays do not fit each other")?;
         let mut first = 0;
         let begun = self.counts.iter().map(|&count| {
             let own = first..first + count as usize;

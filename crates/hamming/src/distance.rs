@@ -1,6 +1,6 @@
 //! How far apart are two fingerprints?
 
-use likewise_core::error::{Error, Result};
+use likewise_core::error::{Error, Result, invalid_if};
 
 /// Fingerprints of one width, stored consecutively.
 #[derive(Debug, Clone, Copy)]
@@ -27,12 +27,11 @@ impl Fingerprints<'_> {
 
     /// Checks that the width is allowed and that the words are whole fingerprints.
     pub(super) fn check(&self) -> Result<()> {
-        if !(32..=256).contains(&self.bits) || !self.bits.is_multiple_of(32) {
-            return Err(Error::invalid(
-                "bits",
-                format!("{} is not a multiple of 32 from 32 to 256", self.bits),
-            ));
-        }
+        invalid_if(
+            !(32..=256).contains(&self.bits) || !self.bits.is_multiple_of(32),
+            "bits",
+            || format!("{} is not a multiple of 32 from 32 to 256", self.bits),
+        )?;
         if !self.words.len().is_multiple_of(self.num_words()) {
             return Err(Error::invalid(
                 "fingerprints",

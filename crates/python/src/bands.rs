@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use likewise_core::bands;
+use likewise_core::error::invalid_if;
 use likewise_core::isa::Isa;
 use likewise_core::parallel::Run;
 use likewise_core::search::{Call, Pairs};
@@ -26,10 +27,10 @@ struct Rows {
 impl Rows {
     fn take(bytes: &Object<'_>, num_slots: usize, slot_bytes: usize) -> Result<Self> {
         let bytes = Input::<u8>::take("signatures", bytes)?;
-        Failure::parameter_if(!(1..=65_535).contains(&num_slots), "num_slots", || {
+        invalid_if(!(1..=65_535).contains(&num_slots), "num_slots", || {
             format!("{num_slots} is outside 1..65535")
         })?;
-        Failure::parameter_if(!matches!(slot_bytes, 1 | 2 | 4), "slot_bytes", || {
+        invalid_if(!matches!(slot_bytes, 1 | 2 | 4), "slot_bytes", || {
             format!("{slot_bytes} is not one of 1, 2, 4")
         })?;
         if !bytes.values().len().is_multiple_of(num_slots * slot_bytes) {
@@ -129,12 +130,11 @@ pub fn search_bands(
 ) -> Result<Searcher> {
     let signatures = Rows::take(signatures, num_slots, slot_bytes)?;
     let order = Input::<u32>::take("order", order)?;
-    if !(1..=bands::NUM_LEVELS).contains(&num_levels) {
-        return Err(Failure::parameter(
-            "num_levels",
-            format!("{num_levels} is outside 1..{}", bands::NUM_LEVELS),
-        ));
-    }
+    invalid_if(
+        !(1..=bands::NUM_LEVELS).contains(&num_levels),
+        "num_levels",
+        || format!("{num_levels} is outside 1..{}", bands::NUM_LEVELS),
+    )?;
     let (view, positions) = (signatures.view(), order.values());
     check_below("order", positions, view.len())?;
     let buckets = run(py, signatures.bytes.values().len(), |cancel| match folder {

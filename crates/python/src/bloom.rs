@@ -1,6 +1,7 @@
 //! Bloom filters of texts, and the pairs of filters that share enough bits.
 
 use likewise_core::bloom::{self, BitMeasure, Demand, MAX_BITS, Measure};
+use likewise_core::error::invalid_if;
 use likewise_core::parallel::Run;
 use likewise_core::search::{Call, Pairs};
 use likewise_core::sketch::{BloomHasher, MinHasher, Scheme};
@@ -20,18 +21,16 @@ use crate::texts::Texts;
 const MAX_HASHES: u32 = 64;
 
 fn check_filter(filter_bits: u32, num_hashes: u32) -> Result<usize> {
-    if !(64..=MAX_BITS).contains(&filter_bits) || !filter_bits.is_multiple_of(64) {
-        return Err(Failure::parameter(
-            "filter_bits",
-            format!("{filter_bits} is not a multiple of 64 from 64 to {MAX_BITS}"),
-        ));
-    }
-    if !(1..=MAX_HASHES).contains(&num_hashes) {
-        return Err(Failure::parameter(
-            "num_hashes",
-            format!("{num_hashes} is outside 1..{MAX_HASHES}"),
-        ));
-    }
+    invalid_if(
+        !(64..=MAX_BITS).contains(&filter_bits) || !filter_bits.is_multiple_of(64),
+        "filter_bits",
+        || format!("{filter_bits} is not a multiple of 64 from 64 to {MAX_BITS}"),
+    )?;
+    invalid_if(
+        !(1..=MAX_HASHES).contains(&num_hashes),
+        "num_hashes",
+        || format!("{num_hashes} is outside 1..{MAX_HASHES}"),
+    )?;
     Ok(filter_bits as usize / 64)
 }
 
@@ -231,7 +230,7 @@ impl BloomJoin {
     ) -> Result<Self> {
         let num_words = check_filter(filter_bits, 1)?;
         take!(filters: u64, order: u32);
-        Failure::parameter_if(!(0.0..=1.0).contains(&threshold), "threshold", || {
+        invalid_if(!(0.0..=1.0).contains(&threshold), "threshold", || {
             format!("{threshold} is not from 0 to 1")
         })?;
         let demand = match recall {

@@ -1,5 +1,6 @@
 //! The rule of an index on a cluster: what is read, decided and written there.
 
+use likewise_core::error::invalid_if;
 use likewise_core::parallel::{Run, lock};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -66,7 +67,7 @@ impl ClusterRule {
         isa: Option<&str>,
     ) -> Result<Self> {
         let rules_of_recipe = recipe.rules()?;
-        Failure::parameter_if(!(1..=1 << 14).contains(&partitions), "partitions", || {
+        invalid_if(!(1..=1 << 14).contains(&partitions), "partitions", || {
             format!("{partitions} is outside 1..=16384")
         })?;
         let sketching = Sketching {

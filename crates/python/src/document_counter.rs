@@ -105,7 +105,8 @@ impl DocumentCounter {
         run(py, column.num_bytes, |cancel| {
             let ranges = column.ranges(GRAIN_BYTES);
             let make_state = || {
-                let extractor = rules.extractor(Isa::best()).leaving_salt_out();
+                let mut extractor = rules.extractor(Isa::best());
+                extractor.adds_salt = false;
                 let extractor = match &self.names {
                     Some(_) => extractor.with_names(None),
                     None => extractor,

@@ -45,18 +45,6 @@ impl Failure {
         }
     }
 
-    /// Returns [`Failure::Parameter`] if `is_invalid`.
-    pub fn parameter_if<M: Into<String>>(
-        is_invalid: bool,
-        name: &str,
-        message: impl FnOnce() -> M,
-    ) -> Result<()> {
-        match is_invalid {
-            true => Err(Failure::parameter(name, message())),
-            false => Ok(()),
-        }
-    }
-
     /// Builds [`Failure::Input`] about a row, counted from 0.
     pub fn row(row: usize, message: impl Into<String>) -> Self {
         Failure::Input {

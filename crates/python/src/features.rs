@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use likewise_core::error::invalid_if;
 use likewise_core::features::siblings::NameTable;
 use likewise_core::features::{
     Extractor, FeatureHash, FeatureRules as CoreRules, FeatureWeights, Weights,
@@ -150,10 +151,11 @@ pub struct FeatureRules {
 impl FeatureRules {
     /// A feature extractor by these rules; each thread has its own.
     pub fn extractor(&self, isa: Isa) -> Extractor {
-        Extractor::new(self.rules, isa)
+        let mut extractor = Extractor::new(self.rules, isa)
             .with_table(self.table.clone())
-            .with_text_rules(self.text_rules.clone())
-            .counting_once(self.once)
+            .with_text_rules(self.text_rules.clone());
+        extractor.counts_once = self.once;
+        extractor
     }
 
     /// The same, reading also what names a document, if siblings are kept.
@@ -220,7 +222,7 @@ impl FeatureRules {
         once: bool,
         siblings: bool,
     ) -> Result<Self> {
-        Failure::parameter_if(!(1..=64).contains(&shingle), "shingle", || {
+        invalid_if(!(1..=64).contains(&shingle), "shingle", || {
             format!("{shingle} is outside 1..64")
         })?;
         let names = Weights::ALL.map(Weights::name);

@@ -1,5 +1,6 @@
 //! Evaluation items in documents.
 
+use likewise_core::error::invalid_if;
 use likewise_core::isa::Isa;
 use likewise_core::items::{self, ItemCounts, ItemScanner, Matches, judge};
 use likewise_core::parallel::Run;
@@ -123,22 +124,20 @@ impl ItemTable {
         take!(texts: u32, present: u8, aligned: u8);
         let (mut num_present, mut num_aligned) = (0, 0);
         for &text in texts {
-            if text as usize >= self.table.num_texts() || self.table.is_short(text as usize) {
-                return Err(Failure::parameter(
-                    "texts",
-                    format!("{text} is not the number of a searchable text"),
-                ));
-            }
+            invalid_if(
+                text as usize >= self.table.num_texts() || self.table.is_short(text as usize),
+                "texts",
+                || format!("{text} is not the number of a searchable text"),
+            )?;
             let (grams, words) = self.table.sizes(text as usize);
             num_present += grams.div_ceil(8);
             num_aligned += words.div_ceil(8);
         }
-        if (num_present, num_aligned) != (present.len(), aligned.len()) {
-            return Err(Failure::parameter(
-                "present",
-                "has another size than the texts",
-            ));
-        }
+        invalid_if(
+            (num_present, num_aligned) != (present.len(), aligned.len()),
+            "present",
+            || "has another size than the texts",
+        )?;
         let matches = Matches {
             texts: texts.to_vec(),
             present: present.to_vec(),

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use likewise_core::error::invalid_if;
 use likewise_core::hash::xxh3_64_with_seed;
 use likewise_core::parallel::Run;
 use likewise_disk::{self as disk, TextColumn};
@@ -206,7 +207,7 @@ pub fn write_lines(
     threads: usize,
 ) -> Result<u64> {
     take!(offsets: u64, lengths: u64);
-    Failure::parameter_if(offsets.len() != lengths.len(), "lengths", || {
+    invalid_if(offsets.len() != lengths.len(), "lengths", || {
         format!("{} lengths for {} offsets", lengths.len(), offsets.len())
     })?;
     run(py, LONG_BYTES, |cancel| {

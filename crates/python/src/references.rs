@@ -1,5 +1,6 @@
 //! The best references of queries.
 
+use likewise_core::error::invalid_if;
 use likewise_core::isa::Isa;
 use likewise_core::parallel::Run;
 use likewise_core::sets::{Answer, Judge, Matcher, Rarest, References, size_of};
@@ -8,7 +9,7 @@ use pyo3::prelude::*;
 
 use crate::array::Array;
 use crate::door::run;
-use crate::errors::{Failure, Result};
+use crate::errors::Result;
 use crate::features::FeatureRules;
 use crate::texts::Texts;
 use crate::verify::parse_measure;
@@ -29,7 +30,7 @@ fn with_sets<T: Send>(
 ) -> Result<T> {
     let column = texts.column.as_ref();
     rules.check(column)?;
-    Failure::parameter_if(column.len() >= u32::MAX as usize, "references", || {
+    invalid_if(column.len() >= u32::MAX as usize, "references", || {
         format!("{} are too many", column.len())
     })?;
     run(py, column.num_bytes, |cancel| {

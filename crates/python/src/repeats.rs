@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
+use likewise_core::error::invalid_if;
 use likewise_core::isa::Isa;
 use likewise_core::parallel::{Cancel, Run};
 use likewise_core::repeats::{self, PlacedWords, WindowReader, WordStretch};
@@ -13,7 +14,7 @@ use pyo3::prelude::*;
 use crate::array::{Array, take};
 use crate::column::Column;
 use crate::door::{Object, check_below, check_same_length, parse, parse_isa, run};
-use crate::errors::{Failure, On, Result};
+use crate::errors::{On, Result};
 use crate::texts::Texts;
 
 /// Number of texts or stretches processed between two checks for an interrupt.
@@ -32,7 +33,7 @@ pub struct SeenTwice {
 impl SeenTwice {
     #[new]
     fn new(num_words: usize, num_expected: usize) -> Result<Self> {
-        Failure::parameter_if(num_words < 2, "num_words", || {
+        invalid_if(num_words < 2, "num_words", || {
             format!("{num_words} is under 2")
         })?;
         Ok(SeenTwice {

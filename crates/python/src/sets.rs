@@ -2,6 +2,7 @@
 
 use std::sync::Mutex;
 
+use likewise_core::error::invalid_if;
 use likewise_core::features::siblings::Form;
 use likewise_core::features::{Extractor, FeatureView, Shape, TextDigester};
 use likewise_core::isa::Isa;
@@ -89,10 +90,10 @@ impl PrefixJoin {
     ) -> Result<Self> {
         let found = SetMeasure::from_name(measure);
         let set_measure = parse("measure", measure, found, &SET_MEASURES)?;
-        Failure::parameter_if(!(threshold > 0.0 && threshold <= 1.0), "threshold", || {
+        invalid_if(!(threshold > 0.0 && threshold <= 1.0), "threshold", || {
             format!("{threshold} is not above 0 and up to 1")
         })?;
-        Failure::parameter_if(num_positions > u32::MAX as usize, "num_positions", || {
+        invalid_if(num_positions > u32::MAX as usize, "num_positions", || {
             format!("{num_positions} is outside 0..{}", u32::MAX)
         })?;
         let demand = Demand {

@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use likewise_core::error::invalid_if;
 use likewise_core::features::{Extractor, FeatureView, Weights, digest};
 use likewise_core::isa::Isa;
 use likewise_core::parallel::Run;
@@ -256,10 +257,10 @@ pub fn check_bits(bits: u32) -> Result<usize> {
 }
 
 pub fn check_slots(num_slots: u32, slot_bits: u32, scheme: &str) -> Result<(Scheme, usize)> {
-    Failure::parameter_if(!(1..=65_535).contains(&num_slots), "num_slots", || {
+    invalid_if(!(1..=65_535).contains(&num_slots), "num_slots", || {
         format!("{num_slots} is outside 1..65535")
     })?;
-    Failure::parameter_if(!matches!(slot_bits, 8 | 16 | 32), "slot_bits", || {
+    invalid_if(!matches!(slot_bits, 8 | 16 | 32), "slot_bits", || {
         format!("{slot_bits} is not one of 8, 16, 32")
     })?;
     let names = Scheme::ALL.map(Scheme::name);
@@ -320,7 +321,7 @@ pub fn minhash_features(
         (Some(&first), Some(&last)) => first >= 0 && last as usize <= features.len(),
         _ => false,
     };
-    Failure::parameter_if(!ends_fit || !offsets.is_sorted(), "offsets", || {
+    invalid_if(!ends_fit || !offsets.is_sorted(), "offsets", || {
         format!("not n + 1 rising values inside 0..{}", features.len())
     })?;
     let num_lists = offsets.len() - 1;

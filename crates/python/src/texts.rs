@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use likewise_core::error::invalid_if;
 use likewise_core::hash::xxh3_64_with_seed;
 use likewise_core::text::{
     OwnTokens, begin_own_tokens, end_own_tokens, push_own_token, push_text_without_tokens,
@@ -139,12 +140,11 @@ impl Texts {
         let fits = offsets.first() == Some(&0)
             && offsets.last() == Some(&(column.len() as i64))
             && offsets.is_sorted();
-        if !fits {
-            return Err(Failure::parameter(
-                "offsets",
-                "not n + 1 rising values that end with the tokens",
-            ));
-        }
+        invalid_if(
+            !fits,
+            "offsets",
+            || "not n + 1 rising values that end with the tokens",
+        )?;
         let encoded = run(py, column.num_bytes + 16 * column.len(), |_| {
             let (mut bytes, mut ends) = (Vec::new(), vec![0]);
             for (row, list) in offsets.windows(2).enumerate() {

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use likewise_core::error::invalid_if;
 use likewise_core::features::Extractor;
 use likewise_core::features::siblings::Differences;
 use likewise_core::isa::Isa;
@@ -15,7 +16,7 @@ use crate::array::{Array, Input, take};
 use crate::door::{
     LONG_BYTES, Object, Str, check_below, check_same_length, parse, parse_isa, run, run_short,
 };
-use crate::errors::{Failure, Result};
+use crate::errors::Result;
 use crate::features::FeatureRules;
 use crate::texts::{Texts, text_of};
 
@@ -48,7 +49,7 @@ impl FeatureSets {
 impl FeatureSets {
     #[new]
     fn new(py: Python<'_>, capacity: usize, rules: Py<FeatureRules>) -> Result<Self> {
-        Failure::parameter_if(capacity > u32::MAX as usize, "capacity", || {
+        invalid_if(capacity > u32::MAX as usize, "capacity", || {
             format!("{capacity} is outside 0..{}", u32::MAX)
         })?;
         Ok(FeatureSets {

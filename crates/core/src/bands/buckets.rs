@@ -2,7 +2,7 @@
 
 use super::BUCKET_SIZE;
 use super::entries::{BandEntries, BandFiller, Chunk, Crowd, unpack};
-use crate::error::Error;
+use crate::error::{Error, invalid_if};
 use crate::parallel::Run;
 use crate::sketch::Signatures;
 
@@ -173,13 +173,13 @@ pub(super) fn check_layout(signatures: &Signatures<'_>) -> Result<(), Error> {
         num_slots,
         slot_bytes,
     } = *signatures;
-    Error::invalid_if(
+    invalid_if(
         num_slots == 0 || ![1, 2, 4].contains(&slot_bytes),
         "signatures",
         || format!("{num_slots} slots of {slot_bytes} bytes; slots are 1 or more, bytes 1, 2 or 4"),
     )?;
     let row_bytes = num_slots * slot_bytes;
-    Error::invalid_if(!bytes.len().is_multiple_of(row_bytes), "signatures", || {
+    invalid_if(!bytes.len().is_multiple_of(row_bytes), "signatures", || {
         format!(
             "{} bytes are not a multiple of the row size, {row_bytes} bytes",
             bytes.len()
@@ -195,7 +195,7 @@ pub fn check_bands(
     rows: u32,
 ) -> Result<(), Error> {
     check_layout(signatures)?;
-    Error::invalid_if(u32::try_from(order.len()).is_err(), "order", || {
+    invalid_if(u32::try_from(order.len()).is_err(), "order", || {
         format!("{} positions; at most 4294967295 fit", order.len())
     })?;
     let num_rows = signatures.len();

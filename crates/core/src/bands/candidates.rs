@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::buckets::{BandBuckets, BucketView, Slice, check_layout, num_members};
 use super::entries::{PositionSet, push_bits};
-use crate::error::Error;
+use crate::error::{Error, invalid_if};
 use crate::parallel::Run;
 use crate::prefetch::prefetch_read;
 use crate::search::{Bound, Call, Pairs, REMOVED, unbroken};
@@ -56,7 +56,7 @@ impl BucketView<'_> {
         order: &[u32],
         call: &Call<'_>,
     ) -> Result<Pairs, Error> {
-        Error::invalid_if(order.len() != self.num_positions, "order", || {
+        invalid_if(order.len() != self.num_positions, "order", || {
             format!(
                 "{} positions; the buckets hold {}",
                 order.len(),
@@ -65,12 +65,11 @@ impl BucketView<'_> {
         })?;
         let range = call.range.start as usize..call.range.end as usize;
         let held = self.first..(self.first + self.offsets.len()).saturating_sub(1);
-        if range.start > range.end || range.start < held.start || range.end > held.end {
-            return Err(Error::invalid(
-                "range",
-                format!("{range:?} is outside the positions {held:?}"),
-            ));
-        }
+        invalid_if(
+            range.start > range.end || range.start < held.start || range.end > held.end,
+            "range",
+            || format!("{range:?} is outside the positions {held:?}"),
+        )?;
         if let Some(states) = call.states
             && states.len() < range.end
         {
@@ -80,7 +79,7 @@ impl BucketView<'_> {
             ));
         }
         check_layout(&signatures)?;
-        Error::invalid_if(signatures.len() != self.num_rows, "signatures", || {
+        invalid_if(signatures.len() != self.num_rows, "signatures", || {
             format!(
                 "{} rows; the buckets were built of {}",
                 signatures.len(),

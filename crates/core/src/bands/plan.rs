@@ -1,6 +1,6 @@
 //! Which bands find a pair of a given similarity with a given probability?
 
-use crate::error::Error;
+use crate::error::{Error, invalid_if};
 
 /// Number and size of bands, and their recall at the threshold.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -20,13 +20,13 @@ pub fn s_curve(similarity: f64, bands: u32, rows: u32) -> f64 {
 
 /// Returns the plan with the most rows (fewest chance candidates) whose recall at `threshold` is at least `recall`.
 pub fn plan_bands(num_slots: u32, threshold: f64, recall: f64) -> Result<BandPlan, Error> {
-    Error::invalid_if(!(1..=65_535).contains(&num_slots), "num_slots", || {
+    invalid_if(!(1..=65_535).contains(&num_slots), "num_slots", || {
         format!("{num_slots} is outside 1 to 65535")
     })?;
-    Error::invalid_if(!(threshold > 0.0 && threshold <= 1.0), "threshold", || {
+    invalid_if(!(threshold > 0.0 && threshold <= 1.0), "threshold", || {
         format!("{threshold} is not above 0 and at most 1")
     })?;
-    Error::invalid_if(!(recall > 0.0 && recall < 1.0), "recall", || {
+    invalid_if(!(recall > 0.0 && recall < 1.0), "recall", || {
         format!("{recall} is not above 0 and below 1")
     })?;
     for rows in (1..=num_slots).rev() {

@@ -6,7 +6,7 @@ use super::demand::Demand;
 use super::kernels::{NUM_QUERIES, count_shared};
 use super::rows::{LANES, Rows};
 use super::{MAX_BITS, num_set};
-use crate::error::Error;
+use crate::error::{Error, invalid_if};
 use crate::isa::Isa;
 use crate::parallel::Run;
 use crate::search::{Bound, Call, Pairs, REMOVED, unbroken};
@@ -52,13 +52,12 @@ impl BloomJoin {
         }
         let num_words = num_bits as usize / 64;
         let num_filters = filters.len() / num_words;
-        if !filters.len().is_multiple_of(num_words) {
-            let message = format!(
+        invalid_if(!filters.len().is_multiple_of(num_words), "filters", || {
+            format!(
                 "{} words are not a multiple of {num_words} words per filter",
                 filters.len()
-            );
-            return Err(Error::invalid("filters", message));
-        }
+            )
+        })?;
         if let Some(row) = order.iter().find(|&&row| row as usize >= num_filters) {
             return Err(Error::invalid(
                 "order",
@@ -127,12 +126,11 @@ impl BloomJoin {
             let message = format!("{range:?} is outside the {} positions", self.len());
             return Err(Error::invalid("range", message));
         }
-        if (call.states).is_some_and(|states| states.len() != self.len()) {
-            return Err(Error::invalid(
-                "states",
-                format!("not one for each of the {} positions", self.len()),
-            ));
-        }
+        invalid_if(
+            (call.states).is_some_and(|states| states.len() != self.len()),
+            "states",
+            || format!("not one for each of the {} positions", self.len()),
+        )?;
         let bound = Bound::new(call.max_pairs, call.threads);
         let low = range.start;
         let pieces = call.run().map(
@@ -170,7 +168,7 @@ impl BloomJoin {
         if later.len() != earlier.len() {
             return Err(Error::invalid("earlier", "not as many as later"));
         }
-        Error::invalid_if(
+        invalid_if(
             later
                 .iter()
                 .chain(earlier)

@@ -16,7 +16,7 @@ use super::feature_shard::{NUM_SHARDS, SHARD_BITS, Shard, ShardedBuilder, shard_
 use super::rarity::Rarity;
 use super::weight_table::{CellPlan, Entries, WeightTable};
 use super::weights::{MAX_WEIGHT, digest};
-use crate::error::Error;
+use crate::error::{Error, invalid_if};
 use crate::parallel::{Run, lock};
 use crate::sort::sort_hashed;
 
@@ -80,7 +80,7 @@ impl Counted {
 impl DocumentCounter {
     /// Creates an empty counter. Returns [`Error::InvalidParameter`] if `memory_bytes` is under 16 MiB.
     pub fn new(memory_bytes: u64) -> Result<Self, Error> {
-        Error::invalid_if(memory_bytes < MIN_MEMORY_BYTES, "memory", || {
+        invalid_if(memory_bytes < MIN_MEMORY_BYTES, "memory", || {
             format!("{memory_bytes} bytes given; counting needs {MIN_MEMORY_BYTES} or more")
         })?;
         let half = memory_bytes / 2;

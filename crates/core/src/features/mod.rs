@@ -106,10 +106,11 @@ pub struct Extractor {
     distinct: Distinct,
     weigher: Weigher,
     /// Whether weights only determine which features exist.
-    counts_once: bool,
+    pub counts_once: bool,
     /// The salt of the last document.
     salt: Option<u64>,
-    adds_salt: bool,
+    /// Whether [`Extractor::features`] have the salt; rarity is counted regardless of the values of documents.
+    pub adds_salt: bool,
     /// What reads the names of documents, if they are needed.
     names: Option<NameReader>,
     name_table: Option<Arc<NameTable>>,
@@ -151,13 +152,6 @@ impl Extractor {
         self
     }
 
-    /// Sets whether each feature that has a weight counts once.
-    #[must_use]
-    pub fn counting_once(mut self, counts_once: bool) -> Self {
-        self.counts_once = counts_once;
-        self
-    }
-
     /// Reads also what names a document, by a table of names if there is one.
     #[must_use]
     pub fn with_names(mut self, table: Option<Arc<NameTable>>) -> Self {
@@ -184,14 +178,6 @@ impl Extractor {
     /// Returns the hashes of the tokens of the last document, in order, if its names are read.
     pub fn tokens(&self) -> &[u64] {
         self.names.as_ref().map_or(&[], NameReader::tokens)
-    }
-
-    /// Omits the salt from the features of [`Extractor::features`]: rarity is counted regardless of the values of
-    /// documents.
-    #[must_use]
-    pub fn leaving_salt_out(mut self) -> Self {
-        self.adds_salt = false;
-        self
     }
 
     /// Sets text rules other than the default ones.

@@ -4,7 +4,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::feature_filter::FeatureFilter;
 use super::weights::MAX_WEIGHT;
-use crate::error::Error;
+use crate::error::{Error, invalid_if};
 use crate::hash::{GOLDEN, mix64};
 use crate::isa::Isa;
 use crate::prefetch::prefetch_read;
@@ -120,19 +120,18 @@ impl WeightTable {
         }
         let content = match entries {
             Entries::Listed { features, weights } => {
-                if features.len() != weights.len() || !features.is_sorted_by(|a, b| a < b) {
-                    return Err(Error::invalid(
-                        "features",
-                        "they must be ascending, with one weight each",
-                    ));
-                }
+                invalid_if(
+                    features.len() != weights.len() || !features.is_sorted_by(|a, b| a < b),
+                    "features",
+                    || "they must be ascending, with one weight each",
+                )?;
                 Content::Listed(Buckets::new(&features, &weights))
             }
             Entries::Cells { plan, weights } => {
                 let fits = (1..=16).contains(&plan.depth)
                     && plan.width >= 1
                     && u64::from(plan.depth).checked_mul(plan.width) == Some(weights.len() as u64);
-                Error::invalid_if(!fits, "weights", || "their number is not that of the cells")?;
+                invalid_if(!fits, "weights", || "their number is not that of the cells")?;
                 Content::Cells(plan, weights.into())
             }
         };

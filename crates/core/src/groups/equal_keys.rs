@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use crate::error::Error;
+use crate::error::{Error, invalid_if};
 use crate::hash::{GOLDEN, mix64};
 use crate::parallel::Cancel;
 
@@ -48,7 +48,7 @@ impl EqualKeys {
         if num_words == 0 {
             return Err(Error::invalid("num_words", "a key has at least one word"));
         }
-        Error::invalid_if(share >= num_shares, "share", || {
+        invalid_if(share >= num_shares, "share", || {
             format!("{share} is not below {num_shares}")
         })?;
         Ok(EqualKeys {
@@ -63,7 +63,7 @@ impl EqualKeys {
 
     /// Adds the keys of the next items; returns some of the items found so far.
     pub fn add(&mut self, keys: &[u64]) -> Result<Repeated, Error> {
-        Error::invalid_if(!keys.len().is_multiple_of(self.num_words), "keys", || {
+        invalid_if(!keys.len().is_multiple_of(self.num_words), "keys", || {
             format!("{} words are not keys of {}", keys.len(), self.num_words)
         })?;
         let mut found = Repeated::default();

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::error::Error;
+use crate::error::{Error, invalid_if};
 use crate::search::{KEPT, REMOVED, UNDECIDED};
 
 /// Value of `best_earlier` and `best_distance` if there is no match.
@@ -53,7 +53,7 @@ impl Leaders {
                 ),
             ));
         }
-        Error::invalid_if(range.end as usize > self.states.len(), "range", || {
+        invalid_if(range.end as usize > self.states.len(), "range", || {
             format!("{range:?} goes beyond the {} documents", self.states.len())
         })?;
         let part = range.start as usize..range.end as usize;
@@ -157,14 +157,13 @@ fn check(
             ),
         ));
     }
-    Error::invalid_if(!later.is_sorted(), "later", || "not in ascending order")?;
+    invalid_if(!later.is_sorted(), "later", || "not in ascending order")?;
     let inside = |position: Option<&u32>| position.is_none_or(|p| range.contains(p));
-    if !inside(later.first()) || !inside(later.last()) {
-        return Err(Error::invalid(
-            "later",
-            format!("holds positions outside the range {range:?}"),
-        ));
-    }
+    invalid_if(
+        !inside(later.first()) || !inside(later.last()),
+        "later",
+        || format!("holds positions outside the range {range:?}"),
+    )?;
     if let Some((a, b)) = later
         .iter()
         .zip(earlier)

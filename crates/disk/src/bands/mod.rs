@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use likewise_core::bands::{BandEntries, BandFiller, BucketView, Crowd, check_bands};
+use likewise_core::error::invalid_if;
 use likewise_core::parallel::{Run, lock};
 use likewise_core::search::{Call, Pairs};
 use likewise_core::sketch::Signatures;
@@ -155,12 +156,11 @@ impl SpilledBuckets {
         call: &Call<'_>,
     ) -> Result<Pairs, Error> {
         let range = &call.range;
-        if range.start > range.end || range.end as usize > self.num_positions {
-            return Err(Error::invalid(
-                "range",
-                format!("{range:?} is outside the {} positions", self.num_positions),
-            ));
-        }
+        invalid_if(
+            range.start > range.end || range.end as usize > self.num_positions,
+            "range",
+            || format!("{range:?} is outside the {} positions", self.num_positions),
+        )?;
         let (offsets, slices) = self.bring_together(range);
         let view = BucketView {
             members: self.members.u32s(),

@@ -1,6 +1,7 @@
 //! How are the records of a CSV file written, and which of its columns are wanted?
 
 use crate::error::{Error, Result};
+use likewise_core::error::invalid_if;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CsvDialect {
@@ -31,10 +32,9 @@ impl CsvRules {
     pub fn check(&self) -> Result<()> {
         let wanted = self.text_columns.iter().chain(&self.id_column);
         for &column in wanted.chain(self.field_columns.iter().flatten()) {
-            if column >= self.num_columns {
-                let message = format!("{column} is not one of {} columns", self.num_columns);
-                return Err(Error::invalid("columns", message));
-            }
+            invalid_if(column >= self.num_columns, "columns", || {
+                format!("{column} is not one of {} columns", self.num_columns)
+            })?;
         }
         if self.text_columns.is_empty() {
             return Err(Error::invalid("text_columns", "no column is named"));

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use likewise_core::error::Error as CoreError;
+use likewise_core::error::invalid_if;
 use likewise_core::parallel::{Cancel, lock};
 use likewise_hamming::Fingerprints;
 use likewise_hamming::index::{Building, Codes, HammingSet, plan_for_sample, sample_step};
@@ -44,22 +45,20 @@ pub struct IndexSource {
 impl IndexSource {
     /// Opens the `len` fingerprints from byte `offset` on; rows of empty texts ascend, below `len`.
     pub fn new(file: File, offset: u64, len: u64, bits: u32, empty_rows: Vec<u32>) -> Result<Self> {
-        Error::invalid_if(len > MAX_ROWS, "fingerprints", || {
+        invalid_if(len > MAX_ROWS, "fingerprints", || {
             format!("{len}; an index holds at most {MAX_ROWS}")
         })?;
-        if !(32..=256).contains(&bits) || !bits.is_multiple_of(32) {
-            return Err(Error::invalid(
-                "bits",
-                format!("{bits} is not a multiple of 32 from 32 to 256"),
-            ));
-        }
+        invalid_if(
+            !(32..=256).contains(&bits) || !bits.is_multiple_of(32),
+            "bits",
+            || format!("{bits} is not a multiple of 32 from 32 to 256"),
+        )?;
         let is_rising = empty_rows.is_sorted_by(|a, b| a < b);
-        if !is_rising || empty_rows.last().is_some_and(|&row| u64::from(row) >= len) {
-            return Err(Error::invalid(
-                "empty_rows",
-                format!("must be ascending and below {len}"),
-            ));
-        }
+        invalid_if(
+            !is_rising || empty_rows.last().is_some_and(|&row| u64::from(row) >= len),
+            "empty_rows",
+            || format!("must be ascending and below {len}"),
+        )?;
         let metadata = file.metadata().doing("read the size")?;
         if !metadata.is_file() {
             return Err(Error::NotRegular);
@@ -322,12 +321,11 @@ impl IndexSource {
     /// Builds a set in memory from fingerprints none of which is of an empty text: for each table of the plan, one read
     /// to count, and one for each `memory_bytes` of entries.
     pub fn build_set(&self, plan: SearchPlan, building: Building<'_>) -> Result<HammingSet> {
-        if self.num_fingerprints() != self.len || plan.bits != self.bits {
-            return Err(Error::invalid(
-                "fingerprints",
-                "must have the width of the plan, and no empty texts",
-            ));
-        }
+        invalid_if(
+            self.num_fingerprints() != self.len || plan.bits != self.bits,
+            "fingerprints",
+            || "must have the width of the plan, and no empty texts",
+        )?;
         let reading = Reading {
             source: self,
             failed: Mutex::new(None),

@@ -1,5 +1,6 @@
 //! How are fingerprints read from a flat file?
 
+use likewise_core::error::invalid_if;
 use likewise_core::parallel::Cancel;
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -53,16 +54,15 @@ impl FlatFingerprints {
         num_words: usize,
         empty_rows: Vec<u32>,
     ) -> Result<Self> {
-        Error::invalid_if(len > 1 << 31, "fingerprints", || {
+        invalid_if(len > 1 << 31, "fingerprints", || {
             format!("{len} rows; at most 2147483648 are joined")
         })?;
         let is_rising = empty_rows.is_sorted_by(|a, b| a < b);
-        if !is_rising || empty_rows.last().is_some_and(|&row| row as usize >= len) {
-            return Err(Error::invalid(
-                "empty_rows",
-                format!("must be ascending and below {len}"),
-            ));
-        }
+        invalid_if(
+            !is_rising || empty_rows.last().is_some_and(|&row| row as usize >= len),
+            "empty_rows",
+            || format!("must be ascending and below {len}"),
+        )?;
         let size = file.metadata().doing("read the size")?.len();
         let end = offset + 8 * (len * num_words) as u64;
         if size < end {

@@ -1,5 +1,6 @@
 //! How are the texts of known rows read again?
 
+use likewise_core::error::invalid_if;
 use likewise_core::text::Without;
 
 use super::parser::{Row, RowParser};
@@ -57,7 +58,7 @@ fn of_texts(rules: &JsonlRules) -> Result<JsonlRules> {
 /// Removes the spans `gone` from the texts of lines; the rest stays byte for byte the same, including escapes in the
 /// remaining text.
 pub fn rewrite_rows(rows: Rows<'_>, rules: &JsonlRules, gone: Stretches<'_>) -> Result<Rewritten> {
-    Error::invalid_if(
+    invalid_if(
         rules.text_fields.len() != 1,
         "text_fields",
         || "must name exactly one field",

@@ -1,6 +1,7 @@
 //! Which fields of a row are requested?
 
 use crate::error::{Error, Result};
+use likewise_core::error::invalid_if;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct JsonlRules {
@@ -121,21 +122,19 @@ impl JsonlRules {
 
     /// Checks the rules and builds the tree of keys.
     pub(crate) fn tree(&self) -> Result<Node> {
-        if self.text_fields.is_empty() {
-            return Err(Error::invalid(
-                "text_fields",
-                "no field is named; name at least one",
-            ));
-        }
+        invalid_if(
+            self.text_fields.is_empty(),
+            "text_fields",
+            || "no field is named; name at least one",
+        )?;
         if self.tokens.is_some() && self.text_fields.len() > 1 {
             return Err(Error::invalid("text_fields", "one field holds the tokens"));
         }
-        if self.max_document == 0 || self.max_document > u64::from(u32::MAX) {
-            return Err(Error::invalid(
-                "max_document",
-                format!("{} is outside 1..{}", self.max_document, u32::MAX),
-            ));
-        }
+        invalid_if(
+            self.max_document == 0 || self.max_document > u64::from(u32::MAX),
+            "max_document",
+            || format!("{} is outside 1..{}", self.max_document, u32::MAX),
+        )?;
         let mut root = Node::default();
         for (i, path) in self.text_fields.iter().enumerate() {
             root.child(split_path(path).0).texts.push(i);

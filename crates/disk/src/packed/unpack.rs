@@ -10,6 +10,7 @@ use super::{Codec, Frames, UnpackLimits};
 use crate::error::{Doing, Error, Result};
 use crate::lines::MAX_PIECE_BYTES;
 use crate::position::{read_exact_at, write_all_at};
+use likewise_core::error::invalid_if;
 
 /// Bytes decompressed at a time.
 const BLOCK_BYTES: usize = 1 << 20;
@@ -124,12 +125,11 @@ impl Unpacker {
     /// Decompresses about `piece_bytes` more, up to a line end or the end of the file; `None` at the end, or at damage,
     /// which [`damage`](Self::damage) then reports, after whole lines.
     pub fn next_piece(&mut self, piece_bytes: u64) -> Result<Option<Unpacked>> {
-        if piece_bytes == 0 || piece_bytes > MAX_PIECE_BYTES {
-            return Err(Error::invalid(
-                "piece_bytes",
-                format!("{piece_bytes} is outside 1..{MAX_PIECE_BYTES}"),
-            ));
-        }
+        invalid_if(
+            piece_bytes == 0 || piece_bytes > MAX_PIECE_BYTES,
+            "piece_bytes",
+            || format!("{piece_bytes} is outside 1..{MAX_PIECE_BYTES}"),
+        )?;
         self.piece_bytes = piece_bytes;
         while !self.is_done && self.cuts.is_empty() {
             self.unpack_block()?;

@@ -20,6 +20,7 @@ use crate::environment::{Files, SegmentFile};
 use crate::error::{Doing, Error, Result};
 use crate::sections::{Section, SectionStream};
 use crate::store::LiveSegment;
+use likewise_core::error::invalid_if;
 
 /// Builds the files of a segment of the rows in `dir`, durable under new names, unless all rows are gone; they are not
 /// used before the store lists them. About 50 ns per row and table, and a pass over the source for each `memory_bytes`.
@@ -31,12 +32,11 @@ pub fn build_segment(
     plan: &SegmentPlan,
     building: Building<'_>,
 ) -> Result<Option<LiveSegment>> {
-    if rows.is_empty() || source.most_rows(&rows) > MAX_SEGMENT_ROWS {
-        return Err(Error::invalid(
-            "rows",
-            format!("{rows:?}; a segment has 1 to {MAX_SEGMENT_ROWS}"),
-        ));
-    }
+    invalid_if(
+        rows.is_empty() || source.most_rows(&rows) > MAX_SEGMENT_ROWS,
+        "rows",
+        || format!("{rows:?}; a segment has 1 to {MAX_SEGMENT_ROWS}"),
+    )?;
     plan.check()?;
     let mut live = LiveSegment {
         name: fresh_name(files, &rows),

@@ -13,6 +13,7 @@ use super::bytes::{
 };
 use super::types::{Content, NewContents};
 use crate::error::{Doing, Error, Result};
+use likewise_core::error::invalid_if;
 
 /// A block ends when its uncompressed size reaches this many bytes.
 pub(super) const BLOCK_BYTES: usize = 32 << 10;
@@ -93,7 +94,7 @@ impl Block {
     pub(super) fn push_features(&mut self, features: &[u64], weights: &[u32]) -> Result<()> {
         self.kind = FEATURES;
         let begin = self.bytes.len();
-        Error::invalid_if(
+        invalid_if(
             !(weights.is_empty() || weights.len() == features.len())
                 || !features.is_sorted_by(|a, b| a < b),
             "contents",

@@ -1,5 +1,6 @@
 //! How is a snapshot taken while documents are being added?
 
+use likewise_core::error::invalid_if;
 use likewise_core::parallel::Cancel;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -9,7 +10,7 @@ use rusqlite::backup::{Backup, StepResult};
 
 use super::database::{DATABASE_NAME, connect};
 use super::{Store, place};
-use crate::error::{Doing, Error, Result};
+use crate::error::{Doing, Result};
 
 /// Pages between checks of the cancel flag: 4 MiB.
 const STEP_PAGES: i32 = 1024;
@@ -23,7 +24,7 @@ impl Store {
         files.create_dir_all(to).doing("make the directory")?;
         let to = place::settle(files, to)?;
         let entries = files.list(&to).doing("read the directory")?;
-        Error::invalid_if(!entries.is_empty(), "path", || {
+        invalid_if(!entries.is_empty(), "path", || {
             format!("{} is not empty", to.display())
         })?;
         let unfinished_name = format!(".{DATABASE_NAME}.unfinished");

@@ -11,6 +11,7 @@ use super::transact::Writer;
 use super::types::{AddingRun, Event, NewContents, NewRows, Position};
 use super::{Store, contents};
 use crate::error::{Error, Result};
+use likewise_core::error::invalid_if;
 
 /// Maximum length of an id in bytes.
 const MAX_ID_BYTES: usize = 65_535;
@@ -83,7 +84,7 @@ impl Store {
             ]
             .iter()
             .all(|&length| length == n);
-        Error::invalid_if(!are_long_enough, "rows", || {
+        invalid_if(!are_long_enough, "rows", || {
             format!("columns differ in length from the {n} ids")
         })?;
         if let Some(arrivals_s) = rows.arrivals_s
@@ -95,7 +96,7 @@ impl Store {
             ));
         }
         let key = |position: u32, band: u16| (u64::from(position) << 16) | u64::from(band);
-        Error::invalid_if(
+        invalid_if(
             !rows
                 .levels
                 .is_sorted_by_key(|level| key(level.position, level.band))

@@ -22,7 +22,7 @@ mod tests;
 
 use std::sync::Mutex;
 
-use likewise_core::error::{Error, Result};
+use likewise_core::error::{Error, Result, invalid_if};
 use likewise_core::isa::Isa;
 use likewise_core::parallel::Run;
 
@@ -154,14 +154,14 @@ fn check(sides: &[&JoinSide<'_>], within: u32) -> Result<(), Error> {
     let bits = sides[0].fingerprints.bits;
     for side in sides {
         side.check()?;
-        Error::invalid_if(side.fingerprints.bits != bits, "right", || {
+        invalid_if(side.fingerprints.bits != bits, "right", || {
             format!(
                 "fingerprints of {} bits cannot be joined with those of {bits}",
                 side.fingerprints.bits
             )
         })?;
     }
-    Error::invalid_if(within > bits, "within", || {
+    invalid_if(within > bits, "within", || {
         format!("{within} is outside 0 to {bits}, the bits of a fingerprint")
     })?;
     Ok(())
@@ -189,14 +189,14 @@ impl<'a> JoinSide<'a> {
     pub(super) fn check(&self) -> Result<()> {
         self.fingerprints.check()?;
         let len = self.fingerprints.len();
-        Error::invalid_if(len as u64 > MAX_JOINED, "fingerprints", || {
+        invalid_if(len as u64 > MAX_JOINED, "fingerprints", || {
             format!("{len} rows; at most {MAX_JOINED} are joined at once")
         })?;
         for (name, given) in [
             ("rows", self.rows.map(<[u32]>::len)),
             ("is_empty", self.is_empty.map(<[u8]>::len)),
         ] {
-            Error::invalid_if(given.is_some_and(|given| given != len), name, || {
+            invalid_if(given.is_some_and(|given| given != len), name, || {
                 format!("{} of them for {len} fingerprints", given.unwrap_or(0))
             })?;
         }

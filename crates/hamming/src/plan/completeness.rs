@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use likewise_core::error::{Error, Result};
+use likewise_core::error::{Result, invalid_if};
 
 use super::layout::choose;
 use super::{Key, MAX_BITS, MAX_KEYS};
@@ -23,7 +23,7 @@ struct Class {
 
 /// Returns at most `within` errors that every key misses, as a key, or `None` if the plan is complete.
 pub(super) fn escape(within: u32, keys: &[Key]) -> Result<Option<Key>> {
-    Error::invalid_if(keys.len() > MAX_KEYS, "keys", || {
+    invalid_if(keys.len() > MAX_KEYS, "keys", || {
         format!(
             "{} are more than the {MAX_KEYS} that can be checked",
             keys.len()
@@ -116,7 +116,7 @@ impl Search {
     /// Returns whether `budget` more errors can make every key miss; if so, they are in `placed`.
     fn run(&mut self, budget: u32) -> Result<bool> {
         self.num_steps += 1;
-        Error::invalid_if(self.num_steps > MAX_STEPS, "keys", || {
+        invalid_if(self.num_steps > MAX_STEPS, "keys", || {
             format!(
                 "{} overlapping ones are too many to check: {MAX_STEPS} steps did not settle it",
                 self.keys

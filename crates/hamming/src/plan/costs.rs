@@ -2,7 +2,7 @@
 //!
 //! The costs are measured outside the core, which has no clock; [`super::exercise`] contains the work to be timed.
 
-use likewise_core::error::{Error, Result};
+use likewise_core::error::{Result, invalid_if};
 use likewise_core::hash::{GOLDEN, mix64};
 use likewise_core::isa::Isa;
 use likewise_core::prefetch::prefetch_read;
@@ -115,16 +115,15 @@ impl Costs {
             ]
         });
         for (name, value) in self.steps().into_iter().chain(reads) {
-            Error::invalid_if(!(value.is_finite() && value > 0.0), "costs", || {
+            invalid_if(!(value.is_finite() && value > 0.0), "costs", || {
                 format!("{name} is {value}, not a positive number")
             })?;
         }
-        if self.memory.is_empty() || !self.memory.is_sorted_by(|a, b| a.num_bytes < b.num_bytes) {
-            return Err(Error::invalid(
-                "costs",
-                "memory sizes must be in ascending order",
-            ));
-        }
+        invalid_if(
+            self.memory.is_empty() || !self.memory.is_sorted_by(|a, b| a.num_bytes < b.num_bytes),
+            "costs",
+            || "memory sizes must be in ascending order",
+        )?;
         Ok(())
     }
 

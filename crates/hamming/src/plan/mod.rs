@@ -24,7 +24,7 @@ use std::cmp::Reverse;
 
 use crate::distance::Fingerprints;
 use completeness::escape;
-use likewise_core::error::Error;
+use likewise_core::error::{Error, invalid_if};
 
 pub use blocks::Division;
 pub use costs::Exercise;
@@ -109,14 +109,14 @@ impl SearchPlan {
     pub(crate) fn check_query(&self, queries: &Fingerprints<'_>, within: u32) -> Result<(), Error> {
         queries.check()?;
         let bits = self.bits;
-        Error::invalid_if(queries.bits != bits, "fingerprints", || {
+        invalid_if(queries.bits != bits, "fingerprints", || {
             format!("have {} bits; those searched have {bits}", queries.bits)
         })?;
         let most = match self.keys() {
             [] => bits,
             _ => self.within,
         };
-        Error::invalid_if(within > most, "within", || {
+        invalid_if(within > most, "within", || {
             format!("{within} is above {most}, the radius this was built for")
         })?;
         Ok(())
@@ -129,7 +129,7 @@ impl SearchPlan {
         if !(1..=MAX_BITS).contains(&bits) {
             return Err(Error::invalid("bits", format!("{bits} is outside 1..=256")));
         }
-        Error::invalid_if(within > bits, "within", || {
+        invalid_if(within > bits, "within", || {
             format!("{within} is above the {bits} bits of a fingerprint")
         })?;
         let plan = SearchPlan { bits, within, keys };

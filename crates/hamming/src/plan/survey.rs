@@ -10,7 +10,7 @@ use super::layout::Collection;
 use super::price::{PricedPlan, Pricer, SurveyRequest};
 use super::space::propose_designs;
 use super::statistics::MAX_DEPENDENCE;
-use likewise_core::error::{Error, Result};
+use likewise_core::error::{Result, invalid_if};
 use likewise_core::parallel::Cancel;
 
 /// Plans within this factor of the fastest are equivalent: the smallest of them is chosen.
@@ -148,36 +148,33 @@ fn check(request: &SurveyRequest) -> Result<()> {
         bits,
         id_bits,
     } = request.collection;
-    if !(32..=256).contains(&bits) || !bits.is_multiple_of(32) {
-        return Err(Error::invalid(
-            "bits",
-            format!("{bits} is not a multiple of 32 from 32 to 256"),
-        ));
-    }
-    Error::invalid_if(request.within > bits, "within", || {
+    invalid_if(
+        !(32..=256).contains(&bits) || !bits.is_multiple_of(32),
+        "bits",
+        || format!("{bits} is not a multiple of 32 from 32 to 256"),
+    )?;
+    invalid_if(request.within > bits, "within", || {
         format!(
             "{} is above the {bits} bits of a fingerprint",
             request.within
         )
     })?;
-    Error::invalid_if(num_fingerprints > 1 << 48, "n", || {
+    invalid_if(num_fingerprints > 1 << 48, "n", || {
         format!("{num_fingerprints} is above 2^48")
     })?;
-    Error::invalid_if(id_bits > 64, "id_bits", || format!("{id_bits} is above 64"))?;
+    invalid_if(id_bits > 64, "id_bits", || format!("{id_bits} is above 64"))?;
     if let Division::Balanced(known) = &request.division {
         let ones = &known.ones;
-        if ones.len() != bits as usize || !ones.iter().all(|share| (0.0..=1.0).contains(share)) {
-            return Err(Error::invalid(
-                "bit_frequencies",
-                format!("must be {bits} numbers between 0 and 1, the share of ones at each bit"),
-            ));
-        }
-        if !(0.0..=MAX_DEPENDENCE).contains(&known.dependence) {
-            return Err(Error::invalid(
-                "bit_dependence",
-                format!("{} is outside 0..={MAX_DEPENDENCE}", known.dependence),
-            ));
-        }
+        invalid_if(
+            ones.len() != bits as usize || !ones.iter().all(|share| (0.0..=1.0).contains(share)),
+            "bit_frequencies",
+            || format!("must be {bits} numbers between 0 and 1, the share of ones at each bit"),
+        )?;
+        invalid_if(
+            !(0.0..=MAX_DEPENDENCE).contains(&known.dependence),
+            "bit_dependence",
+            || format!("{} is outside 0..={MAX_DEPENDENCE}", known.dependence),
+        )?;
     }
     request.costs.check()
 }

@@ -14,6 +14,7 @@ mod tests;
 use std::fs::File;
 use std::path::Path;
 
+use likewise_core::error::invalid_if;
 use likewise_core::isa::Isa;
 use likewise_core::parallel::Run;
 use likewise_hamming::index::TableBuilder;
@@ -68,12 +69,11 @@ impl HammingBuild<'_> {
     /// there is too little memory or a fingerprint is too wide. Cost: for each table, one pass over the fingerprints to
     /// count them, and one for each `memory_bytes` of entries.
     pub fn write(&self, path: &Path, progress: Progress<'_>) -> Result<(), Error> {
-        if self.plan.keys().is_empty() || self.plan.bits != self.source.bits {
-            return Err(Error::invalid(
-                "plan",
-                "must have a key, and the width of the fingerprints",
-            ));
-        }
+        invalid_if(
+            self.plan.keys().is_empty() || self.plan.bits != self.source.bits,
+            "plan",
+            || "must have a key, and the width of the fingerprints",
+        )?;
         write_whole(path, |file, temporary| {
             self.write_all(file, temporary, progress)
         })

@@ -1,7 +1,7 @@
 //! How are fingerprints stored that are not yet in a table, or that no table would help to find?
 
 use crate::kernels::{Kernel, LANES, run_kernel};
-use likewise_core::error::{Error, Result};
+use likewise_core::error::{Error, Result, invalid_if};
 use likewise_core::isa::Isa;
 
 /// Codes compared with all queries before the next: they stay in the L1 cache.
@@ -131,7 +131,7 @@ impl Planes {
 
 /// Rejects rows that do not ascend from `next_row` on.
 pub(crate) fn check_rows(rows: &[u32], len: usize, next_row: u64) -> Result<()> {
-    Error::invalid_if(rows.len() != len, "rows", || {
+    invalid_if(rows.len() != len, "rows", || {
         format!("{} rows for {len} fingerprints", rows.len())
     })?;
     let ascend = rows.is_sorted_by(|a, b| a < b)

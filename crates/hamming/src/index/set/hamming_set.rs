@@ -15,7 +15,7 @@ use crate::index::search::scanned::{Planes, check_rows};
 use crate::index::table::build::Codes;
 use crate::index::table::table::Table;
 use crate::plan::{MAX_INDEXED, SearchPlan};
-use likewise_core::error::{Error, Result};
+use likewise_core::error::{Error, Result, invalid_if};
 use likewise_core::parallel::lock;
 
 /// Maximum length of the tail: it costs each query at most half a microsecond.
@@ -158,23 +158,19 @@ impl HammingSet {
         building: Building<'_>,
     ) -> Result<u64> {
         fingerprints.check()?;
-        if fingerprints.bits != self.plan.bits {
-            return Err(Error::invalid(
-                "fingerprints",
-                format!(
-                    "have {} bits; the set has {}",
-                    fingerprints.bits, self.plan.bits
-                ),
-            ));
-        }
+        invalid_if(fingerprints.bits != self.plan.bits, "fingerprints", || {
+            format!(
+                "have {} bits; the set has {}",
+                fingerprints.bits, self.plan.bits
+            )
+        })?;
         let _changing = self.changing();
         let state = self.state();
-        if state.segments.iter().any(|segment| segment.rows.is_none()) {
-            return Err(Error::invalid(
-                "fingerprints",
-                "the set was built without rows and stays as it is",
-            ));
-        }
+        invalid_if(
+            state.segments.iter().any(|segment| segment.rows.is_none()),
+            "fingerprints",
+            || "the set was built without rows and stays as it is",
+        )?;
         let len = fingerprints.len();
         let end = match rows.and_then(<[u32]>::last) {
             Some(&last) => u64::from(last) + 1,
@@ -421,7 +417,7 @@ impl HammingSet {
         building: Building<'_>,
     ) -> Result<Self> {
         let len = fingerprints.len();
-        Error::invalid_if(len as u64 > MAX_INDEXED, "fingerprints", || {
+        invalid_if(len as u64 > MAX_INDEXED, "fingerprints", || {
             format!("{len} rows; one index holds at most {MAX_INDEXED}")
         })?;
         let set = HammingSet::new(plan.clone())?;
@@ -447,12 +443,11 @@ impl HammingSet {
     /// [`build`](Self::build) for fingerprints that are read again for each table of the plan, and never held.
     pub fn build_of(codes: &dyn Codes, plan: SearchPlan, building: Building<'_>) -> Result<Self> {
         let len = codes.len() as u64;
-        if plan.keys().is_empty() || len > MAX_INDEXED {
-            return Err(Error::invalid(
-                "plan",
-                "must have a key, and rows fit an index",
-            ));
-        }
+        invalid_if(
+            plan.keys().is_empty() || len > MAX_INDEXED,
+            "plan",
+            || "must have a key, and rows fit an index",
+        )?;
         let segment = Segment::build_of(codes, plan.bits, None, plan.clone(), building)?;
         let set = HammingSet::new(plan)?;
         set.begin_with(segment, len);

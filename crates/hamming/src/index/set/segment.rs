@@ -14,7 +14,7 @@ use crate::index::table::table::Table;
 use crate::index::table::words::Words;
 use crate::kernels::run_kernel;
 use crate::plan::SearchPlan;
-use likewise_core::error::{Error, Result};
+use likewise_core::error::{Error, Result, invalid_if};
 use likewise_core::isa::Isa;
 use likewise_core::parallel::{Cancel, Run};
 
@@ -201,10 +201,10 @@ impl Segment {
 }
 
 fn check(num_codes: usize, bits: u32, rows: Option<&[u32]>, plan: &SearchPlan) -> Result<()> {
-    Error::invalid_if(plan.bits != bits, "plan", || {
+    invalid_if(plan.bits != bits, "plan", || {
         format!("is for {} bits; the fingerprints have {}", plan.bits, bits)
     })?;
-    Error::invalid_if(u32::try_from(num_codes).is_err(), "fingerprints", || {
+    invalid_if(u32::try_from(num_codes).is_err(), "fingerprints", || {
         format!("{num_codes}; at most 4294967295 fit")
     })?;
     if rows.is_some_and(|rows| rows.len() != num_codes) {
