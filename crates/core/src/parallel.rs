@@ -112,23 +112,6 @@ impl<'a> Run<'a> {
     }
 }
 
-/// [`Run::map`].
-pub fn map_ranges<S, T, M, F>(
-    len: usize,
-    grain: usize,
-    threads: usize,
-    cancel: &AtomicBool,
-    make_state: M,
-    work: F,
-) -> Result<Vec<T>>
-where
-    T: Send,
-    M: Fn() -> S + Sync,
-    F: Fn(&mut S, Range<usize>) -> T + Sync,
-{
-    Run { threads, cancel }.map(len, grain, make_state, work)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,22 +120,21 @@ mod tests {
     fn results_come_in_order_for_any_number_of_threads() {
         let cancel = AtomicBool::new(false);
         for threads in [1, 2, 7] {
-            let parts = map_ranges(1000, 7, threads, &cancel, || (), |(), r| r).unwrap();
+            let cancel = &cancel;
+            let parts = Run { threads, cancel }.ranges(1000, 7, |r| r).unwrap();
             let flat: Vec<usize> = parts.into_iter().flatten().collect();
             assert_eq!(flat, (0..1000).collect::<Vec<_>>());
         }
-        assert!(
-            map_ranges(0, 7, 2, &cancel, || (), |(), r| r)
-                .unwrap()
-                .is_empty()
-        );
+        let none = Run::alone(&cancel).ranges(0, 7, |r| r);
+        assert!(none.unwrap().is_empty());
     }
 
     #[test]
     fn a_set_flag_stops_the_work() {
         let cancel = AtomicBool::new(true);
         for threads in [1, 2] {
-            let result = map_ranges(10, 1, threads, &cancel, || (), |(), r| r);
+            let cancel = &cancel;
+            let result = Run { threads, cancel }.ranges(10, 1, |r| r);
             assert_eq!(result, Err(Error::Canceled));
         }
     }

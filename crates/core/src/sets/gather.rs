@@ -15,7 +15,7 @@ use super::lists::Lists;
 use super::prefix::{Batch, SetFacts};
 use crate::error::Error;
 use crate::hash::mix64;
-use crate::parallel::{Cancel, lock, map_ranges};
+use crate::parallel::{Cancel, Run, lock};
 use crate::prefetch::prefetch_read;
 
 const NUM_SHARDS: usize = 256;
@@ -245,17 +245,10 @@ impl Prefixes {
             .into_iter()
             .map(|part| Mutex::new(Some(part)))
             .collect();
-        let parts = map_ranges(
-            parts.len(),
-            1,
-            threads,
-            cancel,
-            || (),
-            |(), range| {
-                let part = lock(&parts[range.start]).take();
-                part.map_or_else(Numbered::default, |part| part.numbered(&bases))
-            },
-        )?;
+        let parts = Run { threads, cancel }.each(parts.len(), |i| {
+            let part = lock(&parts[i]).take();
+            part.map_or_else(Numbered::default, |part| part.numbered(&bases))
+        })?;
         joined(self.demand, self.num_positions, &parts, &rooms, cancel)
     }
 
@@ -273,17 +266,11 @@ impl Prefixes {
             }
         }
         let shards: Vec<_> = shards.into_iter().map(Mutex::new).collect();
-        let counted = map_ranges(
-            NUM_SHARDS,
-            1,
-            threads,
-            cancel,
-            HashMap::default,
-            |numbers, range| {
+        let counted =
+            Run { threads, cancel }.map(NUM_SHARDS, 1, HashMap::default, |numbers, range| {
                 let mut slots = lock(&shards[range.start]);
                 number_shard(&mut slots, numbers)
-            },
-        )?;
+            })?;
         let (mut bases, mut rooms) = (Vec::with_capacity(NUM_SHARDS), Vec::new());
         for counts in counted {
             bases.push(number_of_list(rooms.len())?);

@@ -10,7 +10,7 @@ use super::lists::{Lists, Part, Posting};
 use super::prefix::SetFacts;
 use super::scratch::{Borrowed, Scratch};
 use crate::error::Error;
-use crate::parallel::map_ranges;
+use crate::parallel::Run;
 use crate::search::{Call, Pairs, REMOVED};
 
 #[derive(Debug, Clone, Copy)]
@@ -184,11 +184,9 @@ impl PrefixJoin {
             self.num_found += block.len();
         }
         let this = &*self;
-        let parts = map_ranges(
+        let parts = Run { threads, cancel }.map(
             block.len(),
             block.len().div_ceil(threads.max(1)).clamp(1, GRAIN),
-            threads,
-            cancel,
             || Borrowed::take(&this.idle, this.len()),
             |scratch, piece| {
                 let (mut later, mut earlier) = (Vec::new(), Vec::new());

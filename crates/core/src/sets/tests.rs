@@ -409,7 +409,11 @@ fn counts_are_never_too_low_and_ones_are_exact() {
             }
         }
     };
-    crate::parallel::map_ranges(3000, 10, 3, &stop, || (), count).unwrap();
+    let run = crate::parallel::Run {
+        threads: 3,
+        cancel: &stop,
+    };
+    run.map(3000, 10, || (), count).unwrap();
     let mut num_exact = 0;
     for i in 0..3000 {
         let found = u64::from(rarity.num_documents(mix64(i + 1)));

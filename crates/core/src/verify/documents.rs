@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 
 use crate::error::Error;
 use crate::isa::Isa;
-use crate::parallel::map_ranges;
+use crate::parallel::Run;
 use crate::search::REMOVED;
 
 use super::Measure;
@@ -56,11 +56,9 @@ impl FeatureSets {
             );
             return Err(Error::invalid("states", reason));
         }
-        let parts = map_ranges(
+        let parts = Run { threads, cancel }.map(
             later.len(),
             GRAIN_PAIRS,
-            threads,
-            cancel,
             || (Vec::new(), Vec::new()),
             |(later_places, earlier_places), range| {
                 later_places.clear();

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use crate::error::Error;
 use crate::features::{disagree, siblings};
 use crate::isa::Isa;
-use crate::parallel::map_ranges;
+use crate::parallel::Run;
 use crate::prefetch::prefetch_read;
 
 use super::Measure;
@@ -102,17 +102,10 @@ impl FeatureSets {
     ) -> Result<Vec<f64>, Error> {
         let required = required.into();
         check(later, earlier, required)?;
-        let parts = map_ranges(
-            later.len(),
-            GRAIN_PAIRS,
-            threads,
-            cancel,
-            || (),
-            |(), range| {
-                let (later, earlier) = (&later[range.clone()], &earlier[range]);
-                self.measure(later, earlier, measure, required, isa)
-            },
-        )?;
+        let parts = Run { threads, cancel }.ranges(later.len(), GRAIN_PAIRS, |range| {
+            let (later, earlier) = (&later[range.clone()], &earlier[range]);
+            self.measure(later, earlier, measure, required, isa)
+        })?;
         let mut similarities = Vec::with_capacity(later.len());
         for part in parts {
             similarities.append(&mut part?);

@@ -10,7 +10,7 @@ use crate::features::rarity::Rarity;
 use crate::features::weight_table::Entries;
 use crate::features::weights::MAX_WEIGHT;
 use crate::isa::Isa;
-use crate::parallel::{lock, map_ranges};
+use crate::parallel::{Run, lock};
 use crate::prefetch::prefetch_read;
 use crate::sort::sort_hashed;
 
@@ -73,11 +73,9 @@ impl NameCounter {
         keep_lowest(&mut sample);
         sample.truncate(MOST_COUNTED);
         let may_be_slot = frequent_frames(&sample, threads, cancel)?;
-        let parts = map_ranges(
+        let parts = Run { threads, cancel }.map(
             sample.len(),
             GRAIN,
-            threads,
-            cancel,
             Scratch::default,
             |scratch, range| {
                 let mut part = Part::default();
@@ -88,18 +86,11 @@ impl NameCounter {
             },
         )?;
         let rarity = Rarity::new(sample.len() as u64);
-        let listed = map_ranges(
-            PARTS,
-            1,
-            threads,
-            cancel,
-            || (),
-            |(), which| {
-                let mut listed = words(&parts, which.start, &rarity);
-                listed.extend(slots(&parts, which.start));
-                listed
-            },
-        )?;
+        let listed = Run { threads, cancel }.each(PARTS, |which| {
+            let mut listed = words(&parts, which, &rarity);
+            listed.extend(slots(&parts, which));
+            listed
+        })?;
         let mut listed = listed.concat();
         listed.sort_unstable();
         listed.dedup_by_key(|&mut (key, _)| key);
@@ -210,13 +201,8 @@ fn frequent_frames(
     cancel: &AtomicBool,
 ) -> Result<FrameCounts, Error> {
     let grain = sample.len().div_ceil(threads.max(1)).max(1);
-    let counts = map_ranges(
-        sample.len(),
-        grain,
-        threads,
-        cancel,
-        Scratch::default,
-        |scratch, range| {
+    let counts =
+        Run { threads, cancel }.map(sample.len(), grain, Scratch::default, |scratch, range| {
             let mut counts = FrameCounts::new();
             for one in &sample[range] {
                 each_frame(&one.tokens, scratch, Isa::best(), |frames, _, _| {
@@ -225,8 +211,7 @@ fn frequent_frames(
                 });
             }
             counts
-        },
-    )?;
+        })?;
     let counts = counts.into_iter().reduce(FrameCounts::merge);
     Ok(counts.unwrap_or_else(FrameCounts::new))
 }
