@@ -54,13 +54,13 @@ pub struct Rewritten {
 
 /// Rewrites rows; each thread's function from `make` takes a row, its offset and the filter of its text, and appends the
 /// new row without a line end.
-pub(crate) fn rewrite<F: Send>(
+pub(crate) fn rewrite<F>(
     rows: Rows<'_>,
     gone: Stretches<'_>,
     make: impl Fn() -> Result<F> + Sync,
 ) -> Result<Rewritten>
 where
-    F: FnMut(&[u8], u64, &mut Without<'_>, &mut Vec<u8>) -> Result<()>,
+    F: FnMut(&[u8], u64, &mut Without<'_>, &mut Vec<u8>) -> Result<()> + Send,
 {
     let texts = gone.of_texts(rows.offsets.len())?;
     let take = |(write, made): &mut (F, Rewritten), i: usize, row: &[u8]| {

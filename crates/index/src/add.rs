@@ -21,7 +21,6 @@ pub type TextOf<'a> = &'a (dyn Fn(usize) -> &'a [u8] + Sync);
 impl Index {
     /// Decides documents in order and adds them in one transaction; one whose id exists with the same text changes
     /// nothing and gets its stored verdict, with another text all are refused. `text_of` returns the bytes to store.
-    #[expect(clippy::too_many_arguments, reason = "documents, and means")]
     pub fn add(
         &self,
         ids: &[&str],
@@ -40,7 +39,6 @@ impl Index {
         Ok(verdicts)
     }
 
-    #[expect(clippy::too_many_arguments, reason = "documents, and means")]
     fn add_once(
         &self,
         ids: &[&str],
