@@ -54,7 +54,7 @@ pub struct Rewritten {
 
 /// Rewrites rows; each thread's function from `make` takes a row, its offset and the filter of its text, and appends the
 /// new row without a line end.
-pub(crate) fn rewrite<F: Send>(
+pub(crate) fn rewrite<F>(
     rows: Rows<'_>,
     gone: Stretches<'_>,
     make: impl Fn() -> Result<F> + Sync,
@@ -72,7 +72,7 @@ where
         Ok(())
     };
     let mut all = Rewritten::default();
-    for (_, part) in rows.read(GRAIN_ROWS, |_| Ok((make()?, Rewritten::default())), take)? {
+    for part in rows.read(GRAIN_ROWS, |_| Ok((make()?, Rewritten::default())), take)? {
         let base = all.lines.len() as u64;
         all.lines.extend_from_slice(&part.lines);
         all.ends.extend(part.ends.iter().map(|end| base + end));
