@@ -74,7 +74,7 @@ class Likewise(Searcher):
 
     def stream(self, queries: np.ndarray, path: Path, bits: int, within: int, threads: int) -> Found:
         """Pass once over a flat file."""
-        from likewise.hamming import pairs as hamming
+        from likewise import hamming
 
         if not hasattr(hamming, "hamming_stream"):
             raise NotDone("this version has no hamming_stream")

@@ -118,12 +118,12 @@ pub struct Rows<'a> {
 
 impl Rows<'_> {
     /// Passes each row and its number to `take`, with what `make` returned for the `grain` rows around it, given their
-    /// bytes; returns all of that, in order.
-    pub(crate) fn read<T: Send>(
+    /// bytes: what reads them, and what is made of them. Returns the latter, in order.
+    pub(crate) fn read<S, T: Send>(
         &self,
         grain: usize,
-        make: impl Fn(usize) -> Result<T> + Sync,
-        take: impl Fn(&mut T, usize, &[u8]) -> Result<()> + Sync,
+        make: impl Fn(usize) -> Result<(S, T)> + Sync,
+        take: impl Fn(&mut (S, T), usize, &[u8]) -> Result<()> + Sync,
     ) -> Result<Vec<T>> {
         let (offsets, lengths) = (self.offsets, self.lengths);
         invalid_if(offsets.len() != lengths.len(), "lengths", || {
@@ -139,11 +139,49 @@ impl Rows<'_> {
                 let row = window.fetch(self.file, offset, length, next);
                 take(&mut made, i, row.reading(offset)?)?;
             }
-            Ok(made)
+            Ok(made.1)
         };
         self.run
             .map(offsets.len(), grain, Window::default, work)?
             .into_iter()
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+    use super::*;
+
+    struct Reader<'a>(&'a AtomicUsize);
+
+    impl Drop for Reader<'_> {
+        fn drop(&mut self) {
+            self.0.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn what_reads_rows_is_dropped_with_them() {
+        let path = std::env::temp_dir().join(format!("likewise-rows-{}", std::process::id()));
+        std::fs::write(&path, b"abcdef").unwrap();
+        let (stop, num_readers) = (AtomicBool::new(false), AtomicUsize::new(0));
+        let rows = Rows {
+            file: &File::open(&path).unwrap(),
+            offsets: &[4, 0, 2],
+            lengths: &[2, 2, 2],
+            run: Run::alone(&stop),
+        };
+        let make = |_| {
+            assert_eq!(num_readers.fetch_add(1, Ordering::Relaxed), 0);
+            Ok((Reader(&num_readers), Vec::new()))
+        };
+        let take = |made: &mut (Reader<'_>, Vec<u8>), _: usize, row: &[u8]| {
+            made.1.extend(row);
+            Ok(())
+        };
+        assert_eq!(rows.read(1, make, take).unwrap(), [b"ef", b"ab", b"cd"]);
+        std::fs::remove_file(&path).unwrap();
     }
 }

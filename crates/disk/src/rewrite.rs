@@ -72,7 +72,7 @@ where
         Ok(())
     };
     let mut all = Rewritten::default();
-    for (_, part) in rows.read(GRAIN_ROWS, |_| Ok((make()?, Rewritten::default())), take)? {
+    for part in rows.read(GRAIN_ROWS, |_| Ok((make()?, Rewritten::default())), take)? {
         let base = all.lines.len() as u64;
         all.lines.extend_from_slice(&part.lines);
         all.ends.extend(part.ends.iter().map(|end| base + end));

@@ -17,7 +17,7 @@ const GRAIN_ROWS: usize = 256;
 /// Reads the texts of records, as returned by [`CsvStream`](crate::CsvStream).
 pub fn read_csv_rows(rows: Rows<'_>, rules: &CsvRules) -> Result<Vec<TextColumn>> {
     rules.check()?;
-    let take = |texts: &mut TextColumn, i: usize, record: &[u8]| {
+    let take = |(_, texts): &mut ((), TextColumn), i: usize, record: &[u8]| {
         let mut parser = RecordParser::new(rules.dialect, rules.max_document);
         let (taken, is_complete) = parser.feed(record);
         let offset = rows.offsets[i];
@@ -29,7 +29,7 @@ pub fn read_csv_rows(rows: Rows<'_>, rules: &CsvRules) -> Result<Vec<TextColumn>
         parser.push_text(rules, texts);
         Ok(())
     };
-    rows.read(GRAIN_ROWS, |_| Ok(TextColumn::default()), take)
+    rows.read(GRAIN_ROWS, |_| Ok(((), TextColumn::default())), take)
 }
 
 /// Removes the spans `gone` from the texts of records; all other fields stay byte for byte. A quoted field stays quoted;

@@ -40,8 +40,7 @@ fn read_each<C: Send>(
         Ok(())
     };
     let make = |num_bytes| Ok((RowParser::new(&rules)?, make(num_bytes)));
-    let parts = rows.read(GRAIN_ROWS, make, take)?;
-    Ok(parts.into_iter().map(|(_, column)| column).collect())
+    rows.read(GRAIN_ROWS, make, take)
 }
 
 /// The checked rules without ids and further fields, which are not parsed again.

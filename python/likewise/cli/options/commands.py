@@ -3,14 +3,11 @@
 import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from likewise.recipe.fields import OPTIONS
-
-if TYPE_CHECKING:
-    pass
 
 # What an option takes: a file to read, a file to write, a directory to read, or any place.
 READ = click.Path(exists=True, dir_okay=False, path_type=Path)
