@@ -60,7 +60,7 @@ pub(crate) fn rewrite<F>(
     make: impl Fn() -> Result<F> + Sync,
 ) -> Result<Rewritten>
 where
-    F: FnMut(&[u8], u64, &mut Without<'_>, &mut Vec<u8>) -> Result<()> + Send,
+    F: FnMut(&[u8], u64, &mut Without<'_>, &mut Vec<u8>) -> Result<()>,
 {
     let texts = gone.of_texts(rows.offsets.len())?;
     let take = |(write, made): &mut (F, Rewritten), i: usize, row: &[u8]| {
