@@ -62,7 +62,7 @@ pub(crate) struct NameReader {
 /// Returns flags of a token, the first `len` bytes of `text`: whether it holds a digit, whether it is a number, that is
 /// digits and no letters, and how it begins.
 #[inline(always)]
-fn flags_of(text: &[u8], len: usize) -> u64 {
+pub(super) fn flags_of(text: &[u8], len: usize) -> u64 {
     // Most tokens are read once, in a word that holds what follows a short one too.
     let (has_digit, beginning) = match text.first_chunk::<8>() {
         Some(word) if len > 0 => {

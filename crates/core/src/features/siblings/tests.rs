@@ -1,6 +1,7 @@
 use std::sync::atomic::AtomicBool;
 
-use super::{NameCounter, NameTable, Names, penalty};
+use super::profile::{begin_alike, flags_of};
+use super::{DIGIT, NUMBER, NameCounter, NameTable, Names, penalty};
 use crate::features::{Extractor, FeatureHash, FeatureRules, Weights, digest};
 use crate::isa::Isa;
 use crate::text::Tokens;
@@ -111,4 +112,52 @@ fn slots_are_places_that_a_collection_fills_in_many_ways() {
     assert_eq!(penalty(&a, &a), 0.0);
     let other = table_of(&texts.iter().rev().cloned().collect::<Vec<_>>(), 3);
     assert_eq!(other.entries(), table.entries());
+}
+
+#[test]
+fn a_token_is_read_alike_whatever_follows_it() {
+    let tokens = [
+        "",
+        "a",
+        "ab",
+        "abc",
+        "abd",
+        "abcdefgh",
+        "abcdefgh7",
+        "abcdefghijklmnop4q",
+        "7",
+        "12",
+        "12.5",
+        "1a",
+        "\u{e9}1",
+        "\u{e9}t\u{e9}",
+        "\u{4e00}",
+        "\u{4e00}\u{4e8c}\u{4e09}\u{56db}",
+        "ab\u{e9}",
+        "ab\u{e8}",
+        "abc\u{e9}",
+        "\u{20000}\u{20001}a",
+        "\u{20000}\u{20001}b",
+    ];
+    let first = |token: &str| token.chars().take(3).collect::<String>();
+    for token in tokens {
+        let flags = flags_of(token.as_bytes(), token.len());
+        let has_digit = token.contains(|c: char| c.is_ascii_digit());
+        let is_number =
+            has_digit && !token.contains(|c: char| c.is_ascii_alphabetic() || !c.is_ascii());
+        assert_eq!(flags & DIGIT != 0, has_digit, "{token}");
+        assert_eq!(flags & NUMBER != 0, is_number, "{token}");
+        for other in tokens {
+            let followed = format!("{other}1 \u{e9}7 and more");
+            let of_other = flags_of(followed.as_bytes(), other.len());
+            assert_eq!(
+                begin_alike(flags, of_other),
+                first(token) == first(other),
+                "{token} {other}"
+            );
+            if token == other {
+                assert_eq!(flags, of_other, "{token}");
+            }
+        }
+    }
 }
