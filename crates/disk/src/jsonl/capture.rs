@@ -19,20 +19,15 @@ use super::rules::{Child, JsonlRules, Node, RoleRules, Step, split_path};
 pub(super) enum Found {
     #[default]
     Absent,
-    /// A string without escapes: its bytes of the line, without quotes.
-    Plain(Range<usize>),
-    /// A string with escapes: it is decoded in [`TextSlot::decoded`].
-    Decoded,
     /// Strings of a list, in [`TextSlot::parts`].
     Parts,
-    /// Any value, unparsed: its bytes of the line.
+    /// Any value, such as a string with its quotes: its bytes of the line.
     Raw(Range<usize>),
 }
 
 #[derive(Debug, Default)]
 pub(super) struct TextSlot {
     pub found: Found,
-    pub decoded: String,
     /// The strings of a list, with their quotes, as bytes of the line.
     pub parts: Vec<Range<usize>>,
     /// Steps to these strings.
@@ -101,7 +96,7 @@ pub(super) struct ObjectSeed<'a> {
     pub line: &'a str,
     pub node: &'a Node,
     pub out: &'a mut Captured,
-    /// Take every value raw, so that none is rejected because of its type.
+    /// Take every value raw, so that none is rejected because it is not an object.
     pub all_raw: bool,
 }
 
@@ -134,14 +129,11 @@ impl<'de> Visitor<'de> for ObjectSeed<'_> {
             };
             let child = &node.children[at];
             out.forget(child);
-            if all_raw || !(child.is_only_text() || child.is_only_nested()) {
+            if all_raw || !child.is_only_nested() {
                 let raw: &RawValue = map.next_value()?;
                 let start = position_in(line, raw.get().as_bytes());
                 take_raw(line, child, start..start + raw.get().len(), out)
                     .map_err(A::Error::custom)?;
-            } else if child.is_only_text() {
-                let slot = &mut out.texts[child.texts[0]];
-                map.next_value_seed(TextSeed { line, slot })?;
             } else {
                 map.next_value_seed(ObjectSeed {
                     line,
@@ -211,7 +203,7 @@ impl Visitor<'_> for KeySeed<'_> {
     }
 }
 
-/// Deserializes a string, or the strings of a list. A string is read as bytes, since a lone surrogate would be rejected in a str.
+/// Deserializes the strings of a list.
 pub(super) struct TextSeed<'a> {
     pub line: &'a str,
     pub slot: &'a mut TextSlot,
@@ -222,7 +214,7 @@ impl<'de> DeserializeSeed<'de> for TextSeed<'_> {
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
         if !self.slot.is_in_list() {
-            return deserializer.deserialize_bytes(self);
+            return deserializer.deserialize_seq(self);
         }
         self.slot.parts.clear();
         self.slot.found = Found::Parts;
@@ -242,7 +234,7 @@ impl<'de> Visitor<'de> for TextSeed<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a string")
+        f.write_str("a string or a list")
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
@@ -251,19 +243,6 @@ impl<'de> Visitor<'de> for TextSeed<'_> {
         while let Some(raw) = list.next_element::<&RawValue>()? {
             take_item(self.line, raw.get(), &mut self.slot.parts).map_err(A::Error::custom)?;
         }
-        Ok(())
-    }
-
-    fn visit_borrowed_bytes<E>(self, bytes: &'de [u8]) -> Result<(), E> {
-        let start = position_in(self.line, bytes);
-        self.slot.found = Found::Plain(start..start + bytes.len());
-        Ok(())
-    }
-
-    fn visit_bytes<E>(self, bytes: &[u8]) -> Result<(), E> {
-        self.slot.decoded.clear();
-        push_lossy(bytes, &mut self.slot.decoded);
-        self.slot.found = Found::Decoded;
         Ok(())
     }
 }

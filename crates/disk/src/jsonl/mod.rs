@@ -1,6 +1,7 @@
 //! What are the texts, ids and fields of a JSON Lines file?
 
 pub(crate) mod capture;
+mod escape;
 mod nan;
 mod parser;
 pub mod piece;

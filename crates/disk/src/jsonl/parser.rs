@@ -6,6 +6,7 @@ use std::ops::Range;
 use serde::de::{DeserializeSeed, IgnoredAny};
 
 use super::capture::{Captured, Found, ObjectSeed, TextSeed, TextSlot};
+use super::escape::{push_string, string_of};
 use super::nan::{replace_non_numbers, type_of};
 use super::rules::{JsonlRules, Node, TokenRules};
 use super::tokens::{encode_text, encode_tokens, has_no_tokens};
@@ -85,15 +86,12 @@ impl<'r> RowParser<'r> {
             first => return Err(not_an_object(line, first.copied())),
         }
         if has_inner_control(line.as_bytes()) {
-            // The fast pass accepts control characters; this one rejects those inside strings.
+            // The pass below accepts control characters in keys; this one rejects those inside strings.
             check_json(line)?;
         }
-        // A list of tokens is not a text: the pass that expects a text would stop there.
-        if self.rules.tokens.is_some() || self.capture(line, false).is_err() {
-            self.captured.forget_all(&self.tree);
+        if self.capture(line, false).is_err() {
             if let Err(error) = self.capture(line, true) {
                 let replaced = replace_non_numbers(line).ok_or_else(|| bad_json(&error))?;
-                self.captured.forget_all(&self.tree);
                 self.capture(&replaced, true)
                     .map_err(|error| bad_json(&error))?;
             }
@@ -112,12 +110,11 @@ impl<'r> RowParser<'r> {
                 .map_err(|error| bad_json(&error))?;
         }
         let (slot, name) = (&mut self.captured.texts[0], &self.rules.text_fields[0]);
-        let raw = slot.found.clone();
         resolve_text(inner, slot, name)?;
-        let places = match (&slot.found, raw) {
-            (Found::Parts, _) => slot.parts.clone(),
-            (_, Found::Raw(range)) => vec![range],
-            _ => Vec::new(),
+        let places = match &slot.found {
+            Found::Parts => slot.parts.clone(),
+            Found::Raw(range) => vec![range.clone()],
+            Found::Absent => Vec::new(),
         };
         let shifted = |range: Range<usize>| num_before + range.start..num_before + range.end;
         Ok(places.into_iter().map(shifted).collect())
@@ -180,9 +177,9 @@ impl Row<'_> {
                 out.push_part("\n");
             }
             match &slot.found {
-                Found::Plain(range) => out.push_part(&self.line[range.clone()]),
+                Found::Raw(range) => push_string(&self.line[range.clone()], &mut out.bytes),
                 Found::Parts => push_parts(self.line, &slot.parts, out),
-                _ => out.push_part(&slot.decoded),
+                Found::Absent => {}
             }
         }
         out.end_text();
@@ -200,14 +197,14 @@ impl Row<'_> {
 /// Ensures that a text slot holds a string.
 fn resolve_text(line: &str, slot: &mut TextSlot, name: &str) -> Result<(), String> {
     let range: Range<usize> = match &slot.found {
-        Found::Plain(_) | Found::Decoded => return Ok(()),
         Found::Parts => return has_text(slot, name),
         Found::Absent => return Err(format!("no field \"{name}\"")),
         Found::Raw(range) => range.clone(),
     };
     let raw = &line[range.clone()];
-    match raw.as_bytes()[0] {
-        b'"' | b'[' => {
+    match (raw.as_bytes()[0], slot.is_in_list()) {
+        (b'"', false) => Ok(()),
+        (b'[', _) | (b'"' | b'n', true) => {
             let read = |line: &str, slot: &mut TextSlot| {
                 let mut deserializer = serde_json::Deserializer::from_str(&line[range.clone()]);
                 TextSeed { line, slot }.deserialize(&mut deserializer)
@@ -220,7 +217,7 @@ fn resolve_text(line: &str, slot: &mut TextSlot, name: &str) -> Result<(), Strin
                 .map_err(|error| format!("field \"{name}\": {}", without_position(&error)))?;
             has_text(slot, name)
         }
-        b'n' => Err(format!("field \"{name}\" is null")),
+        (b'n', _) => Err(format!("field \"{name}\" is null")),
         _ => Err(format!(
             "field \"{name}\" is {}, not a string",
             type_of(raw)
@@ -238,25 +235,11 @@ fn has_text(slot: &TextSlot, name: &str) -> Result<(), String> {
 
 /// Appends the strings of a list, joined by newlines.
 fn push_parts(line: &str, parts: &[Range<usize>], out: &mut TextColumn) {
-    let mut slot = TextSlot::default();
     for (i, range) in parts.iter().enumerate() {
         if i > 0 {
             out.push_part("\n");
         }
-        let raw = &line[range.clone()];
-        if memchr::memchr(b'\\', raw.as_bytes()).is_none() {
-            out.push_part(&raw[1..raw.len() - 1]);
-            continue;
-        }
-        let mut deserializer = serde_json::Deserializer::from_str(raw);
-        let slot = &mut slot;
-        // It was parsed before.
-        if (TextSeed { line, slot })
-            .deserialize(&mut deserializer)
-            .is_ok()
-        {
-            out.push_part(&slot.decoded);
-        }
+        push_string(&line[range.clone()], &mut out.bytes);
     }
 }
 
@@ -295,20 +278,7 @@ fn parse_id<'a>(raw: &'a str, name: &str) -> Result<Option<Cow<'a, str>>, String
     }
     match raw.as_bytes()[0] {
         b'n' | b'N' => Ok(None),
-        b'"' => {
-            let mut slot = TextSlot::default();
-            let mut deserializer = serde_json::Deserializer::from_str(raw);
-            TextSeed {
-                line: raw,
-                slot: &mut slot,
-            }
-            .deserialize(&mut deserializer)
-            .map_err(|error| bad_json(&error))?;
-            Ok(Some(match slot.found {
-                Found::Plain(range) => Cow::Borrowed(&raw[range]),
-                _ => Cow::Owned(slot.decoded),
-            }))
-        }
+        b'"' => Ok(Some(string_of(raw))),
         _ => Err(format!(
             "id field \"{name}\" is {}; ids must be strings or whole numbers; use --id-field none to ignore ids",
             type_of(raw)

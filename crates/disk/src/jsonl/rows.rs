@@ -3,6 +3,7 @@
 use likewise_core::error::invalid_if;
 use likewise_core::text::Without;
 
+use super::escape::Escape;
 use super::parser::{Row, RowParser};
 use super::rules::JsonlRules;
 use crate::column::{TextColumn, TokenColumn};
@@ -101,51 +102,4 @@ fn cut(mut raw: &[u8], text: &mut Without<'_>, out: &mut Vec<u8>) {
             raw = rest;
         }
     }
-}
-
-struct Escape {
-    /// Length of its escaped form, and of the character in UTF-8.
-    num_raw: usize,
-    num_bytes: usize,
-    /// U+FFFD for a lone surrogate.
-    character: char,
-}
-
-impl Escape {
-    /// Reads the escape at the start of valid JSON, or a surrogate pair; `None` if no bytes are left.
-    fn read(raw: &[u8]) -> Option<Self> {
-        let &kind = raw.get(1)?;
-        if kind != b'u' {
-            return Some(Escape {
-                num_raw: 2,
-                num_bytes: 1,
-                character: match kind {
-                    b'n' | b'r' | b't' | b'f' => ' ',
-                    b'b' => '\u{8}',
-                    _ => char::from(kind),
-                },
-            });
-        }
-        let unit = code_unit(raw)?;
-        let low = match (0xD800..0xDC00).contains(&unit) && raw.len() >= 12 && raw[6..8] == *b"\\u"
-        {
-            true => code_unit(&raw[6..]).filter(|low| (0xDC00..0xE000).contains(low)),
-            false => None,
-        };
-        let character = match low {
-            Some(low) => char::from_u32(0x10000 + ((unit - 0xD800) << 10) + (low - 0xDC00)),
-            None => char::from_u32(unit),
-        };
-        Some(Escape {
-            num_raw: if low.is_some() { 12 } else { 6 },
-            num_bytes: character.map_or(3, char::len_utf8),
-            character: character.unwrap_or(char::REPLACEMENT_CHARACTER),
-        })
-    }
-}
-
-/// Reads the four digits after `\u`.
-fn code_unit(raw: &[u8]) -> Option<u32> {
-    let digits = std::str::from_utf8(raw.get(2..6)?).ok()?;
-    u32::from_str_radix(digits, 16).ok()
 }

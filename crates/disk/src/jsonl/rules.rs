@@ -100,14 +100,6 @@ pub(crate) struct Child {
 }
 
 impl Child {
-    /// Whether the value is used as exactly one text and for nothing else, so that it is decoded directly.
-    pub fn is_only_text(&self) -> bool {
-        self.texts.len() == 1
-            && !self.is_id
-            && self.fields.is_empty()
-            && self.nested.children.is_empty()
-    }
-
     /// Whether only fields inside the value are requested.
     pub fn is_only_nested(&self) -> bool {
         self.texts.is_empty() && !self.is_id && self.fields.is_empty()

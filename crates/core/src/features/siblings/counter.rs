@@ -78,7 +78,7 @@ impl NameCounter {
             GRAIN,
             Scratch::default,
             |scratch, range| {
-                let mut part = Part::default();
+                let mut part = Part::new(&sample[range.clone()]);
                 for one in &sample[range] {
                     part.add(&one.tokens, scratch, &may_be_slot);
                 }
@@ -115,18 +115,19 @@ struct Part {
     own: Vec<(u64, u64)>,
 }
 
-impl Default for Part {
-    fn default() -> Self {
+impl Part {
+    /// Creates a part with room for as many words and fillings as these documents usually have.
+    fn new(documents: &[Sampled]) -> Self {
+        let num_tokens: usize = documents.iter().map(|one| one.tokens.len()).sum();
+        let room = num_tokens / (2 * PARTS);
         Part {
-            words: vec![Vec::new(); PARTS],
-            fillings: vec![Vec::new(); PARTS],
+            words: (0..PARTS).map(|_| Vec::with_capacity(room)).collect(),
+            fillings: (0..PARTS).map(|_| Vec::with_capacity(room)).collect(),
             distinct: Distinct::default(),
             own: Vec::new(),
         }
     }
-}
 
-impl Part {
     fn add(&mut self, tokens: &[u64], scratch: &mut Scratch, may_be_slot: &FrameCounts) {
         self.distinct.collect(tokens);
         for &word in &self.distinct.features {
