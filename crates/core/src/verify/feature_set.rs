@@ -335,12 +335,9 @@ fn sorted_features(features: &[u64], are_weighted: bool) -> (Vec<u64>, Vec<u32>)
 
 /// Sorts features with their weights, adds up the weights of repeats and drops those of 0.
 fn sorted_pairs(features: &[u64], weights: &[u32]) -> (Vec<u64>, Vec<u32>) {
-    let mut pairs: Vec<(u64, u32)> = features
-        .iter()
-        .copied()
-        .zip(weights.iter().copied())
-        .filter(|&(_, weight)| weight > 0)
-        .collect();
+    let mut pairs = Vec::with_capacity(features.len());
+    let weighed = features.iter().copied().zip(weights.iter().copied());
+    pairs.extend(weighed.filter(|&(_, weight)| weight > 0));
     sort_hashed(&mut pairs, 0, |(feature, _)| feature);
     pairs.dedup_by(|next, kept| {
         let is_repeat = next.0 == kept.0;
