@@ -26,7 +26,7 @@ _LOWEST, _HIGHEST = 360, 950
 _HALF_WIDTH = 100
 # The threshold minimizes log density + pull (t - _CENTER)^2; the center was best on labeled sets. Below it there is
 # less to gain, so the pull is stronger.
-_PULL, _PULL_BELOW = 80, 400
+_PULL, _PULL_BELOW = 100, 400
 _CENTER = 440
 # Kernel value of one pair at its own position, added to every density: empty ranges compare by the pull alone.
 _ONE_PAIR = _HALF_WIDTH
@@ -146,7 +146,7 @@ def find_valley(
     """Choose the threshold where the density of similarities is lowest.
 
     The density uses a triangular kernel of half width 0.1. The threshold is the hundredth t from 0.36 to 0.95 with the
-    smallest log(density + one pair) + 80 (t - 0.44)^2, or 400 (t - 0.44)^2 below 0.44; of equal ones, the nearest to
+    smallest log(density + one pair) + 100 (t - 0.44)^2, or 400 (t - 0.44)^2 below 0.44; of equal ones, the nearest to
     0.44, then the lower one. Only values that at least 20 sampled documents reach with a pair are considered; if there
     are none, the threshold is 0.5. The choice separates if it is not the upper end of the range, and the highest
     density above it is at least 1.35 times its own, or the highest one below it is not. If both miss this by 0.3 or
