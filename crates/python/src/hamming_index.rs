@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 use likewise_core::error::Error;
 use likewise_core::isa::Isa;
 use likewise_core::parallel::Run;
-use likewise_disk::hamming_file::{
-    Damage, HammingBuild, IndexSource, open_hamming_set, write_hamming_set,
-};
+use likewise_disk::FlatFingerprints;
+use likewise_disk::hamming_file::{Damage, HammingBuild, open_hamming_set, write_hamming_set};
 use likewise_hamming::Fingerprints;
 use likewise_hamming::index::{self, Building, Matches, plan_for};
 use pyo3::prelude::*;
@@ -304,6 +303,7 @@ impl HammingSet {
 
 /// A flat file of fingerprints: path, first byte, number of fingerprints, and the rows of empty texts.
 pub(crate) type GivenFile<'py> = (PathBuf, u64, u64, Object<'py>);
+
 fn building(isa: Isa, run: Run<'_>, with_rows: bool) -> Building<'_> {
     Building {
         isa,
@@ -313,15 +313,21 @@ fn building(isa: Isa, run: Run<'_>, with_rows: bool) -> Building<'_> {
     }
 }
 
-pub(crate) fn open_source(
+/// Opens such a file by `open`, which may limit the number of rows.
+pub(crate) fn open_flat(
     (path, offset, len, empty_rows): &GivenFile<'_>,
     bits: u32,
-) -> Result<IndexSource> {
+    open: impl FnOnce(File, u64, u64, u32, Vec<u32>) -> likewise_disk::Result<FlatFingerprints>,
+) -> Result<FlatFingerprints> {
     take!(empty_rows: u32);
     let file = File::open(path).on(path)?;
-    IndexSource::new(file, *offset, *len, bits, empty_rows.to_vec())
-        .map(|source| source.named(path.clone()))
+    open(file, *offset, *len, bits, empty_rows.to_vec())
+        .map(|file| file.named(path.clone()))
         .on(path)
+}
+
+fn open_source(source: &GivenFile<'_>, bits: u32) -> Result<FlatFingerprints> {
+    open_flat(source, bits, FlatFingerprints::for_index)
 }
 
 /// Keys of the plan for the fingerprints of a file; the cheapest plan if none are given.

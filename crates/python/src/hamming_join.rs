@@ -1,19 +1,20 @@
 //! All pairs of fingerprints near each other, within one set or between two.
 
-use std::fs::File;
 use std::path::PathBuf;
 
 use likewise_core::parallel::Run;
-use likewise_disk::hamming_join::{FlatFingerprints, LargeJoin};
+use likewise_disk::FlatFingerprints;
+use likewise_disk::hamming_join::LargeJoin;
 use likewise_hamming::Fingerprints;
 use likewise_hamming::join::{
-    JoinOptions, JoinSide, PairBatch, join_self, join_two, predicted_seconds, sort_pairs,
+    JoinOptions, JoinSide, PairBatch, join, predicted_seconds, sort_pairs,
 };
 use pyo3::prelude::*;
 
-use crate::array::{Array, Input, take};
+use crate::array::{Array, Input};
 use crate::door::{Object, check_same_length, parse_isa, run};
 use crate::errors::{Failure, On, Result};
+use crate::hamming_index::{GivenFile, open_flat};
 use crate::hamming_plan::take_fingerprints;
 use crate::sketch::check_bits;
 
@@ -49,19 +50,6 @@ impl Side {
             })
         }
     }
-}
-
-fn join(
-    left: &JoinSide<'_>,
-    right: Option<&JoinSide<'_>>,
-    options: &JoinOptions<'_>,
-    consumer: &mut (dyn FnMut(PairBatch) -> bool + Send),
-) -> Result<()> {
-    match right {
-        None => join_self(left, options, consumer)?,
-        Some(right) => join_two(left, right, options, consumer)?,
-    }
-    Ok(())
 }
 
 /// All pairs within distance `within`: rows as left, right, left, right, ..., and distances, sorted. `None` if there are
@@ -156,7 +144,7 @@ pub fn stream_joined_fingerprints(
         };
         let right = right.as_ref().map(|side| side.view(bits));
         stream_to(&consumer, |give| {
-            join(&left.view(bits), right.as_ref(), &options, give)
+            Ok(join(&left.view(bits), right.as_ref(), &options, give)?)
         })
     })
 }
@@ -177,18 +165,6 @@ fn stream_to(
     raised.map_or(result, |error| Err(Failure::Python(error)))
 }
 
-/// A flat file of fingerprints: path, first byte, number of fingerprints, and the rows of empty texts.
-type GivenFile<'py> = (PathBuf, u64, usize, Object<'py>);
-
-fn open_flat(
-    (path, offset, len, empty_rows): &GivenFile<'_>,
-    num_words: usize,
-) -> Result<FlatFingerprints> {
-    take!(empty_rows: u32);
-    let file = File::open(path).on(path)?;
-    FlatFingerprints::new(file, *offset, *len, num_words, empty_rows.to_vec()).on(path)
-}
-
 /// Like [`stream_joined_fingerprints`], for sets in flat files, in bounded memory; temporary files are in `folder`.
 #[pyfunction]
 #[pyo3(signature = (left, right, bits, *, within, memory_bytes, folder, consumer, threads=1, isa=None))]
@@ -205,10 +181,11 @@ pub fn stream_joined_files(
     isa: Option<&str>,
 ) -> Result<()> {
     let isa = parse_isa(isa)?;
-    let num_words = check_bits(bits)?;
+    check_bits(bits)?;
     let path = left.0.clone();
-    let left = open_flat(&left, num_words)?;
-    let right = right.map(|file| open_flat(&file, num_words)).transpose()?;
+    let left = open_flat(&left, bits, FlatFingerprints::new)?;
+    let right = right.map(|file| open_flat(&file, bits, FlatFingerprints::new));
+    let right = right.transpose()?;
     run(py, usize::MAX, |cancel| {
         let options = JoinOptions {
             within,
