@@ -12,7 +12,7 @@ use likewise_hamming::join::{
 use pyo3::prelude::*;
 
 use crate::array::{Array, Input};
-use crate::door::{Object, check_same_length, parse_isa, run};
+use crate::door::{Object, check_same_length, chosen_isa, run};
 use crate::errors::{Failure, On, Result};
 use crate::hamming_index::{GivenFile, open_flat};
 use crate::hamming_plan::take_fingerprints;
@@ -55,7 +55,7 @@ impl Side {
 /// All pairs within distance `within`: rows as left, right, left, right, ..., and distances, sorted. `None` if there are
 /// more than `max_pairs`.
 #[pyfunction]
-#[pyo3(signature = (left, right, bits, *, within, max_pairs, threads=1, isa=None))]
+#[pyo3(signature = (left, right, bits, *, within, max_pairs, threads=1))]
 pub fn join_fingerprints(
     py: Python<'_>,
     left: GivenSide<'_>,
@@ -64,16 +64,14 @@ pub fn join_fingerprints(
     within: u32,
     max_pairs: u64,
     threads: usize,
-    isa: Option<&str>,
 ) -> Result<Option<(Array, Array)>> {
-    let isa = parse_isa(isa)?;
     let left = Side::take(&left, bits)?;
     let right = right.map(|side| Side::take(&side, bits)).transpose()?;
     let num_bytes = 64 * (left.len + right.as_ref().map_or(0, |side| side.len));
     let sorted = run(py, num_bytes, |cancel| {
         let options = JoinOptions {
             within,
-            isa,
+            isa: chosen_isa(),
             run: Run { threads, cancel },
         };
         let (mut batches, mut num_pairs) = (Vec::new(), 0);
@@ -107,7 +105,7 @@ pub fn predicted_join_seconds(
     run(py, 64 * len, |cancel| {
         let options = JoinOptions {
             within,
-            isa: parse_isa(None)?,
+            isa: chosen_isa(),
             run: Run::alone(cancel),
         };
         let words = words.values();
@@ -121,7 +119,7 @@ pub fn predicted_join_seconds(
 
 /// Passes all pairs within distance `within` to `consumer(left, right, distance)`, at most 65,536 at a time.
 #[pyfunction]
-#[pyo3(signature = (left, right, bits, *, within, consumer, threads=1, isa=None))]
+#[pyo3(signature = (left, right, bits, *, within, consumer, threads=1))]
 pub fn stream_joined_fingerprints(
     py: Python<'_>,
     left: GivenSide<'_>,
@@ -130,16 +128,14 @@ pub fn stream_joined_fingerprints(
     within: u32,
     consumer: Py<PyAny>,
     threads: usize,
-    isa: Option<&str>,
 ) -> Result<()> {
-    let isa = parse_isa(isa)?;
     let left = Side::take(&left, bits)?;
     let right = right.map(|side| Side::take(&side, bits)).transpose()?;
     // The consumer may take long however few the fingerprints are: Ctrl-C is always checked for.
     run(py, usize::MAX, |cancel| {
         let options = JoinOptions {
             within,
-            isa,
+            isa: chosen_isa(),
             run: Run { threads, cancel },
         };
         let right = right.as_ref().map(|side| side.view(bits));
@@ -167,7 +163,7 @@ fn stream_to(
 
 /// Like [`stream_joined_fingerprints`], for sets in flat files, in bounded memory; temporary files are in `folder`.
 #[pyfunction]
-#[pyo3(signature = (left, right, bits, *, within, memory_bytes, folder, consumer, threads=1, isa=None))]
+#[pyo3(signature = (left, right, bits, *, within, memory_bytes, folder, consumer, threads=1))]
 pub fn stream_joined_files(
     py: Python<'_>,
     left: GivenFile<'_>,
@@ -178,9 +174,7 @@ pub fn stream_joined_files(
     folder: PathBuf,
     consumer: Py<PyAny>,
     threads: usize,
-    isa: Option<&str>,
 ) -> Result<()> {
-    let isa = parse_isa(isa)?;
     check_bits(bits)?;
     let path = left.0.clone();
     let left = open_flat(&left, bits, FlatFingerprints::new)?;
@@ -189,7 +183,7 @@ pub fn stream_joined_files(
     run(py, usize::MAX, |cancel| {
         let options = JoinOptions {
             within,
-            isa,
+            isa: chosen_isa(),
             run: Run { threads, cancel },
         };
         let join = LargeJoin {

@@ -11,7 +11,6 @@ use likewise_disk::store::Content;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::cluster::answer::{Answer, AnsweredNeighbor, Changed, Decided, Listed, RemovedRecord};
-use crate::cluster::effects::has_set;
 use crate::cluster::known::Held;
 use crate::cluster::moved::{LEVEL, MovedDocument, pack_moved};
 use crate::cluster::names::Name;
@@ -550,7 +549,7 @@ impl Restoring {
                     }
                 }
             }
-            if !has_set(rule, record) {
+            if !rule.rules().keeps_set(record.num_features) {
                 document.content = Content::Absent;
             }
         }

@@ -12,7 +12,6 @@ use likewise_disk::store::{Content, Row};
 use likewise_hamming::plan::SearchPlan;
 
 use crate::cluster::answer::Decided;
-use crate::cluster::effects::has_set;
 use crate::cluster::record::{Record, Tag};
 use crate::cluster::rule::ClusterRule;
 use crate::decide::holder::Holder;
@@ -135,7 +134,11 @@ impl Known {
         let mut left = bytes;
         for row in rows.clone() {
             let num_features = match (self.record(row), self.earlier(row)) {
-                (Some((_, Some(record))), _) if has_set(&self.rule, record) => record.num_features,
+                (Some((_, Some(record))), _)
+                    if self.rule.rules().keeps_set(record.num_features) =>
+                {
+                    record.num_features
+                }
                 (None, Some((earlier, added))) => earlier.memory_row(added).num_features,
                 _ => 0,
             };
@@ -237,7 +240,7 @@ impl Records for Known {
             ));
         }
         if let Some((_, Some(record))) = self.record(row)
-            && has_set(&self.rule, record)
+            && self.rule.rules().keeps_set(record.num_features)
         {
             lock(&self.missing).insert(row);
         }

@@ -94,7 +94,7 @@ pub fn pack_documents(
         if has_texts {
             packed.raw(&documents.text_digests[i].to_le_bytes());
         }
-        if has_digests && super::record::has_digest(rules, documents.num_features[i]) {
+        if has_digests && rules.needs_set(documents.num_features[i]) {
             packed.raw(&documents.feature_digests[i].to_le_bytes());
         }
         if let Some((features, weights)) = set {
@@ -177,8 +177,7 @@ impl Operation {
                 0 => None,
                 _ => Some(unpack.u64()?),
             };
-            let has_digest =
-                flags & HAS_DIGESTS != 0 && super::record::has_digest(rules, num_features);
+            let has_digest = flags & HAS_DIGESTS != 0 && rules.needs_set(num_features);
             let feature_digest = if has_digest { unpack.u128()? } else { 0 };
             features.clear();
             weights.clear();

@@ -13,7 +13,7 @@ use likewise_disk::store::Content;
 
 use crate::cluster::answer::{Answer, Finding};
 use crate::cluster::bytes::Unpack;
-use crate::cluster::effects::{entries_of_record, has_set};
+use crate::cluster::effects::entries_of_record;
 use crate::cluster::known::{Earlier, Known};
 use crate::cluster::moved::{MovedDocument, restored};
 use crate::cluster::names::{
@@ -268,7 +268,7 @@ impl Reading {
     pub fn want_sets(&mut self, rows: &Range<u32>) {
         for (&row, (tag, record)) in self.known.records.range(rows.clone()) {
             let record = record.as_ref().filter(|record| record.num_features > 0);
-            if record.is_some_and(|record| has_set(&self.rule, record)) {
+            if record.is_some_and(|record| self.rule.rules().keeps_set(record.num_features)) {
                 let reference = Reference { row, tag: *tag };
                 self.fields.insert((Name::sets(row), Some(reference)));
             }

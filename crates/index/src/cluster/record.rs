@@ -108,11 +108,6 @@ const HAS_DIGEST: u8 = 16;
 const HAS_VERDICT: u8 = 32;
 const HAS_LEVELS: u8 = 64;
 
-/// Whether the digest of a feature set is kept: classes and short documents are compared by it.
-pub fn has_digest(rules: &Rules, num_features: u32) -> bool {
-    !rules.is_distance_only() || rules.is_short(num_features)
-}
-
 pub fn pack_levels(levels: &[(u16, u8)], out: &mut Vec<u8>) {
     out.count(levels.len());
     for (band, level) in levels {
@@ -145,7 +140,8 @@ pub fn pack_record(
     second: u64,
     out: &mut Vec<u8>,
 ) {
-    let has_digest = has_digest(rules, row.num_features);
+    // Classes and short documents are compared by it.
+    let has_digest = rules.needs_set(row.num_features);
     let flag = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
     out.push(
         row.shape
@@ -334,7 +330,7 @@ mod tests {
                     shape: COLLAPSED | 1,
                     num_features: 300,
                     text_digest: Some(1 << 60),
-                    digest: if has_digest(&rules, 300) { 1 << 100 } else { 0 },
+                    digest: if rules.needs_set(, 300) { 1 << 100 } else { 0 },
                     verdict,
                     levels,
                     second: 1_700_000_000,
