@@ -334,11 +334,8 @@ impl Store {
     }
 
     fn delete(&self, table: &str, first_row: u32, num_rows: u32) -> Result<()> {
-        let sql = match table {
-            "chunks" => "DELETE FROM chunks WHERE first_row >= ?1 AND first_row < ?2",
-            _ => "DELETE FROM contents WHERE first_row >= ?1 AND first_row < ?2",
-        };
-        database::execute(&self.connection, sql, [first_row, first_row + num_rows])?;
+        let sql = format!("DELETE FROM {table} WHERE first_row >= ?1 AND first_row < ?2");
+        database::execute(&self.connection, &sql, [first_row, first_row + num_rows])?;
         Ok(())
     }
 

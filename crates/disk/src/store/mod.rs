@@ -42,6 +42,7 @@ use read::HeldChunks;
 use transact::Writer;
 use watch::Watch;
 
+pub use bytes::{Cursor, Malformed, put_varint};
 pub use compact::{Compacted, Dropping};
 pub use decode::Chunk;
 pub use log::LogCheckpoint;

@@ -185,11 +185,8 @@ impl Store {
         num_rows: u32,
         record: &[u8],
     ) -> Result<()> {
-        let sql = match table {
-            "chunks" => "INSERT INTO chunks (first_row, num_rows, data) VALUES (?1, ?2, ?3)",
-            _ => "INSERT INTO contents (first_row, num_rows, data) VALUES (?1, ?2, ?3)",
-        };
-        database::execute(&self.connection, sql, (first_row, num_rows, record))?;
+        let sql = format!("INSERT INTO {table} (first_row, num_rows, data) VALUES (?1, ?2, ?3)");
+        database::execute(&self.connection, &sql, (first_row, num_rows, record))?;
         Ok(())
     }
 

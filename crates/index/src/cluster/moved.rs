@@ -36,7 +36,7 @@ pub fn pack_moved(rules: &Rules, all: &[MovedDocument], out: &mut Vec<u8>) {
 }
 
 pub fn unpack_moved(rules: &Rules, unpack: &mut Unpack<'_>) -> Result<Vec<MovedDocument>> {
-    let num = unpack.count()?;
+    let num = unpack.size()?;
     let all = (0..num).map(|_| {
         let row = unpack.u32()?;
         let record = Record::unpack(rules, unpack.counted()?)?;

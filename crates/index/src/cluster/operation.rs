@@ -122,7 +122,7 @@ pub fn pack_rows(kind: Kind, rows: &Range<u32>) -> Vec<u8> {
 
 impl Operation {
     pub fn unpack(rules: &Rules, packed: &[u8]) -> Result<Self> {
-        let mut unpack = Unpack::new(packed);
+        let mut unpack = Unpack(packed);
         let kind = Kind::ALL.get(usize::from(unpack.byte()?));
         let kind = *kind.ok_or(Error::Unreadable)?;
         let mut operation = Operation {
@@ -157,13 +157,13 @@ impl Operation {
             }
             Kind::Neighbors => {
                 operation.nearest = Nearest {
-                    limit: unpack.count()?,
+                    limit: unpack.size()?,
                     min_similarity: f64::from_bits(unpack.u64()?),
                 };
             }
             Kind::Add | Kind::Check => {}
         }
-        let num = unpack.count()?;
+        let num = unpack.size()?;
         let flags = unpack.byte()?;
         let (mut features, mut weights) = (Vec::new(), Vec::new());
         for _ in 0..num {
@@ -171,8 +171,8 @@ impl Operation {
             if head >> 1 > Shape::Empty as u8 {
                 return Err(Error::Unreadable);
             }
-            let num_features = unpack.count()? as u32;
-            let sketch = unpack.raw(rules.sketch_bytes())?;
+            let num_features = unpack.size()? as u32;
+            let sketch = unpack.take(rules.sketch_bytes())?;
             let text_digest = match flags & HAS_TEXTS {
                 0 => None,
                 _ => Some(unpack.u64()?),
