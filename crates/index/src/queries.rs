@@ -215,7 +215,7 @@ impl Index {
             let mut lookup = self.shared.lookup(&state, &lease);
             let row = lookup.row_of_id(id, None)?;
             let row = row.ok_or_else(|| Error::UnknownId(id.to_owned()))?;
-            let verdict = lookup.row(row)?.verdict();
+            let verdict = lookup.row(row)?.verdict;
             let leader = verdict.map_or(row, |evidence| evidence.kept_row);
             let members = lookup.members(leader)?;
             let member_ids = members.iter().map(|&member| lookup.id(member));

@@ -218,7 +218,7 @@ impl Decision {
             (Stage::First, kind) => match lookup.row_of_id(self.operation.id(0), None)? {
                 None => Answer::Unknown,
                 Some(row) => {
-                    let verdict = lookup.row(row)?.verdict();
+                    let verdict = lookup.row(row)?.verdict;
                     let leader = verdict.map_or(row, |evidence| evidence.kept_row);
                     match (kind, verdict) {
                         (Kind::Get, None) => {
@@ -442,14 +442,14 @@ impl Decision {
         let digest = lookup.digest_of(row)?;
         let view = lookup.row(row)?;
         Ok(Record {
-            id: view.id().to_owned(),
-            sketch: view.sketch().to_vec(),
-            shape: view.shape(),
-            num_features: view.num_features(),
-            text_digest: view.text_digest(),
+            id: view.id.to_owned(),
+            sketch: view.sketch.to_vec(),
+            shape: view.shape,
+            num_features: view.num_features,
+            text_digest: view.text_digest,
             digest,
-            verdict: view.verdict().map(|evidence| self.verdict_of(evidence)),
-            levels: view.levels().to_vec(),
+            verdict: view.verdict.map(|evidence| self.verdict_of(evidence)),
+            levels: view.levels.to_vec(),
             second: self.reading.known.second_of(row),
         })
     }
