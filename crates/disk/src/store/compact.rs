@@ -9,8 +9,8 @@ use super::Store;
 use super::bytes::put_varint;
 use super::contents::{BLOCK_BYTES, Block, Contents};
 use super::database::{self, CHANGES_TALLY, DROPPINGS};
-use super::decode::View;
-use super::encode::{CHUNK_BYTES, Columns, MAX_CHUNK_ROWS};
+use super::decode::{Chunk, View};
+use super::encode::{CHUNK_BYTES, MAX_CHUNK_ROWS};
 use super::events::{ChangesTally, decode_change};
 use super::read::{blob, misplaced, range_of};
 use super::state::Droppings;
@@ -313,13 +313,13 @@ impl Store {
         tally: &mut ChangesTally,
     ) -> Result<()> {
         let first_row = neighbors.found[0].0;
-        let mut columns = Columns {
-            first_row,
-            ..Columns::default()
+        let mut joined = Chunk {
+            span: first_row..first_row,
+            ..Chunk::default()
         };
         for (first_row, _, record) in &neighbors.found {
             let view = View::new(record, *first_row, self.description.sketch_bytes as usize)?;
-            view.join(&mut columns, |row| !is_dropped(row))?;
+            view.join(&mut joined, |row| !is_dropped(row))?;
             if neighbors.num_dropped > 0 {
                 for row in (0..view.num_documents).map(|i| view.row(i)) {
                     if is_dropped(row) {
@@ -328,7 +328,7 @@ impl Store {
                 }
             }
         }
-        columns.encode(&mut writer.record);
+        joined.encode(&mut writer.record);
         self.delete("chunks", first_row, neighbors.num_rows())?;
         self.insert("chunks", first_row, neighbors.num_rows(), &writer.record)
     }

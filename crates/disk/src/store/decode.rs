@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use super::bytes::{CHECKSUM_BYTES, Cursor, Malformed, Packed, open};
 use super::encode::{
-    Columns, HAS_DROPPED, HAS_FEATURE_DIGESTS, HAS_TEXT_DIGESTS, SIMILARITY_GIVEN,
-    SIMILARITY_OF_DISTANCE, SIMILARITY_ONE, similarity_of,
+    HAS_DROPPED, HAS_FEATURE_DIGESTS, HAS_TEXT_DIGESTS, SIMILARITY_GIVEN, SIMILARITY_OF_DISTANCE,
+    SIMILARITY_ONE, similarity_of,
 };
 use super::types::{BandLevel, Evidence};
 
@@ -338,16 +338,15 @@ impl<'a> View<'a> {
         })
     }
 
-    /// Appends the documents that `is_kept` selects to `columns`, which end where this chunk begins, with its flags.
+    /// Appends the documents that `is_kept` selects to a chunk that ends where this one begins, with its flags.
     pub(super) fn join(
         &self,
-        columns: &mut Columns,
+        joined: &mut Chunk,
         is_kept: impl Fn(u32) -> bool,
     ) -> Result<(), Malformed> {
         let chunk = self.unpack()?;
-        columns.batch = self.batch;
-        let place = self.first_row - columns.first_row;
-        columns.num_rows = place + self.num_rows;
+        joined.batch = self.batch;
+        joined.span.end = chunk.span.end;
         let bytes = self.sketch_bytes;
         let mut levels = chunk.levels.iter().peekable();
         for (i, &row) in chunk.rows.iter().enumerate() {
@@ -358,39 +357,30 @@ impl<'a> View<'a> {
             if !is_kept(row) {
                 continue;
             }
-            let position = columns.shapes.len() as u32;
-            columns.levels.extend(
-                of_row
-                    .into_iter()
-                    .map(|level| BandLevel { position, ..level }),
-            );
-            columns.places.push(row - columns.first_row);
-            match columns.arrivals_s.last_mut() {
-                Some((last, last_s)) if *last_s == chunk.arrivals_s[i] => *last += 1,
-                _ => columns.arrivals_s.push((1, chunk.arrivals_s[i])),
-            }
-            let id = chunk.id(i);
-            columns.id_lengths.push(id.len() as u32);
-            columns.ids.extend_from_slice(id.as_bytes());
-            columns
+            let position = joined.rows.len() as u32;
+            let moved = |level| BandLevel { position, ..level };
+            joined.levels.extend(of_row.into_iter().map(moved));
+            joined.rows.push(row);
+            joined.arrivals_s.push(chunk.arrivals_s[i]);
+            joined.ids.push_str(chunk.id(i));
+            joined.id_ends.push(joined.ids.len() as u32);
+            joined
                 .sketches
                 .extend_from_slice(&chunk.sketches[i * bytes..(i + 1) * bytes]);
-            columns.shapes.push(chunk.shapes[i]);
-            columns.num_features.push(chunk.num_features[i]);
-            columns.has_content.push(chunk.has_content[i]);
+            joined.shapes.push(chunk.shapes[i]);
+            joined.num_features.push(chunk.num_features[i]);
+            joined.has_content.push(chunk.has_content[i]);
             if let Some(digests) = &chunk.text_digests {
-                columns
-                    .text_digests
-                    .get_or_insert_default()
-                    .push(digests[i]);
+                joined.text_digests.get_or_insert_default().push(digests[i]);
             }
             if let Some(digests) = &chunk.feature_digests {
-                columns
+                joined
                     .feature_digests
                     .get_or_insert_default()
                     .push(digests[i]);
             }
-            columns.verdicts.push(chunk.verdicts[i]);
+            joined.verdicts.push(chunk.verdicts[i]);
+            joined.gone.push(chunk.gone[i]);
         }
         Ok(())
     }
@@ -420,8 +410,8 @@ fn rank(bits: &[u8], end: usize) -> usize {
     (whole + rest) as usize
 }
 
-/// Neighboring documents, column by column, in their current state.
-#[derive(Debug, Clone)]
+/// Neighboring documents, column by column: in their current state, or as they are to be committed.
+#[derive(Debug, Clone, Default)]
 pub struct Chunk {
     /// The rows that the chunk covers, including dropped ones.
     pub span: Range<u32>,
@@ -429,8 +419,8 @@ pub struct Chunk {
     pub rows: Vec<u32>,
     /// Identity of the batch that added the last row.
     pub batch: u64,
-    id_ends: Vec<u32>,
-    ids: String,
+    pub(super) id_ends: Vec<u32>,
+    pub(super) ids: String,
     pub sketches: Vec<u8>,
     /// The caller's byte of each document.
     pub shapes: Vec<u8>,

@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use super::bytes::{Cursor, Malformed, put_varint};
 use super::database::{self, CHANGES_TALLY, meta, set_meta};
-use super::encode::{CHUNK_BYTES, Columns, MAX_CHUNK_ROWS};
+use super::decode::Chunk;
+use super::encode::{CHUNK_BYTES, MAX_CHUNK_ROWS};
 use super::events::{Change, ChangesTally, decode_change, encode_change, encode_event};
 use super::read::blob;
 use super::transact::Writer;
@@ -154,8 +155,8 @@ impl Store {
             let first_row = first_row + begin as u32;
             let mut most = MAX_CHUNK_ROWS;
             let end = loop {
-                let (columns, end) = Columns::of(rows, begin, first_row, batch, arrival_s, most);
-                columns.encode(record);
+                let (chunk, end) = Chunk::of(rows, begin, first_row, batch, arrival_s, most);
+                chunk.encode(record);
                 // The size of a chunk is known only after packing. A last chunk is not divided.
                 let is_last = end == rows.ids.len() && record.len() < 2 * CHUNK_BYTES;
                 if record.len() <= CHUNK_BYTES || is_last || end == begin + 1 {

@@ -15,7 +15,7 @@ use crate::cluster::answer::Decided;
 use crate::cluster::record::{Record, Tag};
 use crate::cluster::rule::ClusterRule;
 use crate::decide::holder::Holder;
-use crate::decide::lookup::Records;
+use crate::decide::lookup::{Lent, Records};
 use crate::documents::{Documents, Sketching};
 use crate::error::{Error, Result};
 use crate::keys::Keys;
@@ -252,24 +252,6 @@ impl Records for Known {
     }
 }
 
-impl Records for &Known {
-    fn row(&self, state: &State, row: u32) -> Result<Row> {
-        Known::row(self, state, row)
-    }
-
-    fn id(&self, row: u32) -> Result<String> {
-        Known::id(self, row)
-    }
-
-    fn content(&self, row: u32) -> Result<Content> {
-        Known::content(self, row)
-    }
-
-    fn read_together(&self, read: &mut dyn FnMut(&dyn Records) -> Result<()>) -> Result<()> {
-        read(self)
-    }
-}
-
 /// What is known, for one run of the rule.
 pub struct Held<'k> {
     known: &'k Known,
@@ -303,6 +285,6 @@ impl Holder for Held<'_> {
     }
 
     fn records(&self, _: &State) -> Result<Box<dyn Records + '_>> {
-        Ok(Box::new(self.known))
+        Ok(Box::new(Lent(self.known)))
     }
 }

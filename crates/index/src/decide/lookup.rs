@@ -1,6 +1,6 @@
 //! What do the tables say of a document?
 
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use likewise_core::features::{Extractor, digest};
@@ -460,4 +460,25 @@ pub trait Records {
 
     /// Runs `read` on one state of the records.
     fn read_together(&self, read: &mut dyn FnMut(&dyn Records) -> Result<()>) -> Result<()>;
+}
+
+/// Records by way of what lends them.
+pub struct Lent<D>(pub D);
+
+impl<D: Deref<Target: Records>> Records for Lent<D> {
+    fn row(&self, state: &State, row: u32) -> Result<Row> {
+        self.0.deref().row(state, row)
+    }
+
+    fn id(&self, row: u32) -> Result<String> {
+        self.0.deref().id(row)
+    }
+
+    fn content(&self, row: u32) -> Result<Content> {
+        self.0.deref().content(row)
+    }
+
+    fn read_together(&self, read: &mut dyn FnMut(&dyn Records) -> Result<()>) -> Result<()> {
+        self.0.deref().read_together(read)
+    }
 }
