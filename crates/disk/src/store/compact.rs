@@ -9,13 +9,13 @@ use super::Store;
 use super::bytes::put_varint;
 use super::contents::{BLOCK_BYTES, Block, Contents};
 use super::database::{self, CHANGES_TALLY, DROPPINGS};
-use super::decode::{Chunk, View};
+use super::decode::View;
 use super::encode::{CHUNK_BYTES, MAX_CHUNK_ROWS};
 use super::events::{ChangesTally, decode_change};
 use super::read::{blob, misplaced, range_of};
 use super::state::Droppings;
 use super::transact::Writer;
-use super::types::Swept;
+use super::types::{Chunk, Swept};
 use crate::error::{Error, Result};
 
 /// Approximate number of bytes that one call reads, so that it takes some milliseconds.

@@ -1,13 +1,11 @@
 //! How is a chunk read in place?
 
-use std::ops::Range;
-
 use super::bytes::{CHECKSUM_BYTES, Cursor, Malformed, Packed, open};
 use super::encode::{
     HAS_DROPPED, HAS_FEATURE_DIGESTS, HAS_TEXT_DIGESTS, SIMILARITY_GIVEN, SIMILARITY_OF_DISTANCE,
     SIMILARITY_ONE, similarity_of,
 };
-use super::types::{BandLevel, Evidence};
+use super::types::{BandLevel, Chunk, Evidence};
 
 /// The record of a chunk, with a verified checksum.
 #[derive(Debug, Clone, Copy)]
@@ -408,45 +406,4 @@ fn rank(bits: &[u8], end: usize) -> usize {
         left => (bits[end / 8] & ((1 << left) - 1)).count_ones(),
     };
     (whole + rest) as usize
-}
-
-/// Neighboring documents, column by column: in their current state, or as they are to be committed.
-#[derive(Debug, Clone, Default)]
-pub struct Chunk {
-    /// The rows that the chunk covers, including dropped ones.
-    pub span: Range<u32>,
-    /// The remaining rows, ascending.
-    pub rows: Vec<u32>,
-    /// Identity of the batch that added the last row.
-    pub batch: u64,
-    pub(super) id_ends: Vec<u32>,
-    pub(super) ids: String,
-    pub sketches: Vec<u8>,
-    /// The caller's byte of each document.
-    pub shapes: Vec<u8>,
-    pub num_features: Vec<u32>,
-    /// Whether a feature set or a text of each document was stored; for a gone document it may have been dropped since.
-    pub has_content: Vec<bool>,
-    /// XXH3-64 of the texts, if texts were given.
-    pub text_digests: Option<Vec<u64>>,
-    pub feature_digests: Option<Vec<u128>>,
-    /// Current evidence of each removed document, `None` for kept ones.
-    pub verdicts: Vec<Option<Evidence>>,
-    /// Whether each document was removed by the user or has expired.
-    pub gone: Vec<bool>,
-    /// Buckets above level 0, ascending by position and band.
-    pub levels: Vec<BandLevel>,
-    /// Arrival time of each document in seconds since 1970; never decreasing.
-    pub arrivals_s: Vec<u64>,
-}
-
-impl Chunk {
-    /// The user's id of the document at a position. Panics if `position` is out of range.
-    pub fn id(&self, position: usize) -> &str {
-        let begin = match position {
-            0 => 0,
-            _ => self.id_ends[position - 1],
-        };
-        &self.ids[begin as usize..self.id_ends[position] as usize]
-    }
 }

@@ -1,8 +1,7 @@
 //! How is a chunk of documents written?
 
 use super::bytes::{BitWriter, begin, put_packed, put_varint, seal};
-use super::decode::Chunk;
-use super::types::{BandLevel, Evidence, NewContents, NewRows};
+use super::types::{BandLevel, Chunk, Evidence, NewContents, NewRows};
 
 pub(super) const MAX_CHUNK_ROWS: usize = 1000;
 /// Maximum size of a chunk in bytes, except for large documents. SQLite stores 489 bytes of such a record in a shared

@@ -4,12 +4,11 @@ use std::ops::Range;
 
 use super::bytes::{Cursor, Malformed, put_varint};
 use super::database::{self, CHANGES_TALLY, meta, set_meta};
-use super::decode::Chunk;
 use super::encode::{CHUNK_BYTES, MAX_CHUNK_ROWS};
 use super::events::{Change, ChangesTally, decode_change, encode_change, encode_event};
 use super::read::blob;
 use super::transact::Writer;
-use super::types::{AddingRun, Event, NewContents, NewRows, Position};
+use super::types::{AddingRun, Chunk, Event, NewContents, NewRows, Position};
 use super::{Store, contents};
 use crate::error::{Error, Result};
 use likewise_core::error::invalid_if;
