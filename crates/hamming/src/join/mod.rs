@@ -47,10 +47,10 @@ pub struct JoinOptions<'a> {
 }
 
 /// Passes every pair of rows of one set at distance `within` or less to `consumer`, each once, with the smaller row on
-/// the left; with a `right` set, every pair of a row of `left` and one of `right`. Pairs arrive in batches of at most 65,536, in an order that depends only on the fingerprints; `consumer`
-/// returns `false` to end the join. Two rows of empty texts have distance 0, and an empty text does not pair with any
-/// other text. Memory: about 2.5 times `8 * words + 4` bytes per row and some megabytes per thread, regardless of
-/// the number of pairs.
+/// the left; with a `right` set, every pair of a row of `left` and one of `right`. Pairs arrive in batches of at most
+/// 65,536, in an order that depends only on the fingerprints; `consumer` returns `false` to end the join. Two rows of
+/// empty texts have distance 0, and an empty text does not pair with any other text. Memory: about 2.5 times
+/// `8 * words + 4` bytes per row and some megabytes per thread, regardless of the number of pairs.
 pub fn join(
     left: &JoinSide<'_>,
     right: Option<&JoinSide<'_>>,
