@@ -28,7 +28,7 @@ hypothesis.settings.register_profile("thorough", max_examples=2000, deadline=Non
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 
 
-def instruction_sets():
+def instruction_set_names():
     """Return the names of the instruction sets of this processor, the plainest first."""
     from likewise import _native
 
@@ -36,6 +36,18 @@ def instruction_sets():
         return ["plain", "neon"]
     names = ["plain", "avx2", "avx512"]
     return names[: names.index(_native.ISA) + 1]
+
+
+def instruction_sets():
+    """Yield the names of the instruction sets; native calls use each until the next, and then the best one again."""
+    from likewise import _native
+
+    try:
+        for name in instruction_set_names():
+            _native.use_isa(name)
+            yield name
+    finally:
+        _native.use_isa(None)
 
 
 def pytest_configure(config):
@@ -50,7 +62,17 @@ def pytest_configure(config):
 
 def pytest_generate_tests(metafunc):
     if "isa" in metafunc.fixturenames:
-        metafunc.parametrize("isa", instruction_sets())
+        metafunc.parametrize("isa", instruction_set_names(), indirect=True)
+
+
+@pytest.fixture
+def isa(request):
+    """Run the test once for each instruction set of this processor, which all native calls use."""
+    from likewise import _native
+
+    _native.use_isa(request.param)
+    yield request.param
+    _native.use_isa(None)
 
 
 @pytest.fixture

@@ -2,8 +2,7 @@
 
 Every call releases the interpreter lock; one that may be long listens to Ctrl-C. Arrays go in as one-dimensional
 contiguous buffers of exactly the type named (a writable one is copied, a read-only one is shared) and come out as
-`Array`, of which ``numpy.asarray`` gives a read-only view. `isa` names an instruction set (``"plain"``, ``"avx2"``,
-``"avx512"``, ``"neon"``) for tests; it never changes a result. Mistakes raise `likewise.errors.InvalidParameter`,
+`Array`, of which ``numpy.asarray`` gives a read-only view. Mistakes raise `likewise.errors.InvalidParameter`,
 unusable documents `likewise.errors.InvalidInput`.
 
 Over 400 lines, since a native module has one stub, which `make lint` compares with it.
@@ -27,6 +26,12 @@ SHORT_FEATURES: int
 SKETCH_VERSION: int
 ISA: str
 __version__: str
+
+def use_isa(name: str | None) -> None:
+    """For tests: make all calls use an instruction set (``"plain"``, ``"avx2"``, ...), or the best one for None.
+
+    No result depends on it.
+    """
 
 @final
 class Array:
@@ -315,9 +320,7 @@ class SketchBatch:
     def features_share(self) -> float:
         """Share of the time spent until the features stood, 0 to 1; from one text in sixteen. The rest is sketching."""
 
-def sketch_simhash(
-    texts: Texts, rules: FeatureRules, *, bits: int, sets: bool = True, threads: int = 1, isa: str | None = None
-) -> SketchBatch:
+def sketch_simhash(texts: Texts, rules: FeatureRules, *, bits: int, sets: bool = True, threads: int = 1) -> SketchBatch:
     """Sketch texts by SimHash; `bits` is a multiple of 32 from 32 to 256."""
 
 def sketch_minhash(
@@ -329,7 +332,6 @@ def sketch_minhash(
     scheme: str,
     sets: bool = True,
     threads: int = 1,
-    isa: str | None = None,
 ) -> SketchBatch:
     """Sketch texts by MinHash.
 
@@ -349,7 +351,6 @@ def sketch_bloom(
     num_hashes: int,
     sets: bool = True,
     threads: int = 1,
-    isa: str | None = None,
 ) -> SketchBatch:
     """Sketch texts as Bloom filters (uint64); `filter_bits` is a multiple of 64 up to 65,536, `num_hashes` up to 64."""
 
@@ -406,16 +407,14 @@ class BloomJoin:
     def passes(self, later: Buffer, earlier: Buffer, *, threads: int = 1) -> Array:
         """Return of each pair of positions whether it passes (uint8)."""
 
-def count_sets(
-    texts: Texts, rules: FeatureRules, rarity: Rarity, *, threads: int = 1, isa: str | None = None
-) -> SketchBatch:
+def count_sets(texts: Texts, rules: FeatureRules, rarity: Rarity, *, threads: int = 1) -> SketchBatch:
     """Count in `rarity` the documents of each feature; the batch has no sketches, only what goes with them."""
 
-def digest_texts(texts: Texts, rules: TextRules, *, threads: int = 1, isa: str | None = None) -> SketchBatch:
+def digest_texts(texts: Texts, rules: TextRules, *, threads: int = 1) -> SketchBatch:
     """Return digests of the texts as the rules normalize them, in place of those of feature sets, without sketches."""
 
 def sample_sets(
-    texts: Texts, rules: FeatureRules, *, kind: str, size: int, threads: int = 1, isa: str | None = None
+    texts: Texts, rules: FeatureRules, *, kind: str, size: int, threads: int = 1
 ) -> tuple[Array, Array, Array, Array]:
     """Return samples of sets: offsets (int64), hashes (uint64, ascending in each), totals (uint64), whole (uint8).
 
@@ -426,7 +425,7 @@ def sample_sets(
         1 or more: hashes kept, or one hash in so many.
     """
 
-def simhash_features(features: Buffer, weights: Buffer | None, *, bits: int, isa: str | None = None) -> Array:
+def simhash_features(features: Buffer, weights: Buffer | None, *, bits: int) -> Array:
     """Return the fingerprint (uint64) of one list of features (uint64) with weights (uint32; None: all 1)."""
 
 def minhash_features(
@@ -438,14 +437,11 @@ def minhash_features(
     slot_bits: int,
     scheme: str,
     seed: int,
-    isa: str | None = None,
     threads: int = 1,
 ) -> Array:
     """Return signatures (uint8) of lists of features (uint64), given by n + 1 offsets (int64)."""
 
-def features(
-    texts: Texts, rules: FeatureRules, *, threads: int = 1, isa: str | None = None
-) -> tuple[Array, Array, Array]:
+def features(texts: Texts, rules: FeatureRules, *, threads: int = 1) -> tuple[Array, Array, Array]:
     """Return the distinct features of each text, in order of first occurrence.
 
     Returns
@@ -495,7 +491,7 @@ def cut_texts(
         If a stretch begins or ends inside a character.
     """
 
-def cut_words(texts: Texts, *, isa: str | None = None) -> tuple[Array, Array, Array, Array]:
+def cut_words(texts: Texts) -> tuple[Array, Array, Array, Array]:
     """Return the words of texts, as tokens ``auto`` cuts them, where they stand.
 
     Returns
@@ -806,7 +802,6 @@ class Searcher:
         *,
         min_equal: int = 0,
         threads: int = 1,
-        isa: str | None = None,
     ) -> Candidates:
         """Return the pairs whose later position is in ``lo:hi``, up to `max_pairs` or a few more.
 
@@ -857,9 +852,7 @@ def s_curve(similarity: float, bands: int, rows: int) -> float:
 def min_equal_slots(num_slots: int, threshold: float) -> int:
     """Return the number of equal slots below which a pair is not measured."""
 
-def num_equal(
-    signatures: Buffer, num_slots: int, slot_bytes: int, a: Buffer, b: Buffer, *, isa: str | None = None
-) -> Array:
+def num_equal(signatures: Buffer, num_slots: int, slot_bytes: int, a: Buffer, b: Buffer) -> Array:
     """Count the equal slots of the rows ``a[i]`` and ``b[i]`` (uint32): uint32."""
 
 @final
@@ -904,7 +897,6 @@ class ClusterRule:
         *,
         partitions: int,
         ttl_seconds: int | None = None,
-        isa: str | None = None,
     ) -> ClusterRule: ...
     @staticmethod
     def plan_for(recipe: dict[str, Any], expected: int) -> bytes: ...
@@ -1003,7 +995,6 @@ class OnlineIndex:
         accept_loss: bool = False,
         accept_clock: bool = False,
         clock: ManualClock | None = None,
-        isa: str | None = None,
     ) -> OnlineIndex:
         """Open it; `mode` is create, write or read."""
 
@@ -1082,7 +1073,6 @@ class HammingSet:
         keys: Sequence[tuple[Sequence[int], int]] | None = None,
         memory_bytes: float | None = None,
         threads: int = 1,
-        isa: str | None = None,
     ) -> HammingSet: ...
     @staticmethod
     def of_file(
@@ -1093,7 +1083,6 @@ class HammingSet:
         keys: Sequence[tuple[Sequence[int], int]],
         with_rows: bool = True,
         threads: int = 1,
-        isa: str | None = None,
     ) -> HammingSet:
         """Return the set of a flat file without empty texts, which is read for each table and never held as a whole."""
 
@@ -1107,21 +1096,15 @@ class HammingSet:
     @property
     def keys(self) -> list[tuple[list[int], int]]:
         """Return (mask, radius) of each table."""
-    def insert(
-        self, fingerprints: Buffer, rows: Buffer | None = None, *, threads: int = 1, isa: str | None = None
-    ) -> int:
+    def insert(self, fingerprints: Buffer, rows: Buffer | None = None, *, threads: int = 1) -> int:
         """Insert fingerprints under ascending rows above all before; return the row above them."""
     def remove(self, rows: Buffer) -> int:
         """Remove rows and return how many were there."""
     def holds(self, rows: Buffer) -> Array:
         """Return whether each row is there: 1 or 0, uint8."""
-    def search(
-        self, queries: Buffer, within: int, *, threads: int = 1, isa: str | None = None
-    ) -> tuple[Array, Array, Array, Array]:
+    def search(self, queries: Buffer, within: int, *, threads: int = 1) -> tuple[Array, Array, Array, Array]:
         """Return offsets (int64), rows (uint32), fingerprints where rows are not kept (uint64), distances (uint16)."""
-    def nearest(
-        self, queries: Buffer, num: int, *, threads: int = 1, isa: str | None = None
-    ) -> tuple[Array, Array, Array, Array]:
+    def nearest(self, queries: Buffer, num: int, *, threads: int = 1) -> tuple[Array, Array, Array, Array]:
         """Return as :meth:`search` the nearest of each query, by distance."""
     def facts(self) -> dict[str, Any]:
         """Return sizes by name."""
@@ -1139,7 +1122,6 @@ def join_fingerprints(
     within: int,
     max_pairs: int,
     threads: int = 1,
-    isa: str | None = None,
 ) -> tuple[Array, Array] | None:
     """Return rows (int64: left, right, left, ...) and distances (uint16) of all pairs within the radius, sorted.
 
@@ -1158,7 +1140,6 @@ def stream_joined_fingerprints(
     within: int,
     consumer: Callable[[Array, Array, Array], object],
     threads: int = 1,
-    isa: str | None = None,
 ) -> None:
     """Call `consumer` with left (uint32), right (uint32) and distance (uint16), at most 65,536 pairs at a time."""
 
@@ -1186,7 +1167,6 @@ def build_hamming_file(
     check: Callable[[int, int], None],
     progress: Callable[[int, int], None],
     threads: int = 1,
-    isa: str | None = None,
 ) -> None:
     """Build an index file out of core.
 
@@ -1204,7 +1184,6 @@ def stream_joined_files(
     folder: Path,
     consumer: Callable[[Array, Array, Array], object],
     threads: int = 1,
-    isa: str | None = None,
 ) -> None:
     """As `stream_joined_fingerprints` for flat files: path, first byte, fingerprints, rows of empty texts (uint32)."""
 
@@ -1226,10 +1205,10 @@ class Exercise:
     def ask(self, num_reads: int, seed: int) -> int:
         """Read at random places that were asked for some dozens ahead."""
 
-    def stream(self, within: int, *, isa: str | None = None) -> int:
+    def stream(self, within: int) -> int:
         """Compare one query with every word; return how many lie within the radius."""
 
-    def scan(self, num_queries: int, within: int, *, isa: str | None = None) -> int:
+    def scan(self, num_queries: int, within: int) -> int:
         """Compare queries with every word, blocked; return the vectors of four queries and eight words that hit."""
 
 def bit_statistics(fingerprints: Buffer, bits: int) -> tuple[Array, float]:
@@ -1289,7 +1268,6 @@ class FeatureSets:
         short_margin: float = 0.0,
         names: tuple[bool, bool, int] | None = None,
         threads: int = 1,
-        isa: str | None = None,
     ) -> Array:
         """Return the exact similarity of each pair that reaches the threshold, NaN for the others: float64.
 
@@ -1321,7 +1299,6 @@ class FeatureSets:
         short_margin: float = 0.0,
         names: tuple[bool, bool, int] | None = None,
         threads: int = 1,
-        isa: str | None = None,
     ) -> tuple[Array, int]:
         """Return what :meth:`verify` says of pairs of documents, and how many were measured.
 

@@ -59,7 +59,7 @@ def test_normalized_text_and_tokens(name):
 @pytest.mark.parametrize("entry", load("features"), ids=rules_id)
 def test_features(entry, isa):
     offsets, features, weights = map(
-        np.asarray, _native.features(native_texts(), native_rules(entry["rules"]), threads=1, isa=isa)
+        np.asarray, _native.features(native_texts(), native_rules(entry["rules"]), threads=1)
     )
     for i, name in enumerate(NAMES):
         expected = entry["documents"][name]
@@ -72,7 +72,7 @@ def test_features(entry, isa):
 
 @pytest.mark.parametrize("entry", load("features"), ids=rules_id)
 def test_digests_and_shapes(entry, isa):
-    batch = _native.sketch_simhash(native_texts(), native_rules(entry["rules"]), bits=64, threads=2, isa=isa)
+    batch = _native.sketch_simhash(native_texts(), native_rules(entry["rules"]), bits=64, threads=2)
     digests = np.asarray(batch.digests).reshape(-1, 2).tolist()
     for i, name in enumerate(NAMES):
         expected = entry["documents"][name]
@@ -84,7 +84,7 @@ def test_digests_and_shapes(entry, isa):
 @pytest.mark.parametrize("entry", load("simhash"), ids=rules_id)
 def test_simhash(entry, isa):
     batch = _native.sketch_simhash(
-        native_texts(), native_rules(entry["rules"]), bits=entry["bits"], sets=False, threads=1, isa=isa
+        native_texts(), native_rules(entry["rules"]), bits=entry["bits"], sets=False, threads=1
     )
     words = np.asarray(batch.sketches).reshape(len(NAMES), -1)
     for i, name in enumerate(NAMES):
@@ -102,7 +102,6 @@ def test_minhash(entry, isa):
         scheme=entry["scheme"],
         sets=False,
         threads=1,
-        isa=isa,
     )
     rows = np.asarray(batch.sketches).reshape(len(names), -1)
     for i, name in enumerate(names):
@@ -123,7 +122,7 @@ def test_hashes_by_name():
 def test_fingerprints_of_the_simhash_package(isa):
     expected = load("packages")["simhash-1e0ng"]
     rules = _native.FeatureRules("char", 4, "count", 0, None, "simhash-1e0ng")
-    batch = _native.sketch_simhash(native_texts(), rules, bits=64, isa=isa)
+    batch = _native.sketch_simhash(native_texts(), rules, bits=64)
     assert np.asarray(batch.sketches).tolist() == numbers(expected[name] for name in NAMES)
 
 

@@ -18,11 +18,11 @@ def model_pairs(signatures, order, bands, rows, slot_bits):
     return pairs, model.num_capped
 
 
-def native_pairs(buckets, num_positions, step, states=None, min_equal=0, threads=1, isa=None):
+def native_pairs(buckets, num_positions, step, states=None, min_equal=0, threads=1):
     found, considered = [], 0
     for low in range(0, num_positions, step):
         high = min(low + step, num_positions)
-        pairs = buckets.candidates(low, high, states, min_equal=min_equal, threads=threads, isa=isa)
+        pairs = buckets.candidates(low, high, states, min_equal=min_equal, threads=threads)
         found += list(zip(np.asarray(pairs.later).tolist(), np.asarray(pairs.earlier).tolist(), strict=True))
         considered += pairs.num_considered
     assert found == sorted(set(found))
@@ -76,8 +76,8 @@ def test_states_and_estimate_only_leave_pairs_out(seed, min_equal):
         for later, earlier in everything
         if states[earlier] != 2 and int((slots[order[later]] == slots[order[earlier]]).sum()) >= min_equal
     }
-    for isa in instruction_sets():
-        found, considered = native_pairs(buckets, num, 50, states, min_equal, 2, isa)
+    for _ in instruction_sets():
+        found, considered = native_pairs(buckets, num, 50, states, min_equal, 2)
         assert found == expected
         assert considered == len(everything)
 
@@ -109,10 +109,10 @@ def fingerprints(rng, num, bits, kind):
     return np.ascontiguousarray(words)
 
 
-def self_joined(words, bits, within, threads, isa):
+def self_joined(words, bits, within, threads):
     """Return the distance of each pair (later, earlier) of a join of fingerprints with themselves."""
     side = (np.ascontiguousarray(words).reshape(-1), None)
-    found = _native.join_fingerprints(side, None, bits, within=within, max_pairs=10**8, threads=threads, isa=isa)
+    found = _native.join_fingerprints(side, None, bits, within=within, max_pairs=10**8, threads=threads)
     rows, distances = np.asarray(found[0]).reshape(-1, 2).tolist(), np.asarray(found[1]).tolist()
     assert rows == sorted(rows)
     pairs = {(later, earlier): distance for (earlier, later), distance in zip(rows, distances, strict=True)}
@@ -133,8 +133,8 @@ def test_hamming_pairs_are_exact(kind, seed, num, bits, within):
     order = rng.permutation(num).astype(np.uint32)
     expected = hamming_expected(words, order, within)
     for threads in (1, 2):
-        for isa in instruction_sets():
-            assert self_joined(words[order], bits, within, threads, isa) == expected
+        for _ in instruction_sets():
+            assert self_joined(words[order], bits, within, threads) == expected
 
 
 @pytest.mark.slow
@@ -144,7 +144,7 @@ def test_hamming_pairs_are_exact_among_many(isa, bits, within):
     words = np.concatenate([fingerprints(rng, 8000, bits, "clusters"), fingerprints(rng, 4000, bits, "uniform")])
     order = rng.permutation(len(words)).astype(np.uint32)
     expected = hamming_expected(words, order, within)
-    assert self_joined(words[order], bits, within, 2, isa) == expected
+    assert self_joined(words[order], bits, within, 2) == expected
 
 
 def test_distances_and_equal_slots():

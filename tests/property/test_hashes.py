@@ -34,8 +34,8 @@ def test_tokens_are_hashed_by_the_name(text, name, width, kind):
         count = min(width, len(found))
         found = [mix(polynomial(found[i : i + count])) for i in range(len(found) - count + 1)]
     rules = _native.FeatureRules(kind, width, "none", 7, None, name)
-    for isa in instruction_sets():
-        offsets, values, _ = _native.features(_native.Texts.from_list([text]), rules, isa=isa)
+    for _ in instruction_sets():
+        offsets, values, _ = _native.features(_native.Texts.from_list([text]), rules)
         assert np.asarray(values).tolist() == list(dict.fromkeys(found))
         assert np.asarray(offsets).tolist() == [0, len(set(found))]
 

@@ -57,7 +57,7 @@ def test_thousands_on_every_instruction_set(isa, bits, within):
     rng = np.random.default_rng(bits + within)
     words = np.concatenate([fingerprints(rng, 1200, bits, "clusters"), fingerprints(rng, 1200, bits, "uniform")])
     rows, apart = _native.join_fingerprints(
-        (words.reshape(-1), None), None, bits, within=within, max_pairs=10**9, threads=2, isa=isa
+        (words.reshape(-1), None), None, bits, within=within, max_pairs=10**9, threads=2
     )
     expected, distances = among(words, within)
     assert np.array_equal(np.asarray(rows).reshape(-1, 2), expected)

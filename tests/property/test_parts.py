@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from likewise import _native
 from likewise.errors import InvalidParameter
 from tests.batch.parts import naive
+from tests.conftest import instruction_sets
 from tests.oracle.xxh3 import xxh3
 
 ALPHABET = "aAbB zZ19_.,'\"-\n\t\r\x0b\u2028éßŒﬁ猫カナｶ๐ท\u0301\u200d\U0001f600"
@@ -38,8 +39,8 @@ def test_lines_and_paragraphs(texts):
 
 @given(st.lists(st.text(WORDY, max_size=120), max_size=3))
 def test_words(texts):
-    for isa in (None, "plain"):
-        *cut, hashes = _native.cut_words(_native.Texts.from_list(texts), isa=isa)
+    for _ in instruction_sets():
+        *cut, hashes = _native.cut_words(_native.Texts.from_list(texts))
         expected = [naive.words(text) for text in texts]
         assert list(pieces(texts, cut)) == [
             [text[a:b] for a, b, _ in of_one] for text, of_one in zip(texts, expected, strict=True)

@@ -20,14 +20,14 @@ def test_simhash(weighted, bits):
     features, weights = arrays(weighted)
     expected = sketches.simhash_words(weighted, bits)
     plain = sketches.simhash_words(dict.fromkeys(weighted, 1), bits)
-    for isa in instruction_sets():
-        assert np.asarray(_native.simhash_features(features, weights, bits=bits, isa=isa)).tolist() == expected
-        assert np.asarray(_native.simhash_features(features, None, bits=bits, isa=isa)).tolist() == plain
+    for _ in instruction_sets():
+        assert np.asarray(_native.simhash_features(features, weights, bits=bits)).tolist() == expected
+        assert np.asarray(_native.simhash_features(features, None, bits=bits)).tolist() == plain
 
 
 def test_simhash_of_exact_ties_is_zero(isa):
     features = np.array([2**64 - 1, 0], np.uint64)
-    assert np.asarray(_native.simhash_features(features, None, bits=64, isa=isa)).tolist() == [0]
+    assert np.asarray(_native.simhash_features(features, None, bits=64)).tolist() == [0]
 
 
 @pytest.mark.parametrize("num_features", [1, 127, 128, 254, 255, 256, 257, 509, 511, 1021, 65_537])
@@ -39,7 +39,7 @@ def test_simhash_where_counters_widen(isa, num_features):
         (features >> np.uint64(i) & np.uint64(1)).astype(np.int64).sum() * 2 > num_features and 1 << i
         for i in range(64)
     )
-    found = np.asarray(_native.simhash_features(features, None, bits=64, isa=isa))
+    found = np.asarray(_native.simhash_features(features, None, bits=64))
     assert found.tolist() == [ones]
 
 
@@ -47,7 +47,7 @@ def test_simhash_of_great_weights(isa):
     features = np.array([1, 2, 3], np.uint64)
     weights = np.array([2**32 - 1, 2**32 - 1, 2**32 - 1], np.uint32)
     expected = sketches.simhash_words(dict.fromkeys([1, 2, 3], 2**32 - 1), 128)
-    assert np.asarray(_native.simhash_features(features, weights, bits=128, isa=isa)).tolist() == expected
+    assert np.asarray(_native.simhash_features(features, weights, bits=128)).tolist() == expected
 
 
 @given(
@@ -64,11 +64,11 @@ def test_minhash(sets, num_slots, slot_bits, scheme, seed):
     expected = b"".join(
         sketches.slot_bytes(sketches.minhash(s, num_slots, slot_bits, scheme, seed), slot_bits) for s in sets
     )
-    for isa in instruction_sets():
+    for _ in instruction_sets():
         for threads in (1, 2):
             found = _native.minhash_features(
                 offsets, features, weights, num_slots=num_slots, slot_bits=slot_bits, scheme=scheme, seed=seed,
-                isa=isa, threads=threads,
+                threads=threads,
             )  # fmt: skip
             assert np.asarray(found).tobytes() == expected
 
@@ -81,7 +81,7 @@ def test_bucket_filling_in_every_regime(isa, num_features, num_slots):
     features, _ = arrays(weighted)
     found = _native.minhash_features(
         np.array([0, num_features], np.int64), features, None, num_slots=num_slots, slot_bits=32, scheme="bucket",
-        seed=3, isa=isa,
+        seed=3,
     )  # fmt: skip
     expected = sketches.minhash(weighted, num_slots, 32, "bucket", 3)
     assert np.asarray(found).view("<u4").tolist() == expected

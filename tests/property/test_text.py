@@ -56,10 +56,8 @@ def test_features(rules, batch):
         *rules[:4], text_rules=_native.TextRules({"fold": None, "only_within": "site" if rules.has_value else None})
     )
     expected = [oracle.features(text, rules) for text in batch]
-    for isa in instruction_sets():
-        offsets, found, weights = map(
-            np.asarray, _native.features(_native.Texts.from_list(batch), native, threads=2, isa=isa)
-        )
+    for _ in instruction_sets():
+        offsets, found, weights = map(np.asarray, _native.features(_native.Texts.from_list(batch), native, threads=2))
         assert offsets.tolist() == np.cumsum([0, *(len(e.weights) for e in expected)]).tolist()
         assert found.tolist() == [f for e in expected for f in e.weights]
         assert (weights.tolist() or [1] * len(found)) == [v for e in expected for v in e.weights.values()]
@@ -73,7 +71,7 @@ def test_features_at_every_alignment(isa, odd):
     batch = [base[:at] + odd + base[at:] for at in range(len(base))]
     offsets, found, weights = map(
         np.asarray,
-        _native.features(_native.Texts.from_list(batch), _native.FeatureRules(*rules[:4]), threads=1, isa=isa),
+        _native.features(_native.Texts.from_list(batch), _native.FeatureRules(*rules[:4]), threads=1),
     )
     for i, text in enumerate(batch):
         expected = oracle.features(text, rules).weights
@@ -87,7 +85,7 @@ def test_one_long_word(isa, length):
     batch = ["x" * length + " y", "é" * length, "-" * length + "z"]
     _, found, _ = map(
         np.asarray,
-        _native.features(_native.Texts.from_list(batch), _native.FeatureRules(*rules[:4]), threads=1, isa=isa),
+        _native.features(_native.Texts.from_list(batch), _native.FeatureRules(*rules[:4]), threads=1),
     )
     assert found.tolist() == [f for text in batch for f in oracle.features(text, rules).weights]
 
@@ -133,9 +131,7 @@ def test_lone_surrogates_count_as_replacement_characters():
 def test_a_document_of_50_megabytes(isa):
     text = "The same few words again and again, один и тот же текст. " * 800_000
     rules = _native.FeatureRules("word", 3, "count", 0)
-    offsets, found, weights = map(
-        np.asarray, _native.features(_native.Texts.from_list([text]), rules, threads=1, isa=isa)
-    )
+    offsets, found, weights = map(np.asarray, _native.features(_native.Texts.from_list([text]), rules, threads=1))
     small = oracle.features("The same few words again and again, один и тот же текст. " * 3, oracle.Rules("word", 3))
     assert set(found.tolist()) == set(small.weights)
     assert offsets.tolist() == [0, len(found)]

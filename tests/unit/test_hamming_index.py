@@ -107,8 +107,8 @@ def test_every_instruction_set(isa):
         words = as_words(codes, bits).reshape(-1)
         keys = [([mask >> s & (2**64 - 1) for s in (0, 64, 128, 192)], r) for mask, r in even_keys(bits, 5, 3)]
         for with_keys in (keys, []):
-            native = _native.HammingSet(words, bits, within=5, keys=with_keys, isa=isa)
-            found = native.search(words[: 50 * -(-bits // 64)], 5, isa=isa)
+            native = _native.HammingSet(words, bits, within=5, keys=with_keys)
+            found = native.search(words[: 50 * -(-bits // 64)], 5)
             matches = Matches(*(np.asarray(found[i]) for i in (0, 1, 3)))
             held = dict(enumerate(codes))
             assert lists(matches) == [oracle.matches(held, query, 5) for query in codes[:50]]

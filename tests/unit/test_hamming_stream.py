@@ -190,7 +190,7 @@ def test_what_does_not_fit_is_refused(tmp_path, monkeypatch):
 _KILLED = """
 import sys, numpy as np
 from likewise.hamming import fingerprints, stream as module
-blocks.BLOCK_ROWS = 2000
+fingerprints.BLOCK_ROWS = 2000
 module._PAIRS_A_STEP = 50
 folder = sys.argv[1]
 print("begun", flush=True)

@@ -14,7 +14,7 @@ use likewise_core::sketch::Signatures;
 use likewise_disk::Error;
 use likewise_disk::environment::PlainFiles;
 use likewise_disk::segments::{
-    BandPlan, Building, Expected, HammingPlan, Needed, RowSource, Segment, SegmentPlan, SourceRow,
+    BandPlan, Building, Expected, HammingPlan, RowSource, Segment, SegmentPlan, SourceRow,
     build_segment, unlink_segments,
 };
 use xxhash_rust::xxh3::xxh3_64;
@@ -56,17 +56,12 @@ impl RowSource for Made {
     fn each_row(
         &self,
         rows: Range<u32>,
-        needed: Needed,
         each: &mut dyn FnMut(&SourceRow<'_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let (mut sketch, mut id) = (Vec::new(), String::new());
+        let mut sketch = Vec::new();
         for row in rows {
-            if needed.sketches {
-                self.sketch(row, &mut sketch);
-            }
-            if needed.ids {
-                id = id_of(row);
-            }
+            self.sketch(row, &mut sketch);
+            let id = id_of(row);
             let is_removed = row % 10 == 9;
             each(&SourceRow {
                 row,
@@ -106,7 +101,6 @@ fn main() -> Result<(), Error> {
         rows: rows.parse().unwrap_or(8),
     });
     let plan = SegmentPlan {
-        classes: bands.is_some(),
         hamming: bands.is_none().then_some(HammingPlan {
             bits: 64,
             within: 3,
@@ -125,15 +119,7 @@ fn main() -> Result<(), Error> {
     };
     let source = Made { bands };
     let start = Instant::now();
-    source.each_row(
-        0..num_rows,
-        Needed {
-            ids: true,
-            sketches: true,
-            classes: true,
-        },
-        &mut |_| Ok(()),
-    )?;
+    source.each_row(0..num_rows, &mut |_| Ok(()))?;
     println!(
         "one pass over the source: {:.2} s",
         start.elapsed().as_secs_f64()

@@ -10,7 +10,8 @@ use likewise_core::features::{CellPlan, Entries, MAX_WEIGHT, table_id};
 use likewise_core::hash::xxh3_64_with_seed;
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
-use crate::error::{Doing, Error, Result};
+use crate::error::{Doing, Result};
+use crate::sections::damaged;
 use crate::whole::write_whole;
 
 const MAGIC: &[u8; 8] = b"LWWEIGHT";
@@ -279,12 +280,6 @@ impl Reader<'_> {
 
 fn checksum(bytes: &[u8]) -> u64 {
     xxh3_64_with_seed(bytes, 0)
-}
-
-fn damaged(reason: impl Into<String>) -> Error {
-    Error::Damaged {
-        reason: reason.into(),
-    }
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> u32 {

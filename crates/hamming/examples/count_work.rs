@@ -18,7 +18,7 @@ use likewise_core::text::Tokens;
 use likewise_core::verify::{FeatureSet, FeatureSets, Measure};
 use likewise_hamming::Fingerprints;
 use likewise_hamming::index::{Building, Segment};
-use likewise_hamming::join::{JoinOptions, JoinSide, join_two};
+use likewise_hamming::join::{JoinOptions, JoinSide, join};
 use likewise_hamming::plan::{Exercise, Key, SearchPlan};
 
 static STOP: AtomicBool = AtomicBool::new(false);
@@ -140,7 +140,7 @@ fn join_work(isa: Isa) -> Work {
             JoinSide::of(fingerprints(&queries)),
             JoinSide::of(fingerprints(&codes)),
         );
-        join_two(&left, &right, &options, &mut |_| true).unwrap();
+        join(&left, Some(&right), &options, &mut |_| true).unwrap();
     };
     (Box::new(round), num_codes, "fingerprint against 20,000")
 }

@@ -270,9 +270,7 @@ impl Sketcher {
         out.num_features.push(num_features);
         out.shapes.push(view.shape as u8);
         out.feature_digests.push(wide(digest(features, weights)));
-        let has_set = !self.rules.is_distance_only()
-            || self.rules.is_short(num_features)
-            || self.rules.keeps == likewise_disk::store::Keeps::Shingles;
+        let has_set = self.rules.keeps_set(num_features);
         if has_set {
             self.pairs.clear();
             match weights.is_empty() {

@@ -82,6 +82,12 @@ impl From<likewise_disk::Error> for Error {
     }
 }
 
+impl From<likewise_disk::store::Malformed> for Error {
+    fn from(_: likewise_disk::store::Malformed) -> Self {
+        Error::Unreadable
+    }
+}
+
 impl From<likewise_core::error::Error> for Error {
     fn from(error: likewise_core::error::Error) -> Self {
         match error {

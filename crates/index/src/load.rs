@@ -367,7 +367,7 @@ impl Lookup<'_> {
     /// Whether a promoted row is in no table.
     fn needs_table(&mut self, row: u32) -> Result<bool> {
         let known = self.row(row)?;
-        let (collapsed, is_blank) = (known.shape() & COLLAPSED != 0, known.is_blank());
+        let (collapsed, is_blank) = (known.shape & COLLAPSED != 0, known.is_blank());
         match self.state.layer_of(row) {
             // Empty texts are found by their class alone.
             Some(Layer::Segment(segment)) if !is_blank => Ok(!segment.is_found(row)?),
@@ -384,8 +384,8 @@ impl Lookup<'_> {
     ) -> Result<()> {
         let rules = *self.rules();
         let known = self.row(row)?;
-        let (sketch, shape) = (known.sketch().to_vec(), known.shape() & !COLLAPSED);
-        let (is_blank, levels) = (known.is_blank(), known.levels().to_vec());
+        let (sketch, shape) = (known.sketch.to_vec(), known.shape & !COLLAPSED);
+        let (is_blank, levels) = (known.is_blank(), known.levels.to_vec());
         let digest = match rules.is_distance_only() {
             true => 0,
             false => self.digest_of(row)?,

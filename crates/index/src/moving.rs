@@ -10,7 +10,7 @@ use likewise_disk::store::{
     BandLevel, Chunk, Content, Keeps, NewContents, NewRows, Position, Store,
 };
 
-use crate::cluster::{MovedDocument, Record, RowNumbers, Verdict, needs_set};
+use crate::cluster::{MovedDocument, Record, RowNumbers, Verdict};
 use crate::decide::holder::Holder;
 use crate::documents::wide;
 use crate::error::{Error, Result};
@@ -222,7 +222,7 @@ impl Index {
                 sets.extend(documents.iter().map(|document| match &document.content {
                     Content::Features(features, weights)
                         if rules.keeps == Keeps::Shingles
-                            || needs_set(rules, document.record.num_features) =>
+                            || rules.needs_set(document.record.num_features) =>
                     {
                         let are_ones = weights.iter().all(|&weight| weight == 1);
                         Some((&features[..], if are_ones { &[][..] } else { &weights[..] }))

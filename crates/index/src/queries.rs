@@ -130,7 +130,7 @@ impl Index {
         self.repairing(|| {
             let state = self.shared.state();
             let lease = self.shared.lease(&state)?;
-            let mut lookup = self.shared.lookup(&state, &lease);
+            let mut lookup = self.shared.lookup(&state, &*lease);
             ids.iter()
                 .map(|id| {
                     cancel.check()?;
@@ -151,7 +151,7 @@ impl Index {
         self.repairing(|| {
             let state = self.shared.state();
             let lease = self.shared.lease(&state)?;
-            let mut lookup = self.shared.lookup(&state, &lease);
+            let mut lookup = self.shared.lookup(&state, &*lease);
             for (i, id) in ids.iter().enumerate() {
                 if let Some((_, false)) = lookup.known(documents, i, id, None)? {
                     return Ok(Some(i));
@@ -177,7 +177,7 @@ impl Index {
         self.repairing(|| {
             let state = self.shared.state();
             let lease = self.shared.lease(&state)?;
-            let mut lookup = self.shared.lookup(&state, &lease);
+            let mut lookup = self.shared.lookup(&state, &*lease);
             let Some(row) = lookup.row_of_id(id, None)? else {
                 return Ok(None);
             };
@@ -196,8 +196,8 @@ impl Index {
         self.repairing(|| {
             let state = self.shared.state();
             let lease = self.shared.lease(&state)?;
-            let found = self.shared.lookup(&state, &lease).row_of_id(id, None)?;
-            match found.map(|row| Records::content(&lease, row)) {
+            let found = self.shared.lookup(&state, &*lease).row_of_id(id, None)?;
+            match found.map(|row| Records::content(&*lease, row)) {
                 Some(content) => match content? {
                     Content::Text(text) => Ok(Some(text)),
                     _ => Ok(None),
@@ -212,10 +212,10 @@ impl Index {
         self.repairing(|| {
             let state = self.shared.state();
             let lease = self.shared.lease(&state)?;
-            let mut lookup = self.shared.lookup(&state, &lease);
+            let mut lookup = self.shared.lookup(&state, &*lease);
             let row = lookup.row_of_id(id, None)?;
             let row = row.ok_or_else(|| Error::UnknownId(id.to_owned()))?;
-            let verdict = lookup.row(row)?.verdict();
+            let verdict = lookup.row(row)?.verdict;
             let leader = verdict.map_or(row, |evidence| evidence.kept_row);
             let members = lookup.members(leader)?;
             let member_ids = members.iter().map(|&member| lookup.id(member));

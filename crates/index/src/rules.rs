@@ -72,6 +72,16 @@ impl Rules {
         }
     }
 
+    /// Whether the feature set of a document decides, or identifies its class.
+    pub fn needs_set(&self, num_features: u32) -> bool {
+        !self.is_distance_only() || self.is_short(num_features)
+    }
+
+    /// Whether the feature set of a document is stored.
+    pub fn keeps_set(&self, num_features: u32) -> bool {
+        self.needs_set(num_features) || self.keeps == Keeps::Shingles
+    }
+
     /// Slots that a pair must share to be measured.
     pub fn min_equal(&self) -> u32 {
         match (self.method, self.matching) {

@@ -15,7 +15,7 @@ use likewise_hamming::plan::SearchPlan;
 
 use crate::clock::IndexClock;
 use crate::decide::holder::Holder;
-use crate::decide::lookup::{Records, stored_row};
+use crate::decide::lookup::{Lent, Records, stored_row};
 use crate::decide::pool::Sketched;
 use crate::documents::{Sketcher, Sketching};
 use crate::error::Result;
@@ -208,7 +208,7 @@ impl Holder for Shared {
     }
 
     fn records(&self, state: &State) -> Result<Box<dyn Records + '_>> {
-        Ok(Box::new(self.lease(state)?))
+        Ok(Box::new(Lent(self.lease(state)?)))
     }
 }
 
@@ -227,24 +227,6 @@ impl Records for Store {
 
     fn read_together(&self, read: &mut dyn FnMut(&dyn Records) -> Result<()>) -> Result<()> {
         Store::read_together(self, |store| read(store))
-    }
-}
-
-impl Records for Lease<'_> {
-    fn row(&self, state: &State, row: u32) -> Result<Row> {
-        Records::row(&**self, state, row)
-    }
-
-    fn id(&self, row: u32) -> Result<String> {
-        Records::id(&**self, row)
-    }
-
-    fn content(&self, row: u32) -> Result<Content> {
-        Records::content(&**self, row)
-    }
-
-    fn read_together(&self, read: &mut dyn FnMut(&dyn Records) -> Result<()>) -> Result<()> {
-        Records::read_together(&**self, read)
     }
 }
 

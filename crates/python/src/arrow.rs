@@ -2,11 +2,12 @@
 //!
 //! Input is not trusted: types, nulls, offsets and UTF-8 are all checked before use.
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, c_int};
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi, to_ffi};
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::types::{
     ArrowDictionaryKeyType, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
     UInt32Type, UInt64Type,
@@ -27,40 +28,17 @@ const SCHEMA: &CStr = c"arrow_schema";
 const ARRAY: &CStr = c"arrow_array";
 const STREAM: &CStr = c"arrow_array_stream";
 
-/// The C stream interface of Arrow.
-#[repr(C)]
-struct Stream {
-    get_schema: Option<unsafe extern "C" fn(*mut Stream, *mut FFI_ArrowSchema) -> c_int>,
-    get_next: Option<unsafe extern "C" fn(*mut Stream, *mut FFI_ArrowArray) -> c_int>,
-    get_last_error: Option<unsafe extern "C" fn(*mut Stream) -> *const c_char>,
-    release: Option<unsafe extern "C" fn(*mut Stream)>,
-    private_data: *mut c_void,
-}
-
-impl Drop for Stream {
-    fn drop(&mut self) {
-        if let Some(release) = self.release {
-            // SAFETY: a stream whose release is set is owned by us and has not been released.
-            unsafe { release(self) }
-        }
-    }
-}
+/// A stream by the C interface of Arrow.
+struct Stream(FFI_ArrowArrayStream);
 
 impl Stream {
     /// Moves the stream out of its capsule.
     fn take(capsule: &Bound<'_, PyCapsule>) -> Result<Self> {
-        let pointer = capsule.pointer_checked(Some(STREAM))?.cast::<Stream>();
-        let empty = Stream {
-            get_schema: None,
-            get_next: None,
-            get_last_error: None,
-            release: None,
-            private_data: std::ptr::null_mut(),
-        };
-        // SAFETY: a capsule of this name holds a valid stream; the replaced one is marked as released.
-        let stream = unsafe { std::ptr::replace(pointer.as_ptr(), empty) };
-        match stream.release {
-            Some(_) => Ok(stream),
+        let pointer = capsule.pointer_checked(Some(STREAM))?;
+        // SAFETY: a capsule of this name holds a valid stream, which is moved out and marked as released.
+        let stream = unsafe { FFI_ArrowArrayStream::from_raw(pointer.as_ptr().cast()) };
+        match stream.release() {
+            Some(_) => Ok(Stream(stream)),
             None => Err(Failure::input(
                 "the Arrow stream was already consumed; pass a new one",
             )),
@@ -71,9 +49,9 @@ impl Stream {
         if code == 0 {
             return Ok(());
         }
-        let text = match self.get_last_error {
+        let text = match self.0.get_last_error() {
             // SAFETY: called on a live stream right after its failure, as the interface requires.
-            Some(last_error) => unsafe { last_error(self) },
+            Some(last_error) => unsafe { last_error(&mut self.0) },
             None => std::ptr::null(),
         };
         let reason = match text.is_null() {
@@ -88,28 +66,24 @@ impl Stream {
 
     fn schema(&mut self) -> Result<FFI_ArrowSchema> {
         let mut schema = FFI_ArrowSchema::empty();
-        let get_schema = self
-            .get_schema
+        let get_schema = (self.0)
+            .get_schema()
             .ok_or_else(|| Failure::input("the Arrow stream has no schema"))?;
         // SAFETY: the stream is live and `schema` may be written.
-        let code = unsafe { get_schema(self, &mut schema) };
+        let code = unsafe { get_schema(&mut self.0, &mut schema) };
         self.check(code)?;
         Ok(schema)
     }
 
     fn next(&mut self) -> Result<Option<FFI_ArrowArray>> {
         let mut array = FFI_ArrowArray::empty();
-        let get_next = self
-            .get_next
+        let get_next = (self.0)
+            .get_next()
             .ok_or_else(|| Failure::input("the Arrow stream has no data"))?;
         // SAFETY: the stream is live and `array` may be written.
-        let code = unsafe { get_next(self, &mut array) };
+        let code = unsafe { get_next(&mut self.0, &mut array) };
         self.check(code)?;
-        Ok(if array.is_released() {
-            None
-        } else {
-            Some(array)
-        })
+        Ok((!array.is_released()).then_some(array))
     }
 }
 

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use likewise_core::bands;
 use likewise_core::error::invalid_if;
-use likewise_core::isa::Isa;
 use likewise_core::parallel::Run;
 use likewise_core::search::{Call, Pairs};
 use likewise_core::sketch::Signatures;
@@ -13,7 +12,7 @@ use pyo3::prelude::*;
 
 use crate::array::{Array, Input, take};
 use crate::door::{
-    LONG_BYTES, Object, caught, check_below, check_same_length, parse_isa, run, run_short,
+    LONG_BYTES, Object, caught, check_below, check_same_length, chosen_isa, run, run_short,
 };
 use crate::errors::{Failure, On, Result};
 use crate::searcher::{Search, Searcher};
@@ -189,7 +188,6 @@ pub fn min_equal_slots(num_slots: u32, threshold: f64) -> Result<u32> {
 
 /// Equal slots of the rows `a[i]` and `b[i]`.
 #[pyfunction]
-#[pyo3(signature = (signatures, num_slots, slot_bytes, a, b, *, isa=None))]
 pub fn num_equal(
     py: Python<'_>,
     signatures: &Object<'_>,
@@ -197,22 +195,18 @@ pub fn num_equal(
     slot_bytes: usize,
     a: &Object<'_>,
     b: &Object<'_>,
-    isa: Option<&str>,
 ) -> Result<Array> {
-    let isa = parse_isa(isa)?;
     let signatures = Rows::take(signatures, num_slots, slot_bytes)?;
     take!(a: u32, b: u32);
     let view = signatures.view();
     check_same_length("b", b.len(), "a", a.len())?;
     check_below("a", a, view.len())?;
     check_below("b", b, view.len())?;
-    let counts: Vec<u32> = run(py, (a.len() * view.row_bytes()).min(LONG_BYTES), |_| {
-        Ok(a.iter()
-            .zip(b)
-            .map(|(&a, &b)| view.num_equal(a as usize, b as usize, isa))
-            .collect())
-    })?;
-    Ok(counts.into())
+    run(py, (a.len() * view.row_bytes()).min(LONG_BYTES), |_| {
+        let isa = chosen_isa();
+        let num_equal = |(&a, &b): (&u32, &u32)| view.num_equal(a as usize, b as usize, isa);
+        Ok(a.iter().zip(b).map(num_equal).collect::<Vec<u32>>().into())
+    })
 }
 
 /// The bands of two slots of sampled signatures.
@@ -262,7 +256,7 @@ impl SampledBands {
                     found.2.push(num_equal);
                 }
             };
-            self.bands.pairs(others.view(), Isa::best(), take);
+            self.bands.pairs(others.view(), chosen_isa(), take);
             Ok(())
         })?;
         Ok((found.0.into(), found.1.into(), found.2.into()))

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 
 use crate::array::{Array, Input, take};
 use crate::door::{
-    LONG_BYTES, Object, SET_MEASURES, check_below, check_same_length, parse, parse_isa, run,
+    LONG_BYTES, Object, SET_MEASURES, check_below, check_same_length, chosen_isa, parse, run,
 };
 use crate::errors::{Failure, Result};
 use crate::features::FeatureRules;
@@ -35,7 +35,7 @@ fn check_filter(filter_bits: u32, num_hashes: u32) -> Result<usize> {
 }
 
 #[pyfunction]
-#[pyo3(signature = (texts, rules, *, filter_bits, num_hashes, sets=true, threads=1, isa=None))]
+#[pyo3(signature = (texts, rules, *, filter_bits, num_hashes, sets=true, threads=1))]
 pub fn sketch_bloom(
     py: Python<'_>,
     texts: &Texts,
@@ -44,9 +44,7 @@ pub fn sketch_bloom(
     num_hashes: u32,
     sets: bool,
     threads: usize,
-    isa: Option<&str>,
 ) -> Result<SketchBatch> {
-    let isa = parse_isa(isa)?;
     let num_words = check_filter(filter_bits, num_hashes)?;
     let batch = Batch {
         column: &texts.column,
@@ -54,7 +52,6 @@ pub fn sketch_bloom(
         sets,
         occurrences: false,
         threads,
-        isa,
     };
     let hasher = BloomHasher::new(filter_bits, num_hashes, rules.rules.seed);
     run(py, texts.column.num_bytes, |cancel| {
@@ -86,12 +83,11 @@ pub fn bloom_features(
     if !weights.is_empty() {
         check_same_length("weights", weights.len(), "features", features.len())?;
     }
-    let words = run(py, 64 * features.len(), |_| {
+    run(py, 64 * features.len(), |_| {
         let mut words = vec![0; num_words];
         BloomHasher::new(filter_bits, num_hashes, seed).add(features, weights, &mut words);
-        Ok(words)
-    })?;
-    Ok(words.into())
+        Ok(words.into())
+    })
 }
 
 /// The largest number of features of a text, counting weights.
@@ -109,7 +105,6 @@ pub fn largest_set(
         sets: false,
         occurrences: false,
         threads,
-        isa: parse_isa(None)?,
     };
     run(py, texts.column.num_bytes, |cancel| {
         let part = batch.sketch(cancel, || {
@@ -146,10 +141,9 @@ pub fn bloom_signatures(
             ),
         ));
     }
-    let isa = parse_isa(None)?;
-    let bytes = run(py, 64 * filters.len(), |cancel| {
+    run(py, 64 * filters.len(), |cancel| {
         let make_state = || {
-            let hasher = MinHasher::new(num_slots, Scheme::Bucket, seed, isa);
+            let hasher = MinHasher::new(num_slots, Scheme::Bucket, seed, chosen_isa());
             (hasher, vec![0; num_slots as usize], Vec::new())
         };
         let parts = Run { threads, cancel }.map(
@@ -169,9 +163,8 @@ pub fn bloom_signatures(
                 out
             },
         )?;
-        Ok(parts.concat())
-    })?;
-    Ok(bytes.into())
+        Ok(parts.concat().into())
+    })
 }
 
 /// Similarities of pairs of filters, by a measure on their bits.
@@ -190,16 +183,15 @@ pub fn bloom_similarities(
     check_below("a", a, filters.len() / num_words)?;
     check_below("b", b, filters.len() / num_words)?;
     let measure = parse_bit_measure(measure)?;
-    let values = run(py, 16 * num_words * a.len(), |_| {
+    run(py, 16 * num_words * a.len(), |_| {
         let filter = |row: u32| &filters[row as usize * num_words..][..num_words];
         let value = |(&a, &b): (&u32, &u32)| {
             let (a, b) = (filter(a), filter(b));
             let shared = a.iter().zip(b).map(|(a, b)| (a & b).count_ones()).sum();
             measure.value(filter_bits, bloom::num_set(a), bloom::num_set(b), shared)
         };
-        Ok(a.iter().zip(b).map(value).collect::<Vec<f64>>())
-    })?;
-    Ok(values.into())
+        Ok(a.iter().zip(b).map(value).collect::<Vec<f64>>().into())
+    })
 }
 
 fn parse_bit_measure(name: &str) -> Result<BitMeasure> {
@@ -266,10 +258,10 @@ impl BloomJoin {
         threads: usize,
     ) -> Result<Array> {
         take!(later: u32, earlier: u32);
-        let passes = run(py, 16 * self.num_words * later.len(), |cancel| {
-            Ok(self.join.passes(later, earlier, Run { threads, cancel })?)
-        })?;
-        Ok(passes.into_iter().map(u8::from).collect::<Vec<u8>>().into())
+        run(py, 16 * self.num_words * later.len(), |cancel| {
+            let passes = self.join.passes(later, earlier, Run { threads, cancel })?;
+            Ok(passes.into_iter().map(u8::from).collect::<Vec<u8>>().into())
+        })
     }
 }
 

@@ -11,7 +11,7 @@ use likewise_index::{Documents, Nearest, Sketching, TextKind, cluster};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyList};
 
-use crate::door::{Bytes, Dict, LONG_BYTES, Object, Str, parse_isa, run};
+use crate::door::{Bytes, Dict, LONG_BYTES, Object, Str, chosen_isa, run};
 use crate::errors::{Failure, Result};
 use crate::features::FeatureRules;
 use crate::index_given::{
@@ -57,14 +57,13 @@ pub struct ClusterRule {
 impl ClusterRule {
     /// `recipe` and `rules` are those of an index in a directory, `plan` is from `plan_for`.
     #[new]
-    #[pyo3(signature = (recipe, rules, plan, *, partitions, ttl_seconds=None, isa=None))]
+    #[pyo3(signature = (recipe, rules, plan, *, partitions, ttl_seconds=None))]
     fn new(
         recipe: RecipeParts,
         rules: Py<FeatureRules>,
         plan: &[u8],
         partitions: u32,
         ttl_seconds: Option<u64>,
-        isa: Option<&str>,
     ) -> Result<Self> {
         let rules_of_recipe = recipe.rules()?;
         invalid_if(!(1..=1 << 14).contains(&partitions), "partitions", || {
@@ -77,7 +76,7 @@ impl ClusterRule {
                 true => TextKind::Tokens,
                 false => TextKind::Text,
             },
-            isa: parse_isa(isa)?,
+            isa: chosen_isa(),
         };
         let names = asked(Names::unpack(&rules_of_recipe, plan))?;
         let rule = asked(cluster::ClusterRule::new(

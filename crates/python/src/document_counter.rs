@@ -6,14 +6,13 @@ use likewise_core::features::{
     DocumentCounter as CoreCounter, MAX_WEIGHT, Shape, ShardedBuilder, TextSample as CoreSample,
     siblings::NameCounter, term_feature,
 };
-use likewise_core::isa::Isa;
 use likewise_core::parallel::{Run, lock};
 use likewise_disk::WeightFile;
 use pyo3::prelude::*;
 
 use crate::array::Array;
 use crate::column::{Column, GRAIN_BYTES, Kind};
-use crate::door::run;
+use crate::door::{chosen_isa, run};
 use crate::errors::{Failure, Result};
 use crate::features::FeatureRules;
 use crate::texts::Texts;
@@ -105,7 +104,7 @@ impl DocumentCounter {
         run(py, column.num_bytes, |cancel| {
             let ranges = column.ranges(GRAIN_BYTES);
             let make_state = || {
-                let mut extractor = rules.extractor(Isa::best());
+                let mut extractor = rules.extractor(chosen_isa());
                 extractor.adds_salt = false;
                 let extractor = match &self.names {
                     Some(_) => extractor.with_names(None),
@@ -186,7 +185,7 @@ pub fn term_features(
     rules.check(column)?;
     let rules = rules.unweighted(1);
     let (features, lengths) = run(py, column.num_bytes, |_| {
-        let mut extractor = rules.extractor(Isa::best());
+        let mut extractor = rules.extractor(chosen_isa());
         let (mut features, mut lengths) = (Vec::new(), Vec::new());
         for i in 0..column.len() {
             let (tokens, shape) = extractor.occurrences(column.document(i));

@@ -5,11 +5,13 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use likewise_core::isa::Isa;
+use likewise_core::parallel::lock;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
@@ -96,15 +98,21 @@ fn panic_text(panic: &(dyn Any + Send)) -> String {
     }
 }
 
-/// The instruction set of that name, or the best one for `None`.
-pub fn parse_isa(name: Option<&str>) -> Result<Isa> {
-    match name {
-        None => Ok(Isa::best()),
-        Some(name) => {
-            let available: Vec<&str> = Isa::available().into_iter().map(Isa::name).collect();
-            parse("isa", name, Isa::from_name(name), &available)
-        }
-    }
+/// The instruction set of all calls; the best one unless a test chose another.
+static CHOSEN_ISA: Mutex<Option<Isa>> = Mutex::new(None);
+
+pub fn chosen_isa() -> Isa {
+    lock(&CHOSEN_ISA).unwrap_or_else(Isa::best)
+}
+
+/// For tests: the instruction set of all calls from now on, by name; the best one for `None`.
+#[pyfunction]
+#[pyo3(signature = (name))]
+pub fn use_isa(name: Option<&str>) -> Result<()> {
+    let available: Vec<&str> = Isa::available().into_iter().map(Isa::name).collect();
+    let named = |name| parse("isa", name, Isa::from_name(name), &available);
+    *lock(&CHOSEN_ISA) = name.map(named).transpose()?;
+    Ok(())
 }
 
 /// Measures of sets that candidates are found by.

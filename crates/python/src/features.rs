@@ -18,7 +18,7 @@ use pyo3::types::{PyBytes, PyString};
 
 use crate::array::Array;
 use crate::column::{Column, Kind};
-use crate::door::{Object, Str, parse, parse_isa, run, run_short};
+use crate::door::{Object, Str, chosen_isa, parse, run, run_short};
 use crate::errors::{Failure, Result};
 use crate::texts::{Texts, text_of};
 use crate::weights::WeightTable;
@@ -352,19 +352,17 @@ struct Part {
 
 /// Distinct features of each text in order of first occurrence, and their weights: `(offsets, features, weights)`.
 #[pyfunction]
-#[pyo3(signature = (texts, rules, *, threads=1, isa=None))]
+#[pyo3(signature = (texts, rules, *, threads=1))]
 pub fn features(
     py: Python<'_>,
     texts: &Texts,
     rules: &FeatureRules,
     threads: usize,
-    isa: Option<&str>,
 ) -> Result<(Array, Array, Array)> {
-    let isa = parse_isa(isa)?;
     let column = texts.column.as_ref();
     rules.check(column)?;
     let (offsets, features, weights) = run(py, column.num_bytes, |cancel| {
-        let make_state = || rules.extractor(isa);
+        let make_state = || rules.extractor(chosen_isa());
         let parts = column.in_parts(
             Run { threads, cancel },
             make_state,

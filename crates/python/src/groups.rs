@@ -26,7 +26,7 @@ impl Leaders {
     where
         Vec<V>: Into<Array>,
     {
-        Ok(run_short(py, |_| Ok(column(&lock(&self.leaders)).clone()))?.into())
+        run_short(py, |_| Ok(column(&lock(&self.leaders)).clone().into()))
     }
 }
 
@@ -154,21 +154,19 @@ impl EqualKeys {
     /// one, and the first item with it, in no order.
     fn add(&self, py: Python<'_>, keys: &Object<'_>) -> Result<(Array, Array)> {
         take!(keys: u64);
-        let found = run(py, 8 * keys.len(), |_| {
-            let mut all = lock(&self.keys);
-            Ok(all.add(keys)?)
-        })?;
-        Ok((found.later.into(), found.first.into()))
+        run(py, 8 * keys.len(), |_| {
+            let found = lock(&self.keys).add(keys)?;
+            Ok((found.later.into(), found.first.into()))
+        })
     }
 
     /// Returns the other items, in no order. The keys are consumed.
     fn finish(&self, py: Python<'_>) -> Result<(Array, Array)> {
-        let found = run(py, usize::MAX, |cancel| {
+        run(py, usize::MAX, |cancel| {
             let empty = groups::EqualKeys::new(self.num_words, 0, 1)?;
-            let mut all = lock(&self.keys);
-            Ok(std::mem::replace(&mut *all, empty).finish(cancel)?)
-        })?;
-        Ok((found.later.into(), found.first.into()))
+            let found = std::mem::replace(&mut *lock(&self.keys), empty).finish(cancel)?;
+            Ok((found.later.into(), found.first.into()))
+        })
     }
 }
 
@@ -198,19 +196,19 @@ impl Components {
         check_below("later", later, self.num_positions)?;
         check_below("earlier", earlier, self.num_positions)?;
         run(py, 16 * later.len(), |_| {
-            let mut joined = lock(&self.joined);
-            joined.join(later, earlier);
+            lock(&self.joined).join(later, earlier);
             Ok(())
         })
     }
 
     /// The smallest position of each position's component. The pairs are consumed.
     fn smallest(&self, py: Python<'_>) -> Result<Array> {
-        let smallest = run(py, 8 * self.num_positions, |_| {
-            let mut joined = lock(&self.joined);
-            Ok(std::mem::replace(&mut *joined, groups::Components::new(0)).smallest())
-        })?;
-        Ok(smallest.into())
+        run(py, 8 * self.num_positions, |_| {
+            let empty = groups::Components::new(0);
+            Ok(std::mem::replace(&mut *lock(&self.joined), empty)
+                .smallest()
+                .into())
+        })
     }
 }
 
@@ -226,8 +224,7 @@ pub fn components(
     check_same_length("earlier", earlier.len(), "later", later.len())?;
     check_below("later", later, n as usize)?;
     check_below("earlier", earlier, n as usize)?;
-    let smallest = run(py, 4 * n as usize + 16 * later.len(), |_| {
-        Ok(groups::components(n as usize, later, earlier))
-    })?;
-    Ok(smallest.into())
+    run(py, 4 * n as usize + 16 * later.len(), |_| {
+        Ok(groups::components(n as usize, later, earlier).into())
+    })
 }

@@ -4,18 +4,16 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use likewise_core::error::Error;
-use likewise_core::isa::Isa;
 use likewise_core::parallel::Run;
-use likewise_disk::hamming_file::{
-    Damage, HammingBuild, IndexSource, open_hamming_set, write_hamming_set,
-};
+use likewise_disk::FlatFingerprints;
+use likewise_disk::hamming_file::{Damage, HammingBuild, open_hamming_set, write_hamming_set};
 use likewise_hamming::Fingerprints;
 use likewise_hamming::index::{self, Building, Matches, plan_for};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::array::{Array, Input, take};
-use crate::door::{Bytes, Dict, LONG_BYTES, Object, parse_isa, run, run_short};
+use crate::door::{Bytes, Dict, LONG_BYTES, Object, chosen_isa, run, run_short};
 use crate::errors::{Failure, On, Result};
 use crate::hamming_plan::{Keys, keys_of, plan_of, take_fingerprints};
 
@@ -78,7 +76,7 @@ impl HammingSet {
     /// The set of these fingerprints. `keys`: (mask, radius) of each table, empty for a scan; the cheapest plan if
     /// None.
     #[new]
-    #[pyo3(signature = (fingerprints, bits, *, within, rows=None, with_rows=true, keys=None, memory_bytes=None, threads=1, isa=None))]
+    #[pyo3(signature = (fingerprints, bits, *, within, rows=None, with_rows=true, keys=None, memory_bytes=None, threads=1))]
     fn new(
         py: Python<'_>,
         fingerprints: &Object<'_>,
@@ -89,9 +87,7 @@ impl HammingSet {
         keys: Option<Keys>,
         memory_bytes: Option<f64>,
         threads: usize,
-        isa: Option<&str>,
     ) -> Result<Self> {
-        let isa = parse_isa(isa)?;
         let (words, len) = take_fingerprints(fingerprints, bits)?;
         let rows = Input::<u32>::take_option("rows", rows)?;
         let rows = rows.as_ref().map(Input::values);
@@ -103,7 +99,7 @@ impl HammingSet {
                 Some(keys) => plan_of(bits, within, keys)?,
                 None => plan_for(fingerprints, within, with_rows, memory_bytes, cancel)?,
             };
-            let building = building(isa, Run { threads, cancel }, with_rows);
+            let building = building(Run { threads, cancel }, with_rows);
             Ok(index::HammingSet::build(
                 fingerprints,
                 rows,
@@ -117,7 +113,7 @@ impl HammingSet {
     /// The set of the fingerprints of a flat file without empty texts, which are read for each table and not held:
     /// path, first byte, number of fingerprints, and no rows.
     #[staticmethod]
-    #[pyo3(signature = (source, bits, *, within, keys, with_rows=true, threads=1, isa=None))]
+    #[pyo3(signature = (source, bits, *, within, keys, with_rows=true, threads=1))]
     fn of_file(
         py: Python<'_>,
         source: GivenFile<'_>,
@@ -126,14 +122,12 @@ impl HammingSet {
         keys: Keys,
         with_rows: bool,
         threads: usize,
-        isa: Option<&str>,
     ) -> Result<Self> {
-        let isa = parse_isa(isa)?;
         let path = source.0.clone();
         let source = open_source(&source, bits)?;
         let plan = plan_of(bits, within, keys)?;
         let set = run(py, LONG_BYTES, |cancel| {
-            let building = building(isa, Run { threads, cancel }, with_rows);
+            let building = building(Run { threads, cancel }, with_rows);
             source.build_set(plan, building).on(&path)
         })?;
         Ok(HammingSet { set, opened: None })
@@ -161,23 +155,21 @@ impl HammingSet {
     }
 
     /// Inserts fingerprints; returns the row above all others.
-    #[pyo3(signature = (fingerprints, rows=None, *, threads=1, isa=None))]
+    #[pyo3(signature = (fingerprints, rows=None, *, threads=1))]
     fn insert(
         &self,
         py: Python<'_>,
         fingerprints: &Object<'_>,
         rows: Option<&Object<'_>>,
         threads: usize,
-        isa: Option<&str>,
     ) -> Result<u64> {
-        let isa = parse_isa(isa)?;
         let bits = self.bits();
         let (words, len) = take_fingerprints(fingerprints, bits)?;
         let rows = Input::<u32>::take_option("rows", rows)?;
         let rows = rows.as_ref().map(Input::values);
         let words = words.values();
         run(py, 64 * len, |cancel| {
-            let building = building(isa, Run { threads, cancel }, true);
+            let building = building(Run { threads, cancel }, true);
             let inserted = self
                 .set
                 .insert(Fingerprints { words, bits }, rows, building);
@@ -198,16 +190,14 @@ impl HammingSet {
     }
 
     /// Matches of each query: offsets, rows, fingerprints (if rows are not kept), distances.
-    #[pyo3(signature = (queries, within, *, threads=1, isa=None))]
+    #[pyo3(signature = (queries, within, *, threads=1))]
     fn search(
         &self,
         py: Python<'_>,
         queries: &Object<'_>,
         within: u32,
         threads: usize,
-        isa: Option<&str>,
     ) -> Result<Found> {
-        let isa = parse_isa(isa)?;
         let bits = self.bits();
         let (words, len) = take_fingerprints(queries, bits)?;
         let words = words.values();
@@ -216,33 +206,33 @@ impl HammingSet {
             let queries = Fingerprints { words, bits };
             self.checked(
                 self.set
-                    .search(queries, within, isa, Run { threads, cancel }),
+                    .search(queries, within, chosen_isa(), Run { threads, cancel }),
             )
         })
         .map(found)
     }
 
     /// The nearest of each query: offsets, rows, fingerprints (if rows are not kept), distances.
-    #[pyo3(signature = (queries, num, *, threads=1, isa=None))]
+    #[pyo3(signature = (queries, num, *, threads=1))]
     fn nearest(
         &self,
         py: Python<'_>,
         queries: &Object<'_>,
         num: usize,
         threads: usize,
-        isa: Option<&str>,
     ) -> Result<Found> {
-        let isa = parse_isa(isa)?;
         let bits = self.bits();
         let (words, len) = take_fingerprints(queries, bits)?;
         let words = words.values();
         let queries = Fingerprints { words, bits };
         if len == 1 {
             let within = run_short(py, |cancel| {
-                self.checked(
-                    self.set
-                        .nearest_within(queries, num, isa, Run::alone(cancel)),
-                )
+                self.checked(self.set.nearest_within(
+                    queries,
+                    num,
+                    chosen_isa(),
+                    Run::alone(cancel),
+                ))
             })?;
             if let Some(nearest) = within {
                 return Ok(found(nearest));
@@ -250,7 +240,10 @@ impl HammingSet {
         }
         // Beyond the radius, everything is compared.
         run(py, LONG_BYTES, |cancel| {
-            self.checked(self.set.nearest(queries, num, isa, Run { threads, cancel }))
+            self.checked(
+                self.set
+                    .nearest(queries, num, chosen_isa(), Run { threads, cancel }),
+            )
         })
         .map(found)
     }
@@ -304,24 +297,31 @@ impl HammingSet {
 
 /// A flat file of fingerprints: path, first byte, number of fingerprints, and the rows of empty texts.
 pub(crate) type GivenFile<'py> = (PathBuf, u64, u64, Object<'py>);
-fn building(isa: Isa, run: Run<'_>, with_rows: bool) -> Building<'_> {
+
+fn building(run: Run<'_>, with_rows: bool) -> Building<'_> {
     Building {
-        isa,
+        isa: chosen_isa(),
         run,
         memory_bytes: BUILD_BYTES,
         with_rows,
     }
 }
 
-pub(crate) fn open_source(
+/// Opens such a file by `open`, which may limit the number of rows.
+pub(crate) fn open_flat(
     (path, offset, len, empty_rows): &GivenFile<'_>,
     bits: u32,
-) -> Result<IndexSource> {
+    open: impl FnOnce(File, u64, u64, u32, Vec<u32>) -> likewise_disk::Result<FlatFingerprints>,
+) -> Result<FlatFingerprints> {
     take!(empty_rows: u32);
     let file = File::open(path).on(path)?;
-    IndexSource::new(file, *offset, *len, bits, empty_rows.to_vec())
-        .map(|source| source.named(path.clone()))
+    open(file, *offset, *len, bits, empty_rows.to_vec())
+        .map(|file| file.named(path.clone()))
         .on(path)
+}
+
+fn open_source(source: &GivenFile<'_>, bits: u32) -> Result<FlatFingerprints> {
+    open_flat(source, bits, FlatFingerprints::for_index)
 }
 
 /// Keys of the plan for the fingerprints of a file; the cheapest plan if none are given.
@@ -348,7 +348,7 @@ pub fn plan_hamming_file(
 /// Builds an index file. Before anything is written, `check` receives the bytes of the file and of the temporary files
 /// next to it; `progress` receives how many fingerprints were read, and the total.
 #[pyfunction]
-#[pyo3(signature = (source, bits, path, extra, ids=None, *, within, keys, with_rows, memory_bytes, check, progress, threads=1, isa=None))]
+#[pyo3(signature = (source, bits, path, extra, ids=None, *, within, keys, with_rows, memory_bytes, check, progress, threads=1))]
 pub fn build_hamming_file(
     py: Python<'_>,
     source: GivenFile<'_>,
@@ -363,9 +363,7 @@ pub fn build_hamming_file(
     check: Object<'_>,
     progress: Py<PyAny>,
     threads: usize,
-    isa: Option<&str>,
 ) -> Result<()> {
-    let isa = parse_isa(isa)?;
     let source_path = source.0.clone();
     let source = open_source(&source, bits)?;
     let plan = plan_of(bits, within, keys)?;
@@ -381,7 +379,7 @@ pub fn build_hamming_file(
             threads,
             cancel: &never,
         },
-        isa,
+        isa: chosen_isa(),
     };
     check.call1(build.num_bytes())?;
     run(py, LONG_BYTES, |cancel| {

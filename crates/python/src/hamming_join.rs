@@ -1,19 +1,20 @@
 //! All pairs of fingerprints near each other, within one set or between two.
 
-use std::fs::File;
 use std::path::PathBuf;
 
 use likewise_core::parallel::Run;
-use likewise_disk::hamming_join::{FlatFingerprints, LargeJoin};
+use likewise_disk::FlatFingerprints;
+use likewise_disk::hamming_join::LargeJoin;
 use likewise_hamming::Fingerprints;
 use likewise_hamming::join::{
-    JoinOptions, JoinSide, PairBatch, join_self, join_two, predicted_seconds, sort_pairs,
+    JoinOptions, JoinSide, PairBatch, join, predicted_seconds, sort_pairs,
 };
 use pyo3::prelude::*;
 
-use crate::array::{Array, Input, take};
-use crate::door::{Object, check_same_length, parse_isa, run};
+use crate::array::{Array, Input};
+use crate::door::{Object, check_same_length, chosen_isa, run};
 use crate::errors::{Failure, On, Result};
+use crate::hamming_index::{GivenFile, open_flat};
 use crate::hamming_plan::take_fingerprints;
 use crate::sketch::check_bits;
 
@@ -51,23 +52,10 @@ impl Side {
     }
 }
 
-fn join(
-    left: &JoinSide<'_>,
-    right: Option<&JoinSide<'_>>,
-    options: &JoinOptions<'_>,
-    consumer: &mut (dyn FnMut(PairBatch) -> bool + Send),
-) -> Result<()> {
-    match right {
-        None => join_self(left, options, consumer)?,
-        Some(right) => join_two(left, right, options, consumer)?,
-    }
-    Ok(())
-}
-
 /// All pairs within distance `within`: rows as left, right, left, right, ..., and distances, sorted. `None` if there are
 /// more than `max_pairs`.
 #[pyfunction]
-#[pyo3(signature = (left, right, bits, *, within, max_pairs, threads=1, isa=None))]
+#[pyo3(signature = (left, right, bits, *, within, max_pairs, threads=1))]
 pub fn join_fingerprints(
     py: Python<'_>,
     left: GivenSide<'_>,
@@ -76,16 +64,14 @@ pub fn join_fingerprints(
     within: u32,
     max_pairs: u64,
     threads: usize,
-    isa: Option<&str>,
 ) -> Result<Option<(Array, Array)>> {
-    let isa = parse_isa(isa)?;
     let left = Side::take(&left, bits)?;
     let right = right.map(|side| Side::take(&side, bits)).transpose()?;
     let num_bytes = 64 * (left.len + right.as_ref().map_or(0, |side| side.len));
     let sorted = run(py, num_bytes, |cancel| {
         let options = JoinOptions {
             within,
-            isa,
+            isa: chosen_isa(),
             run: Run { threads, cancel },
         };
         let (mut batches, mut num_pairs) = (Vec::new(), 0);
@@ -119,7 +105,7 @@ pub fn predicted_join_seconds(
     run(py, 64 * len, |cancel| {
         let options = JoinOptions {
             within,
-            isa: parse_isa(None)?,
+            isa: chosen_isa(),
             run: Run::alone(cancel),
         };
         let words = words.values();
@@ -133,7 +119,7 @@ pub fn predicted_join_seconds(
 
 /// Passes all pairs within distance `within` to `consumer(left, right, distance)`, at most 65,536 at a time.
 #[pyfunction]
-#[pyo3(signature = (left, right, bits, *, within, consumer, threads=1, isa=None))]
+#[pyo3(signature = (left, right, bits, *, within, consumer, threads=1))]
 pub fn stream_joined_fingerprints(
     py: Python<'_>,
     left: GivenSide<'_>,
@@ -142,21 +128,19 @@ pub fn stream_joined_fingerprints(
     within: u32,
     consumer: Py<PyAny>,
     threads: usize,
-    isa: Option<&str>,
 ) -> Result<()> {
-    let isa = parse_isa(isa)?;
     let left = Side::take(&left, bits)?;
     let right = right.map(|side| Side::take(&side, bits)).transpose()?;
     // The consumer may take long however few the fingerprints are: Ctrl-C is always checked for.
     run(py, usize::MAX, |cancel| {
         let options = JoinOptions {
             within,
-            isa,
+            isa: chosen_isa(),
             run: Run { threads, cancel },
         };
         let right = right.as_ref().map(|side| side.view(bits));
         stream_to(&consumer, |give| {
-            join(&left.view(bits), right.as_ref(), &options, give)
+            Ok(join(&left.view(bits), right.as_ref(), &options, give)?)
         })
     })
 }
@@ -177,21 +161,9 @@ fn stream_to(
     raised.map_or(result, |error| Err(Failure::Python(error)))
 }
 
-/// A flat file of fingerprints: path, first byte, number of fingerprints, and the rows of empty texts.
-type GivenFile<'py> = (PathBuf, u64, usize, Object<'py>);
-
-fn open_flat(
-    (path, offset, len, empty_rows): &GivenFile<'_>,
-    num_words: usize,
-) -> Result<FlatFingerprints> {
-    take!(empty_rows: u32);
-    let file = File::open(path).on(path)?;
-    FlatFingerprints::new(file, *offset, *len, num_words, empty_rows.to_vec()).on(path)
-}
-
 /// Like [`stream_joined_fingerprints`], for sets in flat files, in bounded memory; temporary files are in `folder`.
 #[pyfunction]
-#[pyo3(signature = (left, right, bits, *, within, memory_bytes, folder, consumer, threads=1, isa=None))]
+#[pyo3(signature = (left, right, bits, *, within, memory_bytes, folder, consumer, threads=1))]
 pub fn stream_joined_files(
     py: Python<'_>,
     left: GivenFile<'_>,
@@ -202,17 +174,16 @@ pub fn stream_joined_files(
     folder: PathBuf,
     consumer: Py<PyAny>,
     threads: usize,
-    isa: Option<&str>,
 ) -> Result<()> {
-    let isa = parse_isa(isa)?;
-    let num_words = check_bits(bits)?;
+    check_bits(bits)?;
     let path = left.0.clone();
-    let left = open_flat(&left, num_words)?;
-    let right = right.map(|file| open_flat(&file, num_words)).transpose()?;
+    let left = open_flat(&left, bits, FlatFingerprints::new)?;
+    let right = right.map(|file| open_flat(&file, bits, FlatFingerprints::new));
+    let right = right.transpose()?;
     run(py, usize::MAX, |cancel| {
         let options = JoinOptions {
             within,
-            isa,
+            isa: chosen_isa(),
             run: Run { threads, cancel },
         };
         let join = LargeJoin {

@@ -9,7 +9,7 @@ use pyo3::types::PyDict;
 
 use crate::array::{Array, Input, take};
 use crate::door::{
-    Dict, LONG_BYTES, Object, caught, check_below, check_same_length, parse_isa, run, run_short,
+    Dict, LONG_BYTES, Object, caught, check_below, check_same_length, chosen_isa, run, run_short,
 };
 use crate::errors::{Failure, Result};
 use crate::sketch::check_bits;
@@ -172,10 +172,10 @@ pub fn bit_statistics(
             ),
         ));
     }
-    let found = run(py, 64 * words.len(), |_| {
-        Ok(plan::bit_statistics(words, bits))
-    })?;
-    Ok((found.ones.into(), found.dependence))
+    run(py, 64 * words.len(), |_| {
+        let found = plan::bit_statistics(words, bits);
+        Ok((found.ones.into(), found.dependence))
+    })
 }
 
 /// Maximum number of fingerprints in one index, and of rows of a set that are joined at once.
@@ -215,23 +215,15 @@ impl Exercise {
     }
 
     /// Compares one query with every word.
-    #[pyo3(signature = (within, *, isa=None))]
-    fn stream(&self, py: Python<'_>, within: u32, isa: Option<&str>) -> Result<u64> {
-        let isa = parse_isa(isa)?;
-        run_short(py, |_| Ok(self.exercise.stream(within, isa)))
+    fn stream(&self, py: Python<'_>, within: u32) -> Result<u64> {
+        run_short(py, |_| Ok(self.exercise.stream(within, chosen_isa())))
     }
 
     /// Compares queries with every word in a blocked scan.
-    #[pyo3(signature = (num_queries, within, *, isa=None))]
-    fn scan(
-        &self,
-        py: Python<'_>,
-        num_queries: usize,
-        within: u32,
-        isa: Option<&str>,
-    ) -> Result<u64> {
-        let isa = parse_isa(isa)?;
-        run_short(py, |_| Ok(self.exercise.scan(num_queries, within, isa)))
+    fn scan(&self, py: Python<'_>, num_queries: usize, within: u32) -> Result<u64> {
+        run_short(py, |_| {
+            Ok(self.exercise.scan(num_queries, within, chosen_isa()))
+        })
     }
 }
 
@@ -294,11 +286,8 @@ pub fn distances(
     check_below("b", b, len)?;
     let num_words = bits.div_ceil(64) as usize;
     let row = |i: u32| &words[i as usize * num_words..(i as usize + 1) * num_words];
-    let distances: Vec<u32> = run(py, 8 * num_words * a.len(), |_| {
-        Ok(a.iter()
-            .zip(b)
-            .map(|(&a, &b)| likewise_hamming::distance(row(a), row(b)))
-            .collect())
-    })?;
-    Ok(distances.into())
+    let distance = |(&a, &b): (&u32, &u32)| likewise_hamming::distance(row(a), row(b));
+    run(py, 8 * num_words * a.len(), |_| {
+        Ok(a.iter().zip(b).map(distance).collect::<Vec<u32>>().into())
+    })
 }

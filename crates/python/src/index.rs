@@ -17,7 +17,7 @@ use likewise_index::{
 };
 use pyo3::prelude::*;
 
-use crate::door::{self, Dict, LONG_BYTES, Object, Str, parse_isa, run};
+use crate::door::{self, Dict, LONG_BYTES, Object, Str, chosen_isa, run};
 use crate::errors::{Failure, On, Result};
 use crate::features::FeatureRules;
 use crate::index_given::{
@@ -44,7 +44,7 @@ pub struct OnlineIndex {
 impl OnlineIndex {
     /// Opens the index in a directory; `mode` is create, write or read. `recipe` determines the verdicts.
     #[new]
-    #[pyo3(signature = (path, mode, recipe, rules, *, sync_seconds=None, ttl_seconds=None, is_renewed=false, flush_rows=None, accept_loss=false, accept_clock=false, clock=None, isa=None))]
+    #[pyo3(signature = (path, mode, recipe, rules, *, sync_seconds=None, ttl_seconds=None, is_renewed=false, flush_rows=None, accept_loss=false, accept_clock=false, clock=None))]
     fn new(
         py: Python<'_>,
         path: PathBuf,
@@ -58,9 +58,7 @@ impl OnlineIndex {
         accept_loss: bool,
         accept_clock: bool,
         clock: Option<&ManualClock>,
-        isa: Option<&str>,
     ) -> Result<Self> {
-        let isa = parse_isa(isa)?;
         let rules_of_recipe = recipe.rules()?;
         let stored_text = match (recipe.takes_tokens, rules.get().text_rules.has_value) {
             (true, _) => StoredText::Tokens,
@@ -74,7 +72,7 @@ impl OnlineIndex {
                 true => TextKind::Tokens,
                 false => TextKind::Text,
             },
-            isa,
+            isa: chosen_isa(),
         };
         let mut environment = Environment::default();
         if let Some(clock) = clock {

@@ -1,14 +1,13 @@
 //! Evaluation items in documents.
 
 use likewise_core::error::invalid_if;
-use likewise_core::isa::Isa;
 use likewise_core::items::{self, ItemCounts, ItemScanner, Matches, judge};
 use likewise_core::parallel::Run;
 use pyo3::prelude::*;
 
 use crate::array::{Array, Input, take};
 use crate::column::Kind;
-use crate::door::{Object, run};
+use crate::door::{Object, chosen_isa, run};
 use crate::errors::{Failure, Result};
 use crate::texts::Texts;
 
@@ -86,7 +85,7 @@ impl ItemTable {
         let column = texts.column.as_ref();
         check_texts(texts)?;
         let parts: Vec<Matches> = run(py, column.num_bytes, |cancel| {
-            let make_state = || ItemScanner::new(&self.table, &self.counts, Isa::best());
+            let make_state = || ItemScanner::new(&self.table, &self.counts, chosen_isa());
             column.in_parts(Run { threads, cancel }, make_state, |scanner, found, i| {
                 scanner.scan(i as u32, column.get(i), found);
             })

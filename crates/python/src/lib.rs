@@ -61,6 +61,8 @@ mod _native {
     #[pymodule_export]
     use super::document_counter::{DocumentCounter, TextSample, term_features};
     #[pymodule_export]
+    use super::door::use_isa;
+    #[pymodule_export]
     use super::features::{
         Dictionary, FeatureRules, StopWords, TextRules, features, normalize, tokens,
     };

@@ -1,14 +1,13 @@
 //! The best references of queries.
 
 use likewise_core::error::invalid_if;
-use likewise_core::isa::Isa;
 use likewise_core::parallel::Run;
 use likewise_core::sets::{Answer, Judge, Matcher, Rarest, References, size_of};
 use likewise_core::verify::Required;
 use pyo3::prelude::*;
 
 use crate::array::Array;
-use crate::door::run;
+use crate::door::{chosen_isa, run};
 use crate::errors::Result;
 use crate::features::FeatureRules;
 use crate::texts::Texts;
@@ -34,7 +33,7 @@ fn with_sets<T: Send>(
         format!("{} are too many", column.len())
     })?;
     run(py, column.num_bytes, |cancel| {
-        let make_state = || rules.extractor(Isa::best());
+        let make_state = || rules.extractor(chosen_isa());
         let sets = column.in_parts(
             Run { threads, cancel },
             make_state,
@@ -80,7 +79,12 @@ impl ReferenceSets {
         let rules = self.rules.get();
         rules.check(column)?;
         let parts: Vec<Found> = run(py, column.num_bytes, |cancel| {
-            let make_state = || (rules.extractor(Isa::best()), Matcher::new(&self.references));
+            let make_state = || {
+                (
+                    rules.extractor(chosen_isa()),
+                    Matcher::new(&self.references),
+                )
+            };
             column.in_parts(
                 Run { threads, cancel },
                 make_state,
@@ -165,7 +169,7 @@ impl RarestFeatures {
         let column = texts.column.as_ref();
         let rules = self.rules.get();
         rules.check(column)?;
-        let make_state = || (rules.extractor(Isa::best()), self.rarest.judge());
+        let make_state = || (rules.extractor(chosen_isa()), self.rarest.judge());
         run(py, column.num_bytes, |cancel| {
             column.in_parts(
                 Run { threads, cancel },

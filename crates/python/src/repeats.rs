@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use likewise_core::error::invalid_if;
-use likewise_core::isa::Isa;
 use likewise_core::parallel::{Cancel, Run};
 use likewise_core::repeats::{self, PlacedWords, WindowReader, WordStretch};
 use likewise_core::text::{PartCutter, PartUnit, Parts};
@@ -13,7 +12,7 @@ use pyo3::prelude::*;
 
 use crate::array::{Array, take};
 use crate::column::Column;
-use crate::door::{Object, check_below, check_same_length, parse, parse_isa, run};
+use crate::door::{Object, check_below, check_same_length, chosen_isa, parse, run};
 use crate::errors::{On, Result};
 use crate::texts::Texts;
 
@@ -45,11 +44,10 @@ impl SeenTwice {
     /// Counts the windows of texts; returns how many words each has.
     fn count(&self, py: Python<'_>, texts: &Texts) -> Result<Array> {
         let column = texts.column.as_ref();
-        let counts = run(py, column.num_bytes, |cancel| {
-            let mut reader = WindowReader::new(Isa::best(), self.num_words);
-            each_text(column, cancel, |text| reader.count(text, &self.seen))
-        })?;
-        Ok(counts.into())
+        run(py, column.num_bytes, |cancel| {
+            let mut reader = WindowReader::new(chosen_isa(), self.num_words);
+            Ok(each_text(column, cancel, |text| reader.count(text, &self.seen))?.into())
+        })
     }
 }
 
@@ -75,7 +73,7 @@ impl RepeatedWindows {
     fn add(&self, py: Python<'_>, texts: &Texts, seen: &SeenTwice, first: u64) -> Result<()> {
         let column = texts.column.as_ref();
         run(py, column.num_bytes, |cancel| {
-            let mut reader = WindowReader::new(Isa::best(), seen.num_words);
+            let mut reader = WindowReader::new(chosen_isa(), seen.num_words);
             let (mut place, mut found) = (first, Vec::new());
             each_text(column, cancel, |text| {
                 place += u64::from(reader.put_aside(text, &seen.seen, place, &mut found));
@@ -94,16 +92,12 @@ impl RepeatedWindows {
         threads: usize,
     ) -> Result<(Array, Array, Array)> {
         take!(doc_starts: i64);
-        let found = run(py, usize::MAX, |cancel| {
-            self.windows
-                .stretches(doc_starts, Run { threads, cancel })
-                .on(&self.folder)
-        })?;
-        Ok((
-            found.places.into(),
-            found.firsts.into(),
-            found.num_windows.into(),
-        ))
+        run(py, usize::MAX, |cancel| {
+            let found = self.windows.stretches(doc_starts, Run { threads, cancel });
+            let found = found.on(&self.folder)?;
+            let counts = found.num_windows.into();
+            Ok((found.places.into(), found.firsts.into(), counts))
+        })
     }
 }
 
@@ -137,7 +131,7 @@ pub fn equal_stretches(
     check_below("owners", owners, column.len())?;
     check_below("kept_owners", kept_owners, column.len())?;
     let (numbers, repeats) = run(py, column.num_bytes, |cancel| {
-        let mut cutter = PartCutter::new(Isa::best());
+        let mut cutter = PartCutter::new(chosen_isa());
         let mut parts = Parts::default();
         parts.starts.reserve(column.num_bytes / BYTES_A_WORD);
         parts.ends.reserve(column.num_bytes / BYTES_A_WORD);
@@ -212,21 +206,18 @@ pub fn cut_parts(
     let names = PartUnit::ALL.map(PartUnit::name);
     let unit = parse("unit", unit, PartUnit::from_name(unit), &names)?;
     let column = texts.column.as_ref();
-    let (parts, found) = cut(py, column, Isa::best(), |cutter, text, found| {
+    let found = cut(py, column, |cutter, text, found| {
         cutter.cut(text, unit, found);
-    })
-    .map(|found| {
-        let mut parts = TextColumn::default();
-        let mut at = 0;
-        for (i, &count) in found.counts.iter().enumerate() {
-            let text = column.get(i);
-            for _ in 0..count {
-                parts.push(&text[found.starts[at] as usize..found.ends[at] as usize]);
-                at += 1;
-            }
-        }
-        (parts, found)
     })?;
+    let mut parts = TextColumn::default();
+    let mut at = 0;
+    for (i, &count) in found.counts.iter().enumerate() {
+        let text = column.get(i);
+        for _ in 0..count {
+            parts.push(&text[found.starts[at] as usize..found.ends[at] as usize]);
+            at += 1;
+        }
+    }
     Ok((
         Column::from_texts(parts).into(),
         found.counts.into(),
@@ -237,14 +228,8 @@ pub fn cut_parts(
 
 /// Words of texts: the number in each text, their starts and ends, and the hash of each.
 #[pyfunction]
-#[pyo3(signature = (texts, *, isa=None))]
-pub fn cut_words(
-    py: Python<'_>,
-    texts: &Texts,
-    isa: Option<&str>,
-) -> Result<(Array, Array, Array, Array)> {
-    let isa = parse_isa(isa)?;
-    let found = cut(py, texts.column.as_ref(), isa, PartCutter::cut_words)?;
+pub fn cut_words(py: Python<'_>, texts: &Texts) -> Result<(Array, Array, Array, Array)> {
+    let found = cut(py, texts.column.as_ref(), PartCutter::cut_words)?;
     Ok((
         found.counts.into(),
         found.starts.into(),
@@ -256,18 +241,14 @@ pub fn cut_words(
 fn cut(
     py: Python<'_>,
     column: &Column,
-    isa: Isa,
     mut cut_one: impl FnMut(&mut PartCutter, &str, &mut Parts) + Send,
 ) -> Result<Parts> {
     run(py, column.num_bytes, |cancel| {
-        let mut cutter = PartCutter::new(isa);
+        let mut cutter = PartCutter::new(chosen_isa());
         let mut found = Parts::default();
-        for i in 0..column.len() {
-            if i % LOOK_TEXTS == 0 {
-                cancel.check()?;
-            }
-            cut_one(&mut cutter, column.get(i), &mut found);
-        }
+        each_text(column, cancel, |text| {
+            cut_one(&mut cutter, text, &mut found)
+        })?;
         Ok(found)
     })
 }

@@ -4,7 +4,7 @@ use likewise_core::search::{Call, Pairs};
 use pyo3::prelude::*;
 
 use crate::array::{Array, Input};
-use crate::door::{LONG_BYTES, Object, check_range, check_same_length, parse_isa, run};
+use crate::door::{LONG_BYTES, Object, check_range, check_same_length, chosen_isa, run};
 use crate::errors::{Failure, Result};
 
 /// What a search answers. Everything else is the same for all of them.
@@ -63,7 +63,7 @@ pub struct Candidates {
 #[pymethods]
 impl Searcher {
     /// Candidate pairs whose later position is in `lo..hi`, up to `max_pairs` or a few more.
-    #[pyo3(signature = (lo, hi, states=None, max_pairs=usize::MAX, *, min_equal=0, threads=1, isa=None))]
+    #[pyo3(signature = (lo, hi, states=None, max_pairs=usize::MAX, *, min_equal=0, threads=1))]
     fn candidates(
         &self,
         py: Python<'_>,
@@ -73,9 +73,8 @@ impl Searcher {
         max_pairs: usize,
         min_equal: u32,
         threads: usize,
-        isa: Option<&str>,
     ) -> Result<Candidates> {
-        let (search, isa) = (&self.0, parse_isa(isa)?);
+        let search = &self.0;
         let range = check_range(lo, hi, search.num_positions())?;
         let states = Input::<u8>::take_option("states", states)?;
         let states = states.as_ref().map(Input::values);
@@ -88,7 +87,7 @@ impl Searcher {
                 states,
                 max_pairs,
                 min_equal,
-                isa,
+                isa: chosen_isa(),
                 threads,
                 cancel,
             })

@@ -5,7 +5,6 @@ use std::sync::Mutex;
 use likewise_core::error::invalid_if;
 use likewise_core::features::siblings::Form;
 use likewise_core::features::{Extractor, FeatureView, Shape, TextDigester};
-use likewise_core::isa::Isa;
 use likewise_core::parallel::{Run, lock};
 use likewise_core::search::{Call, Pairs};
 use likewise_core::sets::{
@@ -17,7 +16,7 @@ use pyo3::prelude::*;
 use crate::array::{Array, take};
 use crate::column::Kind;
 use crate::door::{
-    LONG_BYTES, Object, SET_MEASURES, check_below, check_same_length, parse, parse_isa, run,
+    LONG_BYTES, Object, SET_MEASURES, check_below, check_same_length, chosen_isa, parse, run,
     run_short,
 };
 use crate::errors::{Failure, Result};
@@ -134,7 +133,7 @@ impl PrefixJoin {
         let (rules, rarity) = (self.rules.get(), &self.rarity.get().counts);
         rules.check(column)?;
         run(py, column.num_bytes, |cancel| {
-            let make_state = || (rules.extractor(Isa::best()), Chooser::new(self.demand));
+            let make_state = || (rules.extractor(chosen_isa()), Chooser::new(self.demand));
             column.in_parts(
                 Run { threads, cancel },
                 make_state,
@@ -165,8 +164,8 @@ impl PrefixJoin {
         run(py, column.num_bytes, |cancel| {
             let make_state = || {
                 let extractor = match self.siblings {
-                    true => rules.naming_extractor(Isa::best()),
-                    false => rules.extractor(Isa::best()),
+                    true => rules.naming_extractor(chosen_isa()),
+                    false => rules.extractor(chosen_isa()),
                 };
                 (extractor, Chooser::new(self.demand))
             };
@@ -243,23 +242,20 @@ impl Search for PrefixSearch {
 /// Counts the documents of each feature of a batch of texts; the batch has no sketches, only the data that goes with
 /// them.
 #[pyfunction]
-#[pyo3(signature = (texts, rules, rarity, *, threads=1, isa=None))]
+#[pyo3(signature = (texts, rules, rarity, *, threads=1))]
 pub fn count_sets(
     py: Python<'_>,
     texts: &Texts,
     rules: &FeatureRules,
     rarity: &Rarity,
     threads: usize,
-    isa: Option<&str>,
 ) -> Result<SketchBatch> {
-    let isa = parse_isa(isa)?;
     let batch = sketch::Batch {
         column: &texts.column,
         rules,
         sets: true,
         occurrences: false,
         threads,
-        isa,
     };
     let rarity = &rarity.counts;
     run(py, texts.column.num_bytes, |cancel| {
@@ -272,21 +268,19 @@ pub fn count_sets(
 
 /// Digests of the texts as normalized by the rules, in place of those of feature sets; the batch has no sketches.
 #[pyfunction]
-#[pyo3(signature = (texts, rules, *, threads=1, isa=None))]
+#[pyo3(signature = (texts, rules, *, threads=1))]
 pub fn digest_texts(
     py: Python<'_>,
     texts: &Texts,
     rules: &TextRules,
     threads: usize,
-    isa: Option<&str>,
 ) -> Result<SketchBatch> {
-    let isa = parse_isa(isa)?;
     let column = texts.column.as_ref();
     if column.kind != Kind::Text {
         return Err(Failure::input("method exact compares texts"));
     }
     run(py, column.num_bytes, |cancel| {
-        let make_state = || TextDigester::new(rules.rules.clone(), isa);
+        let make_state = || TextDigester::new(rules.rules.clone(), chosen_isa());
         let parts = column.in_parts(
             Run { threads, cancel },
             make_state,
@@ -316,7 +310,7 @@ type Sampled = (Vec<i64>, Vec<u64>, Vec<u64>, Vec<u8>);
 /// Samples of feature sets: `(offsets, hashes, totals, whole)`; text i keeps `hashes[offsets[i]:offsets[i + 1]]`,
 /// ascending.
 #[pyfunction]
-#[pyo3(signature = (texts, rules, *, kind, size, threads=1, isa=None))]
+#[pyo3(signature = (texts, rules, *, kind, size, threads=1))]
 pub fn sample_sets(
     py: Python<'_>,
     texts: &Texts,
@@ -324,9 +318,7 @@ pub fn sample_sets(
     kind: &str,
     size: u64,
     threads: usize,
-    isa: Option<&str>,
 ) -> Result<(Array, Array, Array, Array)> {
-    let isa = parse_isa(isa)?;
     let sample = match (kind, u32::try_from(size)) {
         ("min-s", Ok(size)) if size > 0 => Sample::MinS(size),
         ("mod-m", _) if size > 0 => Sample::ModM(size),
@@ -340,7 +332,7 @@ pub fn sample_sets(
     let column = texts.column.as_ref();
     rules.check(column)?;
     let (offsets, hashes, totals, whole) = run(py, column.num_bytes, |cancel| {
-        let make_state = || rules.extractor(isa);
+        let make_state = || rules.extractor(chosen_isa());
         let parts = column.in_parts(
             Run { threads, cancel },
             make_state,

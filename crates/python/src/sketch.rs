@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 
 use crate::array::{Array, Input, take};
 use crate::column::Column;
-use crate::door::{Object, check_same_length, parse, parse_isa, run};
+use crate::door::{Object, check_same_length, chosen_isa, parse, run};
 use crate::errors::{Failure, Result};
 use crate::features::FeatureRules;
 use crate::texts::Texts;
@@ -90,7 +90,6 @@ pub struct Batch<'a> {
     /// Without sets: whether every occurrence may be sketched instead of the distinct features.
     pub occurrences: bool,
     pub threads: usize,
-    pub isa: Isa,
 }
 
 impl Batch<'_> {
@@ -102,7 +101,7 @@ impl Batch<'_> {
         make: impl Fn() -> S + Sync,
     ) -> Result<Part<V>> {
         self.rules.check(self.column)?;
-        let make_state = || (self.rules.extractor(self.isa), make());
+        let make_state = || (self.rules.extractor(chosen_isa()), make());
         let add = |(extractor, sketcher): &mut (Extractor, S), part: &mut Part<V>, i: usize| {
             let text = self.column.document(i);
             let began = i.is_multiple_of(TIMED_EVERY).then(Instant::now);
@@ -146,7 +145,7 @@ impl Batch<'_> {
 }
 
 #[pyfunction]
-#[pyo3(signature = (texts, rules, *, bits, sets=true, threads=1, isa=None))]
+#[pyo3(signature = (texts, rules, *, bits, sets=true, threads=1))]
 pub fn sketch_simhash(
     py: Python<'_>,
     texts: &Texts,
@@ -154,9 +153,7 @@ pub fn sketch_simhash(
     bits: u32,
     sets: bool,
     threads: usize,
-    isa: Option<&str>,
 ) -> Result<SketchBatch> {
-    let isa = parse_isa(isa)?;
     let num_words = check_bits(bits)?;
     let batch = Batch {
         column: &texts.column,
@@ -165,10 +162,10 @@ pub fn sketch_simhash(
         // The count of a feature is the number of its occurrences.
         occurrences: !sets && rules.rules.weights == Weights::Count,
         threads,
-        isa,
     };
     run(py, texts.column.num_bytes, |cancel| {
         batch.sketch(cancel, || {
+            let isa = chosen_isa();
             move |features: &[u64], weights: &[u32], out: &mut Vec<u64>| {
                 let from = out.len();
                 out.resize(from + num_words, 0);
@@ -180,7 +177,7 @@ pub fn sketch_simhash(
 }
 
 #[pyfunction]
-#[pyo3(signature = (texts, rules, *, num_slots, slot_bits, scheme, sets=true, threads=1, isa=None))]
+#[pyo3(signature = (texts, rules, *, num_slots, slot_bits, scheme, sets=true, threads=1))]
 pub fn sketch_minhash(
     py: Python<'_>,
     texts: &Texts,
@@ -190,9 +187,7 @@ pub fn sketch_minhash(
     scheme: &str,
     sets: bool,
     threads: usize,
-    isa: Option<&str>,
 ) -> Result<SketchBatch> {
-    let isa = parse_isa(isa)?;
     let (scheme, slot_bytes) = check_slots(num_slots, slot_bits, scheme)?;
     let batch = Batch {
         column: &texts.column,
@@ -201,12 +196,16 @@ pub fn sketch_minhash(
         // A repeated feature gives the same minimum.
         occurrences: !sets && rules.rules.weights == Weights::None,
         threads,
-        isa,
     };
     run(py, texts.column.num_bytes, |cancel| {
         batch.sketch(cancel, || {
-            let mut sketcher =
-                SlotSketcher::new(num_slots, slot_bytes, scheme, rules.rules.seed, isa);
+            let mut sketcher = SlotSketcher::new(
+                num_slots,
+                slot_bytes,
+                scheme,
+                rules.rules.seed,
+                chosen_isa(),
+            );
             move |features: &[u64], weights: &[u32], out: &mut Vec<u8>| {
                 sketcher.sketch(features, weights, out)
             }
@@ -270,15 +269,13 @@ pub fn check_slots(num_slots: u32, slot_bits: u32, scheme: &str) -> Result<(Sche
 
 /// The SimHash fingerprint of one list of features.
 #[pyfunction]
-#[pyo3(signature = (features, weights, *, bits, isa=None))]
+#[pyo3(signature = (features, weights, *, bits))]
 pub fn simhash_features(
     py: Python<'_>,
     features: &Object<'_>,
     weights: Option<&Object<'_>>,
     bits: u32,
-    isa: Option<&str>,
 ) -> Result<Array> {
-    let isa = parse_isa(isa)?;
     let num_words = check_bits(bits)?;
     take!(features: u64);
     let weights = Input::<u32>::take_option("weights", weights)?;
@@ -286,17 +283,16 @@ pub fn simhash_features(
     if !weights.is_empty() {
         check_same_length("weights", weights.len(), "features", features.len())?;
     }
-    let words = run(py, 8 * features.len(), |_| {
+    run(py, 8 * features.len(), |_| {
         let mut words = vec![0; num_words];
-        simhash(features, weights, bits, isa, &mut words);
-        Ok(words)
-    })?;
-    Ok(words.into())
+        simhash(features, weights, bits, chosen_isa(), &mut words);
+        Ok(words.into())
+    })
 }
 
 /// MinHash signatures of lists of features: list i is `features[offsets[i]:offsets[i + 1]]`.
 #[pyfunction]
-#[pyo3(signature = (offsets, features, weights, *, num_slots, slot_bits, scheme, seed, isa=None, threads=1))]
+#[pyo3(signature = (offsets, features, weights, *, num_slots, slot_bits, scheme, seed, threads=1))]
 pub fn minhash_features(
     py: Python<'_>,
     offsets: &Object<'_>,
@@ -306,10 +302,8 @@ pub fn minhash_features(
     slot_bits: u32,
     scheme: &str,
     seed: u64,
-    isa: Option<&str>,
     threads: usize,
 ) -> Result<Array> {
-    let isa = parse_isa(isa)?;
     let (scheme, slot_bytes) = check_slots(num_slots, slot_bits, scheme)?;
     take!(offsets: i64, features: u64);
     let weights = Input::<u32>::take_option("weights", weights)?;
@@ -325,11 +319,12 @@ pub fn minhash_features(
         format!("not n + 1 rising values inside 0..{}", features.len())
     })?;
     let num_lists = offsets.len() - 1;
-    let bytes = run(
+    run(
         py,
         8 * features.len() + num_lists * num_slots as usize,
         |cancel| {
-            let make_state = || SlotSketcher::new(num_slots, slot_bytes, scheme, seed, isa);
+            let make_state =
+                || SlotSketcher::new(num_slots, slot_bytes, scheme, seed, chosen_isa());
             let parts =
                 Run { threads, cancel }.map(num_lists, 256, make_state, |sketcher, range| {
                     let mut out = Vec::new();
@@ -343,8 +338,7 @@ pub fn minhash_features(
                     }
                     out
                 })?;
-            Ok(parts.concat())
+            Ok(parts.concat().into())
         },
-    )?;
-    Ok(bytes.into())
+    )
 }

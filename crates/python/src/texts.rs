@@ -228,24 +228,20 @@ impl Texts {
     /// Unicode scalars of each text, or of the text that tokens were cut from; bytes for documents that are bytes.
     fn lengths(&self, py: Python<'_>) -> Result<Array> {
         let column = &self.column;
-        let lengths: Vec<u32> = run(py, column.num_bytes, |_| {
-            Ok((0..column.len())
-                .map(|i| column.document(i).length())
-                .collect())
-        })?;
-        Ok(lengths.into())
+        run(py, column.num_bytes, |_| {
+            let lengths = (0..column.len()).map(|i| column.document(i).length());
+            Ok(lengths.collect::<Vec<u32>>().into())
+        })
     }
 
     /// XXH3-64 of each text's UTF-8.
     #[pyo3(signature = (seed=0))]
     fn hashes(&self, py: Python<'_>, seed: u64) -> Result<Array> {
         let column = &self.column;
-        let hashes: Vec<u64> = run(py, column.num_bytes, |_| {
-            Ok((0..column.len())
-                .map(|i| xxh3_64_with_seed(column.bytes(i), seed))
-                .collect())
-        })?;
-        Ok(hashes.into())
+        run(py, column.num_bytes, |_| {
+            let hashes = (0..column.len()).map(|i| xxh3_64_with_seed(column.bytes(i), seed));
+            Ok(hashes.collect::<Vec<u64>>().into())
+        })
     }
 
     /// The Arrow PyCapsule protocol: `large_utf8` for texts, otherwise `large_binary`, whatever is requested.

@@ -7,14 +7,13 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use likewise_core::error::invalid_if;
 use likewise_core::features::Extractor;
 use likewise_core::features::siblings::Differences;
-use likewise_core::isa::Isa;
 use likewise_core::parallel::Run;
 use likewise_core::verify::{self, FeatureSet, HeldDocuments, Measure, NameRules, Required};
 use pyo3::prelude::*;
 
 use crate::array::{Array, Input, take};
 use crate::door::{
-    LONG_BYTES, Object, Str, check_below, check_same_length, parse, parse_isa, run, run_short,
+    LONG_BYTES, Object, Str, check_below, check_same_length, chosen_isa, parse, run, run_short,
 };
 use crate::errors::Result;
 use crate::features::FeatureRules;
@@ -77,7 +76,7 @@ impl FeatureSets {
         let rules = self.rules.get();
         rules.check(column)?;
         run(py, column.num_bytes, |cancel| {
-            let make_state = || rules.naming_extractor(Isa::best());
+            let make_state = || rules.naming_extractor(chosen_isa());
             let add = |extractor: &mut Extractor, made: &mut Vec<FeatureSet>, i| {
                 let view = extractor.features(column.document(i));
                 let set = FeatureSet::build(view.features, view.weights, bitmaps);
@@ -96,7 +95,7 @@ impl FeatureSets {
     fn missing(&self, py: Python<'_>, positions: &Object<'_>) -> Result<Array> {
         let positions = self.take_positions("positions", positions)?;
         let positions = positions.values();
-        let missing = run(py, 16 * positions.len(), |_| {
+        run(py, 16 * positions.len(), |_| {
             let sets = self.read();
             let mut missing: Vec<u32> = positions
                 .iter()
@@ -106,9 +105,8 @@ impl FeatureSets {
             drop(sets);
             missing.sort_unstable();
             missing.dedup();
-            Ok(missing)
-        })?;
-        Ok(missing.into())
+            Ok(missing.into())
+        })
     }
 
     /// Drops the sets at these positions, ignoring positions without one.
@@ -129,7 +127,7 @@ impl FeatureSets {
     }
 
     /// The exact similarity of each pair that reaches the threshold, NaN for the others.
-    #[pyo3(signature = (later, earlier, *, measure, threshold, short_margin=0.0, names=None, threads=1, isa=None))]
+    #[pyo3(signature = (later, earlier, *, measure, threshold, short_margin=0.0, names=None, threads=1))]
     fn verify(
         &self,
         py: Python<'_>,
@@ -140,9 +138,7 @@ impl FeatureSets {
         short_margin: f64,
         names: Option<(bool, bool, u32)>,
         threads: usize,
-        isa: Option<&str>,
     ) -> Result<Array> {
-        let isa = parse_isa(isa)?;
         let measure = parse_measure(measure)?;
         let required = Required {
             threshold,
@@ -156,9 +152,15 @@ impl FeatureSets {
         check_same_length("earlier", earlier.len(), "later", later.len())?;
         // A pair reads two sets of some hundred features.
         let similarity = run(py, 1024 * later.len(), |cancel| {
-            Ok(self
-                .read()
-                .verify_pairs(later, earlier, measure, required, isa, threads, cancel)?)
+            Ok(self.read().verify_pairs(
+                later,
+                earlier,
+                measure,
+                required,
+                chosen_isa(),
+                threads,
+                cancel,
+            )?)
         })?;
         Ok(similarity.into())
     }
@@ -201,7 +203,7 @@ impl FeatureSets {
 
     /// Like `verify`, for documents; the set of document d is at position `places[d]`: `(similarity, num_measured)`.
     /// Pairs whose earlier document is removed by its state are skipped: NaN.
-    #[pyo3(signature = (later, earlier, places, states=None, *, measure, threshold, short_margin=0.0, names=None, threads=1, isa=None))]
+    #[pyo3(signature = (later, earlier, places, states=None, *, measure, threshold, short_margin=0.0, names=None, threads=1))]
     fn verify_documents(
         &self,
         py: Python<'_>,
@@ -214,9 +216,7 @@ impl FeatureSets {
         short_margin: f64,
         names: Option<(bool, bool, u32)>,
         threads: usize,
-        isa: Option<&str>,
     ) -> Result<(Array, usize)> {
-        let isa = parse_isa(isa)?;
         let measure = parse_measure(measure)?;
         let required = Required {
             threshold,
@@ -233,7 +233,14 @@ impl FeatureSets {
         };
         let found = run(py, 1024 * later.len(), |cancel| {
             Ok(self.read().verify_documents(
-                held, later, earlier, measure, required, isa, threads, cancel,
+                held,
+                later,
+                earlier,
+                measure,
+                required,
+                chosen_isa(),
+                threads,
+                cancel,
             )?)
         })?;
         Ok((found.similarities.into(), found.num_measured))
@@ -266,10 +273,9 @@ pub fn distinct_documents(
 ) -> Result<Array> {
     take!(a: u32, b: u32);
     let lists = [a, b];
-    let distinct = run_short(py, |_| {
-        Ok(verify::distinct_documents(&lists, num_documents))
-    })?;
-    Ok(distinct.into())
+    run_short(py, |_| {
+        Ok(verify::distinct_documents(&lists, num_documents).into())
+    })
 }
 
 /// Sequences with more units in total may take long to align, since the time grows with the product of their lengths.

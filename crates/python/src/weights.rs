@@ -7,13 +7,12 @@ use likewise_core::features::siblings::NameTable;
 use likewise_core::features::{
     Counted, Entries, FeatureWeights, MAX_WEIGHT, UNLISTED_WEIGHT, WeightTable as CoreTable,
 };
-use likewise_core::isa::Isa;
 use likewise_disk::{WeightFile, read_weights, weights_of_bytes, weights_to_bytes, write_weights};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::array::{Array, take};
-use crate::door::{Bytes, Object, check_same_length, run, run_short};
+use crate::door::{Bytes, Object, check_same_length, chosen_isa, run, run_short};
 use crate::errors::{Failure, On, Result};
 
 /// Integer weights of features, with the rules that make the features.
@@ -170,12 +169,11 @@ impl WeightTable {
     /// Weights of features: uint32.
     fn weigh(&self, py: Python<'_>, features: &Object<'_>) -> Result<Array> {
         take!(features: u64);
-        let weights = run(py, 8 * features.len(), |_| {
+        run(py, 8 * features.len(), |_| {
             let mut weights = Vec::with_capacity(features.len());
-            self.table.weigh(features, Isa::best(), &mut weights);
-            Ok(weights)
-        })?;
-        Ok(weights.into())
+            self.table.weigh(features, chosen_isa(), &mut weights);
+            Ok(weights.into())
+        })
     }
 
     /// The rules that make the features, as given.

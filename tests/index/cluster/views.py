@@ -110,9 +110,7 @@ class Views:
         self.recipe = check_recipe(recipe)
         parts = recipe_parts(self.recipe, check_store(None, self.recipe), {})
         plan = _native.ClusterRule.plan_for(parts, expected)
-        self.rule = _native.ClusterRule(
-            parts, self.recipe.feature_rules, plan, partitions=partitions, ttl_seconds=ttl, isa=None
-        )
+        self.rule = _native.ClusterRule(parts, self.recipe.feature_rules, plan, partitions=partitions, ttl_seconds=ttl)
         self.partitions = [Partition() for _ in range(partitions)]
         self.chance = random.Random(seed)
         self.log, self.low, self.row, self.second = [], 0, 0, 0

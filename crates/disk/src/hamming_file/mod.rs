@@ -4,14 +4,12 @@ mod build;
 mod layout;
 mod read;
 mod section;
-mod source;
 mod write;
 
 pub use crate::sections::Damage;
 pub use build::{HammingBuild, Progress};
 pub(crate) use read::hamming_set_of;
 pub use read::{OpenedSet, open_hamming_set};
-pub use source::{IndexSource, MAX_ROWS};
 pub use write::write_hamming_set;
 pub(crate) use write::write_hamming_to;
 

@@ -9,15 +9,15 @@ mod tests;
 
 use std::path::Path;
 
+use likewise_core::error::invalid_if;
 use likewise_hamming::Fingerprints;
 use likewise_hamming::join::{
-    JoinOptions, JoinSide, PairBatch, PartPair, join_parts, join_self, join_two, plan_parts,
+    JoinOptions, JoinSide, PairBatch, PartPair, join, join_parts, plan_parts,
 };
 use likewise_hamming::plan::SearchPlan;
 
-pub use flat::FlatFingerprints;
-
 use crate::error::Error;
+use crate::fingerprints::FlatFingerprints;
 use flat::{Part, spill};
 
 /// Maximum number of files of one key, as a power of two: 2^8.
@@ -51,8 +51,8 @@ pub struct LargeJoin<'a> {
 impl LargeJoin<'_> {
     /// Whether the whole join fits in memory.
     pub fn fits(&self) -> bool {
-        let num_right = self.right.map_or(0, FlatFingerprints::len);
-        self.left.len() + num_right <= self.max_rows()
+        let num_right = self.right.map_or(0, |right| right.len);
+        self.left.len + num_right <= self.max_rows()
     }
 
     /// Number of rows that fit in memory together.
@@ -70,19 +70,26 @@ impl LargeJoin<'_> {
     /// of range or a set has more than 2^31 rows, or [`Error::Canceled`], also if `consumer` ended the join. Cost: each
     /// key writes and reads the fingerprints once.
     pub fn run(&self, options: &JoinOptions<'_>, consumer: Consumer<'_>) -> Result<(), Error> {
+        for file in [self.left].into_iter().chain(self.right) {
+            invalid_if(file.len > 1 << 31, "fingerprints", || {
+                format!("{} rows; at most 2147483648 are joined", file.len)
+            })?;
+        }
         if !self.fits() {
-            let plan = self.plan(self.left.len(), options)?;
+            let plan = self.plan(self.left.len, options)?;
             return self.run_by(&plan, options, consumer);
         }
-        let whole = |file: &FlatFingerprints| file.read_part(0, file.len(), options.run.cancel);
+        let whole = |file| Part::Flat(file).read(0, file.len, options.run.cancel);
         let left = whole(self.left)?;
         let right = self.right.map(whole).transpose()?;
         self.join_empty(&mut *consumer)?;
-        let left = left.side(self.bits);
-        match &right {
-            None => Ok(join_self(&left, options, consumer)?),
-            Some(right) => Ok(join_two(&left, &right.side(self.bits), options, consumer)?),
-        }
+        let right = right.as_ref().map(|right| right.side(self.bits));
+        Ok(join(
+            &left.side(self.bits),
+            right.as_ref(),
+            options,
+            consumer,
+        )?)
     }
 
     /// Returns the plan for sets with the skew of these, if the left one has `num_left` rows.
@@ -92,7 +99,7 @@ impl LargeJoin<'_> {
             words: &sample,
             bits: self.bits,
         };
-        let num_right = self.right.map(FlatFingerprints::len);
+        let num_right = self.right.map(|right| right.len);
         Ok(plan_parts(sample, num_left, num_right, options)?)
     }
 
@@ -150,17 +157,11 @@ impl LargeJoin<'_> {
 
     /// Compares every pair, a block of rows from each side at a time.
     fn compare_all(&self, options: &JoinOptions<'_>, consumer: Consumer<'_>) -> Result<(), Error> {
-        let left = Part::of_flat(self.left);
-        let right = self.right.map(Part::of_flat);
-        self.in_pieces(
-            &left,
-            right.as_ref(),
-            options,
-            &mut |left, right| match right {
-                None => Ok(join_self(left, options, &mut *consumer)?),
-                Some(right) => Ok(join_two(left, right, options, &mut *consumer)?),
-            },
-        )
+        let left = Part::Flat(self.left);
+        let right = self.right.map(Part::Flat);
+        self.in_pieces(&left, right.as_ref(), options, &mut |left, right| {
+            Ok(join(left, right, options, &mut *consumer)?)
+        })
     }
 
     /// Finds the pairs that one key owns.
@@ -172,7 +173,7 @@ impl LargeJoin<'_> {
         consumer: Consumer<'_>,
     ) -> Result<(), Error> {
         let key = &plan.keys()[index];
-        let num_rows = self.left.len() + self.right.map_or(0, FlatFingerprints::len);
+        let num_rows = self.left.len + self.right.map_or(0, |right| right.len);
         // Twice as many files as evenly distributed rows would need.
         let num_bits = (2 * num_rows / self.max_rows() + 1)
             .next_power_of_two()

@@ -39,14 +39,8 @@ fn flat(folder: &Path, words: &[u64], num_words: usize, empty_rows: &[u32]) -> F
     bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
     std::fs::write(&path, bytes).unwrap();
     let file = File::open(&path).unwrap();
-    FlatFingerprints::new(
-        file,
-        4,
-        words.len() / num_words,
-        num_words,
-        empty_rows.to_vec(),
-    )
-    .unwrap()
+    let len = (words.len() / num_words) as u64;
+    FlatFingerprints::new(file, 4, len, 64 * num_words as u32, empty_rows.to_vec()).unwrap()
 }
 
 fn folder(name: &str) -> std::path::PathBuf {
@@ -163,7 +157,7 @@ fn short_files_and_wrong_rows_are_refused() {
     let path = place.join("short");
     std::fs::write(&path, [0; 20]).unwrap();
     let open = |len, empty: &[u32]| {
-        FlatFingerprints::new(File::open(&path).unwrap(), 4, len, 1, empty.to_vec())
+        FlatFingerprints::new(File::open(&path).unwrap(), 4, len, 64, empty.to_vec())
     };
     assert!(open(2, &[1]).is_ok());
     assert!(matches!(open(3, &[]), Err(Error::Changed { .. })));

@@ -257,8 +257,8 @@ fn append_table(
 }
 
 fn describe(sketch_id: &str, plan: &SegmentPlan, written: Written) -> Result<Vec<u8>> {
-    let (Some(ids), Some(groups), Some([kept, found, short])) =
-        (written.ids, written.groups, written.bits)
+    let (Some(ids), Some(groups), Some(classes), Some([kept, found, short])) =
+        (written.ids, written.groups, written.classes, written.bits)
     else {
         return Err(Error::invalid("plan", "has no pass"));
     };
@@ -272,7 +272,7 @@ fn describe(sketch_id: &str, plan: &SegmentPlan, written: Written) -> Result<Vec
         short,
         ids,
         groups,
-        classes: written.classes,
+        classes,
         band_plan: plan.bands,
         bands: written.bands,
         hamming: written.hamming,

@@ -364,9 +364,9 @@ fn other_sketch(row: &SourceRow<'_>) -> Error {
 #[derive(Debug, Clone, Copy)]
 pub struct SourceRow<'a> {
     pub row: u32,
-    /// The user's id; used if [`Needed::ids`] is set.
+    /// The user's id.
     pub id: &'a str,
-    /// Its sketch; used if [`Needed::sketches`] is set and the document can be found by its sketch.
+    /// Its sketch; used if the document can be found by its sketch.
     pub sketch: &'a [u8],
     /// For a removed document, the row of the kept one that it matched; `None` for a kept one.
     pub leader: Option<u32>,
@@ -380,14 +380,6 @@ pub struct SourceRow<'a> {
     pub class: Option<u64>,
     /// Bands and levels of the buckets above level 0, by band; above the last level it is not a member.
     pub levels: &'a [(u16, u8)],
-}
-
-/// The data that a pass over the rows uses; a source may leave the rest empty.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Needed {
-    pub ids: bool,
-    pub sketches: bool,
-    pub classes: bool,
 }
 
 /// Yields documents in order of row, from the store or from test data. Dropped rows are missing.
@@ -413,7 +405,6 @@ pub trait RowSource {
     fn each_row(
         &self,
         rows: Range<u32>,
-        needed: Needed,
         each: &mut dyn FnMut(&SourceRow<'_>) -> Result<()>,
     ) -> Result<()>;
 }
@@ -428,15 +419,9 @@ impl Pass {
         held: Option<HeldRows>,
         building: Building<'_>,
     ) -> Result<Gathered> {
-        let is_sketch = |job: &Job| matches!(job, Job::Hamming | Job::Band(_));
-        let needed = Needed {
-            ids: self.jobs.contains(&Job::Ids),
-            sketches: self.jobs.iter().any(is_sketch),
-            classes: self.jobs.contains(&Job::Classes),
-        };
         let most = source.most_rows(rows).max(1);
         let mut gathered = Gathered::new(&self.jobs, plan, rows, most, held);
-        source.each_row(rows.clone(), needed, &mut |row| {
+        source.each_row(rows.clone(), &mut |row| {
             gathered.take(row, building.run.cancel)
         })?;
         gathered.check_complete()?;
@@ -453,7 +438,6 @@ mod tests {
     #[test]
     fn passes_hold_what_the_memory_holds_and_one_table_at_least() {
         let plan = SegmentPlan {
-            classes: true,
             hamming: Some(HammingPlan {
                 bits: 96,
                 within: 3,

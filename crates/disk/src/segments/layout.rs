@@ -47,7 +47,7 @@ pub(super) struct Description {
     pub(super) short: Section,
     pub(super) ids: TableEntry,
     pub(super) groups: TableEntry,
-    pub(super) classes: Option<TableEntry>,
+    pub(super) classes: TableEntry,
     pub(super) band_plan: Option<BandPlan>,
     pub(super) bands: Vec<TableEntry>,
     pub(super) hamming: Option<HammingEntry>,
@@ -123,13 +123,9 @@ impl Description {
         let tables = [
             ("ids".to_owned(), &self.ids),
             ("groups".to_owned(), &self.groups),
+            ("classes".to_owned(), &self.classes),
         ]
         .into_iter()
-        .chain(
-            self.classes
-                .iter()
-                .map(|entry| ("classes".to_owned(), entry)),
-        )
         .chain(bands.map(|(band, entry)| (format!("band {band}"), entry)));
         for (name, table) in tables {
             for (part, section) in [

@@ -18,7 +18,7 @@ mod table;
 mod tiers;
 
 pub use build::build_segment;
-pub use gather::{Needed, RowSource, SourceRow};
+pub use gather::{RowSource, SourceRow};
 pub use layout::{BandPlan, HammingPlan};
 pub use open::Expected;
 pub use open::{delete_orphans, other_names, segment_bytes, unlink_segments};

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use likewise_core::error::Error as CoreError;
 use likewise_core::isa::Isa;
-use likewise_core::parallel::{Cancel, Run};
+use likewise_core::parallel::Run;
 use likewise_hamming::Fingerprints;
 use likewise_hamming::index::{HammingSet, Matches, Words};
 
@@ -35,7 +35,7 @@ pub struct Segment {
     short: Words,
     ids: Table,
     groups: Table,
-    classes: Option<Table>,
+    classes: Table,
     bands: Vec<Table>,
     hamming: Option<HammingSet>,
     hamming_damage: Damage,
@@ -103,11 +103,7 @@ impl Segment {
             short: bits("short", description.short)?,
             ids: table("ids", &description.ids)?,
             groups: table("groups", &description.groups)?,
-            classes: description
-                .classes
-                .as_ref()
-                .map(|entry| table("classes", entry))
-                .transpose()?,
+            classes: table("classes", &description.classes)?,
             bands: description
                 .bands
                 .iter()
@@ -198,7 +194,7 @@ impl Segment {
         vec![
             ("ids", of(&description.ids)),
             ("groups", of(&description.groups)),
-            ("classes", description.classes.as_ref().map_or(0, of)),
+            ("classes", of(&description.classes)),
             ("bands", description.bands.iter().map(of).sum()),
             (
                 "bits",
@@ -224,12 +220,12 @@ impl Segment {
 
     /// Appends the first rows of classes whose key may have this hash.
     pub fn rows_of_class(&self, hash: u64, out: &mut Vec<u32>) -> Result<(), Error> {
-        self.find_one(self.classes()?, hash, out)
+        self.find_one(&self.classes, hash, out)
     }
 
     /// Same as [`rows_of_class`](Self::rows_of_class) for many hashes.
     pub fn rows_of_classes(&self, hashes: &[u64], out: &mut Vec<(u32, u32)>) -> Result<(), Error> {
-        self.find(self.classes()?, hashes, out)
+        self.find(&self.classes, hashes, out)
     }
 
     /// Appends the members of a band whose key may be this one, at the level where they are members.
@@ -309,37 +305,14 @@ impl Segment {
         let Some(set) = &self.hamming else {
             return Ok(());
         };
-        let parts = set.parts();
-        let words = parts.segments.iter().flat_map(|segment| {
-            let tables = segment.tables.iter();
-            let of_tables = tables.flat_map(|t| {
-                [
-                    &t.directory.lines,
-                    &t.directory.escapes,
-                    &t.residuals,
-                    &t.rest,
-                ]
-            });
-            let rows = segment.rows.iter();
-            of_tables.chain(rows.flat_map(|r| [&r.numbers, &r.group_ends, &r.group_rows]))
-        });
-        for words in words {
-            cancel.check()?;
-            if !words.all_good() {
-                return Err(damaged(format!(
-                    "{}.{HAMMING_ENDING}: {}",
-                    self.live.name,
-                    self.hamming_damage.reason().unwrap_or("it is damaged")
-                )));
-            }
+        match set.verify(cancel) {
+            Err(CoreError::Damaged) => Err(damaged(format!(
+                "{}.{HAMMING_ENDING}: {}",
+                self.live.name,
+                self.hamming_damage.reason().unwrap_or("it is damaged")
+            ))),
+            other => Ok(other?),
         }
-        Ok(())
-    }
-
-    fn classes(&self) -> Result<&Table, Error> {
-        self.classes
-            .as_ref()
-            .ok_or_else(|| Error::invalid("classes", "the segment was built without them"))
     }
 
     fn band(&self, band: u32) -> Result<&Table, Error> {

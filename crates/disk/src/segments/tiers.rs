@@ -83,8 +83,6 @@ fn tier_of(num_rows: u32, min_rows: u32) -> u32 {
 /// The tables that a recipe requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SegmentPlan {
-    /// Whether documents are looked up by their class.
-    pub classes: bool,
     /// How fingerprints are searched, if they are.
     pub hamming: Option<HammingPlan>,
     /// How signatures are searched, if they are.
@@ -122,9 +120,8 @@ pub(super) struct Pass {
 /// Divides the tables into few passes, each with at most `memory_bytes` of tables or a single one, bands in order.
 pub(super) fn passes(plan: &SegmentPlan, num_rows: usize, memory_bytes: usize) -> Vec<Pass> {
     let bands = plan.bands.map_or(0, |bands| bands.bands);
-    let jobs = [Job::Ids, Job::Groups]
+    let jobs = [Job::Ids, Job::Groups, Job::Classes]
         .into_iter()
-        .chain(plan.classes.then_some(Job::Classes))
         .chain(plan.hamming.map(|_| Job::Hamming))
         .chain((0..bands).map(Job::Band));
     let mut passes: Vec<Pass> = Vec::new();

@@ -8,7 +8,7 @@ use crate::error::Error;
 
 /// The input cannot have been produced by any writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Malformed;
+pub struct Malformed;
 
 impl From<Malformed> for Error {
     fn from(_: Malformed) -> Self {
@@ -44,7 +44,7 @@ pub(super) fn open(record: &[u8], place: u64) -> Result<&[u8], Malformed> {
 }
 
 /// Appends seven bits per byte, lowest first; the highest bit of a byte means that more follow.
-pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+pub fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
         value >>= 7;
@@ -109,32 +109,63 @@ fn word_at(bytes: &[u8], begin: usize) -> u64 {
 
 /// Reads values from the front.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Cursor<'a>(pub(super) &'a [u8]);
+pub struct Cursor<'a>(pub &'a [u8]);
 
 impl<'a> Cursor<'a> {
-    pub(super) fn take(&mut self, num_bytes: usize) -> Result<&'a [u8], Malformed> {
+    pub fn take(&mut self, num_bytes: usize) -> Result<&'a [u8], Malformed> {
         let (taken, rest) = self.0.split_at_checked(num_bytes).ok_or(Malformed)?;
         self.0 = rest;
         Ok(taken)
     }
 
-    pub(super) fn byte(&mut self) -> Result<u8, Malformed> {
-        Ok(self.take(1)?[0])
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
+        let (taken, rest) = self.0.split_first_chunk().ok_or(Malformed)?;
+        self.0 = rest;
+        Ok(*taken)
     }
 
-    pub(super) fn u64(&mut self) -> Result<u64, Malformed> {
-        let bytes = self.take(8)?;
-        Ok(u64::from_le_bytes(bytes.try_into().map_err(|_| Malformed)?))
+    /// All that is left.
+    pub fn rest(&mut self) -> &'a [u8] {
+        std::mem::take(&mut self.0)
     }
 
-    pub(super) fn u128(&mut self) -> Result<u128, Malformed> {
-        let bytes = self.take(16)?;
-        Ok(u128::from_le_bytes(
-            bytes.try_into().map_err(|_| Malformed)?,
-        ))
+    pub fn byte(&mut self) -> Result<u8, Malformed> {
+        Ok(self.array::<1>()?[0])
     }
 
-    pub(super) fn varint(&mut self) -> Result<u64, Malformed> {
+    pub fn u16(&mut self) -> Result<u16, Malformed> {
+        Ok(u16::from_le_bytes(self.array()?))
+    }
+
+    pub fn u32(&mut self) -> Result<u32, Malformed> {
+        Ok(u32::from_le_bytes(self.array()?))
+    }
+
+    pub fn u64(&mut self) -> Result<u64, Malformed> {
+        Ok(u64::from_le_bytes(self.array()?))
+    }
+
+    pub fn u128(&mut self) -> Result<u128, Malformed> {
+        Ok(u128::from_le_bytes(self.array()?))
+    }
+
+    /// Reads a number that [`put_varint`] wrote, such as a count.
+    pub fn size(&mut self) -> Result<usize, Malformed> {
+        usize::try_from(self.varint()?).map_err(|_| Malformed)
+    }
+
+    /// Reads bytes behind their number.
+    pub fn counted(&mut self) -> Result<&'a [u8], Malformed> {
+        let num_bytes = self.size()?;
+        self.take(num_bytes)
+    }
+
+    /// Reads text behind its number of bytes.
+    pub fn text(&mut self) -> Result<&'a str, Malformed> {
+        str::from_utf8(self.counted()?).map_err(|_| Malformed)
+    }
+
+    pub fn varint(&mut self) -> Result<u64, Malformed> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
@@ -152,10 +183,11 @@ impl<'a> Cursor<'a> {
 
     /// Reads a count of items that take at least one bit each, so it cannot exceed the remaining bits.
     pub(super) fn count(&mut self) -> Result<usize, Malformed> {
-        usize::try_from(self.varint()?)
-            .ok()
-            .filter(|&count| count <= self.0.len().saturating_mul(8))
-            .ok_or(Malformed)
+        let count = self.size()?;
+        match count <= self.0.len().saturating_mul(8) {
+            true => Ok(count),
+            false => Err(Malformed),
+        }
     }
 
     pub(super) fn packed(&mut self, count: usize) -> Result<Packed<'a>, Malformed> {

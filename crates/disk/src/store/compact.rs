@@ -10,12 +10,12 @@ use super::bytes::put_varint;
 use super::contents::{BLOCK_BYTES, Block, Contents};
 use super::database::{self, CHANGES_TALLY, DROPPINGS};
 use super::decode::View;
-use super::encode::{CHUNK_BYTES, Columns, MAX_CHUNK_ROWS};
+use super::encode::{CHUNK_BYTES, MAX_CHUNK_ROWS};
 use super::events::{ChangesTally, decode_change};
 use super::read::{blob, misplaced, range_of};
 use super::state::Droppings;
 use super::transact::Writer;
-use super::types::Swept;
+use super::types::{Chunk, Swept};
 use crate::error::{Error, Result};
 
 /// Approximate number of bytes that one call reads, so that it takes some milliseconds.
@@ -313,13 +313,13 @@ impl Store {
         tally: &mut ChangesTally,
     ) -> Result<()> {
         let first_row = neighbors.found[0].0;
-        let mut columns = Columns {
-            first_row,
-            ..Columns::default()
+        let mut joined = Chunk {
+            span: first_row..first_row,
+            ..Chunk::default()
         };
         for (first_row, _, record) in &neighbors.found {
             let view = View::new(record, *first_row, self.description.sketch_bytes as usize)?;
-            view.join(&mut columns, |row| !is_dropped(row))?;
+            view.join(&mut joined, |row| !is_dropped(row))?;
             if neighbors.num_dropped > 0 {
                 for row in (0..view.num_documents).map(|i| view.row(i)) {
                     if is_dropped(row) {
@@ -328,17 +328,14 @@ impl Store {
                 }
             }
         }
-        columns.encode(&mut writer.record);
+        joined.encode(&mut writer.record);
         self.delete("chunks", first_row, neighbors.num_rows())?;
         self.insert("chunks", first_row, neighbors.num_rows(), &writer.record)
     }
 
     fn delete(&self, table: &str, first_row: u32, num_rows: u32) -> Result<()> {
-        let sql = match table {
-            "chunks" => "DELETE FROM chunks WHERE first_row >= ?1 AND first_row < ?2",
-            _ => "DELETE FROM contents WHERE first_row >= ?1 AND first_row < ?2",
-        };
-        database::execute(&self.connection, sql, [first_row, first_row + num_rows])?;
+        let sql = format!("DELETE FROM {table} WHERE first_row >= ?1 AND first_row < ?2");
+        database::execute(&self.connection, &sql, [first_row, first_row + num_rows])?;
         Ok(())
     }
 

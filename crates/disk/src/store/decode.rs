@@ -1,13 +1,11 @@
 //! How is a chunk read in place?
 
-use std::ops::Range;
-
 use super::bytes::{CHECKSUM_BYTES, Cursor, Malformed, Packed, open};
 use super::encode::{
-    Columns, HAS_DROPPED, HAS_FEATURE_DIGESTS, HAS_TEXT_DIGESTS, SIMILARITY_GIVEN,
-    SIMILARITY_OF_DISTANCE, SIMILARITY_ONE, similarity_of,
+    HAS_DROPPED, HAS_FEATURE_DIGESTS, HAS_TEXT_DIGESTS, SIMILARITY_GIVEN, SIMILARITY_OF_DISTANCE,
+    SIMILARITY_ONE, similarity_of,
 };
-use super::types::{BandLevel, Evidence};
+use super::types::{BandLevel, Chunk, Evidence};
 
 /// The record of a chunk, with a verified checksum.
 #[derive(Debug, Clone, Copy)]
@@ -338,16 +336,15 @@ impl<'a> View<'a> {
         })
     }
 
-    /// Appends the documents that `is_kept` selects to `columns`, which end where this chunk begins, with its flags.
+    /// Appends the documents that `is_kept` selects to a chunk that ends where this one begins, with its flags.
     pub(super) fn join(
         &self,
-        columns: &mut Columns,
+        joined: &mut Chunk,
         is_kept: impl Fn(u32) -> bool,
     ) -> Result<(), Malformed> {
         let chunk = self.unpack()?;
-        columns.batch = self.batch;
-        let place = self.first_row - columns.first_row;
-        columns.num_rows = place + self.num_rows;
+        joined.batch = self.batch;
+        joined.span.end = chunk.span.end;
         let bytes = self.sketch_bytes;
         let mut levels = chunk.levels.iter().peekable();
         for (i, &row) in chunk.rows.iter().enumerate() {
@@ -358,39 +355,30 @@ impl<'a> View<'a> {
             if !is_kept(row) {
                 continue;
             }
-            let position = columns.shapes.len() as u32;
-            columns.levels.extend(
-                of_row
-                    .into_iter()
-                    .map(|level| BandLevel { position, ..level }),
-            );
-            columns.places.push(row - columns.first_row);
-            match columns.arrivals_s.last_mut() {
-                Some((last, last_s)) if *last_s == chunk.arrivals_s[i] => *last += 1,
-                _ => columns.arrivals_s.push((1, chunk.arrivals_s[i])),
-            }
-            let id = chunk.id(i);
-            columns.id_lengths.push(id.len() as u32);
-            columns.ids.extend_from_slice(id.as_bytes());
-            columns
+            let position = joined.rows.len() as u32;
+            let moved = |level| BandLevel { position, ..level };
+            joined.levels.extend(of_row.into_iter().map(moved));
+            joined.rows.push(row);
+            joined.arrivals_s.push(chunk.arrivals_s[i]);
+            joined.ids.push_str(chunk.id(i));
+            joined.id_ends.push(joined.ids.len() as u32);
+            joined
                 .sketches
                 .extend_from_slice(&chunk.sketches[i * bytes..(i + 1) * bytes]);
-            columns.shapes.push(chunk.shapes[i]);
-            columns.num_features.push(chunk.num_features[i]);
-            columns.has_content.push(chunk.has_content[i]);
+            joined.shapes.push(chunk.shapes[i]);
+            joined.num_features.push(chunk.num_features[i]);
+            joined.has_content.push(chunk.has_content[i]);
             if let Some(digests) = &chunk.text_digests {
-                columns
-                    .text_digests
-                    .get_or_insert_default()
-                    .push(digests[i]);
+                joined.text_digests.get_or_insert_default().push(digests[i]);
             }
             if let Some(digests) = &chunk.feature_digests {
-                columns
+                joined
                     .feature_digests
                     .get_or_insert_default()
                     .push(digests[i]);
             }
-            columns.verdicts.push(chunk.verdicts[i]);
+            joined.verdicts.push(chunk.verdicts[i]);
+            joined.gone.push(chunk.gone[i]);
         }
         Ok(())
     }
@@ -418,45 +406,4 @@ fn rank(bits: &[u8], end: usize) -> usize {
         left => (bits[end / 8] & ((1 << left) - 1)).count_ones(),
     };
     (whole + rest) as usize
-}
-
-/// Neighboring documents, column by column, in their current state.
-#[derive(Debug, Clone)]
-pub struct Chunk {
-    /// The rows that the chunk covers, including dropped ones.
-    pub span: Range<u32>,
-    /// The remaining rows, ascending.
-    pub rows: Vec<u32>,
-    /// Identity of the batch that added the last row.
-    pub batch: u64,
-    id_ends: Vec<u32>,
-    ids: String,
-    pub sketches: Vec<u8>,
-    /// The caller's byte of each document.
-    pub shapes: Vec<u8>,
-    pub num_features: Vec<u32>,
-    /// Whether a feature set or a text of each document was stored; for a gone document it may have been dropped since.
-    pub has_content: Vec<bool>,
-    /// XXH3-64 of the texts, if texts were given.
-    pub text_digests: Option<Vec<u64>>,
-    pub feature_digests: Option<Vec<u128>>,
-    /// Current evidence of each removed document, `None` for kept ones.
-    pub verdicts: Vec<Option<Evidence>>,
-    /// Whether each document was removed by the user or has expired.
-    pub gone: Vec<bool>,
-    /// Buckets above level 0, ascending by position and band.
-    pub levels: Vec<BandLevel>,
-    /// Arrival time of each document in seconds since 1970; never decreasing.
-    pub arrivals_s: Vec<u64>,
-}
-
-impl Chunk {
-    /// The user's id of the document at a position. Panics if `position` is out of range.
-    pub fn id(&self, position: usize) -> &str {
-        let begin = match position {
-            0 => 0,
-            _ => self.id_ends[position - 1],
-        };
-        &self.ids[begin as usize..self.id_ends[position] as usize]
-    }
 }

@@ -1,7 +1,7 @@
 //! How is a chunk of documents written?
 
 use super::bytes::{BitWriter, begin, put_packed, put_varint, seal};
-use super::types::{BandLevel, Evidence, NewContents, NewRows};
+use super::types::{BandLevel, Chunk, Evidence, NewContents, NewRows};
 
 pub(super) const MAX_CHUNK_ROWS: usize = 1000;
 /// Maximum size of a chunk in bytes, except for large documents. SQLite stores 489 bytes of such a record in a shared
@@ -19,36 +19,12 @@ pub(super) const SIMILARITY_ONE: u32 = 1;
 /// Encoding of a similarity: it is 1 - distance / bits of a sketch.
 pub(super) const SIMILARITY_OF_DISTANCE: u32 = 2;
 
-/// The columns of the documents of one new chunk.
-#[derive(Debug, Default)]
-pub(super) struct Columns {
-    pub(super) first_row: u32,
-    /// Number of rows that the chunk covers; exceeds the number of documents if some were dropped.
-    pub(super) num_rows: u32,
-    /// The place of each document among these rows, ascending; ignored unless rows were dropped.
-    pub(super) places: Vec<u32>,
-    pub(super) batch: u64,
-    /// Runs of documents and their arrival times, which never decrease.
-    pub(super) arrivals_s: Vec<(u32, u64)>,
-    pub(super) id_lengths: Vec<u32>,
-    pub(super) ids: Vec<u8>,
-    pub(super) sketches: Vec<u8>,
-    pub(super) shapes: Vec<u8>,
-    pub(super) num_features: Vec<u32>,
-    /// Whether a feature set or a text of each document was stored, so that a lost one is detected.
-    pub(super) has_content: Vec<bool>,
-    pub(super) text_digests: Option<Vec<u64>>,
-    pub(super) feature_digests: Option<Vec<u128>>,
-    pub(super) verdicts: Vec<Option<Evidence>>,
-    pub(super) levels: Vec<BandLevel>,
-}
-
 /// Approximate minimum size of a document in a chunk, without its id.
 pub(super) fn row_bytes(sketch_bytes: usize, has_text: bool, has_features: bool) -> usize {
     sketch_bytes + 1 + 8 * usize::from(has_text) + 16 * usize::from(has_features)
 }
 
-impl Columns {
+impl Chunk {
     /// Returns the longest run of documents from position `begin` on that should fit, at most `most`, and its end.
     pub(super) fn of(
         rows: &NewRows<'_>,
@@ -81,13 +57,9 @@ impl Columns {
             rows.levels.partition_point(is_before)
         };
         let levels = rows.levels[from(begin)..from(end)].iter();
-        let arrivals_s = match rows.arrivals_s {
-            None => vec![(documents.len() as u32, arrival_s)],
-            Some(all) => {
-                let runs = all[documents.clone()].chunk_by(|a, b| a == b);
-                let runs = runs.map(|run| (run.len() as u32, run[0].max(arrival_s)));
-                runs.collect()
-            }
+        let arrival_s = |i: usize| match rows.arrivals_s {
+            Some(all) => all[i].max(arrival_s),
+            None => arrival_s,
         };
         let ids = &rows.ids[documents.clone()];
         let has_content = |i: usize| match rows.contents {
@@ -95,14 +67,20 @@ impl Columns {
             NewContents::Features(all) => all[i].is_some(),
             NewContents::Texts(_) => true,
         };
-        let columns = Columns {
-            first_row,
-            num_rows: documents.len() as u32,
-            places: Vec::new(),
+        let mut id_end = 0;
+        let id_ends = ids.iter().map(|id| {
+            id_end += id.len() as u32;
+            id_end
+        });
+        let span = first_row..first_row + documents.len() as u32;
+        let chunk = Chunk {
+            rows: span.clone().collect(),
+            span,
             batch,
-            arrivals_s,
-            id_lengths: ids.iter().map(|id| id.len() as u32).collect(),
-            ids: ids.concat().into_bytes(),
+            arrivals_s: documents.clone().map(arrival_s).collect(),
+            id_ends: id_ends.collect(),
+            ids: ids.concat(),
+            gone: vec![false; documents.len()],
             sketches: rows.sketches[begin * sketch_bytes..end * sketch_bytes].to_vec(),
             shapes: rows.shapes[documents.clone()].to_vec(),
             num_features: rows.num_features[documents.clone()].to_vec(),
@@ -119,32 +97,33 @@ impl Columns {
                 })
                 .collect(),
         };
-        (columns, end)
+        (chunk, end)
     }
 
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         begin(out);
         out.extend_from_slice(&self.batch.to_le_bytes());
-        let has_dropped = self.num_rows as usize != self.shapes.len();
+        let has_dropped = self.span.len() != self.rows.len();
         out.push(
             (HAS_TEXT_DIGESTS * u8::from(self.text_digests.is_some()))
                 | (HAS_FEATURE_DIGESTS * u8::from(self.feature_digests.is_some()))
                 | (HAS_DROPPED * u8::from(has_dropped)),
         );
-        put_varint(out, self.shapes.len() as u64);
+        put_varint(out, self.rows.len() as u64);
         if has_dropped {
-            put_varint(out, u64::from(self.num_rows));
-            put_packed(out, self.places.iter().copied());
+            put_varint(out, self.span.len() as u64);
+            put_packed(out, self.rows.iter().map(|row| row - self.span.start));
         }
-        put_varint(out, self.arrivals_s.len() as u64);
+        let runs = || self.arrivals_s.chunk_by(|a, b| a == b);
+        put_varint(out, runs().count() as u64);
         let mut last_s = 0;
-        for &(count, arrival_s) in &self.arrivals_s {
-            put_varint(out, u64::from(count));
-            put_varint(out, arrival_s - last_s);
-            last_s = arrival_s;
+        for run in runs() {
+            put_varint(out, run.len() as u64);
+            put_varint(out, run[0] - last_s);
+            last_s = run[0];
         }
-        put_packed(out, self.id_lengths.iter().copied());
-        out.extend_from_slice(&self.ids);
+        put_packed(out, (0..self.rows.len()).map(|i| self.id(i).len() as u32));
+        out.extend_from_slice(self.ids.as_bytes());
         out.extend_from_slice(&self.sketches);
         put_packed(out, self.shapes.iter().map(|&shape| u32::from(shape)));
         put_packed(out, self.num_features.iter().copied());
@@ -160,7 +139,7 @@ impl Columns {
         put_packed(out, self.levels.iter().map(|level| level.position));
         put_packed(out, self.levels.iter().map(|level| u32::from(level.band)));
         put_packed(out, self.levels.iter().map(|level| u32::from(level.level)));
-        seal(out, u64::from(self.first_row));
+        seal(out, u64::from(self.span.start));
     }
 
     fn encode_verdicts(&self, out: &mut Vec<u8>) {

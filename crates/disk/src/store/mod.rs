@@ -42,14 +42,14 @@ use read::HeldChunks;
 use transact::Writer;
 use watch::Watch;
 
+pub use bytes::{Cursor, Malformed, put_varint};
 pub use compact::{Compacted, Dropping};
-pub use decode::Chunk;
 pub use log::LogCheckpoint;
 pub use mark::Loss;
 pub use types::{
-    AddingRun, ArrivalShift, BandLevel, Changed, ClockDoubt, ClockRecord, ClockTime, Content,
-    Description, Durability, Event, Evidence, Keeps, LiveSegment, NewContents, NewRows, Position,
-    Row, Sizes, Swept,
+    AddingRun, ArrivalShift, BandLevel, Changed, Chunk, ClockDoubt, ClockRecord, ClockTime,
+    Content, Description, Durability, Event, Evidence, Keeps, LiveSegment, NewContents, NewRows,
+    Position, Row, Sizes, Swept,
 };
 
 /// An open store: the writer, or one of many readers. It may be sent to another thread; threads that read concurrently

@@ -8,10 +8,10 @@ use std::sync::atomic::AtomicBool;
 use super::Store;
 use super::contents::Contents;
 use super::database::{self, CHANGES_TALLY};
-use super::decode::{Chunk, View};
+use super::decode::View;
 use super::events::{Change, ChangesTally, decode_change};
 use super::read::{blob, misplaced, range_of};
-use super::types::{Changed, Content, Position};
+use super::types::{Changed, Chunk, Content, Position};
 use crate::error::{Error, Result};
 
 /// Number of rows that are read in one state of the store, so that the log can restart.

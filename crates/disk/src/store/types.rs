@@ -239,3 +239,44 @@ pub struct AddingRun {
     /// Number of rows in the store when the run compared its documents with it.
     pub first_row: u32,
 }
+
+/// Neighboring documents, column by column: in their current state, or as they are to be committed.
+#[derive(Debug, Clone, Default)]
+pub struct Chunk {
+    /// The rows that the chunk covers, including dropped ones.
+    pub span: Range<u32>,
+    /// The remaining rows, ascending.
+    pub rows: Vec<u32>,
+    /// Identity of the batch that added the last row.
+    pub batch: u64,
+    pub(super) id_ends: Vec<u32>,
+    pub(super) ids: String,
+    pub sketches: Vec<u8>,
+    /// The caller's byte of each document.
+    pub shapes: Vec<u8>,
+    pub num_features: Vec<u32>,
+    /// Whether a feature set or a text of each document was stored; for a gone document it may have been dropped since.
+    pub has_content: Vec<bool>,
+    /// XXH3-64 of the texts, if texts were given.
+    pub text_digests: Option<Vec<u64>>,
+    pub feature_digests: Option<Vec<u128>>,
+    /// Current evidence of each removed document, `None` for kept ones.
+    pub verdicts: Vec<Option<Evidence>>,
+    /// Whether each document was removed by the user or has expired.
+    pub gone: Vec<bool>,
+    /// Buckets above level 0, ascending by position and band.
+    pub levels: Vec<BandLevel>,
+    /// Arrival time of each document in seconds since 1970; never decreasing.
+    pub arrivals_s: Vec<u64>,
+}
+
+impl Chunk {
+    /// The user's id of the document at a position. Panics if `position` is out of range.
+    pub fn id(&self, position: usize) -> &str {
+        let begin = match position {
+            0 => 0,
+            _ => self.id_ends[position - 1],
+        };
+        &self.ids[begin as usize..self.id_ends[position] as usize]
+    }
+}

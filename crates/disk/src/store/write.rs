@@ -4,11 +4,11 @@ use std::ops::Range;
 
 use super::bytes::{Cursor, Malformed, put_varint};
 use super::database::{self, CHANGES_TALLY, meta, set_meta};
-use super::encode::{CHUNK_BYTES, Columns, MAX_CHUNK_ROWS};
+use super::encode::{CHUNK_BYTES, MAX_CHUNK_ROWS};
 use super::events::{Change, ChangesTally, decode_change, encode_change, encode_event};
 use super::read::blob;
 use super::transact::Writer;
-use super::types::{AddingRun, Event, NewContents, NewRows, Position};
+use super::types::{AddingRun, Chunk, Event, NewContents, NewRows, Position};
 use super::{Store, contents};
 use crate::error::{Error, Result};
 use likewise_core::error::invalid_if;
@@ -154,8 +154,8 @@ impl Store {
             let first_row = first_row + begin as u32;
             let mut most = MAX_CHUNK_ROWS;
             let end = loop {
-                let (columns, end) = Columns::of(rows, begin, first_row, batch, arrival_s, most);
-                columns.encode(record);
+                let (chunk, end) = Chunk::of(rows, begin, first_row, batch, arrival_s, most);
+                chunk.encode(record);
                 // The size of a chunk is known only after packing. A last chunk is not divided.
                 let is_last = end == rows.ids.len() && record.len() < 2 * CHUNK_BYTES;
                 if record.len() <= CHUNK_BYTES || is_last || end == begin + 1 {
@@ -185,11 +185,8 @@ impl Store {
         num_rows: u32,
         record: &[u8],
     ) -> Result<()> {
-        let sql = match table {
-            "chunks" => "INSERT INTO chunks (first_row, num_rows, data) VALUES (?1, ?2, ?3)",
-            _ => "INSERT INTO contents (first_row, num_rows, data) VALUES (?1, ?2, ?3)",
-        };
-        database::execute(&self.connection, sql, (first_row, num_rows, record))?;
+        let sql = format!("INSERT INTO {table} (first_row, num_rows, data) VALUES (?1, ?2, ?3)");
+        database::execute(&self.connection, &sql, (first_row, num_rows, record))?;
         Ok(())
     }
 

@@ -12,7 +12,7 @@ use likewise_core::sketch::Signatures;
 use likewise_disk::Error;
 use likewise_disk::environment::{Files, PlainFiles};
 use likewise_disk::segments::{
-    BandPlan, Building, Expected, HammingPlan, Needed, RowSource, Segment, SegmentPlan, SourceRow,
+    BandPlan, Building, Expected, HammingPlan, RowSource, Segment, SegmentPlan, SourceRow,
     build_segment,
 };
 use likewise_disk::store::LiveSegment;
@@ -50,13 +50,11 @@ pub const BANDS: BandPlan = BandPlan {
 };
 
 pub const SIGNATURES: SegmentPlan = SegmentPlan {
-    classes: true,
     hamming: None,
     bands: Some(BANDS),
 };
 
 pub const FINGERPRINTS: SegmentPlan = SegmentPlan {
-    classes: false,
     hamming: Some(HammingPlan {
         bits: 64,
         within: 3,
@@ -94,7 +92,7 @@ impl Model {
                 is_gone: random(23).is_multiple_of(9) || row % 50 == 48,
                 is_found: is_first,
                 is_short: random(25).is_multiple_of(3),
-                class: (plan.classes && is_first).then(|| random(24)),
+                class: is_first.then(|| random(24)),
                 levels: levels.collect(),
             }
         });
@@ -280,29 +278,20 @@ impl RowSource for Model {
     fn each_row(
         &self,
         rows: Range<u32>,
-        needed: Needed,
         each: &mut dyn FnMut(&SourceRow<'_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         for row in rows {
             let document = &self.documents[row as usize];
             each(&SourceRow {
                 row,
-                id: if needed.ids { &document.id } else { "" },
-                sketch: if needed.sketches {
-                    &document.sketch
-                } else {
-                    &[]
-                },
+                id: &document.id,
+                sketch: &document.sketch,
                 leader: document.leader,
                 is_gone: document.is_gone,
                 is_found: document.is_found,
                 is_short: document.is_short,
-                class: document.class.filter(|_| needed.classes),
-                levels: if needed.sketches {
-                    &document.levels
-                } else {
-                    &[]
-                },
+                class: document.class,
+                levels: &document.levels,
             })?;
         }
         Ok(())

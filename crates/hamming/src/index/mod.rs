@@ -23,7 +23,7 @@ pub use set::hamming_set::{HammingSet, SetFacts};
 pub use set::segment::{Building, Segment};
 pub use set::state::{SegmentParts, SetParts, TableParts};
 pub use table::build::Codes;
-pub use table::builder::{Places, TableBuilder, TablePiece};
+pub use table::builder::{Group, Places, RowsOf, Slice, TableBuilder, TablePiece, waves};
 pub use table::directory::Directory;
 pub use table::rows::Rows;
 pub use table::stream::{StreamedTable, TableSection, TableStream};

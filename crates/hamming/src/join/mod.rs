@@ -47,38 +47,20 @@ pub struct JoinOptions<'a> {
 }
 
 /// Passes every pair of rows of one set at distance `within` or less to `consumer`, each once, with the smaller row on
-/// the left. Pairs arrive in batches of at most 65,536, in an order that depends only on the fingerprints; `consumer`
-/// returns `false` to end the join. Two rows of empty texts have distance 0, and an empty text does not pair with any
-/// other text. Memory: about 2.5 times `8 * words + 4` bytes per row and some megabytes per thread, regardless of
-/// the number of pairs.
-pub fn join_self(
-    side: &JoinSide<'_>,
-    options: &JoinOptions<'_>,
-    consumer: &mut (dyn FnMut(PairBatch) -> bool + Send),
-) -> Result<(), Error> {
-    let bits = side.fingerprints.bits;
-    with_join(
-        side,
-        None,
-        (true, Limits::default()),
-        options,
-        consumer,
-        |join, source| join.join(source, whole_task(bits, options.within)),
-    )
-}
-
-/// Passes every pair of a row of `left` and a row of `right` at distance `within` or less to `consumer`, each once.
-/// Otherwise the same as [`join_self`].
-pub fn join_two(
+/// the left; with a `right` set, every pair of a row of `left` and one of `right`. Pairs arrive in batches of at most
+/// 65,536, in an order that depends only on the fingerprints; `consumer` returns `false` to end the join. Two rows of
+/// empty texts have distance 0, and an empty text does not pair with any other text. Memory: about 2.5 times
+/// `8 * words + 4` bytes per row and some megabytes per thread, regardless of the number of pairs.
+pub fn join(
     left: &JoinSide<'_>,
-    right: &JoinSide<'_>,
+    right: Option<&JoinSide<'_>>,
     options: &JoinOptions<'_>,
     consumer: &mut (dyn FnMut(PairBatch) -> bool + Send),
 ) -> Result<(), Error> {
     let bits = left.fingerprints.bits;
     with_join(
         left,
-        Some(right),
+        right,
         (true, Limits::default()),
         options,
         consumer,

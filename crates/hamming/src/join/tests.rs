@@ -256,8 +256,9 @@ fn many_copies_are_listed_batch_by_batch_and_can_be_stopped() {
     let words = vec![7_u64; 1000];
     let mut num_batches = 0;
     let mut num_pairs = 0;
-    join_self(
+    join(
         &side(&words, 64),
+        None,
         &options(3, Isa::best(), 2),
         &mut |batch| {
             assert!(batch.len() <= 65_536);
@@ -269,10 +270,15 @@ fn many_copies_are_listed_batch_by_batch_and_can_be_stopped() {
     .unwrap();
     assert_eq!((num_batches, num_pairs), (8, 1000 * 999 / 2));
     let mut num_batches = 0;
-    let stopped = join_self(&side(&words, 64), &options(3, Isa::best(), 2), &mut |_| {
-        num_batches += 1;
-        num_batches < 3
-    });
+    let stopped = join(
+        &side(&words, 64),
+        None,
+        &options(3, Isa::best(), 2),
+        &mut |_| {
+            num_batches += 1;
+            num_batches < 3
+        },
+    );
     assert_eq!((stopped, num_batches), (Err(Error::Canceled), 3));
 }
 
@@ -349,8 +355,9 @@ fn misfits_are_refused() {
         other => panic!("not refused: {other:?}"),
     };
     let ask = |side: &JoinSide<'_>, within| {
-        refused(join_self(
+        refused(join(
             side,
+            None,
             &options(within, Isa::Plain, 1),
             &mut |_| true,
         ))
@@ -363,9 +370,9 @@ fn misfits_are_refused() {
         ..side(&words, 64)
     };
     assert_eq!(ask(&rows, 3), "rows");
-    let two = join_two(
+    let two = join(
         &side(&words, 64),
-        &side(&words, 128),
+        Some(&side(&words, 128)),
         &options(3, Isa::Plain, 1),
         &mut |_| true,
     );

@@ -7,6 +7,25 @@ use std::arch::x86_64::*;
 pub struct Avx2;
 
 impl Avx2 {
+    /// Returns the number of ones in each byte. Safety: the processor must have AVX2.
+    #[inline(always)]
+    unsafe fn ones_of_bytes(bytes: __m256i) -> __m256i {
+        // SAFETY: the caller's processor has AVX2.
+        unsafe {
+            let counts = _mm256_setr_epi8(
+                0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4, //
+                0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4,
+            );
+            let low = _mm256_set1_epi8(0x0f);
+            let lower = _mm256_and_si256(bytes, low);
+            let upper = _mm256_and_si256(_mm256_srli_epi16::<4>(bytes), low);
+            _mm256_add_epi8(
+                _mm256_shuffle_epi8(counts, lower),
+                _mm256_shuffle_epi8(counts, upper),
+            )
+        }
+    }
+
     /// Returns the distances of four codes as 64-bit numbers. Safety: same as [`Kernel::within8`], for four codes.
     #[inline(always)]
     unsafe fn distances4<const W: usize>(
@@ -16,45 +35,25 @@ impl Avx2 {
     ) -> __m256i {
         // SAFETY: the caller's processor has AVX2 and the codes are readable.
         unsafe {
-            let counts = _mm256_setr_epi8(
-                0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4, //
-                0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4,
-            );
-            let low = _mm256_set1_epi8(0x0f);
             // Bytes hold at most 8 per word, 32 in total.
             let mut bytes = _mm256_setzero_si256();
             for (w, &word) in query.iter().enumerate() {
                 let code = _mm256_loadu_si256(codes.add(w * stride).cast());
                 let differing = _mm256_xor_si256(code, _mm256_set1_epi64x(word as i64));
-                let lower = _mm256_and_si256(differing, low);
-                let upper = _mm256_and_si256(_mm256_srli_epi16::<4>(differing), low);
-                bytes = _mm256_add_epi8(bytes, _mm256_shuffle_epi8(counts, lower));
-                bytes = _mm256_add_epi8(bytes, _mm256_shuffle_epi8(counts, upper));
+                bytes = _mm256_add_epi8(bytes, Self::ones_of_bytes(differing));
             }
             _mm256_sad_epu8(bytes, _mm256_setzero_si256())
         }
     }
-}
 
-impl Avx2 {
     /// Returns the distances of eight parts in 32 bits. Safety: [`Kernel::parts_within16`], for eight.
     #[inline(always)]
     unsafe fn part_distances8(parts: *const u32, query: u32) -> __m256i {
         // SAFETY: the caller's processor has AVX2 and the parts are readable.
         unsafe {
-            let counts = _mm256_setr_epi8(
-                0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4, //
-                0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4,
-            );
-            let low = _mm256_set1_epi8(0x0f);
             let part = _mm256_loadu_si256(parts.cast());
             let differing = _mm256_xor_si256(part, _mm256_set1_epi32(query as i32));
-            let lower = _mm256_and_si256(differing, low);
-            let upper = _mm256_and_si256(_mm256_srli_epi16::<4>(differing), low);
-            let bytes = _mm256_add_epi8(
-                _mm256_shuffle_epi8(counts, lower),
-                _mm256_shuffle_epi8(counts, upper),
-            );
+            let bytes = Self::ones_of_bytes(differing);
             let pairs = _mm256_maddubs_epi16(bytes, _mm256_set1_epi8(1));
             _mm256_madd_epi16(pairs, _mm256_set1_epi16(1))
         }
@@ -162,9 +161,7 @@ impl Avx512 {
             distances
         }
     }
-}
 
-impl Avx512 {
     /// Returns the distances of sixteen parts as 32-bit numbers. Safety: same as [`Kernel::parts_within16`].
     #[inline(always)]
     unsafe fn part_distances16(parts: *const u32, query: u32) -> __m512i {

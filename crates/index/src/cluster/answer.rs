@@ -215,20 +215,20 @@ impl Answer {
     }
 
     pub fn unpack(rules: &Rules, packed: &[u8]) -> Result<Self> {
-        let mut unpack = Unpack::new(packed);
+        let mut unpack = Unpack(packed);
         let unpack = &mut unpack;
         Ok(match unpack.byte()? {
             0 => {
-                let num = unpack.count()?;
+                let num = unpack.size()?;
                 let all = (0..num).map(|_| unpack_decided(rules, unpack));
                 Answer::Documents(all.collect::<Result<_, _>>()?)
             }
-            1 => Answer::OtherText(unpack.count()? as u32),
+            1 => Answer::OtherText(unpack.size()? as u32),
             2 => Answer::Unknown,
             3 => {
                 let reference = Reference::unpack(unpack)?;
                 let record = Record::unpack(rules, unpack.counted()?)?;
-                let num = unpack.count()?;
+                let num = unpack.size()?;
                 let changed = (0..num).map(|_| {
                     let reference = Reference::unpack(unpack)?;
                     let flags = unpack.byte()?;
@@ -252,11 +252,11 @@ impl Answer {
                 }))
             }
             4 => {
-                let num = unpack.count()?;
+                let num = unpack.size()?;
                 let mut all = Vec::new();
                 for _ in 0..num {
                     let mut found = Vec::new();
-                    for _ in 0..unpack.count()? {
+                    for _ in 0..unpack.size()? {
                         let matches = unpack.byte()? != 0;
                         let similarity = f64::from_bits(unpack.u64()?);
                         let mut verdict = Verdict::unpack(rules, unpack)?;
@@ -282,13 +282,13 @@ impl Answer {
             6 => {
                 let is_gone = unpack.byte()? != 0;
                 let leader = unpack.text()?.to_owned();
-                let num = unpack.count()?;
+                let num = unpack.size()?;
                 let members = (0..num).map(|_| Ok(unpack.text()?.to_owned()));
                 let members = members.collect::<Result<_>>()?;
                 Answer::Group(leader, is_gone, members)
             }
             7 => {
-                let num = unpack.count()?;
+                let num = unpack.size()?;
                 let all = (0..num).map(|_| {
                     let row = unpack.u32()?;
                     let record = Record::unpack(rules, unpack.counted()?)?;
@@ -303,7 +303,7 @@ impl Answer {
                 Answer::List(all.collect::<Result<_>>()?)
             }
             8 => {
-                let (num, num_findings) = (unpack.count()?, unpack.count()?);
+                let (num, num_findings) = (unpack.size()?, unpack.size()?);
                 let all = (0..num_findings).map(|_| {
                     let id = unpack.text()?.to_owned();
                     let name = unpack.counted()?.to_vec();
@@ -315,12 +315,12 @@ impl Answer {
                 let end = unpack.u32()?;
                 Answer::Records(unpack_moved(rules, unpack)?, end)
             }
-            10 => Answer::Restored(unpack.count()?, unpack.count()?),
-            11 => Answer::NotRestored(unpack.count()? as u32),
+            10 => Answer::Restored(unpack.size()?, unpack.size()?),
+            11 => Answer::NotRestored(unpack.size()? as u32),
             12 => Answer::Rejected(String::from_utf8_lossy(unpack.rest()).into_owned()),
             13 => {
                 let end = unpack.u32()?;
-                let num = unpack.count()?;
+                let num = unpack.size()?;
                 let all = (0..num).map(|_| {
                     let reference = Reference::unpack(unpack)?;
                     Ok((reference, Record::unpack(rules, unpack.counted()?)?))

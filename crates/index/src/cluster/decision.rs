@@ -11,7 +11,6 @@ use likewise_disk::store::Content;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::cluster::answer::{Answer, AnsweredNeighbor, Changed, Decided, Listed, RemovedRecord};
-use crate::cluster::effects::has_set;
 use crate::cluster::known::Held;
 use crate::cluster::moved::{LEVEL, MovedDocument, pack_moved};
 use crate::cluster::names::Name;
@@ -219,7 +218,7 @@ impl Decision {
             (Stage::First, kind) => match lookup.row_of_id(self.operation.id(0), None)? {
                 None => Answer::Unknown,
                 Some(row) => {
-                    let verdict = lookup.row(row)?.verdict();
+                    let verdict = lookup.row(row)?.verdict;
                     let leader = verdict.map_or(row, |evidence| evidence.kept_row);
                     match (kind, verdict) {
                         (Kind::Get, None) => {
@@ -443,14 +442,14 @@ impl Decision {
         let digest = lookup.digest_of(row)?;
         let view = lookup.row(row)?;
         Ok(Record {
-            id: view.id().to_owned(),
-            sketch: view.sketch().to_vec(),
-            shape: view.shape(),
-            num_features: view.num_features(),
-            text_digest: view.text_digest(),
+            id: view.id.to_owned(),
+            sketch: view.sketch.to_vec(),
+            shape: view.shape,
+            num_features: view.num_features,
+            text_digest: view.text_digest,
             digest,
-            verdict: view.verdict().map(|evidence| self.verdict_of(evidence)),
-            levels: view.levels().to_vec(),
+            verdict: view.verdict.map(|evidence| self.verdict_of(evidence)),
+            levels: view.levels.to_vec(),
             second: self.reading.known.second_of(row),
         })
     }
@@ -550,7 +549,7 @@ impl Restoring {
                     }
                 }
             }
-            if !has_set(rule, record) {
+            if !rule.rules().keeps_set(record.num_features) {
                 document.content = Content::Absent;
             }
         }

@@ -301,7 +301,7 @@ impl ClusterRule {
             leave(name, &head);
         }
         writing.change(how, Name::records(reference.row), &[&field]);
-        if has_set(self, gone) {
+        if self.rules().keeps_set(gone.num_features) {
             writing.change(how, Name::sets(reference.row), &[&field]);
         }
     }
@@ -339,14 +339,6 @@ impl ClusterRule {
 fn member_entry(verdict: &Verdict) -> (Name, [u8; 1]) {
     let leader = verdict.evidence.kept_row;
     (Name::members(leader), [place_in_chunk(leader)])
-}
-
-/// Whether the feature set of a document is stored and used by decisions.
-pub fn has_set(rule: &ClusterRule, record: &Record) -> bool {
-    let rules = rule.rules();
-    !rules.is_distance_only()
-        || rules.is_short(record.num_features)
-        || rules.keeps == likewise_disk::store::Keeps::Shingles
 }
 
 fn write_restored(writing: &mut Writing<'_>, rule: &ClusterRule, all: &[MovedDocument], tag: Tag) {

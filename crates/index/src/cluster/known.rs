@@ -12,11 +12,10 @@ use likewise_disk::store::{Content, Row};
 use likewise_hamming::plan::SearchPlan;
 
 use crate::cluster::answer::Decided;
-use crate::cluster::effects::has_set;
 use crate::cluster::record::{Record, Tag};
 use crate::cluster::rule::ClusterRule;
 use crate::decide::holder::Holder;
-use crate::decide::lookup::Records;
+use crate::decide::lookup::{Lent, Records};
 use crate::documents::{Documents, Sketching};
 use crate::error::{Error, Result};
 use crate::keys::Keys;
@@ -135,7 +134,11 @@ impl Known {
         let mut left = bytes;
         for row in rows.clone() {
             let num_features = match (self.record(row), self.earlier(row)) {
-                (Some((_, Some(record))), _) if has_set(&self.rule, record) => record.num_features,
+                (Some((_, Some(record))), _)
+                    if self.rule.rules().keeps_set(record.num_features) =>
+                {
+                    record.num_features
+                }
                 (None, Some((earlier, added))) => earlier.memory_row(added).num_features,
                 _ => 0,
             };
@@ -237,29 +240,11 @@ impl Records for Known {
             ));
         }
         if let Some((_, Some(record))) = self.record(row)
-            && has_set(&self.rule, record)
+            && self.rule.rules().keeps_set(record.num_features)
         {
             lock(&self.missing).insert(row);
         }
         Ok(Content::Absent)
-    }
-
-    fn read_together(&self, read: &mut dyn FnMut(&dyn Records) -> Result<()>) -> Result<()> {
-        read(self)
-    }
-}
-
-impl Records for &Known {
-    fn row(&self, state: &State, row: u32) -> Result<Row> {
-        Known::row(self, state, row)
-    }
-
-    fn id(&self, row: u32) -> Result<String> {
-        Known::id(self, row)
-    }
-
-    fn content(&self, row: u32) -> Result<Content> {
-        Known::content(self, row)
     }
 
     fn read_together(&self, read: &mut dyn FnMut(&dyn Records) -> Result<()>) -> Result<()> {
@@ -300,6 +285,6 @@ impl Holder for Held<'_> {
     }
 
     fn records(&self, _: &State) -> Result<Box<dyn Records + '_>> {
-        Ok(Box::new(self.known))
+        Ok(Box::new(Lent(self.known)))
     }
 }

@@ -20,7 +20,7 @@ pub use answer::{Answer, AnsweredNeighbor, Changed, Finding, Listed, RemovedReco
 pub use decision::Decision;
 pub use decision::Restoring;
 pub use effects::Effects;
-pub use moved::{MovedDocument, RowNumbers, needs_set};
+pub use moved::{MovedDocument, RowNumbers};
 pub use names::{Names, NamesCost};
 pub use operation::{Kind, Operation};
 pub use reading::{Arrived, Past, Wanted};

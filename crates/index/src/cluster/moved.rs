@@ -4,7 +4,7 @@ use likewise_disk::store::Content;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::cluster::bytes::{Pack, Unpack};
-use crate::cluster::record::{Record, Tag, has_digest, pack_levels, pack_set, unpack_set};
+use crate::cluster::record::{Record, Tag, pack_levels, pack_set, unpack_set};
 use crate::documents::{Documents, Sketcher, Sketching};
 use crate::error::Result;
 use crate::rules::Rules;
@@ -36,7 +36,7 @@ pub fn pack_moved(rules: &Rules, all: &[MovedDocument], out: &mut Vec<u8>) {
 }
 
 pub fn unpack_moved(rules: &Rules, unpack: &mut Unpack<'_>) -> Result<Vec<MovedDocument>> {
-    let num = unpack.count()?;
+    let num = unpack.size()?;
     let all = (0..num).map(|_| {
         let row = unpack.u32()?;
         let record = Record::unpack(rules, unpack.counted()?)?;
@@ -57,11 +57,6 @@ pub fn unpack_moved(rules: &Rules, unpack: &mut Unpack<'_>) -> Result<Vec<MovedD
     all.collect()
 }
 
-/// Whether decisions need the feature set of a document.
-pub fn needs_set(rules: &Rules, num_features: u32) -> bool {
-    !rules.is_distance_only() || rules.is_short(num_features)
-}
-
 impl MovedDocument {
     /// Replaces a text by its feature set, where decisions need that.
     pub fn forget_text(&mut self, sketching: &Sketching, sketcher: &mut Sketcher) {
@@ -70,7 +65,7 @@ impl MovedDocument {
         };
         let mut documents = Documents::default();
         sketcher.add(sketching.text_kind.document(&text), &mut documents);
-        if has_digest(&sketching.rules, self.record.num_features) {
+        if sketching.rules.needs_set(self.record.num_features) {
             self.record.digest = documents.feature_digests[0];
         }
         if let Some((features, weights)) = documents.set(0) {
@@ -90,7 +85,7 @@ impl MovedDocument {
         packed.count(record.num_features as usize);
         packed.push(u8::from(record.text_digest.is_some()));
         packed.raw(&record.text_digest.unwrap_or(0).to_le_bytes());
-        if has_digest(rules, record.num_features) {
+        if rules.needs_set(record.num_features) {
             packed.raw(&record.digest.to_le_bytes());
         }
         packed.push(u8::from(record.verdict.is_some()));
@@ -102,7 +97,7 @@ impl MovedDocument {
         }
         pack_levels(&record.levels, packed);
         match &self.content {
-            Content::Features(features, weights) if needs_set(rules, record.num_features) => {
+            Content::Features(features, weights) if rules.needs_set(record.num_features) => {
                 pack_set(features, weights, packed);
             }
             Content::Text(text) => packed.counted(text),

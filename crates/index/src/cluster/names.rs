@@ -234,14 +234,14 @@ impl Names {
     }
 
     pub fn unpack(rules: &Rules, packed: &[u8]) -> Result<Self> {
-        let mut unpack = Unpack::new(packed);
+        let mut unpack = Unpack(packed);
         if unpack.byte()? != VERSION {
             return Err(Error::Unreadable);
         }
         let hash_bits = u32::from(unpack.byte()?);
         let expected = unpack.u64()?;
         let mut keys = Vec::new();
-        while !unpack.is_empty() {
+        while !unpack.0.is_empty() {
             let mut mask = [0; 4];
             for word in &mut mask {
                 *word = unpack.u64()?;

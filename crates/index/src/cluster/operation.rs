@@ -94,7 +94,7 @@ pub fn pack_documents(
         if has_texts {
             packed.raw(&documents.text_digests[i].to_le_bytes());
         }
-        if has_digests && super::record::has_digest(rules, documents.num_features[i]) {
+        if has_digests && rules.needs_set(documents.num_features[i]) {
             packed.raw(&documents.feature_digests[i].to_le_bytes());
         }
         if let Some((features, weights)) = set {
@@ -122,7 +122,7 @@ pub fn pack_rows(kind: Kind, rows: &Range<u32>) -> Vec<u8> {
 
 impl Operation {
     pub fn unpack(rules: &Rules, packed: &[u8]) -> Result<Self> {
-        let mut unpack = Unpack::new(packed);
+        let mut unpack = Unpack(packed);
         let kind = Kind::ALL.get(usize::from(unpack.byte()?));
         let kind = *kind.ok_or(Error::Unreadable)?;
         let mut operation = Operation {
@@ -157,13 +157,13 @@ impl Operation {
             }
             Kind::Neighbors => {
                 operation.nearest = Nearest {
-                    limit: unpack.count()?,
+                    limit: unpack.size()?,
                     min_similarity: f64::from_bits(unpack.u64()?),
                 };
             }
             Kind::Add | Kind::Check => {}
         }
-        let num = unpack.count()?;
+        let num = unpack.size()?;
         let flags = unpack.byte()?;
         let (mut features, mut weights) = (Vec::new(), Vec::new());
         for _ in 0..num {
@@ -171,14 +171,13 @@ impl Operation {
             if head >> 1 > Shape::Empty as u8 {
                 return Err(Error::Unreadable);
             }
-            let num_features = unpack.count()? as u32;
-            let sketch = unpack.raw(rules.sketch_bytes())?;
+            let num_features = unpack.size()? as u32;
+            let sketch = unpack.take(rules.sketch_bytes())?;
             let text_digest = match flags & HAS_TEXTS {
                 0 => None,
                 _ => Some(unpack.u64()?),
             };
-            let has_digest =
-                flags & HAS_DIGESTS != 0 && super::record::has_digest(rules, num_features);
+            let has_digest = flags & HAS_DIGESTS != 0 && rules.needs_set(num_features);
             let feature_digest = if has_digest { unpack.u128()? } else { 0 };
             features.clear();
             weights.clear();

@@ -12,8 +12,8 @@ use likewise_core::parallel::lock;
 use likewise_disk::store::Content;
 
 use crate::cluster::answer::{Answer, Finding};
-use crate::cluster::bytes::Unpack;
-use crate::cluster::effects::{entries_of_record, has_set};
+use crate::cluster::bytes::{Unpack, take_string};
+use crate::cluster::effects::entries_of_record;
 use crate::cluster::known::{Earlier, Known};
 use crate::cluster::moved::{MovedDocument, restored};
 use crate::cluster::names::{
@@ -268,7 +268,7 @@ impl Reading {
     pub fn want_sets(&mut self, rows: &Range<u32>) {
         for (&row, (tag, record)) in self.known.records.range(rows.clone()) {
             let record = record.as_ref().filter(|record| record.num_features > 0);
-            if record.is_some_and(|record| has_set(&self.rule, record)) {
+            if record.is_some_and(|record| self.rule.rules().keeps_set(record.num_features)) {
                 let reference = Reference { row, tag: *tag };
                 self.fields.insert((Name::sets(row), Some(reference)));
             }
@@ -434,10 +434,10 @@ impl Reading {
         for (&(name, reference), value) in asking.fields.iter().zip(records) {
             let value = value.filter(|value| !value.is_empty());
             let Some(reference) = reference else {
-                let mut unpack = Unpack::new(value.unwrap_or_default());
-                while !unpack.is_empty() {
-                    let reference = Reference::unpack(&mut Unpack::new(unpack.string()?))?;
-                    let value = Some(unpack.string()?);
+                let mut unpack = Unpack(value.unwrap_or_default());
+                while !unpack.0.is_empty() {
+                    let reference = Reference::unpack(&mut Unpack(take_string(&mut unpack)?))?;
+                    let value = Some(take_string(&mut unpack)?);
                     if self.counts(reference) {
                         let value = changes.of_field(name, reference).unwrap_or(value);
                         self.take_field(name, reference, value)?;
@@ -461,7 +461,7 @@ impl Reading {
                 None => None,
                 Some(value) => {
                     let (mut features, mut weights) = (Vec::new(), Vec::new());
-                    unpack_set(&mut Unpack::new(value), &mut features, &mut weights)?;
+                    unpack_set(&mut Unpack(value), &mut features, &mut weights)?;
                     Some((features, weights))
                 }
             };
@@ -592,10 +592,12 @@ impl<'c> Changes<'c> {
     pub fn unpack(all: &[&'c [u8]]) -> Result<Self> {
         let mut changes = Changes::default();
         for packed in all {
-            let mut unpack = Unpack::new(packed);
-            while !unpack.is_empty() {
-                let (kind, name) = unpack.string()?.split_first().ok_or(Error::Unreadable)?;
-                let (name, part) = (name.to_vec(), unpack.string()?);
+            let mut unpack = Unpack(packed);
+            while !unpack.0.is_empty() {
+                let (kind, name) = take_string(&mut unpack)?
+                    .split_first()
+                    .ok_or(Error::Unreadable)?;
+                let (name, part) = (name.to_vec(), take_string(&mut unpack)?);
                 match kind {
                     b'A' | b'D' if part.len() < REFERENCE_BYTES => return Err(Error::Unreadable),
                     b'A' | b'D' => {
@@ -603,7 +605,7 @@ impl<'c> Changes<'c> {
                         entries.push((*kind == b'A', part));
                     }
                     b'S' => {
-                        let value = unpack.string()?;
+                        let value = take_string(&mut unpack)?;
                         let fields = changes.fields.entry(name).or_default();
                         fields.insert(part, Some(value));
                     }

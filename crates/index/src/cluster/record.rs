@@ -36,7 +36,7 @@ impl Reference {
     }
 
     pub fn unpack(unpack: &mut Unpack<'_>) -> Result<Self> {
-        Ok(Reference::of_entry(unpack.raw(REFERENCE_BYTES)?))
+        Ok(Reference::of_entry(unpack.take(REFERENCE_BYTES)?))
     }
 }
 
@@ -108,11 +108,6 @@ const HAS_DIGEST: u8 = 16;
 const HAS_VERDICT: u8 = 32;
 const HAS_LEVELS: u8 = 64;
 
-/// Whether the digest of a feature set is kept: classes and short documents are compared by it.
-pub fn has_digest(rules: &Rules, num_features: u32) -> bool {
-    !rules.is_distance_only() || rules.is_short(num_features)
-}
-
 pub fn pack_levels(levels: &[(u16, u8)], out: &mut Vec<u8>) {
     out.count(levels.len());
     for (band, level) in levels {
@@ -126,7 +121,7 @@ pub fn unpack_levels(rules: &Rules, unpack: &mut Unpack<'_>) -> Result<Vec<(u16,
         Method::Minhash { bands, .. } => bands,
         Method::Simhash { .. } => 0,
     };
-    let num = unpack.count()?;
+    let num = unpack.size()?;
     (0..num)
         .map(|_| {
             let (band, level) = (unpack.u16()?, unpack.byte()?);
@@ -145,7 +140,8 @@ pub fn pack_record(
     second: u64,
     out: &mut Vec<u8>,
 ) {
-    let has_digest = has_digest(rules, row.num_features);
+    // Classes and short documents are compared by it.
+    let has_digest = rules.needs_set(row.num_features);
     let flag = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
     out.push(
         row.shape
@@ -196,12 +192,12 @@ impl Record {
     }
 
     pub fn unpack(rules: &Rules, packed: &[u8]) -> Result<Self> {
-        let mut unpack = Unpack::new(packed);
+        let mut unpack = Unpack(packed);
         let flags = unpack.byte()?;
         let has = |bit: u8| flags & bit != 0;
         let second = u64::from(unpack.u32()?);
-        let num_features = unpack.count()? as u32;
-        let sketch = unpack.raw(rules.sketch_bytes())?.to_vec();
+        let num_features = unpack.size()? as u32;
+        let sketch = unpack.take(rules.sketch_bytes())?.to_vec();
         let text_digest = has(HAS_TEXT).then(|| unpack.u64()).transpose()?;
         let digest = has(HAS_DIGEST).then(|| unpack.u128()).transpose()?;
         let verdict = has(HAS_VERDICT)
@@ -254,14 +250,14 @@ pub fn unpack_set(
     features: &mut Vec<u64>,
     weights: &mut Vec<u32>,
 ) -> Result<()> {
-    let head = unpack.count()?;
+    let head = unpack.size()?;
     let num = head >> 1;
-    let bytes = unpack.raw(num.checked_mul(8).ok_or(Error::Unreadable)?)?;
+    let bytes = unpack.take(num.checked_mul(8).ok_or(Error::Unreadable)?)?;
     let (words, _) = bytes.as_chunks::<8>();
     features.extend(words.iter().map(|word| u64::from_le_bytes(*word)));
     if head & 1 == 1 {
         for _ in 0..num {
-            weights.push(unpack.count()? as u32);
+            weights.push(unpack.size()? as u32);
         }
     }
     Ok(())
@@ -334,7 +330,7 @@ mod tests {
                     shape: COLLAPSED | 1,
                     num_features: 300,
                     text_digest: Some(1 << 60),
-                    digest: if has_digest(&rules, 300) { 1 << 100 } else { 0 },
+                    digest: if rules.needs_set(300) { 1 << 100 } else { 0 },
                     verdict,
                     levels,
                     second: 1_700_000_000,
@@ -352,7 +348,7 @@ mod tests {
             let mut packed = Vec::new();
             pack_set(&[3, 1 << 40, u64::MAX], &weights, &mut packed);
             let (mut features, mut found) = (Vec::new(), Vec::new());
-            unpack_set(&mut Unpack::new(&packed), &mut features, &mut found).unwrap();
+            unpack_set(&mut Unpack(&packed), &mut features, &mut found).unwrap();
             assert_eq!(features, [3, 1 << 40, u64::MAX]);
             let are_ones = weights.iter().all(|&weight| weight == 1);
             assert_eq!(found, if are_ones { vec![] } else { weights });

@@ -1,6 +1,6 @@
 //! What do the tables say of a document?
 
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use likewise_core::features::{Extractor, digest};
@@ -15,7 +15,8 @@ use crate::error::{Error, Result};
 use crate::keys::{Keys, distance_of};
 use crate::rules::{Method, Rules};
 use crate::state::bits::{Quick, RecentSets};
-use crate::state::promoted::{PromotedTables, RowView};
+use crate::state::in_memory::MemoryRow;
+use crate::state::promoted::PromotedTables;
 use crate::state::{Layer, State};
 
 /// Rows of the store that are held while a batch is looked at.
@@ -101,21 +102,19 @@ impl<'a> Lookup<'a> {
         &self.sketching.rules
     }
 
-    pub fn row(&mut self, row: u32) -> Result<RowView<'_>> {
+    pub fn row(&mut self, row: u32) -> Result<MemoryRow<'_>> {
         if let Some(tail) = self.state.memory_of(row) {
-            return Ok(RowView::Memory(tail.row(row)));
+            return Ok(tail.row(row));
         }
         if self.held.len() > MAX_HELD {
             self.held.clear();
         }
         use std::collections::hash_map::Entry;
-        match self.held.entry(row) {
-            Entry::Occupied(held) => Ok(RowView::Stored(held.into_mut())),
-            Entry::Vacant(place) => {
-                let stored = self.records.row(self.state, row)?;
-                Ok(RowView::Stored(place.insert(stored)))
-            }
-        }
+        let stored = match self.held.entry(row) {
+            Entry::Occupied(held) => held.into_mut(),
+            Entry::Vacant(place) => place.insert(self.records.row(self.state, row)?),
+        };
+        Ok(MemoryRow::stored(row, stored))
     }
 
     pub fn id(&mut self, row: u32) -> Result<String> {
@@ -160,7 +159,7 @@ impl<'a> Lookup<'a> {
         }
         let mut of_id = None;
         for &row in &found {
-            if !self.is_gone(row) && self.row(row)?.id() == id {
+            if !self.is_gone(row) && self.row(row)?.id == id {
                 of_id = Some(row);
                 break;
             }
@@ -180,7 +179,7 @@ impl<'a> Lookup<'a> {
         match self.state.layer_of(row) {
             Some(Layer::Segment(segment)) => Ok(segment.is_short(row)?),
             _ => {
-                let num_features = self.row(row)?.num_features();
+                let num_features = self.row(row)?.num_features;
                 Ok(self.rules().is_short(num_features))
             }
         }
@@ -191,12 +190,11 @@ impl<'a> Lookup<'a> {
         if let Some(tail) = self.state.memory_of(row) {
             return Ok(tail.row(row).digest);
         }
-        if let RowView::Stored(stored) = self.row(row)?
-            && let Some(digest) = stored.feature_digest
-        {
-            return Ok(digest);
+        self.row(row)?;
+        match self.held.get(&row).and_then(|held| held.feature_digest) {
+            Some(digest) => Ok(digest),
+            None => self.stored_digest(row),
         }
-        self.stored_digest(row)
     }
 
     pub fn stored_digest(&mut self, row: u32) -> Result<u128> {
@@ -287,7 +285,7 @@ impl<'a> Lookup<'a> {
             }
         }
         for &row in &of_class {
-            if let Some(evidence) = self.row(row)?.verdict()
+            if let Some(evidence) = self.row(row)?.verdict
                 && !self.is_gone(evidence.kept_row)
             {
                 return Ok(Some(Collapse {
@@ -335,7 +333,7 @@ impl<'a> Lookup<'a> {
         };
         let isa = self.sketching.isa;
         let known = self.row(row)?;
-        Ok(num_equal(asked.sketch, known.sketch(), slot_bytes as usize, isa) >= min_equal)
+        Ok(num_equal(asked.sketch, known.sketch, slot_bytes as usize, isa) >= min_equal)
     }
 
     pub fn distance(&mut self, asked: &Asked<'_>, row: u32) -> Result<Option<u16>> {
@@ -346,7 +344,7 @@ impl<'a> Lookup<'a> {
             return Ok(Some(distance));
         }
         let known = self.row(row)?;
-        Ok(Some(distance_of(asked.sketch, known.sketch())))
+        Ok(Some(distance_of(asked.sketch, known.sketch)))
     }
 }
 
@@ -462,4 +460,25 @@ pub trait Records {
 
     /// Runs `read` on one state of the records.
     fn read_together(&self, read: &mut dyn FnMut(&dyn Records) -> Result<()>) -> Result<()>;
+}
+
+/// Records by way of what lends them.
+pub struct Lent<D>(pub D);
+
+impl<D: Deref<Target: Records>> Records for Lent<D> {
+    fn row(&self, state: &State, row: u32) -> Result<Row> {
+        self.0.deref().row(state, row)
+    }
+
+    fn id(&self, row: u32) -> Result<String> {
+        self.0.deref().id(row)
+    }
+
+    fn content(&self, row: u32) -> Result<Content> {
+        self.0.deref().content(row)
+    }
+
+    fn read_together(&self, read: &mut dyn FnMut(&dyn Records) -> Result<()>) -> Result<()> {
+        self.0.deref().read_together(read)
+    }
 }

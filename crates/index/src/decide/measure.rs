@@ -64,7 +64,7 @@ impl Lookup<'_> {
                 // Whatever is not short has features enough; of most rows that is all that needs be known.
                 let row_is_short = self.is_short(row)?;
                 let fewest = match row_is_short {
-                    true => asked.num_features.min(self.row(row)?.num_features()),
+                    true => asked.num_features.min(self.row(row)?.num_features),
                     false => asked.num_features,
                 };
                 if fewest < SHORT_FEATURES {

@@ -122,11 +122,11 @@ impl Lookup<'_> {
             return Ok(None);
         };
         let known = self.row(row)?;
-        let is_same = match (documents.text_digests.get(i), known.text_digest()) {
+        let is_same = match (documents.text_digests.get(i), known.text_digest) {
             (Some(digest), Some(of_row)) => *digest == of_row,
             _ => {
-                known.sketch() == documents.sketch(i)
-                    && known.num_features() == documents.num_features[i]
+                known.sketch == documents.sketch(i)
+                    && known.num_features == documents.num_features[i]
                     && known.is_blank() == documents.is_blank(i)
             }
         };
@@ -173,7 +173,7 @@ pub fn check_documents(
             let seen = match known {
                 Some((row, _)) => Seen {
                     known,
-                    known_evidence: lookup.row(row)?.verdict(),
+                    known_evidence: lookup.row(row)?.verdict,
                     ..Seen::default()
                 },
                 None => lookup.look(&Asked {
@@ -304,7 +304,7 @@ pub fn decide<'d>(
             if let Some(Collapse { evidence, into }) = collapse {
                 let levels = match into.checked_sub(first_row) {
                     Some(added) => staged.levels_of(added),
-                    None => lookup.row(into)?.levels().to_vec(),
+                    None => lookup.row(into)?.levels.to_vec(),
                 };
                 let standing = Standing::Collapsed(levels);
                 staged.push(

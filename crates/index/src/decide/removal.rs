@@ -59,7 +59,7 @@ impl Lookup<'_> {
             if self.is_gone(row) || self.pending.promoted.contains(&row) {
                 continue;
             }
-            let verdict = self.row(row)?.verdict();
+            let verdict = self.row(row)?.verdict;
             if verdict.is_some_and(|evidence| evidence.kept_row == leader) {
                 members.push(row);
             }
@@ -128,7 +128,7 @@ impl Lookup<'_> {
                 Some(evidence) => removal.moved.push((member, evidence)),
                 None => {
                     removal.promoted.push(member);
-                    if self.row(member)?.shape() & COLLAPSED != 0
+                    if self.row(member)?.shape & COLLAPSED != 0
                         && !self.is_promoted_found(member)?
                     {
                         let mut promoted_tables = std::mem::take(&mut self.pending.promoted_tables);
@@ -164,8 +164,8 @@ impl Lookup<'_> {
     fn other_evidence(&mut self, row: u32) -> Result<Option<Evidence>, Error> {
         let rules = *self.rules();
         let known = self.row(row)?;
-        let sketch = known.sketch().to_vec();
-        let (shape, num_features) = (known.shape(), known.num_features());
+        let sketch = known.sketch.to_vec();
+        let (shape, num_features) = (known.shape, known.num_features);
         let (features, weights, names) = match self.records.content(row)? {
             Content::Features(features, weights) => (features, weights, None),
             Content::Text(text) => {
@@ -219,7 +219,7 @@ impl Lookup<'_> {
             return Ok(());
         };
         for row in self.pending.promoted_tables.rows().to_vec() {
-            let distance = crate::keys::distance_of(sketch, self.row(row)?.sketch());
+            let distance = crate::keys::distance_of(sketch, self.row(row)?.sketch);
             if u32::from(distance) <= within {
                 near.push(Near { row, distance });
             }

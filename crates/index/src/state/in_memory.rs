@@ -6,7 +6,7 @@ use likewise_core::error::Error;
 use likewise_core::features::Shape;
 use likewise_core::isa::Isa;
 use likewise_core::parallel::Run;
-use likewise_disk::store::{BandLevel, Evidence};
+use likewise_disk::store::{BandLevel, Evidence, Row};
 use likewise_hamming::Fingerprints;
 use likewise_hamming::index::{Building, HammingSet, Matches};
 use likewise_hamming::plan::SearchPlan;
@@ -19,7 +19,7 @@ use crate::state::bits::{Quick, RowsByHash};
 /// Bit of a stored shape: the document collapsed into the one that represents its class, and is in no table.
 pub const COLLAPSED: u8 = 4;
 
-/// One document as the tables take it.
+/// One document as the tables take it, of memory or of the store.
 #[derive(Debug, Clone, Copy)]
 pub struct MemoryRow<'a> {
     pub row: u32,
@@ -33,8 +33,34 @@ pub struct MemoryRow<'a> {
     /// Digest of its feature set; 0 if unknown.
     pub digest: u128,
     pub verdict: Option<Evidence>,
-    /// Band and level of each bucket that is not of level 0.
+    /// Band and level of each bucket that is not of level 0, ascending; of one that collapsed as of the document that it
+    /// collapsed into.
     pub levels: &'a [(u16, u8)],
+}
+
+impl<'a> MemoryRow<'a> {
+    pub fn stored(row: u32, stored: &'a Row) -> Self {
+        MemoryRow {
+            row,
+            id: &stored.id,
+            sketch: &stored.sketch,
+            shape: stored.shape,
+            num_features: stored.num_features,
+            text_digest: stored.text_digest,
+            digest: stored.feature_digest.unwrap_or(0),
+            verdict: stored.verdict,
+            levels: &stored.levels,
+        }
+    }
+
+    pub fn is_blank(&self) -> bool {
+        self.shape & !COLLAPSED == Shape::Empty as u8
+    }
+
+    /// The level of a band at which it is a member.
+    pub fn level(&self, band: u32) -> Option<u32> {
+        level_of(self.levels, band)
+    }
 }
 
 /// Rows of a range in memory, but for those that were gone when they were read, with tables to find them by.

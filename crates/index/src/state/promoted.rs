@@ -6,10 +6,8 @@
 use std::sync::atomic::AtomicBool;
 
 use likewise_core::error::Error;
-use likewise_core::features::Shape;
 use likewise_core::isa::Isa;
 use likewise_core::parallel::Run;
-use likewise_disk::store::{Evidence, Row};
 use likewise_hamming::Fingerprints;
 use likewise_hamming::index::{Building, HammingSet, Matches};
 use likewise_hamming::plan::SearchPlan;
@@ -17,7 +15,7 @@ use likewise_hamming::plan::SearchPlan;
 use crate::keys::{Keys, words_of};
 use crate::rules::{Method, Rules};
 use crate::state::bits::RowsByHash;
-use crate::state::in_memory::{COLLAPSED, MemoryRow, level_of};
+use crate::state::in_memory::level_of;
 
 #[derive(Debug, Default)]
 pub struct PromotedTables {
@@ -134,74 +132,5 @@ pub fn building(isa: Isa, run: Run<'_>) -> Building<'_> {
         run,
         memory_bytes: 64 << 20,
         with_rows: true,
-    }
-}
-
-/// A row, of memory or of the store.
-pub enum RowView<'k> {
-    Memory(MemoryRow<'k>),
-    Stored(&'k Row),
-}
-
-impl RowView<'_> {
-    pub fn id(&self) -> &str {
-        match self {
-            RowView::Memory(row) => row.id,
-            RowView::Stored(row) => &row.id,
-        }
-    }
-
-    pub fn sketch(&self) -> &[u8] {
-        match self {
-            RowView::Memory(row) => row.sketch,
-            RowView::Stored(row) => &row.sketch,
-        }
-    }
-
-    /// The shape, with [`COLLAPSED`].
-    pub fn shape(&self) -> u8 {
-        match self {
-            RowView::Memory(row) => row.shape,
-            RowView::Stored(row) => row.shape,
-        }
-    }
-
-    pub fn num_features(&self) -> u32 {
-        match self {
-            RowView::Memory(row) => row.num_features,
-            RowView::Stored(row) => row.num_features,
-        }
-    }
-
-    /// XXH3-64 of the text, if it had one.
-    pub fn text_digest(&self) -> Option<u64> {
-        match self {
-            RowView::Memory(row) => row.text_digest,
-            RowView::Stored(row) => row.text_digest,
-        }
-    }
-
-    pub fn verdict(&self) -> Option<Evidence> {
-        match self {
-            RowView::Memory(row) => row.verdict,
-            RowView::Stored(row) => row.verdict,
-        }
-    }
-
-    pub fn is_blank(&self) -> bool {
-        self.shape() & !COLLAPSED == Shape::Empty as u8
-    }
-
-    /// Band and level of each bucket that is not of level 0, ascending; of one that collapsed as of the document that it collapsed into.
-    pub fn levels(&self) -> &[(u16, u8)] {
-        match self {
-            RowView::Memory(row) => row.levels,
-            RowView::Stored(row) => &row.levels,
-        }
-    }
-
-    /// The level of a band at which it is a member.
-    pub fn level(&self, band: u32) -> Option<u32> {
-        level_of(self.levels(), band)
     }
 }

@@ -115,40 +115,31 @@ impl Index {
 
     /// Makes one segment of all rows, drops what is gone, and joins small pieces; gives how many there are less.
     pub fn compact(&self, run: Run<'_>) -> Result<u64> {
-        self.ready(run.cancel)?;
-        self.quiesce();
-        // A segment that turns out to be damaged while it is read is dropped, and its rows come from the database.
-        let result = self.repairing(|| self.compact_quiet(run));
-        self.shared.is_building.store(false, Ordering::Release);
-        result
+        self.quietly(run, || self.compact_quiet(run))
     }
 
     pub(super) fn compact_quiet(&self, run: Run<'_>) -> Result<u64> {
+        // It contains nothing that is gone, so the store may drop that.
+        self.compact_segments(run)?;
         let shared = &self.shared;
-        if lock(&shared.writer).is_none() {
-            return Err(Error::ReadOnly);
-        }
-        let end = {
-            let mut state = shared.state_mut();
-            shared.freeze(&mut state)?
-        };
-        if end > 0 {
-            // It contains nothing that is gone, so the store may drop that.
-            shared.build(0..end, run)?;
-        }
         let num_fewer = shared.sweep_all(run.cancel)?;
         shared.cut_log()?;
         Ok(num_fewer)
     }
 
-    /// Waits until no background build runs, and prevents one until `is_building` is cleared.
-    pub(super) fn quiesce(&self) {
+    /// Runs `work` while no background build runs. A segment that turns out to be damaged while it is read is dropped,
+    /// and its rows come from the database.
+    pub(super) fn quietly<T>(&self, run: Run<'_>, work: impl Fn() -> Result<T>) -> Result<T> {
+        self.ready(run.cancel)?;
         while self.shared.is_building.swap(true, Ordering::AcqRel) {
             self.shared
                 .environment
                 .background
                 .pause(std::time::Duration::from_millis(2));
         }
+        let result = self.repairing(work);
+        self.shared.is_building.store(false, Ordering::Release);
+        result
     }
 
     /// Copies the store to a new directory. Everything derived is rebuilt when the copy is opened.
@@ -177,11 +168,7 @@ impl Index {
     }
 
     pub fn rebuild(&self, run: Run<'_>) -> Result<()> {
-        self.ready(run.cancel)?;
-        self.quiesce();
-        let result = self.repairing(|| self.compact_segments(run));
-        self.shared.is_building.store(false, Ordering::Release);
-        result
+        self.quietly(run, || self.compact_segments(run))
     }
 
     fn compact_segments(&self, run: Run<'_>) -> Result<()> {

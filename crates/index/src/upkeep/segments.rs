@@ -10,8 +10,8 @@ use likewise_core::parallel::{Cancel, Run, lock};
 use likewise_disk::Error as DiskError;
 use likewise_disk::priority::at_low_priority;
 use likewise_disk::segments::{
-    BandPlan, Building, HammingPlan, MIN_ROWS, Needed, Piece, RowSource, Segment, SegmentPlan,
-    SourceRow, build_segment, next_build, next_worn, unlink_segments,
+    BandPlan, Building, HammingPlan, MIN_ROWS, Piece, RowSource, Segment, SegmentPlan, SourceRow,
+    build_segment, next_build, next_worn, unlink_segments,
 };
 use likewise_disk::store::{Event, LiveSegment, Store};
 
@@ -366,7 +366,6 @@ const ROWS_A_STATE: u32 = 1 << 10;
 pub fn segment_plan(rules: &Rules, table_bytes: Option<u32>) -> SegmentPlan {
     match rules.method {
         Method::Simhash { bits, within } => SegmentPlan {
-            classes: true,
             hamming: Some(HammingPlan {
                 bits,
                 within,
@@ -381,7 +380,6 @@ pub fn segment_plan(rules: &Rules, table_bytes: Option<u32>) -> SegmentPlan {
             rows,
             ..
         } => SegmentPlan {
-            classes: true,
             hamming: None,
             bands: Some(BandPlan {
                 num_slots,
@@ -434,7 +432,6 @@ impl RowSource for TrueRows<'_> {
     fn each_row(
         &self,
         rows: Range<u32>,
-        _: Needed,
         each: &mut dyn FnMut(&SourceRow<'_>) -> Result<(), DiskError>,
     ) -> Result<(), DiskError> {
         // What happens between the states comes behind `last_event`, and is replayed.

@@ -5,7 +5,7 @@
 
 use likewise_core::parallel::{Cancel, Run, lock};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use likewise_disk::priority::at_low_priority;
 use likewise_disk::segments::{MIN_ROWS, delete_orphans, other_names};
@@ -199,14 +199,10 @@ impl Index {
 
     /// Compacts the index and rewrites the database, so that no file holds anything of documents that are gone.
     pub fn purge(&self, run: Run<'_>) -> Result<Purged> {
-        self.ready(run.cancel)?;
-        self.quiesce();
-        let result = self.repairing(|| {
+        self.quietly(run, || {
             self.compact_quiet(run)?;
             self.rewrite_quiet()
-        });
-        self.shared.is_building.store(false, Ordering::Release);
-        result
+        })
     }
 
     fn rewrite_quiet(&self) -> Result<Purged> {

@@ -23,15 +23,15 @@ use likewise_hamming::plan::SearchPlan;
 use super::HEADER_BYTES;
 use super::layout::{RowsEntry, SegmentEntry, TableEntry};
 use super::section::section_bytes;
-use super::source::{IndexSource, changed};
 use super::write::{Ending, write_ending};
 use crate::error::Error;
+use crate::fingerprints::{FlatFingerprints, changed};
 use crate::whole::write_whole;
 use table::{Schedule, write_table};
 
 /// The parameters of an index file to be built.
 pub struct HammingBuild<'a> {
-    pub source: &'a IndexSource,
+    pub source: &'a FlatFingerprints,
     /// Keys of the tables; at least one.
     pub plan: SearchPlan,
     pub with_rows: bool,

@@ -1,22 +1,22 @@
 //! How is one table written to the file?
 
 use std::fs::File;
-use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use likewise_core::parallel::lock;
 use likewise_hamming::index::{
-    Places, TableBuilder, TablePiece, TableSection, TableStream, WordsMut,
+    Group, Places, RowsOf, Slice, TableBuilder, TablePiece, TableSection, TableStream, WordsMut,
+    waves,
 };
 use likewise_hamming::plan::Key;
 
 use super::HammingBuild;
 use crate::error::{Error, Result};
+use crate::fingerprints::{MAX_READ_ROWS, changed};
 use crate::hamming_file::layout::TableEntry;
 use crate::hamming_file::section::{SectionWriter, Spool, section_bytes};
-use crate::hamming_file::source::{MAX_READ_ROWS, changed};
 
 /// Directory words packed at once, unless a cell has more: half a megabyte, as for the entries.
 const MAX_LINE_WORDS: usize = 1 << 16;
@@ -110,12 +110,15 @@ pub(super) fn write_table(
         .waves
         .iter()
         .flatten()
-        .map(|slice| slice.num_entries)
+        .map(|slice| slice.num_codes)
         .max();
     let num_words = largest.unwrap_or(0) * builder.entry_words();
     let mut buffers = (0..build.run.threads.max(1))
         .map(|_| Ok(Mutex::new(WordsMut::zeroed(num_words)?)))
         .collect::<Result<Vec<_>>>()?;
+    // Cells without entries also have directory lines.
+    let most_cells = (MAX_LINE_WORDS * builder.num_cells() / builder.num_line_words()).max(1);
+    let limits = (MIN_PACKED, most_cells);
     for wave in &schedule.waves {
         let read = build.run.each(wave.len(), |i| {
             let mut buffer = lock(&buffers[i]);
@@ -133,8 +136,8 @@ pub(super) fn write_table(
         let mut groups = Vec::new();
         for (slice, buffer) in wave.iter().zip(&mut buffers) {
             let buffer = buffer.get_mut().unwrap_or_else(PoisonError::into_inner);
-            let entries = &mut buffer.as_mut_slice()[..slice.num_entries * builder.entry_words()];
-            groups.extend(cut(slice, &schedule.counts, entries, builder));
+            let entries = &mut buffer.as_mut_slice()[..slice.num_codes * builder.entry_words()];
+            groups.extend(builder.groups(slice, &schedule.counts, entries, limits));
         }
         pack(build, builder, groups, &output)?;
     }
@@ -148,7 +151,7 @@ pub(super) fn write_table(
     let (residuals, at) = sections.residuals.finish()?;
     let (rest, at) = sections.rest.copy_to(file, at, build.run.cancel)?;
     let (escapes, at) = sections.escapes.copy_to(file, at, build.run.cancel)?;
-    let (prefix_bits, line_shift, is_unary) = builder.shape();
+    let shape = builder.shape();
     let rows = sections
         .rows
         .map(|[numbers, group_ends, group_rows]| WaitingRows {
@@ -159,9 +162,9 @@ pub(super) fn write_table(
             num_rows: table.num_rows,
         });
     let entry = TableEntry {
-        prefix_bits,
-        line_shift,
-        is_unary,
+        prefix_bits: shape.prefix_bits,
+        line_shift: shape.line_shift,
+        is_unary: shape.is_unary,
         num_entries: table.num_entries,
         lines,
         escapes,
@@ -179,68 +182,22 @@ fn fill(
     counts: &[u32],
     entries: &mut [u64],
 ) -> Result<()> {
-    let counts = &counts[slice.cells.clone()];
-    let mut end = 0;
-    let mut next: Vec<u32> = counts
-        .iter()
-        .map(|count| {
-            end += count;
-            end - count
-        })
-        .collect();
-    let mut places = Places {
-        first_cell: slice.cells.start,
-        next: &mut next,
-        entries: &mut entries[..slice.num_entries * builder.entry_words()],
-        is_over: false,
-    };
+    let entries = &mut entries[..slice.num_codes * builder.entry_words()];
+    let mut places = Places::new(slice, counts, entries);
     let rows = 0..build.source.len;
     let checksum = build.source.each(
         rows,
         &mut Vec::new(),
         build.run.cancel,
         |first_row, codes| {
-            builder.spread(codes, first_row, &mut places, build.isa);
+            builder.spread(codes, RowsOf::From(first_row), &mut places, build.isa);
+            Ok(())
         },
     )?;
-    let is_over = places.is_over;
-    end = 0;
-    let is_whole = next.iter().zip(counts).all(|(&next, &count)| {
-        end += count;
-        next == end
-    });
-    match is_over || !is_whole {
-        true => Err(changed()),
-        false => build.source.check_pass(checksum),
+    match places.are_full() {
+        true => build.source.check_pass(checksum),
+        false => Err(changed()),
     }
-}
-
-/// Cells that are packed together, and their entries.
-type Group<'a> = (Range<usize>, &'a mut [u64]);
-
-fn cut<'a>(
-    slice: &Slice,
-    counts: &[u32],
-    mut entries: &'a mut [u64],
-    builder: &TableBuilder,
-) -> Vec<Group<'a>> {
-    let entry_words = builder.entry_words();
-    // Cells without entries also have directory lines.
-    let most_cells = (MAX_LINE_WORDS * builder.num_cells() / builder.num_line_words()).max(1);
-    let mut groups = Vec::new();
-    let (mut start, mut num) = (slice.cells.start, 0);
-    for cell in slice.cells.clone() {
-        let count = counts[cell] as usize;
-        let is_full = num > 0 && num + count > MIN_PACKED;
-        if is_full || cell - start == most_cells {
-            let (group, others) = entries.split_at_mut(num * entry_words);
-            groups.push((start..cell, group));
-            (entries, start, num) = (others, cell, 0);
-        }
-        num += count;
-    }
-    groups.push((start..slice.cells.end, entries));
-    groups
 }
 
 /// Packs the groups in order, some at a time, while those packed before are written.
@@ -270,9 +227,7 @@ fn pack(
                 return write(std::mem::take(&mut *packed)).map(|()| None);
             }
             let mut group = lock(&some[i - 1]);
-            Ok(group
-                .take()
-                .map(|(cells, entries)| builder.pack(cells, entries)))
+            Ok(group.take().map(|group| builder.pack(group)))
         })?;
         let pieces: Vec<Option<TablePiece>> = done.into_iter().collect::<Result<_>>()?;
         packed = Mutex::new(pieces.into_iter().flatten().collect());
@@ -291,12 +246,6 @@ pub(super) const MIN_PACKED: usize = 1 << 16;
 /// Pieces per thread that are packed before they are written.
 pub(super) const PIECES_A_THREAD: usize = 4;
 const _: () = assert!(COUNT_ROWS.is_multiple_of(MAX_READ_ROWS));
-
-/// Neighboring cells and their entries.
-pub(super) struct Slice {
-    pub(super) cells: Range<usize>,
-    pub(super) num_entries: usize,
-}
 
 /// The order in which the cells of a table are processed.
 pub(super) struct Schedule {
@@ -335,7 +284,7 @@ impl Schedule {
             let needed = fixed + threads * entry_bytes * largest;
             if needed <= build.memory_bytes {
                 let most = (build.memory_bytes - fixed) / entry_bytes / threads;
-                let waves = waves(&counts, most.min(u32::MAX as usize - 1), threads);
+                let waves = waves(&counts, (0, most.min(u32::MAX as usize - 1)), threads);
                 return Ok((builder, Schedule { counts, waves }));
             }
             least_needed = least_needed.min(needed);
@@ -367,6 +316,7 @@ fn count(build: &HammingBuild<'_>, builder: &TableBuilder) -> Result<Vec<u32>> {
                 if is_wide.is_ok() {
                     is_wide = source.check_width(codes);
                 }
+                Ok(())
             })?;
             checksum.fetch_add(part, Ordering::Relaxed);
             let mut total = lock(&total);
@@ -378,36 +328,4 @@ fn count(build: &HammingBuild<'_>, builder: &TableBuilder) -> Result<Vec<u32>> {
     parts.into_iter().collect::<Result<()>>()?;
     source.check_pass(checksum.into_inner())?;
     Ok(total.into_inner().unwrap_or_else(PoisonError::into_inner))
-}
-
-/// Divides the cells into slices of neighboring cells with at most `most` entries, one for each thread of each wave.
-fn waves(counts: &[u32], most: usize, threads: usize) -> Vec<Vec<Slice>> {
-    let total: usize = counts.iter().map(|&count| count as usize).sum();
-    // Equal waves of equal slices.
-    let num_slices = total.div_ceil(most.max(1)).max(1).next_multiple_of(threads);
-    let fair = total.div_ceil(num_slices);
-    let mut slices = Vec::new();
-    let (mut start, mut num_entries) = (0, 0);
-    for (cell, &count) in counts.iter().enumerate() {
-        let count = count as usize;
-        let is_full = num_entries + count > most || num_entries + count / 2 > fair;
-        if is_full && num_entries > 0 {
-            slices.push(Slice {
-                cells: start..cell,
-                num_entries,
-            });
-            (start, num_entries) = (cell, 0);
-        }
-        num_entries += count;
-    }
-    slices.push(Slice {
-        cells: start..counts.len(),
-        num_entries,
-    });
-    let mut slices = slices.into_iter().peekable();
-    let mut waves = Vec::new();
-    while slices.peek().is_some() {
-        waves.push(slices.by_ref().take(threads).collect());
-    }
-    waves
 }

@@ -88,7 +88,7 @@ impl Case {
 
     fn build(
         &self,
-        source: &IndexSource,
+        source: &FlatFingerprints,
         path: &Path,
         memory_bytes: usize,
         (threads, isa): (usize, Isa),
@@ -130,7 +130,7 @@ impl Case {
         )
         .unwrap();
         let len = self.words.len() / self.num_words();
-        let source = IndexSource::new(
+        let source = FlatFingerprints::new(
             File::open(&flat).unwrap(),
             8,
             len as u64,
@@ -231,7 +231,9 @@ fn what_cannot_be_built_is_refused() {
     let folder = folder("refused");
     let flat = folder.join("flat");
     std::fs::write(&flat, vec![0xff; 800]).unwrap();
-    let open = |len, bits, empty| IndexSource::new(File::open(&flat).unwrap(), 0, len, bits, empty);
+    let open = |len, bits, empty| {
+        FlatFingerprints::for_index(File::open(&flat).unwrap(), 0, len, bits, empty)
+    };
     assert!(
         open(1 << 32, 64, vec![])
             .unwrap_err()
@@ -280,7 +282,7 @@ fn a_source_that_changes_between_passes_is_refused() {
             let file = OpenOptions::new().write(true).open(&flat).unwrap();
             let written = file.metadata().unwrap().modified().unwrap();
             let opened = File::open(&flat).unwrap();
-            let source = IndexSource::new(opened, 0, 30_000, 64, Vec::new()).unwrap();
+            let source = FlatFingerprints::new(opened, 0, 30_000, 64, Vec::new()).unwrap();
             let build = HammingBuild {
                 source: &source,
                 plan: case.plan(),
@@ -326,7 +328,7 @@ fn a_source_that_was_replaced_is_refused() {
     let folder = folder("replaced");
     let flat = folder.join("flat");
     std::fs::write(&flat, vec![1; 800]).unwrap();
-    let source = IndexSource::new(File::open(&flat).unwrap(), 0, 100, 64, Vec::new()).unwrap();
+    let source = FlatFingerprints::new(File::open(&flat).unwrap(), 0, 100, 64, Vec::new()).unwrap();
     let source = source.named(flat.clone());
     let written = std::fs::metadata(&flat).unwrap().modified().unwrap();
     let other = File::create(folder.join("other")).unwrap();

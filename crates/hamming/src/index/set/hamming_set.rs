@@ -5,7 +5,7 @@
 //! Saxe: Decomposable searching problems, 1980). A removal sets a bit; merging drops the marked fingerprints. A search
 //! uses the state at its start; changes never wait for searches.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use super::segment::{Building, Segment};
@@ -294,6 +294,13 @@ impl HammingSet {
             state.next_row = end;
         });
         Ok(())
+    }
+
+    /// Checks all of the tables now, instead of each block when it is first read.
+    pub fn verify(&self, cancel: &AtomicBool) -> Result<()> {
+        let state = self.state();
+        let mut segments = state.segments.iter();
+        segments.try_for_each(|segment| segment.verify(cancel))
     }
 
     /// Returns 1 for each of these rows that was inserted and not removed since, otherwise 0.

@@ -177,24 +177,17 @@ impl HammingSet {
             .len()
             .div_ceil(4 * run.threads.max(1))
             .clamp(1, GRAIN);
-        let parts = run.ranges(queries.len(), grain, |range| -> Result<Matches> {
-            let mut all = Matches::of_none();
-            for i in range {
+        let one = Run { threads: 1, ..run };
+        let parts = run.ranges(queries.len(), grain, |range| {
+            concatenate(range.map(|i| {
                 let query = part_of(queries, &(i..i + 1));
-                all.append(
-                    match self.nearest_within(query, num, isa, Run { threads: 1, ..run })? {
-                        Some(found) => found,
-                        None => self.nearest_of_all(query, num, run.cancel)?,
-                    },
-                );
-            }
-            Ok(all)
+                match self.nearest_within(query, num, isa, one)? {
+                    Some(found) => Ok(found),
+                    None => self.nearest_of_all(query, num, run.cancel),
+                }
+            }))
         })?;
-        let mut all = Matches::of_none();
-        for part in parts {
-            all.append(part?);
-        }
-        Ok(all)
+        concatenate(parts)
     }
 
     /// [`nearest`](Self::nearest) for one query by growing radius; `None` if not all are within that of the plan.

@@ -188,6 +188,13 @@ impl Segment {
         result
     }
 
+    /// Checks all words that are read when they are needed.
+    pub(crate) fn verify(&self, cancel: &AtomicBool) -> Result<()> {
+        let of_tables = self.tables.iter().flat_map(Table::parts);
+        let mut all = of_tables.chain(self.rows.iter().flat_map(Rows::parts));
+        all.try_for_each(|words| check_good(words, cancel))
+    }
+
     pub fn largest_bucket(&self) -> usize {
         let mut largest = 0;
         for table in &self.tables {

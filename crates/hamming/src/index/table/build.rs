@@ -8,16 +8,15 @@
 
 use std::ops::Range;
 
-use super::builder::{Layout, Part, Places, RowsOf, count, spread};
+use super::builder::{Places, RowsOf, Slice, TableBuilder, TablePiece, waves};
 use super::directory::Directory;
 use super::packed;
-use super::rows::{Rows, RowsBuilder};
+use super::rows::Rows;
+use super::stream::{TableSection, TableStream};
 use super::table::Table;
 use super::words::{Words, WordsMut};
 use crate::distance::Fingerprints;
-use crate::kernels::run_kernel;
 use crate::plan::Key;
-use crate::plan::shape::residual_bits;
 use likewise_core::error::{Error, Result};
 use likewise_core::isa::Isa;
 use likewise_core::parallel::{Cancel, Run};
@@ -70,17 +69,6 @@ pub(crate) struct Means<'a> {
     pub(crate) slice_bytes: usize,
 }
 
-struct Job<'a> {
-    source: Source<'a>,
-    layout: Layout,
-}
-
-/// Neighboring cells and the codes in them.
-struct Slice {
-    cells: Range<usize>,
-    num_codes: usize,
-}
-
 /// Builds the table of `key` for about `num_expected` distinct codes, or a few less.
 pub(crate) fn build_table(
     source: Source<'_>,
@@ -89,218 +77,129 @@ pub(crate) fn build_table(
     with_rows: bool,
     means: Means<'_>,
 ) -> Result<(Table, Option<Rows>)> {
-    let bits = source.bits;
-    let job = Job {
-        source,
-        layout: Layout::new(bits, &key, num_expected, with_rows, MAX_CELL_BITS),
+    let (bits, num_codes) = (source.bits, source.codes.len());
+    let builder = TableBuilder::new(bits, &key, num_expected, with_rows, MAX_CELL_BITS);
+    let max_row = match source.rows {
+        Some(rows) => rows.iter().copied().max().unwrap_or(0),
+        None => num_codes.saturating_sub(1) as u32,
     };
-    let counts = job.count_cells(means)?;
-    let slices = job.cut(&counts, means);
-    let mut assembly = Assembly::new(&job, source.codes.len())?;
-    for wave in slices.chunks(means.run.threads.max(1)) {
-        let slices = means
-            .run
-            .each(wave.len(), |i| job.build_slice(&wave[i], &counts, means))?;
-        for parts in slices {
-            for part in parts? {
-                assembly.append(&job, part);
+    let counts = count_cells(&builder, source, means)?;
+    let threads = means.run.threads.max(1);
+    // Memory for the entries, and for their packed form.
+    let most = means.slice_bytes / threads / (2 * 8 * builder.entry_words());
+    let mut sections = Sections::new(&builder, num_codes, max_row)?;
+    let mut stream = TableStream::new(&builder, max_row);
+    for wave in waves(&counts, (MIN_SLICE, most), threads) {
+        let build = |i: usize| build_slice(&builder, source, &wave[i], &counts, means);
+        for pieces in means.run.each(wave.len(), build)? {
+            for piece in pieces? {
+                stream.append(piece, &mut |section, words| sections.put(section, words))?;
             }
         }
     }
-    assembly.finish(&job, key, bits)
+    let totals = stream.finish(&mut |section, words| sections.put(section, words))?;
+    let [lines, residuals, rest, numbers] =
+        (sections.large).map(|(words, len)| words.freeze().first(len));
+    let [escapes, group_ends, group_rows] =
+        (sections.small).map(|words| Words::try_from(&words[..]));
+    let directory = Directory {
+        shape: builder.shape,
+        lines,
+        escapes: escapes?,
+    };
+    let rows = Rows {
+        numbers,
+        width: totals.row_width,
+        group_ends: group_ends?,
+        group_rows: group_rows?,
+        num_rows: totals.num_rows,
+    };
+    let table = Table::new(key, bits, directory, totals.num_entries, residuals, rest);
+    Ok((table, with_rows.then_some(rows)))
 }
 
-impl Job<'_> {
-    fn count_cells(&self, means: Means<'_>) -> Result<Vec<usize>> {
-        let parts = means.run.map(self.source.codes.len(), COUNT_GRAIN, Vec::new, |buffer, range| {
-                let mut counts = vec![0_u32; 1 << self.layout.cell_bits];
-                let (layout, counts_of) = (&self.layout, counts.as_mut_slice());
-                let codes = self.source.codes.read(range, buffer)?;
-                run_kernel!(means.isa, layout.num_words, count, (layout: &Layout, codes: &[u64], counts_of: &mut [u32]));
-                Ok(counts)
-            })?;
-        let mut total = vec![0; 1 << self.layout.cell_bits];
-        for counts in parts {
-            for (total, count) in total.iter_mut().zip(counts?) {
-                *total += count as usize;
-            }
+fn count_cells(builder: &TableBuilder, source: Source<'_>, means: Means<'_>) -> Result<Vec<u32>> {
+    let work = |buffer: &mut Vec<u64>, range| {
+        let mut counts = vec![0; builder.num_cells()];
+        builder.count(source.codes.read(range, buffer)?, &mut counts, means.isa);
+        Ok(counts)
+    };
+    let parts = (means.run).map(source.codes.len(), COUNT_GRAIN, Vec::new, work)?;
+    let mut total = vec![0; builder.num_cells()];
+    for counts in parts {
+        for (total, count) in total.iter_mut().zip(counts?) {
+            *total += count;
         }
-        Ok(total)
     }
-
-    /// Returns slices with about equal numbers of codes.
-    fn cut(&self, counts: &[usize], means: Means<'_>) -> Vec<Slice> {
-        let len = self.source.codes.len();
-        let threads = means.run.threads.max(1);
-        let entry_bytes = 8 * self.layout.entry_words();
-        // Memory for the entries, and for their packed form.
-        let most = means.slice_bytes / threads / (2 * entry_bytes);
-        let fair = len.div_ceil(threads);
-        let target = fair.min(most).max(MIN_SLICE);
-        let mut slices = Vec::new();
-        let mut slice = Slice {
-            cells: 0..0,
-            num_codes: 0,
-        };
-        for (cell, &count) in counts.iter().enumerate() {
-            if slice.num_codes > 0 && slice.num_codes + count / 2 > target {
-                let end = slice.cells.end;
-                slices.push(std::mem::replace(
-                    &mut slice,
-                    Slice {
-                        cells: end..end,
-                        num_codes: 0,
-                    },
-                ));
-            }
-            slice.cells.end = cell + 1;
-            slice.num_codes += count;
-        }
-        slices.push(slice);
-        slices
-    }
-
-    fn build_slice(&self, slice: &Slice, counts: &[usize], means: Means<'_>) -> Result<Vec<Part>> {
-        let width = self.layout.entry_words();
-        let mut entries = WordsMut::zeroed(slice.num_codes * width)?;
-        let counts = &counts[slice.cells.clone()];
-        let mut next = Vec::with_capacity(counts.len());
-        let mut total = 0;
-        for &count in counts {
-            next.push(total as u32);
-            total += count;
-        }
-        let mut places = Places {
-            first_cell: slice.cells.start,
-            next: &mut next,
-            entries: entries.as_mut_slice(),
-            is_over: false,
-        };
-        self.collect(&mut places, means)?;
-        let mut end = 0;
-        let is_whole = next.iter().zip(counts).all(|(&next, &count)| {
-            end += count;
-            next as usize == end
-        });
-        if !is_whole {
-            // These are not the codes that were counted.
-            return Err(Error::Damaged);
-        }
-        let mut parts = Vec::new();
-        let mut entries = entries.as_mut_slice();
-        let mut from = slice.cells.start;
-        let mut num_codes = 0;
-        for (cell, &count) in (slice.cells.clone()).zip(counts) {
-            num_codes += count;
-            if num_codes < PACKED_CODES && cell + 1 < slice.cells.end {
-                continue;
-            }
-            means.run.cancel.check()?;
-            let (packed, others) = entries.split_at_mut(num_codes * width);
-            parts.push(self.layout.pack(from..cell + 1, packed));
-            (entries, from, num_codes) = (others, cell + 1, 0);
-        }
-        Ok(parts)
-    }
-
-    /// Copies the permuted codes of some cells to their places, with their rows if these are kept.
-    fn collect(&self, places: &mut Places<'_>, means: Means<'_>) -> Result<()> {
-        let layout = &self.layout;
-        let len = self.source.codes.len();
-        let mut buffer = Vec::new();
-        for start in (0..len).step_by(COUNT_GRAIN) {
-            means.run.cancel.check()?;
-            let range = start..len.min(start + COUNT_GRAIN);
-            let rows = match self.source.rows {
-                Some(rows) => RowsOf::Given(&rows[range.clone()]),
-                None => RowsOf::From(start as u32),
-            };
-            let codes = self.source.codes.read(range, &mut buffer)?;
-            run_kernel!(means.isa, layout.num_words, spread, (layout: &Layout, codes: &[u64], rows: RowsOf<'_>, places: &mut Places<'_>));
-        }
-        Ok(())
-    }
+    Ok(total)
 }
 
-/// A table that grows part by part.
-struct Assembly {
-    lines: WordsMut,
-    line_at: usize,
-    escapes: Vec<u32>,
-    residuals: WordsMut,
-    residual_at: usize,
-    rest: WordsMut,
-    rows: Option<RowsBuilder>,
-    num_entries: usize,
+fn build_slice(
+    builder: &TableBuilder,
+    source: Source<'_>,
+    slice: &Slice,
+    counts: &[u32],
+    means: Means<'_>,
+) -> Result<Vec<TablePiece>> {
+    let mut entries = WordsMut::zeroed(slice.num_codes * builder.entry_words())?;
+    let mut places = Places::new(slice, counts, entries.as_mut_slice());
+    let len = source.codes.len();
+    let mut buffer = Vec::new();
+    for start in (0..len).step_by(COUNT_GRAIN) {
+        means.run.cancel.check()?;
+        let range = start..len.min(start + COUNT_GRAIN);
+        let rows = match source.rows {
+            Some(rows) => RowsOf::Given(&rows[range.clone()]),
+            None => RowsOf::From(start as u32),
+        };
+        let codes = source.codes.read(range, &mut buffer)?;
+        builder.spread(codes, rows, &mut places, means.isa);
+    }
+    if !places.are_full() {
+        // These are not the codes that were counted.
+        return Err(Error::Damaged);
+    }
+    let limits = (PACKED_CODES, usize::MAX);
+    let groups = builder.groups(slice, counts, entries.as_mut_slice(), limits);
+    let pack = |group| {
+        means.run.cancel.check()?;
+        Ok(builder.pack(group))
+    };
+    groups.into_iter().map(pack).collect()
 }
 
-impl Assembly {
-    fn new(job: &Job<'_>, num_codes: usize) -> Result<Self> {
-        let top_bits = job.layout.permutation.top_bits();
-        let width = residual_bits(top_bits, job.layout.shape.prefix_bits);
-        let max_row = match job.source.rows {
-            Some(rows) => rows.iter().copied().max().unwrap_or(0),
-            None => num_codes.saturating_sub(1) as u32,
-        };
-        let rows = match job.layout.with_rows {
-            true => Some(RowsBuilder::new(max_row, num_codes)?),
-            false => None,
-        };
-        Ok(Assembly {
-            lines: WordsMut::zeroed(job.layout.shape.num_words())?,
-            line_at: 0,
-            escapes: Vec::new(),
-            residuals: WordsMut::zeroed(packed::num_words(num_codes, width))?,
-            residual_at: 0,
-            rest: WordsMut::zeroed((num_codes + packed::PADDING) * (job.layout.num_words - 1))?,
-            rows,
-            num_entries: 0,
+/// The sections of a table in memory.
+struct Sections {
+    /// Those whose greatest length is known, with their present length.
+    large: [(WordsMut, usize); 4],
+    small: [Vec<u64>; 3],
+}
+
+impl Sections {
+    fn new(builder: &TableBuilder, num_codes: usize, max_row: u32) -> Result<Self> {
+        let large = [
+            builder.num_line_words(),
+            packed::num_words(num_codes, builder.residual_bits()),
+            (num_codes + packed::PADDING) * (builder.num_words - 1),
+            packed::num_words(num_codes, builder.row_bits(max_row)),
+        ];
+        let [lines, residuals, rest, numbers] =
+            large.map(|len| Ok::<_, Error>((WordsMut::zeroed(len)?, 0)));
+        Ok(Sections {
+            large: [lines?, residuals?, rest?, numbers?],
+            small: Default::default(),
         })
     }
 
-    fn append(&mut self, job: &Job<'_>, part: Part) {
-        self.line_at = part.directory.copy_to(
-            job.layout.shape,
-            self.lines.as_mut_slice(),
-            self.line_at,
-            self.num_entries,
-            self.escapes.len(),
-        );
-        self.escapes.extend(&part.directory.escapes);
-        self.residual_at = part
-            .residuals
-            .copy_to(self.residuals.as_mut_slice(), self.residual_at);
-        let at = self.num_entries * (job.layout.num_words - 1);
-        self.rest.as_mut_slice()[at..at + part.rest.len()].copy_from_slice(&part.rest);
-        if let Some(rows) = &mut self.rows {
-            rows.append(part.rows);
+    fn put(&mut self, section: TableSection, words: &[u64]) -> Result<()> {
+        let number = section as usize;
+        match self.large.get_mut(number) {
+            Some((all, len)) => {
+                all.as_mut_slice()[*len..*len + words.len()].copy_from_slice(words);
+                *len += words.len();
+            }
+            None => self.small[number - self.large.len()].extend_from_slice(words),
         }
-        self.num_entries += part.num_entries;
-    }
-
-    fn finish(mut self, job: &Job<'_>, key: Key, bits: u32) -> Result<(Table, Option<Rows>)> {
-        if !job.layout.shape.is_unary {
-            let end = self.num_entries as u64;
-            self.lines.as_mut_slice()[self.line_at / 2] |= end << (32 * (self.line_at % 2));
-        }
-        let directory = Directory {
-            shape: job.layout.shape,
-            lines: self.lines.freeze(),
-            escapes: Words::from_u32(&self.escapes)?,
-        };
-        let width = residual_bits(
-            job.layout.permutation.top_bits(),
-            job.layout.shape.prefix_bits,
-        );
-        let num_entries = self.num_entries;
-        let residuals = self
-            .residuals
-            .freeze()
-            .first(packed::num_words(num_entries, width));
-        let rest_len = (num_entries + packed::PADDING) * (job.layout.num_words - 1);
-        let rest = self.rest.freeze().first(rest_len);
-        let rows = self.rows.map(RowsBuilder::finish).transpose()?;
-        let table = Table::new(key, bits, directory, num_entries, residuals, rest);
-        Ok((table, rows))
+        Ok(())
     }
 }

@@ -20,127 +20,118 @@ use crate::plan::shape::{Shape, residual_bits};
 /// Codes that are permuted before those of the cells are copied.
 const GROUP: usize = 256;
 
-#[derive(Debug)]
-pub struct TableBuilder {
-    pub(crate) layout: Layout,
-    /// Number of directory lines per cell, as a power of two.
-    lines_a_cell: u32,
-}
-
 #[derive(Clone, Copy)]
-pub(crate) enum RowsOf<'a> {
+pub enum RowsOf<'a> {
     /// Consecutive rows from this one on.
     From(u32),
     /// One row for each code.
     Given(&'a [u32]),
 }
 
-/// Space for the entries of neighboring cells.
+/// Neighboring cells, and the number of codes in them.
 #[derive(Debug)]
-pub struct Places<'a> {
-    pub first_cell: usize,
-    /// For each cell, the index of its next entry.
-    pub next: &'a mut [u32],
-    pub entries: &'a mut [u64],
-    /// Whether there were more entries than fit, which means that the codes are not those that were counted.
-    pub is_over: bool,
+pub struct Slice {
+    pub cells: Range<usize>,
+    pub num_codes: usize,
 }
 
-/// Neighboring buckets of a table.
-pub struct TablePiece(pub(crate) Part);
+/// Divides the cells into slices of about equal numbers of codes, at most `most` unless a cell has more, and at least
+/// `least`: one for each thread of each wave, and each wave is to be in memory at once.
+pub fn waves(counts: &[u32], (least, most): (usize, usize), threads: usize) -> Vec<Vec<Slice>> {
+    let total: usize = counts.iter().map(|&count| count as usize).sum();
+    let most = most.max(least).max(1);
+    // Equal waves of equal slices.
+    let num_slices = total.div_ceil(most).max(1).next_multiple_of(threads);
+    let fair = total.div_ceil(num_slices).max(least);
+    let mut slices = Vec::new();
+    let (mut start, mut num_codes) = (0, 0);
+    for (cell, &count) in counts.iter().enumerate() {
+        let count = count as usize;
+        let is_full = num_codes + count > most || num_codes + count / 2 > fair;
+        if is_full && num_codes > 0 {
+            slices.push(Slice {
+                cells: start..cell,
+                num_codes,
+            });
+            (start, num_codes) = (cell, 0);
+        }
+        num_codes += count;
+    }
+    slices.push(Slice {
+        cells: start..counts.len(),
+        num_codes,
+    });
+    let mut slices = slices.into_iter().peekable();
+    let mut waves = Vec::new();
+    while slices.peek().is_some() {
+        waves.push(slices.by_ref().take(threads).collect());
+    }
+    waves
+}
 
-impl TableBuilder {
-    /// Prepares a table of codes sorted by `key`, about `num_expected`, in at most `2^max_cell_bits` cells.
-    pub fn new(
-        bits: u32,
-        key: &Key,
-        num_expected: usize,
-        with_rows: bool,
-        max_cell_bits: u32,
-    ) -> Self {
-        let layout = Layout::new(bits, key, num_expected, with_rows, max_cell_bits);
-        let shape = layout.shape;
-        TableBuilder {
-            lines_a_cell: shape.prefix_bits - shape.line_shift - layout.cell_bits,
-            layout,
+/// Space for the entries of a slice.
+#[derive(Debug)]
+pub struct Places<'a> {
+    first_cell: usize,
+    counts: &'a [u32],
+    /// For each cell, the index of its next entry.
+    next: Vec<u32>,
+    entries: &'a mut [u64],
+    /// Whether there were more entries than fit, which means that the codes are not those that were counted.
+    is_over: bool,
+}
+
+impl<'a> Places<'a> {
+    /// Prepares space for as many entries as the cells of the slice have by the counts of all cells.
+    pub fn new(slice: &Slice, counts: &'a [u32], entries: &'a mut [u64]) -> Self {
+        let counts = &counts[slice.cells.clone()];
+        let mut end = 0;
+        let next = counts.iter().map(|count| {
+            end += count;
+            end - count
+        });
+        Places {
+            first_cell: slice.cells.start,
+            next: next.collect(),
+            counts,
+            entries,
+            is_over: false,
         }
     }
 
-    pub fn num_cells(&self) -> usize {
-        1 << self.layout.cell_bits
-    }
-
-    /// Whether cells could be smaller.
-    pub fn can_be_finer(&self) -> bool {
-        self.lines_a_cell > 0
-    }
-
-    pub fn entry_words(&self) -> usize {
-        self.layout.entry_words()
-    }
-
-    /// The shape of the directory: number of bits of a prefix, shift of a line, and whether lines are unary.
-    pub fn shape(&self) -> (u32, u32, bool) {
-        let shape = self.layout.shape;
-        (shape.prefix_bits, shape.line_shift, shape.is_unary)
-    }
-
-    /// Number of words of the directory without escapes, which is known in advance.
-    pub fn num_line_words(&self) -> usize {
-        self.layout.shape.num_words()
-    }
-
-    pub fn with_rows(&self) -> bool {
-        self.layout.with_rows
-    }
-
-    /// Bytes per distinct code in addition to the directory: packed bits, and other words with the row.
-    pub fn bytes_an_entry(&self, max_row: u32) -> [f64; 2] {
-        let top_bits = self.layout.permutation.top_bits();
-        let packed = residual_bits(top_bits, self.layout.shape.prefix_bits);
-        let row = match self.layout.with_rows {
-            true => width_of(max_row),
-            false => 0,
-        };
-        let rest = 64 * (self.layout.num_words - 1) as u32;
-        [packed, rest + row].map(|bits| f64::from(bits) / 8.0)
-    }
-
-    pub fn count(&self, codes: &[u64], counts: &mut [u32], isa: Isa) {
-        let layout = &self.layout;
-        run_kernel!(isa, layout.num_words, count, (layout: &Layout, codes: &[u64], counts: &mut [u32]));
-    }
-
-    /// Copies the codes that belong to the cells to their places; their rows are consecutive from `first_row` on.
-    pub fn spread(&self, codes: &[u64], first_row: u32, places: &mut Places<'_>, isa: Isa) {
-        let (layout, rows) = (&self.layout, RowsOf::From(first_row));
-        run_kernel!(isa, layout.num_words, spread, (layout: &Layout, codes: &[u64], rows: RowsOf<'_>, places: &mut Places<'_>));
-    }
-
-    /// Sorts and packs all entries of neighboring cells, with memory for another copy.
-    pub fn pack(&self, cells: Range<usize>, entries: &mut [u64]) -> TablePiece {
-        TablePiece(self.layout.pack(cells, entries))
+    /// Whether each cell has as many entries as were counted.
+    pub fn are_full(&self) -> bool {
+        let mut end = 0;
+        let mut cells = self.next.iter().zip(self.counts);
+        !self.is_over
+            && cells.all(|(&next, &count)| {
+                end += count;
+                next == end
+            })
     }
 }
 
+/// Cells that are packed together, and their entries.
+pub type Group<'a> = (Range<usize>, &'a mut [u64]);
+
 /// Counts codes by cell. Safety: the kernel's instruction set, and codes of `W` words.
 #[inline(always)]
-pub(crate) unsafe fn count<K: TableKernel, const W: usize>(
-    layout: &Layout,
+unsafe fn count<K: TableKernel, const W: usize>(
+    builder: &TableBuilder,
     codes: &[u64],
     counts: &mut [u32],
 ) {
     for code in codes.as_chunks::<W>().0 {
         // SAFETY: guaranteed by the caller.
-        let permuted = unsafe { K::permute(&layout.permutation, code) };
-        counts[layout.cell_of(permuted[0]) as usize] += 1;
+        let permuted = unsafe { K::permute(&builder.permutation, code) };
+        counts[builder.cell_of(permuted[0]) as usize] += 1;
     }
 }
 
 /// Selects the codes of the cells, then copies them to their places. Safety: same as [`count`].
 #[inline(always)]
-pub(crate) unsafe fn spread<K: TableKernel, const W: usize>(
-    layout: &Layout,
+unsafe fn spread<K: TableKernel, const W: usize>(
+    builder: &TableBuilder,
     codes: &[u64],
     rows: RowsOf<'_>,
     places: &mut Places<'_>,
@@ -153,8 +144,8 @@ pub(crate) unsafe fn spread<K: TableKernel, const W: usize>(
         let mut num_picked = 0;
         for (position, code) in (first..).zip(codes) {
             // SAFETY: guaranteed by the caller.
-            let permuted = unsafe { K::permute(&layout.permutation, code) };
-            let cell = layout.cell_of(permuted[0]).wrapping_sub(from);
+            let permuted = unsafe { K::permute(&builder.permutation, code) };
+            let cell = builder.cell_of(permuted[0]).wrapping_sub(from);
             let row = match rows {
                 RowsOf::From(row) => row.wrapping_add(position as u32),
                 RowsOf::Given(rows) => rows[position],
@@ -164,7 +155,7 @@ pub(crate) unsafe fn spread<K: TableKernel, const W: usize>(
             num_picked += usize::from(cell < num_cells);
         }
         for (permuted, cell, row) in &picked[..num_picked] {
-            places.put(permuted, *cell, layout.with_rows.then_some(*row));
+            places.put(permuted, *cell, builder.with_rows.then_some(*row));
         }
     }
 }
@@ -187,18 +178,19 @@ impl Places<'_> {
     }
 }
 
+/// How a table is laid out.
 #[derive(Debug)]
-pub(crate) struct Layout {
+pub struct TableBuilder {
     pub(crate) permutation: Permutation,
     pub(crate) shape: Shape,
     /// Number of prefix bits that determine the cell of a code.
-    pub(crate) cell_bits: u32,
+    cell_bits: u32,
     pub(crate) num_words: usize,
     pub(crate) with_rows: bool,
 }
 
 /// The packed codes of neighboring cells.
-pub(crate) struct Part {
+pub struct TablePiece {
     pub(crate) directory: DirectoryPart,
     pub(crate) residuals: PackedPart,
     pub(crate) rest: Vec<u64>,
@@ -206,9 +198,10 @@ pub(crate) struct Part {
     pub(crate) num_entries: usize,
 }
 
-impl Layout {
-    /// Creates the layout for about `num_expected` distinct codes. A cell is one or more lines of the directory.
-    pub(crate) fn new(
+impl TableBuilder {
+    /// Prepares a table of codes sorted by `key`, about `num_expected`, in at most `2^max_cell_bits` cells. A cell is one
+    /// or more lines of the directory.
+    pub fn new(
         bits: u32,
         key: &Key,
         num_expected: usize,
@@ -217,7 +210,7 @@ impl Layout {
     ) -> Self {
         let permutation = Permutation::new(bits, key);
         let shape = Shape::choose(num_expected, key.width(), permutation.top_bits());
-        Layout {
+        TableBuilder {
             cell_bits: (shape.prefix_bits - shape.line_shift).min(max_cell_bits),
             permutation,
             shape,
@@ -226,19 +219,96 @@ impl Layout {
         }
     }
 
+    pub fn num_cells(&self) -> usize {
+        1 << self.cell_bits
+    }
+
+    /// Whether cells could be smaller.
+    pub fn can_be_finer(&self) -> bool {
+        self.shape.prefix_bits - self.shape.line_shift > self.cell_bits
+    }
+
     /// Number of words of an entry: the permuted code and, if rows are kept, its row.
-    pub(crate) fn entry_words(&self) -> usize {
+    pub fn entry_words(&self) -> usize {
         self.num_words + usize::from(self.with_rows)
     }
 
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// Number of words of the directory without escapes, which is known in advance.
+    pub fn num_line_words(&self) -> usize {
+        self.shape.num_words()
+    }
+
+    pub fn with_rows(&self) -> bool {
+        self.with_rows
+    }
+
+    /// Number of stored bits of the first word of a code.
+    pub(crate) fn residual_bits(&self) -> u32 {
+        residual_bits(self.permutation.top_bits(), self.shape.prefix_bits)
+    }
+
+    /// Number of bits of the number of a row or of a group, if rows are kept.
+    pub(crate) fn row_bits(&self, max_row: u32) -> u32 {
+        match self.with_rows {
+            true => width_of(max_row),
+            false => 0,
+        }
+    }
+
+    /// Bytes per distinct code in addition to the directory: packed bits, and other words with the row.
+    pub fn bytes_an_entry(&self, max_row: u32) -> [f64; 2] {
+        let rest = 64 * (self.num_words - 1) as u32;
+        [self.residual_bits(), rest + self.row_bits(max_row)].map(|bits| f64::from(bits) / 8.0)
+    }
+
+    /// Counts codes by cell.
+    pub fn count(&self, codes: &[u64], counts: &mut [u32], isa: Isa) {
+        let builder = self;
+        run_kernel!(isa, self.num_words, count, (builder: &TableBuilder, codes: &[u64], counts: &mut [u32]));
+    }
+
+    /// Copies the codes that belong to the cells to their places.
+    pub fn spread(&self, codes: &[u64], rows: RowsOf<'_>, places: &mut Places<'_>, isa: Isa) {
+        let builder = self;
+        run_kernel!(isa, self.num_words, spread, (builder: &TableBuilder, codes: &[u64], rows: RowsOf<'_>, places: &mut Places<'_>));
+    }
+
+    /// Divides the entries of a slice into groups of about `num_packed`, each of at most `most_cells` cells.
+    pub fn groups<'a>(
+        &self,
+        slice: &Slice,
+        counts: &[u32],
+        mut entries: &'a mut [u64],
+        (num_packed, most_cells): (usize, usize),
+    ) -> Vec<Group<'a>> {
+        let mut groups = Vec::new();
+        let (mut start, mut num) = (slice.cells.start, 0);
+        for cell in slice.cells.clone() {
+            let count = counts[cell] as usize;
+            let is_full = num > 0 && num + count > num_packed;
+            if is_full || cell - start == most_cells {
+                let (group, others) = entries.split_at_mut(num * self.entry_words());
+                groups.push((start..cell, group));
+                (entries, start, num) = (others, cell, 0);
+            }
+            num += count;
+        }
+        groups.push((start..slice.cells.end, entries));
+        groups
+    }
+
     #[inline(always)]
-    pub(crate) fn cell_of(&self, top: u64) -> u64 {
+    fn cell_of(&self, top: u64) -> u64 {
         // Two shifts, since a single shift by 64 is invalid.
         top >> (self.permutation.top_bits() - self.cell_bits - 1) >> 1
     }
 
-    /// Sorts the entries of all codes of these cells and packs the distinct ones.
-    pub(crate) fn pack(&self, cells: Range<usize>, entries: &mut [u64]) -> Part {
+    /// Sorts the entries of all codes of a group and packs the distinct ones, with memory for another copy.
+    pub fn pack(&self, (cells, entries): Group<'_>) -> TablePiece {
         match self.entry_words() {
             1 => self.sort_and_pack::<1>(cells, entries),
             2 => self.sort_and_pack::<2>(cells, entries),
@@ -249,7 +319,7 @@ impl Layout {
     }
 
     /// Sorts entries of `N` words, the last of which is the row if rows are kept, and packs the distinct codes.
-    fn sort_and_pack<const N: usize>(&self, cells: Range<usize>, flat: &mut [u64]) -> Part {
+    fn sort_and_pack<const N: usize>(&self, cells: Range<usize>, flat: &mut [u64]) -> TablePiece {
         let (entries, _) = flat.as_chunks_mut::<N>();
         let mut scratch = vec![[0; N]; entries.len()];
         let top_bits = self.permutation.top_bits();
@@ -261,12 +331,11 @@ impl Layout {
         let num_words = self.num_words;
         let prefix_shift = top_bits - self.shape.prefix_bits;
         let low = u64::MAX >> (64 - prefix_shift);
-        let residual_width = residual_bits(top_bits, self.shape.prefix_bits);
         let buckets_a_cell = self.shape.prefix_bits - self.cell_bits;
         let buckets = cells.start << buckets_a_cell..cells.end << buckets_a_cell;
         let num_lines = buckets.len() >> self.shape.line_shift;
         let mut directory = DirectoryWriter::new(self.shape, num_lines);
-        let mut residuals = PackedWriter::new(residual_width, entries.len());
+        let mut residuals = PackedWriter::new(self.residual_bits(), entries.len());
         let mut rest = Vec::with_capacity(entries.len() * (num_words - 1));
         let mut rows = RowsPart::default();
         let mut num_entries = 0;
@@ -294,7 +363,7 @@ impl Layout {
             directory.push(len);
             num_entries += len as usize;
         }
-        Part {
+        TablePiece {
             directory: directory.finish(),
             residuals: residuals.finish(),
             rest,

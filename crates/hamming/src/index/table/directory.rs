@@ -200,31 +200,21 @@ pub(crate) struct DirectoryPart {
 }
 
 impl DirectoryPart {
-    /// Copies the part to word `at` of the directory (start `at` for plain starts); returns the end position.
-    pub(crate) fn copy_to(
+    /// Appends the lines of a part that follows so many entries and escapes.
+    pub(crate) fn append_lines(
         &self,
-        shape: Shape,
-        target: &mut [u64],
-        at: usize,
+        words: &mut Vec<u64>,
         entries_before: usize,
         escapes_before: usize,
-    ) -> usize {
-        if !shape.is_unary {
-            for (i, &start) in (at..).zip(&self.starts) {
-                let start = u64::from(start) + entries_before as u64;
-                target[i / 2] |= start << (32 * (i % 2));
-            }
-            return at + self.starts.len();
-        }
-        let target = &mut target[at..][..self.lines.len()];
-        target.copy_from_slice(&self.lines);
-        for line in target.chunks_exact_mut(LINE_WORDS) {
+    ) {
+        let from = words.len();
+        words.extend_from_slice(&self.lines);
+        for line in words[from..].chunks_exact_mut(LINE_WORDS) {
             // The total number of entries is below 2^32.
             line[0] += entries_before as u64;
             if line[LINE_WORDS - 1] & ESCAPED != 0 {
                 line[1] += escapes_before as u64;
             }
         }
-        at + self.lines.len()
     }
 }

@@ -48,21 +48,57 @@ pub(crate) struct OnesBefore([u64; LINE_WORDS]);
 /// The unary part of each word of a line.
 const UNARY: [u64; LINE_WORDS] = [FIRST_WORD, !0, !0, !0, !0, !0, !0, LAST_WORD];
 
-/// An implementation of the search for one instruction set.
+/// An implementation of the search for one instruction set: of what it does not replace, the plain one.
 pub(crate) trait TableKernel {
     /// Returns the permuted code. Safety: the processor must have the instruction set.
-    unsafe fn permute<const W: usize>(permutation: &Permutation, code: &[u64; W]) -> [u64; W];
+    #[inline(always)]
+    unsafe fn permute<const W: usize>(permutation: &Permutation, code: &[u64; W]) -> [u64; W] {
+        permutation.apply(code)
+    }
 
     /// Computes the data needed to find buckets of a line. Safety: same as [`permute`](Self::permute).
-    unsafe fn read_line(words: &[u64; LINE_WORDS]) -> OnesBefore;
+    #[inline(always)]
+    unsafe fn read_line(words: &[u64; LINE_WORDS]) -> OnesBefore {
+        let mut before = [0; LINE_WORDS];
+        for i in 1..LINE_WORDS {
+            before[i] = before[i - 1] + u64::from((words[i - 1] & UNARY[i - 1]).count_ones());
+        }
+        OnesBefore(before)
+    }
 
     /// Returns the entries of the line before a bucket, and in it. Safety: same as [`permute`](Self::permute).
-    unsafe fn bucket(line: &OnesBefore, words: &[u64; LINE_WORDS], bucket: u32) -> (u32, u32);
+    #[inline(always)]
+    unsafe fn bucket(line: &OnesBefore, words: &[u64; LINE_WORDS], bucket: u32) -> (u32, u32) {
+        let word = word_of_one(line, u64::from(bucket));
+        let mut rest = words[word] & UNARY[word];
+        for _ in 0..u64::from(bucket) - line.0[word].min(u64::from(bucket)) {
+            rest &= rest.wrapping_sub(1);
+        }
+        bucket_behind(words, bucket, word, rest.trailing_zeros().min(63))
+    }
 
     /// Returns a mask of the first `num` numbers that differ from the query in at most `limit` bits. Safety: same as
     /// [`permute`](Self::permute), with 64 readable bytes.
-    unsafe fn near8(packed: *const u8, comparison: &Comparison<'_>, num: usize) -> u32;
+    #[inline(always)]
+    unsafe fn near8(packed: *const u8, comparison: &Comparison<'_>, num: usize) -> u32 {
+        let mut near = 0;
+        for lane in 0..num.min(8) {
+            let unpacking = comparison.unpacking;
+            // SAFETY: the eight bytes are within the 64 readable ones.
+            let word = unsafe {
+                packed
+                    .add(unpacking.bytes[8 * lane] as usize)
+                    .cast::<u64>()
+                    .read_unaligned()
+            };
+            let differing = (word >> unpacking.shifts[lane] ^ comparison.query) & comparison.mask;
+            near |= u32::from(differing.count_ones() <= comparison.limit) << lane;
+        }
+        near
+    }
 }
+
+impl TableKernel for Plain {}
 
 /// Returns the word of the line that contains 1 number `target`, counted from 0.
 #[inline(always)]
@@ -72,15 +108,6 @@ fn word_of_one(line: &OnesBefore, target: u64) -> usize {
         word += usize::from(line.0[i] <= target);
     }
     word
-}
-
-#[inline(always)]
-fn read_line(words: &[u64; LINE_WORDS]) -> OnesBefore {
-    let mut before = [0; LINE_WORDS];
-    for i in 1..LINE_WORDS {
-        before[i] = before[i - 1] + u64::from((words[i - 1] & UNARY[i - 1]).count_ones());
-    }
-    OnesBefore(before)
 }
 
 /// Returns the bucket after a 1 at a bit of a word.
@@ -102,52 +129,6 @@ fn bucket_behind(words: &[u64; LINE_WORDS], bucket: u32, word: usize, bit: u32) 
         None => 511,
     };
     (before, next.saturating_sub(at + 1))
-}
-
-#[inline(always)]
-unsafe fn near8_plain(packed: *const u8, comparison: &Comparison<'_>, num: usize) -> u32 {
-    let mut near = 0;
-    for lane in 0..num.min(8) {
-        let unpacking = comparison.unpacking;
-        // SAFETY: the eight bytes are within the 64 readable ones.
-        let word = unsafe {
-            packed
-                .add(unpacking.bytes[8 * lane] as usize)
-                .cast::<u64>()
-                .read_unaligned()
-        };
-        let differing = (word >> unpacking.shifts[lane] ^ comparison.query) & comparison.mask;
-        near |= u32::from(differing.count_ones() <= comparison.limit) << lane;
-    }
-    near
-}
-
-impl TableKernel for Plain {
-    #[inline(always)]
-    unsafe fn permute<const W: usize>(permutation: &Permutation, code: &[u64; W]) -> [u64; W] {
-        permutation.apply(code)
-    }
-
-    #[inline(always)]
-    unsafe fn read_line(words: &[u64; LINE_WORDS]) -> OnesBefore {
-        read_line(words)
-    }
-
-    #[inline(always)]
-    unsafe fn bucket(line: &OnesBefore, words: &[u64; LINE_WORDS], bucket: u32) -> (u32, u32) {
-        let word = word_of_one(line, u64::from(bucket));
-        let mut rest = words[word] & UNARY[word];
-        for _ in 0..u64::from(bucket) - line.0[word].min(u64::from(bucket)) {
-            rest &= rest.wrapping_sub(1);
-        }
-        bucket_behind(words, bucket, word, rest.trailing_zeros().min(63))
-    }
-
-    #[inline(always)]
-    unsafe fn near8(packed: *const u8, comparison: &Comparison<'_>, num: usize) -> u32 {
-        // SAFETY: guaranteed by the caller.
-        unsafe { near8_plain(packed, comparison, num) }
-    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -190,21 +171,10 @@ mod x86 {
         }
 
         #[inline(always)]
-        unsafe fn read_line(words: &[u64; LINE_WORDS]) -> OnesBefore {
-            read_line(words)
-        }
-
-        #[inline(always)]
         unsafe fn bucket(line: &OnesBefore, words: &[u64; LINE_WORDS], bucket: u32) -> (u32, u32) {
             let word = word_of_one(line, u64::from(bucket));
             // SAFETY: as above.
             unsafe { bucket_in(line, words, bucket, word) }
-        }
-
-        #[inline(always)]
-        unsafe fn near8(packed: *const u8, comparison: &Comparison<'_>, num: usize) -> u32 {
-            // SAFETY: guaranteed by the caller.
-            unsafe { near8_plain(packed, comparison, num) }
         }
     }
 

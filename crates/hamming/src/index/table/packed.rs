@@ -18,15 +18,6 @@ pub(crate) fn get(words: &[u64], width: u32, index: usize) -> u64 {
     value & (u64::MAX >> (64 - width))
 }
 
-/// Writes number `index` of packed numbers of `width` bits, over zeros.
-#[inline(always)]
-pub(crate) fn set(words: &mut [u64], width: u32, index: usize, value: u64) {
-    let bit = index * width as usize;
-    let (word, shift) = (bit / 64, bit % 64);
-    words[word] |= value << shift;
-    words[word + 1] |= value >> 1 >> (63 - shift);
-}
-
 pub(crate) struct PackedWriter {
     words: Vec<u64>,
     width: u32,
@@ -78,44 +69,27 @@ pub(crate) struct PackedPart {
     pub(crate) num_bits: usize,
 }
 
-impl PackedPart {
-    /// Copies the bits to bit `at` of zeroed words; returns the end position.
-    pub(crate) fn copy_to(&self, target: &mut [u64], at: usize) -> usize {
-        let (first, shift) = (at / 64, at % 64);
-        if shift == 0 {
-            target[first..][..self.words.len()].copy_from_slice(&self.words);
-        } else {
-            let mut carry = target[first];
-            for (slot, &word) in target[first..].iter_mut().zip(&self.words) {
-                *slot = carry | word << shift;
-                carry = word >> (64 - shift);
-            }
-            // Padding follows the last word.
-            target[first + self.words.len()] = carry;
-        }
-        at + self.num_bits
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::index::table::stream::Bits;
     use likewise_core::hash::mix64;
 
     #[test]
     fn numbers_of_every_width_come_back_from_joined_parts() {
         for width in 1..=64 {
             let value = |i: usize| mix64(i as u64) >> (64 - width);
-            let mut target = vec![0; num_words(300, width)];
-            let mut at = 0;
+            let (mut bits, mut target) = (Bits::default(), Vec::new());
             for range in [0..7, 7..7, 7..64, 64..300] {
                 let mut writer = PackedWriter::new(width, range.len());
                 for i in range {
                     writer.push(value(i));
                 }
-                at = writer.finish().copy_to(&mut target, at);
+                let part = writer.finish();
+                bits.append(&part.words, part.num_bits, &mut target);
             }
-            assert_eq!(at, 300 * width as usize);
+            target.extend(bits.rest());
+            assert_eq!(target.len(), num_words(300, width));
             for i in 0..300 {
                 assert_eq!(get(&target, width, i), value(i), "{width} {i}");
             }

@@ -1,8 +1,7 @@
 //! Which rows have a code?
 
 use super::packed;
-use super::words::{Words, WordsMut};
-use likewise_core::error::Result;
+use super::words::Words;
 use likewise_core::prefetch::prefetch_read;
 
 /// Rows of the distinct codes by rank: the number of a row, or of a group of several.
@@ -140,61 +139,5 @@ impl RowsPart {
         if let Some(last) = self.group_ends.last_mut() {
             *last = end;
         }
-    }
-}
-
-pub(crate) struct RowsBuilder {
-    numbers: WordsMut,
-    width: u32,
-    num_ranks: usize,
-    num_rows: usize,
-    group_ends: Vec<u32>,
-    group_rows: Vec<u32>,
-}
-
-impl RowsBuilder {
-    /// Allocates space for up to `capacity` ranks whose rows are at most `max_row`.
-    pub(crate) fn new(max_row: u32, capacity: usize) -> Result<Self> {
-        let width = width_of(max_row);
-        Ok(RowsBuilder {
-            numbers: WordsMut::zeroed(packed::num_words(capacity, width))?,
-            width,
-            num_ranks: 0,
-            num_rows: 0,
-            group_ends: Vec::new(),
-            group_rows: Vec::new(),
-        })
-    }
-
-    pub(crate) fn append(&mut self, part: RowsPart) {
-        let words = self.numbers.as_mut_slice();
-        let mut multiple = part.multiple.iter().copied().peekable();
-        let groups_before = self.group_ends.len() as u64;
-        for (rank, number) in (0..).zip(&part.numbers) {
-            let number = match multiple.next_if_eq(&rank) {
-                Some(_) => (u64::from(*number) + groups_before) << 1 | 1,
-                None => u64::from(*number) << 1,
-            };
-            packed::set(words, self.width, self.num_ranks, number);
-            self.num_ranks += 1;
-        }
-        let rows_before = self.group_rows.len() as u32;
-        self.num_rows += part.numbers.len() - part.multiple.len() + part.group_rows.len();
-        self.group_ends
-            .extend(part.group_ends.iter().map(|end| end + rows_before));
-        self.group_rows.extend(part.group_rows);
-    }
-
-    pub(crate) fn finish(self) -> Result<Rows> {
-        Ok(Rows {
-            numbers: self
-                .numbers
-                .freeze()
-                .first(packed::num_words(self.num_ranks, self.width)),
-            width: self.width,
-            group_ends: Words::from_u32(&self.group_ends)?,
-            group_rows: Words::from_u32(&self.group_rows)?,
-            num_rows: self.num_rows,
-        })
     }
 }

@@ -1,6 +1,6 @@
 //! How are the pieces of a table converted to the words of its sections?
 
-use super::builder::{Layout, Part, TableBuilder, TablePiece};
+use super::builder::{TableBuilder, TablePiece};
 use super::packed::{PADDING, PackedWriter};
 use super::rows::width_of;
 
@@ -12,9 +12,9 @@ pub enum TableSection {
     Residuals,
     /// Other words.
     Rest,
-    Escapes,
     /// Packed numbers of rows and groups.
     Numbers,
+    Escapes,
     GroupEnds,
     GroupRows,
 }
@@ -32,7 +32,7 @@ pub struct StreamedTable {
 /// Concatenates the pieces of a table without storing them.
 #[derive(Debug)]
 pub struct TableStream<'a> {
-    layout: &'a Layout,
+    builder: &'a TableBuilder,
     num_entries: usize,
     starts: HalfWords,
     residuals: Bits,
@@ -50,7 +50,7 @@ impl<'a> TableStream<'a> {
     /// Creates the stream of a table whose rows are at most `max_row`.
     pub fn new(builder: &'a TableBuilder, max_row: u32) -> Self {
         TableStream {
-            layout: &builder.layout,
+            builder,
             num_entries: 0,
             starts: HalfWords::default(),
             residuals: Bits::default(),
@@ -71,25 +71,17 @@ impl<'a> TableStream<'a> {
         piece: TablePiece,
         put: &mut impl FnMut(TableSection, &[u64]) -> Result<(), E>,
     ) -> Result<(), E> {
-        let Part {
+        let TablePiece {
             directory,
             residuals,
             rest,
             rows,
             num_entries,
-        } = piece.0;
+        } = piece;
         let words = &mut self.words;
         words.clear();
-        if self.layout.shape.is_unary {
-            words.resize(directory.lines.len(), 0);
-            let escapes_before = self.escapes.len;
-            directory.copy_to(
-                self.layout.shape,
-                words,
-                0,
-                self.num_entries,
-                escapes_before,
-            );
+        if self.builder.shape.is_unary {
+            directory.append_lines(words, self.num_entries, self.escapes.len);
         } else {
             let before = self.num_entries as u32;
             let starts = directory.starts.iter().map(|start| start + before);
@@ -106,7 +98,7 @@ impl<'a> TableStream<'a> {
             .append(directory.escapes.iter().copied(), words);
         put(TableSection::Escapes, words)?;
         self.num_entries += num_entries;
-        if !self.layout.with_rows {
+        if !self.builder.with_rows {
             return Ok(());
         }
         let mut numbers = PackedWriter::new(self.row_width, rows.numbers.len());
@@ -140,7 +132,7 @@ impl<'a> TableStream<'a> {
         mut self,
         put: &mut impl FnMut(TableSection, &[u64]) -> Result<(), E>,
     ) -> Result<StreamedTable, E> {
-        if !self.layout.shape.is_unary {
+        if !self.builder.shape.is_unary {
             let mut words = Vec::new();
             self.starts
                 .append([self.num_entries as u32].into_iter(), &mut words);
@@ -150,10 +142,10 @@ impl<'a> TableStream<'a> {
         put(TableSection::Residuals, &self.residuals.rest())?;
         put(
             TableSection::Rest,
-            &vec![0; PADDING * (self.layout.num_words - 1)],
+            &vec![0; PADDING * (self.builder.num_words - 1)],
         )?;
         put(TableSection::Escapes, &self.escapes.rest())?;
-        if self.layout.with_rows {
+        if self.builder.with_rows {
             put(TableSection::Numbers, &self.numbers.rest())?;
             put(TableSection::GroupEnds, &self.group_ends.rest())?;
             put(TableSection::GroupRows, &self.group_rows.rest())?;
@@ -192,7 +184,7 @@ impl HalfWords {
 
 /// Combines bits into words.
 #[derive(Debug, Default)]
-struct Bits {
+pub(super) struct Bits {
     current: u64,
     /// Number of its bits in use, below 64.
     filled: u32,
@@ -200,7 +192,7 @@ struct Bits {
 
 impl Bits {
     /// Appends bits from bit 0 of `bits` on; bits beyond the last must be 0.
-    fn append(&mut self, bits: &[u64], num_bits: usize, words: &mut Vec<u64>) {
+    pub(super) fn append(&mut self, bits: &[u64], num_bits: usize, words: &mut Vec<u64>) {
         let (shift, num_whole) = (self.filled, num_bits / 64);
         // Two shifts, since a single shift by 64 is invalid.
         let above = |word: u64| word >> 1 >> (63 - shift);
@@ -222,7 +214,7 @@ impl Bits {
     }
 
     /// Returns the last bits, and padding.
-    fn rest(&self) -> Vec<u64> {
+    pub(super) fn rest(&self) -> Vec<u64> {
         let mut words = Vec::new();
         if self.filled > 0 {
             words.push(self.current);

@@ -104,15 +104,6 @@ impl Words {
         }
     }
 
-    /// Copies 32-bit numbers; an odd number of them is followed by a 0.
-    pub(crate) fn from_u32(numbers: &[u32]) -> Result<Self> {
-        let mut copy = WordsMut::zeroed(numbers.len().div_ceil(2))?;
-        for (word, pair) in copy.as_mut_slice().iter_mut().zip(numbers.chunks(2)) {
-            *word = u64::from(pair[0]) | u64::from(pair.get(1).copied().unwrap_or(0)) << 32;
-        }
-        Ok(copy.freeze())
-    }
-
     pub fn num_bytes(&self) -> usize {
         8 * self.len
     }

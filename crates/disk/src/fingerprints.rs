@@ -1,4 +1,4 @@
-//! Which fingerprints is an index file built from?
+//! How are fingerprints read from a flat file, to be indexed or joined?
 
 use std::fs::{File, Metadata};
 use std::ops::Range;
@@ -23,11 +23,11 @@ pub const MAX_ROWS: u64 = u32::MAX as u64 - 1;
 /// Bytes read at a time.
 const READ_BYTES: usize = 4 << 20;
 /// Maximum number of rows read at a time; for wider rows it is smaller by a power of two.
-pub(super) const MAX_READ_ROWS: usize = READ_BYTES / 8;
+pub(crate) const MAX_READ_ROWS: usize = READ_BYTES / 8;
 
 /// Fingerprints in a flat file: `bits.div_ceil(64)` little-endian words each, from a given byte of the file on.
 #[derive(Debug)]
-pub struct IndexSource {
+pub struct FlatFingerprints {
     file: File,
     offset: u64,
     /// Number of rows, including those of empty texts.
@@ -42,12 +42,23 @@ pub struct IndexSource {
     checksum: OnceLock<u64>,
 }
 
-impl IndexSource {
-    /// Opens the `len` fingerprints from byte `offset` on; rows of empty texts ascend, below `len`.
-    pub fn new(file: File, offset: u64, len: u64, bits: u32, empty_rows: Vec<u32>) -> Result<Self> {
+impl FlatFingerprints {
+    /// [`new`](Self::new) for an index, which holds at most [`MAX_ROWS`].
+    pub fn for_index(
+        file: File,
+        offset: u64,
+        len: u64,
+        bits: u32,
+        empty_rows: Vec<u32>,
+    ) -> Result<Self> {
         invalid_if(len > MAX_ROWS, "fingerprints", || {
             format!("{len}; an index holds at most {MAX_ROWS}")
         })?;
+        Self::new(file, offset, len, bits, empty_rows)
+    }
+
+    /// Opens the `len` fingerprints from byte `offset` on; rows of empty texts ascend, below `len`.
+    pub fn new(file: File, offset: u64, len: u64, bits: u32, empty_rows: Vec<u32>) -> Result<Self> {
         invalid_if(
             !(32..=256).contains(&bits) || !bits.is_multiple_of(32),
             "bits",
@@ -71,7 +82,7 @@ impl IndexSource {
                 reason: format!("{end} bytes are needed for {len} fingerprints"),
             });
         }
-        Ok(IndexSource {
+        Ok(FlatFingerprints {
             file,
             offset,
             len: len as usize,
@@ -86,14 +97,14 @@ impl IndexSource {
     /// Sets the path of the file, which must still refer to it when everything has been read.
     #[must_use]
     pub fn named(self, path: PathBuf) -> Self {
-        IndexSource {
+        FlatFingerprints {
             path: Some(path),
             ..self
         }
     }
 
     /// Rejects a file whose size, time or inode has changed since it was opened.
-    pub(super) fn check_unchanged(&self) -> Result<()> {
+    pub(crate) fn check_unchanged(&self) -> Result<()> {
         let now = match &self.path {
             Some(path) => std::fs::metadata(path),
             None => self.file.metadata(),
@@ -110,7 +121,7 @@ impl IndexSource {
     }
 
     /// Rejects a pass over all rows whose checksum differs from that of the first pass.
-    pub(super) fn check_pass(&self, checksum: u64) -> Result<()> {
+    pub(crate) fn check_pass(&self, checksum: u64) -> Result<()> {
         match *self.checksum.get_or_init(|| checksum) == checksum {
             true => Ok(()),
             false => Err(changed()),
@@ -166,12 +177,28 @@ impl IndexSource {
         )?)
     }
 
-    pub(super) fn num_words(&self) -> usize {
+    /// Rows of empty texts, ascending.
+    pub(crate) fn empty_rows(&self) -> &[u32] {
+        &self.empty_rows
+    }
+
+    /// Returns the words of about `num_rows` rows, a few from each of many places.
+    pub(crate) fn sample(&self, num_rows: usize) -> Result<Vec<u64>> {
+        let stretch = num_rows.div_ceil(64).min(self.len);
+        let mut words = vec![0; 64 * stretch * self.num_words()];
+        let parts = words.chunks_exact_mut((stretch * self.num_words()).max(1));
+        for (place, part) in parts.enumerate() {
+            self.read((self.len - stretch) / 64 * place, part.as_mut_bytes())?;
+        }
+        Ok(words)
+    }
+
+    pub(crate) fn num_words(&self) -> usize {
         self.bits.div_ceil(64) as usize
     }
 
     /// Fills `bytes` from the fingerprint of `row` on.
-    pub(super) fn read(&self, row: usize, bytes: &mut [u8]) -> Result<()> {
+    pub(crate) fn read(&self, row: usize, bytes: &mut [u8]) -> Result<()> {
         let offset = self.byte_of(row);
         read_exact_at(&self.file, bytes, offset).reading(offset)
     }
@@ -181,7 +208,7 @@ impl IndexSource {
     }
 
     /// The last row whose text is not empty.
-    pub(super) fn last_row(&self) -> Option<u32> {
+    pub(crate) fn last_row(&self) -> Option<u32> {
         let mut last = self.len;
         for &row in self.empty_rows.iter().rev() {
             if row as usize + 1 != last {
@@ -193,7 +220,7 @@ impl IndexSource {
     }
 
     /// Returns a bit for each row of an empty text before the last fingerprint: rows that no search finds.
-    pub(super) fn missing_rows(&self) -> Vec<u64> {
+    pub(crate) fn missing_rows(&self) -> Vec<u64> {
         let mut bits = Vec::new();
         let last = self.last_row().unwrap_or(0);
         for &row in self.empty_rows.iter().take_while(|&&row| row < last) {
@@ -208,12 +235,12 @@ impl IndexSource {
 
     /// Passes the fingerprints of a range to `take`, in runs without empty texts, each with its first row. Returns a
     /// sum of checksums that does not depend on how rows are divided at multiples of [`MAX_READ_ROWS`].
-    pub(super) fn each(
+    pub(crate) fn each(
         &self,
         range: Range<usize>,
         words: &mut Vec<u64>,
         cancel: &AtomicBool,
-        mut take: impl FnMut(u32, &[u64]),
+        mut take: impl FnMut(u32, &[u64]) -> Result<()>,
     ) -> Result<u64> {
         let num_words = self.num_words();
         let step = MAX_READ_ROWS / num_words.next_power_of_two();
@@ -238,19 +265,19 @@ impl IndexSource {
                     take(
                         at as u32,
                         &words[(at - start) * num_words..(row - start) * num_words],
-                    );
+                    )?;
                 }
                 at = row + 1;
             }
             if at < end {
-                take(at as u32, &words[(at - start) * num_words..]);
+                take(at as u32, &words[(at - start) * num_words..])?;
             }
         }
         Ok(checksum)
     }
 
     /// Rejects fingerprints with a bit beyond the width.
-    pub(super) fn check_width(&self, codes: &[u64]) -> Result<()> {
+    pub(crate) fn check_width(&self, codes: &[u64]) -> Result<()> {
         let used = self.bits % 64;
         if used == 0 {
             return Ok(());
@@ -272,7 +299,7 @@ impl IndexSource {
     }
 }
 
-pub(super) fn changed() -> Error {
+pub(crate) fn changed() -> Error {
     Error::Changed {
         offset: 0,
         reason: "its fingerprints changed between two passes".to_owned(),
@@ -292,7 +319,7 @@ fn is_same_file(_: &Metadata, _: &Metadata) -> bool {
 
 /// A file that is read by a build that knows only its own errors.
 struct Reading<'a> {
-    source: &'a IndexSource,
+    source: &'a FlatFingerprints,
     failed: Mutex<Option<Error>>,
 }
 
@@ -317,7 +344,7 @@ impl Codes for Reading<'_> {
     }
 }
 
-impl IndexSource {
+impl FlatFingerprints {
     /// Builds a set in memory from fingerprints none of which is of an empty text: for each table of the plan, one read
     /// to count, and one for each `memory_bytes` of entries.
     pub fn build_set(&self, plan: SearchPlan, building: Building<'_>) -> Result<HammingSet> {
@@ -375,7 +402,7 @@ mod tests {
         };
         let open = || {
             let file = fs::File::open(&path).unwrap();
-            let source = IndexSource::new(file, 16, 300_000, 64, Vec::new()).unwrap();
+            let source = FlatFingerprints::new(file, 16, 300_000, 64, Vec::new()).unwrap();
             source.named(path.clone())
         };
         let set = open().build_set(plan.clone(), building).unwrap();
