@@ -53,15 +53,8 @@ def dedup(relation: ArrowTable, text: TextData = "text", recipe: Any = None, **o
 def labels(relation: ArrowTable, text: TextData = "text", recipe: Any = None, **options: Any) -> Any:
     """Return ``Deduplication.table()`` as a relation: one row per row of `relation`, to be joined on the id.
 
-    Parameters
-    ----------
-    relation, text, recipe, **options
-        As for :func:`dedup`. The relation is read batch by batch and may be larger than memory.
-
-    Returns
-    -------
-    duckdb.DuckDBPyRelation
-        Columns row, id, is_kept, group, duplicate_of, similarity and group_size.
+    Arguments are those of :func:`dedup`. The relation is read batch by batch and may be larger than memory. The columns
+    are row, id, is_kept, group, duplicate_of, similarity and group_size.
     """
     return _relation(relation, likewise.dedup(relation, recipe, text_field=text, **options).table())
 

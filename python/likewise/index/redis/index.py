@@ -23,7 +23,7 @@ from likewise.index.stored import SUFFIX, About, ServerSource, write_parquet
 from likewise.recipe.fields import RecipeFields
 from likewise.recipe.recipe import GivenRecipe
 from likewise.stages.documents import document_batches
-from likewise.stages.sketch import Sketches, batch_of_one
+from likewise.stages.sketch import Sketches
 
 # Maximum number of documents in one operation.
 MAX_BATCH = 2000
@@ -207,47 +207,18 @@ class RedisIndex(IndexApi):
         doc_id = as_stored(doc_id)
         return self._document(doc_id, self._client.ask(self._rule.get(doc_id)))
 
-    def neighbors(
-        self,
-        text: TextData,
-        k: int = 10,
-        min_similarity: float = 0.0,
-        *,
-        among: Among = "candidates",
-    ) -> list[Neighbor]:
-        """Return the most similar kept documents.
-
-        Parameters
-        ----------
-        text : str, tokens, or Sketches of one document
-            The document, as for :meth:`check`.
-        k : int
-            Maximum number of neighbors, at least 1.
-        min_similarity : float
-            Minimum similarity, from 0 to 1.
-        among : {"candidates"}
-            Which documents are searched: on servers, only those that a verdict would be based on.
-
-        Returns
-        -------
-        list of Neighbor
-            The neighbors in descending order of similarity, then in order of arrival: those that
-            :meth:`likewise.Index.neighbors` finds among candidates.
-        """
-        return self.neighbors_batch(batch_of_one(text), k, min_similarity, among=among)[0]
-
     def neighbors_batch(
         self,
         texts: TextData,
         k: int = 10,
         min_similarity: float = 0.0,
         *,
-        among: Among = "candidates",
+        among: Among | None = None,
     ) -> list[list[Neighbor]]:
         """Return the most similar kept documents of each text, as :meth:`neighbors`."""
         self._check()
         k, least = check_nearest(k, min_similarity)
-        if check_among(among) != "candidates":
+        if among is not None and check_among(among) != "candidates":
             raise InvalidParameter("among", f"an index on a server searches only candidates, not {among!r}")
         found = [
             neighbors
@@ -291,13 +262,7 @@ class RedisIndex(IndexApi):
         self._client.log()
 
     def losses(self) -> list[Loss]:
-        """Return the acknowledged operations that failovers lost, as found by all clients.
-
-        Returns
-        -------
-        list of Loss
-            Each with its position in the log and the ids of its documents (`doc_ids`), oldest first: the last 1,024.
-        """
+        """Return the acknowledged operations that failovers lost, found by all clients: the last 1,024, in order."""
         self._check()
         return self._client.losses()
 
@@ -325,18 +290,10 @@ class RedisIndex(IndexApi):
         return upkeep.load(self._nodes, self._client, self._log, self._rule, self._description)
 
     def verify(self, *, full: bool = False) -> list[str]:
-        """Check the index, while it is in use.
+        """Return a message for each problem of the index, while it is in use.
 
-        Parameters
-        ----------
-        full : bool
-            Whether to also check that the tables contain each document. This reads the whole index.
-
-        Returns
-        -------
-        list of str
-            One message for each problem: a damaged log, writes that a partition lost, lost operations whose documents
-            are still missing, and documents that the tables do not contain.
+        Problems are a damaged log, writes that a partition lost, lost operations whose documents are still missing, and
+        with `full`, which reads the whole index, documents that the tables do not contain.
         """
         self._check()
         return upkeep.findings(self._nodes, self._prefix, self._client, self._rule, self._description, full=full)
@@ -352,22 +309,7 @@ class RedisIndex(IndexApi):
         self._client.settle(is_final=True)
 
     def export(self, path: str | Path) -> int:
-        """Write all documents to a file, in order of arrival, and return their number.
-
-        Each line of JSON has the id, the sketch and the verdict, as from an index in a directory. A file that ends in
-        ``.parquet`` also has the recipe and everything that verdicts depend on, so that :func:`likewise.index.move` can
-        create an index from it.
-
-        Parameters
-        ----------
-        path : str or Path
-            The output file. An existing file is overwritten.
-
-        Raises
-        ------
-        StoreError
-            If the index changed while it was written as Parquet.
-        """
+        """Write all documents to a file, as :meth:`likewise.Index.export`, and return their number."""
         self._check()
         if Path(path).suffix == SUFFIX:
             return write_parquet(Path(path), self.stored())

@@ -204,13 +204,7 @@ class ClientBase:
 
     @Operation
     def delete_collection(self, name: str) -> Steps[None]:
-        """Delete a collection with its documents and snapshots.
-
-        Parameters
-        ----------
-        name : str
-            The collection.
-        """
+        """Delete a collection with its documents and snapshots."""
         yield Call("DELETE", calls.path_of(name), None, _as_is, is_repeatable=False, is_long=True)
 
     @Operation
@@ -266,24 +260,6 @@ class ClientBase:
     def neighbors(
         self, text: Text, k: int = 10, min_similarity: float = 0.0, *, among: str | None = None
     ) -> Steps[list[Neighbor]]:
-        """Return the most similar documents.
-
-        Parameters
-        ----------
-        text : str
-            The document, as for :meth:`check`.
-        k : int
-            Maximum number of neighbors, at least 1.
-        min_similarity : float
-            Minimum similarity, from 0 to 1. The threshold of the recipe does not apply.
-        among : {"all", "kept", "candidates"}, optional
-            Which documents are searched: by default all, or only candidates if the index is on servers.
-
-        Returns
-        -------
-        list of Neighbor
-            In descending order of similarity, then in order of arrival. See :meth:`likewise.Index.neighbors`.
-        """
         body = {"text": clean(text), "k": k, "min_similarity": min_similarity, "among": among}
         return (
             yield from self._post("neighbors", body, lambda answer: [Neighbor(**one) for one in answer["neighbors"]])
@@ -303,18 +279,7 @@ class ClientBase:
 
     @Operation
     def verify(self, *, full: bool = False) -> Steps[list[str]]:
-        """Check the collection for damage.
-
-        Parameters
-        ----------
-        full : bool
-            Whether to read every record too; otherwise only the structure is checked.
-
-        Returns
-        -------
-        list of str
-            The problems found; empty if there are none.
-        """
+        """Return the damage found, empty if none: of the structure, or with `full` of every record too."""
         return (yield from self._post("verify", {"full": full}, lambda answer: answer["problems"], is_long=True))
 
     @Operation

@@ -48,11 +48,6 @@ class ServiceError(LikewiseError):
         The invalid field of the request.
     status : int, optional
         HTTP status of the response.
-
-    Attributes
-    ----------
-    kind, detail, field, status
-        As given.
     """
 
     def __init__(self, kind: str, detail: str, field: str | None = None, status: int | None = None) -> None:
