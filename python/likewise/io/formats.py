@@ -1,13 +1,13 @@
 """The format of a file: by its name, otherwise by its first bytes."""
 
 import importlib
+import io
 import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import BinaryIO, cast
 
 from likewise.errors import InvalidInput, InvalidParameter
 
@@ -198,17 +198,22 @@ def why_not_read(path: Path) -> str | None:
 
 def _unpacked_start(path: Path, codec: str) -> bytes:
     """Return the first bytes of the content of a compressed file; none if it is damaged."""
+    # Each codec has errors of its own.
+    with suppress(Exception), open_packed(path, codec) as file:
+        return file.read(_START_BYTES)
+    return b""
+
+
+def open_packed(path: Path, codec: str | None, mode: str = "rb") -> BinaryIO:
+    """Open a file as its decompressed bytes; of codecs of the standard library also for writing."""
+    if codec is None:
+        return path.open("rb")
     if codec == "zstd":
         import pyarrow as pa
 
-        opened: Any = partial(pa.input_stream, compression=codec)
-    else:
-        name = {"gzip": "gzip", "bzip2": "bz2", "xz": "lzma"}[codec]
-        opened = importlib.import_module(name).open
-    # Each codec has errors of its own.
-    with suppress(Exception), opened(str(path)) as file:
-        return bytes(file.read(_START_BYTES))
-    return b""
+        return cast("BinaryIO", io.BufferedReader(pa.input_stream(str(path), compression=codec)))
+    name = {"gzip": "gzip", "bzip2": "bz2", "xz": "lzma"}[codec]
+    return cast("BinaryIO", importlib.import_module(name).open(path, mode))
 
 
 def codec_by_bytes(start: bytes) -> str | None:

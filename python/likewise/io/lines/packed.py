@@ -4,7 +4,7 @@ import bz2
 import lzma
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any
 
 from likewise.errors import InvalidInput
 from likewise.io.formats import MAGICS
@@ -15,12 +15,6 @@ _BLOCK_BYTES = 1 << 20
 _MOST_MEMORY = 256 << 20
 # The ratio is not checked below this size, as for other codecs.
 _FREE_BYTES = 64 << 20
-
-
-def open_packed(path: Path, codec: str, mode: str = "rb") -> BinaryIO:
-    """Open a compressed file as its decompressed bytes."""
-    opened: Any = (bz2 if codec == "bzip2" else lzma).open(path, mode)
-    return cast("BinaryIO", opened)
 
 
 class PackedStream:
