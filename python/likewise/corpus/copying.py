@@ -117,11 +117,6 @@ def find_copies(
     progress : bool or callable, optional
         True shows bars in a terminal or a notebook. A function is called with the events of :mod:`likewise.progress`.
 
-    Returns
-    -------
-    Copies
-        The copies, the given documents, and counts.
-
     Raises
     ------
     InvalidInput

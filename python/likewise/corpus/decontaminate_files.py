@@ -74,7 +74,7 @@ def decontaminate_files(
     fresh: bool = False,
     progress: Progress | bool | None = None,
 ) -> dict[str, Any]:
-    """Find items of evaluation sets inside the documents of files.
+    """Find items of evaluation sets inside the documents of files, and return the summary, as written.
 
     Parameters
     ----------
@@ -103,11 +103,6 @@ def decontaminate_files(
         Prefix for the names of the fields that ``annotated`` adds.
     overwrite, fresh, progress
         As for :func:`likewise.dedup_files`.
-
-    Returns
-    -------
-    dict
-        The summary, as written.
 
     Raises
     ------

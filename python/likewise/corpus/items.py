@@ -137,13 +137,15 @@ class ContainmentRules:
     Parameters
     ----------
     threshold : float
-        Minimum similarity between the item and the words aligned with it, 0 to 1.
+        Minimum similarity, 0 to 1: the weighted share of the item's words found in the document in the same order.
     min_share : float
-        Minimum weighted share of the item's n-grams found in the window, 0 to 1.
+        Minimum weighted share of the item's word 5-grams found in the window of the document, 0 to 1.
     min_ngrams : int
-        An item text with fewer distinct word 5-grams is too short to be found.
+        An item text with fewer distinct word 5-grams is too short to be found; it is listed as such in the table of
+        items.
     unsure : {"keep", "remove"}
-        Whether a document contains an item from which it differs in a number.
+        Whether a document with another number in the place of one of the item, such as a problem with other numbers,
+        is kept or counts as containing the item. The evidence names such places in either case.
     """
 
     threshold: float = DEFAULT_THRESHOLD

@@ -50,13 +50,6 @@ class Leaks:
     summary : dict
         Counts, recipe, recall, seconds. ``splits`` has the counts of each split: num_documents, num_dropped, and, for
         each other split, num_leaked (documents with a near-duplicate there) and num_pairs.
-
-    Examples
-    --------
-    >>> import likewise
-    >>> found = likewise.leaks({"train": ["one fine day", "another text"], "test": ["new", "One fine day!"]})
-    >>> found.kept["test"].tolist()
-    [True, False]
     """
 
     pairs: "pa.Table"
@@ -102,11 +95,6 @@ def leaks(
         Whether two documents of one split may share an id. Two splits may have the same ids.
     max_pairs : int
         Maximum number of pairs; if there are more, an error is raised.
-
-    Returns
-    -------
-    Leaks
-        Pairs, what remains of each split, and counts.
 
     Raises
     ------

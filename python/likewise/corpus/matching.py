@@ -144,7 +144,7 @@ def match_files(
 ) -> dict[str, Any]:
     """Find the references that each document in files contains or resembles, and write them to a file.
 
-    References are held in memory; queries are streamed.
+    References are held in memory; queries are streamed. The result has counts, features and seconds.
 
     Parameters
     ----------
@@ -152,19 +152,12 @@ def match_files(
         Files, directories, globs; queries also ``-``.
     output : path
         A ``.tsv``, ``.jsonl`` or ``.parquet`` file, or ``-`` for lines of TSV to `stdout`.
-    recipe, top, min_score
+    recipe, top, min_score, progress
         As for :func:`likewise.match`.
     run : FileRun, optional
         How the files of queries and references are read.
-    progress : bool or callable, optional
-        True shows bars in a terminal or a notebook. A function is called with the events of :mod:`likewise.progress`.
     stdout : binary file, optional
         The stream that ``-`` refers to.
-
-    Returns
-    -------
-    dict
-        Counts, features and seconds.
 
     Raises
     ------

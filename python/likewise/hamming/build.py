@@ -151,11 +151,6 @@ class BuiltOutOfCore(ABC):
         progress : callable
             Called with the number of rows read, summed over all passes.
 
-        Returns
-        -------
-        HammingIndex
-            The index, opened from the file.
-
         Raises
         ------
         InvalidParameter

@@ -289,21 +289,5 @@ def bit_statistics(fingerprints: ColumnData, *, bits: int | None = None) -> tupl
 
 
 def bit_frequencies(fingerprints: ColumnData, *, bits: int | None = None) -> NDArray[np.float64]:
-    """Return the share of fingerprints with a one at each bit, as :func:`bit_statistics` does.
-
-    Parameters
-    ----------
-    fingerprints, bits
-        See :func:`bit_statistics`.
-
-    Returns
-    -------
-    ndarray of shape (bits,), float64
-        Shares from 0 to 1, bit 0 first, for :func:`~likewise.hamming.plan.plan_hamming`.
-
-    Raises
-    ------
-    InvalidParameter
-        See :func:`bit_statistics`.
-    """
+    """Return the share of fingerprints with a one at each bit: the first result of :func:`bit_statistics`."""
     return bit_statistics(fingerprints, bits=bits)[0]

@@ -291,7 +291,7 @@ def are_told_apart(values: NDArray[np.float64], is_duplicate: NDArray[np.bool_])
 def measured(
     verdicts: NDArray[np.bool_], is_duplicate: NDArray[np.bool_], weight: NDArray[np.float64] | None = None
 ) -> Measured:
-    """Return precision, recall and F1 of verdicts on labeled pairs, with their intervals.
+    """Return precision, recall and F1 of verdicts on labeled pairs, with their intervals; NaN if nothing is counted.
 
     Parameters
     ----------
@@ -299,11 +299,6 @@ def measured(
         Which pairs were predicted to be duplicates, and which are.
     weight : ndarray of shape (m,), float64, optional
         Number of pairs that each represents; one if None.
-
-    Returns
-    -------
-    Measured
-        NaN, with bounds 0 and 1, if nothing is counted.
 
     Notes
     -----

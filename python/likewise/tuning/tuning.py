@@ -441,7 +441,7 @@ def tune_files(
     labels: Labels,
     **options: Any,
 ) -> Proposal:
-    """Choose a recipe and threshold from labeled pairs of documents in files.
+    """Choose a recipe and threshold from labeled pairs of documents in files. Raises as :func:`likewise.tune`.
 
     Parameters
     ----------
@@ -451,15 +451,6 @@ def tune_files(
         The result of :func:`read_labels`.
     **options
         Options of :func:`open_tuner`.
-
-    Returns
-    -------
-    Proposal
-
-    Raises
-    ------
-    InvalidInput
-        If fewer than five pairs of either kind are labeled, or an input cannot be read.
     """
     with open_tuner(inputs, labels, **options) as tuner:
         return tuner.propose(labels)

@@ -89,25 +89,14 @@ def audit_parts(
     threads: int | None = None,
     progress: Progress | bool | None = None,
 ) -> PartsAudit:
-    """Check a finished run of ``likewise repeats``.
+    """Check a finished run of ``likewise repeats``. Nothing is sampled, so there are no intervals.
 
     Parameters
     ----------
     run : str or Path
         The output directory, which is not changed.
-    inputs : Path, optional
-        Current directory of the inputs, if they were moved.
-    weights, stop_words, dictionary : Path, optional
-        Weight table and word files used by the run.
-    threads : int, optional
-        Number of threads; all processors if None.
-    progress : bool or callable, optional
-        As for :func:`likewise.dedup`.
-
-    Returns
-    -------
-    PartsAudit
-        Nothing is sampled, so there are no intervals.
+    inputs, weights, stop_words, dictionary, threads, progress
+        As for :func:`likewise.audit`.
 
     Raises
     ------

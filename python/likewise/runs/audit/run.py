@@ -120,7 +120,7 @@ def audit(
     memory: float | str | None = None,
     progress: Progress | bool | None = None,
 ) -> Audit:
-    """Measure the recall and precision of a finished run.
+    """Measure the recall and precision of a finished run, with 95% intervals.
 
     For a run that compared only fingerprints, matches are pairs within the radius, and the similarity of the removed
     texts takes the place of the precision.
@@ -150,11 +150,6 @@ def audit(
         Memory limit for columns and buckets, as in a run, plus about 500 MB for the comparison.
     progress : bool or callable, optional
         As for :func:`likewise.dedup`.
-
-    Returns
-    -------
-    Audit
-        With 95% intervals.
 
     Raises
     ------

@@ -100,14 +100,9 @@ def audit_output(
     clusters : path, optional
         Table with the columns ``id`` and ``cluster``.
     run : FileRun, optional
-        ``removals``: share of the removable documents (those that match a kept document) that were removed.
+        How the files are read.
     num_sampled, seed, progress
         As for :func:`likewise.audit`.
-
-    Returns
-    -------
-    OutputAudit
-        With 95% intervals.
 
     Raises
     ------
