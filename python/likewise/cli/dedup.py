@@ -238,11 +238,12 @@ def _engine(name: str, options: dict[str, str | None]) -> "SparkEngine | None":
 def _told_apart(against: tuple[Path, ...]) -> tuple[Path | None, tuple[Path, ...]]:
     """Return the index and no paths if an index is given, otherwise None and the paths of runs and files."""
     from likewise.errors import InvalidParameter
+    from likewise.index.opening import exists
     from likewise.io.places import check_place
 
     for path in against:
         check_place(path, elsewhere="--against supports local indexes, runs and files only; copy it to this machine")
-    indexes = [path for path in against if path.is_dir() and _is_index(path)]
+    indexes = [path for path in against if path.is_dir() and exists(path)]
     if not indexes:
         return None, against
     if len(against) > 1:
@@ -250,12 +251,6 @@ def _told_apart(against: tuple[Path, ...]) -> tuple[Path | None, tuple[Path, ...
             "against", f"an index cannot be combined with other --against paths; remove the others or {indexes[0]}"
         )
     return indexes[0], ()
-
-
-def _is_index(path: Path) -> bool:
-    from likewise.index.opening import exists
-
-    return exists(path)
 
 
 def preview_lines(preview: dict[str, Any], out: str | None) -> list[str]:

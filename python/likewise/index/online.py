@@ -169,17 +169,9 @@ class Index(IndexApi):
         threads: int | None = None,
         **fields: Unpack[RecipeFields],
     ) -> Self:
-        """Return a new temporary index for this process. Nothing is left on disk afterward.
+        """Return a new temporary index for this process, with arguments as for :class:`Index`.
 
-        Parameters
-        ----------
-        recipe, store, ttl, ttl_from, threads, **fields
-            As for :class:`Index`.
-
-        Returns
-        -------
-        Index
-            A new index. It is deleted when it is closed or no longer referenced, or when the process ends.
+        It is deleted when it is closed or no longer referenced, or when the process ends.
 
         Notes
         -----
@@ -221,7 +213,7 @@ class Index(IndexApi):
         *,
         path: str | os.PathLike[str] | None = None,
     ) -> Self:
-        """Return a new index of stored fingerprints whose texts are unknown.
+        """Return a new index of stored fingerprints whose texts are unknown, in the given order.
 
         Parameters
         ----------
@@ -233,11 +225,6 @@ class Index(IndexApi):
             The ids of the documents.
         path : path-like, optional
             Directory for the new index. By default, the index is in memory.
-
-        Returns
-        -------
-        Index
-            An index of the documents in the given order, each kept or a duplicate of an earlier one.
 
         Raises
         ------
@@ -407,11 +394,6 @@ class Index(IndexApi):
             Called with the result when the documents are erased, but before the erasure counts as complete, for example
             to write the certificate. If it raises or the process ends, another call gives the same statuses.
 
-        Returns
-        -------
-        Erasure
-            Which ids were erased and which were absent. Its method `certificate` returns a certificate without ids.
-
         Raises
         ------
         StoreError
@@ -489,15 +471,12 @@ class Index(IndexApi):
     def merge(self, other: "Index") -> Verdicts:
         """Add the documents of another index, in their order, as if they were arriving now.
 
+        Returns the verdicts that differ from the verdicts in `other`: with a different kept document, or none.
+
         Parameters
         ----------
         other : Index
             An index with the same recipe and `store`. It is not changed.
-
-        Returns
-        -------
-        Verdicts
-            The verdicts that differ from the verdicts in `other`: the document has a different kept document, or none.
 
         Raises
         ------
@@ -536,15 +515,7 @@ class Index(IndexApi):
     def snapshot(self, path: str | os.PathLike[str]) -> None:
         """Copy the current state of the index to a new directory. The index can be used during the copy.
 
-        Parameters
-        ----------
-        path : str or Path
-            A directory that does not exist or is empty.
-
-        Raises
-        ------
-        InvalidParameter
-            If the directory is not empty, or is inside the index.
+        Raises InvalidParameter if the directory is not empty, or is inside the index.
         """
         target = opening.directory_of(path)
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
@@ -562,15 +533,7 @@ class Index(IndexApi):
         in ``.parquet`` also has the recipe and everything that verdicts depend on, so that :func:`likewise.index.move`
         can create an index from it.
 
-        Parameters
-        ----------
-        path : str or Path
-            The output file. An existing file is overwritten.
-
-        Raises
-        ------
-        StoreError
-            If the index changed while it was written as Parquet.
+        An existing file is overwritten. Raises StoreError if the index changed while it was written as Parquet.
         """
         if Path(path).suffix == SUFFIX:
             write_parquet(Path(path), self.stored())

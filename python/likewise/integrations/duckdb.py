@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 import likewise
-from likewise.arrays import ArrowColumn, ArrowTable, TextData
+from likewise.arrays import ArrowTable, TextData
 from likewise.errors import InvalidParameter, MissingExtra
 
 try:
@@ -104,7 +104,8 @@ def register(connection: Any, recipe: Any = None, **fields: Any) -> None:
         return pa.array(likewise.sketch(texts, simhash).array.view(np.int64))
 
     def groups(lists: Any) -> Any:
-        found = [_positions(texts, recipe, fields) for texts in _lists(lists)]
+        texts_of = (chunk[row].values for chunk in lists.chunks for row in range(len(chunk)))
+        found = [_positions(texts, recipe, fields) for texts in texts_of]
         offsets = np.cumsum([0, *map(len, found)], dtype=np.int32)
         return pa.ListArray.from_arrays(pa.array(offsets), pa.array(np.concatenate([np.zeros(0, np.int64), *found])))
 
@@ -127,12 +128,6 @@ def register(connection: Any, recipe: Any = None, **fields: Any) -> None:
         "CREATE OR REPLACE TEMP MACRO likewise_hamming(a, b) AS "
         f"bit_count(xor(a::HUGEINT, b::HUGEINT) & {2**64 - 1}::HUGEINT)"
     )
-
-
-def _lists(column: ArrowColumn) -> Any:
-    for chunk in column.chunks:
-        for row in range(len(chunk)):
-            yield chunk[row].values
 
 
 def _positions(texts: TextData, recipe: Any, fields: dict[str, Any]) -> Any:

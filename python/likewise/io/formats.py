@@ -39,7 +39,7 @@ _SUFFIXES = {
 # First bytes of each stream of codecs that the standard library reads.
 MAGICS = {"bzip2": b"BZh", "xz": b"\xfd7zXZ\0"}
 # Web archives are compressed with gzip, one member per record; other codecs are not supported for them.
-_CODECS = {**dict.fromkeys(LINE_FORMATS, ("gzip", "zstd", *MAGICS)), "warc": ("gzip",)}
+CODECS = {**dict.fromkeys(LINE_FORMATS, ("gzip", "zstd", *MAGICS)), "warc": ("gzip",)}
 # Extensions of compressed files and archives that are not read, in stores.
 PACKED = (".lzma", ".zip", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".tar.zst", ".7z", ".rar", ".lz4")
 _CODEC_SUFFIXES = {".gz": "gzip", ".zst": "zstd", ".bz2": "bzip2", ".xz": "xz"}
@@ -122,7 +122,7 @@ def format_by_name(path: Path) -> Format | None:
     if codec is not None:
         suffixes.pop()
     kind = _SUFFIXES.get(suffixes[-1]) if suffixes else None
-    if kind is None or (codec is not None and codec not in _CODECS.get(kind, ())):
+    if kind is None or (codec is not None and codec not in CODECS.get(kind, ())):
         return None
     return Format(kind, codec)
 
@@ -149,8 +149,8 @@ def format_of(path: Path, name: str, forced: str | None) -> Format:
     if known is not None:
         return Format(known.kind, codec or known.codec)
     if forced is not None:
-        if codec is not None and codec not in _CODECS.get(forced, ()):
-            kinds = ", ".join(kind for kind, codecs in _CODECS.items() if codec in codecs)
+        if codec is not None and codec not in CODECS.get(forced, ()):
+            kinds = ", ".join(kind for kind, codecs in CODECS.items() if codec in codecs)
             raise InvalidInput(f"{codec} compression is supported only for {kinds}; decompress the file first", name)
         return Format(forced, codec)
     if codec is not None:
@@ -224,17 +224,6 @@ def codec_by_bytes(start: bytes) -> str | None:
         if start.startswith(magic):
             return codec
     return "zstd" if start.startswith(_ZSTD) or _ZSTD_SKIPPABLE.match(start) else None
-
-
-def may_be_packed(kind: str) -> bool:
-    """Return whether compressed files of this format are supported."""
-    return kind in _CODECS
-
-
-def check_format(name: str | None) -> None:
-    """Raise InvalidParameter if this is not the name of a format."""
-    if name is not None and name not in FORMATS:
-        raise InvalidParameter("format", f"{name!r} is not one of {', '.join(FORMATS)}")
 
 
 def check_delimiter(text: str | None) -> None:

@@ -314,13 +314,7 @@ class Recipe(Settings):
         return self.sketch.name
 
     def method_as(self, kind: type[_Kind]) -> _Kind:
-        """Return the `sketch`, which must be of this kind.
-
-        Raises
-        ------
-        InvalidParameter
-            If it is of a different kind.
-        """
+        """Return the `sketch`, or raise InvalidParameter if it is not of this kind."""
         if not isinstance(self.sketch, kind):
             raise InvalidParameter("method", f"{self.method} by measure {self.measure} does not apply here")
         return self.sketch
@@ -705,13 +699,7 @@ class Recipe(Settings):
 
     @property
     def feature_rules(self) -> _native.FeatureRules:
-        """Rules for the features of a document, for the native core.
-
-        Raises
-        ------
-        InvalidParameter
-            If the weights need a table that is not loaded, or a word list is not loaded.
-        """
+        """Rules for the features of a document, for the core; InvalidParameter if a table or word list is missing."""
         check_weighable(self.weights, self.table)
         return self._rules(self.weights)
 
@@ -781,13 +769,7 @@ class Recipe(Settings):
 
     @property
     def similarity_threshold(self) -> float:
-        """The minimum similarity for a match, as a number.
-
-        Raises
-        ------
-        InvalidParameter
-            If it is not chosen yet, or the recipe is Hamming-only.
-        """
+        """The minimum similarity for a match, as a number; InvalidParameter if it is not chosen, or there is none."""
         if self.threshold is None or isinstance(self.threshold, str):
             raise InvalidParameter(
                 "threshold",
@@ -797,13 +779,7 @@ class Recipe(Settings):
         return self.threshold
 
     def with_table(self, table: Weights) -> Self:
-        """Return the recipe with its weight table.
-
-        Raises
-        ------
-        RecipeMismatch
-            If the recipe refers to another table, or this table is for other features.
-        """
+        """Return the recipe with its weight table; raise RecipeMismatch if it is another one, or for other features."""
         return self.replace(table=table)
 
     def required_similarity(
@@ -884,10 +860,7 @@ class Recipe(Settings):
     def resolve(self) -> Self:
         """Return the recipe with bands and rows, or the radius, filled in. The threshold must have been chosen.
 
-        Raises
-        ------
-        InvalidParameter
-            If no bands reach the recall at this threshold.
+        Raises InvalidParameter if no bands reach the recall at this threshold.
         """
         if self.needs_threshold:
             return self
@@ -895,13 +868,7 @@ class Recipe(Settings):
         return self.replace(**opened) if opened else self
 
     def replace(self, **changes: Any) -> Self:
-        """Return the recipe with some fields changed and validated.
-
-        Raises
-        ------
-        InvalidParameter
-            If a value is out of range, or there is no such field.
-        """
+        """Return the recipe with some fields changed and validated, as by the constructor."""
         return type(self)(**{**self.fields, **changes})
 
     @property

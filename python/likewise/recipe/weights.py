@@ -167,22 +167,9 @@ class Weights:
 
     @classmethod
     def read(cls, path: str | Path) -> Self:
-        """Read a file that :meth:`write` or ``likewise weights`` wrote.
+        """Read a file that :meth:`write` or ``likewise weights`` wrote, and verify its checksums.
 
-        Parameters
-        ----------
-        path : str or Path
-            The file.
-
-        Returns
-        -------
-        Weights
-            The table, with its checksums verified.
-
-        Raises
-        ------
-        InvalidInput
-            If the file is not a weight table, has another version, or is damaged.
+        Raises InvalidInput if the file is not a weight table, has another version, or is damaged.
         """
         return cls(_native.WeightTable.read(str(path)))
 

@@ -143,13 +143,7 @@ class Family(ABC):
         return Amplified(self, "any", num)
 
     def collisions(self, a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return which of n pairs collide.
-
-        Parameters
-        ----------
-        a, b : ndarray of shape (n, num_functions), int64
-            Values of the same drawn functions.
-        """
+        """Return which of n pairs collide, given values of the same drawn functions: (n, num_functions), int64."""
         return self.combine(np.asarray(a) == np.asarray(b))
 
     def check_distance(self, distance: float) -> float:

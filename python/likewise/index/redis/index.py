@@ -251,12 +251,7 @@ class RedisIndex(IndexApi):
     def confirm(self) -> None:
         """Ask whether the servers still have all writes that they acknowledged to this client.
 
-        Raises
-        ------
-        LostWrites
-            If they lost some of them.
-        StoreError
-            If a server cannot be reached.
+        Raises LostWrites if they lost some of them, and StoreError if a server cannot be reached.
         """
         self._check()
         self._client.log()

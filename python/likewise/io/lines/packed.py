@@ -86,7 +86,8 @@ class PackedStream:
                 at = self._source.tell() - len(data)
                 self._damage = f"there are trailing bytes after the {self._codec} stream, from byte {at} on"
                 return
-            decoder: Any = bz2.BZ2Decompressor() if self._codec == "bzip2" else _xz_decoder()
+            is_bzip2 = self._codec == "bzip2"
+            decoder: Any = bz2.BZ2Decompressor() if is_bzip2 else lzma.LZMADecompressor(lzma.FORMAT_XZ, _MOST_MEMORY)
             while not decoder.eof:
                 if decoder.needs_input and not data and not (data := self._source.read(_READ_BYTES)):
                     self._damage = (
@@ -110,7 +111,3 @@ class PackedStream:
             # Streams can be followed by padding and further streams.
             while len(data := data.lstrip(b"\0")) < len(magic) and (more := self._source.read(_READ_BYTES)):
                 data += more
-
-
-def _xz_decoder() -> lzma.LZMADecompressor:
-    return lzma.LZMADecompressor(lzma.FORMAT_XZ, _MOST_MEMORY)

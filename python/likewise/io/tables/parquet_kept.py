@@ -85,7 +85,8 @@ class KeptRows:
     def tables(self, group: int, first_row: int) -> Iterator[Any]:
         """Yield the kept rows of a row group, which starts at `first_row`, as tables of limited size."""
         gathered: list[tuple[Any, slice]] = []
-        num_bytes = 0
+        num_bytes, description = 0, self.source.metadata.row_group(group)
+        bytes_a_row = 0 if self._others is None else description.total_byte_size // max(1, description.num_rows)
         for batch, num_rows in self._batches(group):
             kept = slice(*np.searchsorted(self.rows, [first_row, first_row + num_rows]).tolist())
             num_kept = kept.stop - kept.start
@@ -96,7 +97,7 @@ class KeptRows:
                     batch = self.change(batch, kept)
                 gathered.append((batch, kept))
                 num_bytes += 0 if batch is None else batch.nbytes
-                num_bytes += num_kept * self._text_bytes_a_row(group)
+                num_bytes += num_kept * bytes_a_row
             first_row += num_rows
             if num_bytes >= ROW_GROUP_BYTES:
                 yield self._table(gathered)
@@ -122,10 +123,6 @@ class KeptRows:
                 f"row group {group} has {'fewer' if num_rows > 0 else 'more'} rows than its header states",
                 self.source.name,
             )
-
-    def _text_bytes_a_row(self, group: int) -> int:
-        description = self.source.metadata.row_group(group)
-        return 0 if self._others is None else description.total_byte_size // max(1, description.num_rows)
 
     def _table(self, gathered: list[tuple[Any, slice]]) -> ArrowTable:
         import pyarrow as pa

@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
@@ -33,7 +32,7 @@ from likewise.measures.table import MeasureName
 from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.methods import Exact
 from likewise.recipe.recipe import Recipe
-from likewise.runs.audit.certificate import CERTIFICATE_VERSION, input_facts, output_facts, sealed
+from likewise.runs.audit.certificate import input_facts, output_facts, sealed
 from likewise.runs.audit.checks import Check
 from likewise.runs.audit.opening import GivenFiles, check_references_exist, named_inputs, paths_of_inputs
 from likewise.runs.viewing.view import file_run
@@ -156,9 +155,6 @@ def audit_parts(
             num_left = checks[-1].num_failed
         check_unchanged(found, before)
         fields = {
-            "certificate": CERTIFICATE_VERSION,
-            "version": _native.__version__,
-            "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
             "run": {name: summary[name] for name in ("recipe_id", "version", "verification")},
             "recipe": recipe.to_dict(),
             "unit": unit,

@@ -2,14 +2,12 @@
 
 from contextlib import ExitStack
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise import _native
 from likewise.arrays import ColumnData, TextData
 from likewise.batch.in_memory import document_source
 from likewise.batch.read.documents import Collapsed
@@ -19,7 +17,7 @@ from likewise.io.places import check_unchanged, stamps
 from likewise.job.options import RunContext, RunRules
 from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.recipe import GivenRecipe, Recipe
-from likewise.runs.audit.certificate import CERTIFICATE_VERSION, input_facts, output_facts, sealed
+from likewise.runs.audit.certificate import input_facts, output_facts, sealed
 from likewise.runs.audit.checks import Check, TextSimilarity, check_run
 from likewise.runs.audit.intervals import Share
 from likewise.runs.audit.opening import GivenFiles, OpenRun, open_result, open_run
@@ -212,9 +210,6 @@ def audit(
         share = Share(right, right, right, is_exact=True) if num_removed else Share(right, 0.0, 1.0, is_exact=True)
         precision, within_radius = (None, share) if recipe.is_distance_only else (share, None)
         fields = {
-            "certificate": CERTIFICATE_VERSION,
-            "version": _native.__version__,
-            "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
             "run": {name: opened.summary[name] for name in ("recipe_id", "sketch_id", "version", "verification")},
             "recipe": recipe.to_dict(),
             "num_documents": len(documents) - documents.num_references,

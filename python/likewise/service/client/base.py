@@ -13,7 +13,7 @@ from functools import partial
 from ssl import SSLContext
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar, get_type_hints, overload
 
-from likewise.errors import MissingExtra, StoreError, check_positive
+from likewise.errors import InvalidParameter, MissingExtra, StoreError, check_positive
 from likewise.index import Document, Group, Neighbor, Removal, Verdict, Verdicts
 from likewise.index.api import IndexApi
 from likewise.index.ids import one_id, rows_from
@@ -154,7 +154,9 @@ class ClientBase:
         retries: int = 5,
     ) -> None:
         self._url = calls.check_url(url)
-        self._retries = calls.check_retries(retries)
+        if retries < 0:
+            raise InvalidParameter("retries", f"{retries} given; it must be 0 or more")
+        self._retries = retries
         self._timeout_s = check_positive("timeout_s", timeout_s)
         self._connections = Connections(type(self).__name__, self._url, calls.headers_of(key))
         self._name = collection
@@ -271,7 +273,8 @@ class ClientBase:
         while not pages or pages[-1]["truncated"]:
             body = {"doc_id": clean(one_id(doc_id)), "offset": sum(len(page["member_ids"]) for page in pages)}
             pages.append((yield from self._post("group", body, _as_is)))
-        return calls.page_of_group(pages)
+        members = tuple(member for page in pages for member in page["member_ids"])
+        return Group(pages[0]["leader_id"], pages[0]["is_leader_gone"], members)
 
     @Operation
     def remove(self, doc_id: str) -> Steps[Removal]:
