@@ -11,6 +11,7 @@ from likewise.cli.options.commands import FRESH, JSON, MEMORY, OVERWRITE, PLACE,
 from likewise.cli.options.recipe import (
     INPUTS,
     QUIET,
+    WRITE_PREFIX,
     decision_options,
     directory_name,
     document_options,
@@ -78,12 +79,7 @@ Examples:
     "groups.parquet; can be combined with another one, as in kept,groups. evidence: nothing else.",
     default="kept",
 )
-@option(
-    "--write-prefix PREFIX",
-    "Prefix for the names of the fields that --write annotated adds.",
-    default="",
-    show_default=False,
-)
+@WRITE_PREFIX
 @option(
     "--date-field FIELD",
     "Field with numbers or ISO 8601 dates. With --write groups, adds the columns first_seen and last_seen, "

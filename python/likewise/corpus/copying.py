@@ -115,7 +115,7 @@ def find_copies(
     overwrite : bool
         Replace a finished search in `output`.
     progress : bool or callable, optional
-        True shows bars in a terminal or a notebook. A function is called with the events of :mod:`likewise.progress`.
+        As for :func:`likewise.dedup`.
 
     Raises
     ------

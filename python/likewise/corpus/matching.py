@@ -81,14 +81,8 @@ def match(
         Minimum score of a match, 0 to 1. References that share no feature with a query are never listed.
     ids, reference_ids : sequence of str or int, Arrow data, or column name, optional
         As for :func:`likewise.dedup`; the ids of the references must be unique.
-    text_field : str or sequence of str
-        Column of a table that contains the text; several columns are joined with a newline.
-    tokenizer : callable, optional
-        Function that splits a text into tokens, for tokens ``user``.
-    threads : int, optional
-        Number of threads; all processors if None. Results do not depend on it.
-    progress : bool or callable, optional
-        True shows bars in a terminal or a notebook. A function is called with the events of :mod:`likewise.progress`.
+    text_field, tokenizer, threads, progress
+        As for :func:`likewise.dedup`. Results do not depend on the number of threads.
 
     Returns
     -------

@@ -150,16 +150,8 @@ class Weights:
 
     def to_dict(self) -> dict[str, object]:
         """Return the entry of the table in a summary, as JSON values."""
-        return {
-            "weights_id": self.weights_id,
-            "kind": self.kind,
-            "num_documents": self.num_documents,
-            "num_features": self.num_features,
-            "num_listed": self.num_listed,
-            "is_exact": self.is_exact,
-            "excess": self.excess,
-            "excess_probability": self.excess_probability,
-        }
+        counts = ("num_documents", "num_features", "num_listed", "is_exact", "excess", "excess_probability")
+        return {name: getattr(self, name) for name in ("weights_id", "kind", *counts)}
 
     def write(self, path: str | Path) -> None:
         """Write the table to a file, which is complete or does not exist. FORMAT.md describes the format."""

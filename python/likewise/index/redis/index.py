@@ -41,9 +41,8 @@ class RedisIndex(IndexApi):
     ----------
     url : str
         URL of the server, or of any node of the cluster: ``redis://``, ``rediss://``, ``unix://`` or ``valkey://``.
-    recipe : Recipe or str, optional
-        A recipe of method simhash or minhash with ``keep="first"``. An existing index stores its recipe, with its
-        weight table and word lists, and rejects a different one. A new index is created only if a recipe is given.
+    recipe, threads, **fields
+        As for :class:`likewise.Index`, but a new index is created only if a recipe is given.
     prefix : str
         Prefix of the keys, of 1 to 100 bytes. A server or cluster can have several indexes.
     expected : int, optional
@@ -53,11 +52,8 @@ class RedisIndex(IndexApi):
     partitions : int, optional
         Number of partitions of a new index, 1 to 1,024, which the nodes share. The default is 1 on a server, and 4 to 8
         for each node of a cluster. With more, each call takes longer. A cluster that grows needs one for each node.
-    ttl : float, optional
-        Whole number of seconds after which a document expires. By default, documents do not expire.
-    ttl_from : {"first_seen"}, optional
-        From when the age of a document counts: from its own arrival. Only an index in a directory supports
-        ``last_seen``.
+    ttl, ttl_from : optional
+        As for :class:`likewise.Index`, but only an index in a directory supports ``last_seen``.
     durability : {"written", "replicated"}, optional
         When a call returns: when the masters have its writes (the default of a new index), or when a replica of each
         has confirmed them, so that no single failure loses them.
@@ -69,10 +65,6 @@ class RedisIndex(IndexApi):
     read_only : bool
         Whether to reject additions, removals and the creation of an index. A read may still complete an addition whose
         client stopped.
-    threads : int, optional
-        Number of threads that sketch a batch. By default, all processors are used.
-    **fields
-        Fields of a recipe, as an alternative to `recipe` (see :func:`likewise.dedup`). `keep` defaults to ``first``.
 
     Raises
     ------
@@ -143,6 +135,7 @@ class RedisIndex(IndexApi):
             self._description.options,
             self._log.identity,
         )
+        self._opened = upkeep.Opened(self._nodes, self._prefix, self._client, self._log, self._rule, self._description)
         self._is_open = True
 
     @property
@@ -171,7 +164,7 @@ class RedisIndex(IndexApi):
     def __len__(self) -> int:
         """Return the number of documents that are neither removed nor expired. With a `ttl`, this reads all of them."""
         self._check()
-        return upkeep.num_documents(self._client, self._log, self._rule, self._description)
+        return upkeep.num_documents(self._opened)
 
     def __contains__(self, doc_id: object) -> bool:
         """Return whether a document has this id and is neither removed nor expired."""
@@ -276,13 +269,13 @@ class RedisIndex(IndexApi):
         plan for uniform fingerprints.
         """
         self._check()
-        return upkeep.stats(self._nodes, self._prefix, self._client, self._log, self._rule, self._description)
+        return upkeep.stats(self._opened)
 
     @property
     def load(self) -> dict[str, Any]:
         """The numbers of ``stats`` that change while clients work, without reading documents or asking all servers."""
         self._check()
-        return upkeep.load(self._nodes, self._client, self._log, self._rule, self._description)
+        return upkeep.load(self._opened)
 
     def verify(self, *, full: bool = False) -> list[str]:
         """Return a message for each problem of the index, while it is in use.
@@ -291,7 +284,7 @@ class RedisIndex(IndexApi):
         with `full`, which reads the whole index, documents that the tables do not contain.
         """
         self._check()
-        return upkeep.findings(self._nodes, self._prefix, self._client, self._rule, self._description, full=full)
+        return upkeep.findings(self._opened, full=full)
 
     def compact(self) -> None:
         """Complete unfinished operations, and make their effects final.

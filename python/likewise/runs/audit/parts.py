@@ -57,13 +57,11 @@ class PartsAudit:
 
     Parameters
     ----------
-    checks : tuple of Check
-        Checks over all removed parts and all documents.
+    checks, certificate
+        As in :class:`likewise.runs.audit.Audit`, over all removed parts and all documents.
     num_removed, num_left : int
         Number of removed parts, and of parts that match an earlier one but were not removed; None if these were not
         searched.
-    certificate : dict
-        All results, with hashes of inputs and outputs, as JSON values.
     """
 
     checks: tuple[Check, ...]

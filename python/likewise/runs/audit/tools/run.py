@@ -41,10 +41,8 @@ class OutputAudit:
 
     Parameters
     ----------
-    checks : tuple of Check
-        Whether the tool's files agree with each other, and whether its removals match a kept document.
-    strata : list of Stratum
-        The documents that were compared with all others.
+    checks, strata
+        As in :class:`likewise.runs.audit.Audit`; whether the tool's files agree, and its removals match a kept one.
     unmatched : Share
         Share of the removed documents that match no kept document.
     recall : Recall
