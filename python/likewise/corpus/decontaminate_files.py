@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from likewise import _native
@@ -255,7 +256,6 @@ class _Scanned:
             self.job.context.progress(Warned(note))
 
     def _scan_group(self, number: int, tally: BadRowTally) -> None:
-        import pyarrow as pa
         import pyarrow.parquet as pq
 
         first, end = self._groups[number]
@@ -359,8 +359,6 @@ class _Result:
 
 
 def _write_evidence(scanned: _Scanned, items: Items, job: Job) -> _Result:
-    import pyarrow as pa
-
     windows: list[list[NDArray[np.int64]]] = []
     best: list[Any] = []
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from likewise.arrays import ColumnData, TextData
@@ -144,8 +145,6 @@ def decontaminate(
     >>> found.evidence.select(["row", "set", "item_id"]).to_pylist()
     [{'row': 0, 'set': 'quiz', 'item_id': '0'}]
     """
-    import pyarrow as pa
-
     rules = ContainmentRules(threshold, min_share, min_ngrams, unsure)
     of_run = RunRules(num_threads(threads), "fail" if nulls == "fail" else "skip")
     context = RunContext(of_run, progress=taken(progress))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeVar
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from likewise import _native
@@ -107,8 +108,6 @@ def match(
     >>> found.column("reference_row").to_pylist()
     [0, None]
     """
-    import pyarrow as pa
-
     asked = _Asked(_checked(recipe), top, min_score)
     context = RunContext(RunRules(num_threads(threads)), progress=taken(progress))
     sources = [
@@ -201,8 +200,6 @@ class Asking:
     """References in memory, which answer streamed queries."""
 
     def __init__(self, asked: _Asked, sources: Sequence[Source], context: RunContext, work: Path) -> None:
-        import pyarrow as pa
-
         self._asked, self._context = asked, context
         counts, stage = Counts(), "reading references"
         parts = list(each_part(sources, lambda texts, _: texts, counts, context, stage=stage, work=work))
@@ -248,8 +245,6 @@ class Asking:
         return _Best(offsets.astype(np.int64), references.astype(np.int64), shared, scores, sizes)
 
     def _table(self, part: Part[_Best]) -> ArrowTable:
-        import pyarrow as pa
-
         best = part.made
         num_answers = np.diff(best.offsets)
         self._num_matched += int(np.count_nonzero(num_answers))
@@ -325,8 +320,6 @@ def _place_name(source: Source) -> str | None:
 
 
 def _schema() -> ArrowSchema:
-    import pyarrow as pa
-
     kinds = {
         **{"row": pa.int64(), "doc_id": pa.string(), "file": pa.string(), "offset": pa.int64(), "length": pa.int64()},
         **{"rank": pa.int32(), "reference_row": pa.int64(), "reference_id": pa.string()},

@@ -305,15 +305,8 @@ class HammingIndex(BuiltOutOfCore):
     def save(self, path: str | Path) -> None:
         """Write the index to one file. The file is renamed into place only when it is complete.
 
-        Parameters
-        ----------
-        path : str or Path
-            The output file. An existing file is replaced. If the path is a symbolic link, its target is replaced.
-
-        Raises
-        ------
-        InvalidInput, OSError
-            If the path exists but is not a regular file, or the system reports an error.
+        An existing file is replaced. If the path is a symbolic link, its target is replaced. Raises InvalidInput if the
+        path exists but is not a regular file.
         """
         with self._ids.changing():
             write_hamming_file(

@@ -609,15 +609,7 @@ class Recipe(Settings):
 
     @classmethod
     def from_options(cls, method: str, **options: Any) -> Self:
-        """Make a recipe for a method from the given options; other fields get their defaults.
-
-        Parameters
-        ----------
-        method : {"minhash", "simhash", "shingles", "bloom", "exact"}
-            The method, which has a constructor of the same name.
-        **options
-            Arguments of that constructor.
-        """
+        """Make a recipe by the constructor with the name of a method, from its arguments; others get their defaults."""
         if method not in FIELDS_OF_METHOD:
             raise InvalidParameter("method", f"{method!r} is not one of {', '.join(FIELDS_OF_METHOD)}")
         for name in options:
@@ -634,12 +626,8 @@ class Recipe(Settings):
     def preset(cls, name: Preset, **options: Any) -> Self:
         """Make the recipe of a preset, with individual fields replaced by the given options.
 
-        Parameters
-        ----------
-        name : {"default", "online", "strict", "templates", "titles", "names", "ocr", "threads", ...}
-            The page "Choose a recipe" of the documentation describes when to use each preset.
-        **options
-            Fields that replace those of the preset.
+        The page "Choose a recipe" of the documentation describes when to use each preset. The recipe contains only
+        fields, and no reference to the preset.
 
         Examples
         --------

@@ -60,17 +60,7 @@ _FEW_SETTINGS = 21
 
 
 class Tuner:
-    """Measures the grid on a collection. Created by :func:`open_tuner`.
-
-    Parameters
-    ----------
-    collection : Collection
-        The documents.
-    candidates : list of Candidate
-        The grid.
-    seed : int
-        Seed of the questions.
-    """
+    """Measures the grid on a collection. Created by :func:`open_tuner`."""
 
     def __init__(self, collection: Collection, candidates: Sequence[Candidate], seed: int) -> None:
         self._collection, self._candidates, self._seed = collection, list(candidates), seed

@@ -354,10 +354,7 @@ def _reader(rows: TableRows, part: Any, first_row: int) -> Callable[[], Iterator
 
 
 def _check_batch(batch: ArrowBatch, known: dict[int, Any]) -> None:
-    """Raise ArrowInvalid if a batch cannot be used safely; texts with invalid UTF-8 are allowed.
-
-    `known` holds the dictionary of each column in the batch before: batches share it, so it is checked once.
-    """
+    """Raise ArrowInvalid if a batch is unsafe, except for UTF-8; `known` has dictionaries checked in batches before."""
     import pyarrow as pa
 
     batch.validate()

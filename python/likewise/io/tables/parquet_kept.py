@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from likewise._native import ParquetJoin
@@ -70,8 +72,6 @@ class KeptRows:
     @cached_property
     def _others(self) -> list[str] | None:
         """The columns to decode; None for all of them."""
-        import pyarrow as pa
-
         schema = self.source.schema
         if self.texts is None or self.change is not None or self.text_name not in schema.names:
             return None
@@ -125,8 +125,6 @@ class KeptRows:
             )
 
     def _table(self, gathered: list[tuple[Any, slice]]) -> ArrowTable:
-        import pyarrow as pa
-
         table = self._own_columns(gathered)
         if self.added is None:
             return table
@@ -134,8 +132,6 @@ class KeptRows:
         return pa.Table.from_arrays([*table.columns, *columns], schema=self.schema)
 
     def _own_columns(self, gathered: list[tuple[Any, slice]]) -> ArrowColumn:
-        import pyarrow as pa
-
         schema = self.source.schema
         if self._others is None:
             return pa.Table.from_batches([batch for batch, _ in gathered], schema)
@@ -213,9 +209,6 @@ def _all_encoded(schema: ArrowSchema, looks: dict[str, Any], tables: Iterator[An
 
 def _encoded(schema: ArrowSchema, looks: dict[str, Any], table: ArrowTable) -> Any:
     """Return a table as a Parquet file in memory; without rows for None."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(sink, schema, **looks) as writer:
         if table is not None:
@@ -249,9 +242,6 @@ def _columns(schema: ArrowSchema) -> set[tuple[str, str, int]]:
 
 
 def _metadata(file: Any) -> Any:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     return pq.read_metadata(pa.BufferReader(file))
 
 
