@@ -175,16 +175,13 @@ class LostWrites(StoreError):
         lost = []
         if self.doc_ids:
             lost.append(
-                f"{least}{_counted(self.doc_ids, 'acknowledged document')} (add again): {_listed(self.doc_ids)}"
+                f"{least}{counted(len(self.doc_ids), 'acknowledged document')} (add again): {_listed(self.doc_ids)}"
             )
         if self.removed_ids:
-            lost.append(f"{least}{_counted(self.removed_ids, 'removal')} (remove again): {_listed(self.removed_ids)}")
+            num = counted(len(self.removed_ids), "removal")
+            lost.append(f"{least}{num} (remove again): {_listed(self.removed_ids)}")
         at = f" at {self.place}" if self.place else ""
         return f"the server{at} restarted from older data and lost {'; '.join(lost) or 'writes'}"
-
-
-def _counted(ids: Sequence[str], word: str) -> str:
-    return f"{len(ids):,} {word}{'' if len(ids) == 1 else 's'}"
 
 
 def _listed(ids: Sequence[str]) -> str:
@@ -304,6 +301,17 @@ def num_threads(threads: int | None) -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def reason_of(error: BaseException) -> str:
+    """Return the first line of an error of another library, or its type if it has no message."""
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
+
+
+def differing(ours: Mapping[str, object], theirs: Mapping[str, object]) -> dict[str, tuple[object, object]]:
+    """Return the names of which two mappings have different values, sorted, each with both values."""
+    names = sorted({*ours, *theirs})
+    return {name: (ours.get(name), theirs.get(name)) for name in names if ours.get(name) != theirs.get(name)}
 
 
 def counted(count: int, name: str, names: str | None = None) -> str:

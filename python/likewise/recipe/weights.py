@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
-from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch, check_choice, check_integer
+from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch, check_choice, check_integer, differing
 from likewise.recipe.fields import (
     HASHES,
     PACKAGE_HASHES,
@@ -321,13 +321,10 @@ def check_table(table: Weights, fields: Mapping[str, Any]) -> None:
     ours = json.loads(table_rules(kind, fields))
     del ours["kind"]
     # A table that also counted names has the weights of a recipe that does not read them.
-    names = sorted(set(ours) | (set(table.rules) - {"siblings"}))
-    differing = {
-        name: (table.rules.get(name), ours.get(name)) for name in names if table.rules.get(name) != ours.get(name)
-    }
-    if differing:
+    theirs = {name: rule for name, rule in table.rules.items() if name != "siblings" or name in ours}
+    if found := differing(theirs, ours):
         raise RecipeMismatch(
-            "the weight table was made for different features; create it with the recipe's features", differing
+            "the weight table was made for different features; create it with the recipe's features", found
         )
     longest = table.native.longest_term
     if longest > fields["shingle"]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.arrays import ArrowSchema, ArrowTable, ColumnData
-from likewise.errors import InvalidInput, RecipeMismatch
+from likewise.errors import InvalidInput, RecipeMismatch, differing
 from likewise.io.output.row_files import RowWriter
 from likewise.io.tables.columns import number_column
 
@@ -61,17 +61,12 @@ class ResumableParquet:
             raise InvalidInput(
                 "cannot read the unfinished run; delete the directory to start over", str(self._work)
             ) from error
-        differing = {
-            name: (self._identity.get(name), identity.get(name))
-            for name in sorted({*self._identity, *identity})
-            if self._identity.get(name) != identity.get(name)
-        }
+        found = differing(self._identity, identity)
         if version != _VERSION:
-            differing["version"] = (_VERSION, version)
-        if differing:
+            found["version"] = (_VERSION, version)
+        if found:
             raise RecipeMismatch(
-                f"{self._work} was started with different input; delete it to start over, or choose another file",
-                differing,
+                f"{self._work} was started with different input; delete it to start over, or choose another file", found
             )
         missing = [name for name in self._parts if not (self._work / name).exists()]
         if missing:

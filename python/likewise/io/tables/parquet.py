@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from likewise.arrays import ArrowBatch, ArrowColumn
-from likewise.errors import InvalidInput
+from likewise.errors import InvalidInput, reason_of
 from likewise.io.source.source import Cut, InputFile, Kept, Piece, ReadTask
 from likewise.io.tables.columns import OTHER_TYPES
 from likewise.io.tables.parquet_kept import Batches, KeptRows, write_parquet
@@ -182,10 +182,9 @@ class ParquetFile(InputFile):
         """Return the error to raise; errors of the operating system have a number and are returned unchanged."""
         if isinstance(error, OSError) and error.errno is not None:
             return error
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         if isinstance(error, pa.ArrowNotImplementedError):
-            return InvalidInput(f"cannot read the file: {reason}. {OTHER_TYPES}", self.name)
-        return InvalidInput(f"{what}: {reason}", self.name)
+            return InvalidInput(f"cannot read the file: {reason_of(error)}. {OTHER_TYPES}", self.name)
+        return InvalidInput(f"{what}: {reason_of(error)}", self.name)
 
     def _batches(self, file: Any, group: int, columns: list[str] | None, rows: int) -> Iterator[Any]:
         try:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from likewise.arrays import ArrowSchema
-from likewise.errors import InvalidInput, LikewiseError, MissingExtra
+from likewise.errors import InvalidInput, LikewiseError, MissingExtra, reason_of
 from likewise.io.source.source import Kept, ReadRules, ReadTask
 from likewise.io.tables.arrow import ArrowFile, batch_jobs
 from likewise.io.tables.columns import root_of
@@ -96,8 +96,7 @@ def _told(kind: str, name: str | None) -> Iterator[None]:
     except (LikewiseError, MemoryError):
         raise
     except Exception as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InvalidInput(f"the library of {kind} tables reports: {reason}", name) from error
+        raise InvalidInput(f"the library of {kind} tables reports: {reason_of(error)}", name) from error
 
 
 def _open_delta(folder: Path) -> _Opened:
