@@ -26,21 +26,32 @@ if TYPE_CHECKING:
     from likewise import measures as measures
     from likewise import redis as redis
     from likewise import spark as spark
-    from likewise.batch.files import dedup_files
-    from likewise.batch.texts import Deduplication, dedup, pairs
-    from likewise.corpus import decontaminate, leaks, match
-    from likewise.errors import InvalidInput, InvalidParameter, LikewiseError, RecipeMismatch
-    from likewise.hamming.index import HammingIndex
-    from likewise.hamming.pairs import hamming_distance, hamming_join, hamming_pairs
-    from likewise.index import Index
-    from likewise.measures.comparison import compare
-    from likewise.recipe.recipe import Recipe
-    from likewise.recipe.weights import Weights
-    from likewise.runs.audit import audit
-    from likewise.service.client import AsyncClient, Client
-    from likewise.stages.bands import band_pairs
-    from likewise.stages.sketch import Sketches, sketch
-    from likewise.tuning import tune
+    from likewise.batch.files import dedup_files as dedup_files
+    from likewise.batch.texts import Deduplication as Deduplication
+    from likewise.batch.texts import dedup as dedup
+    from likewise.batch.texts import pairs as pairs
+    from likewise.corpus import decontaminate as decontaminate
+    from likewise.corpus import leaks as leaks
+    from likewise.corpus import match as match
+    from likewise.errors import InvalidInput as InvalidInput
+    from likewise.errors import InvalidParameter as InvalidParameter
+    from likewise.errors import LikewiseError as LikewiseError
+    from likewise.errors import RecipeMismatch as RecipeMismatch
+    from likewise.hamming.index import HammingIndex as HammingIndex
+    from likewise.hamming.pairs import hamming_distance as hamming_distance
+    from likewise.hamming.pairs import hamming_join as hamming_join
+    from likewise.hamming.pairs import hamming_pairs as hamming_pairs
+    from likewise.index import Index as Index
+    from likewise.measures.comparison import compare as compare
+    from likewise.recipe.recipe import Recipe as Recipe
+    from likewise.recipe.weights import Weights as Weights
+    from likewise.runs.audit import audit as audit
+    from likewise.service.client import AsyncClient as AsyncClient
+    from likewise.service.client import Client as Client
+    from likewise.stages.bands import band_pairs as band_pairs
+    from likewise.stages.sketch import Sketches as Sketches
+    from likewise.stages.sketch import sketch as sketch
+    from likewise.tuning import tune as tune
 
     __version__: str
 
@@ -75,35 +86,7 @@ _HOMES = {
 # Public modules, and the package that each needs.
 _MODULES = {"hamming": "numpy", "measures": "numpy", "redis": "redis", "spark": "pyspark"}
 
-__all__ = [
-    "AsyncClient",
-    "Client",
-    "Deduplication",
-    "HammingIndex",
-    "Index",
-    "InvalidInput",
-    "InvalidParameter",
-    "LikewiseError",
-    "Recipe",
-    "RecipeMismatch",
-    "Sketches",
-    "Weights",
-    "__version__",
-    "audit",
-    "band_pairs",
-    "compare",
-    "decontaminate",
-    "dedup",
-    "dedup_files",
-    "hamming_distance",
-    "hamming_join",
-    "hamming_pairs",
-    "leaks",
-    "match",
-    "pairs",
-    "sketch",
-    "tune",
-]
+__all__ = [*_HOMES, "__version__"]
 
 
 def __getattr__(name: str) -> object:

@@ -14,7 +14,8 @@
     |  `- ForkedError
     `- MissingExtra     (also an ImportError)
 
-Errors of the operating system are raised as `FileNotFoundError`, `PermissionError` or `OSError`.
+The parameters of an error are its attributes. Errors of the operating system are raised as `FileNotFoundError`,
+`PermissionError` or `OSError`.
 """
 
 from __future__ import annotations
@@ -53,11 +54,6 @@ class InvalidParameter(LikewiseError, ValueError):
         The parameter as users write it.
     message : str
         The value found and the range allowed.
-
-    Attributes
-    ----------
-    name, message : str
-        As given.
     """
 
     def __init__(self, name: str, message: str) -> None:
@@ -80,13 +76,6 @@ class InvalidInput(LikewiseError, ValueError):
         The file with the error.
     row : int, optional
         The row, from 0, in columns and lists; the line, from 1, in text files.
-
-    Attributes
-    ----------
-    message : str
-    file : str or None
-    row : int or None
-        As given.
     """
 
     def __init__(self, message: str, file: str | None = None, row: int | None = None) -> None:
@@ -114,12 +103,6 @@ class RecipeMismatch(LikewiseError):
         What was combined, and how to fix it.
     differences : mapping of str to (object, object)
         The fields that differ, with both values.
-
-    Attributes
-    ----------
-    message : str
-    differences : dict of str to (object, object)
-        As given.
     """
 
     def __init__(self, message: str, differences: Mapping[str, tuple[object, object]]) -> None:
@@ -163,18 +146,13 @@ class LostWrites(StoreError):
     place : str
         The server; empty if an HTTP service reports it.
     doc_ids : sequence of str
-        Ids to add again.
+        Ids to add again, in the order in which they were acknowledged. Adding an existing document changes nothing.
     removed_ids : sequence of str
-        Ids to remove again.
+        Ids to remove again, in the same order.
     since_s : int, optional
         Time of this client's last write that the server still has, in seconds since 1970.
     is_complete : bool
         Whether the ids are complete. A client remembers its last 50,000 ids.
-
-    Attributes
-    ----------
-    place, doc_ids, removed_ids, since_s, is_complete
-        As given; ids in the order in which they were acknowledged. Adding an existing document changes nothing.
     """
 
     def __init__(
@@ -197,16 +175,13 @@ class LostWrites(StoreError):
         lost = []
         if self.doc_ids:
             lost.append(
-                f"{least}{_counted(self.doc_ids, 'acknowledged document')} (add again): {_listed(self.doc_ids)}"
+                f"{least}{counted(len(self.doc_ids), 'acknowledged document')} (add again): {_listed(self.doc_ids)}"
             )
         if self.removed_ids:
-            lost.append(f"{least}{_counted(self.removed_ids, 'removal')} (remove again): {_listed(self.removed_ids)}")
+            num = counted(len(self.removed_ids), "removal")
+            lost.append(f"{least}{num} (remove again): {_listed(self.removed_ids)}")
         at = f" at {self.place}" if self.place else ""
         return f"the server{at} restarted from older data and lost {'; '.join(lost) or 'writes'}"
-
-
-def _counted(ids: Sequence[str], word: str) -> str:
-    return f"{len(ids):,} {word}{'' if len(ids) == 1 else 's'}"
 
 
 def _listed(ids: Sequence[str]) -> str:
@@ -229,11 +204,6 @@ class MissingExtra(LikewiseError, ImportError):
         Name of the extra that installs it.
     purpose : str
         The feature that needs it.
-
-    Attributes
-    ----------
-    extra, purpose : str
-        As given.
     """
 
     def __init__(self, extra: str, purpose: str) -> None:
@@ -331,6 +301,17 @@ def num_threads(threads: int | None) -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def reason_of(error: BaseException) -> str:
+    """Return the first line of an error of another library, or its type if it has no message."""
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
+
+
+def differing(ours: Mapping[str, object], theirs: Mapping[str, object]) -> dict[str, tuple[object, object]]:
+    """Return the names of which two mappings have different values, sorted, each with both values."""
+    names = sorted({*ours, *theirs})
+    return {name: (ours.get(name), theirs.get(name)) for name in names if ours.get(name) != theirs.get(name)}
 
 
 def counted(count: int, name: str, names: str | None = None) -> str:

@@ -38,15 +38,7 @@ class StageStarted:
 
 @dataclass(frozen=True)
 class StageAdvanced:
-    """A stage made progress.
-
-    Parameters
-    ----------
-    stage : str
-        The stage named by its :class:`StageStarted`.
-    done : int
-        Amount of work done since the start of the stage, in its unit.
-    """
+    """The amount of work done since the start of a stage, named by its :class:`StageStarted`, in its unit."""
 
     stage: str
     done: int
@@ -54,15 +46,7 @@ class StageAdvanced:
 
 @dataclass(frozen=True)
 class StageFinished:
-    """A stage ended.
-
-    Parameters
-    ----------
-    stage : str
-        The stage named by its :class:`StageStarted`.
-    seconds : float
-        Wall clock time it took.
-    """
+    """A stage, named by its :class:`StageStarted`, ended after this wall clock time."""
 
     stage: str
     seconds: float
@@ -70,13 +54,7 @@ class StageFinished:
 
 @dataclass(frozen=True)
 class Warned:
-    """A warning for the user.
-
-    Parameters
-    ----------
-    message : str
-        The problem, and what to do about it.
-    """
+    """A warning for the user: the problem, and what to do about it."""
 
     message: str
 
@@ -85,10 +63,7 @@ class Warned:
 class Planned:
     """The resources that a run with a memory limit needs, or the location of a run on Spark; the first event of a run.
 
-    Parameters
-    ----------
-    lines : tuple of str
-        Memory, disk, passes and time in words, or the Spark master and the directory of the stages.
+    The lines state memory, disk, passes and time in words, or the Spark master and the directory of the stages.
     """
 
     lines: tuple[str, ...]
@@ -116,20 +91,37 @@ def no_progress(event: Event) -> None:
     """Ignore an event."""
 
 
-class _Lines:
+class _Reporter:
+    """What all ways of drawing events share: notes and plans as lines on stderr."""
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, Warned):
+            self._note(f"note: {printable(event.message)}")
+        elif isinstance(event, Planned):
+            for line in event.lines:
+                _say(f"plan: {line}")
+        else:
+            self._draw(event)
+
+    def _note(self, line: str) -> None:
+        _say(line)
+
+    def _draw(self, event: StageStarted | StageAdvanced | StageFinished) -> None:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        return
+
+
+class _Lines(_Reporter):
     """One line on stderr every ten seconds."""
 
     def __init__(self) -> None:
         self._began = self._said = time.monotonic()
         self._total, self._unit = 0, ""
 
-    def __call__(self, event: Event) -> None:
-        if isinstance(event, Warned):
-            _say(f"note: {printable(event.message)}")
-        elif isinstance(event, Planned):
-            for line in event.lines:
-                _say(f"plan: {line}")
-        elif isinstance(event, StageStarted):
+    def _draw(self, event: StageStarted | StageAdvanced | StageFinished) -> None:
+        if isinstance(event, StageStarted):
             self._began, self._total, self._unit = time.monotonic(), event.total, event.unit
             # A stage without a total prints no progress, so print at least its name.
             if not event.total and self._began - self._said >= _SECONDS_BETWEEN_LINES:
@@ -146,7 +138,7 @@ class _Lines:
                 _say(f"{event.stage}: {amount}{share}, {_amount(rate, self._unit)}/s, {left:.0f} s left")
 
 
-class _Drawn:
+class _Drawn(_Reporter):
     """Bars on a terminal, with rate and time left."""
 
     def __init__(self) -> None:
@@ -154,15 +146,13 @@ class _Drawn:
         self._task: Any = None
         self._unit = ""
 
-    def __call__(self, event: Event) -> None:
-        if isinstance(event, Planned):
-            for line in event.lines:
-                _say(f"plan: {line}")
-        elif isinstance(event, Warned):
-            if self._bars is None:
-                self._bars = self._open()
-            self._bars.console.print(f"note: {printable(event.message)}", highlight=False, markup=False)
-        elif isinstance(event, StageStarted):
+    def _note(self, line: str) -> None:
+        if self._bars is None:
+            self._bars = self._open()
+        self._bars.console.print(line, highlight=False, markup=False)
+
+    def _draw(self, event: StageStarted | StageAdvanced | StageFinished) -> None:
+        if isinstance(event, StageStarted):
             if self._bars is None:
                 self._bars = self._open()
             self._unit = event.unit
@@ -196,20 +186,15 @@ class _Drawn:
             self._bars.stop()
 
 
-class _Notebook:
+class _Notebook(_Reporter):
     """One line of HTML below a cell, updated during the run."""
 
     def __init__(self) -> None:
         self._display: Any = None
         self._total, self._unit, self._began, self._shown = 0, "", 0.0, 0.0
 
-    def __call__(self, event: Event) -> None:
-        if isinstance(event, Planned):
-            for line in event.lines:
-                _say(f"plan: {line}")
-        elif isinstance(event, Warned):
-            _say(f"note: {printable(event.message)}")
-        elif isinstance(event, StageStarted):
+    def _draw(self, event: StageStarted | StageAdvanced | StageFinished) -> None:
+        if isinstance(event, StageStarted):
             self._total, self._unit, self._began = event.total, event.unit, time.monotonic()
             self._show(event.stage, 0)
         elif isinstance(event, StageAdvanced):
@@ -243,23 +228,18 @@ class _Notebook:
 def shown(progress: "Progress | bool | None") -> Iterator["Progress"]:
     """Yield a callback for events, as a context; on exit, bars are removed.
 
-    Parameters
-    ----------
-    progress : callable or bool, optional
-        ``True`` draws bars in a terminal or a notebook, and writes a line every ten seconds to standard
-        error elsewhere.
+    ``True`` draws bars in a terminal or a notebook, and writes a line every ten seconds to standard error elsewhere.
     """
     if progress is None or progress is False:
         yield no_progress
     elif progress is True:
-        reporter: _Drawn | _Notebook | _Lines = (
+        reporter: _Reporter = (
             _Notebook() if _is_notebook() else _Drawn() if sys.stderr is not None and sys.stderr.isatty() else _Lines()
         )
         try:
             yield reporter
         finally:
-            if not isinstance(reporter, _Lines):
-                reporter.close()
+            reporter.close()
     else:
         yield progress
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from likewise.tuning import choice, measured
-from likewise.tuning.choice import Evidence, choices, choose, cross_validated
+from likewise.tuning.choice import Evidence, choices, cross_validated
 from likewise.tuning.grid import Sample
 
 SETTINGS = np.arange(2, 99) / 100
@@ -82,17 +82,17 @@ def test_nothing_counted_is_unknown():
 def test_a_threshold_lies_between_what_is_and_what_is_not():
     random = np.random.default_rng(1)
     yes, no = random.uniform(0.6, 1, 30), random.uniform(0.1, 0.4, 30)
-    setting = choose(evidence(np.concatenate([yes, no]), [1] * 30 + [0] * 30)).setting
+    setting = choices(evidence(np.concatenate([yes, no]), [1] * 30 + [0] * 30))[0].setting
     assert 0.4 < setting < 0.6
 
 
 def test_the_sample_moves_a_threshold_off_the_crowd():
     labels = [1] * 20 + [0] * 20
     similarity = np.concatenate([np.linspace(0.55, 0.99, 20), np.linspace(0.02, 0.1, 20)])
-    alone = choose(evidence(similarity, labels)).setting
+    alone = choices(evidence(similarity, labels))[0].setting
     # Hundreds of unlabeled pairs are below .45, and some are among the duplicates.
     others = np.concatenate([np.linspace(0.2, 0.45, 700), np.linspace(0.55, 0.99, 100)])
-    crowded = choose(evidence(similarity, labels, others=others)).setting
+    crowded = choices(evidence(similarity, labels, others=others))[0].setting
     assert alone < 0.4 < crowded < 0.6
 
 
@@ -101,8 +101,8 @@ def test_of_equal_recipes_the_first_is_chosen_and_a_better_one_wins():
     labels = np.repeat([True, False], 30)
     good = np.where(labels, random.uniform(0.6, 1, 60), random.uniform(0, 0.4, 60))
     bad = random.uniform(0, 1, 60)
-    assert choose(evidence([good, good, bad], labels)).candidate == 0
-    assert choose(evidence([bad, good, good], labels)).candidate == 1
+    assert choices(evidence([good, good, bad], labels))[0].candidate == 0
+    assert choices(evidence([bad, good, good], labels))[0].candidate == 1
     _, found = choices(evidence([bad, good], labels))
     assert found[0].score < found[1].score
 
@@ -113,7 +113,7 @@ def test_of_recipes_that_are_the_same_in_three_digits_the_first_is_chosen(monkey
     for scores, chosen in (((0.9996, 0.9999, 1.0), 0), ((0.99, 0.9996, 1.0), 1), ((0.98, 0.97, 1.0), 2)):
         curves = [np.full(97, score) for score in scores]
         monkeypatch.setattr(Evidence, "expected_f1", lambda self, coefficients, curves=curves: curves)
-        assert choose(found).candidate == chosen
+        assert choices(found)[0].candidate == chosen
 
 
 def test_labels_that_tell_nothing_promise_nothing():

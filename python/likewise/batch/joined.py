@@ -18,7 +18,7 @@ from likewise.batch.decide.decision import Decision
 from likewise.batch.read.documents import Documents
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.source.bad_rows import BadRowTally
-from likewise.io.source.source import BadRow, BaseSource, Piece, ReadTask, Source
+from likewise.io.source.source import BadRow, Piece, ReadTask, Source
 from likewise.io.tables.columns import number_column
 from likewise.job.options import FileRun, RunContext
 from likewise.job.reading import in_order, jobs_of, refusal, total_bytes
@@ -232,8 +232,11 @@ class JoinedRows:
         return {"num_rows": len(self), "num_kept_rows": num_kept, "num_blank_lines": self.num_blank}
 
 
-class _JoinedSource(BaseSource):
+class _JoinedSource(Source):
     """The documents `low` to `high`, exclusive, whose first rows are in one source."""
+
+    name: str | None
+    num_bytes: int
 
     def __init__(self, joined: JoinedRows, source: Source, low: int, high: int) -> None:
         self._joined, self._source, self._low, self._high = joined, source, low, high

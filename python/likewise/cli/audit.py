@@ -103,13 +103,14 @@ def command(
     """Run the command."""
     from likewise.errors import InvalidParameter
     from likewise.io.output.directory import AUDIT
-    from likewise.runs.audit import PartsAudit, check_target, write_certificate
+    from likewise.io.output.summaries import is_over_parts, read_summary
+    from likewise.runs.audit import PartsAudit, check_target, parts_lines, write_certificate
 
     if least_recall is not None and math.isnan(least_recall):
         raise InvalidParameter("least_recall", "nan given; it must be a number from 0 to 1")
     as_json, quiet = options.pop("as_json"), options.pop("quiet")
     _check_kind(ctx, out, options)
-    is_of_parts = out is not None and _is_of_parts(out)
+    is_of_parts = out is not None and is_over_parts(read_summary(out))
     target = output if output is not None else Path(AUDIT) if out is None else out / AUDIT
     # A run may be audited by users who may only read it.
     is_written = output is not None or os.access(target.parent, os.W_OK)
@@ -118,7 +119,7 @@ def command(
     found: Audit | OutputAudit | PartsAudit
     if out is not None and is_of_parts:
         found = _audited_parts(ctx, out, options, quiet=quiet)
-        lines = _parts_lines(found)
+        lines = [found.certificate["run"]["verification"], "", *_check_lines(found), "", *parts_lines(found)]
         least_recall = None
     elif out is not None:
         found = _audited_run(out, options, quiet=quiet)
@@ -179,12 +180,6 @@ def _audited_run(out: Path, options: dict[str, Any], *, quiet: bool) -> "Audit":
         return audit(out, progress=report, **given)
 
 
-def _is_of_parts(out: Path) -> bool:
-    from likewise.io.output.summaries import is_over_parts, read_summary
-
-    return is_over_parts(read_summary(out))
-
-
 def _audited_parts(ctx: click.Context, out: Path, options: dict[str, Any], *, quiet: bool) -> "PartsAudit":
     from click.core import ParameterSource
 
@@ -205,12 +200,6 @@ def _audited_parts(ctx: click.Context, out: Path, options: dict[str, Any], *, qu
             progress=report,
             **paths,
         )
-
-
-def _parts_lines(found: "PartsAudit") -> list[str]:
-    from likewise.runs.audit import parts_lines
-
-    return [found.certificate["run"]["verification"], "", *_check_lines(found), "", *parts_lines(found)]
 
 
 def _audited_output(options: dict[str, Any], *, quiet: bool) -> "OutputAudit":

@@ -11,6 +11,7 @@ import click
 from likewise.cli.options.commands import FRESH, JSON, MEMORY, OVERWRITE, LongCommand, flag, option
 from likewise.cli.options.recipe import (
     QUIET,
+    WRITE_PREFIX,
     count,
     document_options,
     index_input_options,
@@ -211,12 +212,7 @@ Examples:
     ("kept", "cut", "annotated", "evidence"),
     "kept",
 )
-@option(
-    "--write-prefix PREFIX",
-    "Prefix for the names of the fields that --write annotated adds.",
-    default="",
-    show_default=False,
-)
+@WRITE_PREFIX
 @option(
     "--threshold S",
     "Minimum weighted share of the item's words found in the document in the same order, 0 to 1.",

@@ -11,6 +11,7 @@ from likewise.cli.options.commands import FRESH, JSON, MEMORY, OVERWRITE, PLACE,
 from likewise.cli.options.recipe import (
     INPUTS,
     QUIET,
+    WRITE_PREFIX,
     decision_options,
     directory_name,
     document_options,
@@ -78,12 +79,7 @@ Examples:
     "groups.parquet; can be combined with another one, as in kept,groups. evidence: nothing else.",
     default="kept",
 )
-@option(
-    "--write-prefix PREFIX",
-    "Prefix for the names of the fields that --write annotated adds.",
-    default="",
-    show_default=False,
-)
+@WRITE_PREFIX
 @option(
     "--date-field FIELD",
     "Field with numbers or ISO 8601 dates. With --write groups, adds the columns first_seen and last_seen, "
@@ -238,11 +234,12 @@ def _engine(name: str, options: dict[str, str | None]) -> "SparkEngine | None":
 def _told_apart(against: tuple[Path, ...]) -> tuple[Path | None, tuple[Path, ...]]:
     """Return the index and no paths if an index is given, otherwise None and the paths of runs and files."""
     from likewise.errors import InvalidParameter
+    from likewise.index.opening import exists
     from likewise.io.places import check_place
 
     for path in against:
         check_place(path, elsewhere="--against supports local indexes, runs and files only; copy it to this machine")
-    indexes = [path for path in against if path.is_dir() and _is_index(path)]
+    indexes = [path for path in against if path.is_dir() and exists(path)]
     if not indexes:
         return None, against
     if len(against) > 1:
@@ -250,12 +247,6 @@ def _told_apart(against: tuple[Path, ...]) -> tuple[Path | None, tuple[Path, ...
             "against", f"an index cannot be combined with other --against paths; remove the others or {indexes[0]}"
         )
     return indexes[0], ()
-
-
-def _is_index(path: Path) -> bool:
-    from likewise.index.opening import exists
-
-    return exists(path)
 
 
 def preview_lines(preview: dict[str, Any], out: str | None) -> list[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from likewise import _native
@@ -115,12 +116,7 @@ def find_copies(
     overwrite : bool
         Replace a finished search in `output`.
     progress : bool or callable, optional
-        True shows bars in a terminal or a notebook. A function is called with the events of :mod:`likewise.progress`.
-
-    Returns
-    -------
-    Copies
-        The copies, the given documents, and counts.
+        As for :func:`likewise.dedup`.
 
     Raises
     ------
@@ -286,7 +282,6 @@ class _Search:
 
     def documents_of(self, ids: Sequence[str]) -> Iterator[tuple[str, str]]:
         """Yield id and text of the documents in files with these ids."""
-        import pyarrow as pa
         import pyarrow.compute as pc
 
         wanted = pa.array(ids, pa.string())
@@ -431,8 +426,6 @@ class _Search:
 
 
 def _hashed(ids: ColumnData) -> NDArray[np.uint64]:
-    import pyarrow as pa
-
     return np.asarray(_native.Texts.from_arrow(ids.cast(pa.large_string())).hashes())
 
 
@@ -460,8 +453,6 @@ def _equal(digests: NDArray[np.void], given: NDArray[np.void]) -> tuple[NDArray[
 
 
 def _result(rows: list[_Row], given: _Given, items: Items, search: _Search, timing: Timing) -> Copies:
-    import pyarrow as pa
-
     rows = _once(rows)
     columns: dict[str, list[Any]] = {name: [] for name in copy_schema().names}
     counts = [dict.fromkeys(_KINDS, 0) for _ in search.places]
@@ -532,8 +523,6 @@ def _once(rows: list[_Row]) -> list[_Row]:
 
 def copy_schema() -> ArrowSchema:
     """Return the columns of the copies."""
-    import pyarrow as pa
-
     names = ("given", "place", "place_kind", "doc_id", "file")
     return pa.schema(
         {
@@ -547,8 +536,6 @@ def copy_schema() -> ArrowSchema:
 
 def given_schema() -> ArrowSchema:
     """Return the columns of the given documents."""
-    import pyarrow as pa
-
     counts = {"num_words": pa.int64(), "num_ngrams": pa.int64()}
     return pa.schema({"given": pa.string(), **counts, "status": pa.string(), "num_copies": pa.int64()})
 

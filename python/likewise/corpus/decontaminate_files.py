@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from likewise import _native
@@ -74,7 +75,7 @@ def decontaminate_files(
     fresh: bool = False,
     progress: Progress | bool | None = None,
 ) -> dict[str, Any]:
-    """Find items of evaluation sets inside the documents of files.
+    """Find items of evaluation sets inside the documents of files, and return the summary, as written.
 
     Parameters
     ----------
@@ -103,11 +104,6 @@ def decontaminate_files(
         Prefix for the names of the fields that ``annotated`` adds.
     overwrite, fresh, progress
         As for :func:`likewise.dedup_files`.
-
-    Returns
-    -------
-    dict
-        The summary, as written.
 
     Raises
     ------
@@ -260,7 +256,6 @@ class _Scanned:
             self.job.context.progress(Warned(note))
 
     def _scan_group(self, number: int, tally: BadRowTally) -> None:
-        import pyarrow as pa
         import pyarrow.parquet as pq
 
         first, end = self._groups[number]
@@ -364,8 +359,6 @@ class _Result:
 
 
 def _write_evidence(scanned: _Scanned, items: Items, job: Job) -> _Result:
-    import pyarrow as pa
-
     windows: list[list[NDArray[np.int64]]] = []
     best: list[Any] = []
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from likewise.arrays import ColumnData, TextData
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Decontamination:
-    r"""Result of :func:`likewise.decontaminate`.
+    """Result of :func:`likewise.decontaminate`.
 
     Parameters
     ----------
@@ -56,15 +57,6 @@ class Decontamination:
         ``remove``.
     summary : dict
         Counts, rules, seconds. ``items`` has the counts of each set.
-
-    Examples
-    --------
-    >>> import likewise
-    >>> question = "Which river flows through the city in which the first bridge of iron was built?"
-    >>> page = "From a quiz: which river flows through the city in which\\nthe first bridge of iron was built?"
-    >>> found = likewise.decontaminate([page, "Something else."], {"quiz": [question]})
-    >>> found.kept.tolist()
-    [False, True]
     """
 
     evidence: "pa.Table"
@@ -110,15 +102,8 @@ def decontaminate(
         The documents, such as a training corpus.
     items : mapping of str to table, list of mappings, or list of str
         The evaluation sets by name.
-    threshold : float
-        Minimum similarity: the weighted share of the item's words found in the document in the same order.
-    min_share : float
-        Minimum weighted share of the item's word 5-grams found in the window of the document.
-    min_ngrams : int
-        A text with fewer distinct n-grams is too short to be found; it is listed as such in the table of items.
-    unsure : {"keep", "remove"}
-        Whether a document with another number in the place of one of the item, such as a problem with other numbers,
-        is kept or counts as containing the item. The evidence names such places in either case.
+    threshold, min_share, min_ngrams, unsure
+        As for :class:`likewise.corpus.ContainmentRules`.
     weights : Weights, optional
         Document frequencies of n-grams, in place of those of `documents`: a table of five words, as
         ``likewise weights CORPUS --shingle 5`` writes. The documents should be among those it was counted on.
@@ -131,11 +116,6 @@ def decontaminate(
         the row.
     ids, text_field, nulls, threads, progress
         As for :func:`likewise.dedup`. Results do not depend on the number of threads.
-
-    Returns
-    -------
-    Decontamination
-        Evidence, the table of items, and which documents contain no item.
 
     Raises
     ------
@@ -165,8 +145,6 @@ def decontaminate(
     >>> found.evidence.select(["row", "set", "item_id"]).to_pylist()
     [{'row': 0, 'set': 'quiz', 'item_id': '0'}]
     """
-    import pyarrow as pa
-
     rules = ContainmentRules(threshold, min_share, min_ngrams, unsure)
     of_run = RunRules(num_threads(threads), "fail" if nulls == "fail" else "skip")
     context = RunContext(of_run, progress=taken(progress))

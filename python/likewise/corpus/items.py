@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from likewise import _native
@@ -137,13 +138,15 @@ class ContainmentRules:
     Parameters
     ----------
     threshold : float
-        Minimum similarity between the item and the words aligned with it, 0 to 1.
+        Minimum similarity, 0 to 1: the weighted share of the item's words found in the document in the same order.
     min_share : float
-        Minimum weighted share of the item's n-grams found in the window, 0 to 1.
+        Minimum weighted share of the item's word 5-grams found in the window of the document, 0 to 1.
     min_ngrams : int
-        An item text with fewer distinct word 5-grams is too short to be found.
+        An item text with fewer distinct word 5-grams is too short to be found; it is listed as such in the table of
+        items.
     unsure : {"keep", "remove"}
-        Whether a document contains an item from which it differs in a number.
+        Whether a document with another number in the place of one of the item, such as a problem with other numbers,
+        is kept or counts as containing the item. The evidence names such places in either case.
     """
 
     threshold: float = DEFAULT_THRESHOLD
@@ -303,8 +306,6 @@ class Items:
 
     def item_table(self) -> ArrowTable:
         """Return a table with a row for each text of an item and its result."""
-        import pyarrow as pa
-
         distinct = self._distinct
         short = self._is_short.astype(bool)[distinct]
         num_documents = self.num_documents[distinct]
@@ -357,8 +358,6 @@ class Items:
 
 def evidence_schema(*, has_files: bool) -> ArrowSchema:
     """Return the schema of the evidence."""
-    import pyarrow as pa
-
     place = {"file": pa.string(), "offset": pa.int64(), "length": pa.int64()} if has_files else {}
     return pa.schema(
         {
@@ -372,8 +371,6 @@ def evidence_schema(*, has_files: bool) -> ArrowSchema:
 
 def item_schema() -> ArrowSchema:
     """Return the schema of the table of items."""
-    import pyarrow as pa
-
     kinds = {name: pa.string() for name in ("set", "item_id", "field")}
     counts = {"num_words": pa.int64(), "num_ngrams": pa.int64()}
     return pa.schema({**kinds, **counts, "status": pa.string(), "num_documents": pa.int64()})
@@ -381,8 +378,6 @@ def item_schema() -> ArrowSchema:
 
 def evidence(items: Items, found: Found, places: Mapping[str, Any]) -> ArrowTable:
     """Return a row for each window and item text in it."""
-    import pyarrow as pa
-
     windows, numbers = items.expanded(found.texts)
     own: dict[str, NDArray[Any]] = {
         "row": found.rows,

@@ -143,7 +143,7 @@ def leak_files(
     progress: Progress | bool | None = None,
     **fields: Unpack[RecipeFields],
 ) -> dict[str, Any]:
-    """Find near-duplicates between splits in files.
+    """Find near-duplicates between splits in files, and return the summary: counts of each split, recipe and seconds.
 
     Parameters
     ----------
@@ -160,11 +160,6 @@ def leak_files(
         Maximum number of pairs; more raise an error.
     overwrite, fresh : bool
         As for :func:`likewise.dedup_files`.
-
-    Returns
-    -------
-    dict
-        The summary: counts of each split, recipe and seconds.
 
     Raises
     ------

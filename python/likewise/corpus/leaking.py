@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from likewise.arrays import ArraySpace, ArrowSchema, ArrowTable
@@ -50,13 +51,6 @@ class Leaks:
     summary : dict
         Counts, recipe, recall, seconds. ``splits`` has the counts of each split: num_documents, num_dropped, and, for
         each other split, num_leaked (documents with a near-duplicate there) and num_pairs.
-
-    Examples
-    --------
-    >>> import likewise
-    >>> found = likewise.leaks({"train": ["one fine day", "another text"], "test": ["new", "One fine day!"]})
-    >>> found.kept["test"].tolist()
-    [True, False]
     """
 
     pairs: "pa.Table"
@@ -103,11 +97,6 @@ def leaks(
     max_pairs : int
         Maximum number of pairs; if there are more, an error is raised.
 
-    Returns
-    -------
-    Leaks
-        Pairs, what remains of each split, and counts.
-
     Raises
     ------
     InvalidInput
@@ -129,8 +118,6 @@ def leaks(
     >>> found.pairs.column("row").to_pylist(), found.pairs.column("other_row").to_pylist()
     ([1], [0])
     """
-    import pyarrow as pa
-
     recipe = as_recipe(recipe, fields, base="default").resolve()
     rules = RunRules(num_threads(threads), "fail" if nulls == "fail" else "skip", "allow")
     context = RunContext(rules, progress=taken(progress))
@@ -202,8 +189,6 @@ class LeakedRows:
     @property
     def schema(self) -> ArrowSchema:
         """The schema of the pairs."""
-        import pyarrow as pa
-
         doc_id = self._documents.id_type() or pa.string()
         sides: dict[str, Any] = {}
         for prefix in ("", "other_"):
@@ -234,8 +219,6 @@ class LeakedRows:
             yield self._table(batch, here, there)
 
     def _table(self, batch: PairBatch, here: NDArray[np.int64], there: NDArray[np.int64]) -> ArrowTable:
-        import pyarrow as pa
-
         names = text_column(list(self._names))
         columns: list[Any] = []
         for split, rows in ((here, batch.row_a), (there, batch.row_b)):

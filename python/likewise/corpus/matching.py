@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeVar
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from likewise import _native
@@ -81,14 +82,8 @@ def match(
         Minimum score of a match, 0 to 1. References that share no feature with a query are never listed.
     ids, reference_ids : sequence of str or int, Arrow data, or column name, optional
         As for :func:`likewise.dedup`; the ids of the references must be unique.
-    text_field : str or sequence of str
-        Column of a table that contains the text; several columns are joined with a newline.
-    tokenizer : callable, optional
-        Function that splits a text into tokens, for tokens ``user``.
-    threads : int, optional
-        Number of threads; all processors if None. Results do not depend on it.
-    progress : bool or callable, optional
-        True shows bars in a terminal or a notebook. A function is called with the events of :mod:`likewise.progress`.
+    text_field, tokenizer, threads, progress
+        As for :func:`likewise.dedup`. Results do not depend on the number of threads.
 
     Returns
     -------
@@ -113,8 +108,6 @@ def match(
     >>> found.column("reference_row").to_pylist()
     [0, None]
     """
-    import pyarrow as pa
-
     asked = _Asked(_checked(recipe), top, min_score)
     context = RunContext(RunRules(num_threads(threads)), progress=taken(progress))
     sources = [
@@ -144,7 +137,7 @@ def match_files(
 ) -> dict[str, Any]:
     """Find the references that each document in files contains or resembles, and write them to a file.
 
-    References are held in memory; queries are streamed.
+    References are held in memory; queries are streamed. The result has counts, features and seconds.
 
     Parameters
     ----------
@@ -152,19 +145,12 @@ def match_files(
         Files, directories, globs; queries also ``-``.
     output : path
         A ``.tsv``, ``.jsonl`` or ``.parquet`` file, or ``-`` for lines of TSV to `stdout`.
-    recipe, top, min_score
+    recipe, top, min_score, progress
         As for :func:`likewise.match`.
     run : FileRun, optional
         How the files of queries and references are read.
-    progress : bool or callable, optional
-        True shows bars in a terminal or a notebook. A function is called with the events of :mod:`likewise.progress`.
     stdout : binary file, optional
         The stream that ``-`` refers to.
-
-    Returns
-    -------
-    dict
-        Counts, features and seconds.
 
     Raises
     ------
@@ -214,8 +200,6 @@ class Asking:
     """References in memory, which answer streamed queries."""
 
     def __init__(self, asked: _Asked, sources: Sequence[Source], context: RunContext, work: Path) -> None:
-        import pyarrow as pa
-
         self._asked, self._context = asked, context
         counts, stage = Counts(), "reading references"
         parts = list(each_part(sources, lambda texts, _: texts, counts, context, stage=stage, work=work))
@@ -261,8 +245,6 @@ class Asking:
         return _Best(offsets.astype(np.int64), references.astype(np.int64), shared, scores, sizes)
 
     def _table(self, part: Part[_Best]) -> ArrowTable:
-        import pyarrow as pa
-
         best = part.made
         num_answers = np.diff(best.offsets)
         self._num_matched += int(np.count_nonzero(num_answers))
@@ -338,8 +320,6 @@ def _place_name(source: Source) -> str | None:
 
 
 def _schema() -> ArrowSchema:
-    import pyarrow as pa
-
     kinds = {
         **{"row": pa.int64(), "doc_id": pa.string(), "file": pa.string(), "offset": pa.int64(), "length": pa.int64()},
         **{"rank": pa.int32(), "reference_row": pa.int64(), "reference_id": pa.string()},

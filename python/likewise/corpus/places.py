@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from likewise.arrays import ArrowTable
@@ -119,7 +120,6 @@ class RunPlace:
 
     def duplicates(self, kept_rows: Sequence[int]) -> dict[int, list[Copy]]:
         """Return the documents removed as duplicates of the given kept documents, by kept row."""
-        import pyarrow as pa
         import pyarrow.compute as pc
 
         table = self._evidence
@@ -133,7 +133,6 @@ class RunPlace:
 
     def of_ids(self, ids: Sequence[str]) -> Iterator[tuple[str, Copy]]:
         """Yield the groups of removed documents with these ids: the document, the kept one, other duplicates."""
-        import pyarrow as pa
         import pyarrow.compute as pc
 
         table = self._evidence

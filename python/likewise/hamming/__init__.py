@@ -7,36 +7,20 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from likewise.hamming.costs import Costs
-    from likewise.hamming.index import HammingIndex
-    from likewise.hamming.matches import Matches
-    from likewise.hamming.pairs import WrittenPairs, hamming_distance, hamming_join, hamming_pairs
-    from likewise.hamming.plan import (
-        HammingPlan,
-        PlannedSearch,
-        SearchKey,
-        bit_frequencies,
-        bit_statistics,
-        plan_hamming,
-    )
-    from likewise.hamming.stream import hamming_stream
-
-__all__ = [
-    "Costs",
-    "HammingIndex",
-    "HammingPlan",
-    "Matches",
-    "PlannedSearch",
-    "SearchKey",
-    "WrittenPairs",
-    "bit_frequencies",
-    "bit_statistics",
-    "hamming_distance",
-    "hamming_join",
-    "hamming_pairs",
-    "hamming_stream",
-    "plan_hamming",
-]
+    from likewise.hamming.costs import Costs as Costs
+    from likewise.hamming.index import HammingIndex as HammingIndex
+    from likewise.hamming.matches import Matches as Matches
+    from likewise.hamming.pairs import WrittenPairs as WrittenPairs
+    from likewise.hamming.pairs import hamming_distance as hamming_distance
+    from likewise.hamming.pairs import hamming_join as hamming_join
+    from likewise.hamming.pairs import hamming_pairs as hamming_pairs
+    from likewise.hamming.plan import HammingPlan as HammingPlan
+    from likewise.hamming.plan import PlannedSearch as PlannedSearch
+    from likewise.hamming.plan import SearchKey as SearchKey
+    from likewise.hamming.plan import bit_frequencies as bit_frequencies
+    from likewise.hamming.plan import bit_statistics as bit_statistics
+    from likewise.hamming.plan import plan_hamming as plan_hamming
+    from likewise.hamming.stream import hamming_stream as hamming_stream
 
 _HOMES = {
     "Costs": "costs",
@@ -54,6 +38,7 @@ _HOMES = {
     "hamming_stream": "stream",
     "plan_hamming": "plan",
 }
+__all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> object:

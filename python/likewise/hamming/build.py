@@ -131,8 +131,8 @@ class BuiltOutOfCore(ABC):
         path : str or Path
             The output file. An existing file is replaced. If the path is a symbolic link, its target is replaced. The
             file is byte-for-byte identical to the file that ``save`` writes for an index in memory.
-        within : int
-            Maximum radius of a query.
+        within, plan : optional
+            As for the index.
         ids : sequence of str or int, or Arrow data, or False, optional
             As for the index. Ids are kept in memory in addition to `memory`, as is one bit per row if there are empty
             texts.
@@ -144,17 +144,10 @@ class BuiltOutOfCore(ABC):
             Maximum size of the finished tables in bytes. By default, four times the size of the fingerprints.
         bits : int, optional
             Width of a fingerprint, if the file does not specify it. By default, 64.
-        plan : PlannedSearch, or sequence of (mask, radius), optional
-            Keys of the tables, as for the index.
         threads : int, optional
             Number of threads for this call and for the index. By default, all processors are used.
         progress : callable
             Called with the number of rows read, summed over all passes.
-
-        Returns
-        -------
-        HammingIndex
-            The index, opened from the file.
 
         Raises
         ------

@@ -94,17 +94,9 @@ class Costs:
             latency_ns, overlapped_ns = known[num_bytes]
             memory.append((num_bytes, waited[-1] * latency_ns / largest[0], asked[-1] * overlapped_ns / largest[1]))
         speed = memory[0][1] / known[float(_SIZES[0])][0]
-        return cls(
-            memory=tuple(memory),
-            query_ns=default.query_ns * speed,
-            table_ns=default.table_ns * speed,
-            wide_ns=default.wide_ns * speed,
-            bucket_ns=default.bucket_ns * speed,
-            compare_ns=default.compare_ns * speed,
-            scan_ns=scan_ns,
-            stream_ns=stream_ns,
-            sort_ns=default.sort_ns * speed,
-        )
+        steps = ("query_ns", "table_ns", "wide_ns", "bucket_ns", "compare_ns", "sort_ns")
+        scaled = {name: getattr(default, name) * speed for name in steps}
+        return cls(memory=tuple(memory), scan_ns=scan_ns, stream_ns=stream_ns, **scaled)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Costs":
@@ -138,15 +130,7 @@ class Costs:
 
     @classmethod
     def read(cls, path: Path) -> "Costs":
-        """Read the costs from a JSON file written by :meth:`write`.
-
-        Raises
-        ------
-        InvalidInput
-            If the file is not JSON.
-        InvalidParameter
-            If the file does not contain costs.
-        """
+        """Read a JSON file written by :meth:`write`. Raises InvalidInput if it is not JSON, or as :meth:`from_dict`."""
         try:
             values = json.loads(path.read_text(encoding="utf-8"))
         except (ValueError, RecursionError) as error:

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise._native import Texts
-from likewise.arrays import ArrowColumn, ArrowTable, ColumnData, TextData
-from likewise.errors import InvalidInput, InvalidParameter, counted
-from likewise.io.tables.columns import decoded
+from likewise.arrays import ArrowColumn, ColumnData, TextData
+from likewise.errors import InvalidInput, InvalidParameter, counted, reason_of
+from likewise.io.tables.columns import decoded, number_column
 from likewise.stages.text import is_table
 
 # Returns which of these rows still exist.
@@ -190,7 +190,7 @@ class RowIds:
         for number in np.unique(part_of_row):
             is_here = part_of_row == number
             first = ends[number] - len(parts[number])
-            found[is_here] = parts[number].take(_arrow_rows(rows[is_here] - first)).to_numpy(zero_copy_only=False)
+            found[is_here] = parts[number].take(number_column(rows[is_here] - first)).to_numpy(zero_copy_only=False)
         return found
 
     def rows_of(self, ids: ColumnData) -> NDArray[np.uint32]:
@@ -230,7 +230,7 @@ class RowIds:
         """Return which pairs of a position in `column` and a row with the same key have the same id."""
         if not len(rows) or _is_integer(column):
             return np.ones(len(rows), bool)
-        wanted = column.take(_arrow_rows(positions)).to_numpy(zero_copy_only=False)
+        wanted = column.take(number_column(positions)).to_numpy(zero_copy_only=False)
         return np.asarray(wanted == self.of_rows(rows), bool)
 
     def _refuse_known(self, part: Any, keys: NDArray[np.uint64], lookup: IdLookup) -> None:
@@ -269,12 +269,6 @@ def _joined(parts: list[Any]) -> list[Any]:
     return parts
 
 
-def _arrow_rows(rows: NDArray[Any]) -> ArrowTable:
-    import pyarrow as pa
-
-    return pa.array(rows)
-
-
 def _taken(ids: ColumnData, num_rows: int) -> Any:
     """Return ids as an Arrow array of int64 or large_string, one for each of the rows."""
     column = id_column("ids", ids)
@@ -309,8 +303,7 @@ def id_column(name: str, given: TextData) -> ArrowColumn:
     except (pa.ArrowException, OverflowError, UnicodeError, TypeError, ValueError) as error:
         if isinstance(error, InvalidParameter):
             raise
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InvalidParameter(name, f"{reason}; {_WANTED}, all of one kind") from error
+        raise InvalidParameter(name, f"{reason_of(error)}; {_WANTED}, all of one kind") from error
     raise InvalidParameter(name, f"{kind} given; {_WANTED}")
 
 

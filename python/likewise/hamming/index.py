@@ -165,26 +165,9 @@ class HammingIndex(BuiltOutOfCore):
         fingerprint: Any,
         within: int | None = None,
     ) -> tuple[NDArray[Any], NDArray[np.uint16]]:
-        """Return the rows (or ids) within a radius of one fingerprint, and their distances.
+        """Return the rows (or ids) within a radius of one fingerprint, an int or array of words, and their distances.
 
-        Parameters
-        ----------
-        fingerprint : int, or array of words
-            The fingerprint to search for.
-        within : int, optional
-            Radius in bits. By default, the radius of the index.
-
-        Returns
-        -------
-        rows : ndarray of shape (m,)
-            As ``Matches.rows``.
-        distances : ndarray of shape (m,), uint16
-            Hamming distances, in bits.
-
-        Raises
-        ------
-        InvalidParameter
-            If the radius is larger than that of the index.
+        The result is that of :meth:`query_batch` for this fingerprint, without offsets.
         """
         _, rows, distances = self._search(take_one(fingerprint, self._bits, self._recipe), within, 1)
         return rows, distances
@@ -203,11 +186,6 @@ class HammingIndex(BuiltOutOfCore):
         within : int, optional
             Radius in bits. By default, the radius of the index.
 
-        Returns
-        -------
-        Matches
-            Offsets, rows and distances.
-
         Raises
         ------
         InvalidParameter
@@ -224,27 +202,11 @@ class HammingIndex(BuiltOutOfCore):
         fingerprint: Any,
         k: int = 10,
     ) -> tuple[NDArray[Any], NDArray[np.uint16]]:
-        """Return the `k` nearest rows (or ids) in ascending order of distance, then row.
+        """Return the `k` nearest rows (or ids) of one fingerprint, in ascending order of distance, and their distances.
 
-        Parameters
-        ----------
-        fingerprint : int, or array of words
-            The fingerprint to search for.
-        k : int
-            Maximum number of results.
-
-        Returns
-        -------
-        rows : ndarray of shape (m,)
-            As ``Matches.rows``.
-        distances : ndarray of shape (m,), uint16
-            Hamming distances, in bits.
-
-        Notes
-        -----
         The radius grows until enough rows are found. Beyond the radius of the index, all fingerprints are compared.
         This takes a few nanoseconds per fingerprint, and 48 bytes of memory for each of the `k` results. Ctrl-C
-        interrupts the search. Empty texts are not near anything.
+        interrupts the search. Rows at one distance are in order. Empty texts are not near anything.
         """
         _, rows, distances = self._nearest(take_one(fingerprint, self._bits, self._recipe), k)
         return rows, distances
@@ -256,21 +218,8 @@ class HammingIndex(BuiltOutOfCore):
     ) -> Matches:
         """Return the `k` nearest rows (or ids) of each fingerprint, in ascending order of distance, then row.
 
-        Parameters
-        ----------
-        fingerprints : Sketches, Arrow data, or array of shape (q,) or (q, words), uint64
-            The fingerprints to search for. Nothing is near an empty text.
-        k : int
-            Maximum number of results for each fingerprint.
-
-        Returns
-        -------
-        Matches
-            Offsets, rows and distances. Unlike in :meth:`query_batch`, the rows of a query are in order of distance.
-
-        Notes
-        -----
-        Each query costs as much as a call of :meth:`nearest`. The threads share the queries.
+        Fingerprints are given as for :meth:`query_batch`. Each query costs as much as a call of :meth:`nearest`; the
+        threads share the queries.
         """
         taken = self._taken(fingerprints)
         found = self._nearest(taken.words, k)
@@ -281,23 +230,9 @@ class HammingIndex(BuiltOutOfCore):
         fingerprints: ColumnData,
         within: int | None = None,
     ) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np.uint16]]:
-        """Return all pairs of a given fingerprint and a fingerprint of the index within a radius.
+        """Return all pairs of a given fingerprint and a fingerprint of the index within a radius, as three arrays.
 
-        Parameters
-        ----------
-        fingerprints : Sketches, Arrow data, or array of shape (q,) or (q, words), uint64
-            The fingerprints to join with the index.
-        within : int, optional
-            Radius in bits. By default, the radius of the index.
-
-        Returns
-        -------
-        others : ndarray of shape (m,), int64
-            Positions in `fingerprints`, ascending.
-        rows : ndarray of shape (m,)
-            As ``Matches.rows``.
-        distances : ndarray of shape (m,), uint16
-            Hamming distances, in bits.
+        The first holds positions in `fingerprints`, ascending, int64; the others are those of :meth:`query_batch`.
         """
         offsets, rows, distances = self.query_batch(fingerprints, within)
         return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)), rows, distances
@@ -307,7 +242,7 @@ class HammingIndex(BuiltOutOfCore):
         fingerprints: ColumnData,
         ids: ColumnData = None,
     ) -> NDArray[np.int64]:
-        """Insert fingerprints and return their rows.
+        """Insert fingerprints and return their rows, int64 of shape (n,).
 
         Parameters
         ----------
@@ -316,11 +251,6 @@ class HammingIndex(BuiltOutOfCore):
         ids : sequence of str or int, or Arrow data, optional
             Their ids, if the index has ids. An id that the index already contains is rejected. The id of a removed
             fingerprint can be used again.
-
-        Returns
-        -------
-        ndarray of shape (n,), int64
-            Their rows.
 
         Raises
         ------
@@ -357,11 +287,6 @@ class HammingIndex(BuiltOutOfCore):
         rows : int, str, sequence of these, or Arrow data
             Rows, or ids if the index has ids. Unknown rows and ids are ignored.
 
-        Returns
-        -------
-        int
-            Number of rows removed.
-
         Raises
         ------
         InvalidParameter
@@ -380,15 +305,8 @@ class HammingIndex(BuiltOutOfCore):
     def save(self, path: str | Path) -> None:
         """Write the index to one file. The file is renamed into place only when it is complete.
 
-        Parameters
-        ----------
-        path : str or Path
-            The output file. An existing file is replaced. If the path is a symbolic link, its target is replaced.
-
-        Raises
-        ------
-        InvalidInput, OSError
-            If the path exists but is not a regular file, or the system reports an error.
+        An existing file is replaced. If the path is a symbolic link, its target is replaced. Raises InvalidInput if the
+        path exists but is not a regular file.
         """
         with self._ids.changing():
             write_hamming_file(
@@ -403,7 +321,7 @@ class HammingIndex(BuiltOutOfCore):
 
     @classmethod
     def open(cls, path: str | Path, *, verify: bool = False, threads: int | None = None) -> Self:
-        """Open a file written by :meth:`save`. The tables are memory-mapped.
+        """Open a file written by :meth:`save`. The tables are memory-mapped; changes stay in memory until saved.
 
         Parameters
         ----------
@@ -414,11 +332,6 @@ class HammingIndex(BuiltOutOfCore):
             search fails if the block is damaged.
         threads : int, optional
             Number of threads for each call. By default, all processors are used.
-
-        Returns
-        -------
-        HammingIndex
-            The saved index. Changes stay in memory until it is saved again.
 
         Raises
         ------

@@ -188,27 +188,19 @@ def hamming_join(
     Parameters
     ----------
     left, right : Sketches, array, Arrow array, or path
-        As for :func:`hamming_pairs`. Both must have the same width, and sketches the same recipe.
-    within : int
-        Radius in bits, 0 to the width.
-    out, memory, threads
+        As for :func:`hamming_pairs`, whose errors apply. Both must have the same width, and sketches the same recipe.
+    within, out, memory, threads
         As for :func:`hamming_pairs`.
 
     Returns
     -------
-    pairs : ndarray of shape (m, 2), int64
-        Pairs of a left row and a right row, sorted and unique.
-    distances : ndarray of shape (m,), uint16
-        Hamming distances, in bits. With `out`, a :class:`~likewise.hamming.WrittenPairs` is returned instead of both.
+    pairs, distances
+        As from :func:`hamming_pairs`, but of a left row and a right row.
 
     Raises
     ------
-    InvalidParameter
-        If the widths differ, `within` is out of range, or the pairs do not fit in `memory` and `out` is not given.
     RecipeMismatch
         If the two sides were made with different recipes. The error names the fields that differ.
-    InvalidInput
-        If a file does not contain fingerprints.
 
     Examples
     --------
@@ -235,14 +227,11 @@ def _joined(
 
     if memory is None or not any(isinstance(side, str | Path | np.memmap) for _, side in given):
         sides = [take_fingerprints(name, side) for name, side in given]
-        if memory is None or _bytes_needed(sides) <= memory:
+        num_bytes = _BYTES_BESIDE + sum(len(side) * (24 * -(-side.bits // 64) + 20) for side in sides)
+        if memory is None or num_bytes <= memory:
             check()
             return _joined_in_memory(sides, within, out, memory, threads)
     return _joined_on_disk(given, within, out, memory, threads, check)
-
-
-def _bytes_needed(sides: list[Fingerprints]) -> int:
-    return _BYTES_BESIDE + sum(len(side) * (24 * -(-side.bits // 64) + 20) for side in sides)
 
 
 def _joined_in_memory(

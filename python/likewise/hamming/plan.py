@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.arrays import ColumnData, TextData
-from likewise.errors import InvalidParameter, check_integer, take_bytes
+from likewise.errors import InvalidParameter, check_choice, check_integer, take_bytes
 from likewise.hamming.costs import Costs
 from likewise.hamming.fingerprints import take_fingerprints
 
@@ -202,9 +202,12 @@ def plan_hamming(
     within = check_integer("within", within, 0, bits)
     if memory_bytes is not None:
         memory_bytes = take_bytes("memory_bytes", memory_bytes, 0, 1 << 62)
-    if division not in _DIVISIONS:
-        raise InvalidParameter("division", f"{division!r} is not one of {', '.join(_DIVISIONS)}")
-    costs = _check_costs(costs)
+    check_choice("division", division, _DIVISIONS)
+    if costs is not None and not isinstance(costs, Costs):
+        raise InvalidParameter("costs", f"{type(costs).__name__} is not Costs; read them with Costs.read")
+    costs = costs or Costs.default()
+    if isinstance(bit_dependence, bool) or not isinstance(bit_dependence, (int, float, np.floating)):
+        raise InvalidParameter("bit_dependence", f"{bit_dependence!r} is not a number from 0 to 0.5")
     rows, chosen = _native.survey_plans(
         n,
         bits,
@@ -213,17 +216,11 @@ def plan_hamming(
         id_bits=None if with_ids else 0,
         interleaved=division == "interleaved",
         bit_frequencies=_check_frequencies(bit_frequencies),
-        bit_dependence=_check_dependence(bit_dependence),
+        bit_dependence=float(bit_dependence),
         costs=costs.to_native(),
     )
     searches = tuple(PlannedSearch(**{**row, "keys": tuple(_key(*key) for key in row["keys"])}) for row in rows)
     return HammingPlan(n, bits, within, memory_bytes, searches, None if chosen is None else searches[chosen], costs)
-
-
-def _check_costs(costs: Costs | None) -> Costs:
-    if costs is not None and not isinstance(costs, Costs):
-        raise InvalidParameter("costs", f"{type(costs).__name__} is not Costs; read them with Costs.read")
-    return Costs.default() if costs is None else costs
 
 
 def _check_frequencies(given: TextData) -> list[float] | None:
@@ -236,12 +233,6 @@ def _check_frequencies(given: TextData) -> list[float] | None:
     if array.ndim != 1:
         raise InvalidParameter("bit_frequencies", f"shape {array.shape} is not (bits,)")
     return [float(share) for share in array]
-
-
-def _check_dependence(given: object) -> float:
-    if isinstance(given, bool) or not isinstance(given, (int, float, np.floating)):
-        raise InvalidParameter("bit_dependence", f"{given!r} is not a number from 0 to 0.5")
-    return float(given)
 
 
 def _key(words: Sequence[int], radius: int) -> SearchKey:
@@ -289,21 +280,5 @@ def bit_statistics(fingerprints: ColumnData, *, bits: int | None = None) -> tupl
 
 
 def bit_frequencies(fingerprints: ColumnData, *, bits: int | None = None) -> NDArray[np.float64]:
-    """Return the share of fingerprints with a one at each bit, as :func:`bit_statistics` does.
-
-    Parameters
-    ----------
-    fingerprints, bits
-        See :func:`bit_statistics`.
-
-    Returns
-    -------
-    ndarray of shape (bits,), float64
-        Shares from 0 to 1, bit 0 first, for :func:`~likewise.hamming.plan.plan_hamming`.
-
-    Raises
-    ------
-    InvalidParameter
-        See :func:`bit_statistics`.
-    """
+    """Return the share of fingerprints with a one at each bit: the first result of :func:`bit_statistics`."""
     return bit_statistics(fingerprints, bits=bits)[0]

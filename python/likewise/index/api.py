@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from likewise.arrays import ColumnData, TextData
 from likewise.errors import InvalidInput, StoreError
+from likewise.index.opening import Among
 from likewise.recipe.recipe import Recipe
 from likewise.stages.sketch import Sketches, batch_of_one
 
@@ -51,26 +52,22 @@ class Verdict(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Verdicts:
-    """Verdicts on a batch of documents, as columns. Iterating yields :class:`Verdict` objects.
+    """Verdicts on a batch of n documents, as columns. Iterating yields :class:`Verdict` objects.
 
     Parameters
     ----------
-    is_new : ndarray of shape (n,), bool
-        Whether no kept document matches the document.
-    kept_ids : list of (str or None)
-        Ids of the matching kept documents; None for new documents.
+    is_new, added : ndarray of shape (n,), bool
+        As in :class:`Verdict`.
+    kept_ids, doc_ids : list of (str or None)
+        As `kept_id` and `doc_id`; `doc_ids` is None if the documents were only checked.
     similarity : ndarray of shape (n,), float64
         Similarities; NaN for new documents.
     distance : ndarray of shape (n,), int32, optional
         Hamming distances, in bits; -1 for new documents. None for MinHash signatures.
     seq : ndarray of shape (n,), int64, optional
         Commit numbers, from 1; None if the documents were only checked.
-    added : ndarray of shape (n,), bool
-        Whether this call added the document.
     measure : str
         Similarity measure.
-    doc_ids : list of str, optional
-        Ids of the documents; None if they were only checked.
     """
 
     is_new: NDArray[np.bool_]
@@ -166,18 +163,8 @@ class Document(NamedTuple):
 
     Parameters
     ----------
-    doc_id : str
-        Id of the document.
-    is_new : bool
-        Whether the document is kept.
-    kept_id : str or None
-        Id of the kept document that it duplicates; None if the document is kept.
-    measure : str or None
-        Similarity measure of the recipe; None if the document is kept.
-    similarity : float or None
-        Similarity by this measure, from 0 to 1; None if the document is kept.
-    distance : int or None
-        Hamming distance of the fingerprints, in bits; None if the document is kept, and for MinHash signatures.
+    doc_id, is_new, kept_id, measure, similarity, distance
+        As in :class:`Verdict`; `is_new` is whether the document is kept.
     seq : int
         Commit number, from 1.
     arrival_s : int
@@ -199,14 +186,8 @@ class Neighbor(NamedTuple):
 
     Parameters
     ----------
-    doc_id : str
-        Id of the kept document.
-    measure : str
-        Similarity measure.
-    similarity : float
-        Similarity by this measure, from 0 to 1.
-    distance : int or None
-        Hamming distance of the fingerprints, in bits; None for MinHash signatures.
+    doc_id, measure, similarity, distance
+        Id of the kept document, and the rest as in :class:`Verdict`.
     matches : bool
         Whether the two are near-duplicates by the recipe.
     """
@@ -276,17 +257,12 @@ class IndexApi(ABC):
         return self._recipe
 
     def check(self, text: TextData) -> Verdict:
-        """Return the verdict that a document would get now, without adding it.
+        """Return the verdict that a document would get now, without adding it; `doc_id` and `seq` are None.
 
         Parameters
         ----------
         text : str, tokens, or Sketches of one document
             The document. Tokens are accepted if the recipe uses your own tokens (``tokens="user"``).
-
-        Returns
-        -------
-        Verdict
-            The verdict. `doc_id` and `seq` are None.
 
         Raises
         ------
@@ -299,7 +275,7 @@ class IndexApi(ABC):
 
     @abstractmethod
     def check_batch(self, texts: TextData) -> Verdicts:
-        """Return the verdict that each document would get now, without adding any of them.
+        """Return the verdict that each document would get now, in their order, without adding any of them.
 
         Parameters
         ----------
@@ -307,17 +283,10 @@ class IndexApi(ABC):
             The documents. They are not compared with each other. Sketches are accepted if the index compares
             fingerprints by distance only.
 
-        Returns
-        -------
-        Verdicts
-            One verdict for each document, in the same order.
-
         Raises
         ------
-        InvalidInput
-            If an item is not a text, or is a sketch of a document so short that its features must also be compared.
-        RecipeMismatch
-            If the sketches were made with a different recipe.
+        InvalidInput, RecipeMismatch
+            As for :meth:`check`.
         """
 
     def check_and_add(self, doc_id: str, text: TextData) -> Verdict:
@@ -392,42 +361,59 @@ class IndexApi(ABC):
 
     @abstractmethod
     def get(self, doc_id: str) -> Document | None:
-        """Return a document with its current verdict.
+        """Return a document with its current verdict; None if it is unknown, was removed or has expired."""
+
+    def neighbors(
+        self, text: TextData, k: int = 10, min_similarity: float = 0.0, *, among: Among | None = None
+    ) -> list[Neighbor]:
+        """Return the most similar documents, in descending order of similarity, then in order of arrival.
 
         Parameters
         ----------
-        doc_id : str
-            Id of the document.
+        text : str, tokens, or Sketches of one document
+            The text.
+        k : int
+            Maximum number of neighbors, at least 1.
+        min_similarity : float
+            Minimum similarity, from 0 to 1.
+        among : {"all", "kept", "candidates"}, optional
+            Which documents are searched: all stored ones (the default), the kept ones, or only those kept ones that a
+            verdict would be based on, which is faster. An index on servers supports only the last, its default.
 
-        Returns
-        -------
-        Document or None
-            The document, or None if the index has no such document, or it was removed or has expired.
+        Raises
+        ------
+        InvalidInput
+            If `text` is not a text, or is a sketch and the index compares features.
+        RecipeMismatch
+            If a sketch was made with a different recipe.
+
+        Notes
+        -----
+        The threshold of the recipe does not apply. Among all or kept documents, the sketch of each one is compared,
+        and the `4 * k` (at least 64) documents with the most similar sketches are measured. A Hamming-only index so
+        finds the nearest ones exactly. Otherwise, a similar document is missed only if the sketches of that many
+        others happen to be more similar. The first such call reads all sketches into memory.
+
+        Among candidates, the limits of the recipe's search apply. SimHash finds all documents within the distance of
+        the recipe. MinHash finds documents that share one of b bands of r slots: one of similarity s with probability
+        1 - (1 - s**r)**b, or lower if buckets are full. In a Hamming-only index, the fingerprints of short documents
+        are also compared, without their features.
         """
+        return self.neighbors_batch(batch_of_one(text), k, min_similarity, among=among)[0]
+
+    @abstractmethod
+    def neighbors_batch(
+        self, texts: TextData, k: int = 10, min_similarity: float = 0.0, *, among: Among | None = None
+    ) -> list[list[Neighbor]]:
+        """Return the most similar documents of each text, as :meth:`neighbors`."""
 
     @abstractmethod
     def ids(self) -> Iterator[str]:
-        """Return the ids of all documents, in order of arrival.
-
-        Yields
-        ------
-        str
-            An id. Documents that are added or removed during the iteration may or may not be included.
-        """
+        """Return the ids of all documents, in order of arrival; changes during the iteration may be missing."""
 
     @abstractmethod
     def group(self, doc_id: str) -> Group:
-        """Return the group of a document: the kept document and all of its duplicates.
-
-        Parameters
-        ----------
-        doc_id : str
-            Id of any document of the group.
-
-        Returns
-        -------
-        Group
-            The kept document, and its duplicates in order of arrival.
+        """Return the group of a document: the kept document, and all of its duplicates in order of arrival.
 
         Raises
         ------
@@ -439,15 +425,7 @@ class IndexApi(ABC):
     def remove(self, doc_id: str) -> Removal:
         """Remove a document. Its duplicates are reassigned to the best matching kept document, or become kept.
 
-        Parameters
-        ----------
-        doc_id : str
-            Id of the document. It can be used again afterward.
-
-        Returns
-        -------
-        Removal
-            Which duplicates became kept and which were reassigned. A kept document is not demoted.
+        The id can be used again afterward. A kept document is not demoted.
 
         Raises
         ------

@@ -63,10 +63,8 @@ class Erasure:
         Ids for which the index stored a document: present, removed or expired. No file of the index contains them.
     absent : tuple of str
         Ids for which the index stored nothing.
-    promoted : tuple of str
-        Ids of duplicates that match no other kept document. They are now kept.
-    moved : tuple of (str, str)
-        Ids of other duplicates, each with the id of the kept document that it now duplicates.
+    promoted, moved
+        Duplicates of the erased documents, as in :class:`likewise.index.Removal`.
     index : dict
         ``path``, ``format``, ``recipe_id`` and ``store`` of the index.
     finished_at : str

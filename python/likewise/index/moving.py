@@ -33,14 +33,12 @@ _URL = re.compile(r"(redis|rediss|unix|valkey|valkeys)://", re.IGNORECASE)
 
 
 class Moved(NamedTuple):
-    """What was moved.
+    """How many documents were moved, and how many of them were there from an earlier, interrupted move.
 
     Parameters
     ----------
-    num_documents : int
-        Number of documents.
-    num_continued : int
-        How many of them were there from an earlier, interrupted move.
+    num_documents, num_continued : int
+        Both numbers.
     """
 
     num_documents: int
@@ -82,11 +80,6 @@ def move(
     ttl : float, optional
         Age in seconds at which documents of the copy expire; 0: never. Defaults to that of the source. Documents keep
         their arrival times; those that have expired in the source do not return.
-
-    Returns
-    -------
-    Moved
-        The number of documents.
 
     Raises
     ------
@@ -145,14 +138,10 @@ def _is_copy(source: stored.Source, destination: str | os.PathLike[str], prefix:
             if (*one, len(source)) != (*other, len(there)):
                 return False
             # Servers store no texts.
-            kept = there.kept if isinstance(there, stored.ServerSource) else _same
+            kept = there.kept if isinstance(there, stored.ServerSource) else lambda documents: documents
             return stored.checksum_of(map(kept, stored.checked_batches(source))) == stored.checksum_of(there.batches())
     except LikewiseError:
         return False
-
-
-def _same(documents: _native.MovedDocuments) -> _native.MovedDocuments:
-    return documents
 
 
 def _fill(source: stored.Source, destination: "_DirectoryDestination | ServerDestination") -> Moved:

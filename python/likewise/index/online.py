@@ -169,17 +169,9 @@ class Index(IndexApi):
         threads: int | None = None,
         **fields: Unpack[RecipeFields],
     ) -> Self:
-        """Return a new temporary index for this process. Nothing is left on disk afterward.
+        """Return a new temporary index for this process, with arguments as for :class:`Index`.
 
-        Parameters
-        ----------
-        recipe, store, ttl, ttl_from, threads, **fields
-            As for :class:`Index`.
-
-        Returns
-        -------
-        Index
-            A new index. It is deleted when it is closed or no longer referenced, or when the process ends.
+        It is deleted when it is closed or no longer referenced, or when the process ends.
 
         Notes
         -----
@@ -221,7 +213,7 @@ class Index(IndexApi):
         *,
         path: str | os.PathLike[str] | None = None,
     ) -> Self:
-        """Return a new index of stored fingerprints whose texts are unknown.
+        """Return a new index of stored fingerprints whose texts are unknown, in the given order.
 
         Parameters
         ----------
@@ -233,11 +225,6 @@ class Index(IndexApi):
             The ids of the documents.
         path : path-like, optional
             Directory for the new index. By default, the index is in memory.
-
-        Returns
-        -------
-        Index
-            An index of the documents in the given order, each kept or a duplicate of an earlier one.
 
         Raises
         ------
@@ -336,68 +323,11 @@ class Index(IndexApi):
         return self._document(doc_id, self._native.get(doc_id))
 
     def text(self, doc_id: str) -> str | None:
-        """Return the stored text of a document.
+        """Return the stored text of a document, tokens separated by spaces.
 
-        Parameters
-        ----------
-        doc_id : str
-            The id.
-
-        Returns
-        -------
-        str or None
-            The text, tokens separated by spaces; None if the id is unknown, or if the index does not store texts
-            (``store="text"``).
+        None if the id is unknown, or if the index does not store texts (``store="text"``).
         """
         return self._native.text(doc_id)
-
-    def neighbors(
-        self,
-        text: TextData,
-        k: int = 10,
-        min_similarity: float = 0.0,
-        *,
-        among: opening.Among = "all",
-    ) -> list[Neighbor]:
-        """Return the most similar documents.
-
-        Parameters
-        ----------
-        text : str, tokens, or Sketches of one document
-            The text.
-        k : int
-            Maximum number of neighbors, at least 1.
-        min_similarity : float
-            Minimum similarity, from 0 to 1.
-        among : {"all", "kept", "candidates"}
-            Which documents are searched: all stored ones, the kept ones, or only those kept ones that a verdict would
-            be based on, which is faster.
-
-        Returns
-        -------
-        list of Neighbor
-            The neighbors in descending order of similarity, then in order of arrival.
-
-        Raises
-        ------
-        InvalidInput
-            If `text` is not a text, or is a sketch and the index compares features.
-        RecipeMismatch
-            If a sketch was made with a different recipe.
-
-        Notes
-        -----
-        The threshold of the recipe does not apply. Among all or kept documents, the sketch of each one is compared,
-        and the `4 * k` (at least 64) documents with the most similar sketches are measured. A Hamming-only index so
-        finds the nearest ones exactly. Otherwise, a similar document is missed only if the sketches of that many
-        others happen to be more similar. The first such call reads all sketches into memory.
-
-        Among candidates, the limits of the recipe's search apply. SimHash finds all documents within the distance of
-        the recipe. MinHash finds documents that share one of b bands of r slots: one of similarity s with probability
-        1 - (1 - s**r)**b, or lower if buckets are full. In a Hamming-only index, the fingerprints of short documents
-        are also compared, without their features.
-        """
-        return self.neighbors_batch(batch_of_one(text), k, min_similarity, among=among)[0]
 
     def neighbors_batch(
         self,
@@ -405,30 +335,22 @@ class Index(IndexApi):
         k: int = 10,
         min_similarity: float = 0.0,
         *,
-        among: opening.Among = "all",
+        among: opening.Among | None = None,
     ) -> list[list[Neighbor]]:
-        """Return the most similar documents of each text.
+        """Return the most similar documents of each text, in the order of the texts, as :meth:`neighbors`.
 
         Parameters
         ----------
         texts : list of str, Arrow data, iterable of str, or Sketches
             The texts.
-        k : int
-            Maximum number of neighbors for each text, at least 1.
-        min_similarity : float
-            Minimum similarity, from 0 to 1.
-        among : {"all", "kept", "candidates"}
-            Which documents are searched, as in :meth:`neighbors`.
-
-        Returns
-        -------
-        list of list of Neighbor
-            The neighbors of each text, in the order of the texts, as from :meth:`neighbors`.
+        k, min_similarity, among
+            As for :meth:`neighbors`.
         """
         k, least = opening.check_nearest(k, min_similarity)
         # By distance alone, documents with other values of the field would be neighbors.
         is_apart = self._recipe.only_within is not None and self._recipe.is_distance_only
-        pool = None if opening.check_among(among) == "candidates" or is_apart else among
+        among = "all" if among is None else opening.check_among(among)
+        pool = None if among == "candidates" or is_apart else among
         found = [
             neighbors
             for batch in self._batches(texts)
@@ -471,11 +393,6 @@ class Index(IndexApi):
         on_erased : callable, optional
             Called with the result when the documents are erased, but before the erasure counts as complete, for example
             to write the certificate. If it raises or the process ends, another call gives the same statuses.
-
-        Returns
-        -------
-        Erasure
-            Which ids were erased and which were absent. Its method `certificate` returns a certificate without ids.
 
         Raises
         ------
@@ -534,18 +451,7 @@ class Index(IndexApi):
         return facts
 
     def verify(self, *, full: bool = False) -> list[str]:
-        """Check the files of the index.
-
-        Parameters
-        ----------
-        full : bool
-            Whether to read every byte of the database.
-
-        Returns
-        -------
-        list of str
-            One message for each problem, or an empty list.
-        """
+        """Return a message for each problem of the files of the index; with `full`, read every byte of the database."""
         warning = unfinished_warning(self._path)
         return [*([] if warning is None else [warning]), *self._native.verify(full)]
 
@@ -565,15 +471,12 @@ class Index(IndexApi):
     def merge(self, other: "Index") -> Verdicts:
         """Add the documents of another index, in their order, as if they were arriving now.
 
+        Returns the verdicts that differ from the verdicts in `other`: with a different kept document, or none.
+
         Parameters
         ----------
         other : Index
             An index with the same recipe and `store`. It is not changed.
-
-        Returns
-        -------
-        Verdicts
-            The verdicts that differ from the verdicts in `other`: the document has a different kept document, or none.
 
         Raises
         ------
@@ -612,15 +515,7 @@ class Index(IndexApi):
     def snapshot(self, path: str | os.PathLike[str]) -> None:
         """Copy the current state of the index to a new directory. The index can be used during the copy.
 
-        Parameters
-        ----------
-        path : str or Path
-            A directory that does not exist or is empty.
-
-        Raises
-        ------
-        InvalidParameter
-            If the directory is not empty, or is inside the index.
+        Raises InvalidParameter if the directory is not empty, or is inside the index.
         """
         target = opening.directory_of(path)
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
@@ -638,15 +533,7 @@ class Index(IndexApi):
         in ``.parquet`` also has the recipe and everything that verdicts depend on, so that :func:`likewise.index.move`
         can create an index from it.
 
-        Parameters
-        ----------
-        path : str or Path
-            The output file. An existing file is overwritten.
-
-        Raises
-        ------
-        StoreError
-            If the index changed while it was written as Parquet.
+        An existing file is overwritten. Raises StoreError if the index changed while it was written as Parquet.
         """
         if Path(path).suffix == SUFFIX:
             write_parquet(Path(path), self.stored())

@@ -59,18 +59,9 @@ class ChunkRules:
     def tags(self, texts: Sequence[str | None], ids: Sequence[str | None]) -> list[dict[str, Any] | None]:
         """Return metadata for each chunk: whether it is new, and if not, which chunk it duplicates.
 
-        Parameters
-        ----------
-        texts : sequence of str or None
-            None for a chunk without text, which is ignored.
-        ids : sequence of str or None
-            With an index, a chunk without an id gets a random id; within a batch, its number is used.
-
-        Returns
-        -------
-        list of dict or None
-            The field ``likewise_is_new``, and for near-duplicates also ``likewise_kept_id``, ``_measure``,
-            ``_similarity`` and ``_distance`` (SimHash only). None for chunks without text.
+        They are ``likewise_is_new``, and for near-duplicates also ``likewise_kept_id``, ``_measure``, ``_similarity``
+        and ``_distance`` (SimHash only); None for a chunk without text. With an index, a chunk without an id gets a
+        random one; within a batch, its number is used.
         """
         rows = [row for row, text in enumerate(texts) if text is not None]
         some = [text for text in texts if text is not None]

@@ -42,50 +42,21 @@ class MinHash:
         self.elements: set[str] = set()
 
     def update(self, b: bytes | str) -> None:
-        """Add an element.
-
-        Parameters
-        ----------
-        b : bytes or str
-            The element.
-        """
+        """Add an element: bytes or str."""
         # Any bytes are characters of Latin-1, one by one.
         self.elements.add(b if isinstance(b, str) else bytes(b).decode("latin-1"))
 
     def update_batch(self, b: Iterable[bytes | str]) -> None:
-        """Add elements.
-
-        Parameters
-        ----------
-        b : iterable of bytes or str
-            The elements.
-        """
+        """Add elements."""
         for element in b:
             self.update(element)
 
     def merge(self, other: "MinHash") -> None:
-        """Add the elements of another set.
-
-        Parameters
-        ----------
-        other : MinHash
-            The other set.
-        """
+        """Add the elements of another set."""
         self.elements |= other.elements
 
     def jaccard(self, other: "MinHash") -> float:
-        """Return the exact Jaccard similarity.
-
-        Parameters
-        ----------
-        other : MinHash
-            The other set.
-
-        Returns
-        -------
-        float
-            1 if both sets are empty.
-        """
+        """Return the exact Jaccard similarity to another set; 1 if both are empty."""
         union = self.elements | other.elements
         return len(self.elements & other.elements) / len(union) if union else 1.0
 
@@ -156,17 +127,7 @@ class MinHashLSH:
         self._num_inserted = 0
 
     def insert(self, key: Hashable, minhash: MinHash, check_duplication: bool = True) -> None:  # noqa: FBT001, FBT002
-        """Add a set.
-
-        Parameters
-        ----------
-        key : hashable
-            Its key.
-        minhash : MinHash
-            The set.
-        check_duplication : bool
-            Whether an existing key is an error; otherwise its set is replaced.
-        """
+        """Add a set under a key, which must be new; without `check_duplication`, replace the set of an existing key."""
         if key in self._ids:
             if check_duplication:
                 raise ValueError("The given key already exists")
@@ -177,18 +138,7 @@ class MinHashLSH:
         self._ids[key], self._keys[doc_id] = doc_id, key
 
     def query(self, minhash: MinHash) -> list[Any]:
-        """Return the keys of all sets that reach the threshold, the most similar first.
-
-        Parameters
-        ----------
-        minhash : MinHash
-            The set to compare.
-
-        Returns
-        -------
-        list
-            The keys.
-        """
+        """Return the keys of all sets that reach the threshold, the most similar first."""
         tokens, num = self._tokens(minhash), _FIRST
         while True:
             found = self._index.neighbors(tokens, num, self.threshold)
@@ -197,13 +147,7 @@ class MinHashLSH:
             num *= 4
 
     def remove(self, key: Hashable) -> None:
-        """Remove a set.
-
-        Parameters
-        ----------
-        key : hashable
-            Its key.
-        """
+        """Remove the set with this key."""
         if key not in self._ids:
             raise ValueError("The given key does not exist")
         doc_id = self._ids.pop(key)
@@ -212,13 +156,7 @@ class MinHashLSH:
 
     @contextmanager
     def insertion_session(self, buffer_size: int = 50000) -> Iterator[Self]:
-        """Return a context whose value has the method :meth:`insert`.
-
-        Parameters
-        ----------
-        buffer_size : int
-            Ignored.
-        """
+        """Return a context whose value has the method :meth:`insert`; `buffer_size` is ignored."""
         yield self
 
     def is_empty(self) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 import likewise
-from likewise.arrays import ArrowColumn, ArrowTable, TextData
+from likewise.arrays import ArrowTable, TextData
 from likewise.errors import InvalidParameter, MissingExtra
 
 try:
@@ -53,15 +53,8 @@ def dedup(relation: ArrowTable, text: TextData = "text", recipe: Any = None, **o
 def labels(relation: ArrowTable, text: TextData = "text", recipe: Any = None, **options: Any) -> Any:
     """Return ``Deduplication.table()`` as a relation: one row per row of `relation`, to be joined on the id.
 
-    Parameters
-    ----------
-    relation, text, recipe, **options
-        As for :func:`dedup`. The relation is read batch by batch and may be larger than memory.
-
-    Returns
-    -------
-    duckdb.DuckDBPyRelation
-        Columns row, id, is_kept, group, duplicate_of, similarity and group_size.
+    Arguments are those of :func:`dedup`. The relation is read batch by batch and may be larger than memory. The columns
+    are row, id, is_kept, group, duplicate_of, similarity and group_size.
     """
     return _relation(relation, likewise.dedup(relation, recipe, text_field=text, **options).table())
 
@@ -111,7 +104,8 @@ def register(connection: Any, recipe: Any = None, **fields: Any) -> None:
         return pa.array(likewise.sketch(texts, simhash).array.view(np.int64))
 
     def groups(lists: Any) -> Any:
-        found = [_positions(texts, recipe, fields) for texts in _lists(lists)]
+        texts_of = (chunk[row].values for chunk in lists.chunks for row in range(len(chunk)))
+        found = [_positions(texts, recipe, fields) for texts in texts_of]
         offsets = np.cumsum([0, *map(len, found)], dtype=np.int32)
         return pa.ListArray.from_arrays(pa.array(offsets), pa.array(np.concatenate([np.zeros(0, np.int64), *found])))
 
@@ -134,12 +128,6 @@ def register(connection: Any, recipe: Any = None, **fields: Any) -> None:
         "CREATE OR REPLACE TEMP MACRO likewise_hamming(a, b) AS "
         f"bit_count(xor(a::HUGEINT, b::HUGEINT) & {2**64 - 1}::HUGEINT)"
     )
-
-
-def _lists(column: ArrowColumn) -> Any:
-    for chunk in column.chunks:
-        for row in range(len(chunk)):
-            yield chunk[row].values
 
 
 def _positions(texts: TextData, recipe: Any, fields: dict[str, Any]) -> Any:

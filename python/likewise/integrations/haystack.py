@@ -25,11 +25,6 @@ class LikewiseDeduplicator:
     **rules
         `recipe`, `index`, `add`, `action` and `collection`, see :class:`likewise.integrations.chunks.ChunkRules`. A
         serialized pipeline stores the recipe by its fields. A `key` of a service cannot be stored.
-
-    Raises
-    ------
-    InvalidParameter
-        If an argument is unknown or does not apply.
     """
 
     def __init__(self, **rules: Any) -> None:

@@ -26,11 +26,6 @@ class LikewiseTransformer(BaseDocumentTransformer):
         `recipe`, `index`, `add`, `action`, `collection` and `key`, see
         :class:`likewise.integrations.chunks.ChunkRules`.
 
-    Raises
-    ------
-    InvalidParameter
-        If an argument is unknown or does not apply.
-
     Examples
     --------
     >>> from langchain_core.documents import Document

@@ -26,11 +26,6 @@ class LikewiseTransform(TransformComponent):
         `recipe`, `index`, `add`, `action`, `collection` and `key`, see
         :class:`likewise.integrations.chunks.ChunkRules`.
 
-    Raises
-    ------
-    InvalidParameter
-        If an argument is unknown or does not apply.
-
     Notes
     -----
     The text of a node is compared without its metadata. Marks are excluded from embeddings and from the input of

@@ -59,20 +59,7 @@ def serve(
 
 
 def server_of(index: Index | Client, *, write: bool = False) -> MCPServer:
-    """Return an MCP server with the tools check, compare and neighbors, and check_and_add if `write` is true.
-
-    Parameters
-    ----------
-    index : Index or Client
-        The index; it stays open.
-    write : bool
-        Whether clients may add texts.
-
-    Returns
-    -------
-        mcp.server.mcpserver.MCPServer
-        The server; call its method `run` to start it.
-    """
+    """Return an MCPServer over an index, with the tools check, compare, neighbors, and if `write`, check_and_add."""
 
     def check(text: str) -> dict[str, Any]:
         """Check whether a text is new, without storing it.

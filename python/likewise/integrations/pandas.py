@@ -31,9 +31,9 @@ class FrameMethods:
 
     Notes
     -----
-    Each method takes the name of the text column (a list of names joins columns with a newline), a recipe or the name
-    of a preset, and the options of :func:`likewise.dedup`. Only the required columns are converted to Arrow, without a
-    copy if their strings are Arrow strings.
+    Each method takes the name of the text column as `text` (a list of names joins columns with a newline), a recipe or
+    the name of a preset, and the options of :func:`likewise.dedup`, or of the function that it names. Only the required
+    columns are converted to Arrow, without a copy if their strings are Arrow strings.
 
     Examples
     --------
@@ -50,47 +50,20 @@ class FrameMethods:
         self._frame = frame
 
     def dedup(self, text: TextData = "text", recipe: Any = None, **options: Any) -> Any:
-        """Return the kept rows, with their index.
-
-        Parameters
-        ----------
-        text, recipe, **options
-            As `text_field`, `recipe` and other arguments of :func:`likewise.dedup`.
-
-        Returns
-        -------
-        pandas.DataFrame
-            The kept rows of the frame.
-        """
+        """Return the kept rows, with their index, as a pandas.DataFrame."""
         return self._frame[self.result(text, recipe, **options).kept]
 
     def groups(self, text: TextData = "text", recipe: Any = None, **options: Any) -> Any:
         """Return the group of each row: the id of the kept row, or its number if the frame has no ids.
 
-        Parameters
-        ----------
-        text, recipe, **options
-            As for :meth:`dedup`.
-
-        Returns
-        -------
-        pandas.Series
-            Named ``group``, with the index of the frame.
+        The result is a pandas.Series named ``group``, with the index of the frame.
         """
         return self.labels(text, recipe, **options)["group"]
 
     def labels(self, text: TextData = "text", recipe: Any = None, **options: Any) -> Any:
-        """Return the columns of ``Deduplication.table()`` with the index of the frame.
+        """Return the columns of ``Deduplication.table()`` with the index of the frame: one row per row of the frame.
 
-        Parameters
-        ----------
-        text, recipe, **options
-            As for :meth:`dedup`.
-
-        Returns
-        -------
-        pandas.DataFrame
-            One row per row of the frame: row, id, is_kept, group, duplicate_of, similarity, group_size.
+        The columns are row, id, is_kept, group, duplicate_of, similarity and group_size.
         """
         table = self.result(text, recipe, **options).table()
         labels = table.to_pandas().set_axis(self._frame.index)
@@ -100,49 +73,17 @@ class FrameMethods:
         return labels
 
     def result(self, text: TextData = "text", recipe: Any = None, **options: Any) -> "likewise.Deduplication":
-        """Return the result itself, with `summary`, `sample`, `plot`, `report`, `serve` and `save`.
-
-        Parameters
-        ----------
-        text, recipe, **options
-            As for :meth:`dedup`.
-
-        Returns
-        -------
-        Deduplication
-            The result.
-        """
+        """Return the result itself, with `summary`, `sample`, `plot`, `report`, `serve` and `save`."""
         return likewise.dedup(self._frame, recipe, text_field=text, **options)
 
     def report(self, text: TextData = "text", recipe: Any = None, *, path: Any = None, **options: Any) -> str:
-        """Return the page of ``likewise report``, which a notebook shows; with `path`, also write it to a file.
-
-        Parameters
-        ----------
-        text, recipe, **options
-            As for :meth:`dedup`.
-        path : path, optional
-            File to write the page to.
-
-        Returns
-        -------
-        str
-            The page.
-        """
+        """Return the page of ``likewise report``, which a notebook shows; with `path`, also write it to a file."""
         return self.result(text, recipe, **options).report(path)
 
     def pairs(self, text: TextData = "text", recipe: Any = None, **options: Any) -> Any:
-        """Return all pairs of near-duplicates.
+        """Return all pairs of near-duplicates, as a pandas.DataFrame.
 
-        Parameters
-        ----------
-        text, recipe, **options
-            As `text_field`, `recipe` and other arguments of :func:`likewise.pairs`.
-
-        Returns
-        -------
-        pandas.DataFrame
-            The columns of :func:`likewise.pairs`, and index_a and index_b, the index of both rows.
+        It has the columns of :func:`likewise.pairs`, and index_a and index_b, the index of both rows.
         """
         pairs = likewise.pairs(self._frame, recipe, text_field=text, **options).to_pandas()
         for side in ("a", "b"):
@@ -150,14 +91,14 @@ class FrameMethods:
         return pairs
 
     def leaks(self, split: str, text: TextData = "text", recipe: Any = None, **options: Any) -> Any:
-        """Find near-duplicates between the splits that a column names.
+        """Find near-duplicates between the splits that a column names, as :func:`likewise.leaks`.
 
         Parameters
         ----------
         split : str
             Column with the name of the split of each row. The first name that occurs is the training set.
         text, recipe, **options
-            As `text_field`, `recipe` and other arguments of :func:`likewise.leaks`.
+            As for the other methods.
 
         Returns
         -------

@@ -29,8 +29,8 @@ class FrameMethods:
 
     Notes
     -----
-    Each method takes the name of the text column (a list of names joins columns with a newline), a recipe or the name
-    of a preset, and the options of :func:`likewise.dedup`. Polars copies the text column once, as Arrow data.
+    Each method takes the name of the text column as `text` (a list of names joins columns with a newline), a recipe or
+    the name of a preset, and the options of :func:`likewise.dedup`. Polars copies the text column once, as Arrow data.
 
     Examples
     --------
@@ -47,46 +47,22 @@ class FrameMethods:
         self._frame = frame
 
     def dedup(self, text: TextData = "text", recipe: Any = None, **options: Any) -> Any:
-        """Return the kept rows as a polars.DataFrame.
-
-        Parameters
-        ----------
-        text, recipe, **options
-            As `text_field`, `recipe` and other arguments of :func:`likewise.dedup`.
-        """
+        """Return the kept rows as a polars.DataFrame."""
         result = likewise.dedup(self._frame, recipe, text_field=text, **options)
         return self._frame.filter(pl.Series(result.kept))
 
     def groups(self, text: TextData = "text", recipe: Any = None, **options: Any) -> Any:
-        """Return the group of each row as a polars.Series: the id of the kept row, or its number if there are no ids.
-
-        Parameters
-        ----------
-        text, recipe, **options
-            As for :meth:`dedup`.
-        """
+        """Return the group of each row as a polars.Series: the id of the kept row, or its number if there is no id."""
         return self.labels(text, recipe, **options)["group"]
 
     def labels(self, text: TextData = "text", recipe: Any = None, **options: Any) -> Any:
-        """Return ``Deduplication.table()`` as a polars.DataFrame: one row per row of the frame.
-
-        Parameters
-        ----------
-        text, recipe, **options
-            As for :meth:`dedup`.
-        """
+        """Return ``Deduplication.table()`` as a polars.DataFrame: one row per row of the frame."""
         return pl.from_arrow(likewise.dedup(self._frame, recipe, text_field=text, **options).table())
 
 
 @pl.api.register_lazyframe_namespace("likewise")
 class LazyFrameMethods:
-    """Methods of ``lazy_frame.likewise``.
-
-    Parameters
-    ----------
-    frame : polars.LazyFrame
-        One document per row.
-    """
+    """Methods of ``lazy_frame.likewise``, with the arguments of those of ``frame.likewise``."""
 
     def __init__(self, frame: ArrowTable) -> None:
         self._frame = frame
@@ -96,11 +72,6 @@ class LazyFrameMethods:
 
         When the result is collected, all rows up to this step are in memory at once; later filters apply to the kept
         rows.
-
-        Parameters
-        ----------
-        text, recipe, **options
-            As for ``DataFrame.likewise.dedup``.
         """
         return self._frame.map_batches(
             lambda frame: FrameMethods(frame).dedup(text, recipe, **options),
@@ -112,13 +83,7 @@ class LazyFrameMethods:
 
 @pl.api.register_series_namespace("likewise")
 class SeriesMethods:
-    """Methods of ``series.likewise``; those of ``expression.likewise`` apply them to whole columns.
-
-    Parameters
-    ----------
-    series : polars.Series
-        The texts.
-    """
+    """Methods of ``series.likewise``, a series of texts; ``expression.likewise`` applies them to whole columns."""
 
     def __init__(self, series: Any) -> None:
         self._series = series
@@ -163,14 +128,9 @@ class SeriesMethods:
 
 @pl.api.register_expr_namespace("likewise")
 class ExpressionMethods:
-    """Methods of ``expression.likewise``, with the same names as the methods of series.
+    """Methods of ``expression.likewise``, an expression of texts, with the same names as the methods of series.
 
     `is_kept`, `groups` and `sketch` are computed on the whole column, or on each group in ``group_by`` and ``over``.
-
-    Parameters
-    ----------
-    expression : polars.Expr
-        The texts.
 
     Examples
     --------

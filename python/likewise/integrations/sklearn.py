@@ -26,7 +26,7 @@ class NearDuplicateGroups(base.BaseEstimator):
     """Cross-validator that keeps near-duplicates on the same side of every split.
 
     The groups are the connected components of all matching pairs (``group="components"``), so that no found match
-    connects two groups.
+    connects two groups. Documents are given as a list of str, an array, a column or a table.
 
     Parameters
     ----------
@@ -56,18 +56,7 @@ class NearDuplicateGroups(base.BaseEstimator):
         self.cv, self.recipe, self.text_field, self.nulls = cv, recipe, text_field, nulls
 
     def groups(self, X: TextData) -> Any:
-        """Return the group of each document: the row of its first document.
-
-        Parameters
-        ----------
-        X : list of str, array, column or table
-            The documents.
-
-        Returns
-        -------
-        ndarray of shape (n,), int64
-            Groups for any splitter of scikit-learn.
-        """
+        """Return the group of each document, for any splitter: the row of its first document, int64 of shape (n,)."""
         if self.nulls == "drop":
             raise InvalidParameter("nulls", "a splitter needs every row; use 'keep' or 'fail'")
         recipe = as_recipe(self.recipe, base="default").replace(group="components")
@@ -78,14 +67,7 @@ class NearDuplicateGroups(base.BaseEstimator):
     def split(self, X: TextData, y: Any = None, groups: Any = None) -> Iterator[tuple[Any, Any]]:
         """Yield the rows of the training and of the test set of each split.
 
-        Parameters
-        ----------
-        X : list of str, array, column or table
-            The documents.
-        y : array, optional
-            Labels, for splitters that stratify.
-        groups : None
-            Must be None: the groups are computed.
+        `y` are labels, for splitters that stratify. `groups` must be None: they are computed from the documents `X`.
         """
         if groups is not None:
             raise InvalidParameter(
@@ -94,13 +76,7 @@ class NearDuplicateGroups(base.BaseEstimator):
         yield from self._splitter().split(np.zeros(len(X)), y, self.groups(X))
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """Return the number of splits.
-
-        Parameters
-        ----------
-        X, y, groups : optional
-            Passed to the splitter of `cv`.
-        """
+        """Return the number of splits, which the splitter of `cv` determines from the same arguments."""
         return int(self._splitter().get_n_splits(X, y, groups))
 
     def _splitter(self) -> Any:
@@ -109,6 +85,8 @@ class NearDuplicateGroups(base.BaseEstimator):
 
 class Fingerprints(base.TransformerMixin, base.BaseEstimator):
     """Transformer of texts into the bits of their SimHash fingerprints.
+
+    Documents are given as a list of str, an array, a column or a table.
 
     Parameters
     ----------
@@ -128,27 +106,13 @@ class Fingerprints(base.TransformerMixin, base.BaseEstimator):
         self.recipe, self.text_field = recipe, text_field
 
     def fit(self, X: TextData, y: Any = None) -> Self:
-        """Do nothing: fingerprints need no training data.
-
-        Parameters
-        ----------
-        X, y : optional
-            Ignored.
-        """
+        """Do nothing: fingerprints need no training data."""
         return self
 
     def transform(self, X: TextData) -> Any:
-        """Return the bits of each text, the lowest first.
+        """Return the bits of each text, the lowest first: uint8 of shape (n, bits).
 
-        Parameters
-        ----------
-        X : list of str, array, column or table
-            The documents.
-
-        Returns
-        -------
-        ndarray of shape (n, bits), uint8
-            Distances between rows by the metric ``hamming`` are shares of differing bits.
+        Distances between rows by the metric ``hamming`` are shares of differing bits.
         """
         recipe = likewise.Recipe.simhash(bits=64) if self.recipe is None else as_recipe(self.recipe)
         if not isinstance(recipe.sketch, SimHash):

@@ -1,13 +1,13 @@
 """The format of a file: by its name, otherwise by its first bytes."""
 
 import importlib
+import io
 import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import BinaryIO, cast
 
 from likewise.errors import InvalidInput, InvalidParameter
 
@@ -39,7 +39,7 @@ _SUFFIXES = {
 # First bytes of each stream of codecs that the standard library reads.
 MAGICS = {"bzip2": b"BZh", "xz": b"\xfd7zXZ\0"}
 # Web archives are compressed with gzip, one member per record; other codecs are not supported for them.
-_CODECS = {**dict.fromkeys(LINE_FORMATS, ("gzip", "zstd", *MAGICS)), "warc": ("gzip",)}
+CODECS = {**dict.fromkeys(LINE_FORMATS, ("gzip", "zstd", *MAGICS)), "warc": ("gzip",)}
 # Extensions of compressed files and archives that are not read, in stores.
 PACKED = (".lzma", ".zip", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".tar.zst", ".7z", ".rar", ".lz4")
 _CODEC_SUFFIXES = {".gz": "gzip", ".zst": "zstd", ".bz2": "bzip2", ".xz": "xz"}
@@ -122,7 +122,7 @@ def format_by_name(path: Path) -> Format | None:
     if codec is not None:
         suffixes.pop()
     kind = _SUFFIXES.get(suffixes[-1]) if suffixes else None
-    if kind is None or (codec is not None and codec not in _CODECS.get(kind, ())):
+    if kind is None or (codec is not None and codec not in CODECS.get(kind, ())):
         return None
     return Format(kind, codec)
 
@@ -149,8 +149,8 @@ def format_of(path: Path, name: str, forced: str | None) -> Format:
     if known is not None:
         return Format(known.kind, codec or known.codec)
     if forced is not None:
-        if codec is not None and codec not in _CODECS.get(forced, ()):
-            kinds = ", ".join(kind for kind, codecs in _CODECS.items() if codec in codecs)
+        if codec is not None and codec not in CODECS.get(forced, ()):
+            kinds = ", ".join(kind for kind, codecs in CODECS.items() if codec in codecs)
             raise InvalidInput(f"{codec} compression is supported only for {kinds}; decompress the file first", name)
         return Format(forced, codec)
     if codec is not None:
@@ -198,17 +198,22 @@ def why_not_read(path: Path) -> str | None:
 
 def _unpacked_start(path: Path, codec: str) -> bytes:
     """Return the first bytes of the content of a compressed file; none if it is damaged."""
+    # Each codec has errors of its own.
+    with suppress(Exception), open_packed(path, codec) as file:
+        return file.read(_START_BYTES)
+    return b""
+
+
+def open_packed(path: Path, codec: str | None, mode: str = "rb") -> BinaryIO:
+    """Open a file as its decompressed bytes; of codecs of the standard library also for writing."""
+    if codec is None:
+        return path.open("rb")
     if codec == "zstd":
         import pyarrow as pa
 
-        opened: Any = partial(pa.input_stream, compression=codec)
-    else:
-        name = {"gzip": "gzip", "bzip2": "bz2", "xz": "lzma"}[codec]
-        opened = importlib.import_module(name).open
-    # Each codec has errors of its own.
-    with suppress(Exception), opened(str(path)) as file:
-        return bytes(file.read(_START_BYTES))
-    return b""
+        return cast("BinaryIO", io.BufferedReader(pa.input_stream(str(path), compression=codec)))
+    name = {"gzip": "gzip", "bzip2": "bz2", "xz": "lzma"}[codec]
+    return cast("BinaryIO", importlib.import_module(name).open(path, mode))
 
 
 def codec_by_bytes(start: bytes) -> str | None:
@@ -219,17 +224,6 @@ def codec_by_bytes(start: bytes) -> str | None:
         if start.startswith(magic):
             return codec
     return "zstd" if start.startswith(_ZSTD) or _ZSTD_SKIPPABLE.match(start) else None
-
-
-def may_be_packed(kind: str) -> bool:
-    """Return whether compressed files of this format are supported."""
-    return kind in _CODECS
-
-
-def check_format(name: str | None) -> None:
-    """Raise InvalidParameter if this is not the name of a format."""
-    if name is not None and name not in FORMATS:
-        raise InvalidParameter("format", f"{name!r} is not one of {', '.join(FORMATS)}")
 
 
 def check_delimiter(text: str | None) -> None:

@@ -79,6 +79,11 @@ def facts(title: str, values: Mapping[str, object]) -> Html:
 
 def listing(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Html:
     """Return a table with a header."""
-    head = element("thead", element("tr", [element("th", name, scope="col", style=_LEFT) for name in columns]))
-    body = [element("tr", [element("td", value, style=_LEFT) for value in row]) for row in rows]
-    return element("table", [head, element("tbody", body)])
+    head = [element("th", name, scope="col", style=_LEFT) for name in columns]
+    return table(head, [element("tr", [element("td", value, style=_LEFT) for value in row]) for row in rows])
+
+
+def table(head: Sequence[Html], rows: Sequence[Html], **attributes: object) -> Html:
+    """Return a table from the cells of its header and its rows."""
+    parts = [element("thead", element("tr", head)), element("tbody", rows)]
+    return element("table", parts, **attributes)

@@ -6,11 +6,11 @@ import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from likewise.errors import InvalidInput
+from likewise.errors import InvalidInput, check_choice
 from likewise.io import formats
 from likewise.io.lines.jsonl import JsonlFile
 from likewise.io.output.directory import EVIDENCE, IDENTITY, LEAKS, SUMMARY, UNFINISHED
@@ -20,8 +20,6 @@ from likewise.io.tables.datasets import READ, check_no_table, check_no_table_bel
 from likewise.progress import Progress, Warned, no_progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from likewise.io.archives.html_text import HtmlReaders
     from likewise.io.tables.datasets import Dataset
 
@@ -99,7 +97,8 @@ def find_inputs(
     progress: Progress = no_progress,
 ) -> Inputs:
     """Expand names into files."""
-    formats.check_format(file_format)
+    if file_format is not None:
+        check_choice("format", file_format, formats.FORMATS)
     formats.check_delimiter(delimiter)
     found = _Found()
     streams: list[Path] = []
@@ -155,12 +154,8 @@ def find_inputs(
         parent = parents[fetched is not None and path.is_relative_to(fetched)]
         return path.name if path in streams else path.relative_to(parent).as_posix()
 
-    readers = cache(_html_readers)
-    removed: set[int] = set()
-    files = [
-        _file(path, relative(path), known, rules, file_format, delimiter, readers, removed)
-        for path, _, known in found.files
-    ]
+    opener = _Opener(rules, file_format, delimiter)
+    files = [opener.file(path, relative(path), known) for path, _, known in found.files]
     _refuse_twice([Path(file.name) for file in files])
     _check_named(named, files, file_format)
     return Inputs(
@@ -254,88 +249,80 @@ def _absolute(name: str | Path) -> Path:
     return Path(os.path.abspath(name))  # noqa: PTH100
 
 
-def _html_readers() -> "HtmlReaders":
-    from likewise.io.archives.html_text import HtmlReaders
+@dataclass(frozen=True)
+class _Opener:
+    """Opens the files of one run by their formats."""
 
-    return HtmlReaders()
+    rules: ReadRules
+    forced: str | None
+    delimiter: str | None
+    # What web archives share: names of removed documents, and what extracts their texts
+    removed: set[int] = field(default_factory=set)
 
+    @cached_property
+    def readers(self) -> "HtmlReaders":
+        """What extracts the texts of pages, started when first needed."""
+        from likewise.io.archives.html_text import HtmlReaders
 
-def _file(
-    path: Path,
-    name: str,
-    known: formats.Format | None,
-    rules: ReadRules,
-    forced: str | None,
-    delimiter: str | None,
-    readers: "Callable[[], HtmlReaders]",
-    removed: set[int],
-) -> InputFile:
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        raise InvalidInput("the file name is not valid UTF-8; rename the file", ascii(name)) from None
-    if known is not None and known.kind in READ:
-        from likewise.io.tables.stored import StoredTable
+        return HtmlReaders()
 
-        return StoredTable.open(path, name, rules, known.kind)
-    if not path.is_file():
-        raise InvalidInput(
-            "not a regular file, and a run reads its input twice; pipe it to standard input and give -", name
-        )
-    # Compression and known kinds are detected from the bytes.
-    found = (
-        known if known is not None and known.kind not in formats.TEXT_FORMATS else formats.format_of(path, name, forced)
-    )
-    num_bytes = path.stat().st_size
-    file = _opened(path, name, num_bytes, found, rules, delimiter, readers, removed)
-    if rules.tokens is not None and not file.takes_tokens:
-        raise InvalidInput(
-            f"{found.kind} files have no lists of tokens; --tokens-field reads JSON Lines, Parquet and Arrow", name
-        )
-    if rules.only_within is not None and not (file.takes_fields or file.has_lines):
-        raise InvalidInput(f"{found.kind} files have no field {rules.only_within!r} to compare within", name)
-    return file
+    def file(self, path: Path, name: str, known: formats.Format | None) -> InputFile:
+        """Open a file; its compression and kinds of text are detected from the bytes."""
+        rules = self.rules
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            raise InvalidInput("the file name is not valid UTF-8; rename the file", ascii(name)) from None
+        if known is not None and known.kind in READ:
+            from likewise.io.tables.stored import StoredTable
 
+            return StoredTable.open(path, name, rules, known.kind)
+        if not path.is_file():
+            raise InvalidInput(
+                "not a regular file, and a run reads its input twice; pipe it to standard input and give -", name
+            )
+        if known is None or known.kind in formats.TEXT_FORMATS:
+            known = formats.format_of(path, name, self.forced)
+        file = self._opened(path, name, path.stat().st_size, known)
+        if rules.tokens is not None and not file.takes_tokens:
+            raise InvalidInput(
+                f"{known.kind} files have no lists of tokens; --tokens-field reads JSON Lines, Parquet and Arrow", name
+            )
+        if rules.only_within is not None and not (file.takes_fields or file.has_lines):
+            raise InvalidInput(f"{known.kind} files have no field {rules.only_within!r} to compare within", name)
+        return file
 
-def _opened(
-    path: Path,
-    name: str,
-    num_bytes: int,
-    found: formats.Format,
-    rules: ReadRules,
-    delimiter: str | None,
-    readers: "Callable[[], HtmlReaders]",
-    removed: set[int],
-) -> InputFile:
-    """Open a file by its format. Imports the module of the format here, since most runs have one format."""
-    if found.kind == "jsonl":
-        return JsonlFile(path, name, num_bytes, rules, found.codec)
-    if found.kind in formats.LINE_FORMATS:
-        from likewise.io.lines.csv import CsvFile
+    def _opened(self, path: Path, name: str, num_bytes: int, found: formats.Format) -> InputFile:
+        """Open a file by its format. Imports the module of the format here, since most runs have one format."""
+        rules = self.rules
+        if found.kind == "jsonl":
+            return JsonlFile(path, name, num_bytes, rules, found.codec)
+        if found.kind in formats.LINE_FORMATS:
+            from likewise.io.lines.csv import CsvFile
 
-        between = delimiter or formats.DELIMITERS[found.kind]
-        return CsvFile(path, name, num_bytes, rules, found.codec, delimiter=between, is_tsv=found.kind == "tsv")
-    if found.kind == "warc":
-        from likewise.io.archives.warc import WaczFile, WarcFile
+            between = self.delimiter or formats.DELIMITERS[found.kind]
+            return CsvFile(path, name, num_bytes, rules, found.codec, delimiter=between, is_tsv=found.kind == "tsv")
+        if found.kind == "warc":
+            from likewise.io.archives.warc import WaczFile, WarcFile
 
-        kind = WaczFile if path.suffix.lower() == ".wacz" else WarcFile
-        return kind(path, name, num_bytes, rules, found.codec, readers(), removed)
-    if found.kind == "tar":
-        from likewise.io.archives.samples import SampleArchive
+            archive = WaczFile if path.suffix.lower() == ".wacz" else WarcFile
+            return archive(path, name, num_bytes, rules, found.codec, self.readers, self.removed)
+        if found.kind == "tar":
+            from likewise.io.archives.samples import SampleArchive
 
-        return SampleArchive(path, name, num_bytes, rules, "tar")
-    if found.kind == "parquet":
-        from likewise.io.tables.parquet import ParquetFile
+            return SampleArchive(path, name, num_bytes, rules, "tar")
+        if found.kind == "parquet":
+            from likewise.io.tables.parquet import ParquetFile
 
-        return ParquetFile(path, name, num_bytes, rules)
-    if found.kind == "arrow":
-        from likewise.io.tables.arrow import ArrowFile
+            return ParquetFile(path, name, num_bytes, rules)
+        if found.kind == "arrow":
+            from likewise.io.tables.arrow import ArrowFile
 
-        return ArrowFile(path, name, num_bytes, rules)
-    from likewise.io.lines.text_file import BinaryFile, TextFile
+            return ArrowFile(path, name, num_bytes, rules)
+        from likewise.io.lines.text_file import BinaryFile, TextFile
 
-    document = TextFile if found.kind == "text" else BinaryFile
-    return document(path, name, num_bytes, rules)
+        document = TextFile if found.kind == "text" else BinaryFile
+        return document(path, name, num_bytes, rules)
 
 
 def _walk(root: Path, forbidden: Path | None, forced: str | None, found: _Found) -> None:
@@ -523,7 +510,7 @@ def _copy_stream(stream: BinaryIO, directory: Path, kind: str) -> tuple[Path, fo
     with path.open("xb") as file:
         shutil.copyfileobj(stream, file, 1 << 20)
     with path.open("rb") as file:
-        codec = formats.codec_by_bytes(file.read(8)) if formats.may_be_packed(kind) else None
+        codec = formats.codec_by_bytes(file.read(8)) if kind in formats.CODECS else None
     named = directory / f"{STDIN_STEM}{formats.STDIN_SUFFIXES[kind]}{_CODEC_SUFFIXES[codec]}"
     return path.rename(named), formats.Format(kind, codec)
 

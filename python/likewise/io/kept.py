@@ -1,6 +1,5 @@
 """Kept documents written back: one file per input, with the same name and format."""
 
-import io
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.errors import InvalidInput
-from likewise.io.formats import DELIMITERS, LINE_FORMATS, Format, format_of
+from likewise.io.formats import DELIMITERS, LINE_FORMATS, Format, format_of, open_packed
 from likewise.io.inputs import Inputs
 from likewise.io.lines.csv import csv_records
 from likewise.io.lines.lines import LineFile
@@ -185,7 +184,7 @@ def kept_documents(copies: list[KeptCopy]) -> Iterator[object]:
         if form.kind in DELIMITERS:
             yield from islice(_records(copy), 1, None)
             continue
-        with _plain(path, form.codec) as lines:
+        with open_packed(path, form.codec) as lines:
             yield from (line.rstrip(b"\r\n") for line in lines)
 
 
@@ -216,14 +215,6 @@ def _records(copy: KeptCopy) -> Iterator[bytes]:
         return
     with scratch_directory() as work:
         plain = work / "records"
-        with _plain(copy.path, copy.form.codec) as packed, plain.open("wb") as file:
+        with open_packed(copy.path, copy.form.codec) as packed, plain.open("wb") as file:
             shutil.copyfileobj(packed, file, 1 << 20)
         yield from csv_records(plain, copy.delimiter, has_quotes=copy.has_quotes)
-
-
-def _plain(path: Path, codec: str | None) -> io.BufferedReader:
-    if codec is None:
-        return path.open("rb")
-    import pyarrow as pa
-
-    return io.BufferedReader(pa.input_stream(str(path), compression=codec))

@@ -258,11 +258,6 @@ def compare(
     **fields
         Fields of a recipe instead of one (:func:`likewise.dedup`).
 
-    Returns
-    -------
-    Comparison
-        Measures, verdict, alignment.
-
     Examples
     --------
     >>> import likewise

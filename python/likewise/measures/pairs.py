@@ -90,28 +90,21 @@ def similarities(
     recipe: GivenRecipe | None = None,
     threads: int | None = None,
 ) -> NDArray[np.float64]:
-    """Return the similarity of the entries of two columns, row by row, by one measure.
+    """Return the similarity of the entries of two columns, row by row, by one measure: float64 of shape (n,).
 
     Parameters
     ----------
     a, b : list, Arrow data, or iterable
         The same number of texts, as for :func:`likewise.dedup`, or lists of sets, weighted sets or sequences.
     measure, recipe
-        As for :func:`similarity`.
+        As for :func:`similarity`, whose errors apply.
     threads : int, optional
         Number of threads; all processors if None. Results do not depend on it.
-
-    Returns
-    -------
-    ndarray of shape (n,), float64
-        From 0 to 1, the results of :func:`similarity`.
 
     Raises
     ------
     InvalidInput
         If a text is null.
-    InvalidParameter
-        If the columns differ in length, and as :func:`similarity`.
 
     Examples
     --------

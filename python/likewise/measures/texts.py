@@ -87,22 +87,10 @@ class Alignment:
 
     @classmethod
     def of_sequences(cls, a: Sequence[Hashable], b: Sequence[Hashable]) -> "Alignment":
-        """Align two sequences of hashable items.
+        """Align two sequences of hashable items, of any lengths.
 
-        Parameters
-        ----------
-        a, b : sequence of hashable
-            The sequences, of any lengths.
-
-        Returns
-        -------
-        Alignment
-            Exact while the product of the lengths, without a common prefix and suffix, is at most 10**10.
-
-        Raises
-        ------
-        InvalidParameter
-            If an item is not hashable.
+        Exact while the product of the lengths, without a common prefix and suffix, is at most 10**10. Raises
+        InvalidParameter if an item is not hashable.
 
         Examples
         --------
@@ -204,26 +192,16 @@ def measure(
     *,
     tokenizer: Tokenizer | None = None,
 ) -> Measures:
-    """Return the similarity of two documents, by every measure.
+    """Return the similarity of two documents, by every measure, all on the same features.
 
     Parameters
     ----------
-    a, b : str
-        The texts, or bytes or lists of tokens if the recipe requires these.
-    recipe : Recipe or str, optional
-        Determines features, bits and slots; the preset ``online`` if None. The alignment does not depend on it.
-    tokenizer : callable, optional
-        Function that splits a text into tokens, for tokens ``user``.
-
-    Returns
-    -------
-    Measures
-        All set measures and sketches use the same features.
+    a, b, recipe, tokenizer
+        As for :func:`likewise.compare`. The alignment does not depend on the recipe.
 
     Notes
     -----
-    The time is linear in the texts, except for the alignment, which takes up to 0.6 s for two texts of 64 kB and 3.5 s
-    for two of 200 kB.
+    The time is linear in the texts, except for the alignment (see :meth:`Alignment.of_texts`).
 
     Examples
     --------

@@ -142,11 +142,9 @@ class MinHash(_Banded):
 
 
 def _recall_within(bits: int, threshold: float, within: int) -> float:
-    """Return P(Binomial(bits, acos(threshold)/pi) <= within): P(found) for a pair with this cosine.
-
-    Bisects the recall of the core's radius rule, so that the result does not depend on the system's logarithm.
-    """
+    """Return P(Binomial(bits, acos(threshold)/pi) <= within): P(found) for a pair with this cosine."""
     low, high = 0.0, 1.0
+    # Bisects the recall of the core's radius rule, so that the result does not depend on the system's logarithm.
     for _ in range(60):
         middle = (low + high) / 2
         if not 0.0 < middle < 1.0:

@@ -174,9 +174,10 @@ def options_of(fields: Mapping[str, Any]) -> dict[str, Any]:
 class Recipe(Settings):
     """All settings that determine a result: text rules, sketch, candidates, verification, decision.
 
-    Make one with :meth:`minhash`, :meth:`simhash`, :meth:`bloom`, :meth:`shingles` or :meth:`exact`; each accepts only
-    the options that apply to it. The JSON form and :attr:`fields` contain all fields without nesting. Fields that apply
-    to a single method are attributes of `sketch`, as in ``Recipe.minhash().sketch.num_slots``.
+    Make one with :meth:`minhash`, :meth:`simhash`, :meth:`bloom`, :meth:`shingles` or :meth:`exact`; each accepts
+    only the options that apply to it, and raises the errors below. The JSON form and :attr:`fields` contain all
+    fields without nesting. Fields that apply to a single method are attributes of `sketch`, as in
+    ``Recipe.minhash().sketch.num_slots``.
 
     Parameters
     ----------
@@ -276,7 +277,7 @@ class Recipe(Settings):
     Raises
     ------
     InvalidParameter
-        If a value is outside its range or belongs to another method.
+        If a value is outside its range, or an option is unknown or belongs to another method.
 
     Examples
     --------
@@ -313,13 +314,7 @@ class Recipe(Settings):
         return self.sketch.name
 
     def method_as(self, kind: type[_Kind]) -> _Kind:
-        """Return the `sketch`, which must be of this kind.
-
-        Raises
-        ------
-        InvalidParameter
-            If it is of a different kind.
-        """
+        """Return the `sketch`, or raise InvalidParameter if it is not of this kind."""
         if not isinstance(self.sketch, kind):
             raise InvalidParameter("method", f"{self.method} by measure {self.measure} does not apply here")
         return self.sketch
@@ -422,11 +417,6 @@ class Recipe(Settings):
         Recipe
             Bands and rows are chosen later, unless given.
 
-        Raises
-        ------
-        InvalidParameter
-            If a value is out of range, or an option does not apply to MinHash.
-
         Notes
         -----
         Signatures: Dahlgaard, Knudsen and Thorup, "Fast similarity sketching", FOCS 2017 (scheme "bucket"); Broder, "On
@@ -488,11 +478,6 @@ class Recipe(Settings):
         Recipe
             The radius is chosen later if `threshold` is given without `within`.
 
-        Raises
-        ------
-        InvalidParameter
-            If a value is out of range, or an option does not apply to SimHash.
-
         Notes
         -----
         Fingerprints: Charikar, "Similarity estimation techniques from rounding algorithms", 2002. Search by permuted
@@ -530,7 +515,7 @@ class Recipe(Settings):
 
     @classmethod
     def shingles(cls, threshold: float | str | None = None, **options: Unpack[RecipeOptions]) -> Self:
-        """Make a recipe that finds every pair at or above the threshold, using complete feature sets.
+        """Make a recipe that finds every pair at or above the threshold, using complete feature sets: it has no recall.
 
         Parameters
         ----------
@@ -538,16 +523,6 @@ class Recipe(Settings):
             Minimum similarity for a match, in [0, 1]; the default is that of :meth:`minhash`.
         **options
             Further fields of :class:`Recipe`; the defaults are those of :meth:`minhash`.
-
-        Returns
-        -------
-        Recipe
-            It has no recall, because no pair is missed.
-
-        Raises
-        ------
-        InvalidParameter
-            If a value is out of range, or an option does not apply to this method.
 
         Notes
         -----
@@ -590,11 +565,6 @@ class Recipe(Settings):
         Recipe
             The size of the filters and the bands are chosen later, unless given.
 
-        Raises
-        ------
-        InvalidParameter
-            If a value is out of range, or an option does not apply to this method.
-
         Notes
         -----
         Filters: Bloom, "Space/time trade-offs in hash coding with allowable errors", 1970; as similarity sketches:
@@ -620,31 +590,12 @@ class Recipe(Settings):
         roles: tuple[str, ...] | list[str] | str | None = None,
         only_within: str | None = None,
     ) -> Self:
-        """Make a recipe for which two documents match if their normalized texts are equal.
+        """Make a recipe for which two documents match if their normalized texts are equal (``measure="equality"``).
 
         Parameters
         ----------
-        keep : str
-            Which document of a group is kept (see :class:`Recipe`).
-        markup : str, optional
-            "html" if texts are HTML; only the visible text is compared.
-        fold : str or sequence of str, optional
-            How texts are simplified: any of "urls", "signs", "points", "confusables", "traditional", "width",
-            "accents", "punctuation", "numerals", "digits".
-        roles : str or sequence of str, optional
-            Turns of conversations to compare (see :class:`Recipe`).
-        only_within : str, optional
-            Name of a field: only documents with equal values there are compared.
-
-        Returns
-        -------
-        Recipe
-            With ``measure="equality"``.
-
-        Raises
-        ------
-        InvalidParameter
-            If a value is unknown.
+        keep, markup, fold, roles, only_within
+            As for :class:`Recipe`; `fold` and `roles` are sequences of words, or one.
         """
         return cls(
             method="exact",
@@ -658,25 +609,7 @@ class Recipe(Settings):
 
     @classmethod
     def from_options(cls, method: str, **options: Any) -> Self:
-        """Make a recipe for a method from the given options; other fields get their defaults.
-
-        Parameters
-        ----------
-        method : {"minhash", "simhash", "shingles", "bloom", "exact"}
-            The method, which has a constructor of the same name.
-        **options
-            Arguments of that constructor.
-
-        Returns
-        -------
-        Recipe
-            The recipe that this constructor returns.
-
-        Raises
-        ------
-        InvalidParameter
-            If there is no such method, or an option belongs to another method.
-        """
+        """Make a recipe by the constructor with the name of a method, from its arguments; others get their defaults."""
         if method not in FIELDS_OF_METHOD:
             raise InvalidParameter("method", f"{method!r} is not one of {', '.join(FIELDS_OF_METHOD)}")
         for name in options:
@@ -693,22 +626,8 @@ class Recipe(Settings):
     def preset(cls, name: Preset, **options: Any) -> Self:
         """Make the recipe of a preset, with individual fields replaced by the given options.
 
-        Parameters
-        ----------
-        name : {"default", "online", "strict", "templates", "titles", "names", "ocr", "threads", ...}
-            The page "Choose a recipe" of the documentation describes when to use each preset.
-        **options
-            Fields that replace those of the preset.
-
-        Returns
-        -------
-        Recipe
-            It contains only fields, and no reference to the preset.
-
-        Raises
-        ------
-        InvalidParameter
-            If there is no such preset, or an option does not apply to its method.
+        The page "Choose a recipe" of the documentation describes when to use each preset. The recipe contains only
+        fields, and no reference to the preset.
 
         Examples
         --------
@@ -736,38 +655,18 @@ class Recipe(Settings):
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Make a recipe from JSON.
-
-        Parameters
-        ----------
-        text : str
-            The result of :meth:`to_json`.
-
-        Raises
-        ------
-        InvalidParameter
-            If it is not JSON, or a field is unknown, missing or out of range.
-        RecipeMismatch
-            If it was made by another version of the text rules or sketches.
-        """
+        """Make a recipe from the JSON that :meth:`to_json` returns. Raises the errors of :meth:`from_dict`."""
         return cls.from_dict(fields_of_text(text))
 
     @classmethod
     def from_file(cls, path: str | Path) -> Self:
-        """Read a recipe from a file.
+        """Read a recipe from a file. Raises the errors of :meth:`from_dict`.
 
         Parameters
         ----------
         path : str or Path
             A recipe as JSON, or the summary.json of a run, from which ``recipe`` is read, with the weights and word
             lists that the run stored in its directory.
-
-        Raises
-        ------
-        InvalidParameter
-            If it is not JSON, or a field is unknown, missing or out of range.
-        RecipeMismatch
-            If it was made by another version of the text rules or sketches.
         """
         try:
             recipe = cls.from_dict(fields_of_file(Path(path)))
@@ -788,13 +687,7 @@ class Recipe(Settings):
 
     @property
     def feature_rules(self) -> _native.FeatureRules:
-        """Rules for the features of a document, for the native core.
-
-        Raises
-        ------
-        InvalidParameter
-            If the weights need a table that is not loaded, or a word list is not loaded.
-        """
+        """Rules for the features of a document, for the core; InvalidParameter if a table or word list is missing."""
         check_weighable(self.weights, self.table)
         return self._rules(self.weights)
 
@@ -864,13 +757,7 @@ class Recipe(Settings):
 
     @property
     def similarity_threshold(self) -> float:
-        """The minimum similarity for a match, as a number.
-
-        Raises
-        ------
-        InvalidParameter
-            If it is not chosen yet, or the recipe is Hamming-only.
-        """
+        """The minimum similarity for a match, as a number; InvalidParameter if it is not chosen, or there is none."""
         if self.threshold is None or isinstance(self.threshold, str):
             raise InvalidParameter(
                 "threshold",
@@ -880,32 +767,17 @@ class Recipe(Settings):
         return self.threshold
 
     def with_table(self, table: Weights) -> Self:
-        """Return the recipe with its weight table.
-
-        Raises
-        ------
-        RecipeMismatch
-            If the recipe refers to another table, or this table is for other features.
-        """
+        """Return the recipe with its weight table; raise RecipeMismatch if it is another one, or for other features."""
         return self.replace(table=table)
 
     def required_similarity(
         self, num_features: NDArray[np.integer[Any]] | int, penalty: NDArray[np.float64] | float = 0.0
     ) -> NDArray[np.float64]:
-        """Return the similarity that a pair must reach, by the size of its smaller document.
+        """Return the similarity that a pair must reach, by the distinct features of its smaller document.
 
-        Parameters
-        ----------
-        num_features : int or ndarray of int, any shape
-            Distinct features of the smaller document.
-        penalty : float or ndarray of float64, of the same shape
-            Additional similarity because the documents have different names.
-
-        Returns
-        -------
-        ndarray of float64, of the same shape
-            `threshold` + `short_margin` / sqrt(`num_features`), at most 1, + `penalty`, at most 1; bit-equal to what
-            the core requires.
+        It is `threshold` + `short_margin` / sqrt(`num_features`), at most 1, + `penalty`, at most 1; bit-equal to what
+        the core requires. `penalty` is added because the documents have different names. All shapes are the same;
+        float64.
         """
         required = np.full(np.shape(num_features), self.similarity_threshold)
         if self.short_margin is not None:
@@ -919,21 +791,10 @@ class Recipe(Settings):
         num_features: NDArray[np.integer[Any]],
         penalty: NDArray[np.float64] | float = 0.0,
     ) -> NDArray[np.float64]:
-        """Return similarities minus the margin for short documents and the penalty for different names.
+        """Return similarities minus the margin for short documents and the penalty for different names, as float64.
 
-        Parameters
-        ----------
-        similarity : ndarray of float64
-            Similarities of pairs.
-        num_features : ndarray of int, of the same shape
-            Number of distinct features of the smaller document of each pair.
-        penalty : float or ndarray of float64, of the same shape
-            Additional similarity that each pair needs because its documents have different names.
-
-        Returns
-        -------
-        ndarray of float64, of the same shape
-            On the scale of the threshold for long documents. At least 0; 1 for equal documents.
+        Arguments are those of :meth:`required_similarity`. The result is on the scale of the threshold for long
+        documents: at least 0; 1 for equal documents.
         """
         margin = (self.short_margin or 0.0) / np.sqrt(np.maximum(num_features, 1, dtype=np.float64))
         lowered = similarity - margin - penalty
@@ -957,18 +818,7 @@ class Recipe(Settings):
         return self.asked.as_jaccard
 
     def as_jaccard(self, similarity: NDArray[np.float64] | np.float64) -> NDArray[np.float64] | np.float64:
-        """Return Jaccard similarities of two sets of equal size.
-
-        Parameters
-        ----------
-        similarity : float or ndarray of float64
-            Their similarities by the recipe's measure.
-
-        Returns
-        -------
-        float or ndarray of float64, of the same shape
-            The corresponding Jaccard similarities.
-        """
+        """Return the Jaccard similarities of two sets of equal size with these similarities by the recipe's measure."""
         return similarity if self.measure == "jaccard" else similarity / (2.0 - similarity)
 
     @property
@@ -986,19 +836,9 @@ class Recipe(Settings):
         return self if self.has_levels else self.replace(overflow="levels")
 
     def recall_with(self, num_crowded: int, num_capped: int) -> float | None:
-        """Return P(found) for any pair at the threshold, in a run with this many documents in full buckets.
+        """Return P(found) for any pair at the threshold, or a lower bound if full buckets may hide pairs.
 
-        Parameters
-        ----------
-        num_crowded : int
-            Number of documents that reached a full bucket.
-        num_capped : int
-            How often a document reached a full bucket of the last level.
-
-        Returns
-        -------
-        float or None
-            The stated recall, or a lower bound if full buckets may hide pairs.
+        In the run, `num_crowded` documents reached a full bucket, and `num_capped` times one of the last level.
         """
         stated = self.stated_recall
         if stated is None or not self.has_levels or not (num_crowded or num_capped):
@@ -1008,10 +848,7 @@ class Recipe(Settings):
     def resolve(self) -> Self:
         """Return the recipe with bands and rows, or the radius, filled in. The threshold must have been chosen.
 
-        Raises
-        ------
-        InvalidParameter
-            If no bands reach the recall at this threshold.
+        Raises InvalidParameter if no bands reach the recall at this threshold.
         """
         if self.needs_threshold:
             return self
@@ -1019,13 +856,7 @@ class Recipe(Settings):
         return self.replace(**opened) if opened else self
 
     def replace(self, **changes: Any) -> Self:
-        """Return the recipe with some fields changed and validated.
-
-        Raises
-        ------
-        InvalidParameter
-            If a value is out of range, or there is no such field.
-        """
+        """Return the recipe with some fields changed and validated, as by the constructor."""
         return type(self)(**{**self.fields, **changes})
 
     @property

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
-from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch, check_choice, check_integer
+from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch, check_choice, check_integer, differing
 from likewise.recipe.fields import (
     HASHES,
     PACKAGE_HASHES,
@@ -150,16 +150,8 @@ class Weights:
 
     def to_dict(self) -> dict[str, object]:
         """Return the entry of the table in a summary, as JSON values."""
-        return {
-            "weights_id": self.weights_id,
-            "kind": self.kind,
-            "num_documents": self.num_documents,
-            "num_features": self.num_features,
-            "num_listed": self.num_listed,
-            "is_exact": self.is_exact,
-            "excess": self.excess,
-            "excess_probability": self.excess_probability,
-        }
+        counts = ("num_documents", "num_features", "num_listed", "is_exact", "excess", "excess_probability")
+        return {name: getattr(self, name) for name in ("weights_id", "kind", *counts)}
 
     def write(self, path: str | Path) -> None:
         """Write the table to a file, which is complete or does not exist. FORMAT.md describes the format."""
@@ -167,22 +159,9 @@ class Weights:
 
     @classmethod
     def read(cls, path: str | Path) -> Self:
-        """Read a file that :meth:`write` or ``likewise weights`` wrote.
+        """Read a file that :meth:`write` or ``likewise weights`` wrote, and verify its checksums.
 
-        Parameters
-        ----------
-        path : str or Path
-            The file.
-
-        Returns
-        -------
-        Weights
-            The table, with its checksums verified.
-
-        Raises
-        ------
-        InvalidInput
-            If the file is not a weight table, has another version, or is damaged.
+        Raises InvalidInput if the file is not a weight table, has another version, or is damaged.
         """
         return cls(_native.WeightTable.read(str(path)))
 
@@ -342,13 +321,10 @@ def check_table(table: Weights, fields: Mapping[str, Any]) -> None:
     ours = json.loads(table_rules(kind, fields))
     del ours["kind"]
     # A table that also counted names has the weights of a recipe that does not read them.
-    names = sorted(set(ours) | (set(table.rules) - {"siblings"}))
-    differing = {
-        name: (table.rules.get(name), ours.get(name)) for name in names if table.rules.get(name) != ours.get(name)
-    }
-    if differing:
+    theirs = {name: rule for name, rule in table.rules.items() if name != "siblings" or name in ours}
+    if found := differing(theirs, ours):
         raise RecipeMismatch(
-            "the weight table was made for different features; create it with the recipe's features", differing
+            "the weight table was made for different features; create it with the recipe's features", found
         )
     longest = table.native.longest_term
     if longest > fields["shingle"]:

@@ -82,13 +82,7 @@ class WordList:
 
     @classmethod
     def read_stop_words(cls, path: str | Path) -> Self:
-        """Read stop words: one per line, in UTF-8.
-
-        Raises
-        ------
-        InvalidInput
-            If the file is not text, or contains no words.
-        """
+        """Read stop words: one per line, in UTF-8. Raises InvalidInput if the file is not text, or has no words."""
         return cls._read(Path(path), str.splitlines)
 
     @classmethod

@@ -11,6 +11,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
+from prometheus_client import generate_latest
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
@@ -182,7 +183,7 @@ def add_health(app: FastAPI, service: Service) -> None:
         response_class=PlainTextResponse,
     )
     async def metrics() -> Response:
-        text = await service.in_thread(service.metrics.exposition)
+        text = await service.in_thread(generate_latest, service.metrics.registry)
         return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
 

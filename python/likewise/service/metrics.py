@@ -3,7 +3,7 @@
 import sys
 from typing import TYPE_CHECKING
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
@@ -84,10 +84,6 @@ class Metrics:
             found = self._counters[key] = (self.requests.labels(route, method, code), self.seconds.labels(route))
         found[0].inc()
         found[1].observe(seconds)
-
-    def exposition(self) -> bytes:
-        """Return all metrics in the text format of Prometheus."""
-        return generate_latest(self.registry)
 
 
 class _Sizes(Collector):

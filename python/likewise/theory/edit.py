@@ -91,17 +91,10 @@ class EditFamily(Family):
         return min(1.0, 1.0 - self.check_distance(distance) / 2.0 / self.num_positions + unread)
 
     def slip_probabilities(self, distance: int) -> NDArray[np.float64]:
-        """Return bounds of P(more than t positions of the embeddings differ) for t = 0, 1, ..., 3n - 1.
+        """Return bounds of P(more than t positions of the embeddings differ) for t = 0, 1, ..., 3n - 1, float64.
 
-        Parameters
-        ----------
-        distance : int
-            Edit distance of the two sequences.
-
-        Returns
-        -------
-        ndarray of shape (3n,), float64
-            P(T > t) of the walk. The bound is exact for an insertion before distinct symbols, far from the end.
+        They are P(T > t) of the walk for an edit distance; exact for an insertion before distinct symbols, far from the
+        end.
         """
         time = np.arange(self.num_positions, dtype=np.float64)
         if distance == 0:
@@ -163,21 +156,9 @@ class EditFamily(Family):
         return hashes
 
     def embed(self, data: ColumnData, seed: int = 0, *, num: int = 1) -> NDArray[np.int64]:
-        """Return random embeddings of several sequences.
+        """Return random embeddings of sequences, as for :meth:`rows`: int64 of shape (n, num, 3 * length).
 
-        Parameters
-        ----------
-        data
-            The sequences, as for :meth:`rows`.
-        seed : int
-            Seed of the embeddings.
-        num : int
-            Number of embeddings, each with its own bits.
-
-        Returns
-        -------
-        ndarray of shape (n, num, 3 * length), int64
-            Symbols; -1 after the end of a sequence.
+        Each of the `num` embeddings has its own bits. Values are symbols; -1 after the end of a sequence.
         """
         rows = self.rows(data)
         random, count = drawn(seed, num)

@@ -143,13 +143,7 @@ class Family(ABC):
         return Amplified(self, "any", num)
 
     def collisions(self, a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return which of n pairs collide.
-
-        Parameters
-        ----------
-        a, b : ndarray of shape (n, num_functions), int64
-            Values of the same drawn functions.
-        """
+        """Return which of n pairs collide, given values of the same drawn functions: (n, num_functions), int64."""
         return self.combine(np.asarray(a) == np.asarray(b))
 
     def check_distance(self, distance: float) -> float:
@@ -249,24 +243,10 @@ def drawn(seed: int, num: int | None) -> tuple[np.random.Generator, int]:
 
 
 def amplified_for(family: Family, distance: float, *, recall: float, num_functions: int) -> Amplified:
-    """Return the steepest AND-OR of a family that still finds pairs at a distance.
+    """Return the steepest AND-OR of a plain family that still finds pairs at a distance with probability `recall`.
 
-    Parameters
-    ----------
-    family : Family
-        A family that is not amplified.
-    distance : float
-        Pairs at this distance must collide with probability `recall`.
-    recall : float
-        Required probability (0 < recall < 1).
-    num_functions : int
-        Number of functions available.
-
-    Returns
-    -------
-    Amplified
-        ``family.all_of(rows).any_of(num_functions // rows)`` with the largest number of rows that reaches the recall.
-        Bands of MinHash signatures are chosen by the same rule.
+    It is ``family.all_of(rows).any_of(num_functions // rows)`` with the largest number of rows that reaches the recall,
+    from `num_functions` functions. Bands of MinHash signatures are chosen by the same rule.
 
     Raises
     ------

@@ -63,18 +63,7 @@ class SortedSetSearch:
         pipeline.execute()
 
     def query(self, fingerprint: int) -> NDArray[np.uint64]:
-        """Return all fingerprints within the distance of one, in one round trip.
-
-        Parameters
-        ----------
-        fingerprint : int
-            The fingerprint, 64 bits.
-
-        Returns
-        -------
-        ndarray of uint64
-            The fingerprints in ascending order.
-        """
+        """Return all fingerprints within the distance of one of 64 bits, ascending, as uint64, in one round trip."""
         ((member, num_ones),) = _members(np.array([fingerprint], np.uint64))
         pipeline = self._client.pipeline(transaction=False)
         for key in self._keys(member):

@@ -57,15 +57,6 @@ def textbook_searches(n: int, *, bits: int = 64, within: int = 3) -> tuple[Textb
         The scan, all neighbors probed, all neighbors stored, and tables by single blocks, by nested blocks, and by all
         choices of two and of three blocks.
 
-    Raises
-    ------
-    InvalidParameter
-        If a value is out of range.
-
-    See Also
-    --------
-    likewise.theory.textbook_search.historical_search : the same searches, to be run.
-
     Notes
     -----
     Matching p of the bits of n fingerprints leaves n / 2^p candidates. Source: Manku, Jain, Das Sarma 2007, section 3.

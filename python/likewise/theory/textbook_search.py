@@ -128,11 +128,6 @@ def historical_search(name: str, fingerprints: Codes, *, bits: int = 64, within:
     within : int
         Radius, 0 to `bits`.
 
-    Returns
-    -------
-    HistoricalSearch
-        Its `query` returns the same rows for every name.
-
     Raises
     ------
     InvalidParameter

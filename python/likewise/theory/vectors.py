@@ -18,13 +18,7 @@ _MOST_IN_FLOAT = 2**53
 
 @dataclass(frozen=True)
 class _VectorFamily(Family):
-    """A family over rows of `dimension` numbers.
-
-    Parameters
-    ----------
-    dimension : int
-        Length of a row.
-    """
+    """A family over rows of `dimension` numbers."""
 
     dimension: int
 

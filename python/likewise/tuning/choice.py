@@ -185,12 +185,7 @@ class Measured:
         }
 
 
-def choose(evidence: Evidence) -> Chosen:
-    """Return the candidate and setting that the labels support best; see :func:`choices`."""
-    return choices(evidence)[0]
-
-
-def choices(evidence: Evidence) -> tuple[Chosen, list[Chosen]]:
+def choices(evidence: Evidence, coefficients: NDArray[np.float64] | None = None) -> tuple[Chosen, list[Chosen]]:
     """Return the choice, and the best setting of each candidate, by expected F1 on the sample.
 
     The labels determine the probability that each pair of the sample is a duplicate
@@ -202,12 +197,8 @@ def choices(evidence: Evidence) -> tuple[Chosen, list[Chosen]]:
     several candidates equal the best score in three digits, the first one is chosen; word 3-grams without weights come
     first.
     """
-    return _choices(evidence, _coefficients(evidence))
-
-
-def _choices(evidence: Evidence, coefficients: NDArray[np.float64]) -> tuple[Chosen, list[Chosen]]:
     sample = evidence.sample
-    curves = evidence.expected_f1(coefficients)
+    curves = evidence.expected_f1(_coefficients(evidence) if coefficients is None else coefficients)
     found = []
     for number, curve in enumerate(curves):
         smooth = _with_neighbors(curve)
@@ -267,7 +258,7 @@ def cross_validated(evidence: Evidence) -> HeldOut:
         rest = evidence.part(np.flatnonzero(folds != number))
         if len(left_out) and rest.is_duplicate.any():
             coefficients = _coefficients(rest)
-            chosen = _choices(rest, coefficients)[0]
+            chosen = choices(rest, coefficients)[0]
             verdicts[left_out] = evidence.similarity[chosen.candidate, left_out] >= chosen.setting
             odds[left_out] = evidence.sample.features(evidence.similarity[:, left_out]) @ coefficients
     # Equal evidence gets odds that differ by rounding, since each fold has its own coefficients.
@@ -291,7 +282,7 @@ def are_told_apart(values: NDArray[np.float64], is_duplicate: NDArray[np.bool_])
 def measured(
     verdicts: NDArray[np.bool_], is_duplicate: NDArray[np.bool_], weight: NDArray[np.float64] | None = None
 ) -> Measured:
-    """Return precision, recall and F1 of verdicts on labeled pairs, with their intervals.
+    """Return precision, recall and F1 of verdicts on labeled pairs, with their intervals; NaN if nothing is counted.
 
     Parameters
     ----------
@@ -299,11 +290,6 @@ def measured(
         Which pairs were predicted to be duplicates, and which are.
     weight : ndarray of shape (m,), float64, optional
         Number of pairs that each represents; one if None.
-
-    Returns
-    -------
-    Measured
-        NaN, with bounds 0 and 1, if nothing is counted.
 
     Notes
     -----
@@ -365,11 +351,7 @@ class Tried:
         """Return JSON values."""
         within = self.candidate.radius(self.setting) if self.candidate.measure == "hamming" else None
         return {
-            "name": self.candidate.name,
-            "measure": self.candidate.measure,
-            "tokens": self.candidate.tokens,
-            "shingle": self.candidate.shingle,
-            "weights": self.candidate.weights,
+            **{name: getattr(self.candidate, name) for name in ("name", "measure", "tokens", "shingle", "weights")},
             **({"threshold": self.setting} if within is None else {"within": within}),
             "score": self.score,
             "on_labels": self.on_labels.to_dict(),
@@ -411,14 +393,5 @@ class Proposal:
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON values."""
-        return {
-            "recipe": self.recipe.to_dict(),
-            "chosen": self.chosen.to_dict(),
-            "held_out": self.held_out.to_dict(),
-            "tried": [one.to_dict() for one in self.tried],
-            "num_documents": self.num_documents,
-            "num_sampled": self.num_sampled,
-            "num_duplicates": self.num_duplicates,
-            "num_others": self.num_others,
-            "notes": self.notes,
-        }
+        parts = {name: getattr(self, name).to_dict() for name in ("recipe", "chosen", "held_out")}
+        return vars(self) | parts | {"tried": [one.to_dict() for one in self.tried]}

@@ -42,17 +42,11 @@ class Questions:
     Parameters
     ----------
     ranked : ndarray, int64
-        Pairs that may be asked about, from ``ranked_pairs``.
+        Pairs that may be asked about, from ``ranked_pairs``, with `features` from ``sample.features``.
     pairs : ndarray of shape (m, 2), int64
-        Positions of the documents.
-    doc_ids : sequence of str
-        Ids of the documents.
-    seed : int
-        Seed of the draw.
-    sample : Sample
-        All pairs of the sample.
-    features : ndarray of shape (len(ranked), f), float64
-        Features of the ranked pairs, from ``sample.features``.
+        Positions of the documents, whose ids are `doc_ids`.
+    sample, seed
+        All pairs of the sample, and the seed of the draw.
 
     Notes
     -----

@@ -60,17 +60,7 @@ _FEW_SETTINGS = 21
 
 
 class Tuner:
-    """Measures the grid on a collection. Created by :func:`open_tuner`.
-
-    Parameters
-    ----------
-    collection : Collection
-        The documents.
-    candidates : list of Candidate
-        The grid.
-    seed : int
-        Seed of the questions.
-    """
+    """Measures the grid on a collection. Created by :func:`open_tuner`."""
 
     def __init__(self, collection: Collection, candidates: Sequence[Candidate], seed: int) -> None:
         self._collection, self._candidates, self._seed = collection, list(candidates), seed
@@ -441,7 +431,7 @@ def tune_files(
     labels: Labels,
     **options: Any,
 ) -> Proposal:
-    """Choose a recipe and threshold from labeled pairs of documents in files.
+    """Choose a recipe and threshold from labeled pairs of documents in files. Raises as :func:`likewise.tune`.
 
     Parameters
     ----------
@@ -451,15 +441,6 @@ def tune_files(
         The result of :func:`read_labels`.
     **options
         Options of :func:`open_tuner`.
-
-    Returns
-    -------
-    Proposal
-
-    Raises
-    ------
-    InvalidInput
-        If fewer than five pairs of either kind are labeled, or an input cannot be read.
     """
     with open_tuner(inputs, labels, **options) as tuner:
         return tuner.propose(labels)

@@ -141,7 +141,7 @@ def query(
     doc_ids: tuple[str, ...],
     k: int,
     min_similarity: float,
-    among: str | None,
+    among: Any,
     url: str | None,
     prefix: str | None,
     **options: Any,
@@ -154,8 +154,7 @@ def query(
         if doc_ids:
             return
         for documents in target.given_documents(inputs, index.recipe, options, target.Tally(), needs_ids=False):
-            options_of_search: Any = {} if among is None else {"among": among}
-            found = index.neighbors_batch(documents.texts, k, min_similarity, **options_of_search)
+            found = index.neighbors_batch(documents.texts, k, min_similarity, among=among)
             target.write_lines(
                 {"doc_id": doc_id, "neighbors": [_neighbor(other) for other in neighbors]}
                 for doc_id, neighbors in zip(documents.ids, found, strict=True)

@@ -202,6 +202,8 @@ def output_directory(about: str = "Output directory.", **more: Any) -> _Decorato
     return option("-o --out OUT", about, callback=_directory_only, **more)
 
 
+_PREFIX = "Prefix for the names of the fields that --write annotated adds."
+WRITE_PREFIX = option("--write-prefix PREFIX", _PREFIX, default="", show_default=False)
 QUIET = flag("--quiet -q", "Print errors only.")
 MOVED_INPUTS = option("--inputs DIR", "Current directory of the inputs of a finished run, if they were moved.", FOLDER)
 INPUTS = click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")

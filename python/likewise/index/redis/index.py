@@ -23,7 +23,7 @@ from likewise.index.stored import SUFFIX, About, ServerSource, write_parquet
 from likewise.recipe.fields import RecipeFields
 from likewise.recipe.recipe import GivenRecipe
 from likewise.stages.documents import document_batches
-from likewise.stages.sketch import Sketches, batch_of_one
+from likewise.stages.sketch import Sketches
 
 # Maximum number of documents in one operation.
 MAX_BATCH = 2000
@@ -41,9 +41,8 @@ class RedisIndex(IndexApi):
     ----------
     url : str
         URL of the server, or of any node of the cluster: ``redis://``, ``rediss://``, ``unix://`` or ``valkey://``.
-    recipe : Recipe or str, optional
-        A recipe of method simhash or minhash with ``keep="first"``. An existing index stores its recipe, with its
-        weight table and word lists, and rejects a different one. A new index is created only if a recipe is given.
+    recipe, threads, **fields
+        As for :class:`likewise.Index`, but a new index is created only if a recipe is given.
     prefix : str
         Prefix of the keys, of 1 to 100 bytes. A server or cluster can have several indexes.
     expected : int, optional
@@ -53,11 +52,8 @@ class RedisIndex(IndexApi):
     partitions : int, optional
         Number of partitions of a new index, 1 to 1,024, which the nodes share. The default is 1 on a server, and 4 to 8
         for each node of a cluster. With more, each call takes longer. A cluster that grows needs one for each node.
-    ttl : float, optional
-        Whole number of seconds after which a document expires. By default, documents do not expire.
-    ttl_from : {"first_seen"}, optional
-        From when the age of a document counts: from its own arrival. Only an index in a directory supports
-        ``last_seen``.
+    ttl, ttl_from : optional
+        As for :class:`likewise.Index`, but only an index in a directory supports ``last_seen``.
     durability : {"written", "replicated"}, optional
         When a call returns: when the masters have its writes (the default of a new index), or when a replica of each
         has confirmed them, so that no single failure loses them.
@@ -69,10 +65,6 @@ class RedisIndex(IndexApi):
     read_only : bool
         Whether to reject additions, removals and the creation of an index. A read may still complete an addition whose
         client stopped.
-    threads : int, optional
-        Number of threads that sketch a batch. By default, all processors are used.
-    **fields
-        Fields of a recipe, as an alternative to `recipe` (see :func:`likewise.dedup`). `keep` defaults to ``first``.
 
     Raises
     ------
@@ -143,6 +135,7 @@ class RedisIndex(IndexApi):
             self._description.options,
             self._log.identity,
         )
+        self._opened = upkeep.Opened(self._nodes, self._prefix, self._client, self._log, self._rule, self._description)
         self._is_open = True
 
     @property
@@ -171,7 +164,7 @@ class RedisIndex(IndexApi):
     def __len__(self) -> int:
         """Return the number of documents that are neither removed nor expired. With a `ttl`, this reads all of them."""
         self._check()
-        return upkeep.num_documents(self._client, self._log, self._rule, self._description)
+        return upkeep.num_documents(self._opened)
 
     def __contains__(self, doc_id: object) -> bool:
         """Return whether a document has this id and is neither removed nor expired."""
@@ -207,47 +200,18 @@ class RedisIndex(IndexApi):
         doc_id = as_stored(doc_id)
         return self._document(doc_id, self._client.ask(self._rule.get(doc_id)))
 
-    def neighbors(
-        self,
-        text: TextData,
-        k: int = 10,
-        min_similarity: float = 0.0,
-        *,
-        among: Among = "candidates",
-    ) -> list[Neighbor]:
-        """Return the most similar kept documents.
-
-        Parameters
-        ----------
-        text : str, tokens, or Sketches of one document
-            The document, as for :meth:`check`.
-        k : int
-            Maximum number of neighbors, at least 1.
-        min_similarity : float
-            Minimum similarity, from 0 to 1.
-        among : {"candidates"}
-            Which documents are searched: on servers, only those that a verdict would be based on.
-
-        Returns
-        -------
-        list of Neighbor
-            The neighbors in descending order of similarity, then in order of arrival: those that
-            :meth:`likewise.Index.neighbors` finds among candidates.
-        """
-        return self.neighbors_batch(batch_of_one(text), k, min_similarity, among=among)[0]
-
     def neighbors_batch(
         self,
         texts: TextData,
         k: int = 10,
         min_similarity: float = 0.0,
         *,
-        among: Among = "candidates",
+        among: Among | None = None,
     ) -> list[list[Neighbor]]:
         """Return the most similar kept documents of each text, as :meth:`neighbors`."""
         self._check()
         k, least = check_nearest(k, min_similarity)
-        if check_among(among) != "candidates":
+        if among is not None and check_among(among) != "candidates":
             raise InvalidParameter("among", f"an index on a server searches only candidates, not {among!r}")
         found = [
             neighbors
@@ -280,24 +244,13 @@ class RedisIndex(IndexApi):
     def confirm(self) -> None:
         """Ask whether the servers still have all writes that they acknowledged to this client.
 
-        Raises
-        ------
-        LostWrites
-            If they lost some of them.
-        StoreError
-            If a server cannot be reached.
+        Raises LostWrites if they lost some of them, and StoreError if a server cannot be reached.
         """
         self._check()
         self._client.log()
 
     def losses(self) -> list[Loss]:
-        """Return the acknowledged operations that failovers lost, as found by all clients.
-
-        Returns
-        -------
-        list of Loss
-            Each with its position in the log and the ids of its documents (`doc_ids`), oldest first: the last 1,024.
-        """
+        """Return the acknowledged operations that failovers lost, found by all clients: the last 1,024, in order."""
         self._check()
         return self._client.losses()
 
@@ -316,30 +269,22 @@ class RedisIndex(IndexApi):
         plan for uniform fingerprints.
         """
         self._check()
-        return upkeep.stats(self._nodes, self._prefix, self._client, self._log, self._rule, self._description)
+        return upkeep.stats(self._opened)
 
     @property
     def load(self) -> dict[str, Any]:
         """The numbers of ``stats`` that change while clients work, without reading documents or asking all servers."""
         self._check()
-        return upkeep.load(self._nodes, self._client, self._log, self._rule, self._description)
+        return upkeep.load(self._opened)
 
     def verify(self, *, full: bool = False) -> list[str]:
-        """Check the index, while it is in use.
+        """Return a message for each problem of the index, while it is in use.
 
-        Parameters
-        ----------
-        full : bool
-            Whether to also check that the tables contain each document. This reads the whole index.
-
-        Returns
-        -------
-        list of str
-            One message for each problem: a damaged log, writes that a partition lost, lost operations whose documents
-            are still missing, and documents that the tables do not contain.
+        Problems are a damaged log, writes that a partition lost, lost operations whose documents are still missing, and
+        with `full`, which reads the whole index, documents that the tables do not contain.
         """
         self._check()
-        return upkeep.findings(self._nodes, self._prefix, self._client, self._rule, self._description, full=full)
+        return upkeep.findings(self._opened, full=full)
 
     def compact(self) -> None:
         """Complete unfinished operations, and make their effects final.
@@ -352,22 +297,7 @@ class RedisIndex(IndexApi):
         self._client.settle(is_final=True)
 
     def export(self, path: str | Path) -> int:
-        """Write all documents to a file, in order of arrival, and return their number.
-
-        Each line of JSON has the id, the sketch and the verdict, as from an index in a directory. A file that ends in
-        ``.parquet`` also has the recipe and everything that verdicts depend on, so that :func:`likewise.index.move` can
-        create an index from it.
-
-        Parameters
-        ----------
-        path : str or Path
-            The output file. An existing file is overwritten.
-
-        Raises
-        ------
-        StoreError
-            If the index changed while it was written as Parquet.
-        """
+        """Write all documents to a file, as :meth:`likewise.Index.export`, and return their number."""
         self._check()
         if Path(path).suffix == SUFFIX:
             return write_parquet(Path(path), self.stored())

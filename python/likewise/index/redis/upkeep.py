@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from likewise import _native
 from likewise.errors import StoreError, counted
@@ -36,6 +36,17 @@ _LACKS = {
     "s": "the features of {} are missing",
     "": "the document {} is a duplicate of one that is not kept",
 }
+
+
+class Opened(NamedTuple):
+    """The parts of an index on servers, as one client opened it."""
+
+    nodes: Nodes
+    prefix: bytes
+    client: Client
+    log: LogServer
+    rule: _native.ClusterRule
+    description: Description
 
 
 def listed(client: Client, rule: _native.ClusterRule) -> Iterator[Listed]:
@@ -72,36 +83,35 @@ def export(client: Client, rule: _native.ClusterRule, measure: str, path: Path) 
     return num
 
 
-def num_documents(client: Client, log_server: LogServer, rule: _native.ClusterRule, description: Description) -> int:
+def num_documents(of: Opened) -> int:
     """Return the number of documents that are neither removed nor expired."""
-    if description.ttl_s is not None:
+    if of.description.ttl_s is not None:
         # Expired documents are only skipped, so they are not counted anywhere.
-        return sum(1 for _ in listed(client, rule))
-    client.log()
-    fields = log_server.fields()
+        return sum(1 for _ in listed(of.client, of.rule))
+    of.client.log()
+    fields = of.log.fields()
     return int(fields.get(b"added", 0)) - int(fields.get(b"gone", 0))
 
 
-def load(
-    nodes: Nodes, client: Client, log_server: LogServer, rule: _native.ClusterRule, description: Description
-) -> dict[str, Any]:
+def load(of: Opened) -> dict[str, Any]:
     """Return the length of the log, what is unconfirmed, and what this client read, repeated and repaired."""
+    client, description = of.client, of.description
     log = client.log()
-    fields = log_server.fields()
+    fields = of.log.fields()
     num_documents = int(fields.get(b"added", 0)) - int(fields.get(b"gone", 0))
     return {
         # Only reading all documents shows which have expired.
         "num_documents": None if description.ttl_s is not None else num_documents,
         # What this client read, and by the model of the plan for the expected number of documents.
         "candidates_per_document": client.num_candidates / client.num_searched if client.num_searched else None,
-        "planned_candidates_per_document": rule.plan_facts()["candidates"],
+        "planned_candidates_per_document": of.rule.plan_facts()["candidates"],
         "log_operations": log.end - log.low,
         "log_bytes": int(fields[b"bytes"]),
         "log_limit_operations": description.options.bound,
         "log_limit_bytes": description.options.bound_bytes,
         "num_unconfirmed": log.end - log.mark,
         "num_losses": len(client.losses()),
-        "num_requests_repeated": nodes.num_repeated,
+        "num_requests_repeated": of.nodes.num_repeated,
         "num_operations_helped": client.num_helped,
         "num_partitions_repaired": client.num_repaired,
     }
@@ -122,24 +132,18 @@ def _lag_limits(log: Log, partitions: Partitions) -> dict[str, int | None]:
     return facts
 
 
-def stats(
-    nodes: Nodes,
-    prefix: bytes,
-    client: Client,
-    log_server: LogServer,
-    rule: _native.ClusterRule,
-    description: Description,
-) -> dict[str, Any]:
+def stats(of: Opened) -> dict[str, Any]:
     """Return facts about an index, the work of this client, and the servers."""
-    partitions = Partitions(nodes, prefix, description.partitions)
-    log = client.log()
-    fields = {name.decode(): value for name, value in log_server.fields().items()}
-    infos = nodes.infos()
-    plan = rule.plan_facts()
+    description = of.description
+    partitions = Partitions(of.nodes, of.prefix, description.partitions)
+    log = of.client.log()
+    fields = {name.decode(): value for name, value in of.log.fields().items()}
+    infos = of.nodes.infos()
+    plan = of.rule.plan_facts()
     recipe, has_ttl = description.recipe, description.ttl_s is not None
     facts: dict[str, Any] = {
-        **load(nodes, client, log_server, rule, description),
-        "num_documents": num_documents(client, log_server, rule, description),
+        **load(of),
+        "num_documents": num_documents(of),
         # The count includes expired documents.
         "num_kept": None if has_ttl else int(fields.get("new", 0)),
         "num_rows": log.row,
@@ -173,23 +177,20 @@ def stats(
     return facts
 
 
-def findings(
-    nodes: Nodes, prefix: bytes, client: Client, rule: _native.ClusterRule, description: Description, *, full: bool
-) -> list[str]:
+def findings(of: Opened, *, full: bool) -> list[str]:
     """Return one message for each problem; if `full`, also of the tables."""
-    return _Verification(nodes, prefix, client, rule, description).findings(full=full)
+    return _Verification(of).findings(full=full)
 
 
 class _Verification:
     """A check of an index, which reads the log again instead of relying on what the client keeps of it."""
 
-    def __init__(
-        self, nodes: Nodes, prefix: bytes, client: Client, rule: _native.ClusterRule, description: Description
-    ) -> None:
-        self._server, self._partitions = LogServer(nodes, prefix), Partitions(nodes, prefix, description.partitions)
-        self._client, self._rule = client, rule
-        self._nodes, self._doubt_s = nodes, description.options.doubt_s
-        self._has_ttl = description.ttl_s is not None
+    def __init__(self, of: Opened) -> None:
+        self._server = LogServer(of.nodes, of.prefix)
+        self._partitions = Partitions(of.nodes, of.prefix, of.description.partitions)
+        self._client, self._rule = of.client, of.rule
+        self._nodes, self._doubt_s = of.nodes, of.description.options.doubt_s
+        self._has_ttl = of.description.ttl_s is not None
 
     def findings(self, *, full: bool) -> list[str]:
         """Return one message for each problem."""

@@ -127,7 +127,7 @@ class SampleArchive(JsonlFile):
         num_bytes, most = sum(members[ending][1] for ending in wanted), rules.max_document_bytes
         if num_bytes > most or re.search(r"[\udc80-\udcff]", key):
             why = f"the name {key!r} is not UTF-8; pack the files again under other names"
-            why = f"the document has {num_bytes} bytes; the --max-document limit is {most}" if num_bytes > most else why
+            why = rules.too_long(num_bytes) if num_bytes > most else why
             yield json.dumps({"__why__": why})[1:-1].encode()
             return
         contents = {}

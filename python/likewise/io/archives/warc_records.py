@@ -186,7 +186,7 @@ class PackedArchive:
         if first is None or header is None:
             raise InvalidInput("not a web archive: no WARC or ARC record found", self._name)
         self._num_unpacked = 0
-        return _rest(first, sum(header)) is None or first.num_bytes <= sum(header), is_arc(first.head)
+        return not _has_more(first, sum(header)), is_arc(first.head)
 
     def places(self, *, arc: bool) -> Iterator[RecordPlace]:
         """Yield the members as records, and the damage between them; with empty members, they cover the file."""
@@ -200,10 +200,9 @@ class PackedArchive:
                 yield RecordPlace(member.offset, member.length, "no record starts in this gzip member")
             elif member.num_bytes < sum(header):
                 yield _cut(member.offset, member.length, member.num_bytes - header[0], header[1])
-            elif _rest(member, sum(header)) is not None:
-                yield RecordPlace(
-                    member.offset, member.length, self._why_longer(member, sum(header), header[1], arc=arc)
-                )
+            elif _has_more(member, sum(header)):
+                reason = self._why_longer(member, sum(header), header[1], arc=arc)
+                yield RecordPlace(member.offset, member.length, reason)
             else:
                 yield RecordPlace(member.offset, member.length)
 
@@ -310,12 +309,10 @@ def _are_zeros(window: _Window, start: int, stop: int) -> bool:
     )
 
 
-def _rest(member: _Member, used: int) -> str | None:
-    """Return a marker if something other than newlines follows the record in its member, otherwise None."""
+def _has_more(member: _Member, used: int) -> bool:
+    """Return whether something other than newlines follows the record in its member."""
     rest = member.num_bytes - used
-    if rest <= 0:
-        return None
-    return None if rest <= _TAIL_BYTES and not member.tail[-rest:].strip(_LINE_ENDS) else "more"
+    return rest > _TAIL_BYTES or (rest > 0 and bool(member.tail[-rest:].strip(_LINE_ENDS)))
 
 
 def _header(member: _Member) -> tuple[int, int] | None:

@@ -6,15 +6,14 @@ import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise.arrays import ArrowSchema, ArrowTable, ColumnData
-from likewise.errors import InvalidInput, RecipeMismatch
-from likewise.io.output.whole import WholeFile
+from likewise.errors import InvalidInput, RecipeMismatch, differing
+from likewise.io.output.row_files import RowWriter
 from likewise.io.tables.columns import number_column
 
 _VERSION = 1
@@ -62,17 +61,12 @@ class ResumableParquet:
             raise InvalidInput(
                 "cannot read the unfinished run; delete the directory to start over", str(self._work)
             ) from error
-        differing = {
-            name: (self._identity.get(name), identity.get(name))
-            for name in sorted({*self._identity, *identity})
-            if self._identity.get(name) != identity.get(name)
-        }
+        found = differing(self._identity, identity)
         if version != _VERSION:
-            differing["version"] = (_VERSION, version)
-        if differing:
+            found["version"] = (_VERSION, version)
+        if found:
             raise RecipeMismatch(
-                f"{self._work} was started with different input; delete it to start over, or choose another file",
-                differing,
+                f"{self._work} was started with different input; delete it to start over, or choose another file", found
             )
         missing = [name for name in self._parts if not (self._work / name).exists()]
         if missing:
@@ -129,32 +123,21 @@ def _flush(path: Path) -> None:
         os.fsync(file.fileno())
 
 
-class RowPairWriter:
+class RowPairWriter(RowWriter):
     """Writes pairs (row_a, row_b, doc_id_a, doc_id_b if known, distance), as a context, until :meth:`finish`."""
 
     def __init__(self, path: Path, ids: tuple[tuple[str, ...], tuple[str, ...]] | None = None) -> None:
+        import pyarrow as pa
+
         if path.suffix != ".parquet":
             raise InvalidInput("the output for fingerprint pairs must end in .parquet", str(path))
-        self._whole = WholeFile(path)
+        names = {} if ids is None else {"doc_id_a": pa.string(), "doc_id_b": pa.string()}
+        schema = pa.schema({"row_a": pa.int64(), "row_b": pa.int64(), **names, "distance": pa.int32()})
+        super().__init__(str(path), "fingerprint pairs", schema)
         self._ids = None if ids is None else tuple(np.array(side, dtype=object) for side in ids)
         self._waiting: list[tuple[NDArray[Any], ...]] = []
         self._num_waiting = 0
         self.num_pairs = 0
-
-    def __enter__(self) -> Self:
-        import pyarrow.parquet as pq
-
-        with self._whole.named_errors():
-            self._file = pq.ParquetWriter(self._whole.unfinished, self._schema(), compression="zstd")
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        # A file that cannot be completed is deleted anyway.
-        with contextlib.suppress(OSError):
-            self._file.close()
-        self._whole.discard()
 
     def write(self, left: ColumnData, right: ColumnData, distance: Any) -> None:
         """Append pairs: rows of the left and the right side, and distances."""
@@ -167,8 +150,7 @@ class RowPairWriter:
     def finish(self) -> None:
         """Rename the file into place."""
         self._flush()
-        self._file.close()
-        self._whole.finish()
+        super().finish()
 
     def _flush(self) -> None:
         import pyarrow as pa
@@ -180,11 +162,4 @@ class RowPairWriter:
         columns = [number_column(left.astype(np.int64)), number_column(right.astype(np.int64))]
         if self._ids is not None:
             columns += [pa.array(ids[rows], pa.string()) for ids, rows in zip(self._ids, (left, right), strict=True)]
-        columns.append(number_column(distance.astype(np.int32)))
-        self._file.write_table(pa.table(columns, schema=self._schema()), row_group_size=_ROW_GROUP)
-
-    def _schema(self) -> ArrowSchema:
-        import pyarrow as pa
-
-        ids = {} if self._ids is None else {"doc_id_a": pa.string(), "doc_id_b": pa.string()}
-        return pa.schema({"row_a": pa.int64(), "row_b": pa.int64(), **ids, "distance": pa.int32()})
+        self.write_table(pa.table([*columns, number_column(distance.astype(np.int32))], schema=self._schema))

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import lzma
 import os
 import tempfile
 from abc import abstractmethod
@@ -19,8 +18,8 @@ from numpy.typing import NDArray
 from likewise import _native
 from likewise._native import checksum, range_checksum
 from likewise.errors import InvalidInput, LikewiseError
-from likewise.io.formats import MAGICS
-from likewise.io.lines.packed import PackedStream, open_packed
+from likewise.io.formats import MAGICS, open_packed
+from likewise.io.lines.packed import PackedStream
 from likewise.io.places import FULL
 from likewise.io.source.added import Added
 from likewise.io.source.source import BadRow, Cut, InputFile, Kept, Piece, ReadTask, as_array
@@ -127,14 +126,9 @@ class LineFile(InputFile):
         if self.is_plain:
             with self.plain_path.open("rb") as file:
                 return file.read(num)
-        import pyarrow as pa
-
-        with suppress(OSError, EOFError, lzma.LZMAError, pa.ArrowException):
-            if self.codec in MAGICS:
-                with open_packed(self.path, self.codec) as plain:
-                    return plain.read(num)
-            with pa.input_stream(str(self.path), compression=self.codec) as file:
-                return bytes(file.read(num))
+        # Each codec has errors of its own.
+        with suppress(Exception), open_packed(self.path, self.codec) as file:
+            return file.read(num)
         return b""
 
     def record_bytes(self, offset: int) -> int:

@@ -4,7 +4,7 @@ import bz2
 import lzma
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any
 
 from likewise.errors import InvalidInput
 from likewise.io.formats import MAGICS
@@ -15,12 +15,6 @@ _BLOCK_BYTES = 1 << 20
 _MOST_MEMORY = 256 << 20
 # The ratio is not checked below this size, as for other codecs.
 _FREE_BYTES = 64 << 20
-
-
-def open_packed(path: Path, codec: str, mode: str = "rb") -> BinaryIO:
-    """Open a compressed file as its decompressed bytes."""
-    opened: Any = (bz2 if codec == "bzip2" else lzma).open(path, mode)
-    return cast("BinaryIO", opened)
 
 
 class PackedStream:
@@ -92,7 +86,8 @@ class PackedStream:
                 at = self._source.tell() - len(data)
                 self._damage = f"there are trailing bytes after the {self._codec} stream, from byte {at} on"
                 return
-            decoder: Any = bz2.BZ2Decompressor() if self._codec == "bzip2" else _xz_decoder()
+            is_bzip2 = self._codec == "bzip2"
+            decoder: Any = bz2.BZ2Decompressor() if is_bzip2 else lzma.LZMADecompressor(lzma.FORMAT_XZ, _MOST_MEMORY)
             while not decoder.eof:
                 if decoder.needs_input and not data and not (data := self._source.read(_READ_BYTES)):
                     self._damage = (
@@ -116,7 +111,3 @@ class PackedStream:
             # Streams can be followed by padding and further streams.
             while len(data := data.lstrip(b"\0")) < len(magic) and (more := self._source.read(_READ_BYTES)):
                 data += more
-
-
-def _xz_decoder() -> lzma.LZMADecompressor:
-    return lzma.LZMADecompressor(lzma.FORMAT_XZ, _MOST_MEMORY)

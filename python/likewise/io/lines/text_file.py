@@ -37,13 +37,8 @@ class TextFile(InputFile):
         yield ReadTask(self.num_bytes, self._read)
 
     def _read(self) -> Iterator[Piece]:
-        document, reason = self._nothing(), None
-        if self.num_bytes > self.rules.max_document_bytes:
-            reason = (
-                f"the document has {self.num_bytes} bytes; the --max-document limit is {self.rules.max_document_bytes}"
-            )
-        else:
-            document, reason = self._document()
+        is_read = self.num_bytes <= self.rules.max_document_bytes
+        document, reason = self._document() if is_read else (self._nothing(), self.rules.too_long(self.num_bytes))
         count = 1 if reason is None else 0
         yield Piece(
             texts=document.take(np.arange(count)),

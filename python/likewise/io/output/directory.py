@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
 
-from likewise.errors import InvalidInput, RecipeMismatch
+from likewise.errors import InvalidInput, RecipeMismatch, differing
 from likewise.io.output.whole import try_lock
 from likewise.io.places import place_named
 from likewise.io.source.source import Source
@@ -297,12 +297,10 @@ class OutputDirectory:
                 f"{self.path} contains an unfinished run whose {IDENTITY} is missing or damaged; start over with "
                 "--fresh, or choose another directory"
             )
-        names = sorted(set(found) | set(ours))
-        differing = {name: (ours.get(name), found.get(name)) for name in names if ours.get(name) != found.get(name)}
         raise RecipeMismatch(
             f"{self.path} contains an unfinished run with different settings or inputs; repeat the same command, "
             "start over with --fresh, or choose another directory",
-            _inner_differences(differing),
+            _inner_differences(differing(ours, found)),
         )
 
     def _has_parts(self) -> bool:
@@ -358,20 +356,16 @@ def _is_summary(path: Path) -> bool:
     return isinstance(fields, dict) and not {"verification", "recipe_id"}.isdisjoint(fields)
 
 
-def _inner_differences(differing: dict[str, tuple[Any, Any]]) -> dict[str, tuple[object, object]]:
+def _inner_differences(found: dict[str, tuple[object, object]]) -> dict[str, tuple[object, object]]:
     """Return the differing fields, nested ones by path, so that messages show ``recipe.threshold``, not all fields."""
     named: dict[str, tuple[object, object]] = {}
-    for name, (ours, found) in differing.items():
-        mine, theirs = _by_key(ours), _by_key(found)
+    for name, both in found.items():
+        mine, theirs = map(_by_key, both)
         if mine is None or theirs is None:
-            named[name] = (ours, found)
-            continue
-        inner = {
-            key: (mine.get(key), theirs.get(key))
-            for key in sorted({*mine, *theirs})
-            if mine.get(key) != theirs.get(key)
-        }
-        named |= {f"{name}.{key}": values for key, values in _inner_differences(inner).items()}
+            named[name] = both
+        else:
+            inner = _inner_differences(differing(mine, theirs))
+            named |= {f"{name}.{key}": values for key, values in inner.items()}
     return named
 
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import pairwise
 from numbers import Real
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -137,6 +137,10 @@ class ReadRules:
         if name == self.only_within:
             return "--only-within"
         return "--text-field" if self.tokens is None else "--tokens-field"
+
+    def too_long(self, num_bytes: int) -> str:
+        """Return why a document of this size is a bad row."""
+        return f"the document has {num_bytes} bytes; the --max-document limit is {self.max_document_bytes}"
 
     @property
     def requires_id(self) -> bool:
@@ -269,17 +273,20 @@ class ReadTask:
     read: Callable[[], Iterator[Piece]]
 
 
-class Source(Protocol):
-    """One input: a file, or texts in memory."""
+class Source(ABC):
+    """One input: a file, or texts in memory. By default not compressed, and expensive to read single texts again."""
 
-    @property
-    def name(self) -> str | None:
-        """Path relative to the common parent, with slashes; None for texts in memory."""
+    if TYPE_CHECKING:
 
-    @property
-    def num_bytes(self) -> int:
-        """Size, for progress."""
+        @property
+        def name(self) -> str | None:
+            """Path relative to the common parent, with slashes; None for texts in memory."""
 
+        @property
+        def num_bytes(self) -> int:
+            """Size, for progress."""
+
+    @abstractmethod
     def jobs(self, piece_bytes: int, work: Path) -> Iterator[ReadTask]:
         """Split the input into parts of about this size, in order.
 
@@ -290,49 +297,27 @@ class Source(Protocol):
     @property
     def can_read_again(self) -> bool:
         """Whether single texts are cheap to read again; if not, the run spools texts that it may need."""
+        return False
 
     def read_texts(self, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> Texts:
         """Read the texts of documents again. Offsets must be ascending. Thread-safe."""
-
-    def field_names(self, offset: int, length: int) -> list[str]:
-        """Return the fields of the row at this position, or the columns of a table; empty if fields have no names."""
-
-    def unpacking(self, piece_bytes: int, work: Path) -> Iterator[int]:
-        """Only decompress the input, if it is compressed; yield the compressed bytes processed at each step."""
-
-    def keep_unpacked(self) -> None:
-        """Leave decompressed copies where a run that continues this one finds them."""
-
-    def put_aside(self, work: Path) -> "Source":
-        """Return a source that can be read several times: itself, except for streams."""
-
-
-class BaseSource:
-    """Defaults for most sources: not compressed, and single texts are expensive to read again."""
-
-    @property
-    def can_read_again(self) -> bool:
-        """False: the run spools texts that it may need."""
-        return False
-
-    def unpacking(self, piece_bytes: int, work: Path) -> Iterator[int]:
-        """Yield nothing: the source is not compressed."""
-        return iter(())
-
-    def keep_unpacked(self) -> None:
-        """Do nothing: nothing is decompressed."""
-
-    def put_aside(self, work: Path) -> Source:
-        """Return itself: the source can be read several times."""
-        return self  # type: ignore[return-value]  # each of them has a name and a size
-
-    def read_texts(self, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> Texts:
-        """Raise AssertionError: the run must use its spool instead."""
         raise AssertionError(f"{type(self).__name__} cannot be read twice")
 
     def field_names(self, offset: int, length: int) -> list[str]:
-        """Return an empty list: missing columns of a stream are reported before it is read."""
+        """Return the fields of the row at this position, or the columns of a table; empty if fields have no names."""
         return []
+
+    def unpacking(self, piece_bytes: int, work: Path) -> Iterator[int]:
+        """Only decompress the input, if it is compressed; yield the compressed bytes processed at each step."""
+        return iter(())
+
+    def keep_unpacked(self) -> None:
+        """Leave decompressed copies, if any, where a run that continues this one finds them."""
+        return
+
+    def put_aside(self, work: Path) -> "Source":
+        """Return a source that can be read several times: itself, except for streams."""
+        return self
 
 
 def each_piece(source: Source, piece_bytes: int, work: Path) -> Iterator[tuple[int, Piece]]:
@@ -344,7 +329,7 @@ def each_piece(source: Source, piece_bytes: int, work: Path) -> Iterator[tuple[i
             first_line += piece.num_lines
 
 
-class Unnamed(BaseSource):
+class Unnamed(Source):
     """A source that is not a file."""
 
     @property
@@ -375,7 +360,7 @@ class Kept:
 
 
 @dataclass(eq=False)
-class InputFile(BaseSource, ABC):
+class InputFile(Source):
     """A file that a run reads, and whose kept documents it writes back in the same format."""
 
     # Whether the file is one document, which is not written if it is removed.
@@ -392,10 +377,6 @@ class InputFile(BaseSource, ABC):
     name: str
     num_bytes: int
     rules: ReadRules = field(default_factory=ReadRules)
-
-    @abstractmethod
-    def jobs(self, piece_bytes: int, work: Path) -> Iterator[ReadTask]:
-        """Split the file into parts of about this size, in order."""
 
     @abstractmethod
     def write_kept(self, target: Path, kept: Kept) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from likewise._native import Texts
 from likewise.arrays import ArrowBatch, ArrowColumn, ArrowSchema
-from likewise.errors import InvalidInput
+from likewise.errors import InvalidInput, reason_of
 from likewise.io.source.source import NULL_TEXT, BadRow, InputFile, Kept, Piece, ReadRules, ReadTask, Unnamed
 from likewise.io.tables.columns import OTHER_TYPES, narrowed, root_of, taken_rows
 from likewise.io.tables.paths import column_of
@@ -222,10 +222,10 @@ class ArrowFile(InputFile):
         except (pa.ArrowException, OSError, MemoryError, OverflowError, UnicodeDecodeError) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            what = "not an Arrow file or stream, or damaged: {}"
             if isinstance(error, pa.ArrowNotImplementedError):
-                raise InvalidInput(f"{where}cannot read the file: {reason}. {OTHER_TYPES}", self.name) from error
-            raise InvalidInput(f"{where}not an Arrow file or stream, or damaged: {reason}", self.name) from error
+                what = f"cannot read the file: {{}}. {OTHER_TYPES}"
+            raise InvalidInput(where + what.format(reason_of(error)), self.name) from error
 
     def _codec(self) -> str | None:
         """Return the codec of the first batch's buffers."""
@@ -354,10 +354,7 @@ def _reader(rows: TableRows, part: Any, first_row: int) -> Callable[[], Iterator
 
 
 def _check_batch(batch: ArrowBatch, known: dict[int, Any]) -> None:
-    """Raise ArrowInvalid if a batch cannot be used safely; texts with invalid UTF-8 are allowed.
-
-    `known` holds the dictionary of each column in the batch before: batches share it, so it is checked once.
-    """
+    """Raise ArrowInvalid if a batch is unsafe, except for UTF-8; `known` has dictionaries checked in batches before."""
     import pyarrow as pa
 
     batch.validate()

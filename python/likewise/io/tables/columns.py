@@ -74,11 +74,7 @@ def text_column(texts: Texts | Sequence[str]) -> ArrowColumn:
 
 def nullable_text_column(texts: Sequence[str | None]) -> ArrowColumn:
     """Return an Arrow array of string in which None is null."""
-    import pyarrow as pa
-
-    full = text_column([text or "" for text in texts])
-    is_null = np.array([text is None for text in texts], bool)
-    return pa.Array.from_buffers(full.type, len(full), [_validity(is_null), *full.buffers()[1:]], offset=full.offset)
+    return null_where(text_column([text or "" for text in texts]), np.array([text is None for text in texts], bool))
 
 
 def as_large_text(column: ArrowColumn) -> Any:

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from likewise.arrays import ArrowBatch, ArrowColumn
-from likewise.errors import InvalidInput
+from likewise.errors import InvalidInput, reason_of
 from likewise.io.source.source import Cut, InputFile, Kept, Piece, ReadTask
 from likewise.io.tables.columns import OTHER_TYPES
 from likewise.io.tables.parquet_kept import Batches, KeptRows, write_parquet
@@ -148,9 +150,6 @@ class ParquetFile(InputFile):
         return "ns"
 
     def _open(self, unit: str | None = None) -> Any:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
         def opened(metadata: Any) -> Any:
             file = pq.ParquetFile(
                 self.path,
@@ -183,16 +182,11 @@ class ParquetFile(InputFile):
         """Return the error to raise; errors of the operating system have a number and are returned unchanged."""
         if isinstance(error, OSError) and error.errno is not None:
             return error
-        import pyarrow as pa
-
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         if isinstance(error, pa.ArrowNotImplementedError):
-            return InvalidInput(f"cannot read the file: {reason}. {OTHER_TYPES}", self.name)
-        return InvalidInput(f"{what}: {reason}", self.name)
+            return InvalidInput(f"cannot read the file: {reason_of(error)}. {OTHER_TYPES}", self.name)
+        return InvalidInput(f"{what}: {reason_of(error)}", self.name)
 
     def _batches(self, file: Any, group: int, columns: list[str] | None, rows: int) -> Iterator[Any]:
-        import pyarrow as pa
-
         try:
             yield from file.iter_batches(rows, row_groups=[group], columns=columns, use_threads=False)
         except (pa.ArrowException, OSError, MemoryError) as error:
@@ -201,8 +195,6 @@ class ParquetFile(InputFile):
 
 def _fits_nanoseconds(column: ArrowColumn) -> bool:
     """Return whether all microsecond timestamps in an array fit in 64 bits as nanoseconds."""
-    import pyarrow as pa
-
     if pa.types.is_struct(column.type) or hasattr(column, "flatten"):
         parts = column.flatten()
         return all(map(_fits_nanoseconds, parts if isinstance(parts, list) else [parts]))

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from likewise._native import ParquetJoin
@@ -70,8 +72,6 @@ class KeptRows:
     @cached_property
     def _others(self) -> list[str] | None:
         """The columns to decode; None for all of them."""
-        import pyarrow as pa
-
         schema = self.source.schema
         if self.texts is None or self.change is not None or self.text_name not in schema.names:
             return None
@@ -85,7 +85,8 @@ class KeptRows:
     def tables(self, group: int, first_row: int) -> Iterator[Any]:
         """Yield the kept rows of a row group, which starts at `first_row`, as tables of limited size."""
         gathered: list[tuple[Any, slice]] = []
-        num_bytes = 0
+        num_bytes, description = 0, self.source.metadata.row_group(group)
+        bytes_a_row = 0 if self._others is None else description.total_byte_size // max(1, description.num_rows)
         for batch, num_rows in self._batches(group):
             kept = slice(*np.searchsorted(self.rows, [first_row, first_row + num_rows]).tolist())
             num_kept = kept.stop - kept.start
@@ -96,7 +97,7 @@ class KeptRows:
                     batch = self.change(batch, kept)
                 gathered.append((batch, kept))
                 num_bytes += 0 if batch is None else batch.nbytes
-                num_bytes += num_kept * self._text_bytes_a_row(group)
+                num_bytes += num_kept * bytes_a_row
             first_row += num_rows
             if num_bytes >= ROW_GROUP_BYTES:
                 yield self._table(gathered)
@@ -123,13 +124,7 @@ class KeptRows:
                 self.source.name,
             )
 
-    def _text_bytes_a_row(self, group: int) -> int:
-        description = self.source.metadata.row_group(group)
-        return 0 if self._others is None else description.total_byte_size // max(1, description.num_rows)
-
     def _table(self, gathered: list[tuple[Any, slice]]) -> ArrowTable:
-        import pyarrow as pa
-
         table = self._own_columns(gathered)
         if self.added is None:
             return table
@@ -137,8 +132,6 @@ class KeptRows:
         return pa.Table.from_arrays([*table.columns, *columns], schema=self.schema)
 
     def _own_columns(self, gathered: list[tuple[Any, slice]]) -> ArrowColumn:
-        import pyarrow as pa
-
         schema = self.source.schema
         if self._others is None:
             return pa.Table.from_batches([batch for batch, _ in gathered], schema)
@@ -216,9 +209,6 @@ def _all_encoded(schema: ArrowSchema, looks: dict[str, Any], tables: Iterator[An
 
 def _encoded(schema: ArrowSchema, looks: dict[str, Any], table: ArrowTable) -> Any:
     """Return a table as a Parquet file in memory; without rows for None."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(sink, schema, **looks) as writer:
         if table is not None:
@@ -252,9 +242,6 @@ def _columns(schema: ArrowSchema) -> set[tuple[str, str, int]]:
 
 
 def _metadata(file: Any) -> Any:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     return pq.read_metadata(pa.BufferReader(file))
 
 

@@ -7,8 +7,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import pyarrow as pa
+
 from likewise.arrays import ArrowSchema
-from likewise.errors import InvalidInput, LikewiseError, MissingExtra
+from likewise.errors import InvalidInput, LikewiseError, MissingExtra, reason_of
 from likewise.io.source.source import Kept, ReadRules, ReadTask
 from likewise.io.tables.arrow import ArrowFile, batch_jobs
 from likewise.io.tables.columns import root_of
@@ -68,8 +70,6 @@ class StoredTable(ArrowFile):
 
     def write_kept(self, target: Path, kept: Kept) -> None:
         """Write kept rows to a new table; those of Iceberg, whose tables belong to catalogs, to a Parquet file."""
-        import pyarrow as pa
-
         with self._batches() as (schema, batches, _):
             schema = self._kept_schema(kept, schema)
             parts = (part for part, _ in self._kept(kept, schema, batches))
@@ -96,8 +96,7 @@ def _told(kind: str, name: str | None) -> Iterator[None]:
     except (LikewiseError, MemoryError):
         raise
     except Exception as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InvalidInput(f"the library of {kind} tables reports: {reason}", name) from error
+        raise InvalidInput(f"the library of {kind} tables reports: {reason_of(error)}", name) from error
 
 
 def _open_delta(folder: Path) -> _Opened:
@@ -115,7 +114,6 @@ def _open_delta(folder: Path) -> _Opened:
 
 
 def _delta(table: Any) -> _Rows:
-    import pyarrow as pa
     from pyarrow.dataset import FileSystemDataset
 
     unordered = {"deletionVectors", "columnMapping"} & set(table.protocol().reader_features or ())
@@ -153,8 +151,6 @@ def _open_iceberg(folder: Path) -> _Opened:
 
 
 def _iceberg(scan: Any) -> _Rows:
-    import pyarrow as pa
-
     arrow: Any = import_module("pyiceberg.io.pyarrow")
     schema = arrow.schema_to_pyarrow(scan.projection(), include_field_ids=False)
 

@@ -271,13 +271,10 @@ class TableRows:
         for row in np.flatnonzero(~np.asarray(column.is_valid())).tolist():
             reasons[row] = NULL_TEXT if self.name is None else f"{name} is null"
         for row in np.flatnonzero(found.sizes > self.rules.max_document_bytes).tolist():
-            reasons.setdefault(row, self._too_long(int(found.sizes[row])))
+            reasons.setdefault(row, self.rules.too_long(int(found.sizes[row])))
         good = np.ones(batch.num_rows, bool)
         good[list(reasons)] = False
         return found.documents, good, reasons
-
-    def _too_long(self, num_bytes: int) -> str:
-        return f"the document has {num_bytes} bytes; the --max-document limit is {self.rules.max_document_bytes}"
 
     def _texts(self, batch: ArrowBatch) -> Any:
         import pyarrow as pa
@@ -305,17 +302,9 @@ class TableRows:
 
         reasons: dict[int, str] = {}
         names = " + ".join(self.rules.text_fields)
-        good = np.ones(len(texts), bool)
+        good = _are_utf8(texts)
         # First of all, since the lengths of a damaged column are meaningless.
-        try:
-            texts.validate(full=True)
-        except pa.ArrowInvalid:
-            for row in range(len(texts)):
-                try:
-                    texts.slice(row, 1).validate(full=True)
-                except pa.ArrowInvalid:
-                    good[row] = False
-                    reasons[row] = f"{names} is not valid UTF-8"
+        reasons |= dict.fromkeys(np.flatnonzero(~good).tolist(), f"{names} is not valid UTF-8")
         if texts.null_count or pa.types.is_dictionary(texts.type):
             # A dictionary may contain nulls; casting reveals them.
             for row in np.flatnonzero(good & ~np.asarray(as_large_text(texts).is_valid())).tolist():
@@ -325,7 +314,7 @@ class TableRows:
             sizes = np.asarray(pc.binary_length(as_large_text(texts).cast(pa.large_binary())).fill_null(0))
             long = good & (sizes > self.rules.max_document_bytes)
             for row in np.flatnonzero(long).tolist():
-                reasons[row] = self._too_long(int(sizes[row]))
+                reasons[row] = self.rules.too_long(int(sizes[row]))
             good &= ~long
         return good, reasons
 

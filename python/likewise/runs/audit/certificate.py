@@ -5,16 +5,18 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from likewise import _native
 from likewise.errors import InvalidInput
 from likewise.io.inputs import Inputs
 from likewise.io.output.directory import ERRORS, EVIDENCE, KEPT, SUMMARY
 from likewise.io.output.whole import WholeFile, write_whole
 
 # Version of the fields and their meaning.
-CERTIFICATE_VERSION = 1
+_VERSION = 1
 # A thousand missed pairs and a line per file need far less.
 _MOST_BYTES = 1 << 30
 
@@ -45,7 +47,9 @@ def _output_names(path: Path) -> Iterator[str]:
 
 
 def sealed(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields with a digest of all of them, which detects changes."""
+    """Return a certificate: versions, time, the fields, and a digest of all of them, which detects changes."""
+    made_at = datetime.now(UTC).isoformat(timespec="seconds")
+    fields = {"certificate": _VERSION, "version": _native.__version__, "made_at": made_at, **fields}
     return {**fields, "seal": _seal(fields)}
 
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -124,18 +125,16 @@ def check_run(run: OpenRun, progress: Progress) -> CheckedRemovals:
     # Rows marked as below the threshold are allowed to be below it.
     owned = evidence.below & ~matches & (run.recipe.group == "components")
     higher = exists & _is_higher(run, rows, kept_rows)
-    named = _Named(run)
+    named = partial(_named_check, run)
     checks = [
         _inputs(run),
         _counts(run),
         _statements(run),
-        named.check(
-            "every row of the evidence names a document of the inputs", exists & _same_places(run, rows, kept_rows)
-        ),
-        named.check("every removed document refers to a kept document", speaks),
-        named.check("the kept document has the higher priority", higher),
-        named.check("the similarity equals the recorded one", states),
-        named.check("the similarity reaches the threshold or is marked below_threshold", matches | owned),
+        named("every row of the evidence names a document of the inputs", exists & _same_places(run, rows, kept_rows)),
+        named("every removed document refers to a kept document", speaks),
+        named("the kept document has the higher priority", higher),
+        named("the similarity equals the recorded one", states),
+        named("the similarity reaches the threshold or is marked below_threshold", matches | owned),
         *_copies(run),
     ]
     texts = _text_similarity(run, rows, kept_rows, exists, progress)
@@ -158,27 +157,24 @@ def _text_similarity(
     return TextSimilarity(f"tokens {recipe.tokens}, shingle {recipe.shingle}", jaccard, least)
 
 
-class _Named:
-    """Builds checks that name the removals for which a statement does not hold."""
-
-    def __init__(self, run: OpenRun) -> None:
-        self._run = run
-
-    def check(self, name: str, holds: NDArray[np.bool_]) -> Check:
-        bad = np.flatnonzero(~holds)
-        table = self._run.evidence.table
-        rows = table.take(number_column(bad[:_MOST_NAMED])).to_pylist()
-        failures = tuple(
-            f"row {row['row']} ({row['doc_id']}) for {row['kept_row']} ({row['kept_id']}) at {row['similarity']!r}"
-            for row in rows
-        )
-        return Check(name, len(holds), len(bad), failures)
+def _named_check(run: OpenRun, name: str, holds: NDArray[np.bool_]) -> Check:
+    """Return a check that names the removals for which a statement does not hold."""
+    bad = np.flatnonzero(~holds)
+    rows = run.evidence.table.take(number_column(bad[:_MOST_NAMED])).to_pylist()
+    failures = tuple(
+        f"row {row['row']} ({row['doc_id']}) for {row['kept_row']} ({row['kept_id']}) at {row['similarity']!r}"
+        for row in rows
+    )
+    return Check(name, len(holds), len(bad), failures)
 
 
 def _inputs(run: OpenRun) -> Check:
-    documents, failures = run.documents, []
+    documents = run.documents
+    failures: list[str] = []
     if run.is_in_memory:
-        return _rows_given(run)
+        given, expected = len(documents), run.summary["num_documents"]
+        failures = [] if given == expected else [f"{given:,} documents given, expected {expected:,}"]
+        return Check.of("the number of documents matches the result", 1, failures)
     stated = run.summary["inputs"]
     for number, (file, was) in enumerate(zip(run.inputs.files, stated, strict=True), documents.num_reference_sources):
         now = int(documents.starts[number + 1] - documents.starts[number])
@@ -191,12 +187,6 @@ def _inputs(run: OpenRun) -> Check:
             if content is not None and content != content_digest(documents, number):
                 failures.append(f"{file.name} has the same size and number of documents, but other content")
     return Check.of("the inputs are unchanged since the run", len(stated), failures)
-
-
-def _rows_given(run: OpenRun) -> Check:
-    stated, found = run.summary["num_documents"], len(run.documents)
-    failures = [] if found == stated else [f"{found:,} documents given, expected {stated:,}"]
-    return Check.of("the number of documents matches the result", 1, failures)
 
 
 def _counts(run: OpenRun) -> Check:

@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
@@ -33,7 +32,7 @@ from likewise.measures.table import MeasureName
 from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.methods import Exact
 from likewise.recipe.recipe import Recipe
-from likewise.runs.audit.certificate import CERTIFICATE_VERSION, input_facts, output_facts, sealed
+from likewise.runs.audit.certificate import input_facts, output_facts, sealed
 from likewise.runs.audit.checks import Check
 from likewise.runs.audit.opening import GivenFiles, check_references_exist, named_inputs, paths_of_inputs
 from likewise.runs.viewing.view import file_run
@@ -58,13 +57,11 @@ class PartsAudit:
 
     Parameters
     ----------
-    checks : tuple of Check
-        Checks over all removed parts and all documents.
+    checks, certificate
+        As in :class:`likewise.runs.audit.Audit`, over all removed parts and all documents.
     num_removed, num_left : int
         Number of removed parts, and of parts that match an earlier one but were not removed; None if these were not
         searched.
-    certificate : dict
-        All results, with hashes of inputs and outputs, as JSON values.
     """
 
     checks: tuple[Check, ...]
@@ -89,25 +86,14 @@ def audit_parts(
     threads: int | None = None,
     progress: Progress | bool | None = None,
 ) -> PartsAudit:
-    """Check a finished run of ``likewise repeats``.
+    """Check a finished run of ``likewise repeats``. Nothing is sampled, so there are no intervals.
 
     Parameters
     ----------
     run : str or Path
         The output directory, which is not changed.
-    inputs : Path, optional
-        Current directory of the inputs, if they were moved.
-    weights, stop_words, dictionary : Path, optional
-        Weight table and word files used by the run.
-    threads : int, optional
-        Number of threads; all processors if None.
-    progress : bool or callable, optional
-        As for :func:`likewise.dedup`.
-
-    Returns
-    -------
-    PartsAudit
-        Nothing is sampled, so there are no intervals.
+    inputs, weights, stop_words, dictionary, threads, progress
+        As for :func:`likewise.audit`.
 
     Raises
     ------
@@ -167,9 +153,6 @@ def audit_parts(
             num_left = checks[-1].num_failed
         check_unchanged(found, before)
         fields = {
-            "certificate": CERTIFICATE_VERSION,
-            "version": _native.__version__,
-            "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
             "run": {name: summary[name] for name in ("recipe_id", "version", "verification")},
             "recipe": recipe.to_dict(),
             "unit": unit,

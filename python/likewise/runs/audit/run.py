@@ -2,14 +2,12 @@
 
 from contextlib import ExitStack
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise import _native
 from likewise.arrays import ColumnData, TextData
 from likewise.batch.in_memory import document_source
 from likewise.batch.read.documents import Collapsed
@@ -19,7 +17,7 @@ from likewise.io.places import check_unchanged, stamps
 from likewise.job.options import RunContext, RunRules
 from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.recipe import GivenRecipe, Recipe
-from likewise.runs.audit.certificate import CERTIFICATE_VERSION, input_facts, output_facts, sealed
+from likewise.runs.audit.certificate import input_facts, output_facts, sealed
 from likewise.runs.audit.checks import Check, TextSimilarity, check_run
 from likewise.runs.audit.intervals import Share
 from likewise.runs.audit.opening import GivenFiles, OpenRun, open_result, open_run
@@ -120,7 +118,7 @@ def audit(
     memory: float | str | None = None,
     progress: Progress | bool | None = None,
 ) -> Audit:
-    """Measure the recall and precision of a finished run.
+    """Measure the recall and precision of a finished run, with 95% intervals.
 
     For a run that compared only fingerprints, matches are pairs within the radius, and the similarity of the removed
     texts takes the place of the precision.
@@ -150,11 +148,6 @@ def audit(
         Memory limit for columns and buckets, as in a run, plus about 500 MB for the comparison.
     progress : bool or callable, optional
         As for :func:`likewise.dedup`.
-
-    Returns
-    -------
-    Audit
-        With 95% intervals.
 
     Raises
     ------
@@ -217,9 +210,6 @@ def audit(
         share = Share(right, right, right, is_exact=True) if num_removed else Share(right, 0.0, 1.0, is_exact=True)
         precision, within_radius = (None, share) if recipe.is_distance_only else (share, None)
         fields = {
-            "certificate": CERTIFICATE_VERSION,
-            "version": _native.__version__,
-            "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
             "run": {name: opened.summary[name] for name in ("recipe_id", "sketch_id", "version", "verification")},
             "recipe": recipe.to_dict(),
             "num_documents": len(documents) - documents.num_references,

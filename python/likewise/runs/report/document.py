@@ -9,7 +9,7 @@ import numpy as np
 
 from likewise.batch.write.summary import leak_table
 from likewise.errors import counted
-from likewise.io.html import Html, element
+from likewise.io.html import Html, element, table
 from likewise.io.output.directory import CONTAMINATED, COPIES, EVIDENCE, GIVEN, ITEMS, LEAKS, SITES
 from likewise.io.output.evidence import readable
 from likewise.io.output.summaries import is_over_parts, read_other, read_summary
@@ -108,8 +108,7 @@ def _most_removed(summary: dict[str, Any]) -> Html:
         counts = zip(names, (part["num_times"], part["num_bytes"]), strict=True)
         cells = [element("td", f"{count:,}", class_="number", data_name=name) for name, count in counts]
         rows.append(element("tr", [*cells, element("td", part["text"], dir="auto")]))
-    columns = element("tr", [*head, element("th", "Text", scope="col")])
-    return element("table", [element("thead", columns), element("tbody", rows)], class_="list")
+    return table([*head, element("th", "Text", scope="col")], rows, class_="list")
 
 
 def _samples_of_parts(run: Path, summary: dict[str, Any], recipe: Recipe, count: int, inputs: Path | None) -> Html:
@@ -155,13 +154,13 @@ def _spread(run: Path, count: int) -> Iterator[_Removed]:
         groups = np.searchsorted(starts, chosen, side="right") - 1
         done = -1
         for group in np.unique(groups).tolist():
-            table = file.read_row_group(group, columns=list(_COLUMNS))
-            rows = numbers_of(table.column("row"), np.int64, 0)
+            found = file.read_row_group(group, columns=list(_COLUMNS))
+            rows = numbers_of(found.column("row"), np.int64, 0)
             for number in (chosen[groups == group] - starts[group]).tolist():
                 if rows[number] != done:
                     done = rows[number]
                     low, high = np.searchsorted(rows, [done, done + 1]).tolist()
-                    yield _removed(table.slice(low, high - low).to_pylist())
+                    yield _removed(found.slice(low, high - low).to_pylist())
 
 
 def _removed(rows: list[dict[str, Any]]) -> _Removed:
@@ -197,13 +196,12 @@ def table_sections(run: Path, summary: Mapping[str, Any]) -> list[Html]:
 
 
 def _card_of_command(title: str, names: list[str], rows: list[Any], num: int) -> Html:
-    head = element("tr", [element("th", name.replace("_", " "), scope="col") for name in names])
+    head = [element("th", name.replace("_", " "), scope="col") for name in names]
     body = [element("tr", [element("td", _shown(value)) for value in row]) for row in rows]
-    table = element("table", [element("thead", head), element("tbody", body)], class_="list")
     more = [element("p", f"and {num - len(rows):,} more in the table", class_="quiet")] if num > len(rows) else []
     parts = [
         element("h2", f"{title.capitalize()}: {num:,}"),
-        element("div", table, class_="scroll", tabindex="0"),
+        element("div", table(head, body, class_="list"), class_="scroll", tabindex="0"),
         *more,
     ]
     return element("section", parts, class_="card")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from likewise.errors import InvalidInput, counted
-from likewise.io.html import Html, element
+from likewise.io.html import Html, element, table
 from likewise.io.output.summaries import is_over_parts, read_summary
 from likewise.job.output import shrinkage_lines
 from likewise.recipe.methods import Exact, MinHash, SimHash, SimHashDistance
@@ -70,8 +70,8 @@ def inputs_table(summary: Mapping[str, Any]) -> Html:
         ]
         rows.append(element("tr", [element("td", file["path"], class_="id"), *cells]))
     shown, more = rows[:100], len(rows) - 100
-    table = element("table", [element("thead", element("tr", head)), element("tbody", shown)], class_="list")
-    return element("div", [table, element("p", f"and {more:,} more", class_="quiet") if more > 0 else ""])
+    drawn = table(head, shown, class_="list")
+    return element("div", [drawn, element("p", f"and {more:,} more", class_="quiet") if more > 0 else ""])
 
 
 def facts(rows: list[tuple[str, object]]) -> Html:
@@ -195,7 +195,7 @@ def certainty_table(
         element("th", "Removals", scope="col", class_="number"),
         element("th", "Least certain", scope="col"),
     ]
-    return element("table", [element("thead", element("tr", head)), element("tbody", rows)], class_="list")
+    return table(head, rows, class_="list")
 
 
 def size_ranges(sizes: Sizes) -> list[tuple[str, tuple[int, int | None], int]]:
@@ -293,13 +293,13 @@ def counts_table(
             shown.append(content)
         shown = [element("td", content, class_="number") for content in shown]
         rows.append(element("tr", [element("th", name, scope="row"), *shown]))
-    table = element("table", [element("thead", element("tr", head)), element("tbody", rows)], class_="counts")
     about = (
         f"Rows: {counts['field']} of the removed documents. "
         f"Columns: {counts['field']} of the kept documents that they duplicate. "
         f"{len(values):,} of {counted(counts['num_values'], 'value')} shown; all counts are in summary.json."
     )
-    scroll = element("div", table, class_="scroll", tabindex="0", role="region", aria_label="Counts")
+    drawn = table(head, rows, class_="counts")
+    scroll = element("div", drawn, class_="scroll", tabindex="0", role="region", aria_label="Counts")
     return element("div", [element("p", about, class_="quiet"), scroll])
 
 

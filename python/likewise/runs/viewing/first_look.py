@@ -151,14 +151,11 @@ def _likeness(batch: ArrowBatch, *, by_distance: bool) -> NDArray[np.float64]:
 def _count(leaders: "Counter[int]", kept: NDArray[np.int64]) -> None:
     """Count leaders in bounded memory; keeps all that have more than a tenth of the total (Misra and Gries, 1982)."""
     numbers, counts = np.unique(kept[kept >= 0], return_counts=True)
-    for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
-        leaders[number] += count
+    leaders.update(dict(zip(numbers.tolist(), counts.tolist(), strict=True)))
     if len(leaders) > 2 * _FAMILY_PART:
         less = sorted(leaders.values(), reverse=True)[2 * _FAMILY_PART]
-        for number in list(leaders):
-            leaders[number] -= less
-            if leaders[number] <= 0:
-                del leaders[number]
+        # Keeps only what is above 0.
+        leaders -= Counter(dict.fromkeys(leaders, less))
 
 
 def _texts(view: RunView, rows: list[dict[str, Any]]) -> list[Shown]:

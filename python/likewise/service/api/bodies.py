@@ -1,10 +1,12 @@
 """Request and response bodies. Every limit on a value is part of the OpenAPI description that clients read."""
 
+from functools import partial
 from types import SimpleNamespace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_type_hints
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, create_model
 
+from likewise.index import api
 from likewise.service.collections.service import NAME
 from likewise.service.settings import Settings
 
@@ -26,105 +28,62 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class Verdict(BaseModel):
-    """Whether a document is new or a duplicate, and of which document."""
-
-    doc_id: str | None
-    is_new: bool
-    kept_id: str | None
-    measure: str | None
-    similarity: float | None
-    distance: int | None
-    seq: int | None
-    added: bool
+def _made(name: str, about: str, base: type[BaseModel] = BaseModel, **fields: Any) -> type[BaseModel]:
+    """Return a model with these fields: a type, or a type and a default."""
+    given: Any = {field: kind if isinstance(kind, tuple) else (kind, ...) for field, kind in fields.items()}
+    made: type[BaseModel] = create_model(name, __base__=base, __doc__=about, __module__=__name__, **given)
+    return made
 
 
-class VerdictBatch(BaseModel):
-    """Verdicts in the order of the request."""
-
-    verdicts: list[Verdict]
-
-
-class Document(BaseModel):
-    """A stored document with its current verdict."""
-
-    doc_id: str
-    is_new: bool
-    kept_id: str | None
-    measure: str | None
-    similarity: float | None
-    distance: int | None
-    seq: int
-    arrival_s: int
-    text: str | None = None
-
-
-class DocumentBatch(BaseModel):
-    """Documents in the order of the request; null for unknown ids."""
-
-    documents: list[Document | None]
-
-
-class Group(BaseModel):
-    """A kept document and a page of its duplicates."""
-
-    leader_id: str
-    is_leader_gone: bool
-    num_members: int
-    member_ids: list[str]
-    truncated: bool
-
-
-class GroupBatch(BaseModel):
-    """Groups in the order of the request; null for unknown ids."""
-
-    groups: list[Group | None]
-
-
-class Neighbor(BaseModel):
-    """A kept document near a text; `matches` if the two are near-duplicates by the recipe."""
-
-    doc_id: str
-    measure: str
-    similarity: float
-    distance: int | None
-    matches: bool
-    text: str | None = None
-
-
-class Neighbors(BaseModel):
-    """Kept documents in descending order of similarity; `truncated` if there are more than requested."""
-
-    neighbors: list[Neighbor]
-    truncated: bool
-
-
-class NeighborsBatch(BaseModel):
-    """Neighbors of each text, in the order of the request."""
-
-    results: list[Neighbors]
-
-
-class Moved(BaseModel):
-    """A duplicate and its new kept document."""
-
-    doc_id: str
-    kept_id: str
-
-
-class Removal(BaseModel):
-    """A removed document and what happened to its duplicates."""
-
-    doc_id: str
-    was_kept: bool
-    promoted: list[str]
-    moved: list[Moved]
-
-
-class RemovalBatch(BaseModel):
-    """Removals in the order of the request; null for unknown ids."""
-
-    removals: list[Removal | None]
+# Answers have the fields of what an index returns.
+Verdict: Any = _made(
+    "Verdict", "Whether a document is new or a duplicate, and of which document.", **get_type_hints(api.Verdict)
+)
+VerdictBatch = _made("VerdictBatch", "Verdicts in the order of the request.", verdicts=list[Verdict])
+_TEXT: Any = {"text": (str | None, None)}
+Document: Any = _made(
+    "Document", "A stored document with its current verdict.", **get_type_hints(api.Document), **_TEXT
+)
+DocumentBatch = _made(
+    "DocumentBatch", "Documents in the order of the request; null for unknown ids.", documents=list[Document | None]
+)
+Group: Any = _made(
+    "Group",
+    "A kept document and a page of its duplicates.",
+    leader_id=str,
+    is_leader_gone=bool,
+    num_members=int,
+    member_ids=list[str],
+    truncated=bool,
+)
+GroupBatch = _made("GroupBatch", "Groups in the order of the request; null for unknown ids.", groups=list[Group | None])
+Neighbor: Any = _made(
+    "Neighbor",
+    "A kept document near a text; `matches` if the two are near-duplicates by the recipe.",
+    **get_type_hints(api.Neighbor),
+    **_TEXT,
+)
+Neighbors: Any = _made(
+    "Neighbors",
+    "Kept documents in descending order of similarity; `truncated` if there are more than requested.",
+    neighbors=list[Neighbor],
+    truncated=bool,
+)
+NeighborsBatch = _made(
+    "NeighborsBatch", "Neighbors of each text, in the order of the request.", results=list[Neighbors]
+)
+Moved: Any = _made("Moved", "A duplicate and its new kept document.", doc_id=str, kept_id=str)
+Removal: Any = _made(
+    "Removal",
+    "A removed document and what happened to its duplicates.",
+    doc_id=str,
+    was_kept=bool,
+    promoted=list[str],
+    moved=list[Moved],
+)
+RemovalBatch = _made(
+    "RemovalBatch", "Removals in the order of the request; null for unknown ids.", removals=list[Removal | None]
+)
 
 
 class CollectionInfo(BaseModel):
@@ -146,34 +105,11 @@ class CollectionList(BaseModel):
     broken: dict[str, str]
 
 
-class Deleted(BaseModel):
-    """The name of the deleted item."""
-
-    deleted: str
-
-
-class Snapshot(BaseModel):
-    """A snapshot of a collection, in the directory of the service."""
-
-    snapshot: str
-
-
-class SnapshotList(BaseModel):
-    """Snapshots of a collection, oldest first."""
-
-    snapshots: list[str]
-
-
-class Verified(BaseModel):
-    """Problems found in a collection; empty if there are none."""
-
-    problems: list[str]
-
-
-class Done(BaseModel):
-    """The operation succeeded."""
-
-    status: Literal["ok"]
+Deleted = _made("Deleted", "The name of the deleted item.", deleted=str)
+Snapshot = _made("Snapshot", "A snapshot of a collection, in the directory of the service.", snapshot=str)
+SnapshotList = _made("SnapshotList", "Snapshots of a collection, oldest first.", snapshots=list[str])
+Verified = _made("Verified", "Problems found in a collection; empty if there are none.", problems=list[str])
+Done = _made("Done", "The operation succeeded.", status=Literal["ok"])
 
 
 class Comparison(BaseModel):
@@ -256,58 +192,53 @@ def make_bodies(settings: Settings) -> SimpleNamespace:
     batch = Field(min_length=1, max_length=settings.max_batch)
     recipe = Annotated[dict[str, Any] | str, Field(max_length=64)]
 
-    def body(name: str, about: str, **fields: Any) -> type[BaseModel]:
-        made: type[BaseModel] = create_model(name, __base__=Body, __doc__=about, **fields)
-        return made
-
+    body = partial(_made, base=Body)
     cut = body(
         "Tokens",
         "Tokens, and the text by which a document without tokens is compared.",
-        tokens=(tokens, ...),
+        tokens=tokens,
         text=(plain | None, None),
     )
     text = plain | tokens | Annotated[cut, AfterValidator(BaseModel.model_dump)]  # type: ignore[valid-type]
     document = body(
         "DocumentGiven",
         "A document to add: a text, or a list of tokens or [token, weight] pairs if the recipe requires it.",
-        doc_id=(doc_id, ...),
-        text=(text, ...),
+        doc_id=doc_id,
+        text=text,
     )
-    one_text = body("Text", "A text to check, or its tokens.", text=(text, ...))
+    one_text = body("Text", "A text to check, or its tokens.", text=text)
     texts = Annotated[list[text], batch]
     doc_ids = Annotated[list[doc_id], batch]
     return SimpleNamespace(
         text=one_text,
-        texts=body("Texts", "Texts to check.", texts=(texts, ...)),
+        texts=body("Texts", "Texts to check.", texts=texts),
         document=document,
         documents=body(
             "Documents",
             "Documents to add, all or none.",
-            documents=(Annotated[list[document], batch], ...),  # type: ignore[valid-type]
+            documents=Annotated[list[document], batch],  # type: ignore[valid-type]
         ),
-        doc_id=body("DocId", "The id of a document.", doc_id=(doc_id, ...)),
-        doc_ids=body("DocIds", "Ids of documents.", doc_ids=(doc_ids, ...)),
+        doc_id=body("DocId", "The id of a document.", doc_id=doc_id),
+        doc_ids=body("DocIds", "Ids of documents.", doc_ids=doc_ids),
         get=body(
             "GetAsked",
             "The id of a document, and whether its stored text is wanted.",
-            doc_id=(doc_id, ...),
+            doc_id=doc_id,
             **with_text,
         ),
-        get_batch=body("GetAskedBatch", "Ids of documents, as for one.", doc_ids=(doc_ids, ...), **with_text),
+        get_batch=body("GetAskedBatch", "Ids of documents, as for one.", doc_ids=doc_ids, **with_text),
         group=body(
             "GroupAsked",
             "The id of any document of a group. Members are listed from `offset`, in order of arrival.",
-            doc_id=(doc_id, ...),
+            doc_id=doc_id,
             offset=(Annotated[int, Field(ge=0, le=2**31), WHOLE], 0),
             limit=(limit, settings.max_results),
         ),
-        neighbors=body(
-            "NeighborsAsked", "A text, and which neighbors are listed.", text=(text, ...), **nearest, **with_text
-        ),
+        neighbors=body("NeighborsAsked", "A text, and which neighbors are listed.", text=text, **nearest, **with_text),
         neighbors_batch=body(
             "NeighborsAskedBatch",
             "Texts, and which neighbors of each are listed.",
-            texts=(texts, ...),
+            texts=texts,
             **nearest,
             **with_text,
         ),
@@ -325,9 +256,9 @@ def make_bodies(settings: Settings) -> SimpleNamespace:
         compare=body(
             "CompareAsked",
             "Two texts and the recipe to compare them with.",
-            a=(short, ...),
-            b=(short, ...),
+            a=short,
+            b=short,
             recipe=(recipe | None, None),
         ),
-        plan=body("PlanAsked", "A recipe, as in the request that creates a collection.", recipe=(recipe, ...)),
+        plan=body("PlanAsked", "A recipe, as in the request that creates a collection.", recipe=recipe),
     )

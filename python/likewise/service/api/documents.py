@@ -186,8 +186,7 @@ def _neighbors(index: Index | SharedIndex, texts: Iterator[Text], asked: Sequenc
     for text, body in zip(texts, asked, strict=True):
         k = min(body.k, room)
         # Requesting one more than is returned shows whether there are more.
-        among = {} if body.among is None else {"among": body.among}
-        found = index.neighbors(text, k + 1, body.min_similarity, **among)
+        found = index.neighbors(text, k + 1, body.min_similarity, among=body.among)
         shown = [one._asdict() for one in found[:k]]
         room -= len(shown)
         results.append({"neighbors": shown, "truncated": len(found) > k})

@@ -13,7 +13,7 @@ from functools import partial
 from ssl import SSLContext
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar, get_type_hints, overload
 
-from likewise.errors import MissingExtra, StoreError, check_positive
+from likewise.errors import InvalidParameter, MissingExtra, StoreError, check_positive
 from likewise.index import Document, Group, Neighbor, Removal, Verdict, Verdicts
 from likewise.index.api import IndexApi
 from likewise.index.ids import one_id, rows_from
@@ -154,7 +154,9 @@ class ClientBase:
         retries: int = 5,
     ) -> None:
         self._url = calls.check_url(url)
-        self._retries = calls.check_retries(retries)
+        if retries < 0:
+            raise InvalidParameter("retries", f"{retries} given; it must be 0 or more")
+        self._retries = retries
         self._timeout_s = check_positive("timeout_s", timeout_s)
         self._connections = Connections(type(self).__name__, self._url, calls.headers_of(key))
         self._name = collection
@@ -204,13 +206,7 @@ class ClientBase:
 
     @Operation
     def delete_collection(self, name: str) -> Steps[None]:
-        """Delete a collection with its documents and snapshots.
-
-        Parameters
-        ----------
-        name : str
-            The collection.
-        """
+        """Delete a collection with its documents and snapshots."""
         yield Call("DELETE", calls.path_of(name), None, _as_is, is_repeatable=False, is_long=True)
 
     @Operation
@@ -266,24 +262,6 @@ class ClientBase:
     def neighbors(
         self, text: Text, k: int = 10, min_similarity: float = 0.0, *, among: str | None = None
     ) -> Steps[list[Neighbor]]:
-        """Return the most similar documents.
-
-        Parameters
-        ----------
-        text : str
-            The document, as for :meth:`check`.
-        k : int
-            Maximum number of neighbors, at least 1.
-        min_similarity : float
-            Minimum similarity, from 0 to 1. The threshold of the recipe does not apply.
-        among : {"all", "kept", "candidates"}, optional
-            Which documents are searched: by default all, or only candidates if the index is on servers.
-
-        Returns
-        -------
-        list of Neighbor
-            In descending order of similarity, then in order of arrival. See :meth:`likewise.Index.neighbors`.
-        """
         body = {"text": clean(text), "k": k, "min_similarity": min_similarity, "among": among}
         return (
             yield from self._post("neighbors", body, lambda answer: [Neighbor(**one) for one in answer["neighbors"]])
@@ -295,7 +273,8 @@ class ClientBase:
         while not pages or pages[-1]["truncated"]:
             body = {"doc_id": clean(one_id(doc_id)), "offset": sum(len(page["member_ids"]) for page in pages)}
             pages.append((yield from self._post("group", body, _as_is)))
-        return calls.page_of_group(pages)
+        members = tuple(member for page in pages for member in page["member_ids"])
+        return Group(pages[0]["leader_id"], pages[0]["is_leader_gone"], members)
 
     @Operation
     def remove(self, doc_id: str) -> Steps[Removal]:
@@ -303,18 +282,7 @@ class ClientBase:
 
     @Operation
     def verify(self, *, full: bool = False) -> Steps[list[str]]:
-        """Check the collection for damage.
-
-        Parameters
-        ----------
-        full : bool
-            Whether to read every record too; otherwise only the structure is checked.
-
-        Returns
-        -------
-        list of str
-            The problems found; empty if there are none.
-        """
+        """Return the damage found, empty if none: of the structure, or with `full` of every record too."""
         return (yield from self._post("verify", {"full": full}, lambda answer: answer["problems"], is_long=True))
 
     @Operation

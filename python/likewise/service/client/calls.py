@@ -22,7 +22,7 @@ from likewise.errors import (
     as_index,
     counted,
 )
-from likewise.index import Document, Group, Removal, Verdicts
+from likewise.index import Document, Removal, Verdicts
 
 # Maximum number of documents and approximate bytes of a request, within the default limits of services.
 MOST_DOCUMENTS = 1000
@@ -48,11 +48,6 @@ class ServiceError(LikewiseError):
         The invalid field of the request.
     status : int, optional
         HTTP status of the response.
-
-    Attributes
-    ----------
-    kind, detail, field, status
-        As given.
     """
 
     def __init__(self, kind: str, detail: str, field: str | None = None, status: int | None = None) -> None:
@@ -192,13 +187,6 @@ class Attempts:
         return ServiceError("unreachable", f"{self.url} does not respond: {error or type(error).__name__}")
 
 
-def check_retries(retries: int) -> int:
-    """Return the number of retries, or raise InvalidParameter if it is negative."""
-    if retries < 0:
-        raise InvalidParameter("retries", f"{retries} given; it must be 0 or more")
-    return retries
-
-
 def check_url(url: str) -> str:
     """Return the address of a service without a trailing slash."""
     parts = urlsplit(url)
@@ -331,12 +319,6 @@ def verdicts_of(answer: dict[str, Any], measure: str, names: list[str] | None) -
 def joined(parts: list[Verdicts], measure: str, *, has_ids: bool) -> Verdicts:
     """Return the concatenated verdicts of several requests."""
     return Verdicts.concatenate(parts) if parts else verdicts_of({"verdicts": []}, measure, [] if has_ids else None)
-
-
-def page_of_group(pages: list[dict[str, Any]]) -> Group:
-    """Return a group assembled from its pages."""
-    members = tuple(member for page in pages for member in page["member_ids"])
-    return Group(pages[0]["leader_id"], pages[0]["is_leader_gone"], members)
 
 
 def document_of(answer: dict[str, Any]) -> Document | None:

@@ -62,7 +62,8 @@ class Service:
     def open(self) -> None:
         """Open the index, run or collections at the place."""
         if isinstance(self._place, SharedPlace):
-            self._open_shared(self._place)
+            index, name = self._place.open(self.settings), _name_of(self._place.prefix)
+            self.collections[name] = Collection(name, index, index.ttl_s, self.settings, self.metrics)
             return
         path = self._directory
         check_place(path)
@@ -245,11 +246,6 @@ class Service:
             self.broken[name] = f"{name} could not be opened: {without_place(str(error), self._directory)}"
             return
         self.collections[name] = Collection(name, index, ttl_s, self.settings, self.metrics)
-
-    def _open_shared(self, place: SharedPlace) -> None:
-        index = place.open(self.settings)
-        name = _name_of(place.prefix)
-        self.collections[name] = Collection(name, index, index.ttl_s, self.settings, self.metrics)
 
     def _lives(self) -> dict[str, float]:
         """Return the seconds after which documents expire, by collection name."""

@@ -28,18 +28,20 @@ class Disconnected(Exception):
 
 def media_type(scope: Scope) -> str:
     """Return the media type of the body without parameters, in lower case; empty if none is given."""
-    for name, value in scope["headers"]:
-        if name == b"content-type":
-            text: str = value.decode("latin-1")
-            return text.partition(";")[0].strip().lower()
-    return ""
+    return header(scope, b"content-type").decode("latin-1").partition(";")[0].strip().lower()
+
+
+def header(scope: Scope, name: bytes) -> bytes:
+    """Return the value of a header; empty if there is none."""
+    return next((bytes(value) for own, value in scope["headers"] if own == name), b"")
 
 
 @asynccontextmanager
 async def whole_body(scope: Scope, receive: Receive, settings: Settings, memory: Budget) -> AsyncIterator[bytes]:
     """Yield the whole decompressed body; its memory counts against the budget of the key until the context exits."""
     most = settings.max_body_bytes
-    length = _length(scope)
+    given = header(scope, b"content-length")
+    length = int(given) if given.isdigit() else 0
     if length > most:
         raise Problem("too-large", f"{length} bytes; the maximum is {most}")
     body = bytearray()
@@ -79,13 +81,14 @@ async def pieces(
         num_bytes += len(piece)
         if num_bytes > most:
             raise Problem("too-large", f"the maximum is {most} bytes")
-        for part in unpacked.feed(piece):
+        for part in (piece,) if unpacked is None else unpacked.feed(piece):
             yield part
             if len(part) == _PIECE:
                 # A compressed body may expand a lot: let other requests run in between.
                 await asyncio.sleep(0)
         if not message.get("more_body", False):
-            unpacked.check_end()
+            if unpacked is not None:
+                unpacked.check_end()
             return
 
 
@@ -107,16 +110,6 @@ def parsed(model: type[BaseModel], given: bytes) -> BaseModel:
         if not hint and first["type"] == "extra_forbidden" and len(first["loc"]) == 1:
             hint = f"; this request takes {', '.join(model.model_fields)}"
         raise Problem("invalid", f"{first['msg']}{hint}", place or None) from None
-
-
-class _Plain:
-    """An uncompressed body."""
-
-    def feed(self, piece: bytes) -> Iterator[bytes]:
-        yield piece
-
-    def check_end(self) -> None:
-        return
 
 
 class _Gzip:
@@ -147,20 +140,13 @@ class _Gzip:
             raise Problem("bad-request", "the gzip data of the body is truncated", "content-encoding")
 
 
-def _unpacking(scope: Scope, settings: Settings, most: int) -> "_Plain | _Gzip":
+def _unpacking(scope: Scope, settings: Settings, most: int) -> _Gzip | None:
     codings = [value.strip().lower() for name, value in scope["headers"] if name == b"content-encoding"]
     match codings:
         case [] | [b"identity"] | [b""]:
-            return _Plain()
+            return None
         case [b"gzip"]:
             # A stream of lines is decompressed as it arrives; its limit applies before and after decompression.
             return _Gzip(max(settings.max_decoded_bytes, most if most > settings.max_body_bytes else 0))
         case _:
             raise Problem("unsupported-media-type", "only gzip and identity are supported", "content-encoding")
-
-
-def _length(scope: Scope) -> int:
-    for name, value in scope["headers"]:
-        if name == b"content-length":
-            return int(value) if value.isdigit() else 0
-    return 0

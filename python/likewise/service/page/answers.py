@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 import jinja2
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from likewise.errors import InvalidInput, StoreError
 from likewise.io.html import Html, escaped
@@ -233,6 +233,13 @@ def shown(template: str, status: int = 200, **values: Any) -> Response:
     """Return a page."""
     text = _environment().get_template(template).render(version=_version(), **values)
     return Response(text, status, _HEADERS, "text/html; charset=utf-8")
+
+
+def download(content: Any, media_type: str, name: str) -> Response:
+    """Return a file to save: a text, or its lines."""
+    headers = {"content-disposition": f'attachment; filename="{name}"', "cache-control": "no-store"}
+    kind = Response if isinstance(content, str) else StreamingResponse
+    return kind(content, media_type=media_type, headers=headers)
 
 
 def report_page(text: str) -> Response:

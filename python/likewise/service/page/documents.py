@@ -10,7 +10,7 @@ from starlette.responses import RedirectResponse, Response
 
 from likewise.errors import InvalidInput
 from likewise.io.formats import format_by_name
-from likewise.io.html import Html, element
+from likewise.io.html import Html, element, table
 from likewise.measures import Measures
 from likewise.measures.comparison import MAX_CHARACTERS, align, compare, inline, side_by_side
 from likewise.measures.table import SET_MEASURES
@@ -270,13 +270,8 @@ def _matrix(place: Place, found: GroupRow, members: Sequence[Member], texts: Seq
     has_threshold = recipe.threshold is not None and recipe.measure == measure
     matching = matching_pairs(documents, rows, recipe) if has_threshold else np.zeros(len(rows))
     is_below = dict(zip(map(tuple, rows.tolist()), np.isnan(matching).tolist(), strict=True))
-    head = element(
-        "tr",
-        [
-            element("th", "Document", scope="col"),
-            *(element("th", str(i + 1), scope="col", title=ids[i]) for i in range(count)),
-        ],
-    )
+    numbers = (element("th", str(i + 1), scope="col", title=ids[i]) for i in range(count))
+    head = [element("th", "Document", scope="col"), *numbers]
     body = []
     for a in range(count):
         cells = [element("th", f"{a + 1}  {ids[a]}", scope="row", title=ids[a])]
@@ -292,10 +287,10 @@ def _matrix(place: Place, found: GroupRow, members: Sequence[Member], texts: Seq
             )  # fmt: skip
             cells.append(element("td", link, class_=f"heat-{int(value * 10)}{' below' if is_below[a, b] else ''}"))
         body.append(element("tr", cells))
-    table = element("table", [element("thead", head), element("tbody", body)], class_="matrix")
+    drawn = table(head, body, class_="matrix")
     caption = f"{measure} of all pairs; {'italic values are below the threshold' if has_threshold else ''}"
     return element(
-        "div", [element("p", caption.strip("; "), class_="quiet"), element("div", table, class_="scroll", tabindex=0)]
+        "div", [element("p", caption.strip("; "), class_="quiet"), element("div", drawn, class_="scroll", tabindex=0)]
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response, StreamingResponse
+from starlette.responses import RedirectResponse, Response
 
 from likewise.errors import InvalidInput
 from likewise.io.html import Html
@@ -15,7 +15,7 @@ from likewise.runs.report import sections
 from likewise.runs.viewing.catalog import KINDS, SORTS, GroupFilter, GroupRow, Member
 from likewise.runs.viewing.texts import Missing
 from likewise.runs.viewing.view import IndexView
-from likewise.service.page.answers import SAMPLE_CHARACTERS, Place
+from likewise.service.page.answers import SAMPLE_CHARACTERS, Place, download
 
 _ON_A_PAGE = 50
 _SORT_NAMES = {"size": "largest first", "certainty": "least certain first", "input": "in input order"}
@@ -187,7 +187,7 @@ def export_csv(place: Place, request: Request, fields: dict[str, str]) -> Respon
     )
     # Later parts have an empty line as their header.
     lines = (part if number == 0 else part.removeprefix("\n") for number, part in enumerate(parts))
-    return _download(lines, "text/csv; charset=utf-8", "groups.csv")
+    return download(lines, "text/csv; charset=utf-8", "groups.csv")
 
 
 def export_jsonl(place: Place, request: Request, fields: dict[str, str]) -> Response:
@@ -198,7 +198,7 @@ def export_jsonl(place: Place, request: Request, fields: dict[str, str]) -> Resp
         "".join(json.dumps(dict(zip(names, row, strict=False)), ensure_ascii=False) + "\n" for row in part)
         for part in _parts(rows)
     )
-    return _download(lines, "application/jsonl; charset=utf-8", "groups.jsonl")
+    return download(lines, "application/jsonl; charset=utf-8", "groups.jsonl")
 
 
 def _names(place: Place) -> tuple[str, ...]:
@@ -230,11 +230,6 @@ def _parts(rows: Iterator[tuple[GroupRow, Member]]) -> Iterator[list[tuple[objec
             yield part
             part = []
     yield part
-
-
-def _download(lines: Iterator[str], media_type: str, name: str) -> Response:
-    headers = {"content-disposition": f'attachment; filename="{name}"', "cache-control": "no-store"}
-    return StreamingResponse(lines, media_type=media_type, headers=headers)
 
 
 def _fraction(text: str) -> float | None:

@@ -23,7 +23,7 @@ from likewise.runs.viewing.catalog import KINDS
 from likewise.runs.viewing.neighbors import KeptAfterAll
 from likewise.runs.viewing.texts import Missing
 from likewise.runs.viewing.thresholds import StoredPair, Thresholds
-from likewise.service.page.answers import Place, dedup_command, input_arguments, shown
+from likewise.service.page.answers import Place, dedup_command, download, input_arguments, shown
 from likewise.service.page.documents import Side, show_pair, where
 
 _AROUND = 4
@@ -99,9 +99,8 @@ def pair(place: Place, request: Request, fields: dict[str, str]) -> Response:
 def recipe_file(place: Place, request: Request, fields: dict[str, str]) -> Response:
     """Return the recipe of the run with another threshold, for `likewise dedup --recipe`."""
     cut = _cut(_stored(place), request)
-    headers = {"content-disposition": f'attachment; filename="{_recipe_name(cut)}"', "cache-control": "no-store"}
     text = json.dumps(recipe_at(place, cut).to_dict(), indent=2) + "\n"
-    return Response(text, media_type="application/json", headers=headers)
+    return download(text, "application/json", _recipe_name(cut))
 
 
 def recipe_at(place: Place, cut: float) -> Recipe:
@@ -293,14 +292,12 @@ def export_kept(place: Place, request: Request, fields: dict[str, str]) -> Respo
     kept = place.view.kept_after_all
     if kept is None:
         raise InvalidInput("an index has no decisions")
-    headers = {"content-disposition": 'attachment; filename="decisions.csv"', "cache-control": "no-store"}
-    return Response(kept.to_csv(), media_type="text/csv; charset=utf-8", headers=headers)
+    return download(kept.to_csv(), "text/csv; charset=utf-8", "decisions.csv")
 
 
 def export(place: Place, request: Request, fields: dict[str, str]) -> Response:
     """Return the labels as CSV, the format of `likewise tune`."""
-    headers = {"content-disposition": 'attachment; filename="review.csv"', "cache-control": "no-store"}
-    return Response(place.view.marks.to_csv(), media_type="text/csv; charset=utf-8", headers=headers)
+    return download(place.view.marks.to_csv(), "text/csv; charset=utf-8", "review.csv")
 
 
 def _inside(place: Place, address: str) -> str:

@@ -2,14 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise import _native
 from likewise.batch.write.summary import check_of
 from likewise.errors import InvalidParameter, check_integer
 from likewise.io.places import check_unchanged, stamps
@@ -17,7 +15,7 @@ from likewise.job.options import FileRun
 from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.methods import Exact
 from likewise.recipe.recipe import GivenRecipe, as_recipe
-from likewise.runs.audit.certificate import CERTIFICATE_VERSION, file_facts, input_facts, sealed
+from likewise.runs.audit.certificate import file_facts, input_facts, sealed
 from likewise.runs.audit.checks import Check, are_matching, measure_pairs
 from likewise.runs.audit.intervals import Share, StratumTotals, share
 from likewise.runs.audit.opening import OpenRun
@@ -43,10 +41,8 @@ class OutputAudit:
 
     Parameters
     ----------
-    checks : tuple of Check
-        Whether the tool's files agree with each other, and whether its removals match a kept document.
-    strata : list of Stratum
-        The documents that were compared with all others.
+    checks, strata
+        As in :class:`likewise.runs.audit.Audit`; whether the tool's files agree, and its removals match a kept one.
     unmatched : Share
         Share of the removed documents that match no kept document.
     recall : Recall
@@ -100,14 +96,9 @@ def audit_output(
     clusters : path, optional
         Table with the columns ``id`` and ``cluster``.
     run : FileRun, optional
-        ``removals``: share of the removable documents (those that match a kept document) that were removed.
+        How the files are read.
     num_sampled, seed, progress
         As for :func:`likewise.audit`.
-
-    Returns
-    -------
-    OutputAudit
-        With 95% intervals.
 
     Raises
     ------
@@ -150,15 +141,14 @@ def audit_output(
         left = missed_pairs(opened, matches, recall.stages, _MOST_LISTED)
         num_removed = len(opened.evidence.rows)
         checks = [*output.checks]
-        chains = None if output.claims is None else _Chains(output, output.claims, report)
-        if chains is not None:
-            checks.append(chains.check)
+        chains = {}
+        if output.claims is not None:
+            check, facts = _chains(output, output.claims, report)
+            checks.append(check)
+            chains = {"chains": facts}
         checks.append(_no_unmatched(strata, worst, len(wrong)))
         documents = opened.documents
         certificate = {
-            "certificate": CERTIFICATE_VERSION,
-            "version": _native.__version__,
-            "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
             "match": check_of(opened.recipe),
             "recipe": opened.recipe.to_dict(),
             "recipe_id": opened.recipe.recipe_id,
@@ -192,7 +182,7 @@ def audit_output(
                 {name: value for name, value in pair.items() if name not in ("stage", "both_stayed")}
                 for pair in left.rows
             ],
-            **({} if chains is None else {"chains": chains.facts}),
+            **chains,
             "inputs": input_facts(opened.inputs),
             "outputs": input_facts(output.kept) + [file_facts(path, path.name) for path in tables if path is not None],
         }
@@ -308,30 +298,28 @@ def removal_line(removal: dict[str, Any]) -> str:
     return f"{removal['doc_id']}{also}"
 
 
-class _Chains:
+def _chains(output: OpenOutput, claims: Claims, progress: Progress) -> tuple[Check, dict[str, Any]]:
     """Check whether removed documents match the kept ones that the tool records; all are measured."""
-
-    def __init__(self, output: OpenOutput, claims: Claims, progress: Progress) -> None:
-        run, documents = output.run, output.run.documents
-        rows, kept_rows = claims.rows, claims.kept_rows
-        exists = np.ones(len(rows), bool)
-        similarity, required = measure_pairs(run, rows, kept_rows, exists, progress)
-        matches = are_matching(run, similarity, required, rows, kept_rows) & run.kept[kept_rows] & (rows != kept_rows)
-        removed, place = np.unique(rows, return_inverse=True)
-        has_match, best = np.zeros(len(removed), bool), np.full(len(removed), -1.0)
-        np.logical_or.at(has_match, place, matches)
-        np.maximum.at(best, place, similarity)
-        is_best = similarity == best[place]
-        best_kept = np.full(len(removed), -1, np.int64)
-        best_kept[place[is_best][::-1]] = kept_rows[is_best][::-1]
-        wrong = np.flatnonzero(~has_match)
-        worst = wrong[np.lexsort((removed[wrong], best[wrong]))][:_MOST_WORST]
-        ids = documents.doc_ids(removed[worst]).to_pylist()
-        kept_ids = documents.doc_ids(best_kept[worst]).to_pylist()
-        pairs = [
-            {"doc_id": doc_id, "kept_id": kept_id, "similarity": float(best[number])}
-            for doc_id, kept_id, number in zip(ids, kept_ids, worst.tolist(), strict=True)
-        ]
-        self.facts: dict[str, Any] = {"num_checked": len(removed), "num_unmatched": len(wrong), "worst_pairs": pairs}
-        named = tuple(f"{one['doc_id']} and {one['kept_id']} at {one['similarity']:.4f}" for one in pairs[:_MOST_NAMED])
-        self.check = Check(f"every removed document matches {claims.what}", len(removed), len(wrong), named)
+    run, documents = output.run, output.run.documents
+    rows, kept_rows = claims.rows, claims.kept_rows
+    exists = np.ones(len(rows), bool)
+    similarity, required = measure_pairs(run, rows, kept_rows, exists, progress)
+    matches = are_matching(run, similarity, required, rows, kept_rows) & run.kept[kept_rows] & (rows != kept_rows)
+    removed, place = np.unique(rows, return_inverse=True)
+    has_match, best = np.zeros(len(removed), bool), np.full(len(removed), -1.0)
+    np.logical_or.at(has_match, place, matches)
+    np.maximum.at(best, place, similarity)
+    is_best = similarity == best[place]
+    best_kept = np.full(len(removed), -1, np.int64)
+    best_kept[place[is_best][::-1]] = kept_rows[is_best][::-1]
+    wrong = np.flatnonzero(~has_match)
+    worst = wrong[np.lexsort((removed[wrong], best[wrong]))][:_MOST_WORST]
+    ids = documents.doc_ids(removed[worst]).to_pylist()
+    kept_ids = documents.doc_ids(best_kept[worst]).to_pylist()
+    pairs = [
+        {"doc_id": doc_id, "kept_id": kept_id, "similarity": float(best[number])}
+        for doc_id, kept_id, number in zip(ids, kept_ids, worst.tolist(), strict=True)
+    ]
+    facts: dict[str, Any] = {"num_checked": len(removed), "num_unmatched": len(wrong), "worst_pairs": pairs}
+    named = tuple(f"{one['doc_id']} and {one['kept_id']} at {one['similarity']:.4f}" for one in pairs[:_MOST_NAMED])
+    return Check(f"every removed document matches {claims.what}", len(removed), len(wrong), named), facts
