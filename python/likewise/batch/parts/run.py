@@ -316,7 +316,7 @@ def _about_references(against: Sequence[str | Path], collection: Collection, rep
 
 def _most_removed(collection: Collection, repeats: Repeats) -> list[dict[str, object]]:
     """Return the parts with the most removed bytes, grouped by the kept occurrence."""
-    space, num = collection.space, len(repeats)
+    space, num = collection.room.space, len(repeats)
     kept, own = space.zeros(num, np.uint64), space.zeros(num, np.uint32)
     before = np.uint64(0)
     for part in slices(num, _ROWS_AT_ONCE):

@@ -17,7 +17,7 @@ import numpy as np
 
 from likewise._native import Rarity
 from likewise.batch.budget.room import Room
-from likewise.batch.read.columns import Columns, HeldDocuments, IngestRules, SketchedPiece, sketched_piece
+from likewise.batch.read.columns import Columns, HeldDocuments, SketchedPiece, bare_piece, sketched_piece
 from likewise.batch.read.documents import Documents, References
 from likewise.batch.read.resume import SPOOL_NAME, FoundPart, Position, RunParts
 from likewise.errors import InvalidInput, LikewiseError
@@ -28,6 +28,7 @@ from likewise.job.reading import in_order, names_line, option_of, other_fields, 
 from likewise.progress import Warned
 from likewise.recipe.methods import Shingles
 from likewise.recipe.recipe import Recipe
+from likewise.recipe.rules import fields_read, keep_needs
 from likewise.stages.sketch import sketch_texts
 
 if TYPE_CHECKING:
@@ -118,7 +119,6 @@ class _Worker:
     def __init__(
         self,
         recipe: Recipe,
-        rules: IngestRules,
         spool: Spool | None,
         rarity: Rarity | None,
         context: RunContext,
@@ -128,7 +128,7 @@ class _Worker:
         self._held = held
         self._recipe = recipe
         self._rarity = rarity
-        self._rules = rules
+        self._rules = context.rules
         self._spool = spool
         self._parts = parts
         self._timing = context.timing
@@ -154,7 +154,8 @@ class _Worker:
     def _done(self, sources: Sequence[Source], task: _Task) -> tuple[_Task, Sequence[Any]]:
         if task.kept is not None:
             sketches, path = task.kept
-            return task, sketches.pieces(path, task.source, self._recipe, num_fields=len(self._rules.fields))
+            num_fields = len(fields_read(self._recipe.keep, self._rules.fields))
+            return task, sketches.pieces(path, task.source, self._recipe, num_fields=num_fields)
         if task.found is not None:
             assert self._parts is not None
             return task, self._parts.load(task.found)
@@ -176,9 +177,7 @@ class _Worker:
             if piece is None:
                 return done
             if piece.bad_rows and self._rules.on_error == "fail":
-                none, num = np.zeros(0, np.uint8), np.zeros(0, np.uint32)
-                refused = SketchedPiece(piece, none, none, num, none.astype(np.uint64), None, None)
-                return [*done, (number, refused)]
+                return [*done, (number, bare_piece(piece))]
             done.append((number, self._part(source, piece)))
 
     def put_aside(self, job: ReadTask) -> list[_Spooled]:
@@ -192,12 +191,12 @@ class _Worker:
     def _part(self, source: Source, piece: Piece) -> SketchedPiece:
         began = time.perf_counter()
         batch = sketch_texts(piece.texts, self._recipe, sets=True, threads=self._threads, rarity=self._rarity)
-        lengths = np.asarray(piece.texts.lengths()) if self._rules.needs_lengths else None
+        lengths = np.asarray(piece.texts.lengths()) if keep_needs(self._recipe.keep)[0] else None
         seconds = time.perf_counter() - began
         self._timing.add_thread("tokenizing", seconds * batch.features_share)
         self._timing.add_thread("sketching", seconds * (1 - batch.features_share))
         handle = None
-        if self._spool is not None and self._rules.needs_texts and not source.can_read_again:
+        if self._spool is not None and not source.can_read_again:
             began = time.perf_counter()
             handle = self._spool.append(piece.texts)
             self._timing.add_thread("spooling", time.perf_counter() - began)
@@ -207,10 +206,10 @@ class _Worker:
 def ingest(
     sources: Sequence[Source],
     recipe: Recipe,
-    rules: IngestRules,
     context: RunContext,
     *,
     work: Path,
+    needs_texts: bool = True,
     parts: RunParts | None = None,
     references: References | None = None,
     room: Room | None = None,
@@ -218,13 +217,15 @@ def ingest(
 ) -> Documents:
     """Read and sketch all documents."""
     began = Timing.now()
-    spool = _open_spool(sources, recipe, rules, work, parts)
+    spool = None
+    if needs_texts and not all(source.can_read_again for source in sources):
+        spool = Spool(work / SPOOL_NAME, has_tokens=recipe.takes_tokens) if parts is None else parts.open_spool()
     # The size of a stream is not known beforehand.
     num_bytes = sum(source.num_bytes or _STREAM_BYTES for source in sources)
     rarity = Rarity(num_bytes) if isinstance(recipe.sketch, Shingles) else None
     references = references or References()
-    columns = Columns(sources, recipe, spool, rules, rarity, room or Room(), len(references.files))
-    worker = _Worker(recipe, rules, spool, rarity, context, held or HeldDocuments(), parts)
+    columns = Columns(sources, recipe, spool, context.rules, rarity, room or Room(), len(references.files))
+    worker = _Worker(recipe, spool, rarity, context, held or HeldDocuments(), parts)
     try:
         found = [] if parts is None else parts.take_up(context.threads)
         tasks = worker.tasks(sources, _tasks(sources, work, found, references))
@@ -311,11 +312,3 @@ def _put_aside(parts: RunParts, task: _Task, pieces: list[_Numbered]) -> None:
     else:
         # A part that replaces a damaged one ends where the next stored part starts.
         parts.flush()
-
-
-def _open_spool(
-    sources: Sequence[Source], recipe: Recipe, rules: IngestRules, work: Path, parts: RunParts | None
-) -> Spool | None:
-    if not rules.needs_texts or all(source.can_read_again for source in sources):
-        return None
-    return Spool(work / SPOOL_NAME, has_tokens=recipe.takes_tokens) if parts is None else parts.open_spool()

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -162,8 +163,6 @@ def _compact(
 
 
 def _rank_table(ranks: NDArray[np.int64]) -> ArrowTable:
-    import pyarrow as pa
-
     return pa.table({"rank": number_column(ranks)})
 
 
@@ -187,8 +186,6 @@ def verdict_table(
     below: NDArray[np.bool_] | None,
 ) -> ArrowTable:
     """Return verdicts of removed documents as an Arrow table."""
-    import pyarrow as pa
-
     return pa.table(
         {
             "rank": number_column(ranks),
@@ -236,8 +233,6 @@ def crowd_pairs(
     take: Callable[[Any], None],
 ) -> int:
     """Pass the candidate pairs of documents with full buckets to `take`, and return their number."""
-    import pyarrow as pa
-
     row = texts.agg(F.sum("num_features"), F.sum(F.octet_length("payload"))).collect()[0]
     needed = _BYTES_A_JOINED * int(row[0] or 0) + int(row[1] or 0)
     if needed > memory_bytes:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -296,7 +297,6 @@ class Run:
 
     def _crowd_pairs(self, crowd: DataFrame, num_crowded: int) -> tuple[DataFrame, dict[str, Any]]:
         """Return the candidate pairs of documents with full buckets, by an exact join on the driver."""
-        import pyarrow as pa
 
         def write(take: Callable[[Any], None]) -> dict[str, int]:
             texts = self.texts.join(crowd, "rank").join(self.positions.select("rank", "num_features"), "rank")

@@ -18,6 +18,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import pyarrow as pa
+
 from likewise.arrays import ArrowTable, ColumnData
 from likewise.errors import EngineFailed, InvalidInput, InvalidParameter, MissingExtra, RecipeMismatch
 
@@ -200,14 +202,12 @@ class Stages:
         empty: ColumnData,
     ) -> tuple[DataFrame, dict[str, Any]]:
         """Return the rows and the facts of a stage that the driver writes table by table."""
-        import pyarrow
-
         facts = self.facts(name)
         if facts is None:
             held: list[Any] = []
 
             def flush(mode: str) -> None:
-                table = pyarrow.concat_tables([empty, *held])
+                table = pa.concat_tables([empty, *held])
                 held.clear()
                 self.of_table(table).write.mode(mode).parquet(self._path(name))
 

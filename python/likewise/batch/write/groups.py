@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from likewise.arrays import ArrowTable, ColumnData, slices
@@ -233,8 +234,6 @@ class _Rows:
         starts: NDArray[np.int64],
         leaders: NDArray[np.int64] | None,
     ) -> ArrowTable:
-        import pyarrow as pa
-
         offsets = np.append(starts, len(members)).astype(np.int32)
         sizes = np.diff(offsets).astype(np.int64)
         columns = {
@@ -267,8 +266,6 @@ class _Rows:
 
     def _kept_by(self, leaders: NDArray[np.int64]) -> tuple[Any, Any]:
         """Return the run that kept each reference document, and the position there; null for documents of files."""
-        import pyarrow as pa
-
         if self._earlier is None:
             return pa.nulls(len(leaders), pa.string()), pa.nulls(len(leaders), pa.int64())
         run_of = self._earlier.run_of[leaders]
@@ -291,8 +288,6 @@ class _Rows:
         counted: list[list[dict[str, Any]]] | None,
     ) -> tuple[Any, Any]:
         """Return the number of members of each group with each value: in this run, and in all runs."""
-        import pyarrow as pa
-
         assert self._values is not None
         codes, names = self._values
         own, total = [], []

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -384,8 +385,6 @@ class _FileRun(Run):
 
     def _no_evidence(self) -> ArrowTable:
         """Return the evidence of a local run in which all documents are kept."""
-        import pyarrow as pa
-
         rows, nothing = np.zeros(0, np.int64), pa.array([], pa.string())
         places = Places(rows, nothing, nothing, rows, rows)
         recipe = self.recipe

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -114,8 +115,6 @@ def content_digests(documents: DataFrame) -> dict[int, str]:
 
 def _digest_inputs(batches: Iterator[Any]) -> Iterator[Any]:
     """Yield the digest of each input, from sorted documents. Runs on a worker."""
-    import pyarrow as pa
-
     schema = pa.schema({"part": pa.int32(), "content": pa.string()})
     for number, parts in groupby(runs_of(batches, "part"), itemgetter(0)):
         content, held = ContentDigest(), None
@@ -178,8 +177,6 @@ def _write_files(batches: Iterator[Any], *, sources: list[InputFile], target: Pa
 
 def _kept_lines(batches: Iterator[Any], *, sources: list[LineFile]) -> Iterator[Any]:
     """Yield the kept lines of the given rows. Runs on a worker."""
-    import pyarrow as pa
-
     for number, offsets, lengths in _files(batches):
         source, num_lines = sources[number], 0
         with scratch_directory() as work:
@@ -214,8 +211,6 @@ def _write_evidence(
     incomplete = _incomplete(path)
 
     def tables() -> Iterator[Any]:
-        import pyarrow as pa
-
         held: list[Any] = []
         for batch in batches:
             held.append(batch)
@@ -240,8 +235,6 @@ def _write_evidence(
 
 
 def _counts(parts: list[int], counts: list[int]) -> Any:
-    import pyarrow as pa
-
     return pa.RecordBatch.from_pydict(
         {"part": number_column(np.array(parts, np.int32)), "num_rows": number_column(np.array(counts, np.int64))}
     )
@@ -304,8 +297,6 @@ def _read(batches: Iterator[Any], *, sources: list[Source], fields: list[str], h
 def _rows(
     piece: Piece, part: int, first_number: int, first_line: int, fields: list[str], *, has_bytes: bool
 ) -> Iterator[Any]:
-    import pyarrow as pa
-
     num, bad = len(piece.texts), piece.bad_rows
     texts = pa.array(piece.texts.to_list(), pa.binary()) if has_bytes else text_column(piece.texts)
     kind_of_text = pa.binary() if has_bytes else pa.string()

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -78,8 +79,6 @@ class RunSlab:
 
     def write(self, directory: str) -> str:
         """Write the slab to a new file and return its name."""
-        import pyarrow as pa
-
         width = 8 * self.words.shape[1]
         data = pa.py_buffer(np.ascontiguousarray(self.words))
         columns = {
@@ -95,8 +94,6 @@ class RunSlab:
     @classmethod
     def read(cls, directory: str, name: str) -> RunSlab:
         """Return the slab that :meth:`write` wrote."""
-        import pyarrow as pa
-
         table = read_table(directory, name)
         code, text = table.column("code"), table.column("text")
         width = code.type.byte_width
@@ -128,8 +125,6 @@ def store_slabs(batches: Iterator[Any], *, directory: str, num_words: int) -> It
 
 
 def _stored(held: Sequence[Any], number: int, directory: str, num_words: int) -> Any:
-    import pyarrow as pa
-
     code = np.concatenate([bytes_of(part.column("sketch"), 8 * num_words) for part in held])
     slab = RunSlab(
         np.concatenate([numbers_of(part.column("rank")) for part in held]),
@@ -155,8 +150,6 @@ def matching(
         return matches, 0
     a, a_places = np.unique(rows[few], return_inverse=True)
     b, b_places = np.unique(others[few], return_inverse=True)
-    import pyarrow as pa
-
     both = [one.take(a), other.take(b)]
     joined = RunSlab(
         np.arange(len(a) + len(b)),
@@ -317,8 +310,6 @@ def _improve(
 
 
 def _found(places: NDArray[np.int64], values: NDArray[np.int64]) -> Any:
-    import pyarrow as pa
-
     return pa.RecordBatch.from_pydict({"place": number_column(places), "match": number_column(values)})
 
 
@@ -357,8 +348,6 @@ def decide_slab(batches: Iterator[Any], *, directory: str, name: str, recipe: Re
 
 
 def _verdicts(ranks: NDArray[np.int64], kept_ranks: NDArray[np.int64], distances: NDArray[np.int32]) -> Iterator[Any]:
-    import pyarrow as pa
-
     for low in range(0, len(ranks), _ROWS_AT_ONCE):
         some = slice(low, low + _ROWS_AT_ONCE)
         num = len(ranks[some])
@@ -374,8 +363,6 @@ def _verdicts(ranks: NDArray[np.int64], kept_ranks: NDArray[np.int64], distances
 
 
 def _summary(name: str, num_kept: int, num_measured: int) -> Any:
-    import pyarrow as pa
-
     columns = {
         "rank": pa.nulls(1, pa.int64()),
         "kept_rank": pa.nulls(1, pa.int64()),
@@ -462,8 +449,6 @@ def _edges(
     distance: NDArray[np.int32] | None,
     similarity: NDArray[np.float64] | None,
 ) -> Any:
-    import pyarrow as pa
-
     columns = {
         "later": number_column(later),
         "earlier": number_column(earlier),
@@ -484,8 +469,6 @@ def compared(pairs: DataFrame, rows: DataFrame, recipe: Recipe) -> DataFrame:
 
 
 def _compare(batches: Iterator[Any], *, recipe: Recipe) -> Iterator[Any]:
-    import pyarrow as pa
-
     method = recipe.method_as(SimHash)
     for batch in batches:
         if not batch.num_rows:

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -74,8 +75,6 @@ class Cells:
 
 def cells_of(batches: Iterator[Any], *, cells: Cells) -> Iterator[Any]:
     """Yield cell, row and code of each fingerprint, once per block. Runs on a worker."""
-    import pyarrow as pa
-
     for batch in batches:
         if not batch.num_rows:
             continue
@@ -120,8 +119,6 @@ def _joined(held: list[Any], cell: int, cells: Cells, max_pairs: int) -> Iterato
 
 
 def _batch(group_a: NDArray[np.int64], group_b: NDArray[np.int64], distance: NDArray[np.int32] | None) -> ArrowBatch:
-    import pyarrow as pa
-
     return pa.RecordBatch.from_pydict(
         {
             "group_a": number_column(group_a),
@@ -350,8 +347,6 @@ def pairs_of_slabs(
     max_pairs: int,
 ) -> Iterator[Any]:
     """Yield the pairs of numbered tasks. Runs on a worker."""
-    import pyarrow as pa
-
     for batch in batches:
         for number in batch.column("id").to_pylist():
             one, other, low, high = tasks[number]
@@ -379,8 +374,6 @@ def pairs_of_slabs(
 
 def members_of_slabs(batches: Iterator[Any], *, directory: str, names: Sequence[str]) -> Iterator[Any]:
     """Yield group, row and id of the fingerprints of slabs. Runs on a worker."""
-    import pyarrow as pa
-
     for batch in batches:
         for number in batch.column("id").to_pylist():
             groups = read_groups(directory, names[number])

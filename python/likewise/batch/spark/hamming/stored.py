@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -105,8 +106,6 @@ def _check_kind(field: str, kind: DataType, bits: int) -> None:
 
 def words_of(column: ArrowColumn, bits: int) -> NDArray[np.uint64]:
     """Return the fingerprints of an Arrow array as words, shape (n, words); word 0 of each is the lowest."""
-    import pyarrow as pa
-
     num_words, kind = -(-bits // 64), column.type
     if column.null_count:
         raise InvalidInput(
@@ -146,8 +145,6 @@ def _words_of_bytes(column: ArrowColumn, bits: int) -> NDArray[np.uint64]:
 
 def rows_at_once(batches: Iterator[Any], bits: int, most: int) -> Iterator[tuple[Any, NDArray[np.uint64]]]:
     """Yield ids and words of about `most` rows at once, since calls on few rows cost more per row."""
-    import pyarrow as pa
-
     ids: list[Any] = []
     words: list[NDArray[np.uint64]] = []
     num_held = 0
@@ -216,8 +213,6 @@ def hits(
 
 def write_table(directory: str, name: str, table: ArrowTable) -> None:
     """Write an Arrow table to a file, which is complete under its name or absent."""
-    import pyarrow as pa
-
     if is_remote(directory):
         from tempfile import TemporaryDirectory
 
@@ -242,8 +237,6 @@ def write_table(directory: str, name: str, table: ArrowTable) -> None:
 
 def read_table(directory: str, name: str) -> ArrowTable:
     """Return the table of a file, memory-mapped if the directory is a path, so that processes share its pages."""
-    import pyarrow as pa
-
     try:
         if is_remote(directory):
             store, root = store_of(directory)
@@ -290,8 +283,6 @@ def grouped(words: NDArray[np.uint64], ids: ColumnData) -> Groups:
 
 def write_groups(directory: str, name: str, groups: Groups) -> None:
     """Write grouped fingerprints and their ids to two files."""
-    import pyarrow as pa
-
     width = 8 * groups.words.shape[1]
     data = pa.py_buffer(np.ascontiguousarray(groups.words))
     codes = pa.Array.from_buffers(pa.binary(width), len(groups.words), [None, data])
@@ -312,8 +303,6 @@ def read_groups(directory: str, name: str) -> Groups:
 
 def store_groups(batches: Iterator[Any], *, directory: str, bits: int, most: int) -> Iterator[Any]:
     """Write fingerprints to grouped files of about `most` rows, and yield the facts of each. Runs on a worker."""
-    import pyarrow as pa
-
     for ids, words in rows_at_once(batches, bits, most):
         # A new name, since a repeated task may get other rows, and a worker may still hold tables of an earlier file.
         name = f"fingerprints-{uuid.uuid4().hex}"

@@ -9,6 +9,7 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -34,8 +35,6 @@ def column_named(frame: DataFrame, parameter: str, name: str) -> Column:
 
 def texts_of(column: ArrowColumn) -> Texts:
     """Return a column of strings, or of binary for documents of bytes, as a native batch."""
-    import pyarrow as pa
-
     if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
         return Texts.from_bytes(column.to_pylist())
     return Texts.from_arrow(column)
@@ -43,8 +42,6 @@ def texts_of(column: ArrowColumn) -> Texts:
 
 def binary_column(rows: NDArray[np.uint8]) -> ArrowColumn:
     """Return the rows of a matrix of bytes as an Arrow array of binary."""
-    import pyarrow as pa
-
     num_rows, width = rows.shape
     offsets = np.arange(num_rows + 1, dtype=np.int64) * width
     data = np.ascontiguousarray(rows)
@@ -56,8 +53,6 @@ def binary_column(rows: NDArray[np.uint8]) -> ArrowColumn:
 
 def bytes_of(column: ArrowColumn, width: int) -> NDArray[np.uint8]:
     """Return a binary column without nulls, each value of `width` bytes, as a matrix."""
-    import pyarrow as pa
-
     if isinstance(column, pa.ChunkedArray):
         parts = [bytes_of(chunk, width) for chunk in column.chunks]
         return np.concatenate([np.zeros((0, width), np.uint8), *parts])
@@ -87,8 +82,6 @@ def groups_of(batches: Iterator[ArrowBatch], name: str) -> Iterator[tuple[int, l
 
 def numbers_of(column: ArrowColumn) -> NDArray[Any]:
     """Return a column of numbers without nulls as an array."""
-    import pyarrow as pa
-
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
         column = pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
@@ -140,7 +133,6 @@ def with_numbers(frame: DataFrame, starts: Sequence[Sequence[int]], name: str) -
 
 
 def _number(batches: Iterator[Any], *, as_json: Sequence[str]) -> Iterator[Any]:
-    import pyarrow as pa
     from pyspark import TaskContext
 
     context = TaskContext.get()

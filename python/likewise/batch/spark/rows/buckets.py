@@ -18,6 +18,7 @@ from operator import itemgetter
 from typing import Any, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -54,8 +55,6 @@ def looked_at(positions: DataFrame, overflow: DataFrame | None, recipe: Recipe, 
 
 def band_keys(batches: Iterator[Any], *, recipe: Recipe, level: int) -> Iterator[Any]:
     """Yield band, key and rank of each document in each band, or in those of its `bands`. Runs on a worker."""
-    import pyarrow as pa
-
     signature = recipe.method_as(MinHash)
     num_slots, slot_bytes = signature.num_slots, signature.slot_bytes
     bands, rows = signature.banding
@@ -93,8 +92,6 @@ def _members_of_bands(batch: ArrowBatch, num_bands: int) -> list[NDArray[np.int6
 
 def look(batches: Iterator[Any]) -> Iterator[Any]:
     """Yield pairs of each entry with the first members of its bucket, from sorted entries. Runs on a worker."""
-    import pyarrow as pa
-
     # The last bucket of the previous batch: band, key, ranks of its members, and its number of entries so far.
     carried: tuple[int, int, NDArray[np.int64], int] | None = None
     for batch in batches:
@@ -118,16 +115,16 @@ def look(batches: Iterator[Any]) -> Iterator[Any]:
         later = np.repeat(np.arange(len(ranks)), num_looked)
         nth = np.arange(len(later)) - np.repeat(np.cumsum(num_looked) - num_looked, num_looked)
         earlier = members[first_member[group[later]] + nth]
-        yield _rows(pa, later=ranks[later], earlier=earlier)
+        yield _rows(later=ranks[later], earlier=earlier)
         full = seen >= MEMBERS
         if full.any():
-            yield _rows(pa, rank=ranks[full], band=bands[full].astype(np.int32))
+            yield _rows(rank=ranks[full], band=bands[full].astype(np.int32))
         last = int(group[-1])
         end = int(seen[-1]) + 1
         carried = int(bands[-1]), int(keys[-1]), members[first_member[last] :][:MEMBERS].copy(), end
 
 
-def _rows(pa: Any, **columns: NDArray[Any]) -> ArrowTable:
+def _rows(**columns: NDArray[Any]) -> ArrowTable:
     num_rows = len(next(iter(columns.values())))
     types = {"later": pa.int64(), "earlier": pa.int64(), "rank": pa.int64(), "band": pa.int32()}
     return pa.RecordBatch.from_pydict(
@@ -216,8 +213,6 @@ class _Held:
             self._pairs.append((later, earlier, part.column("distance")))
 
     def finish(self, recipe: Recipe, measure: Measure, names: tuple[str, ...]) -> Iterator[Any]:
-        import pyarrow as pa
-
         if not self._pairs:
             return
         ranks = np.concatenate(self._ranks)
