@@ -18,7 +18,6 @@ from likewise.batch.against.references import (
     tell_direction,
 )
 from likewise.batch.decide.decision import Decision, VerdictLog, group_warning
-from likewise.batch.engine import EngineRun, check_engine
 from likewise.batch.joined import JoinedRows, check_joined, joined_rows
 from likewise.batch.memory import BoundedRun
 from likewise.batch.opening import bounded_run, opened_run, recipe_of_files
@@ -29,7 +28,7 @@ from likewise.batch.run import evidence_of_overruled, evidence_tables
 from likewise.batch.write.counts import counts_by, shrinkage_by_path, with_values
 from likewise.batch.write.groups import GroupColumns, weight_of_count, write_groups
 from likewise.batch.write.kept_rows import kept_places, kept_rows, write_bad_rows
-from likewise.batch.write.summary import about_counted, about_inputs, summarize, summary_of
+from likewise.batch.write.summary import EngineRun, about_counted, about_inputs, summarize, summary_of
 from likewise.errors import InvalidInput, InvalidParameter, check_choice
 from likewise.io.inputs import Inputs
 from likewise.io.kept import KeptStream, check_annotated, stream_files, write_descriptions, write_files
@@ -125,7 +124,10 @@ class DedupOptions:
             others = {"keep_sketches": self.keep_sketches, "store_pairs": self.store_pairs is not None}
             others |= {"date_field": self.columns.date_field is not None, "count_by": self.count_by is not None}
             others |= {"decisions": self.stays is not None, "document_by": self.run.document_by is not None}
-            check_engine(self.index, self.against, others | {"memory": self.run.memory_bytes is not None})
+            others |= {"memory": self.run.memory_bytes is not None, "against": self.is_against}
+            for name, is_given in {"index": self.index is not None and self.index.create is not None, **others}.items():
+                if is_given:
+                    raise InvalidParameter(name, "requires the local engine")
         if self.stays is not None and self.index not in (None, IndexUse()):
             raise InvalidParameter("decisions", "cannot be combined with an index")
         if self.keep_sketches and self.copies != "kept":

@@ -49,17 +49,10 @@ class BloomSearch(Search):
             threshold=recipe.similarity_threshold,
             recall=filters.recall_of_filters,
         )
-        self._buckets = None if filters.bands is None else _buckets(documents, collapsed, filters, recipe.seed, threads)
-
-    @property
-    def num_capped(self) -> int:
-        """Number of times that a document reached a full last level, counted per band."""
-        return 0 if self._buckets is None else self._buckets.num_capped
-
-    @property
-    def num_crowded(self) -> int:
-        """Number of documents that reached a full bucket."""
-        return 0 if self._buckets is None else len(np.asarray(self._buckets.crowded))
+        self._buckets: _native.Searcher | None = None
+        if filters.bands is not None:
+            self._buckets = _buckets(documents, collapsed, filters, recipe.seed, threads)
+            self.num_capped, self.num_crowded = self._buckets.num_capped, len(np.asarray(self._buckets.crowded))
 
     def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
         """Return at most about `max_pairs` pairs with later positions in low..high, without removed earlier ones."""

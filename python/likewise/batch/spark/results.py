@@ -64,18 +64,18 @@ def counts_of(run: Run, facts: Mapping[str, Any], removed: Mapping[str, Any]) ->
         num_removed=removed["num_removed"],
         num_empty=run.sketch_facts["num_empty"],
         num_short=run.sketch_facts["num_short"],
-        num_blank=0,
+        num_blank_lines=0,
         num_bad_rows=0,
         num_bad_lines=0,
-        num_without_id=0,
-        num_without_field=run.sketch_facts.get("num_without_field", {}),
+        num_without_id=None,
+        num_without_field=run.sketch_facts.get("num_without_field"),
         num_candidates=facts.get("num_candidates"),
         num_measured=facts["num_measured"],
         num_capped=facts["num_capped"],
         num_crowded=facts["num_crowded"],
-        num_below=removed["num_below"] if run.recipe.group == "components" else None,
+        num_below_threshold=removed["num_below"] if run.recipe.group == "components" else None,
         differences=removed.get("differences"),
-        num_unsure=removed.get("num_unsure", 0),
+        num_unsure=removed.get("num_unsure"),
     )
 
 

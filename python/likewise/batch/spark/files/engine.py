@@ -22,7 +22,6 @@ from pyspark.sql import functions as F
 from likewise._native import Texts
 from likewise.arrays import ArrowTable
 from likewise.batch.decide.decision import Decision
-from likewise.batch.engine import EngineRun
 from likewise.batch.read.documents import Documents, id_used_twice
 from likewise.batch.read.ingest import check_documents, check_has_field
 from likewise.batch.spark.files.writing import (
@@ -38,7 +37,7 @@ from likewise.batch.spark.rows.arrow_columns import bytes_of, numbers_of, sorted
 from likewise.batch.spark.run import BAD, DOCUMENT, TALLY, Run, check_recipe
 from likewise.batch.spark.sketching import DIGEST_BYTES
 from likewise.batch.spark.stages import Stages, open_session, spark_failures
-from likewise.batch.write.summary import ContentDigest, InputCounts, RunCounts
+from likewise.batch.write.summary import ContentDigest, EngineRun, InputCounts, RunCounts
 from likewise.errors import InvalidInput, InvalidParameter, parse_size
 from likewise.io.lines.lines import LineFile
 from likewise.io.output.directory import ENGINE_STAGES, ERRORS, EVIDENCE, KEPT, PARTS, SUMMARY
@@ -282,12 +281,13 @@ class _FileRun(Run):
         verdicts, counts = self.verdicts()
         removed, facts = self.stages.frame("removed", lambda: removed_rows(self, verdicts), count_removed)
         of_inputs = self._facts
+        without_id = sum(facts.num_documents - facts.num_with_id for facts in of_inputs if facts.num_with_id)
         return removed, replace(
             counts_of(self, counts, facts),
-            num_blank=sum(facts.num_blank for facts in of_inputs),
+            num_blank_lines=sum(facts.num_blank for facts in of_inputs),
             num_bad_rows=sum(facts.num_bad for facts in of_inputs),
             num_bad_lines=sum(facts.num_bad_lines for facts in of_inputs),
-            num_without_id=sum(facts.num_documents - facts.num_with_id for facts in of_inputs if facts.num_with_id),
+            num_without_id=without_id or None,
         )
 
     def _input_counts(self, num_removed: Mapping[int, int]) -> list[InputCounts]:
@@ -296,10 +296,10 @@ class _FileRun(Run):
         nothing = ContentDigest().hexdigest()
         return [
             InputCounts(
+                contents.get(number, nothing),
                 facts.num_documents,
                 facts.num_documents - num_removed.get(number, 0),
                 facts.num_bad,
-                contents.get(number, nothing),
             )
             for number, facts in enumerate(self._facts)
         ]
