@@ -73,8 +73,7 @@ def open_documents(
         )
         if context.rules.duplicate_ids == "fail":
             with context.timing.wall("ordering"):
-                own = documents.without_references() if documents.num_references else documents
-                own.check_ids()
+                documents.check_ids()
         yield documents
     finally:
         if parts is not None:

@@ -144,10 +144,11 @@ def plan(recipe: Recipe) -> Plan:
         asked = resolved.asked
         at_threshold = asked.as_jaccard if isinstance(resolved.sketch, MinHash) else asked.threshold
         curve = tuple((point, resolved.sketch.found(point)) for point in sorted({*_SIMILARITIES, at_threshold}))
-    return Plan(resolved, resolved.stated_recall, curve, _bytes_a_document(resolved))
+    return Plan(resolved, resolved.stated_recall, curve, sketch_bytes(resolved))
 
 
-def _bytes_a_document(recipe: Recipe) -> int:
+def sketch_bytes(recipe: Recipe) -> int:
+    """Return the bytes of the sketch of a document; 0 if there is none, or its size is not known yet."""
     match recipe.sketch:
         case MinHash() as signature:
             return signature.num_bytes

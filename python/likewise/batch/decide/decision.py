@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
-from likewise.arrays import frozen, slices
+from likewise.arrays import ArraySpace, frozen, slices
 from likewise.batch.decide.verification import Verifier, crowd_warning, measured
 from likewise.batch.read.documents import Collapsed, Documents
 from likewise.batch.search.opening import open_search
-from likewise.batch.search.search import Candidates, Search, beyond_references
+from likewise.batch.search.search import BeyondReferences, Candidates, Search
 from likewise.errors import InvalidInput, InvalidParameter, counted
 from likewise.io.output.parts import Part, find_parts, is_whole, read_part, write_part
 from likewise.job.options import RunContext, Timing
@@ -54,6 +54,17 @@ _LEAST_DOCUMENTS = 10
 _GROUP_ROWS_AT_ONCE = 1 << 20
 
 
+# Columns of verdicts of positions, and of removed rows.
+_OF_POSITIONS = {
+    "states": np.uint8, "best": np.uint32, "similarity": np.float64, "distance": np.uint32, "penalty": np.float64,
+    "differs": np.uint8,
+}  # fmt: skip
+_OF_REMOVED = {
+    "removed_rows": np.int64, "kept_rows": np.int64, "similarity": np.float64, "distance": np.int32,
+    "penalty": np.float64, "differs": np.uint8, "below_threshold": np.bool_,
+}  # fmt: skip
+
+
 @dataclass(frozen=True, eq=False)
 class Verdicts:
     """Verdicts of positions: the best earlier position, and the measured values."""
@@ -72,10 +83,15 @@ class Verdicts:
     below: NDArray[np.bool_] | None
     num_considered: int
 
+    @staticmethod
+    def zeros(num_positions: int, space: ArraySpace) -> "Verdicts":
+        """Return verdicts to fill in."""
+        columns = {name: space.zeros(num_positions, kind) for name, kind in _OF_POSITIONS.items()}
+        return Verdicts(**columns, below=None, num_considered=0)
+
     def columns(self, low: int, high: int) -> dict[str, NDArray[Any]]:
         """Return the verdicts of a range of positions as columns."""
-        names = ("states", "best", "similarity", "distance", "penalty", "differs")
-        return {name: getattr(self, name)[low:high] for name in names}
+        return {name: getattr(self, name)[low:high] for name in _OF_POSITIONS}
 
 
 @dataclass
@@ -300,16 +316,9 @@ class Decision:
         kept[:num_references] = True
         # Removed rows are ascending.
         first = int(np.searchsorted(self.removed_rows, num_references))
-        return replace(
-            self,
-            kept=kept,
-            removed_rows=self.removed_rows[first:],
-            kept_rows=self.kept_rows[first:],
-            similarity=self.similarity[first:],
-            distance=None if self.distance is None else self.distance[first:],
-            penalty=None if self.penalty is None else self.penalty[first:],
-            differs=None if self.differs is None else self.differs[first:],
-        )
+        columns = {name: getattr(self, name) for name in _OF_REMOVED if name != "below_threshold"}
+        own = {name: None if column is None else column[first:] for name, column in columns.items()}
+        return replace(self, kept=kept, **own)
 
 
 def decide(
@@ -321,7 +330,10 @@ def decide(
 ) -> Decision:
     """Find candidates, measure them, and decide which documents are kept."""
     with context.timing.wall("candidates"):
-        search = beyond_references(open_search(documents, collapsed, recipe, context), documents, collapsed)
+        search = open_search(documents, collapsed, recipe, context)
+        if documents.num_references:
+            # Reference documents precede all others.
+            search = BeyondReferences(search, int(np.count_nonzero(collapsed.order < documents.num_references)))
     stays = Stays(documents, collapsed)
     with Verifier(documents, collapsed, recipe, context) as verifier:
         num_positions = len(collapsed.order)
@@ -347,17 +359,8 @@ def _by_leaders(
     context: RunContext,
     log: VerdictLog | None,
 ) -> Verdicts:
-    space, timing, progress = documents.room.space, context.timing, context.progress
-    verdicts = Verdicts(
-        states=space.zeros(num_positions, np.uint8),
-        best=space.zeros(num_positions, np.uint32),
-        similarity=space.zeros(num_positions, np.float64),
-        distance=space.zeros(num_positions, np.uint32),
-        penalty=space.zeros(num_positions, np.float64),
-        differs=space.zeros(num_positions, np.uint8),
-        below=None,
-        num_considered=0,
-    )
+    timing, progress = context.timing, context.progress
+    verdicts = Verdicts.zeros(num_positions, documents.room.space)
     states = frozen(verdicts.states)
     first, num_considered = (0, 0) if log is None else log.restore(verdicts, search)
     began = _start(progress, num_positions)
@@ -415,15 +418,13 @@ def _by_components(
         progress(StageAdvanced("deciding", found.high))
     with timing.wall("deciding"):
         best = np.asarray(joined.smallest())
-    states = space.zeros(num_positions, np.uint8)
-    similarity = space.zeros(num_positions, np.float64)
-    distance = space.zeros(num_positions, np.uint32)
-    penalty, differs = space.zeros(num_positions, np.float64), space.zeros(num_positions, np.uint8)
+    found = replace(Verdicts.zeros(num_positions, space), best=best, num_considered=num_considered)
+    similarity, distance, penalty, differs = found.similarity, found.distance, found.penalty, found.differs
     below = space.zeros(num_positions, np.bool_)
     for some in slices(num_positions, _PAIRS_AT_ONCE):
         part = np.arange(some.start, some.stop, dtype=np.uint32)
         is_removed = best[some] != part
-        states[some] = np.where(is_removed, REMOVED, KEPT)
+        found.states[some] = np.where(is_removed, REMOVED, KEPT)
         later, earlier = part[is_removed], best[some][is_removed]
         if not len(later):
             continue
@@ -442,7 +443,7 @@ def _by_components(
                 fewest = verifier.num_features(later, earlier)
                 below[later] = similarity[later] < recipe.required_similarity(fewest, penalty[later])
     progress(StageFinished("deciding", Timing.now() - began))
-    return Verdicts(states, best, similarity, distance, penalty, differs, below, num_considered)
+    return replace(found, below=below)
 
 
 def _start(progress: Progress, num_positions: int) -> float:
@@ -460,10 +461,7 @@ def _spread(
 ) -> Decision:
     """Give every row the verdict of the document that it collapsed into."""
     space = documents.room.space
-    kept = space.growing(np.bool_)
-    removed_rows, kept_rows = space.growing(np.int64), space.growing(np.int64)
-    similarity, distance, below = space.growing(np.float64), space.growing(np.int32), space.growing(np.bool_)
-    penalty, differs = space.growing(np.float64), space.growing(np.uint8)
+    kept, columns = space.growing(np.bool_), {name: space.growing(kind) for name, kind in _OF_REMOVED.items()}
     for some in slices(len(documents), _ROWS_AT_ONCE):
         first, position = collapsed.first[some], collapsed.position[some]
         first_kept = np.ones(len(first), bool)
@@ -485,25 +483,16 @@ def _spread(
         added[inherited], differing[inherited] = verdicts.penalty[places], verdicts.differs[places]
         if verdicts.below is not None:
             unlike[inherited] = verdicts.below[places]
-        for column, found in (
-            (removed_rows, removed + some.start),
-            (kept_rows, against),
-            (similarity, values),
-            (distance, errors),
-            (penalty, added),
-            (differs, differing),
-            (below, unlike),
-        ):
+        of_part = (removed + some.start, against, values, errors, added, differing, unlike)
+        for column, found in zip(columns.values(), of_part, strict=True):
             column.append(found)
+    has_names = recipe.name_rules is not None
+    is_used = {"distance": isinstance(recipe.sketch, SimHash), "penalty": has_names, "differs": has_names}
+    is_used["below_threshold"] = verdicts.below is not None
+    taken: dict[str, Any] = {name: columns[name].take() if is_used.get(name, True) else None for name in columns}
     return Decision(
         kept=kept.take(),
-        removed_rows=removed_rows.take(),
-        kept_rows=kept_rows.take(),
-        similarity=similarity.take(),
-        distance=distance.take() if isinstance(recipe.sketch, SimHash) else None,
-        penalty=None if recipe.name_rules is None else penalty.take(),
-        differs=None if recipe.name_rules is None else differs.take(),
-        below_threshold=None if verdicts.below is None else below.take(),
+        **taken,
         num_candidates=verdicts.num_considered if isinstance(recipe.sketch, MinHash) else None,
         num_measured=num_measured,
         num_capped=search.num_capped,

@@ -15,8 +15,7 @@ from likewise.arrays import ArraySpace, slices
 from likewise.batch.against.references import reference_files
 from likewise.batch.budget.room import Room
 from likewise.batch.decide.decision import Decision, VerdictLog, decide
-from likewise.batch.memory import BoundedRun
-from likewise.batch.opening import opened_run
+from likewise.batch.opening import bounded_run, opened_run
 from likewise.batch.parts.collection import (
     PIECE_BYTES,
     Collection,
@@ -38,7 +37,6 @@ from likewise.io.places import check_place
 from likewise.io.source.source import Cut, InputFile, Kept, Piece, ReadTask, as_array, each_piece
 from likewise.job.options import FileRun, RunContext, RunRules
 from likewise.job.output import Job, about_files
-from likewise.progress import Planned
 from likewise.recipe.methods import Exact
 from likewise.recipe.recipe import Recipe
 from likewise.stages.sketch import sketch_texts
@@ -269,7 +267,7 @@ def repeated_units(
     collection: Collection,
     recipe: Recipe,
     parts: PartRules,
-    job: Job,
+    job: PartsJob,
 ) -> tuple[Repeats, dict[str, Any], NDArray[np.uint32]]:
     """Return the parts that match an earlier one, the summary fields about them, and the number of parts per document.
 
@@ -279,13 +277,11 @@ def repeated_units(
     """
     if recipe.group != "leaders":
         raise InvalidParameter("group", f"{recipe.group} does not apply to parts; use leaders")
-    context, work, saved, memory_bytes = job.context, job.work, job.parts, job.options.memory_bound()
+    context, work, saved = job.context, job.work, job.parts
     rules = context.rules
     is_measured = not isinstance(recipe.sketch, Exact)
     files = [UnitFile(file, parts, is_spooled=is_measured) for file in collection.files]
-    bounded = BoundedRun(files, recipe, memory_bytes, rules.threads, work, (), writes_copies=True)
-    if bounded.plan is not None:
-        context.progress(Planned(bounded.plan.lines()))
+    bounded = bounded_run(job, replace(job.found, files=tuple(files)), recipe, writes_copies=True)
     if saved is not None:
         # Decompress compressed files only once.
         saved.mkdir(exist_ok=True)
@@ -310,14 +306,7 @@ def repeated_units(
         documents, log = opened.documents, None if opened.parts is None else VerdictLog(opened.parts.directory)
         if len(documents) != len(places.starts):
             raise InvalidInput("the inputs changed during the run; repeat it")
-        collapsed = ordered(documents, opened.recipe, context)
-        decision = decide(
-            documents,
-            collapsed,
-            opened.recipe,
-            opened.context,
-            log,
-        )
+        decision = decide(documents, ordered(documents, opened.recipe, context), opened.recipe, opened.context, log)
         about = {
             "num_parts": len(documents) - documents.num_references,
             "recall": opened.recipe.recall_with(decision.num_crowded, decision.num_capped),

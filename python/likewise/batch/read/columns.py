@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from likewise import _native
 from likewise._native import Rarity, Texts
 from likewise.arrays import GrowingTexts, slices, stable_order
-from likewise.batch.budget.room import MOST_HELD_BYTES, Room
+from likewise.batch.budget.room import MOST_HELD_BYTES, Room, filled, numbers_of
 from likewise.batch.read.documents import Documents, SpooledPiece
 from likewise.errors import InvalidInput
 from likewise.io.source.bad_rows import BadRowTally
@@ -55,21 +55,15 @@ def priority_order(documents: Documents, keep: str) -> NDArray[np.int64]:
         else:
             keys.append(field_ranks(documents, field, "keep", largest_first=rule == "max"))
     if not keys:
-        rows = space.growing(np.int64)
-        for part in slices(len(documents), _AT_ONCE):
-            rows.append(np.arange(part.start, part.stop))
-        return rows.take()
+        return filled(space, len(documents), numbers_of)
+
+    def taken(values: NDArray[np.int64], places: NDArray[np.int64]) -> NDArray[np.int64]:
+        return filled(space, len(places), lambda part: values[places[part]])
+
     # Sort by the last criterion first; each further sort is stable.
     order = stable_order(keys.pop(), space)
     for ranks in reversed(keys):
-        ordered = space.growing(np.int64)
-        for part in slices(len(order), _AT_ONCE):
-            ordered.append(ranks[order[part]])
-        places, before = stable_order(ordered.take(), space), order
-        gathered = space.growing(np.int64)
-        for part in slices(len(order), _AT_ONCE):
-            gathered.append(before[places[part]])
-        order = gathered.take()
+        order = taken(order, stable_order(taken(ranks, order), space))
     return order
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -30,9 +30,6 @@ from likewise.recipe.methods import Shingles
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.rules import fields_read, keep_needs
 from likewise.stages.sketch import sketch_texts
-
-if TYPE_CHECKING:
-    from likewise.batch.read.kept_sketches import KeptSketches
 
 # JSON of a field without a value; "" if the field is absent.
 NO_VALUE = frozenset(("", "null", "NaN"))
@@ -153,9 +150,10 @@ class _Worker:
 
     def _done(self, sources: Sequence[Source], task: _Task) -> tuple[_Task, Sequence[Any]]:
         if task.kept is not None:
-            sketches, path = task.kept
+            from likewise.batch.read.kept_sketches import kept_pieces
+
             num_fields = len(fields_read(self._recipe.keep, self._rules.fields))
-            return task, sketches.pieces(path, task.source, self._recipe, num_fields=num_fields)
+            return task, kept_pieces(task.kept, task.source, self._recipe, num_fields=num_fields)
         if task.found is not None:
             assert self._parts is not None
             return task, self._parts.load(task.found)
@@ -264,7 +262,7 @@ class _Task:
     num_bytes: int
     job: ReadTask | None = None
     found: FoundPart | None = None
-    kept: tuple[KeptSketches, Path] | None = None
+    kept: Path | None = None
     is_texts_alone: bool = False
 
 
@@ -281,8 +279,8 @@ def _tasks(
             first, reference = starts.popleft()
             if reference.sketches is not None:
                 sketched |= set(range(first, first + len(reference.files)))
-                for path in reference.sketches.parts:
-                    yield _Task(first, -1, 0, kept=(reference.sketches, path))
+                for path in reference.sketches:
+                    yield _Task(first, -1, 0, kept=path)
         if source in sketched:
             yield from _texts_alone(source, of_source, work)
             continue

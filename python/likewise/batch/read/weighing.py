@@ -26,18 +26,6 @@ _LEAST_DOCUMENTS = 2
 _COUNTED, _TABLE = "counted.json", "weights.lww"
 
 
-def weighed(
-    sources: Sequence[Source],
-    recipe: Recipe,
-    context: RunContext,
-    work: Path,
-) -> tuple[Sequence[Source], Recipe]:
-    """Return sources that can be read again, and the recipe with its weights."""
-    if recipe.needs_counting or recipe.needs_filter_bits:
-        sources = [source.put_aside(work) for source in sources]
-    return sources, counted(sources, recipe, context)
-
-
 def counted(
     sources: Sequence[Source],
     recipe: Recipe,

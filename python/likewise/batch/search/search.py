@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
-from likewise.batch.read.documents import Collapsed, Documents
+from likewise.batch.read.documents import Collapsed
 from likewise.job.options import Timing
 
 _FIRST_RANGE = 256
@@ -148,14 +148,6 @@ class BeyondReferences(Search):
         end = min(high, self._num_positions)
         self._inner.pass_over(end)
         return Candidates(_NONE, _NONE, None, 0, end)
-
-
-def beyond_references(search: Search, documents: Documents, collapsed: Collapsed) -> Search:
-    """Return the search, or one that excludes pairs of reference documents if there are any."""
-    if not documents.num_references:
-        return search
-    # Reference documents precede all others.
-    return BeyondReferences(search, int(np.count_nonzero(collapsed.order < documents.num_references)))
 
 
 class Splits:

@@ -429,7 +429,7 @@ class Run:
 
     def _joined(self, removed: NDArray[np.int64], first: NDArray[np.int64]) -> DataFrame:
         """Return documents and the first of their components as pairs: later, earlier, distance (null)."""
-        unmeasured = verdict_table(removed, first, np.zeros(len(removed)), None, None)
+        unmeasured = verdict_table(removed, first, np.zeros(len(removed)))
         return self.stages.of_table(unmeasured).select(
             F.col("rank").alias("later"), F.col("kept_rank").alias("earlier"), "distance"
         )

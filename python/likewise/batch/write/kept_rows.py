@@ -46,16 +46,6 @@ def kept_places(
     return offsets.take(), lengths.take()
 
 
-def kept_texts(documents: Documents, kept: NDArray[np.bool_], number: int, on_error: str) -> KeptTexts | None:
-    """Return a function for the texts of the kept documents of one source, if the run spooled them all."""
-    has_others = on_error == "keep" and bool(documents.bad_rows[number])
-    if documents.spool is None or documents.sources[number].can_read_again or has_others:
-        return None
-    first, end = int(documents.starts[number]), int(documents.starts[number + 1])
-    rows = first + np.flatnonzero(kept[first:end])
-    return lambda part: [read() for _, read in documents.texts(rows[part], 1)]
-
-
 def kept_rows(
     documents: Documents,
     kept: NDArray[np.bool_],
@@ -66,7 +56,12 @@ def kept_rows(
 ) -> Kept:
     """Return the rows of one source to write; `added_to` (offsets) returns the fields to add to them."""
     offsets, lengths = kept_places(documents, kept, number, on_error)
-    texts = kept_texts(documents, kept, number, on_error)
+    texts: KeptTexts | None = None
+    has_others = on_error == "keep" and bool(documents.bad_rows[number])
+    if documents.spool is not None and not documents.sources[number].can_read_again and not has_others:
+        first, end = int(documents.starts[number]), int(documents.starts[number + 1])
+        rows = first + np.flatnonzero(kept[first:end])
+        texts = lambda part: [read() for _, read in documents.texts(rows[part], 1)]  # noqa: E731
     return Kept(offsets, lengths, threads, texts, None if added_to is None else added_to(offsets))
 
 

@@ -24,6 +24,7 @@ from likewise.arrays import ArrowTable
 from likewise.batch.decide.decision import Decision
 from likewise.batch.read.documents import Documents, id_used_twice
 from likewise.batch.read.ingest import check_documents, check_has_field
+from likewise.batch.spark.deciding import documents_at
 from likewise.batch.spark.files.writing import (
     PIECE_BYTES,
     FileInput,
@@ -408,7 +409,7 @@ class _FileRun(Run):
         """Return the first document of each input that has one, for checks that need only this one."""
         is_there = np.array([first is not None for first in firsts], bool)
         offsets, lengths = (np.array([first[side] for first in firsts if first is not None]) for side in (0, 1))
-        return _placed(
+        return documents_at(
             self._sources,
             np.concatenate([np.zeros(1, np.int64), np.cumsum(is_there, dtype=np.int64)]),
             offsets.astype(np.uint64),
@@ -420,21 +421,14 @@ class _FileRun(Run):
 class _GatheredRun(_FileRun):
     """A run of files whose documents are gathered on the driver, which writes the outputs."""
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        self._gathered: Documents | None = None
-        super().__init__(*args, **options)
-
-    @property
-    def gathered(self) -> Documents:
-        """The documents on the driver."""
-        assert self._gathered is not None
-        return self._gathered
+    # The documents on the driver
+    gathered: Documents
 
     def check_documents(self, frame: DataFrame, documents: DataFrame) -> None:
         """Reject the documents that a local run rejects, and gather the others."""
         super().check_documents(frame, documents)
         starts = np.concatenate([np.zeros(1, np.int64), np.cumsum([facts.num_documents for facts in self._facts])])
-        self._gathered = self._places(documents, starts, self._bad_rows_of_inputs())
+        self.gathered = self._places(documents, starts, self._bad_rows_of_inputs())
 
     def decision(self) -> Decision:
         """Return the verdicts in the form of a local run."""
@@ -452,7 +446,7 @@ class _GatheredRun(_FileRun):
         counts = {"num_empty": int((shapes == EMPTY).sum()), "num_short": int((shapes == SHORT).sum())}
         assert counts.items() <= self.sketch_facts.items()
         without = self.sketch_facts.get("num_without_field", {})
-        self._gathered = replace(self.gathered, num_without_field=without, digests=digests.reshape(-1))
+        self.gathered = replace(self.gathered, num_without_field=without, digests=digests.reshape(-1))
         parts: list[tuple[NDArray[Any], ...]] = []
         has_names = self.recipe.name_rules is not None
         names = ("row", "kept_row", "similarity", "below_threshold", *(("penalty", "differs") if has_names else ()))
@@ -493,38 +487,9 @@ class _GatheredRun(_FileRun):
             for name, column in (("offset", offsets), ("length", lengths), ("line", lines), ("has_id", has_id)):
                 column[rows] = numbers_of(table.column(name))
             ids += [texts_of(chunk) for chunk in table.column("doc_id").chunks]
-        placed = _placed(self._sources, starts, offsets, lengths, bad_rows)
+        placed = documents_at(self._sources, starts, offsets, lengths, bad_rows)
         num_blank = sum(facts.num_blank for facts in self._facts)
         return replace(placed, lines=lines, ids=Texts.concat(ids), has_id=has_id, num_blank=num_blank)
-
-
-def _placed(
-    sources: Sequence[Source],
-    starts: NDArray[np.int64],
-    offsets: NDArray[np.uint64],
-    lengths: NDArray[np.uint32],
-    bad_rows: list[list[BadRow]],
-) -> Documents:
-    num = len(offsets)
-    return Documents(
-        sources=sources,
-        starts=starts,
-        sketches=np.zeros(0, np.uint8),
-        shapes=np.zeros(num, np.uint8),
-        num_features=np.zeros(num, np.uint32),
-        digests=np.zeros(0, np.uint64),
-        offsets=offsets,
-        lengths=lengths,
-        lines=np.zeros(num, np.uint32),
-        ids=Texts.from_list([]),
-        has_id=np.zeros(num, bool),
-        text_lengths=None,
-        fields={},
-        bad_rows=bad_rows,
-        num_blank=0,
-        spool=None,
-        spooled=[],
-    )
 
 
 def _bad(row: Any) -> BadRow:

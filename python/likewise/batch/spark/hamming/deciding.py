@@ -27,7 +27,15 @@ from likewise.batch.decide.verification import Verifier
 from likewise.batch.spark.deciding import Fingerprints, decided_by_distance, documents_of
 from likewise.batch.spark.hamming.pairing import MOST_PAIRS, numbered_tasks, parallelism, slab_tasks
 from likewise.batch.spark.hamming.stored import HELD, hits, read_table, write_table
-from likewise.batch.spark.rows.arrow_columns import bytes_of, groups_of, numbers_of, texts_of
+from likewise.batch.spark.rows.arrow_columns import (
+    bytes_of,
+    code_column,
+    groups_of,
+    numbers_of,
+    texts_of,
+    with_nulls,
+    words_of_codes,
+)
 from likewise.batch.spark.stages import Stages
 from likewise.errors import InvalidInput
 from likewise.io.tables.columns import number_column
@@ -79,11 +87,9 @@ class RunSlab:
 
     def write(self, directory: str) -> str:
         """Write the slab to a new file and return its name."""
-        width = 8 * self.words.shape[1]
-        data = pa.py_buffer(np.ascontiguousarray(self.words))
         columns = {
             "rank": number_column(self.ranks),
-            "code": pa.Array.from_buffers(pa.binary(width), len(self.ranks), [None, data]),
+            "code": code_column(self.words),
             "num_features": number_column(self.num_features),
             "text": self.texts,
         }
@@ -95,14 +101,7 @@ class RunSlab:
     def read(cls, directory: str, name: str) -> RunSlab:
         """Return the slab that :meth:`write` wrote."""
         table = read_table(directory, name)
-        code, text = table.column("code"), table.column("text")
-        width = code.type.byte_width
-        parts = [
-            np.frombuffer(part.buffers()[1], np.uint8, len(part) * width, part.offset * width)
-            for part in code.chunks
-            if len(part)
-        ]
-        words = np.concatenate([np.zeros(0, np.uint8), *parts]).view("<u8").reshape(-1, width // 8)
+        words, text = words_of_codes(table.column("code")), table.column("text")
         texts = pa.concat_arrays(text.chunks) if text.num_chunks else pa.array([], text.type)
         return cls(numbers_of(table.column("rank")), words, numbers_of(table.column("num_features")), texts)
 
@@ -344,34 +343,15 @@ def decide_slab(batches: Iterator[Any], *, directory: str, name: str, recipe: Re
         np.concatenate([best[gone] & ((1 << _RANK_BITS) - 1), rest.ranks[decision.kept_rows]]),
         np.concatenate([(best[gone] >> _RANK_BITS).astype(np.int32), decision.distance]),
     )
-    yield _summary(kept.write(directory), len(kept.ranks), num_measured)
+    counts = {"num_kept": np.array([len(kept.ranks)]), "num_measured": np.array([num_measured])}
+    summary = with_nulls(_VERDICTS, **counts)
+    yield summary.set_column(summary.schema.get_field_index("name"), "name", pa.array([kept.write(directory)]))
 
 
 def _verdicts(ranks: NDArray[np.int64], kept_ranks: NDArray[np.int64], distances: NDArray[np.int32]) -> Iterator[Any]:
     for low in range(0, len(ranks), _ROWS_AT_ONCE):
         some = slice(low, low + _ROWS_AT_ONCE)
-        num = len(ranks[some])
-        columns = {
-            "rank": number_column(ranks[some]),
-            "kept_rank": number_column(kept_ranks[some]),
-            "distance": number_column(distances[some]),
-            "name": pa.nulls(num, pa.string()),
-            "num_kept": pa.nulls(num, pa.int64()),
-            "num_measured": pa.nulls(num, pa.int64()),
-        }
-        yield pa.RecordBatch.from_pydict(columns)
-
-
-def _summary(name: str, num_kept: int, num_measured: int) -> Any:
-    columns = {
-        "rank": pa.nulls(1, pa.int64()),
-        "kept_rank": pa.nulls(1, pa.int64()),
-        "distance": pa.nulls(1, pa.int32()),
-        "name": [name],
-        "num_kept": pa.array([num_kept], pa.int64()),
-        "num_measured": pa.array([num_measured], pa.int64()),
-    }
-    return pa.RecordBatch.from_pydict(columns)
+        yield with_nulls(_VERDICTS, rank=ranks[some], kept_rank=kept_ranks[some], distance=distances[some])
 
 
 def pairs_of_run(
@@ -397,7 +377,8 @@ def pairs_of_run(
                         f"near each other; lower within{instead}"
                     )
                 similarity = np.asarray(method.similarity(distances), np.float64)
-                yield _edges(streamed.ranks[rows], slab.ranks[found], distances, similarity)
+                later, earlier = streamed.ranks[rows], slab.ranks[found]
+                yield with_nulls(_EDGES, later=later, earlier=earlier, distance=distances, similarity=similarity)
 
 
 def joined_pairs(
@@ -423,7 +404,7 @@ def joined_pairs(
             if joined is not None:
                 smallest = np.asarray(joined.smallest()).astype(np.int64)
                 later = np.flatnonzero(smallest != np.arange(len(smallest)))
-                yield _edges(ranks[later], ranks[smallest[later]], None, None)
+                yield with_nulls(_EDGES, later=ranks[later], earlier=ranks[smallest[later]])
 
 
 def _matches(
@@ -441,21 +422,6 @@ def _matches(
             rows, found, distances = rows[once], found[once], distances[once]
         which, _ = matching(slab, found, streamed, rows, recipe)
         yield slab, streamed, found[which], rows[which], distances[which]
-
-
-def _edges(
-    later: NDArray[np.int64],
-    earlier: NDArray[np.int64],
-    distance: NDArray[np.int32] | None,
-    similarity: NDArray[np.float64] | None,
-) -> Any:
-    columns = {
-        "later": number_column(later),
-        "earlier": number_column(earlier),
-        "distance": pa.nulls(len(later), pa.int32()) if distance is None else number_column(distance),
-        "similarity": pa.nulls(len(later), pa.float64()) if similarity is None else number_column(similarity),
-    }
-    return pa.RecordBatch.from_pydict(columns)
 
 
 def compared(pairs: DataFrame, rows: DataFrame, recipe: Recipe) -> DataFrame:

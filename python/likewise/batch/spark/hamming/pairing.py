@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from likewise.arrays import ArrowBatch
 from likewise.batch.budget.cluster_plans import LEAST_PIECE, TASKS_A_CORE, HammingPairsPlan, plan_pairs
 from likewise.batch.spark.hamming.stored import (
     HELD,
@@ -33,7 +32,7 @@ from likewise.batch.spark.hamming.stored import (
     take_side,
     words_of,
 )
-from likewise.batch.spark.rows.arrow_columns import binary_column, bytes_of, groups_of, numbers_of
+from likewise.batch.spark.rows.arrow_columns import binary_column, bytes_of, groups_of, numbers_of, with_nulls
 from likewise.batch.spark.stages import Stages, check_version, temporary_directory
 from likewise.errors import InvalidInput, InvalidParameter, check_integer, parse_size
 from likewise.io.tables.columns import number_column
@@ -104,7 +103,7 @@ def _joined(held: list[Any], cell: int, cells: Cells, max_pairs: int) -> Iterato
     first = rows[is_first]
     block = cell >> cells.prefix_bits
     if block == 0:
-        yield _batch(first[np.cumsum(is_first) - 1], rows, None)
+        yield with_nulls(_PAIRS, group_a=first[np.cumsum(is_first) - 1], group_b=rows)
     distinct = np.ascontiguousarray(words[is_first])
     num_pairs = 0
     for streamed, found, distance in hits(distinct, distinct, cells.bits, cells.within):
@@ -115,17 +114,8 @@ def _joined(held: list[Any], cell: int, cells: Cells, max_pairs: int) -> Iterato
         num_pairs += int(owned.sum())
         if num_pairs > max_pairs:
             raise InvalidInput(f"more than {max_pairs:,} pairs of groups; lower within, or raise max_pairs")
-        yield _batch(first[found[owned]], first[streamed[owned]], distance[owned])
-
-
-def _batch(group_a: NDArray[np.int64], group_b: NDArray[np.int64], distance: NDArray[np.int32] | None) -> ArrowBatch:
-    return pa.RecordBatch.from_pydict(
-        {
-            "group_a": number_column(group_a),
-            "group_b": number_column(group_b),
-            "distance": pa.nulls(len(group_a), pa.int32()) if distance is None else number_column(distance),
-        }
-    )
+        sides = {"group_a": first[found[owned]], "group_b": first[streamed[owned]]}
+        yield with_nulls(_PAIRS, **sides, distance=distance[owned])
 
 
 @dataclass(frozen=True, eq=False)
@@ -364,12 +354,8 @@ def pairs_of_slabs(
                         f"more than {max_pairs:,} pairs of groups: many fingerprints are near each other but not "
                         "equal. Lower within, or raise max_pairs"
                     )
-                columns = {
-                    "group_a": number_column(found | (one << _PLACE_BITS)),
-                    "group_b": number_column(rows | (other << _PLACE_BITS)),
-                    "distance": number_column(distances),
-                }
-                yield pa.RecordBatch.from_pydict(columns)
+                sides = {"group_a": found | (one << _PLACE_BITS), "group_b": rows | (other << _PLACE_BITS)}
+                yield with_nulls(_PAIRS, **sides, distance=distances)
 
 
 def members_of_slabs(batches: Iterator[Any], *, directory: str, names: Sequence[str]) -> Iterator[Any]:

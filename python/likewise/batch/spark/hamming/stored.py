@@ -30,7 +30,7 @@ from pyspark.sql.types import (
 )
 
 from likewise.arrays import ArrowColumn, ArrowTable, ColumnData, frozen
-from likewise.batch.spark.rows.arrow_columns import column_named, numbers_of
+from likewise.batch.spark.rows.arrow_columns import code_column, column_named, numbers_of, words_of_codes
 from likewise.errors import InvalidInput, InvalidParameter, check_integer, counted
 from likewise.hamming.fingerprints import streamed
 from likewise.io.remote import is_remote, local_path, put_file, store_of
@@ -283,9 +283,7 @@ def grouped(words: NDArray[np.uint64], ids: ColumnData) -> Groups:
 
 def write_groups(directory: str, name: str, groups: Groups) -> None:
     """Write grouped fingerprints and their ids to two files."""
-    width = 8 * groups.words.shape[1]
-    data = pa.py_buffer(np.ascontiguousarray(groups.words))
-    codes = pa.Array.from_buffers(pa.binary(width), len(groups.words), [None, data])
+    codes = code_column(groups.words)
     write_table(directory, f"{name}.codes", pa.table({"code": codes, "start": number_column(groups.starts[:-1])}))
     write_table(directory, f"{name}.ids", pa.table({"doc_id": groups.ids}))
 
@@ -293,12 +291,8 @@ def write_groups(directory: str, name: str, groups: Groups) -> None:
 def read_groups(directory: str, name: str) -> Groups:
     """Return the groups that :func:`write_groups` wrote."""
     codes, ids = read_table(directory, f"{name}.codes"), read_table(directory, f"{name}.ids")
-    column = codes.column("code").combine_chunks()
-    column = column.chunk(0) if hasattr(column, "chunk") else column
-    width = column.type.byte_width
-    words = np.frombuffer(column.buffers()[1], "<u8", len(column) * width // 8, column.offset * width)
     starts = np.append(codes.column("start").to_numpy(), len(ids)).astype(np.int64)
-    return Groups(words.reshape(-1, width // 8), starts, ids.column("doc_id").combine_chunks())
+    return Groups(words_of_codes(codes.column("code")), starts, ids.column("doc_id").combine_chunks())
 
 
 def store_groups(batches: Iterator[Any], *, directory: str, bits: int, most: int) -> Iterator[Any]:

@@ -21,6 +21,9 @@ from likewise.errors import InvalidParameter
 from likewise.io.tables.columns import number_column
 from likewise.io.tables.tables import column_as_json
 
+# Types in schemas of Spark.
+_KINDS = {"long": pa.int64(), "int": pa.int32(), "double": pa.float64(), "boolean": pa.bool_(), "string": pa.string()}
+
 
 def column_named(frame: DataFrame, parameter: str, name: str) -> Column:
     """Return the column with exactly this name, which may contain dots and backticks."""
@@ -49,6 +52,36 @@ def binary_column(rows: NDArray[np.uint8]) -> ArrowColumn:
         raise OverflowError("a batch is larger than 2 GB; lower spark.sql.execution.arrow.maxRecordsPerBatch")
     buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)]
     return pa.Array.from_buffers(pa.binary(), num_rows, buffers)
+
+
+def with_nulls(schema: str, **columns: NDArray[Any]) -> ArrowBatch:
+    """Return columns of numbers as a batch of a schema such as ``"row long, distance int"``; all others are null."""
+    num_rows = len(next(iter(columns.values())))
+    names = [part.split() for part in schema.split(", ")]
+    return pa.RecordBatch.from_pydict(
+        {
+            name: number_column(columns[name]) if name in columns else pa.nulls(num_rows, _KINDS[kind])
+            for name, kind in names
+        }
+    )
+
+
+def code_column(words: NDArray[np.uint64]) -> ArrowColumn:
+    """Return fingerprints, shape (n, words), as a column of binary of fixed size."""
+    data = pa.py_buffer(np.ascontiguousarray(words))
+    return pa.Array.from_buffers(pa.binary(8 * words.shape[1]), len(words), [None, data])
+
+
+def words_of_codes(column: ArrowColumn) -> NDArray[np.uint64]:
+    """Return the fingerprints of a column of :func:`code_column`; without a copy if it has one chunk."""
+    width = column.type.byte_width
+    parts = [
+        np.frombuffer(part.buffers()[1], "<u8", len(part) * width // 8, part.offset * width)
+        for part in column.chunks
+        if len(part)
+    ]
+    words = parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, np.uint64), *parts])
+    return words.reshape(-1, width // 8)
 
 
 def bytes_of(column: ArrowColumn, width: int) -> NDArray[np.uint8]:
