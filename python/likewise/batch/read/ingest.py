@@ -102,14 +102,6 @@ def check_has_field(documents: Documents, name: str, option: str = "--keep") -> 
         )
 
 
-@dataclass(frozen=True)
-class _Spooled:
-    """Spooled texts whose documents are already sketched."""
-
-    num_documents: int
-    handle: int
-
-
 class _Worker:
     """Reads and sketches one piece at a time. Thread-safe."""
 
@@ -178,13 +170,10 @@ class _Worker:
                 return [*done, (number, bare_piece(piece))]
             done.append((number, self._part(source, piece)))
 
-    def put_aside(self, job: ReadTask) -> list[_Spooled]:
-        """Only spool the texts of a job."""
-        spooled = []
-        for piece in job.read():
-            assert self._spool is not None
-            spooled.append(_Spooled(len(piece.texts), self._spool.append(piece.texts)))
-        return spooled
+    def put_aside(self, job: ReadTask) -> list[tuple[int, int]]:
+        """Only spool the texts of a job, whose documents are already sketched; return their numbers and handles."""
+        spool = self._spool
+        return [(len(piece.texts), spool.append(piece.texts)) for piece in job.read() if spool is not None]
 
     def _part(self, source: Source, piece: Piece) -> SketchedPiece:
         began = time.perf_counter()
@@ -231,8 +220,8 @@ def ingest(
             for task, items in done:
                 pieces: list[_Numbered] = []
                 for item in items:
-                    if isinstance(item, _Spooled):
-                        columns.add_texts(task.source, item.num_documents, item.handle)
+                    if task.is_texts_alone:
+                        columns.add_texts(task.source, *item)
                     else:
                         columns.add(*item)
                         pieces.append(item)

@@ -118,23 +118,22 @@ class _Dates:
 
         `alone` is a further member of each group, or -1; `earlier` are the rows of earlier runs.
         """
-        first, last = (np.full(len(starts), self._none, np.int64) for _ in range(2))
+        # The last rank is that of documents without a value, if there are any.
+        first, last = np.full(len(starts), self._none, np.int64), np.full(len(starts), -1, np.int64)
         ends = np.append(starts, len(members))[1:]
         has_own = ends > starts
         if has_own.any():
             ranks = self._ranks[members]
-            own = starts[has_own]
-            first[has_own] = np.minimum.reduceat(ranks, own)
-            highest = np.maximum.reduceat(np.where(ranks == self._none, -1, ranks), own)
-            last[has_own] = np.where(highest < 0, self._none, highest)
-        firsts, lasts = ([None if rank == self._none else rank for rank in ranks.tolist()] for ranks in (first, last))
-        # A reference document that no run counted counts as one copy.
-        for number, rank in enumerate([] if alone is None else self._ranks[alone].tolist()):
-            if alone is not None and alone[number] >= 0 and rank != self._none:
-                firsts[number] = rank if firsts[number] is None else min(firsts[number], rank)
-                lasts[number] = rank if lasts[number] is None else max(lasts[number], rank)
-        of_first = [None if rank is None else (self._values[rank], self._texts[rank]) for rank in firsts]
-        of_last = [None if rank is None else (self._values[rank], self._texts[rank]) for rank in lasts]
+            first[has_own] = np.minimum.reduceat(ranks, starts[has_own])
+            last[has_own] = np.maximum.reduceat(np.where(ranks == self._none, -1, ranks), starts[has_own])
+        if alone is not None:
+            # A reference document that no run counted counts as one copy.
+            ranks = np.where(alone >= 0, self._ranks[alone], self._none)
+            first, last = np.minimum(first, ranks), np.maximum(last, np.where(ranks == self._none, -1, ranks))
+        of_first, of_last = (
+            [None if rank in (-1, self._none) else (self._values[rank], self._texts[rank]) for rank in ranks.tolist()]
+            for ranks in (first, last)
+        )
         for number, rows in enumerate(earlier or ()):
             for row in rows:
                 for name, found, better in (("first_seen", of_first, min), ("last_seen", of_last, max)):
