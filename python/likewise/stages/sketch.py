@@ -330,8 +330,8 @@ def sketch(
         recipe = with_counted(recipe, held, threads=workers)
         if isinstance(recipe.sketch, Bloom) and recipe.needs_filter_bits:
             size = FilterSize(recipe, recipe.sketch)
-            for batch in held:
-                size.add(batch, threads=workers)
+            for texts_held in held:
+                size.add(texts_held, threads=workers)
             recipe = recipe.replace(filter_bits=size.finish())
         batches = iter(held)
     parts = (sketch_texts(batch, recipe, sets=False, threads=workers) for batch in batches)

@@ -119,7 +119,7 @@ class Seen:
         # An index does not return in what documents differ.
         others = {"kept_rows": none - 1, "similarity": self.similarity, "penalty": none * 0.0, "differs": none}
         others |= {} if self.distance is None else {"distance": self.distance}
-        columns = {
+        columns: dict[str, Any] = {
             name: np.concatenate([column, other.astype(column.dtype)])[by_row]
             for name, other in others.items()
             if (column := getattr(decision, name)) is not None

@@ -317,7 +317,7 @@ class Decision:
         # Removed rows are ascending.
         first = int(np.searchsorted(self.removed_rows, num_references))
         columns = {name: getattr(self, name) for name in _OF_REMOVED if name != "below_threshold"}
-        own = {name: None if column is None else column[first:] for name, column in columns.items()}
+        own: dict[str, Any] = {name: None if column is None else column[first:] for name, column in columns.items()}
         return replace(self, kept=kept, **own)
 
 
@@ -418,13 +418,13 @@ def _by_components(
         progress(StageAdvanced("deciding", found.high))
     with timing.wall("deciding"):
         best = np.asarray(joined.smallest())
-    found = replace(Verdicts.zeros(num_positions, space), best=best, num_considered=num_considered)
-    similarity, distance, penalty, differs = found.similarity, found.distance, found.penalty, found.differs
+    verdicts = replace(Verdicts.zeros(num_positions, space), best=best, num_considered=num_considered)
+    similarity, distance, penalty, differs = verdicts.similarity, verdicts.distance, verdicts.penalty, verdicts.differs
     below = space.zeros(num_positions, np.bool_)
     for some in slices(num_positions, _PAIRS_AT_ONCE):
         part = np.arange(some.start, some.stop, dtype=np.uint32)
         is_removed = best[some] != part
-        found.states[some] = np.where(is_removed, REMOVED, KEPT)
+        verdicts.states[some] = np.where(is_removed, REMOVED, KEPT)
         later, earlier = part[is_removed], best[some][is_removed]
         if not len(later):
             continue
@@ -443,7 +443,7 @@ def _by_components(
                 fewest = verifier.num_features(later, earlier)
                 below[later] = similarity[later] < recipe.required_similarity(fewest, penalty[later])
     progress(StageFinished("deciding", Timing.now() - began))
-    return replace(found, below=below)
+    return replace(verdicts, below=below)
 
 
 def _start(progress: Progress, num_positions: int) -> float:

@@ -392,7 +392,7 @@ def on_each_part(
     documents: Documents,
     rows: NDArray[np.int64],
     threads: int,
-    work: Callable[[slice, _native.Texts], None],
+    work: Callable[[slice, _native.Texts], object],
 ) -> None:
     """Call `work` as `each_part` does, ignoring its results."""
     for _ in each_part(pool, documents, rows, threads, work):

@@ -21,16 +21,14 @@ from pyspark.sql import functions as F
 from likewise import _native
 from likewise._native import Texts
 from likewise.arrays import ArrowTable
-from likewise.batch.decide.decision import Decision, decide
 from likewise.batch.read.documents import Collapsed, Documents
 from likewise.batch.search.crowds import CrowdSearch
-from likewise.batch.spark.rows.arrow_columns import numbers_of, sorted_slices, texts_of, with_nulls
+from likewise.batch.spark.rows.arrow_columns import gathered, numbers_of, sorted_slices, texts_of, with_nulls
 from likewise.batch.spark.stages import Stages
 from likewise.errors import InvalidParameter, counted
 from likewise.io.source.source import BadRow, Source
 from likewise.io.tables.arrow import MemorySource
 from likewise.io.tables.columns import number_column
-from likewise.job.options import RunContext, RunRules
 from likewise.progress import Progress, Warned
 from likewise.recipe.recipe import Recipe
 from likewise.stages.groups import REMOVED
@@ -149,11 +147,8 @@ def _removed_on_driver(pairs: DataFrame, end_rank: int) -> NDArray[np.int64]:
 
 def _gathered(pairs: DataFrame, end_rank: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return both sides of all pairs, sorted."""
-    later, earlier = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    for _, _, table in sorted_slices(pairs, "later", end_rank, "earlier"):
-        later.append(numbers_of(table.column("later")))
-        earlier.append(numbers_of(table.column("earlier")))
-    return np.concatenate(later), np.concatenate(earlier)
+    table = gathered(pairs, "later", end_rank, "earlier")
+    return numbers_of(table.column("later")), numbers_of(table.column("earlier"))
 
 
 def _compact(
@@ -293,8 +288,3 @@ def documents_at(
         has_id=np.zeros(num, bool),
         bad_rows=bad_rows,
     )
-
-
-def decided_by_distance(held: Fingerprints, recipe: Recipe, threads: int, progress: Progress) -> Decision:
-    """Return the verdicts of a Hamming-only run on fingerprints; rows are places in `held`."""
-    return decide(held.documents, held.collapsed, recipe, RunContext(RunRules(threads), progress=progress))

@@ -15,6 +15,11 @@ from likewise.io.output.evidence import INPUT
 from likewise.recipe.methods import Exact, SimHash
 from likewise.stages.verify import FORM, NAMES_OF, num_of_each, num_unsure
 
+_EVIDENCE = (
+    "row", "doc_id", "file", "offset", "length", "kept_row", "kept_id", "kept_source", "kept_file", "kept_offset",
+    "measure", "similarity", "distance", "method", "recipe_id",
+)  # fmt: skip
+
 
 def removed_rows(run: Run, verdicts: DataFrame) -> DataFrame:
     """Return row, kept_row, similarity, distance, below_threshold (and penalty, differs) of every removed document."""
@@ -89,23 +94,10 @@ def evidence(run: Run, removed: DataFrame) -> DataFrame:
         F.col("offset").alias("kept_offset"),
     )
     recipe = run.recipe
-    columns = {
-        "row": F.col("row"),
-        "doc_id": F.col("doc_id"),
-        "file": F.col("file"),
-        "offset": F.col("offset"),
-        "length": F.col("length"),
-        "kept_row": F.col("kept_row"),
-        "kept_id": F.col("kept_id"),
-        "kept_source": F.lit(INPUT),
-        "kept_file": F.col("kept_file"),
-        "kept_offset": F.col("kept_offset"),
-        "measure": F.lit(recipe.measure),
-        "similarity": F.col("similarity"),
-        "distance": F.col("distance"),
-        "method": F.lit(recipe.method),
-        "recipe_id": F.lit(recipe.recipe_id),
-    }
+    columns = {name: F.col(name) for name in _EVIDENCE}
+    for name, value in {"kept_source": INPUT, "measure": recipe.measure, "method": recipe.method}.items():
+        columns[name] = F.lit(value)
+    columns["recipe_id"] = F.lit(recipe.recipe_id)
     if recipe.short_margin is not None or recipe.siblings is not None:
         sizes = run.sketches.select("row", F.col("num_features").alias("features"))
         ids = ids.join(sizes, "row")

@@ -26,8 +26,8 @@ from likewise.batch.spark.rows.buckets import differences, estimates, looked_at,
 from likewise.batch.spark.sketching import check_kinds, criteria_of, priority, sketched
 from likewise.batch.spark.stages import Stages
 from likewise.errors import InvalidParameter
-from likewise.job.options import Timing
-from likewise.progress import Progress, StageFinished, StageStarted
+from likewise.job.options import RunContext, Timing
+from likewise.progress import StageFinished, StageStarted
 from likewise.recipe.fields import EXCERPT_MEASURES
 from likewise.recipe.methods import NUM_LEVELS, Bloom, Exact, MinHash, Shingles, SimHash
 from likewise.recipe.recipe import Recipe
@@ -92,25 +92,21 @@ class Run:
         source: FileInput | FrameInput,
         recipe: Recipe,
         stages: Stages,
+        context: RunContext,
         *,
         memory_bytes: int,
-        threads: int,
-        progress: Progress,
-        timing: Timing,
     ) -> None:
         from likewise import __version__
 
         self.source = source
         self.recipe = recipe
         self.stages = stages
+        self.context = context
         self._memory = memory_bytes
-        self._threads = threads
-        self._progress = progress
-        self._timing = timing
         identity = {"recipe_id": recipe.recipe_id, "recipe": recipe.to_dict(), "version": __version__}
 
         def claim() -> None:
-            stages.check_identity({**identity, **source.identity()})
+            stages.check_identity({**identity, **source.identity})
             known = stages.facts("documents")
             if known is not None:
                 source.check_same(known, stages.directory)
@@ -132,10 +128,10 @@ class Run:
 
     def _stage(self, stage: str, wall: str, work: Callable[[], Any]) -> Any:
         began = Timing.now()
-        self._progress(StageStarted(stage, 0, "rows"))
-        with self._timing.wall(wall):
+        self.context.progress(StageStarted(stage, 0, "rows"))
+        with self.context.timing.wall(wall):
             done = work()
-        self._progress(StageFinished(stage, Timing.now() - began))
+        self.context.progress(StageFinished(stage, Timing.now() - began))
         return done
 
     def _documents(self) -> DataFrame:
@@ -244,7 +240,7 @@ class Run:
             first_rank=arrow_columns.FIRST_NUMBER,
             end_rank=self.end_row,
             num_positions=self.member_facts["num_positions"],
-            progress=self._progress,
+            progress=self.context.progress,
         )
         search.store(self.positions, self.texts, decides=decides)
         return search
@@ -300,7 +296,7 @@ class Run:
 
         def write(take: Callable[[Any], None]) -> dict[str, int]:
             texts = self.texts.join(crowd, "rank").join(self.positions.select("rank", "num_features"), "rank")
-            num = crowd_pairs(texts, self.recipe, self.end_row, num_crowded, self._threads, self._memory, take)
+            num = crowd_pairs(texts, self.recipe, self.end_row, num_crowded, self.context.threads, self._memory, take)
             return {"num_pairs": num}
 
         columns = {"later": pa.int64(), "earlier": pa.int64()}
@@ -394,7 +390,7 @@ class Run:
                 "deciding",
                 "deciding",
                 lambda: removed_ranks(
-                    edges, self.stages, self.end_row, memory_bytes=self._memory, progress=self._progress
+                    edges, self.stages, self.end_row, memory_bytes=self._memory, progress=self.context.progress
                 ),
             )
             counts.update(self._counts() | of_rounds)

@@ -34,7 +34,7 @@ from likewise.batch.spark.files.writing import (
     write_kept_lines,
 )
 from likewise.batch.spark.results import count_removed, counts_of, evidence, removed_rows
-from likewise.batch.spark.rows.arrow_columns import bytes_of, numbers_of, sorted_slices, texts_of
+from likewise.batch.spark.rows.arrow_columns import bytes_of, gathered, numbers_of, sorted_slices, texts_of
 from likewise.batch.spark.run import BAD, DOCUMENT, TALLY, Run, check_recipe
 from likewise.batch.spark.sketching import DIGEST_BYTES
 from likewise.batch.spark.stages import Stages, open_session, spark_failures
@@ -45,7 +45,7 @@ from likewise.io.output.directory import ENGINE_STAGES, ERRORS, EVIDENCE, KEPT, 
 from likewise.io.output.evidence import Places, evidence_table
 from likewise.io.source.bad_rows import BadRowTally, write_errors
 from likewise.io.source.source import BadRow, InputFile, Source
-from likewise.job.options import RunContext, RunRules
+from likewise.job.options import RunContext
 from likewise.job.reading import refusal
 from likewise.progress import Planned, Warned
 from likewise.recipe.methods import SimHash
@@ -191,12 +191,9 @@ class SparkEngine:
             source,
             recipe,
             stages,
+            context,
             memory_bytes=self._memory_bytes,
-            threads=context.threads,
-            progress=context.progress,
-            timing=context.timing,
             sources=sources,
-            rules=context.rules,
         )
 
 
@@ -216,26 +213,25 @@ class _InputFacts:
 class _FileRun(Run):
     """A run of files, with only counts on the driver."""
 
-    def __init__(self, *args: Any, sources: Sequence[Any], rules: RunRules, **options: Any) -> None:
+    def __init__(self, *args: Any, sources: Sequence[Any], **options: Any) -> None:
         self._sources = sources
-        self._rules = rules
         super().__init__(*args, **options)
 
     def check_documents(self, frame: DataFrame, documents: DataFrame) -> None:
         """Reject bad rows and duplicate ids, as a local run does."""
         self._frame = frame
         self._facts = self._facts_of_inputs(frame)
-        if self._rules.on_error == "fail":
+        if self.context.rules.on_error == "fail":
             for source, facts in zip(self._sources, self._facts, strict=True):
                 if facts.first_bad is not None:
                     raise refusal(source, facts.first_bad)
         if not self.num_documents:
             check_documents(self._documents_at([None] * len(self._sources), self._bad_rows_of_inputs()))
-        tally = BadRowTally(self._rules.max_bad_rows)
+        tally = BadRowTally(self.context.rules.max_bad_rows)
         for source, facts in zip(self._sources, self._facts, strict=True):
             tally.add_rows(source.name, facts.num_documents, facts.num_bad_lines, facts.first_bad)
         if (told := tally.finish()) is not None:
-            self._progress(Warned(told))
+            self.context.progress(Warned(told))
         for number, field in enumerate(keep_needs(self.recipe.keep)[1]):
             if self.num_documents and not documents.where(F.col(f"field{number}") != "").limit(1).count():
                 check_has_field(self._documents_at([facts.first for facts in self._facts]), field)
@@ -360,7 +356,7 @@ class _FileRun(Run):
 
     def _check_ids(self, documents: DataFrame) -> None:
         """Raise InvalidInput, naming both rows, if two documents have the same id. Finished checks are not repeated."""
-        is_checked = self._rules.duplicate_ids != "fail" or not any(facts.num_with_id for facts in self._facts)
+        is_checked = self.context.rules.duplicate_ids != "fail" or not any(facts.num_with_id for facts in self._facts)
         if is_checked or self.stages.facts(_UNIQUE_IDS) is not None:
             return
         self.documents = documents
@@ -378,7 +374,7 @@ class _FileRun(Run):
         """Return part, offset and length of the rows of kept files: kept documents, and bad rows if they are kept."""
         places = ("part", "offset", "length")
         kept = self.documents.select("row", *places).join(removed.select("row"), "row", "left_anti").select(*places)
-        if self._rules.on_error != "keep":
+        if self.context.rules.on_error != "keep":
             return kept
         # A damaged part of a file may have no bytes to keep.
         bad = self._frame.where((F.col("kind") == BAD) & (F.col("length") > 0))
@@ -447,30 +443,20 @@ class _GatheredRun(_FileRun):
         assert counts.items() <= self.sketch_facts.items()
         without = self.sketch_facts.get("num_without_field", {})
         self.gathered = replace(self.gathered, num_without_field=without, digests=digests.reshape(-1))
-        parts: list[tuple[NDArray[Any], ...]] = []
-        has_names = self.recipe.name_rules is not None
-        names = ("row", "kept_row", "similarity", "below_threshold", *(("penalty", "differs") if has_names else ()))
-        is_near = isinstance(self.recipe.sketch, SimHash)
-        for _, _, table in sorted_slices(removed, "row", self.num_documents):
-            distance = numbers_of(table.column("distance")) if is_near else np.zeros(0, np.int32)
-            parts.append((distance, *(numbers_of(table.column(name)) for name in names)))
-        kinds = (np.int32, np.int64, np.int64, np.float64, np.bool_, np.float64, np.uint8)
-        columns: list[NDArray[Any]] = [
-            np.concatenate([np.zeros(0, kind), *(part[place] for part in parts)]).astype(kind)
-            for place, kind in enumerate(kinds[: 1 + len(names)])
-        ]
-        distance, rows, kept_rows, similarity, below, *more = columns
+        table = gathered(removed, "row", self.num_documents)
+        has_names, is_near = self.recipe.name_rules is not None, isinstance(self.recipe.sketch, SimHash)
+        rows = numbers_of(table.column("row"))
         kept = np.ones(self.num_documents, bool)
         kept[rows] = False
         return Decision(
             kept=kept,
             removed_rows=rows,
-            kept_rows=kept_rows,
-            similarity=similarity,
-            distance=distance if is_near else None,
-            penalty=more[0] if has_names else None,
-            differs=more[1] if has_names else None,
-            below_threshold=below if self.recipe.group == "components" else None,
+            kept_rows=numbers_of(table.column("kept_row")),
+            similarity=numbers_of(table.column("similarity")),
+            distance=numbers_of(table.column("distance")) if is_near else None,
+            penalty=numbers_of(table.column("penalty")) if has_names else None,
+            differs=numbers_of(table.column("differs")).astype(np.uint8) if has_names else None,
+            below_threshold=numbers_of(table.column("below_threshold")) if self.recipe.group == "components" else None,
             num_candidates=facts.get("num_candidates"),
             num_measured=facts["num_measured"],
             num_capped=facts["num_capped"],

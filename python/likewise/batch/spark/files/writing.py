@@ -256,11 +256,8 @@ class FileInput:
         self._sources = list(sources)
         self._fields = [f"field{number}" for number in range(len(fields))]
         self._has_bytes = has_bytes
-        self._identity = {"inputs": list(stamps)}
-
-    def identity(self) -> Mapping[str, Any]:
-        """Return the files, with their sizes and modification times."""
-        return self._identity
+        # The files, with their sizes and modification times
+        self.identity: dict[str, Any] = {"inputs": list(stamps)}
 
     def documents(self) -> DataFrame:
         """Return documents, bad rows and a tally of each piece, with part (the file's number) and number."""

@@ -23,16 +23,18 @@ from pyspark.sql import functions as F
 from likewise import _native
 from likewise._native import Texts
 from likewise.batch.budget.cluster_plans import plan_rounds
+from likewise.batch.decide.decision import decide
 from likewise.batch.decide.verification import Verifier
-from likewise.batch.spark.deciding import Fingerprints, decided_by_distance, documents_of
+from likewise.batch.spark.deciding import Fingerprints, documents_of
 from likewise.batch.spark.hamming.pairing import MOST_PAIRS, numbered_tasks, parallelism, slab_tasks
-from likewise.batch.spark.hamming.stored import HELD, hits, read_table, write_table
+from likewise.batch.spark.hamming.stored import HELD, hits, hits_of_part, read_table, write_table
 from likewise.batch.spark.rows.arrow_columns import (
     bytes_of,
     code_column,
     groups_of,
     numbers_of,
     texts_of,
+    values_of,
     with_nulls,
     words_of_codes,
 )
@@ -40,7 +42,7 @@ from likewise.batch.spark.stages import Stages
 from likewise.errors import InvalidInput
 from likewise.io.tables.columns import number_column
 from likewise.job.options import RunContext, RunRules
-from likewise.progress import Planned, Progress, Warned, no_progress
+from likewise.progress import Planned, Progress, Warned
 from likewise.recipe.methods import SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
 
@@ -120,20 +122,14 @@ def with_short_texts(positions: DataFrame, texts: DataFrame, recipe: Recipe) -> 
 def store_slabs(batches: Iterator[Any], *, directory: str, num_words: int) -> Iterator[Any]:
     """Write the documents of each slab to a file and yield its name; rows come by slab and rank. Runs on a worker."""
     for number, held in groups_of(batches, "slab"):
-        yield _stored(held, number, directory, num_words)
-
-
-def _stored(held: Sequence[Any], number: int, directory: str, num_words: int) -> Any:
-    code = np.concatenate([bytes_of(part.column("sketch"), 8 * num_words) for part in held])
-    slab = RunSlab(
-        np.concatenate([numbers_of(part.column("rank")) for part in held]),
-        code.view("<u8"),
-        np.concatenate([numbers_of(part.column("num_features")) for part in held]),
-        pa.concat_arrays([part.column("text") for part in held]),
-    )
-    name = slab.write(directory)
-    columns = {"slab": pa.array([number], pa.int32()), "name": [name], "num_rows": [len(slab.ranks)]}
-    return pa.RecordBatch.from_pydict(columns)
+        slab = RunSlab(
+            np.concatenate([numbers_of(part.column("rank")) for part in held]),
+            np.concatenate([bytes_of(part.column("sketch"), 8 * num_words) for part in held]).view("<u8"),
+            np.concatenate([numbers_of(part.column("num_features")) for part in held]),
+            pa.concat_arrays([part.column("text") for part in held]),
+        )
+        columns = {"slab": pa.array([number], pa.int32()), "name": [slab.write(directory)]}
+        yield pa.RecordBatch.from_pydict(columns | {"num_rows": [len(slab.ranks)]})
 
 
 def matching(
@@ -274,16 +270,15 @@ def search_kept(
     """Yield the best kept document of each document of a slab, last -1 and the measured pairs. Runs on a worker."""
     best: NDArray[np.int64] | None = None
     num_measured = 0
-    for batch in batches:
-        for number in batch.column("id").to_pylist():
-            if number == len(tasks):
-                continue
-            slab = HELD.get((directory, name), partial(RunSlab.read, directory, name))
-            if best is None:
-                best = np.full(len(slab.ranks), _NONE, np.int64)
-            kept_name, low, high = tasks[number]
-            kept = RunSlab.read(directory, kept_name)
-            num_measured += _improve(best, slab, kept, np.arange(low, high), recipe)
+    for number in values_of(batches, "id"):
+        if number == len(tasks):
+            continue
+        slab = HELD.get((directory, name), partial(RunSlab.read, directory, name))
+        if best is None:
+            best = np.full(len(slab.ranks), _NONE, np.int64)
+        kept_name, low, high = tasks[number]
+        kept = RunSlab.read(directory, kept_name)
+        num_measured += _improve(best, slab, kept, np.arange(low, high), recipe)
     places = np.zeros(0, np.int64) if best is None else np.flatnonzero(best != _NONE)
     values = np.zeros(0, np.int64) if best is None else best[places]
     yield _found(np.append(places, -1), np.append(values, num_measured))
@@ -324,7 +319,8 @@ def decide_slab(batches: Iterator[Any], *, directory: str, name: str, recipe: Re
         np.minimum.at(best, places[places >= 0], values[places >= 0])
     gone, open_ = np.flatnonzero(best != _NONE), np.flatnonzero(best == _NONE)
     rest = slab.take(open_)
-    decision = decided_by_distance(rest.fingerprints(), recipe, 1, no_progress)
+    held = rest.fingerprints()
+    decision = decide(held.documents, held.collapsed, recipe, RunContext(RunRules(1)))
     assert decision.distance is not None
     num_measured += decision.num_measured
     kept = rest.take(np.flatnonzero(decision.kept).astype(np.int64))
@@ -365,20 +361,19 @@ def pairs_of_run(
 ) -> Iterator[Any]:
     """Yield the matching pairs of numbered tasks, of which each has at most `max_pairs`. Runs on a worker."""
     method = recipe.method_as(SimHash)
-    for batch in batches:
-        for number in batch.column("id").to_pylist():
-            num_pairs = 0
-            for slab, streamed, found, rows, distances in _matches(directory, names, tasks[number], recipe):
-                num_pairs += len(rows)
-                if num_pairs > max_pairs:
-                    instead = "" if recipe.is_distance_only else ", use it instead of threshold, or use MinHash"
-                    raise InvalidInput(
-                        f"one task lists more than {max_pairs:,} pairs of documents, because many fingerprints are "
-                        f"near each other; lower within{instead}"
-                    )
-                similarity = np.asarray(method.similarity(distances), np.float64)
-                later, earlier = streamed.ranks[rows], slab.ranks[found]
-                yield with_nulls(_EDGES, later=later, earlier=earlier, distance=distances, similarity=similarity)
+    for number in values_of(batches, "id"):
+        num_pairs = 0
+        for slab, streamed, found, rows, distances in _matches(directory, names, tasks[number], recipe):
+            num_pairs += len(rows)
+            if num_pairs > max_pairs:
+                instead = "" if recipe.is_distance_only else ", use it instead of threshold, or use MinHash"
+                raise InvalidInput(
+                    f"one task lists more than {max_pairs:,} pairs of documents, because many fingerprints are "
+                    f"near each other; lower within{instead}"
+                )
+            similarity = np.asarray(method.similarity(distances), np.float64)
+            later, earlier = streamed.ranks[rows], slab.ranks[found]
+            yield with_nulls(_EDGES, later=later, earlier=earlier, distance=distances, similarity=similarity)
 
 
 def joined_pairs(
@@ -390,21 +385,20 @@ def joined_pairs(
     recipe: Recipe,
 ) -> Iterator[Any]:
     """Yield enough matching pairs of each task to connect the same documents. Runs on a worker."""
-    for batch in batches:
-        for number in batch.column("id").to_pylist():
-            one, other, *_ = tasks[number]
-            joined: _native.Components | None = None
-            ranks = np.zeros(0, np.int64)
-            for slab, streamed, found, rows, _ in _matches(directory, names, tasks[number], recipe):
-                first = 0 if one == other else len(slab.ranks)
-                if joined is None:
-                    ranks = slab.ranks if one == other else np.concatenate([slab.ranks, streamed.ranks])
-                    joined = _native.Components(len(ranks))
-                joined.join((rows + first).astype(np.uint32), found.astype(np.uint32))
-            if joined is not None:
-                smallest = np.asarray(joined.smallest()).astype(np.int64)
-                later = np.flatnonzero(smallest != np.arange(len(smallest)))
-                yield with_nulls(_EDGES, later=ranks[later], earlier=ranks[smallest[later]])
+    for number in values_of(batches, "id"):
+        one, other, *_ = tasks[number]
+        joined: _native.Components | None = None
+        ranks = np.zeros(0, np.int64)
+        for slab, streamed, found, rows, _ in _matches(directory, names, tasks[number], recipe):
+            first = 0 if one == other else len(slab.ranks)
+            if joined is None:
+                ranks = slab.ranks if one == other else np.concatenate([slab.ranks, streamed.ranks])
+                joined = _native.Components(len(ranks))
+            joined.join((rows + first).astype(np.uint32), found.astype(np.uint32))
+        if joined is not None:
+            smallest = np.asarray(joined.smallest()).astype(np.int64)
+            later = np.flatnonzero(smallest != np.arange(len(smallest)))
+            yield with_nulls(_EDGES, later=ranks[later], earlier=ranks[smallest[later]])
 
 
 def _matches(
@@ -415,11 +409,7 @@ def _matches(
     method = recipe.method_as(SimHash)
     slab = HELD.get((directory, names[one]), partial(RunSlab.read, directory, names[one]))
     streamed = slab if other == one else RunSlab.read(directory, names[other])
-    for rows, found, distances in hits(slab.words, streamed.words[low:high], method.bits, method.radius):
-        rows = rows + low
-        if other == one:
-            once = found < rows
-            rows, found, distances = rows[once], found[once], distances[once]
+    for rows, found, distances in hits_of_part(slab.words, streamed.words, low, high, method.bits, method.radius):
         which, _ = matching(slab, found, streamed, rows, recipe)
         yield slab, streamed, found[which], rows[which], distances[which]
 

@@ -211,6 +211,16 @@ def hits(
         low = high
 
 
+def hits_of_part(
+    stored: NDArray[np.uint64], words: NDArray[np.uint64], low: int, high: int, bits: int, within: int
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]]:
+    """Yield the pairs of rows low..high of `words` and stored ones; each pair once, if both are the same."""
+    for rows, found, distances in hits(stored, words[low:high], bits, within):
+        rows = rows + low
+        once = found < rows if stored is words else slice(None)
+        yield rows[once], found[once], distances[once]
+
+
 def write_table(directory: str, name: str, table: ArrowTable) -> None:
     """Write an Arrow table to a file, which is complete under its name or absent."""
     if is_remote(directory):

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
 from likewise._native import Texts
-from likewise.arrays import ArrowBatch, ArrowColumn
+from likewise.arrays import ArrowBatch, ArrowColumn, ArrowTable
 from likewise.errors import InvalidParameter
 from likewise.io.tables.columns import number_column
 from likewise.io.tables.tables import column_as_json
@@ -113,6 +113,12 @@ def groups_of(batches: Iterator[ArrowBatch], name: str) -> Iterator[tuple[int, l
         yield number, [rows for _, rows in runs]
 
 
+def values_of(batches: Iterator[ArrowBatch], name: str) -> Iterator[Any]:
+    """Yield the values of a column."""
+    for batch in batches:
+        yield from batch.column(name).to_pylist()
+
+
 def numbers_of(column: ArrowColumn) -> NDArray[Any]:
     """Return a column of numbers without nulls as an array."""
     if isinstance(column, pa.ChunkedArray):
@@ -200,3 +206,9 @@ def sorted_slices(
         part = frame.where((F.col(key) >= low) & (F.col(key) < high))
         yield low, high, part.orderBy(key, *then).toArrow()
         low = high
+
+
+def gathered(frame: DataFrame, key: str, num_values: int, *then: str) -> ArrowTable:
+    """Return all rows as an Arrow table, sorted."""
+    tables = [table for _, _, table in sorted_slices(frame, key, num_values, *then)]
+    return pa.concat_tables(tables) if tables else frame.limit(0).toArrow()
