@@ -12,7 +12,6 @@ import numpy as np
 from likewise.batch.against.index import BesideIndex, IndexUse, recipe_beside
 from likewise.batch.against.references import (
     about_references,
-    check_alone,
     check_references,
     find_references,
     tell_direction,
@@ -98,11 +97,6 @@ class DedupOptions:
         self._check()
 
     @property
-    def count_by(self) -> str | None:
-        """Field whose values are counted."""
-        return self.columns.count_by
-
-    @property
     def is_written_by_engine(self) -> bool:
         """Whether the engine writes the outputs too; this machine writes groups and annotated rows."""
         return self.engine is not None and self.copies in ("kept", "evidence") and not self.has_groups
@@ -122,7 +116,7 @@ class DedupOptions:
         weight_of_count(self.columns.weight)
         if self.engine is not None:
             others = {"keep_sketches": self.keep_sketches, "store_pairs": self.store_pairs is not None}
-            others |= {"date_field": self.columns.date_field is not None, "count_by": self.count_by is not None}
+            others |= {"date_field": self.columns.date_field is not None, "count_by": self.columns.count_by is not None}
             others |= {"decisions": self.stays is not None, "document_by": self.run.document_by is not None}
             others |= {"memory": self.run.memory_bytes is not None, "against": self.is_against}
             for name, is_given in {"index": self.index is not None and self.index.create is not None, **others}.items():
@@ -149,7 +143,8 @@ class DedupOptions:
             }
             check_joined(recipe, others)
         check_references(self.against, recipe, keep_sketches=self.keep_sketches)
-        check_alone(self.against, self.index)
+        if self.against and self.index not in (None, IndexUse()):
+            raise InvalidParameter("against", "reference documents cannot be combined with an index, existing or new")
         recipe = recipe_beside(recipe, self.index)
         if self.store_pairs is not None:
             from likewise.batch.pair_files import check_floor
@@ -228,8 +223,8 @@ class _Decided:
             write_bad_rows(documents, work / ERRORS)
             write_companions(recipe, work / RECIPE)
             tables = evidence_tables(documents, recipe, decision, self.kept_ids)
-            if asked.count_by is not None:
-                tables = with_values(tables, documents, decision, asked.count_by)
+            if asked.columns.count_by is not None:
+                tables = with_values(tables, documents, decision, asked.columns.count_by)
             if self.joined is not None:
                 tables = self.joined.with_counts(tables, decision)
             write_evidence(tables, work / EVIDENCE)
@@ -275,8 +270,8 @@ class _Decided:
         documents, decision = self.documents, self.decision
         summary = summarize(documents, self.recipe, decision, self.context.timing)
         summary |= about_inputs(reading.found, documents, decision, asked.run, asked.copies)
-        if asked.count_by is not None:
-            summary |= counts_by(documents, decision, asked.count_by)
+        if asked.columns.count_by is not None:
+            summary |= counts_by(documents, decision, asked.columns.count_by)
         else:
             summary |= shrinkage_by_path(documents, decision)
         if asked.stays is not None:

@@ -361,11 +361,6 @@ def _shown(place: Location) -> str:
     return f"{file}:{line}" if file else f"row {line}"
 
 
-def reading_pool(threads: int) -> ThreadPoolExecutor:
-    """Return threads for reading texts again for a join."""
-    return ThreadPoolExecutor(threads, thread_name_prefix="likewise-prefix")
-
-
 def each_part(
     pool: ThreadPoolExecutor,
     documents: Documents,
@@ -388,15 +383,15 @@ def each_part(
 
 
 def on_each_part(
-    pool: ThreadPoolExecutor,
     documents: Documents,
     rows: NDArray[np.int64],
     threads: int,
     work: Callable[[slice, _native.Texts], object],
 ) -> None:
     """Call `work` as `each_part` does, ignoring its results."""
-    for _ in each_part(pool, documents, rows, threads, work):
-        pass
+    with ThreadPoolExecutor(threads, thread_name_prefix="likewise-prefix") as pool:
+        for _ in each_part(pool, documents, rows, threads, work):
+            pass
 
 
 def _chunks(documents: Documents, rows: NDArray[np.int64], threads: int) -> Iterator[slice]:

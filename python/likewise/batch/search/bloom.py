@@ -51,7 +51,17 @@ class BloomSearch(Search):
         )
         self._buckets: _native.Searcher | None = None
         if filters.bands is not None:
-            self._buckets = _buckets(documents, collapsed, filters, recipe.seed, threads)
+            bands, rows = filters.banding
+            signatures = _native.bloom_signatures(
+                documents.sketches,
+                filter_bits=filters.num_bits,
+                num_slots=NOMINATING_SLOTS,
+                seed=recipe.seed,
+                threads=threads,
+            )
+            self._buckets = _native.search_bands(
+                signatures, NOMINATING_SLOTS, _SLOT_BYTES, collapsed.order, bands=bands, rows=rows, threads=threads
+            )
             self.num_capped, self.num_crowded = self._buckets.num_capped, len(np.asarray(self._buckets.crowded))
 
     def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
@@ -62,23 +72,3 @@ class BloomSearch(Search):
             return found
         passes = self._join.passes(found.later, found.earlier, threads=self._threads)
         return found.select(np.asarray(passes).astype(bool))
-
-
-def _buckets(documents: Documents, collapsed: Collapsed, filters: Bloom, seed: int, threads: int) -> _native.Searcher:
-    bands, rows = filters.banding
-    signatures = _native.bloom_signatures(
-        documents.sketches,
-        filter_bits=filters.num_bits,
-        num_slots=NOMINATING_SLOTS,
-        seed=seed,
-        threads=threads,
-    )
-    return _native.search_bands(
-        signatures,
-        NOMINATING_SLOTS,
-        _SLOT_BYTES,
-        collapsed.order,
-        bands=bands,
-        rows=rows,
-        threads=threads,
-    )

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.arrays import frozen, places_of
-from likewise.batch.read.documents import Collapsed, Documents, on_each_part, reading_pool
+from likewise.batch.read.documents import Collapsed, Documents, on_each_part
 from likewise.batch.search.search import PAIRS_BETWEEN_VERDICTS
 from likewise.recipe.recipe import Recipe
 from likewise.stages.groups import REMOVED
@@ -173,8 +173,7 @@ class CrowdSearch:
         num_features = int(self._documents.num_features[rows].sum(dtype=np.int64))
         rarity = _native.Rarity(_TEXT_BYTES_A_FEATURE * num_features)
         count = partial(_native.count_sets, rules=self._recipe.unweighted_rules, rarity=rarity, threads=1)
-        with reading_pool(self._threads) as pool:
-            on_each_part(pool, self._documents, rows, self._threads, lambda _, texts: count(texts))
+        on_each_part(self._documents, rows, self._threads, lambda _, texts: count(texts))
         return rarity
 
     def _rows_of(self, members: NDArray[np.int64] | slice) -> NDArray[np.int64]:
@@ -219,10 +218,9 @@ def prefix_join(
     )
     by_row = np.argsort(rows, kind="stable").astype(np.uint32)
     rows = rows[by_row]
-    with reading_pool(threads) as pool:
-        if join.needs_marks:
-            on_each_part(pool, documents, rows, threads, lambda _, texts: join.mark(texts))
-        on_each_part(pool, documents, rows, threads, lambda some, texts: join.add(by_row[some], texts))
+    if join.needs_marks:
+        on_each_part(documents, rows, threads, lambda _, texts: join.mark(texts))
+    on_each_part(documents, rows, threads, lambda some, texts: join.add(by_row[some], texts))
     return join.finish(threads=threads)
 
 
