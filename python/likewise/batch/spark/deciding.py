@@ -175,18 +175,9 @@ def joined_components(edges: DataFrame, end_rank: int) -> tuple[NDArray[np.int64
     return ranks[is_removed], first[is_removed]
 
 
-def verdict_table(
-    ranks: NDArray[np.int64],
-    kept_ranks: NDArray[np.int64],
-    similarity: NDArray[np.float64],
-) -> ArrowTable:
-    """Return verdicts of removed documents as an Arrow table, without distances."""
-    return pa.Table.from_batches([with_nulls(_VERDICTS, rank=ranks, kept_rank=kept_ranks, similarity=similarity)])
-
-
-def no_verdicts() -> Any:
-    """Return an empty table of verdicts."""
-    return verdict_table(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
+def no_verdicts() -> ArrowTable:
+    """Return an empty table of verdicts of removed documents."""
+    return pa.Table.from_batches([with_nulls(_VERDICTS, rank=np.zeros(0, np.int64))])
 
 
 # Bytes of a feature of a document in an exact join, including counts.

@@ -87,12 +87,8 @@ def counts_of(run: Run, facts: Mapping[str, Any], removed: Mapping[str, Any]) ->
 def evidence(run: Run, removed: DataFrame) -> DataFrame:
     """Return the evidence with the columns of a local run, in no particular order."""
     ids = run.places()
-    kept_ids = ids.select(
-        F.col("row").alias("kept_row"),
-        F.col("doc_id").alias("kept_id"),
-        F.col("file").alias("kept_file"),
-        F.col("offset").alias("kept_offset"),
-    )
+    of_kept = {"row": "kept_row", "doc_id": "kept_id", "file": "kept_file", "offset": "kept_offset"}
+    kept_ids = ids.select(*(F.col(name).alias(alias) for name, alias in of_kept.items()))
     recipe = run.recipe
     columns = {name: F.col(name) for name in _EVIDENCE}
     for name, value in {"kept_source": INPUT, "measure": recipe.measure, "method": recipe.method}.items():
@@ -124,8 +120,9 @@ def all_pairs(run: Run) -> DataFrame:
     recipe = run.recipe
     one_way = recipe.measure == "containment"
     members = run.members.select("row", "first").join(run.documents.select("row", "doc_id"), "row")
-    a = members.select(F.col("row").alias("row_a"), F.col("first").alias("first_a"), F.col("doc_id").alias("doc_id_a"))
-    b = members.select(F.col("row").alias("row_b"), F.col("first").alias("first_b"), F.col("doc_id").alias("doc_id_b"))
+    a, b = (
+        members.select(*(F.col(name).alias(f"{name}_{side}") for name in ("row", "first", "doc_id"))) for side in "ab"
+    )
     # Pairs of one class have similarity 1 by any measure.
     in_order = F.col("row_a") != F.col("row_b") if one_way else F.col("row_a") < F.col("row_b")
     zero = F.lit(0) if isinstance(recipe.sketch, SimHash) else F.lit(None)

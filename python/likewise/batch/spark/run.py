@@ -17,11 +17,10 @@ from likewise.batch.spark.deciding import (
     leader_verdicts,
     no_verdicts,
     removed_ranks,
-    verdict_table,
 )
 from likewise.batch.spark.hamming.deciding import SlabSearch, compared, with_short_texts
 from likewise.batch.spark.rows import arrow_columns
-from likewise.batch.spark.rows.arrow_columns import counted_parts, in_parts, with_numbers
+from likewise.batch.spark.rows.arrow_columns import counted_parts, in_parts, with_nulls, with_numbers
 from likewise.batch.spark.rows.buckets import differences, estimates, looked_at, matches, measured, similarities
 from likewise.batch.spark.sketching import check_kinds, criteria_of, priority, sketched
 from likewise.batch.spark.stages import Stages
@@ -148,14 +147,9 @@ class Run:
 
     def places(self) -> DataFrame:
         """Return row, doc_id, file, offset and length of each document; the last three are null without files."""
-        nothing = F.lit(None)
-        return self.documents.select(
-            "row",
-            "doc_id",
-            nothing.cast("string").alias("file"),
-            nothing.cast("long").alias("offset"),
-            nothing.cast("long").alias("length"),
-        )
+        kinds = {"file": "string", "offset": "long", "length": "long"}
+        nothing = (F.lit(None).cast(kind).alias(name) for name, kind in kinds.items())
+        return self.documents.select("row", "doc_id", *nothing)
 
     def check_documents(self, frame: DataFrame, documents: DataFrame) -> None:
         """Raise an error for documents that a run rejects, after the checks of the input itself."""
@@ -299,8 +293,8 @@ class Run:
             num = crowd_pairs(texts, self.recipe, self.end_row, num_crowded, self.context.threads, self._memory, take)
             return {"num_pairs": num}
 
-        columns = {"later": pa.int64(), "earlier": pa.int64()}
-        return self.stages.written("crowd", write, pa.schema(list(columns.items())).empty_table())
+        empty = pa.Table.from_batches([with_nulls("later long, earlier long", later=np.zeros(0, np.int64))])
+        return self.stages.written("crowd", write, empty)
 
     def _estimated(self, pairs: DataFrame, num_pairs: int) -> DataFrame:
         """Return the pairs whose estimated similarity is not clearly below the threshold."""
@@ -425,10 +419,8 @@ class Run:
 
     def _joined(self, removed: NDArray[np.int64], first: NDArray[np.int64]) -> DataFrame:
         """Return documents and the first of their components as pairs: later, earlier, distance (null)."""
-        unmeasured = verdict_table(removed, first, np.zeros(len(removed)))
-        return self.stages.of_table(unmeasured).select(
-            F.col("rank").alias("later"), F.col("kept_rank").alias("earlier"), "distance"
-        )
+        pairs = with_nulls("later long, earlier long, distance int", later=removed, earlier=first)
+        return self.stages.of_table(pa.Table.from_batches([pairs]))
 
     def _compared(self, pairs: DataFrame) -> DataFrame:
         """Return pairs with the distance and the similarity of their fingerprints, and whether they match."""

@@ -192,7 +192,9 @@ class Stages:
         if facts is None:
             with worker_errors():
                 make().write.mode("overwrite").parquet(self._path(name))
-            facts = self._finished(name, describe)
+            facts = {} if describe is None else dict(describe(self.spark.read.parquet(self._path(name))))
+            self.mark(name, facts)
+            self.num_made += 1
         return self.spark.read.parquet(self._path(name)), facts
 
     def written(
@@ -262,12 +264,6 @@ class Stages:
             if error.getCondition() != "PATH_NOT_FOUND":
                 raise
             return []
-
-    def _finished(self, name: str, describe: Callable[[DataFrame], Mapping[str, Any]] | None) -> dict[str, Any]:
-        facts = {} if describe is None else dict(describe(self.spark.read.parquet(self._path(name))))
-        self.mark(name, facts)
-        self.num_made += 1
-        return facts
 
     def _path(self, name: str) -> str:
         return f"{self.directory}/{name}"

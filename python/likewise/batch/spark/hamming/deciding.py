@@ -340,8 +340,7 @@ def decide_slab(batches: Iterator[Any], *, directory: str, name: str, recipe: Re
         np.concatenate([(best[gone] >> _RANK_BITS).astype(np.int32), decision.distance]),
     )
     counts = {"num_kept": np.array([len(kept.ranks)]), "num_measured": np.array([num_measured])}
-    summary = with_nulls(_VERDICTS, **counts)
-    yield summary.set_column(summary.schema.get_field_index("name"), "name", pa.array([kept.write(directory)]))
+    yield with_nulls(_VERDICTS, name=pa.array([kept.write(directory)]), **counts)
 
 
 def _verdicts(ranks: NDArray[np.int64], kept_ranks: NDArray[np.int64], distances: NDArray[np.int32]) -> Iterator[Any]:

@@ -22,7 +22,10 @@ from likewise.io.tables.columns import number_column
 from likewise.io.tables.tables import column_as_json
 
 # Types in schemas of Spark.
-_KINDS = {"long": pa.int64(), "int": pa.int32(), "double": pa.float64(), "boolean": pa.bool_(), "string": pa.string()}
+_KINDS = {
+    "long": pa.int64(), "int": pa.int32(), "double": pa.float64(), "boolean": pa.bool_(), "string": pa.string(),
+    "binary": pa.binary(),
+}  # fmt: skip
 
 
 def column_named(frame: DataFrame, parameter: str, name: str) -> Column:
@@ -54,16 +57,15 @@ def binary_column(rows: NDArray[np.uint8]) -> ArrowColumn:
     return pa.Array.from_buffers(pa.binary(), num_rows, buffers)
 
 
-def with_nulls(schema: str, **columns: NDArray[Any]) -> ArrowBatch:
-    """Return columns of numbers as a batch of a schema such as ``"row long, distance int"``; all others are null."""
+def with_nulls(schema: str, **columns: Any) -> ArrowBatch:
+    """Return columns as a batch of a schema such as ``"row long, distance int"``; all others are null."""
     num_rows = len(next(iter(columns.values())))
-    names = [part.split() for part in schema.split(", ")]
-    return pa.RecordBatch.from_pydict(
-        {
-            name: number_column(columns[name]) if name in columns else pa.nulls(num_rows, _KINDS[kind])
-            for name, kind in names
-        }
-    )
+    found = {}
+    for name, kind in (part.split() for part in schema.split(", ")):
+        column = columns.get(name)
+        column = number_column(column) if isinstance(column, np.ndarray) else column
+        found[name] = pa.nulls(num_rows, _KINDS[kind]) if column is None else column
+    return pa.RecordBatch.from_pydict(found)
 
 
 def code_column(words: NDArray[np.uint64]) -> ArrowColumn:
