@@ -25,7 +25,7 @@ from likewise.batch.read.resume import PARTS_VERSION
 from likewise.batch.read.weighing import weighed_files
 from likewise.batch.run import evidence_of_overruled, evidence_tables
 from likewise.batch.write.counts import counts_by, shrinkage_by_path, with_values
-from likewise.batch.write.groups import GroupColumns, weight_of_count, write_groups
+from likewise.batch.write.groups import GroupColumns, GroupRows, weight_of_count
 from likewise.batch.write.kept_rows import kept_places, kept_rows, write_bad_rows
 from likewise.batch.write.summary import EngineRun, about_counted, about_inputs, summarize, summary_of
 from likewise.errors import InvalidInput, InvalidParameter, check_choice
@@ -239,7 +239,8 @@ class _Decided:
                 earlier = earlier_groups(
                     reading.references, documents, columns.date_field, columns.count_by, self.context.progress
                 )
-                write_groups(documents, decision, self.kept_ids, columns, earlier, work / GROUPS)
+                rows = GroupRows(documents, decision, self.kept_ids, columns, earlier)
+                write_evidence(rows.tables(), work / GROUPS)
             if asked.keep_sketches:
                 from likewise.batch.write.sketches import write_kept_sketches
 

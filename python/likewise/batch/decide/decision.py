@@ -224,17 +224,14 @@ class Stays:
     """Excludes pairs from a decision whose later document is kept by a user's decision."""
 
     def __init__(self, documents: Documents, collapsed: Collapsed) -> None:
-        self._is_given = documents.stays is not None
+        assert documents.stays is not None
         self._collapsed = collapsed
-        if documents.stays is not None:
-            self._stays = documents.stays[collapsed.order]
+        self._stays = documents.stays[collapsed.order]
         # Position -> (negative similarity, earlier position, distance) of each of its matches.
         self._found: dict[int, list[tuple[float, int, int]]] = {}
 
     def left(self, pairs: Candidates, similarity: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the similarities, NaN for excluded pairs."""
-        if not self._is_given:
-            return similarity
         is_theirs = self._stays[pairs.later] & ~np.isnan(similarity)
         distance = np.zeros(len(pairs.later), np.int64) if pairs.distance is None else pairs.distance
         for later, earlier, value, bits in zip(
@@ -247,10 +244,8 @@ class Stays:
             self._found.setdefault(later, []).append((-value, earlier, bits))
         return np.where(is_theirs, np.nan, similarity)
 
-    def overruled(self, verdicts: Verdicts) -> Overruled | None:
-        """Return the documents kept by decision that match a kept one; None without decisions."""
-        if not self._is_given:
-            return None
+    def overruled(self, verdicts: Verdicts) -> Overruled:
+        """Return the documents kept by decision that match a kept one."""
         order, states = self._collapsed.order, verdicts.states
         found: dict[int, tuple[int, float, int]] = {}
         for position, matches in self._found.items():
@@ -263,14 +258,8 @@ class Stays:
             if place < 0 or states[place] == KEPT:
                 found[row] = (other, 1.0, 0)
             else:
-                found.setdefault(
-                    row,
-                    (
-                        int(order[verdicts.best[place]]),
-                        float(verdicts.similarity[place]),
-                        int(verdicts.distance[place]),
-                    ),
-                )
+                best, similarity, bits = verdicts.best[place], verdicts.similarity[place], verdicts.distance[place]
+                found.setdefault(row, (int(order[best]), float(similarity), int(bits)))
         rows = sorted(found)
         return Overruled(
             np.array(rows, np.int64),
@@ -334,7 +323,7 @@ def decide(
         if documents.num_references:
             # Reference documents precede all others.
             search = BeyondReferences(search, int(np.count_nonzero(collapsed.order < documents.num_references)))
-    stays = Stays(documents, collapsed)
+    stays = None if documents.stays is None else Stays(documents, collapsed)
     with Verifier(documents, collapsed, recipe, context) as verifier:
         num_positions = len(collapsed.order)
         if recipe.group == "components":
@@ -346,7 +335,7 @@ def decide(
     if warning is not None:
         context.progress(Warned(warning))
     decision = _spread(documents, collapsed, recipe, verdicts, num_measured, search)
-    decision = replace(decision, overruled=stays.overruled(verdicts))
+    decision = replace(decision, overruled=None if stays is None else stays.overruled(verdicts))
     return decision.with_references_kept(documents.num_references)
 
 
@@ -355,7 +344,7 @@ def _by_leaders(
     verifier: Verifier,
     num_positions: int,
     documents: Documents,
-    stays: Stays,
+    stays: Stays | None,
     context: RunContext,
     log: VerdictLog | None,
 ) -> Verdicts:
@@ -371,20 +360,14 @@ def _by_leaders(
         num_considered += found.num_considered
         for measured_block in found.blocks:
             pairs, block = measured_block.pairs, slice(measured_block.low, measured_block.high)
+            similarity = measured_block.similarity
             with timing.wall("deciding"):
-                (
-                    verdicts.states[block],
-                    verdicts.best[block],
-                    verdicts.similarity[block],
-                    verdicts.distance[block],
-                ) = _native.decide_range(
-                    states[: block.start],
-                    block.stop,
-                    pairs.later,
-                    pairs.earlier,
-                    stays.left(pairs, measured_block.similarity),
-                    pairs.distance,
+                similarity = similarity if stays is None else stays.left(pairs, similarity)
+                found_verdicts = _native.decide_range(
+                    states[: block.start], block.stop, pairs.later, pairs.earlier, similarity, pairs.distance
                 )
+                for name, values in zip(("states", "best", "similarity", "distance"), found_verdicts, strict=True):
+                    getattr(verdicts, name)[block] = values
                 gone = (np.flatnonzero(states[block] == REMOVED) + block.start).astype(np.uint32)
             with timing.wall("verification"):
                 verdicts.penalty[gone], verdicts.differs[gone] = verifier.differences(gone, verdicts.best[gone])

@@ -264,7 +264,10 @@ def dedup_parts(
         cut = Cut.of_parts(repeats.rows, repeats.starts, repeats.ends, keeps_words_apart=is_span)
         # A document that keeps a part is not empty.
         may_be_empty = None if num_parts is None else cut.counts == num_parts[cut.rows]
-        summary = _verification(recipe, parts) | job.write_parts(cut, {EVIDENCE: evidence}, may_be_empty)
+        what = f"removed span of at least {parts.min_tokens} words" if is_span else f"removed {parts.unit}"
+        how = "word for word" if is_span else check_of(recipe)
+        summary: dict[str, Any] = {"verification": f"Every {what} matches an earlier one {how}."}
+        summary |= job.write_parts(cut, {EVIDENCE: evidence}, may_be_empty)
         summary["num_removed"] = summary["num_emptied"]
         summary |= {"recipe": recipe.to_dict(), "recipe_id": recipe.recipe_id}
         summary |= {"most_removed": _most_removed(collection, repeats), **about}
@@ -290,12 +293,6 @@ def _check(recipe: Recipe, parts: PartRules) -> None:
         raise InvalidParameter(
             name, "cannot be counted in a first pass for parts of documents; give a table or a number"
         )
-
-
-def _verification(recipe: Recipe, parts: PartRules) -> dict[str, Any]:
-    unit = f"removed span of at least {parts.min_tokens} words" if parts.unit == "span" else f"removed {parts.unit}"
-    how = "word for word" if parts.unit == "span" else check_of(recipe)
-    return {"verification": f"Every {unit} matches an earlier one {how}."}
 
 
 def _about_references(against: Sequence[str | Path], collection: Collection, repeats: Repeats) -> dict[str, Any]:

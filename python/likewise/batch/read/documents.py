@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
@@ -85,15 +86,6 @@ class SpooledPiece:
 
 
 @dataclass(frozen=True, eq=False)
-class _Named:
-    """The name, path and type of ids of a source without its texts."""
-
-    name: str | None
-    path: Path | None
-    id_type: str | None
-
-
-@dataclass(frozen=True, eq=False)
 class Documents:
     """All documents of a run in input order, as columns."""
 
@@ -151,15 +143,11 @@ class Documents:
 
     def only_places(self) -> "Documents":
         """Return the data that :meth:`places` and :meth:`doc_ids` need, so that texts and sketches can be freed."""
+        names = ("name", "path", "id_type")
+        named = [SimpleNamespace(**{name: getattr(source, name, None) for name in names}) for source in self.sources]
         return replace(
             self,
-            sources=cast(
-                "Sequence[Source]",
-                [
-                    _Named(source.name, getattr(source, "path", None), getattr(source, "id_type", None))
-                    for source in self.sources
-                ],
-            ),
+            sources=cast("Sequence[Source]", named),
             sketches=self.sketches[:0].copy(),
             digests=self.digests[:0].copy(),
             fields={},

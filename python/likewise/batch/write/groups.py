@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from likewise.batch.read.columns import Date, Value, field_ranks, field_value
 from likewise.batch.read.documents import Documents
 from likewise.batch.write.counts import value_codes
 from likewise.errors import InvalidInput, InvalidParameter, check_choice, check_integer
-from likewise.io.output.evidence import AGAINST, INPUT, write_evidence
+from likewise.io.output.evidence import AGAINST, INPUT
 from likewise.io.tables.columns import constant_column, nullable_text_column, number_column, text_column
 
 COUNT_WEIGHTS = ("log", "sqrt", "inverse")
@@ -71,18 +70,6 @@ class GroupColumns:
     count_by: str | None = None
     # Function of the number of copies for the column ``weight`` (:func:`weight_of_count`)
     weight: str | None = None
-
-
-def write_groups(
-    documents: Documents,
-    decision: Decision,
-    kept_ids: Sequence[str],
-    columns: GroupColumns,
-    earlier: EarlierGroups | None,
-    path: Path,
-) -> None:
-    """Write one row for each group as Parquet."""
-    write_evidence(_Rows(documents, decision, kept_ids, columns, earlier).tables(), path)
 
 
 class _Dates:
@@ -160,8 +147,8 @@ class _Dates:
         )
 
 
-class _Rows:
-    """The rows of the table of groups, in parts."""
+class GroupRows:
+    """The rows of the table of groups, one for each group, in parts."""
 
     def __init__(
         self,
