@@ -15,7 +15,7 @@ import numpy as np
 
 import likewise
 from likewise.io.html import Html, element
-from likewise.stages.bands import band_pairs, plan_bands, s_curve
+from likewise.stages.bands import band_pairs
 from likewise.stages.features import features
 from likewise.stages.weights import count_weights
 
@@ -288,10 +288,8 @@ def curve() -> str:
     ticks = [(i / 5, f"{i / 5:g}") for i in range(6)]
     parts = axes(ticks, ticks, "Jaccard similarity of a pair", "found, as a share")
     for name, threshold, label in (("line", 0.55, "plus"), ("second", 0.8, "mark")):
-        plan = plan_bands(128, threshold=threshold)
-        parts.append(
-            path([(70 + 6 * i, 290 - 240 * s_curve(i / 100, plan.bands, plan.rows)) for i in range(101)], name)
-        )
+        plan = likewise.Recipe.minhash(threshold).resolve().sketch
+        parts.append(path([(70 + 6 * i, 290 - 240 * plan.found(i / 100)) for i in range(101)], name))
         for similarity in (0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9):
             y = 290 - 240 * found_share(similarity, plan)
             parts.append(element("circle", cx=number(70 + 600 * similarity), cy=number(y), r=4, class_=label))
@@ -299,7 +297,7 @@ def curve() -> str:
         parts.append(element("line", x1=number(x), x2=number(x), y1=290, y2=50, class_="edge", stroke_dasharray="3 4"))
     parts.append(text(392, 46, "threshold 0.55", "small", "end"))
     parts.append(text(556, 46, "threshold 0.8", "small"))
-    low, high = plan_bands(128, threshold=0.55), plan_bands(128, threshold=0.8)
+    low, high = (likewise.Recipe.minhash(threshold).resolve().sketch for threshold in (0.55, 0.8))
     parts.append(text(196, 168, f"{low.bands} bands of {low.rows}", "small"))
     parts.append(text(452, 220, f"{high.bands} bands of {high.rows}", "small"))
     parts.append(text(20, 330, "Lines: the model. Dots: counted on 300 pairs each.", "quiet", "small"))

@@ -12,13 +12,11 @@ import numpy as np
 from likewise.batch.against.index import BesideIndex, IndexUse, recipe_beside
 from likewise.batch.against.references import (
     about_references,
-    check_alone,
     check_references,
     find_references,
     tell_direction,
 )
 from likewise.batch.decide.decision import Decision, VerdictLog, group_warning
-from likewise.batch.engine import EngineRun, check_engine
 from likewise.batch.joined import JoinedRows, check_joined, joined_rows
 from likewise.batch.memory import BoundedRun
 from likewise.batch.opening import bounded_run, opened_run, recipe_of_files
@@ -27,9 +25,9 @@ from likewise.batch.read.resume import PARTS_VERSION
 from likewise.batch.read.weighing import weighed_files
 from likewise.batch.run import evidence_of_overruled, evidence_tables
 from likewise.batch.write.counts import counts_by, shrinkage_by_path, with_values
-from likewise.batch.write.groups import GroupColumns, weight_of_count, write_groups
+from likewise.batch.write.groups import GroupColumns, GroupRows, weight_of_count
 from likewise.batch.write.kept_rows import kept_places, kept_rows, write_bad_rows
-from likewise.batch.write.summary import about_counted, about_inputs, summarize, summary_of
+from likewise.batch.write.summary import EngineRun, about_counted, about_inputs, summarize, summary_of
 from likewise.errors import InvalidInput, InvalidParameter, check_choice
 from likewise.io.inputs import Inputs
 from likewise.io.kept import KeptStream, check_annotated, stream_files, write_descriptions, write_files
@@ -99,11 +97,6 @@ class DedupOptions:
         self._check()
 
     @property
-    def count_by(self) -> str | None:
-        """Field whose values are counted."""
-        return self.columns.count_by
-
-    @property
     def is_written_by_engine(self) -> bool:
         """Whether the engine writes the outputs too; this machine writes groups and annotated rows."""
         return self.engine is not None and self.copies in ("kept", "evidence") and not self.has_groups
@@ -123,9 +116,12 @@ class DedupOptions:
         weight_of_count(self.columns.weight)
         if self.engine is not None:
             others = {"keep_sketches": self.keep_sketches, "store_pairs": self.store_pairs is not None}
-            others |= {"date_field": self.columns.date_field is not None, "count_by": self.count_by is not None}
+            others |= {"date_field": self.columns.date_field is not None, "count_by": self.columns.count_by is not None}
             others |= {"decisions": self.stays is not None, "document_by": self.run.document_by is not None}
-            check_engine(self.index, self.against, others | {"memory": self.run.memory_bytes is not None})
+            others |= {"memory": self.run.memory_bytes is not None, "against": self.is_against}
+            for name, is_given in {"index": self.index is not None and self.index.create is not None, **others}.items():
+                if is_given:
+                    raise InvalidParameter(name, "requires the local engine")
         if self.stays is not None and self.index not in (None, IndexUse()):
             raise InvalidParameter("decisions", "cannot be combined with an index")
         if self.keep_sketches and self.copies != "kept":
@@ -147,7 +143,8 @@ class DedupOptions:
             }
             check_joined(recipe, others)
         check_references(self.against, recipe, keep_sketches=self.keep_sketches)
-        check_alone(self.against, self.index)
+        if self.against and self.index not in (None, IndexUse()):
+            raise InvalidParameter("against", "reference documents cannot be combined with an index, existing or new")
         recipe = recipe_beside(recipe, self.index)
         if self.store_pairs is not None:
             from likewise.batch.pair_files import check_floor
@@ -226,8 +223,8 @@ class _Decided:
             write_bad_rows(documents, work / ERRORS)
             write_companions(recipe, work / RECIPE)
             tables = evidence_tables(documents, recipe, decision, self.kept_ids)
-            if asked.count_by is not None:
-                tables = with_values(tables, documents, decision, asked.count_by)
+            if asked.columns.count_by is not None:
+                tables = with_values(tables, documents, decision, asked.columns.count_by)
             if self.joined is not None:
                 tables = self.joined.with_counts(tables, decision)
             write_evidence(tables, work / EVIDENCE)
@@ -242,7 +239,8 @@ class _Decided:
                 earlier = earlier_groups(
                     reading.references, documents, columns.date_field, columns.count_by, self.context.progress
                 )
-                write_groups(documents, decision, self.kept_ids, columns, earlier, work / GROUPS)
+                rows = GroupRows(documents, decision, self.kept_ids, columns, earlier)
+                write_evidence(rows.tables(), work / GROUPS)
             if asked.keep_sketches:
                 from likewise.batch.write.sketches import write_kept_sketches
 
@@ -273,8 +271,8 @@ class _Decided:
         documents, decision = self.documents, self.decision
         summary = summarize(documents, self.recipe, decision, self.context.timing)
         summary |= about_inputs(reading.found, documents, decision, asked.run, asked.copies)
-        if asked.count_by is not None:
-            summary |= counts_by(documents, decision, asked.count_by)
+        if asked.columns.count_by is not None:
+            summary |= counts_by(documents, decision, asked.columns.count_by)
         else:
             summary |= shrinkage_by_path(documents, decision)
         if asked.stays is not None:

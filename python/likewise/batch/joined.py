@@ -1,6 +1,6 @@
 """Rows that are one document: those of all inputs with one id are joined in input order."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from likewise._native import Texts
 from likewise.arrays import ArraySpace, GrowingTexts, distinct, repeated_keys, slices, stable_order
-from likewise.batch.budget.room import Room
+from likewise.batch.budget.room import Room, filled, numbers_of
 from likewise.batch.decide.decision import Decision
 from likewise.batch.read.documents import Documents
 from likewise.errors import InvalidInput, InvalidParameter
@@ -72,8 +72,8 @@ class JoinedRows:
         first = self._first_rows(space, room.buckets_bytes)
         # The first row of each document, ascending, and the document of each row
         num_rows = len(first)
-        self.firsts = _filled(space, num_rows, lambda part: first[part][first[part] == _numbers(part)])
-        self.document_of = _filled(space, num_rows, lambda part: np.searchsorted(self.firsts, first[part]))
+        self.firsts = filled(space, num_rows, lambda part: first[part][first[part] == numbers_of(part)])
+        self.document_of = filled(space, num_rows, lambda part: np.searchsorted(self.firsts, first[part]))
         # The rows by document, and where those of each document begin
         self._order = order = stable_order(self.document_of, space)
 
@@ -82,7 +82,7 @@ class JoinedRows:
             found = part.stop - len(numbers) + np.flatnonzero(np.diff(numbers, prepend=-1))
             return np.extract(found >= part.start, found)
 
-        self._bounds = _filled(space, num_rows, begins, [num_rows])
+        self._bounds = filled(space, num_rows, begins, [num_rows])
         starts = np.searchsorted(self.firsts, self.starts)
         self.sources = [
             _JoinedSource(self, source, int(low), int(high))
@@ -142,7 +142,7 @@ class JoinedRows:
         keys, num_rows = self._hashes.reshape(-1, 2), len(self.offsets)
         first = space.zeros(num_rows, np.int64)
         for part in slices(num_rows, _AT_ONCE):
-            first[part] = _numbers(part)
+            first[part] = numbers_of(part)
         for found in repeated_keys(lambda part: keys[part], num_rows, 2, most_bytes):
             later, earlier = (rows.astype(np.int64) for rows in found)
             # Ids can be crafted so that their hashes are equal.
@@ -256,18 +256,3 @@ class _JoinedSource(Source):
     def field_names(self, offset: int, length: int) -> list[str]:
         """Return the fields of the row at this position."""
         return self._source.field_names(offset, length)
-
-
-def _filled(
-    space: ArraySpace, length: int, of_part: Callable[[slice], NDArray[Any]], last: Sequence[int] = ()
-) -> NDArray[np.int64]:
-    """Return a column that a function makes part by part."""
-    growing = space.growing(np.int64)
-    for part in slices(length, _AT_ONCE):
-        growing.append(of_part(part))
-    growing.append(np.array(last, np.int64))
-    return growing.take()
-
-
-def _numbers(part: slice) -> NDArray[np.int64]:
-    return np.arange(part.start, part.stop)

@@ -13,6 +13,7 @@ from likewise.recipe.methods import Bloom, MinHash, Shingles, SimHash
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.rules import fields_read
 from likewise.recipe.valley import lowest_threshold
+from likewise.stages.bands import sketch_bytes
 from likewise.stages.weights import MOST_SAMPLED_BYTES
 
 _NUM_LOOKED_AT = 32
@@ -147,7 +148,7 @@ class _Task:
         """Return the plan for a number of documents, with as many threads as memory allows."""
         threads, held, tables = self._division(num_documents, is_estimated=is_estimated)
         parts = max(1, -(-60 * threads * num_documents // max(1, (self.memory_bytes - held) * 4 // 5)))
-        sketches = num_documents * self._sketch_bytes()
+        sketches = num_documents * sketch_bytes(self.recipe)
         # Sketches are stored twice, once for a run that continues this one.
         disk = sketches + num_documents * (2 * _COLUMN_BYTES + _ORDER_BYTES) + self.unpacked_bytes
         searched = sketches
@@ -180,11 +181,8 @@ class _Task:
             held = self._held_bytes(num_documents, threads)
             if held + least <= self.memory_bytes:
                 return threads, held, None
-        near = self.recipe.sketch
-        if isinstance(near, SimHash):
-            from likewise.batch.search.distance import join_bytes
-
-            tables = int(num_documents * join_bytes(near))
+        if isinstance(self.recipe.sketch, SimHash):
+            tables = int(num_documents * self._join_bytes())
             for threads in range(self.threads, 0, -1):
                 held = self._held_bytes(num_documents, threads) - tables
                 # Time grows with the square of the number of blocks, so joins get most of the free memory.
@@ -225,15 +223,6 @@ class _Task:
         from likewise.batch.search.distance import join_bytes
 
         return join_bytes(near)
-
-    def _sketch_bytes(self) -> int:
-        match self.recipe.sketch:
-            case MinHash() as signature:
-                return signature.num_bytes
-            case SimHash() as fingerprint:
-                return 8 * fingerprint.num_words
-            case _:
-                return 0
 
     def _why(self, num_documents: int) -> str:
         tables, fields = self._join_bytes(), fields_read(self.recipe.keep, self.fields)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from likewise.arrays import ArrowTable, slices
 from likewise.batch.decide.decision import Decision, decide
-from likewise.batch.read.columns import HeldDocuments, IngestRules, with_references_first
+from likewise.batch.read.columns import HeldDocuments, with_references_first
 from likewise.batch.read.documents import Collapsed, Documents, References, collapse
 from likewise.batch.read.ingest import ingest, num_without_field
 from likewise.errors import InvalidParameter
@@ -21,7 +21,7 @@ from likewise.io.output.evidence import evidence_table
 from likewise.io.source.source import Source
 from likewise.job.options import RunContext
 from likewise.recipe.recipe import Recipe
-from likewise.recipe.rules import fields_read, keep_needs
+from likewise.recipe.rules import keep_needs
 from likewise.stages.verify import named
 
 if TYPE_CHECKING:
@@ -46,15 +46,12 @@ def open_documents(
     held: HeldDocuments | None = None,
 ) -> Iterator[Documents]:
     """Read and sketch all documents; spooled data in `work` is deleted when the context exits."""
-    needs_lengths, of_keep = keep_needs(recipe.keep)
-    rules = context.rules
-    fields = fields_read(recipe.keep, rules.fields)
     documents = ingest(
         sources,
         recipe,
-        IngestRules(needs_lengths, fields, rules.on_error, needs_texts, rules.max_bad_rows),
         context,
         work=work if parts is None else parts.directory,
+        needs_texts=needs_texts,
         parts=parts,
         references=references,
         room=None if bounded is None else bounded.room,
@@ -71,11 +68,12 @@ def open_documents(
         if bounded is not None:
             documents = replace(documents, room=bounded.settle(len(documents), recipe))
         ranked_by = () if references is None else references.ranked_by
-        documents = replace(documents, num_without_field=num_without_field(documents, of_keep, ranked_by))
-        if rules.duplicate_ids == "fail":
+        documents = replace(
+            documents, num_without_field=num_without_field(documents, keep_needs(recipe.keep)[1], ranked_by)
+        )
+        if context.rules.duplicate_ids == "fail":
             with context.timing.wall("ordering"):
-                own = documents.without_references() if documents.num_references else documents
-                own.check_ids()
+                documents.check_ids()
         yield documents
     finally:
         if parts is not None:

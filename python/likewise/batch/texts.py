@@ -28,7 +28,6 @@ from likewise.batch.in_memory import (
 )
 from likewise.batch.opening import opened_run
 from likewise.batch.read.documents import Documents, Reference, References
-from likewise.batch.read.weighing import weighed
 from likewise.batch.run import decided, evidence, evidence_of_overruled, ordered
 from likewise.batch.search.search import Splits
 from likewise.batch.write.summary import summarize
@@ -670,7 +669,8 @@ def opened_texts(
 ) -> Iterator[tuple[Documents, Recipe, dict[str, Any]]]:
     """Open sources, the first as references with `has_references`: documents, final recipe, how it was chosen."""
     with scratch_for(sources) as work:
-        sources, recipe = weighed(sources, recipe, context, work)
+        if recipe.needs_counting or recipe.needs_filter_bits:
+            sources = [source.put_aside(work) for source in sources]
         # Only the number of these files is used.
         references = (
             References((Reference(cast("tuple[InputFile, ...]", tuple(sources[:1]))),)) if has_references else None

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,26 +14,6 @@ from likewise.recipe.recipe import Recipe
 from likewise.stages.sketch import Sketches
 
 _POSITIONS_AT_ONCE = 4096
-
-
-class BandPlan(NamedTuple):
-    """The bands chosen for a threshold."""
-
-    bands: int
-    rows: int
-    # Probability that a pair exactly at the threshold is found
-    recall: float
-
-
-def s_curve(similarity: float, bands: int, rows: int) -> float:
-    """Return the probability that a pair of this Jaccard similarity is found: 1 - (1 - s^rows)^bands."""
-    return _native.s_curve(similarity, bands, rows)
-
-
-def plan_bands(num_slots: int = 128, *, threshold: float, recall: float = 0.95) -> BandPlan:
-    """Return the bands with the most rows that still find a pair at the threshold with this probability."""
-    recipe = Recipe.minhash(threshold, num_slots=num_slots, recall=recall)
-    return BandPlan(*_native.plan_bands(num_slots, recipe.candidate_threshold, recall))
 
 
 def band_pairs(sketches: Sketches, *, threads: int | None = None) -> NDArray[np.int64]:
@@ -164,10 +144,11 @@ def plan(recipe: Recipe) -> Plan:
         asked = resolved.asked
         at_threshold = asked.as_jaccard if isinstance(resolved.sketch, MinHash) else asked.threshold
         curve = tuple((point, resolved.sketch.found(point)) for point in sorted({*_SIMILARITIES, at_threshold}))
-    return Plan(resolved, resolved.stated_recall, curve, _bytes_a_document(resolved))
+    return Plan(resolved, resolved.stated_recall, curve, sketch_bytes(resolved))
 
 
-def _bytes_a_document(recipe: Recipe) -> int:
+def sketch_bytes(recipe: Recipe) -> int:
+    """Return the bytes of the sketch of a document; 0 if there is none, or its size is not known yet."""
     match recipe.sketch:
         case MinHash() as signature:
             return signature.num_bytes

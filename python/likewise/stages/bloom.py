@@ -105,12 +105,10 @@ def filter_pairs(
 
     Parameters
     ----------
-    sketches : Sketches
-        Sketches of method bloom. Those of empty texts are ignored.
+    sketches, measure
+        As for :func:`filter_similarities`. Sketches of empty texts are ignored.
     threshold : float
         Minimum similarity, 0 to 1.
-    measure : {"hamming", "cosine", "overlap", "dice", "jaccard"}
-        As for :func:`filter_similarities`.
     threads : int, optional
         Number of threads; all processors if None.
 

@@ -8,7 +8,6 @@ the recipe's tokens cannot split.
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from itertools import islice
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,10 +20,9 @@ from likewise.io.tables.tables import texts_of, token_lists
 from likewise.recipe.fields import OWN_WEIGHTS
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.text import BYTE_TOKENS, USER_TOKENS, role_names
-from likewise.stages.text import TextField, field_names, is_arrow, is_table, table_column, text_batches
+from likewise.stages.text import TextField, field_names, in_lists, is_arrow, is_table, table_column, text_batches
 
 Tokenizer: TypeAlias = Callable[[str], Iterable[Any]]
-_AT_ONCE = 8192
 _NAME_AND_VERSION = re.compile(r"([\w-]+) (\d+(?:\.\w+)+)")
 
 
@@ -144,15 +142,8 @@ def are_bytes(documents: object, recipe: Recipe) -> bool:
 def _batches(documents: TextData, read: Callable[[list[Any], int], _native.Texts]) -> Iterator[_native.Texts]:
     if isinstance(documents, str | bytes) or not isinstance(documents, Iterable):
         raise InvalidInput(f"documents have type {type(documents).__name__}; expected a list of token lists")
-    source = iter(documents)
-    row = 0
-    while True:
-        part = list(islice(source, _AT_ONCE))
-        if part or not row:
-            yield read(part, row)
-        if not part:
-            return
-        row += len(part)
+    for row, part in in_lists(documents):
+        yield read(part, row)
 
 
 def _of_lists(documents: TextData, recipe: Recipe, text_field: TextField, texts: TextData) -> Iterator[_native.Texts]:
@@ -162,12 +153,11 @@ def _of_lists(documents: TextData, recipe: Recipe, text_field: TextField, texts:
     rules = TokenRules.of(recipe)
     assert rules is not None
     names = [text_field] if isinstance(text_field, str) else list(text_field)
+    has_stream = hasattr(documents, "__arrow_c_stream__")
     if not is_table(documents):
-        has_stream = hasattr(documents, "__arrow_c_stream__")
         lists = pa.chunked_array(documents) if has_stream else pa.chunked_array([pa.array(documents)])
         columns = iter(_with_texts(lists, texts))
     else:
-        has_stream = hasattr(documents, "__arrow_c_stream__")
         batches = pa.RecordBatchReader.from_stream(documents) if has_stream else [documents]
         columns = (
             pair for batch in batches for pair in _with_texts(table_column(batch, names[0]), texts_of(batch, ("text",)))

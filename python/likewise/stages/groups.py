@@ -11,8 +11,6 @@ from likewise.errors import InvalidParameter
 
 KEPT = 1
 REMOVED = 2
-# Stands for no position in an array of positions.
-NO_POSITION = 2**32 - 1
 
 
 class Leaders(NamedTuple):

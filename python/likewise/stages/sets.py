@@ -319,8 +319,8 @@ def sample(
 
     Parameters
     ----------
-    texts : list of str, Arrow data, table, or iterable of str
-        The texts.
+    texts, text_field, threads
+        As for :func:`likewise.dedup`.
     recipe : Recipe or str, optional
         Determines the features; ``Recipe.shingles()`` if None. If weights by rarity have no table, they are counted on
         these texts, and the recipe of the samples names the table.
@@ -330,10 +330,6 @@ def sample(
         has many times `size` features. ``min-wise``: the lowest hash under each of `size` permutations.
     size : int, optional
         Number of hashes kept (min-s, default 256), modulus (mod-m, 16), or number of permutations (min-wise, 256).
-    text_field : str or sequence of str
-        Column of a table that contains the text; several columns are joined with a newline.
-    threads : int, optional
-        Number of threads; all processors if None.
 
     Returns
     -------

@@ -2,7 +2,7 @@
 
 import operator
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -58,18 +58,6 @@ class FilterSize:
     def finish(self) -> int:
         """Return the proposed number of bits."""
         return propose_filter_bits(self._largest, self._num_hashes)
-
-
-def with_filter_bits(recipe: Recipe, batches: Sequence[_native.Texts], *, threads: int) -> Recipe:
-    """Return the recipe with a filter size, which is proposed from these texts if the recipe names none."""
-    match recipe.sketch:
-        case Bloom(filter_bits=None) as filters:
-            size = FilterSize(recipe, filters)
-            for batch in batches:
-                size.add(batch, threads=threads)
-            return recipe.replace(filter_bits=size.finish())
-        case _:
-            return recipe
 
 
 @dataclass(frozen=True, eq=False)
@@ -311,15 +299,8 @@ def sketch(
     recipe : Recipe or str, optional
         Determines the sketch; the preset ``online`` if None. If weights by rarity have no table, they are counted on
         these texts, and the recipe of the sketches names the table. The size of filters is determined in the same way.
-    text_field : str or sequence of str
-        Column of a table that contains the text; several columns are joined with a newline.
-    tokenizer : callable, optional
-        Function that splits a text into tokens, for tokens ``user``. It returns a list of str, or of (token, weight)
-        for weights ``own``.
-    threads : int, optional
-        Number of threads; all processors if None.
-    **fields
-        Fields of a recipe instead of one (:func:`likewise.dedup`).
+    text_field, tokenizer, threads, **fields
+        As for :func:`likewise.dedup`.
 
     Returns
     -------
@@ -346,7 +327,12 @@ def sketch(
     if recipe.needs_counting or recipe.needs_filter_bits:
         # Two passes, so all batches are kept in memory.
         held = list(batches)
-        recipe = with_filter_bits(with_counted(recipe, held, threads=workers), held, threads=workers)
+        recipe = with_counted(recipe, held, threads=workers)
+        if isinstance(recipe.sketch, Bloom) and recipe.needs_filter_bits:
+            size = FilterSize(recipe, recipe.sketch)
+            for texts_held in held:
+                size.add(texts_held, threads=workers)
+            recipe = recipe.replace(filter_bits=size.finish())
         batches = iter(held)
     parts = (sketch_texts(batch, recipe, sets=False, threads=workers) for batch in batches)
     first = next(parts)

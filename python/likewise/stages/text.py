@@ -110,16 +110,20 @@ def _of_strings(texts: TextData) -> Iterator[_native.Texts]:
             "Arrow data (PyArrow, Polars, DuckDB, pandas, datasets) "
             "or an iterable of str"
         )
-    source = iter(texts)
-    first_row = 0
-    while True:
-        part = list(islice(source, _STRINGS_AT_ONCE))
-        if not part and first_row:
-            return
+    for first_row, part in in_lists(texts):
         yield _counted_from(first_row, _from_list, part)
-        if not part:
-            return
-        first_row += len(part)
+
+
+def in_lists(entries: Iterable[Any]) -> Iterator[tuple[int, list[Any]]]:
+    """Yield the entries of an iterable in lists, at least one, each with the number of its first entry."""
+    source, first = iter(entries), 0
+    part = list(islice(source, _STRINGS_AT_ONCE))
+    yield first, part
+    while part:
+        first += len(part)
+        part = list(islice(source, _STRINGS_AT_ONCE))
+        if part:
+            yield first, part
 
 
 def _from_list(texts: list[Any]) -> _native.Texts:

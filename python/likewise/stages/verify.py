@@ -33,28 +33,25 @@ def verify_pairs(
     once: bool = False,
 ) -> NDArray[np.float64]:
     """Return the exact similarity of pairs of texts; with `once`, each feature counts once, whatever its weight."""
-    return _measured(texts, pairs, recipe, measure, threads, threshold=0.0, once=once)
+    sets, later, earlier, workers = _sets(texts, pairs, as_recipe(recipe), threads, once=once)
+    return np.asarray(sets.verify(later, earlier, measure=measure, threshold=0.0, threads=workers))
 
 
 def matching_pairs(
-    texts: TextData,
-    pairs: NDArray[np.int64],
-    recipe: Recipe,
-    *,
-    threads: int | None = None,
+    texts: TextData, pairs: NDArray[np.int64], recipe: Recipe, *, threads: int | None = None
 ) -> NDArray[np.float64]:
     """Return the exact similarity of pairs of texts, or NaN for pairs that do not match by the recipe."""
-    margin, threshold = recipe.short_margin or 0.0, recipe.similarity_threshold
-    return _measured(
-        texts,
-        pairs,
-        recipe,
-        recipe.measure,
-        threads,
-        threshold=threshold,
-        short_margin=margin,
+    sets, later, earlier, workers = _sets(texts, pairs, recipe, threads)
+    similarity = sets.verify(
+        later,
+        earlier,
+        measure=recipe.measure,
+        threshold=recipe.similarity_threshold,
+        short_margin=recipe.short_margin or 0.0,
         names=recipe.name_rules,
+        threads=workers,
     )
+    return np.asarray(similarity)
 
 
 def pair_differences(
@@ -68,32 +65,6 @@ def pair_differences(
     penalty, bits = sets.differences(later, earlier, places, threads=workers)
     # Names may be read for other rules than this.
     return np.asarray(penalty) * (recipe.siblings is not None), np.asarray(bits)
-
-
-def _measured(
-    texts: TextData,
-    pairs: NDArray[np.int64],
-    recipe: GivenRecipe | None,
-    measure: str,
-    threads: int | None,
-    *,
-    threshold: float,
-    short_margin: float = 0.0,
-    names: tuple[bool, bool, int] | None = None,
-    once: bool = False,
-) -> NDArray[np.float64]:
-    sets, later, earlier, workers = _sets(texts, pairs, as_recipe(recipe), threads, once=once)
-    return np.asarray(
-        sets.verify(
-            later,
-            earlier,
-            measure=measure,
-            threshold=threshold,
-            short_margin=short_margin,
-            names=names,
-            threads=workers,
-        )
-    )
 
 
 def _sets(

@@ -84,18 +84,12 @@ def count_weights(
 
     Parameters
     ----------
-    texts : list of str, Arrow data, table, or iterable of str
-        The collection.
+    texts, text_field, tokenizer, threads
+        The collection, as for :func:`likewise.dedup`.
     recipe : Recipe or str, optional
         Determines the features; ``Recipe.minhash(weights="idf")`` if None.
-    text_field : str or sequence of str
-        Column of a table that contains the text; several columns are joined with a newline.
-    tokenizer : callable, optional
-        Function that splits a text into tokens, for tokens ``user``.
     memory_bytes : float or str
         Memory limit for the counts.
-    threads : int, optional
-        Number of threads; all processors if None. Results do not depend on it.
 
     Returns
     -------

@@ -115,27 +115,16 @@ class Seen:
         kept[self.rows] = False
         rows = np.concatenate([decision.removed_rows, self.rows])
         by_row = np.argsort(rows, kind="stable")
-        none = np.full(len(self.rows), -1, np.int64)
-        distance = decision.distance
-        if distance is not None and self.distance is not None:
-            distance = np.concatenate([distance, self.distance])[by_row]
-        penalty, differs = decision.penalty, decision.differs
-        if penalty is not None and differs is not None:
-            # An index does not return in what documents differ.
-            penalty, differs = (
-                np.concatenate([column, np.zeros(len(self.rows), column.dtype)])[by_row]
-                for column in (penalty, differs)
-            )
-        return replace(
-            decision,
-            kept=kept,
-            removed_rows=rows[by_row],
-            kept_rows=np.concatenate([decision.kept_rows, none])[by_row],
-            similarity=np.concatenate([decision.similarity, self.similarity])[by_row],
-            distance=distance,
-            penalty=penalty,
-            differs=differs,
-        )
+        none = np.zeros(len(self.rows), np.int64)
+        # An index does not return in what documents differ.
+        others = {"kept_rows": none - 1, "similarity": self.similarity, "penalty": none * 0.0, "differs": none}
+        others |= {} if self.distance is None else {"distance": self.distance}
+        columns: dict[str, Any] = {
+            name: np.concatenate([column, other.astype(column.dtype)])[by_row]
+            for name, other in others.items()
+            if (column := getattr(decision, name)) is not None
+        }
+        return replace(decision, kept=kept, removed_rows=rows[by_row], **columns)
 
 
 def adding_identity(documents: Documents, recipe: Recipe) -> bytes:

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.batch.against.index import IndexUse
 from likewise.batch.decide.decision import Decision
 from likewise.batch.read.documents import Documents, Reference, References
 from likewise.batch.read.kept_sketches import open_kept_sketches, recipe_of_run
@@ -117,12 +116,6 @@ def tell_direction(recipe: Recipe, progress: Progress) -> None:
                 "To remove those too, use --measure overlap against a run or files"
             )
         )
-
-
-def check_alone(against: Sequence[str | Path], index: IndexUse | None) -> None:
-    """Raise InvalidParameter if an index is used or created in addition to reference documents."""
-    if against and index is not None and (index.against is not None or index.create is not None):
-        raise InvalidParameter("against", "reference documents cannot be combined with an index, existing or new")
 
 
 def about_references(

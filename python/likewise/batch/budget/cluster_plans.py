@@ -8,6 +8,7 @@ from math import comb
 from likewise.errors import InvalidParameter, counted
 from likewise.recipe.methods import Exact, MinHash, SimHash
 from likewise.recipe.recipe import Recipe
+from likewise.stages.bands import sketch_bytes
 
 # Core-nanoseconds of stages in bench/results/spark.json, "minhash 100000", on two busy cores: per byte of text; per
 # document ordered; per document and band; per document verified; per document decided.
@@ -342,10 +343,7 @@ def plan_run(recipe: Recipe, num: int, workers: int, document_bytes: float) -> R
             "method", f"{recipe.method} requires all documents on one machine; use minhash, simhash or exact"
         )
     text = num * document_bytes
-    sketch = (
-        method.num_bytes if isinstance(method, MinHash) else 8 * method.num_words if isinstance(method, SimHash) else 0
-    )
-    rows = float(num * (SHUFFLED_ROW_BYTES + sketch))
+    rows = float(num * (SHUFFLED_ROW_BYTES + sketch_bytes(recipe)))
     stages = [
         StagePlan(
             "read and sketch",

@@ -5,13 +5,20 @@ A memory limit bounds anonymous memory. Columns of all documents are in unnamed 
 results are the same. `likewise.batch.memory` divides the limit; this module defines the shares.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from likewise.arrays import ArraySpace
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.arrays import ArraySpace, slices
 from likewise.stages.weights import DEFAULT_MEMORY_BYTES
 
 # Bytes of sketches held by a run without a limit.
 MOST_HELD_BYTES = 1_000_000_000
+# Rows of a column that are made at once.
+_AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -36,3 +43,19 @@ class Room:
     weighing_bytes: int = DEFAULT_MEMORY_BYTES
     # Maximum bytes of sketches that are held between two passes; others are made again
     held_bytes: int = MOST_HELD_BYTES
+
+
+def filled(
+    space: ArraySpace, length: int, of_part: Callable[[slice], NDArray[Any]], last: Sequence[int] = ()
+) -> NDArray[np.int64]:
+    """Return a column that a function makes part by part."""
+    growing = space.growing(np.int64)
+    for part in slices(length, _AT_ONCE):
+        growing.append(of_part(part))
+    growing.append(np.array(last, np.int64))
+    return growing.take()
+
+
+def numbers_of(part: slice) -> NDArray[np.int64]:
+    """Return the rows of a part."""
+    return np.arange(part.start, part.stop)

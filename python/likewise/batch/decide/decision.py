@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
-from likewise.arrays import frozen, slices
+from likewise.arrays import ArraySpace, frozen, slices
 from likewise.batch.decide.verification import Verifier, crowd_warning, measured
 from likewise.batch.read.documents import Collapsed, Documents
 from likewise.batch.search.opening import open_search
-from likewise.batch.search.search import Candidates, Search, beyond_references
+from likewise.batch.search.search import BeyondReferences, Candidates, Search
 from likewise.errors import InvalidInput, InvalidParameter, counted
 from likewise.io.output.parts import Part, find_parts, is_whole, read_part, write_part
 from likewise.job.options import RunContext, Timing
@@ -54,6 +54,17 @@ _LEAST_DOCUMENTS = 10
 _GROUP_ROWS_AT_ONCE = 1 << 20
 
 
+# Columns of verdicts of positions, and of removed rows.
+_OF_POSITIONS = {
+    "states": np.uint8, "best": np.uint32, "similarity": np.float64, "distance": np.uint32, "penalty": np.float64,
+    "differs": np.uint8,
+}  # fmt: skip
+_OF_REMOVED = {
+    "removed_rows": np.int64, "kept_rows": np.int64, "similarity": np.float64, "distance": np.int32,
+    "penalty": np.float64, "differs": np.uint8, "below_threshold": np.bool_,
+}  # fmt: skip
+
+
 @dataclass(frozen=True, eq=False)
 class Verdicts:
     """Verdicts of positions: the best earlier position, and the measured values."""
@@ -72,10 +83,15 @@ class Verdicts:
     below: NDArray[np.bool_] | None
     num_considered: int
 
+    @staticmethod
+    def zeros(num_positions: int, space: ArraySpace) -> "Verdicts":
+        """Return verdicts to fill in."""
+        columns = {name: space.zeros(num_positions, kind) for name, kind in _OF_POSITIONS.items()}
+        return Verdicts(**columns, below=None, num_considered=0)
+
     def columns(self, low: int, high: int) -> dict[str, NDArray[Any]]:
         """Return the verdicts of a range of positions as columns."""
-        names = ("states", "best", "similarity", "distance", "penalty", "differs")
-        return {name: getattr(self, name)[low:high] for name in names}
+        return {name: getattr(self, name)[low:high] for name in _OF_POSITIONS}
 
 
 @dataclass
@@ -208,17 +224,14 @@ class Stays:
     """Excludes pairs from a decision whose later document is kept by a user's decision."""
 
     def __init__(self, documents: Documents, collapsed: Collapsed) -> None:
-        self._is_given = documents.stays is not None
+        assert documents.stays is not None
         self._collapsed = collapsed
-        if documents.stays is not None:
-            self._stays = documents.stays[collapsed.order]
+        self._stays = documents.stays[collapsed.order]
         # Position -> (negative similarity, earlier position, distance) of each of its matches.
         self._found: dict[int, list[tuple[float, int, int]]] = {}
 
     def left(self, pairs: Candidates, similarity: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the similarities, NaN for excluded pairs."""
-        if not self._is_given:
-            return similarity
         is_theirs = self._stays[pairs.later] & ~np.isnan(similarity)
         distance = np.zeros(len(pairs.later), np.int64) if pairs.distance is None else pairs.distance
         for later, earlier, value, bits in zip(
@@ -231,10 +244,8 @@ class Stays:
             self._found.setdefault(later, []).append((-value, earlier, bits))
         return np.where(is_theirs, np.nan, similarity)
 
-    def overruled(self, verdicts: Verdicts) -> Overruled | None:
-        """Return the documents kept by decision that match a kept one; None without decisions."""
-        if not self._is_given:
-            return None
+    def overruled(self, verdicts: Verdicts) -> Overruled:
+        """Return the documents kept by decision that match a kept one."""
         order, states = self._collapsed.order, verdicts.states
         found: dict[int, tuple[int, float, int]] = {}
         for position, matches in self._found.items():
@@ -247,14 +258,8 @@ class Stays:
             if place < 0 or states[place] == KEPT:
                 found[row] = (other, 1.0, 0)
             else:
-                found.setdefault(
-                    row,
-                    (
-                        int(order[verdicts.best[place]]),
-                        float(verdicts.similarity[place]),
-                        int(verdicts.distance[place]),
-                    ),
-                )
+                best, similarity, bits = verdicts.best[place], verdicts.similarity[place], verdicts.distance[place]
+                found.setdefault(row, (int(order[best]), float(similarity), int(bits)))
         rows = sorted(found)
         return Overruled(
             np.array(rows, np.int64),
@@ -300,16 +305,9 @@ class Decision:
         kept[:num_references] = True
         # Removed rows are ascending.
         first = int(np.searchsorted(self.removed_rows, num_references))
-        return replace(
-            self,
-            kept=kept,
-            removed_rows=self.removed_rows[first:],
-            kept_rows=self.kept_rows[first:],
-            similarity=self.similarity[first:],
-            distance=None if self.distance is None else self.distance[first:],
-            penalty=None if self.penalty is None else self.penalty[first:],
-            differs=None if self.differs is None else self.differs[first:],
-        )
+        columns = {name: getattr(self, name) for name in _OF_REMOVED if name != "below_threshold"}
+        own: dict[str, Any] = {name: None if column is None else column[first:] for name, column in columns.items()}
+        return replace(self, kept=kept, **own)
 
 
 def decide(
@@ -321,8 +319,11 @@ def decide(
 ) -> Decision:
     """Find candidates, measure them, and decide which documents are kept."""
     with context.timing.wall("candidates"):
-        search = beyond_references(open_search(documents, collapsed, recipe, context), documents, collapsed)
-    stays = Stays(documents, collapsed)
+        search = open_search(documents, collapsed, recipe, context)
+        if documents.num_references:
+            # Reference documents precede all others.
+            search = BeyondReferences(search, int(np.count_nonzero(collapsed.order < documents.num_references)))
+    stays = None if documents.stays is None else Stays(documents, collapsed)
     with Verifier(documents, collapsed, recipe, context) as verifier:
         num_positions = len(collapsed.order)
         if recipe.group == "components":
@@ -334,7 +335,7 @@ def decide(
     if warning is not None:
         context.progress(Warned(warning))
     decision = _spread(documents, collapsed, recipe, verdicts, num_measured, search)
-    decision = replace(decision, overruled=stays.overruled(verdicts))
+    decision = replace(decision, overruled=None if stays is None else stays.overruled(verdicts))
     return decision.with_references_kept(documents.num_references)
 
 
@@ -343,21 +344,12 @@ def _by_leaders(
     verifier: Verifier,
     num_positions: int,
     documents: Documents,
-    stays: Stays,
+    stays: Stays | None,
     context: RunContext,
     log: VerdictLog | None,
 ) -> Verdicts:
-    space, timing, progress = documents.room.space, context.timing, context.progress
-    verdicts = Verdicts(
-        states=space.zeros(num_positions, np.uint8),
-        best=space.zeros(num_positions, np.uint32),
-        similarity=space.zeros(num_positions, np.float64),
-        distance=space.zeros(num_positions, np.uint32),
-        penalty=space.zeros(num_positions, np.float64),
-        differs=space.zeros(num_positions, np.uint8),
-        below=None,
-        num_considered=0,
-    )
+    timing, progress = context.timing, context.progress
+    verdicts = Verdicts.zeros(num_positions, documents.room.space)
     states = frozen(verdicts.states)
     first, num_considered = (0, 0) if log is None else log.restore(verdicts, search)
     began = _start(progress, num_positions)
@@ -368,20 +360,14 @@ def _by_leaders(
         num_considered += found.num_considered
         for measured_block in found.blocks:
             pairs, block = measured_block.pairs, slice(measured_block.low, measured_block.high)
+            similarity = measured_block.similarity
             with timing.wall("deciding"):
-                (
-                    verdicts.states[block],
-                    verdicts.best[block],
-                    verdicts.similarity[block],
-                    verdicts.distance[block],
-                ) = _native.decide_range(
-                    states[: block.start],
-                    block.stop,
-                    pairs.later,
-                    pairs.earlier,
-                    stays.left(pairs, measured_block.similarity),
-                    pairs.distance,
+                similarity = similarity if stays is None else stays.left(pairs, similarity)
+                found_verdicts = _native.decide_range(
+                    states[: block.start], block.stop, pairs.later, pairs.earlier, similarity, pairs.distance
                 )
+                for name, values in zip(("states", "best", "similarity", "distance"), found_verdicts, strict=True):
+                    getattr(verdicts, name)[block] = values
                 gone = (np.flatnonzero(states[block] == REMOVED) + block.start).astype(np.uint32)
             with timing.wall("verification"):
                 verdicts.penalty[gone], verdicts.differs[gone] = verifier.differences(gone, verdicts.best[gone])
@@ -415,15 +401,13 @@ def _by_components(
         progress(StageAdvanced("deciding", found.high))
     with timing.wall("deciding"):
         best = np.asarray(joined.smallest())
-    states = space.zeros(num_positions, np.uint8)
-    similarity = space.zeros(num_positions, np.float64)
-    distance = space.zeros(num_positions, np.uint32)
-    penalty, differs = space.zeros(num_positions, np.float64), space.zeros(num_positions, np.uint8)
+    verdicts = replace(Verdicts.zeros(num_positions, space), best=best, num_considered=num_considered)
+    similarity, distance, penalty, differs = verdicts.similarity, verdicts.distance, verdicts.penalty, verdicts.differs
     below = space.zeros(num_positions, np.bool_)
     for some in slices(num_positions, _PAIRS_AT_ONCE):
         part = np.arange(some.start, some.stop, dtype=np.uint32)
         is_removed = best[some] != part
-        states[some] = np.where(is_removed, REMOVED, KEPT)
+        verdicts.states[some] = np.where(is_removed, REMOVED, KEPT)
         later, earlier = part[is_removed], best[some][is_removed]
         if not len(later):
             continue
@@ -442,7 +426,7 @@ def _by_components(
                 fewest = verifier.num_features(later, earlier)
                 below[later] = similarity[later] < recipe.required_similarity(fewest, penalty[later])
     progress(StageFinished("deciding", Timing.now() - began))
-    return Verdicts(states, best, similarity, distance, penalty, differs, below, num_considered)
+    return replace(verdicts, below=below)
 
 
 def _start(progress: Progress, num_positions: int) -> float:
@@ -460,10 +444,7 @@ def _spread(
 ) -> Decision:
     """Give every row the verdict of the document that it collapsed into."""
     space = documents.room.space
-    kept = space.growing(np.bool_)
-    removed_rows, kept_rows = space.growing(np.int64), space.growing(np.int64)
-    similarity, distance, below = space.growing(np.float64), space.growing(np.int32), space.growing(np.bool_)
-    penalty, differs = space.growing(np.float64), space.growing(np.uint8)
+    kept, columns = space.growing(np.bool_), {name: space.growing(kind) for name, kind in _OF_REMOVED.items()}
     for some in slices(len(documents), _ROWS_AT_ONCE):
         first, position = collapsed.first[some], collapsed.position[some]
         first_kept = np.ones(len(first), bool)
@@ -485,25 +466,16 @@ def _spread(
         added[inherited], differing[inherited] = verdicts.penalty[places], verdicts.differs[places]
         if verdicts.below is not None:
             unlike[inherited] = verdicts.below[places]
-        for column, found in (
-            (removed_rows, removed + some.start),
-            (kept_rows, against),
-            (similarity, values),
-            (distance, errors),
-            (penalty, added),
-            (differs, differing),
-            (below, unlike),
-        ):
+        of_part = (removed + some.start, against, values, errors, added, differing, unlike)
+        for column, found in zip(columns.values(), of_part, strict=True):
             column.append(found)
+    has_names = recipe.name_rules is not None
+    is_used = {"distance": isinstance(recipe.sketch, SimHash), "penalty": has_names, "differs": has_names}
+    is_used["below_threshold"] = verdicts.below is not None
+    taken: dict[str, Any] = {name: columns[name].take() if is_used.get(name, True) else None for name in columns}
     return Decision(
         kept=kept.take(),
-        removed_rows=removed_rows.take(),
-        kept_rows=kept_rows.take(),
-        similarity=similarity.take(),
-        distance=distance.take() if isinstance(recipe.sketch, SimHash) else None,
-        penalty=None if recipe.name_rules is None else penalty.take(),
-        differs=None if recipe.name_rules is None else differs.take(),
-        below_threshold=None if verdicts.below is None else below.take(),
+        **taken,
         num_candidates=verdicts.num_considered if isinstance(recipe.sketch, MinHash) else None,
         num_measured=num_measured,
         num_capped=search.num_capped,

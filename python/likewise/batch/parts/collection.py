@@ -12,20 +12,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise._native import Texts
-from likewise.arrays import ArraySpace, GrowingTexts, double_id, slices
-from likewise.errors import InvalidInput
+from likewise.arrays import double_id, slices
+from likewise.batch.budget.room import Room
+from likewise.batch.read.columns import Columns, SketchedPiece, bare_piece
+from likewise.batch.read.documents import Documents, id_used_twice
 from likewise.io.inputs import Inputs
 from likewise.io.kept import write_files
-from likewise.io.source.bad_rows import BadRowTally
+from likewise.io.source.bad_rows import NO_LIMIT, BadRowTally
 from likewise.io.source.source import BadRow, Cut, InputFile, Kept, Piece, ReadTask
 from likewise.io.source.spool import Spool
 from likewise.io.tables.columns import constant_column, number_column, text_column
 from likewise.job.options import RunContext
-from likewise.job.reading import in_order, jobs_of, refusal, total_bytes
+from likewise.job.reading import in_order, jobs_of, total_bytes
 from likewise.progress import Warned
+from likewise.recipe.recipe import Recipe
 
 PIECE_BYTES = 1 << 20
-_NO_TEXTS = Texts.from_list([])
 _T = TypeVar("_T")
 _Of = TypeVar("_Of")
 
@@ -57,32 +59,24 @@ class Collection:
         work: Path,
         *,
         num_reference_files: int = 0,
-        space: ArraySpace | None = None,
+        room: Room | None = None,
         needs_texts: bool = False,
-        most_key_bytes: int | None = None,
     ) -> None:
-        self._most_key_bytes = most_key_bytes
         for file in files[num_reference_files:]:
             file.check_cut()
         self.files = files
         self.num_reference_files = num_reference_files
-        self.space = space or ArraySpace()
+        self.room = room or Room()
         self._work = work
         is_spooled = needs_texts and not all(file.can_read_again for file in files)
         self._spool = Spool(work / "texts-of-documents") if is_spooled else None
-        # First row and handle of each spooled piece.
-        self._spooled: list[tuple[int, int]] = []
-        self._growing = [self.space.growing(dtype) for dtype in (np.uint64, np.uint32, np.uint32, np.uint8)]
-        self._growing_ids = GrowingTexts(self.space)
-        self.bad_rows: list[list[BadRow]] = [[] for _ in files]
-        self.num_blank = 0
         # Rows of file i are starts[i]:starts[i + 1].
         self.starts = np.zeros(len(files) + 1, np.int64)
         self.offsets: NDArray[np.uint64] = np.zeros(0, np.uint64)
         self.lengths: NDArray[np.uint32] = np.zeros(0, np.uint32)
-        self._lines: NDArray[np.uint32] = np.zeros(0, np.uint32)
-        self._has_id: NDArray[np.uint8] = np.zeros(0, np.uint8)
-        self._ids = _NO_TEXTS
+        self.bad_rows: list[list[BadRow]] = [[] for _ in files]
+        # Set once all documents are read.
+        self.documents: Documents
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -97,24 +91,29 @@ class Collection:
     ) -> Iterator[tuple[int, int, list[_T]]]:
         """Read all documents; yield file, job number and results of `take` for the pieces of a job, in input order."""
 
-        def of_job(file: int, number: int, job: ReadTask) -> tuple[int, int, list[tuple[Piece, int, _T]]]:
+        def of_job(file: int, number: int, job: ReadTask) -> tuple[int, int, list[tuple[SketchedPiece, _T]]]:
             found = []
             for piece in job.read():
-                handle = -1
+                handle = None
                 if self._spool is not None and not self.files[file].can_read_again:
                     handle = self._spool.append(piece.texts)
-                made = take(piece)
-                found.append((replace(piece, texts=_NO_TEXTS), handle, made))
+                found.append((bare_piece(piece, handle), take(piece)))
             return file, number, found
 
-        lines = [0] * len(self.files)
+        # Their limit is checked at the end.
+        rules = replace(context.rules, fields=(), max_bad_rows=NO_LIMIT)
+        columns = Columns(self.files, Recipe.exact(), self._spool, rules, None, self.room, self.num_reference_files)
         with closing(self.each_job(stage, of_job, context, work)) as jobs:
             for file, number, found in jobs:
-                for piece, handle, _ in found:
-                    self._add(file, lines[file], piece, handle, context.rules.on_error)
-                    lines[file] += piece.num_lines
-                yield file, number, [made for _, _, made in found]
-        self._finish(context)
+                for piece, _ in found:
+                    columns.add(file, piece)
+                yield file, number, [made for _, made in found]
+        self.documents = documents = columns.documents()
+        self.starts, self.bad_rows = documents.starts, documents.bad_rows
+        self.offsets, self.lengths = documents.offsets, documents.lengths
+        if context.rules.duplicate_ids != "allow":
+            self._check_ids()
+        self._check_bad_rows(context)
 
     def each_job(
         self, stage: str, take: Callable[[int, int, ReadTask], _Of], context: RunContext, work: Path
@@ -122,34 +121,9 @@ class Collection:
         """Yield the results of `take` (file, job number, job) for each job, in input order."""
         return in_order(stage, jobs_of(self.files, PIECE_BYTES, work, take), total_bytes(self.files), context)
 
-    def _add(self, number: int, first_line: int, piece: Piece, handle: int, on_error: str) -> None:
-        if piece.bad_rows and on_error == "fail":
-            bad = piece.bad_rows[0]
-            raise refusal(self.files[number], replace(bad, line=first_line + bad.line))
-        if handle >= 0:
-            self._spooled.append((int(self.starts[1:].sum()), handle))
-        columns: tuple[NDArray[Any], ...] = (
-            piece.offsets,
-            piece.lengths,
-            piece.lines + np.uint32(first_line),
-            piece.has_id,
-        )
-        for growing, values in zip(self._growing, columns, strict=True):
-            growing.append(values)
-        self._growing_ids.append(piece.ids)
-        self.bad_rows[number] += [replace(bad, line=first_line + bad.line) for bad in piece.bad_rows]
-        self.num_blank += piece.num_blank if number >= self.num_reference_files else 0
-        # Counts until everything is read, then starts.
-        self.starts[number + 1] += len(piece.offsets)
-
-    def _finish(self, context: RunContext) -> None:
-        rules = context.rules
-        self.starts = np.cumsum(self.starts)
-        self.offsets, self.lengths, self._lines, self._has_id = (growing.take() for growing in self._growing)
-        self._ids = self._growing_ids.take()
-        if rules.duplicate_ids != "allow":
-            self._check_ids()
-        tallies = BadRowTally(rules.max_bad_rows), BadRowTally(rules.max_bad_rows)
+    def _check_bad_rows(self, context: RunContext) -> None:
+        limit = context.rules.max_bad_rows
+        tallies = BadRowTally(limit), BadRowTally(limit)
         for number, file in enumerate(self.files):
             bad = self.bad_rows[number]
             num_good = int(self.starts[number + 1] - self.starts[number])
@@ -171,28 +145,13 @@ class Collection:
 
     def doc_ids(self, rows: NDArray[np.int64]) -> Texts:
         """Return the ids of documents; ``file:line`` for those without."""
-        own, flags = self._ids.take(rows), self._has_id[rows]
-        if flags.all():
-            return own
-        files, lines = self.file_of(rows).tolist(), self._lines[rows].tolist()
-        return Texts.from_list(
-            [
-                doc_id if flag else f"{self.files[file].name}:{line + 1}"
-                for doc_id, flag, file, line in zip(own.to_list(), flags.tolist(), files, lines, strict=True)
-            ]
-        )
+        return Texts.from_arrow(self.documents.doc_ids(rows))
 
     def texts(self, rows: NDArray[np.int64]) -> Texts:
         """Read the texts of ascending rows again."""
-        numbers = self.file_of(rows)
-        parts: list[Texts] = []
-        for number in np.unique(numbers).tolist():
-            part = rows[numbers == number]
-            if self._spool is not None and not self.files[number].can_read_again:
-                parts += self._put_aside(part)
-            else:
-                parts += [texts for _, texts in self.each_text(part)]
-        return Texts.concat(parts)
+        if self._spool is not None:
+            return Texts.concat([read() for _, read in self.documents.texts(rows, 1)])
+        return Texts.concat([texts for _, texts in self.each_text(rows)])
 
     def each_text(self, rows: NDArray[np.int64]) -> Iterator[tuple[slice, Texts]]:
         """Yield the texts of ascending rows again, in parts, each with its slice of the rows."""
@@ -207,28 +166,15 @@ class Collection:
         if self._spool is not None:
             self._spool.close()
 
-    def _put_aside(self, rows: NDArray[np.int64]) -> Iterator[Texts]:
-        assert self._spool is not None
-        firsts = np.array([first for first, _ in self._spooled])
-        places = np.searchsorted(firsts, rows, side="right") - 1
-        for place in np.unique(places).tolist():
-            first, handle = self._spooled[place]
-            yield self._spool.texts(handle).take(rows[places == place] - first)
-
     def _check_ids(self) -> None:
-        own = self.num_references + np.flatnonzero(self._has_id[self.num_references :])
+        documents, room = self.documents, self.room
+        own = self.num_references + np.flatnonzero(documents.has_id[self.num_references :])
         double = double_id(
-            lambda part: self._ids.take(own[part]), len(own), self.space, most_bytes=self._most_key_bytes
+            lambda part: documents.ids.take(own[part]), len(own), room.space, most_bytes=room.buckets_bytes
         )
         if double is not None:
             second, first = own[list(double)].tolist()
-            file, other = (self.files[int(self.file_of(np.array([row]))[0])].name for row in (second, first))
-            raise InvalidInput(
-                f"the id {self._ids[second]!r} is already used in {other}:{int(self._lines[first]) + 1}; make ids "
-                "unique, or use --duplicate-ids allow",
-                file,
-                int(self._lines[second]) + 1,
-            )
+            raise id_used_twice(documents.ids[second], documents.place(first), documents.place(second))
 
 
 # Rows of evidence that are built at once.
@@ -268,7 +214,7 @@ def places_of(
     names, own = collection.file_names(), rows - collection.num_references
     return {
         f"{prefix}row": number_column(own, own < 0),
-        "kept_id" if prefix else "doc_id": text_column(collection.doc_ids(rows)),
+        "kept_id" if prefix else "doc_id": collection.documents.doc_ids(rows),
         f"{prefix}file": text_column(names.take(collection.file_of(rows))),
         f"{prefix}offset": number_column(collection.offsets[rows].astype(np.int64)),
         f"{prefix}length": number_column(collection.lengths[rows].astype(np.int64)),
@@ -346,11 +292,3 @@ def write_emptied(collection: Collection, rows: NDArray[np.int64], path: Path) -
         for row, doc_id, number in places:
             entry = {"row": row - collection.num_references, "doc_id": doc_id, "file": collection.files[number].name}
             file.write(json.dumps(entry, ensure_ascii=False) + "\n")
-
-
-def bad_rows_of(collection: Collection) -> Iterator[tuple[str, BadRow]]:
-    """Yield the bad rows of the documents, with the names of their files."""
-    first = collection.num_reference_files
-    for source, bad_rows in zip(collection.files[first:], collection.bad_rows[first:], strict=True):
-        for bad in bad_rows:
-            yield source.name, bad

@@ -264,7 +264,10 @@ def dedup_parts(
         cut = Cut.of_parts(repeats.rows, repeats.starts, repeats.ends, keeps_words_apart=is_span)
         # A document that keeps a part is not empty.
         may_be_empty = None if num_parts is None else cut.counts == num_parts[cut.rows]
-        summary = _verification(recipe, parts) | job.write_parts(cut, {EVIDENCE: evidence}, may_be_empty)
+        what = f"removed span of at least {parts.min_tokens} words" if is_span else f"removed {parts.unit}"
+        how = "word for word" if is_span else check_of(recipe)
+        summary: dict[str, Any] = {"verification": f"Every {what} matches an earlier one {how}."}
+        summary |= job.write_parts(cut, {EVIDENCE: evidence}, may_be_empty)
         summary["num_removed"] = summary["num_emptied"]
         summary |= {"recipe": recipe.to_dict(), "recipe_id": recipe.recipe_id}
         summary |= {"most_removed": _most_removed(collection, repeats), **about}
@@ -292,12 +295,6 @@ def _check(recipe: Recipe, parts: PartRules) -> None:
         )
 
 
-def _verification(recipe: Recipe, parts: PartRules) -> dict[str, Any]:
-    unit = f"removed span of at least {parts.min_tokens} words" if parts.unit == "span" else f"removed {parts.unit}"
-    how = "word for word" if parts.unit == "span" else check_of(recipe)
-    return {"verification": f"Every {unit} matches an earlier one {how}."}
-
-
 def _about_references(against: Sequence[str | Path], collection: Collection, repeats: Repeats) -> dict[str, Any]:
     if not against:
         return {}
@@ -316,7 +313,7 @@ def _about_references(against: Sequence[str | Path], collection: Collection, rep
 
 def _most_removed(collection: Collection, repeats: Repeats) -> list[dict[str, object]]:
     """Return the parts with the most removed bytes, grouped by the kept occurrence."""
-    space, num = collection.space, len(repeats)
+    space, num = collection.room.space, len(repeats)
     kept, own = space.zeros(num, np.uint64), space.zeros(num, np.uint32)
     before = np.uint64(0)
     for part in slices(num, _ROWS_AT_ONCE):

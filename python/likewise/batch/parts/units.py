@@ -13,14 +13,13 @@ from numpy.typing import NDArray
 from likewise import _native
 from likewise.arrays import ArraySpace, slices
 from likewise.batch.against.references import reference_files
+from likewise.batch.budget.room import Room
 from likewise.batch.decide.decision import Decision, VerdictLog, decide
-from likewise.batch.memory import BoundedRun
-from likewise.batch.opening import opened_run
+from likewise.batch.opening import bounded_run, opened_run
 from likewise.batch.parts.collection import (
     PIECE_BYTES,
     Collection,
     Repeats,
-    bad_rows_of,
     emptied,
     num_kept,
     write_documents,
@@ -29,16 +28,15 @@ from likewise.batch.parts.collection import (
 from likewise.batch.read.columns import HeldDocuments, SketchedPiece, sketched_piece
 from likewise.batch.read.documents import Reference, References
 from likewise.batch.run import ordered
+from likewise.batch.write.kept_rows import write_bad_rows
 from likewise.errors import InvalidInput, InvalidParameter, check_choice, check_integer
 from likewise.io.inputs import Inputs
 from likewise.io.output.directory import EMPTIED, ERRORS, KEPT, scratch_directory
 from likewise.io.output.evidence import write_evidence
 from likewise.io.places import check_place
-from likewise.io.source.bad_rows import write_errors
 from likewise.io.source.source import Cut, InputFile, Kept, Piece, ReadTask, as_array, each_piece
 from likewise.job.options import FileRun, RunContext, RunRules
 from likewise.job.output import Job, about_files
-from likewise.progress import Planned
 from likewise.recipe.methods import Exact
 from likewise.recipe.recipe import Recipe
 from likewise.stages.sketch import sketch_texts
@@ -79,13 +77,9 @@ class PartsJob(Job):
         found = replace(self.found, files=(*references, *self.found.files))
         self.claim(inputs=self.stamp(found), **self.found.provenance(), **identity)
         memory_bytes = self.options.memory_bound()
+        room = Room() if memory_bytes is None else Room(ArraySpace(self.work), buckets_bytes=memory_bytes // 4)
         self.collection = Collection(
-            found.files,
-            self.work,
-            num_reference_files=len(references),
-            space=ArraySpace(None if memory_bytes is None else self.work),
-            needs_texts=needs_texts,
-            most_key_bytes=None if memory_bytes is None else memory_bytes // 4,
+            found.files, self.work, num_reference_files=len(references), room=room, needs_texts=needs_texts
         )
         self.enter(closing(self.collection))
         return self.collection
@@ -114,7 +108,7 @@ class PartsJob(Job):
                     answer=self.answer,
                 )
                 write_emptied(collection, dropped, work / EMPTIED)
-                write_errors(bad_rows_of(collection), work / ERRORS)
+                write_bad_rows(collection.documents, work / ERRORS)
         first, num_own = collection.num_reference_files, len(collection) - collection.num_references
         bad_rows = [len(bad) for bad in collection.bad_rows[first:]]
         return {
@@ -125,7 +119,7 @@ class PartsJob(Job):
             "num_removed_parts": len(cut.starts),
             "num_removed_bytes": cut.num_bytes(),
             "num_bad_rows": sum(bad_rows),
-            "num_blank_lines": collection.num_blank,
+            "num_blank_lines": collection.documents.num_blank,
             "version": _native.__version__,
             "inputs": about_files(
                 self.found.files,
@@ -273,7 +267,7 @@ def repeated_units(
     collection: Collection,
     recipe: Recipe,
     parts: PartRules,
-    job: Job,
+    job: PartsJob,
 ) -> tuple[Repeats, dict[str, Any], NDArray[np.uint32]]:
     """Return the parts that match an earlier one, the summary fields about them, and the number of parts per document.
 
@@ -283,13 +277,11 @@ def repeated_units(
     """
     if recipe.group != "leaders":
         raise InvalidParameter("group", f"{recipe.group} does not apply to parts; use leaders")
-    context, work, saved, memory_bytes = job.context, job.work, job.parts, job.options.memory_bound()
+    context, work, saved = job.context, job.work, job.parts
     rules = context.rules
     is_measured = not isinstance(recipe.sketch, Exact)
     files = [UnitFile(file, parts, is_spooled=is_measured) for file in collection.files]
-    bounded = BoundedRun(files, recipe, memory_bytes, rules.threads, work, (), writes_copies=True)
-    if bounded.plan is not None:
-        context.progress(Planned(bounded.plan.lines()))
+    bounded = bounded_run(job, replace(job.found, files=tuple(files)), recipe, writes_copies=True)
     if saved is not None:
         # Decompress compressed files only once.
         saved.mkdir(exist_ok=True)
@@ -314,14 +306,7 @@ def repeated_units(
         documents, log = opened.documents, None if opened.parts is None else VerdictLog(opened.parts.directory)
         if len(documents) != len(places.starts):
             raise InvalidInput("the inputs changed during the run; repeat it")
-        collapsed = ordered(documents, opened.recipe, context)
-        decision = decide(
-            documents,
-            collapsed,
-            opened.recipe,
-            opened.context,
-            log,
-        )
+        decision = decide(documents, ordered(documents, opened.recipe, context), opened.recipe, opened.context, log)
         about = {
             "num_parts": len(documents) - documents.num_references,
             "recall": opened.recipe.recall_with(decision.num_crowded, decision.num_capped),
@@ -349,7 +334,7 @@ class _Places:
         held: HeldDocuments,
     ) -> None:
         """Read all documents; with a recipe, hold the sketches of their parts within the memory limit."""
-        self._space = collection.space
+        self._space = collection.room.space
         columns = [self._space.growing(np.uint32) for _ in range(3)]
 
         def take(piece: Piece) -> tuple[tuple[NDArray[np.uint32], ...], SketchedPiece | None]:

@@ -17,16 +17,17 @@ from numpy.typing import NDArray
 from likewise import _native
 from likewise._native import Rarity, Texts
 from likewise.arrays import GrowingTexts, slices, stable_order
-from likewise.batch.budget.room import MOST_HELD_BYTES, Room
+from likewise.batch.budget.room import MOST_HELD_BYTES, Room, filled, numbers_of
 from likewise.batch.read.documents import Documents, SpooledPiece
 from likewise.errors import InvalidInput
-from likewise.io.source.bad_rows import NO_LIMIT, BadRowLimit, BadRowTally
+from likewise.io.source.bad_rows import BadRowTally
 from likewise.io.source.source import BadRow, Piece, Source
 from likewise.io.source.spool import Spool
+from likewise.job.options import RunRules
 from likewise.job.reading import refusal
 from likewise.recipe.methods import Bloom, SimHash
 from likewise.recipe.recipe import Recipe
-from likewise.recipe.rules import keep_criteria
+from likewise.recipe.rules import fields_read, keep_criteria, keep_needs
 
 # Documents processed at once.
 _AT_ONCE = 1 << 18
@@ -54,21 +55,15 @@ def priority_order(documents: Documents, keep: str) -> NDArray[np.int64]:
         else:
             keys.append(field_ranks(documents, field, "keep", largest_first=rule == "max"))
     if not keys:
-        rows = space.growing(np.int64)
-        for part in slices(len(documents), _AT_ONCE):
-            rows.append(np.arange(part.start, part.stop))
-        return rows.take()
+        return filled(space, len(documents), numbers_of)
+
+    def taken(values: NDArray[np.int64], places: NDArray[np.int64]) -> NDArray[np.int64]:
+        return filled(space, len(places), lambda part: values[places[part]])
+
     # Sort by the last criterion first; each further sort is stable.
     order = stable_order(keys.pop(), space)
     for ranks in reversed(keys):
-        ordered = space.growing(np.int64)
-        for part in slices(len(order), _AT_ONCE):
-            ordered.append(ranks[order[part]])
-        places, before = stable_order(ordered.take(), space), order
-        gathered = space.growing(np.int64)
-        for part in slices(len(order), _AT_ONCE):
-            gathered.append(before[places[part]])
-        order = gathered.take()
+        order = taken(order, stable_order(taken(ranks, order), space))
     return order
 
 
@@ -187,6 +182,13 @@ def sketched_piece(
     )
 
 
+def bare_piece(piece: Piece, handle: int | None = None) -> SketchedPiece:
+    """Return a piece without texts, fields and sketches."""
+    none, num = np.zeros(len(piece.offsets), np.uint8), np.zeros(0, np.uint32)
+    bare = dataclasses.replace(piece, texts=_NO_TEXTS, fields=[])
+    return SketchedPiece(bare, none[:0], none, num, num.astype(np.uint64), None, handle)
+
+
 class HeldDocuments:
     """Sketches of whole jobs of a first pass, up to a memory limit. Thread-safe."""
 
@@ -213,18 +215,9 @@ class HeldDocuments:
         return self._jobs.pop((source, job), None)
 
 
-@dataclasses.dataclass(frozen=True)
-class IngestRules:
-    """What to read from the inputs."""
-
-    # Whether `keep` needs text lengths
-    needs_lengths: bool = False
-    fields: tuple[str, ...] = ()
-    on_error: str = "fail"
-    # Whether texts will be read again; if so, texts of sources that cannot are spooled
-    needs_texts: bool = True
-    # Maximum number of bad rows among the documents, and among the reference documents
-    max_bad_rows: BadRowLimit = NO_LIMIT
+# Columns of a sketched piece, and of the piece in it.
+_OF_SKETCHES = {"shapes": np.uint8, "num_features": np.uint32, "digests": np.uint64}
+_OF_PIECE = {"offsets": np.uint64, "lengths": np.uint32, "has_id": np.bool_}
 
 
 class Columns:
@@ -235,7 +228,7 @@ class Columns:
         sources: Sequence[Source],
         recipe: Recipe,
         spool: Spool | None,
-        rules: IngestRules,
+        rules: RunRules,
         rarity: Rarity | None,
         room: Room,
         num_reference_sources: int = 0,
@@ -246,17 +239,12 @@ class Columns:
         self._sources = sources
         self._spool = spool
         self._rules = rules
-        self._sketches = space.growing(np.uint64 if isinstance(recipe.sketch, SimHash | Bloom) else np.uint8)
-        self._shapes = space.growing(np.uint8)
-        self._num_features = space.growing(np.uint32)
-        self._digests = space.growing(np.uint64)
-        self._offsets = space.growing(np.uint64)
-        self._lengths = space.growing(np.uint32)
-        self._lines = space.growing(np.uint32)
-        self._has_id = space.growing(np.bool_)
-        self._text_lengths = space.growing(np.uint32)
+        self._needs_lengths = keep_needs(recipe.keep)[0]
+        kinds = _OF_SKETCHES | _OF_PIECE | {"lines": np.uint32, "text_lengths": np.uint32}
+        kinds["sketches"] = np.uint64 if isinstance(recipe.sketch, SimHash | Bloom) else np.uint8
+        self._columns = {name: space.growing(kind) for name, kind in kinds.items()}
         self._ids = GrowingTexts(space)
-        self._fields: list[list[Texts]] = [[] for _ in rules.fields]
+        self._fields: dict[str, list[Texts]] = {name: [] for name in fields_read(recipe.keep, rules.fields)}
         self._spooled: list[SpooledPiece] = []
         self._bad: list[list[BadRow]] = [[] for _ in sources]
         self._num_documents = [0] * len(sources)
@@ -268,7 +256,7 @@ class Columns:
 
     def add(self, number: int, part: SketchedPiece) -> None:
         """Add the next piece of source `number`; raise InvalidInput for bad rows that are not skipped."""
-        piece = part.piece
+        piece, columns = part.piece, self._columns
         first_line = self._num_lines[number]
         for bad in piece.bad_rows:
             self._bad[number].append(dataclasses.replace(bad, line=first_line + bad.line))
@@ -277,18 +265,15 @@ class Columns:
         self._tallies[number < self._num_reference_sources].add(self._sources[number].name, first_line, piece)
         if part.handle is not None:
             self._spooled.append(SpooledPiece(sum(self._num_documents), part.handle))
-        self._sketches.append(part.sketches)
-        self._shapes.append(part.shapes)
-        self._num_features.append(part.num_features)
-        self._digests.append(part.digests)
-        self._offsets.append(piece.offsets)
-        self._lengths.append(piece.lengths)
-        self._lines.append(piece.lines + np.uint32(first_line))
-        self._has_id.append(piece.has_id)
+        for name in ("sketches", *_OF_SKETCHES):
+            columns[name].append(getattr(part, name))
+        for name in _OF_PIECE:
+            columns[name].append(getattr(piece, name))
+        columns["lines"].append(piece.lines + np.uint32(first_line))
         if part.text_lengths is not None:
-            self._text_lengths.append(part.text_lengths)
+            columns["text_lengths"].append(part.text_lengths)
         self._ids.append(piece.ids)
-        for of_one, values in zip(self._fields, piece.fields, strict=True):
+        for of_one, values in zip(self._fields.values(), piece.fields, strict=True):
             of_one.append(values)
         self._num_lines[number] += piece.num_lines
         self._num_documents[number] += len(part.shapes)
@@ -307,20 +292,14 @@ class Columns:
 
     def documents(self) -> Documents:
         """Return all documents; the columns are moved into them."""
+        columns: dict[str, Any] = {name: column.take() for name, column in self._columns.items()}
+        if not self._needs_lengths:
+            columns["text_lengths"] = None
         return Documents(
             sources=self._sources,
             starts=np.concatenate([[0], np.cumsum(self._num_documents, dtype=np.int64)]).astype(np.int64),
-            sketches=self._sketches.take(),
-            shapes=self._shapes.take(),
-            num_features=self._num_features.take(),
-            digests=self._digests.take(),
-            offsets=self._offsets.take(),
-            lengths=self._lengths.take(),
-            lines=self._lines.take(),
             ids=self._ids.take(),
-            has_id=self._has_id.take(),
-            text_lengths=self._text_lengths.take() if self._rules.needs_lengths else None,
-            fields=dict(zip(self._rules.fields, self._fields, strict=True)),
+            fields=self._fields,
             bad_rows=self._bad,
             num_blank=self._num_blank,
             spool=self._spool,
@@ -329,4 +308,5 @@ class Columns:
             num_reference_sources=self._num_reference_sources,
             keeps_bad_rows=self._rules.on_error == "keep",
             room=self._room,
+            **columns,
         )

@@ -6,7 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
+from types import SimpleNamespace
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,10 +25,6 @@ from likewise.io.tables.tables import id_type_of
 from likewise.recipe.methods import SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.stages.sketch import EMPTY, SHORT
-
-if TYPE_CHECKING:
-    from likewise.batch.read.kept_sketches import KeptSketches
-
 
 # Rows processed at once.
 _AT_ONCE = 1 << 16
@@ -47,8 +44,8 @@ class Reference:
     """Files of reference documents from one path."""
 
     files: tuple[InputFile, ...]
-    # Sketches that the run that wrote these files stored
-    sketches: "KeptSketches | None" = None
+    # Parts of the sketches that the run that wrote these files stored
+    sketches: tuple[Path, ...] | None = None
     # Fields by which that run ranked documents, which some of them have
     ranked_by: tuple[str, ...] = ()
     # The output directory of that run
@@ -89,15 +86,6 @@ class SpooledPiece:
 
 
 @dataclass(frozen=True, eq=False)
-class _Named:
-    """The name, path and type of ids of a source without its texts."""
-
-    name: str | None
-    path: Path | None
-    id_type: str | None
-
-
-@dataclass(frozen=True, eq=False)
 class Documents:
     """All documents of a run in input order, as columns."""
 
@@ -116,14 +104,14 @@ class Documents:
     lines: NDArray[np.uint32]
     ids: Texts
     has_id: NDArray[np.bool_]
-    # Lengths in Unicode scalars, if `keep` needs them
-    text_lengths: NDArray[np.uint32] | None
-    # Further fields as JSON, piece by piece
-    fields: dict[str, list[Texts]]
     bad_rows: list[list[BadRow]]
-    num_blank: int
-    spool: Spool | None
-    spooled: list[SpooledPiece]
+    # Lengths in Unicode scalars, if `keep` needs them
+    text_lengths: NDArray[np.uint32] | None = None
+    # Further fields as JSON, piece by piece
+    fields: dict[str, list[Texts]] = field(default_factory=dict)
+    num_blank: int = 0
+    spool: Spool | None = None
+    spooled: list[SpooledPiece] = field(default_factory=list)
     # Number of documents with each feature, for method shingles
     rarity: Rarity | None = None
     # Number of sources with reference documents, which come first and are always kept
@@ -153,31 +141,13 @@ class Documents:
             num += end - first - num_own if num_own else 0
         return num
 
-    def without_references(self) -> "Documents":
-        """Return the documents without references; only ids and locations are adjusted."""
-        first, rest = self.num_references, np.arange(self.num_references, len(self))
-        return replace(
-            self,
-            sources=self.sources[self.num_reference_sources :],
-            starts=self.starts[self.num_reference_sources :] - first,
-            shapes=self.shapes[first:],
-            lines=self.lines[first:],
-            ids=self.ids.take(rest),
-            has_id=self.has_id[first:],
-            num_reference_sources=0,
-        )
-
     def only_places(self) -> "Documents":
         """Return the data that :meth:`places` and :meth:`doc_ids` need, so that texts and sketches can be freed."""
+        names = ("name", "path", "id_type")
+        named = [SimpleNamespace(**{name: getattr(source, name, None) for name in names}) for source in self.sources]
         return replace(
             self,
-            sources=cast(
-                "Sequence[Source]",
-                [
-                    _Named(source.name, getattr(source, "path", None), getattr(source, "id_type", None))
-                    for source in self.sources
-                ],
-            ),
+            sources=cast("Sequence[Source]", named),
             sketches=self.sketches[:0].copy(),
             digests=self.digests[:0].copy(),
             fields={},
@@ -324,21 +294,25 @@ class Documents:
         return (source.name or "") if path is None else path.as_posix()
 
     def check_ids(self, splits_of: Callable[[NDArray[np.int64]], NDArray[np.int64]] | None = None) -> None:
-        """Raise InvalidInput if two documents (of one split, with `splits_of`) have the same id, naming both rows."""
-        if not self.has_id.any():
+        """Raise InvalidInput if two documents of the run (of one split, with `splits_of`) have the same id."""
+        start = self.num_references
+        if not self.has_id[start:].any():
             return
-        ids = self.ids if self.has_id.all() else self._all_ids()
-        groups = None if splits_of is None else lambda part: splits_of(np.arange(part.start, part.stop))
+        ids = self.ids if self.has_id[start:].all() else self._all_ids()
+
+        def rows_of(part: slice) -> NDArray[np.int64]:
+            return np.arange(start + part.start, start + part.stop)
+
         double = double_id(
-            lambda part: ids.take(np.arange(part.start, part.stop)),
-            len(self),
+            lambda part: ids.take(rows_of(part)),
+            len(self) - start,
             self.room.space,
-            groups,
+            None if splits_of is None else lambda part: splits_of(rows_of(part)),
             self.room.buckets_bytes,
         )
         if double is None:
             return
-        second, first = double
+        second, first = (start + row for row in double)
         made = next((self.place(row) for row in (second, first) if not self.has_id[row]), None)
         raise id_used_twice(ids[second], self.place(first), self.place(second), made)
 
@@ -346,15 +320,7 @@ class Documents:
         """Return the id of every row, including generated ones."""
         ids = GrowingTexts(self.room.space)
         for part in slices(len(self), _AT_ONCE):
-            rows = np.arange(part.start, part.stop)
-            some = self.ids.take(rows)
-            if not self.has_id[part].all():
-                texts = some.to_list()
-                without = np.flatnonzero(~self.has_id[part])
-                for row, made in zip(without.tolist(), self._made_ids(rows[without]), strict=True):
-                    texts[row] = made
-                some = Texts.from_list(texts)
-            ids.append(some)
+            ids.append(Texts.from_arrow(self.doc_ids(np.arange(part.start, part.stop))))
         return ids.take()
 
 
@@ -383,11 +349,6 @@ def _shown(place: Location) -> str:
     return f"{file}:{line}" if file else f"row {line}"
 
 
-def reading_pool(threads: int) -> ThreadPoolExecutor:
-    """Return threads for reading texts again for a join."""
-    return ThreadPoolExecutor(threads, thread_name_prefix="likewise-prefix")
-
-
 def each_part(
     pool: ThreadPoolExecutor,
     documents: Documents,
@@ -410,15 +371,15 @@ def each_part(
 
 
 def on_each_part(
-    pool: ThreadPoolExecutor,
     documents: Documents,
     rows: NDArray[np.int64],
     threads: int,
-    work: Callable[[slice, _native.Texts], None],
+    work: Callable[[slice, _native.Texts], object],
 ) -> None:
     """Call `work` as `each_part` does, ignoring its results."""
-    for _ in each_part(pool, documents, rows, threads, work):
-        pass
+    with ThreadPoolExecutor(threads, thread_name_prefix="likewise-prefix") as pool:
+        for _ in each_part(pool, documents, rows, threads, work):
+            pass
 
 
 def _chunks(documents: Documents, rows: NDArray[np.int64], threads: int) -> Iterator[slice]:

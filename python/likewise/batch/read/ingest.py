@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from likewise._native import Rarity
 from likewise.batch.budget.room import Room
-from likewise.batch.read.columns import Columns, HeldDocuments, IngestRules, SketchedPiece, sketched_piece
+from likewise.batch.read.columns import Columns, HeldDocuments, SketchedPiece, bare_piece, sketched_piece
 from likewise.batch.read.documents import Documents, References
 from likewise.batch.read.resume import SPOOL_NAME, FoundPart, Position, RunParts
 from likewise.errors import InvalidInput, LikewiseError
@@ -28,10 +28,8 @@ from likewise.job.reading import in_order, names_line, option_of, other_fields, 
 from likewise.progress import Warned
 from likewise.recipe.methods import Shingles
 from likewise.recipe.recipe import Recipe
+from likewise.recipe.rules import fields_read, keep_needs
 from likewise.stages.sketch import sketch_texts
-
-if TYPE_CHECKING:
-    from likewise.batch.read.kept_sketches import KeptSketches
 
 # JSON of a field without a value; "" if the field is absent.
 NO_VALUE = frozenset(("", "null", "NaN"))
@@ -104,21 +102,12 @@ def check_has_field(documents: Documents, name: str, option: str = "--keep") -> 
         )
 
 
-@dataclass(frozen=True)
-class _Spooled:
-    """Spooled texts whose documents are already sketched."""
-
-    num_documents: int
-    handle: int
-
-
 class _Worker:
     """Reads and sketches one piece at a time. Thread-safe."""
 
     def __init__(
         self,
         recipe: Recipe,
-        rules: IngestRules,
         spool: Spool | None,
         rarity: Rarity | None,
         context: RunContext,
@@ -128,7 +117,7 @@ class _Worker:
         self._held = held
         self._recipe = recipe
         self._rarity = rarity
-        self._rules = rules
+        self._rules = context.rules
         self._spool = spool
         self._parts = parts
         self._timing = context.timing
@@ -153,8 +142,10 @@ class _Worker:
 
     def _done(self, sources: Sequence[Source], task: _Task) -> tuple[_Task, Sequence[Any]]:
         if task.kept is not None:
-            sketches, path = task.kept
-            return task, sketches.pieces(path, task.source, self._recipe, num_fields=len(self._rules.fields))
+            from likewise.batch.read.kept_sketches import kept_pieces
+
+            num_fields = len(fields_read(self._recipe.keep, self._rules.fields))
+            return task, kept_pieces(task.kept, task.source, self._recipe, num_fields=num_fields)
         if task.found is not None:
             assert self._parts is not None
             return task, self._parts.load(task.found)
@@ -176,28 +167,23 @@ class _Worker:
             if piece is None:
                 return done
             if piece.bad_rows and self._rules.on_error == "fail":
-                none, num = np.zeros(0, np.uint8), np.zeros(0, np.uint32)
-                refused = SketchedPiece(piece, none, none, num, none.astype(np.uint64), None, None)
-                return [*done, (number, refused)]
+                return [*done, (number, bare_piece(piece))]
             done.append((number, self._part(source, piece)))
 
-    def put_aside(self, job: ReadTask) -> list[_Spooled]:
-        """Only spool the texts of a job."""
-        spooled = []
-        for piece in job.read():
-            assert self._spool is not None
-            spooled.append(_Spooled(len(piece.texts), self._spool.append(piece.texts)))
-        return spooled
+    def put_aside(self, job: ReadTask) -> list[tuple[int, int]]:
+        """Only spool the texts of a job, whose documents are already sketched; return their numbers and handles."""
+        spool = self._spool
+        return [(len(piece.texts), spool.append(piece.texts)) for piece in job.read() if spool is not None]
 
     def _part(self, source: Source, piece: Piece) -> SketchedPiece:
         began = time.perf_counter()
         batch = sketch_texts(piece.texts, self._recipe, sets=True, threads=self._threads, rarity=self._rarity)
-        lengths = np.asarray(piece.texts.lengths()) if self._rules.needs_lengths else None
+        lengths = np.asarray(piece.texts.lengths()) if keep_needs(self._recipe.keep)[0] else None
         seconds = time.perf_counter() - began
         self._timing.add_thread("tokenizing", seconds * batch.features_share)
         self._timing.add_thread("sketching", seconds * (1 - batch.features_share))
         handle = None
-        if self._spool is not None and self._rules.needs_texts and not source.can_read_again:
+        if self._spool is not None and not source.can_read_again:
             began = time.perf_counter()
             handle = self._spool.append(piece.texts)
             self._timing.add_thread("spooling", time.perf_counter() - began)
@@ -207,10 +193,10 @@ class _Worker:
 def ingest(
     sources: Sequence[Source],
     recipe: Recipe,
-    rules: IngestRules,
     context: RunContext,
     *,
     work: Path,
+    needs_texts: bool = True,
     parts: RunParts | None = None,
     references: References | None = None,
     room: Room | None = None,
@@ -218,13 +204,15 @@ def ingest(
 ) -> Documents:
     """Read and sketch all documents."""
     began = Timing.now()
-    spool = _open_spool(sources, recipe, rules, work, parts)
+    spool = None
+    if needs_texts and not all(source.can_read_again for source in sources):
+        spool = Spool(work / SPOOL_NAME, has_tokens=recipe.takes_tokens) if parts is None else parts.open_spool()
     # The size of a stream is not known beforehand.
     num_bytes = sum(source.num_bytes or _STREAM_BYTES for source in sources)
     rarity = Rarity(num_bytes) if isinstance(recipe.sketch, Shingles) else None
     references = references or References()
-    columns = Columns(sources, recipe, spool, rules, rarity, room or Room(), len(references.files))
-    worker = _Worker(recipe, rules, spool, rarity, context, held or HeldDocuments(), parts)
+    columns = Columns(sources, recipe, spool, context.rules, rarity, room or Room(), len(references.files))
+    worker = _Worker(recipe, spool, rarity, context, held or HeldDocuments(), parts)
     try:
         found = [] if parts is None else parts.take_up(context.threads)
         tasks = worker.tasks(sources, _tasks(sources, work, found, references))
@@ -232,8 +220,8 @@ def ingest(
             for task, items in done:
                 pieces: list[_Numbered] = []
                 for item in items:
-                    if isinstance(item, _Spooled):
-                        columns.add_texts(task.source, item.num_documents, item.handle)
+                    if task.is_texts_alone:
+                        columns.add_texts(task.source, *item)
                     else:
                         columns.add(*item)
                         pieces.append(item)
@@ -263,7 +251,7 @@ class _Task:
     num_bytes: int
     job: ReadTask | None = None
     found: FoundPart | None = None
-    kept: tuple[KeptSketches, Path] | None = None
+    kept: Path | None = None
     is_texts_alone: bool = False
 
 
@@ -280,8 +268,8 @@ def _tasks(
             first, reference = starts.popleft()
             if reference.sketches is not None:
                 sketched |= set(range(first, first + len(reference.files)))
-                for path in reference.sketches.parts:
-                    yield _Task(first, -1, 0, kept=(reference.sketches, path))
+                for path in reference.sketches:
+                    yield _Task(first, -1, 0, kept=path)
         if source in sketched:
             yield from _texts_alone(source, of_source, work)
             continue
@@ -311,11 +299,3 @@ def _put_aside(parts: RunParts, task: _Task, pieces: list[_Numbered]) -> None:
     else:
         # A part that replaces a damaged one ends where the next stored part starts.
         parts.flush()
-
-
-def _open_spool(
-    sources: Sequence[Source], recipe: Recipe, rules: IngestRules, work: Path, parts: RunParts | None
-) -> Spool | None:
-    if not rules.needs_texts or all(source.can_read_again for source in sources):
-        return None
-    return Spool(work / SPOOL_NAME, has_tokens=recipe.takes_tokens) if parts is None else parts.open_spool()

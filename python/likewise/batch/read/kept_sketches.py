@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,27 +20,18 @@ from likewise.recipe.recipe import Recipe
 LISTING = "sketches.json"
 
 
-@dataclass(frozen=True, eq=False)
-class KeptSketches:
-    """The stored sketches of the kept documents of a finished run."""
-
-    # Part files, in the order of the documents
-    parts: tuple[Path, ...]
-
-    def pieces(self, path: Path, first_source: int, recipe: Recipe, *, num_fields: int) -> list[tuple[int, Any]]:
-        """Return the sketched pieces of one part, each with the number of its source."""
-        if not is_whole(path):
-            raise InvalidInput(
-                "the stored sketches are damaged; delete their directory to read the texts again", str(path)
-            )
-        return [
-            (first_source + number, _with_empty_fields(piece, num_fields))
-            for number, piece in sketched_pieces(read_part(path), recipe)
-        ]
+def kept_pieces(path: Path, first_source: int, recipe: Recipe, *, num_fields: int) -> list[tuple[int, Any]]:
+    """Return the sketched pieces of one part, each with the number of its source."""
+    if not is_whole(path):
+        raise InvalidInput("the stored sketches are damaged; delete their directory to read the texts again", str(path))
+    return [
+        (first_source + number, _with_empty_fields(piece, num_fields))
+        for number, piece in sketched_pieces(read_part(path), recipe)
+    ]
 
 
-def open_kept_sketches(run: Path, files: Sequence[InputFile], recipe: Recipe) -> KeptSketches | None:
-    """Return the stored sketches of a finished run; None if there are none."""
+def open_kept_sketches(run: Path, files: Sequence[InputFile], recipe: Recipe) -> tuple[Path, ...] | None:
+    """Return the parts of the stored sketches of a run, in the order of its documents; None if there are none."""
     directory = run / SKETCHES
     if not (directory / LISTING).is_file():
         return None
@@ -77,7 +68,7 @@ def open_kept_sketches(run: Path, files: Sequence[InputFile], recipe: Recipe) ->
         raise InvalidInput(
             "parts of the stored sketches are missing; delete the directory to read the texts again", str(directory)
         )
-    return KeptSketches(tuple(path for _, path in parts))
+    return tuple(path for _, path in parts)
 
 
 def recipe_of_run(run: Path) -> Recipe:

@@ -48,6 +48,9 @@ _KNOWN = re.compile(
     r"part-.*\.arrow|texts\.spool|unpacked-[0-9a-f]{16}(\.json)?|counted\.json|weights\.lww|threshold\.json"
 )
 
+# Columns of a part, and the columns of its pieces in them.
+_OF_PIECE = {"offset": "offsets", "length": "lengths", "line": "lines", "has_id": "has_id"}
+
 # Number of a source, number of a job in it.
 Position = tuple[int, int]
 
@@ -232,10 +235,7 @@ def _part(
         "shape": joined([piece.shapes for piece in pieces]),
         "num_features": joined([piece.num_features for piece in pieces]),
         "digest": joined([piece.digests for piece in pieces]).view(np.uint8).reshape(-1, 16),
-        "offset": joined([piece.piece.offsets for piece in pieces]),
-        "length": joined([piece.piece.lengths for piece in pieces]),
-        "line": joined([piece.piece.lines for piece in pieces]),
-        "has_id": joined([piece.piece.has_id for piece in pieces]),
+        **{name: joined([getattr(piece.piece, of) for piece in pieces]) for name, of in _OF_PIECE.items()},
     }
     if sketches.nbytes:
         columns["sketch"] = sketches.view(np.uint8).reshape(num_rows, -1)
@@ -292,10 +292,7 @@ def sketched_pieces(
         piece = Piece(
             texts=Texts.from_list([]),
             ids=texts["id"].take(numbers),
-            has_id=columns["has_id"][rows],
-            offsets=columns["offset"][rows],
-            lengths=columns["length"][rows],
-            lines=columns["line"][rows],
+            **{of: columns[name][rows] for name, of in _OF_PIECE.items()},
             num_lines=about["num_lines"],
             num_blank=about["num_blank"],
             fields=[field.take(numbers) for field in fields],

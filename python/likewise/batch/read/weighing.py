@@ -8,8 +8,7 @@ from pathlib import Path
 
 from likewise.batch.read import ingest
 from likewise.batch.read.resume import PART_BYTES
-from likewise.errors import InvalidInput, LikewiseError
-from likewise.errors import counted as with_noun
+from likewise.errors import InvalidInput, LikewiseError, counted
 from likewise.io.output.directory import scratch_for
 from likewise.io.source.bad_rows import NO_LIMIT, BadRowTally
 from likewise.io.source.source import ReadTask, Source
@@ -26,37 +25,6 @@ _LEAST_DOCUMENTS = 2
 _COUNTED, _TABLE = "counted.json", "weights.lww"
 
 
-def weighed(
-    sources: Sequence[Source],
-    recipe: Recipe,
-    context: RunContext,
-    work: Path,
-) -> tuple[Sequence[Source], Recipe]:
-    """Return sources that can be read again, and the recipe with its weights."""
-    if recipe.needs_counting or recipe.needs_filter_bits:
-        sources = [source.put_aside(work) for source in sources]
-    return sources, counted(sources, recipe, context)
-
-
-def counted(
-    sources: Sequence[Source],
-    recipe: Recipe,
-    context: RunContext,
-    *,
-    memory_bytes: int = DEFAULT_MEMORY_BYTES,
-) -> Recipe:
-    """Return the recipe with its weights, then the size of filters; every source must be readable again."""
-    context = replace(context, rules=RunRules(context.threads, "skip"))
-    if recipe.needs_counting:
-        table = count_sources(sources, recipe, context, memory_bytes=memory_bytes, is_sampled=True)
-        recipe = recipe.with_table(table)
-    if isinstance(recipe.sketch, Bloom) and recipe.sketch.filter_bits is None:
-        size = FilterSize(recipe, recipe.sketch)
-        read_into(size, sources, "sizing", context)
-        recipe = recipe.replace(filter_bits=size.finish())
-    return recipe
-
-
 def count_sources(
     sources: Sequence[Source],
     recipe: Recipe,
@@ -66,16 +34,16 @@ def count_sources(
     is_sampled: bool = False,
 ) -> Weights:
     """Return the weights of features by their rarity in all documents, or if `is_sampled`, in a sample of many."""
-    counted = Sample() if is_sampled else Counter(recipe, memory_bytes)
+    counter = Sample() if is_sampled else Counter(recipe, memory_bytes)
     tally = BadRowTally(context.rules.max_bad_rows)
-    read_into(counted, sources, "weighing", context, tally)
+    read_into(counter, sources, "weighing", context, tally)
     if context.rules.max_bad_rows is not NO_LIMIT and (told := tally.finish()) is not None:
         context.progress(Warned(told))
     with context.timing.wall("weighing"):
-        if isinstance(counted, Sample):
-            table = counted.count(recipe, memory_bytes, threads=context.threads)
+        if isinstance(counter, Sample):
+            table = counter.count(recipe, memory_bytes, threads=context.threads)
         else:
-            table = counted.finish(threads=context.threads)
+            table = counter.finish(threads=context.threads)
     # A run on one document has nothing to compare.
     for doubt in doubts_of(table) if not recipe.needs_threshold or table.num_documents >= _LEAST_DOCUMENTS else []:
         context.progress(Warned(doubt))
@@ -123,7 +91,7 @@ def doubts_of(table: Weights) -> list[str]:
         )
     if table.num_documents < _LEAST_DOCUMENTS:
         doubts.append(
-            f"only {with_noun(table.num_documents, 'document')} with distinct feature sets; in so few documents, "
+            f"only {counted(table.num_documents, 'document')} with distinct feature sets; in so few documents, "
             "all features look equally rare"
         )
     return doubts
@@ -136,11 +104,21 @@ def weighed_files(
     parts: Path | None = None,
     memory_bytes: int = DEFAULT_MEMORY_BYTES,
 ) -> Recipe:
-    """Return the recipe with its weights and filter size; a directory for parts keeps the counts for a later run."""
+    """Return the recipe with its weights, then its filter size, from files that can be read again.
+
+    A directory for parts keeps the counts for a later run.
+    """
     needs_reading = recipe.needs_counting or recipe.needs_filter_bits
     if parts is not None and (known := known_counts(parts, recipe)) is not None:
         return known
-    found = counted(files, recipe, context, memory_bytes=memory_bytes)
+    found, context = recipe, replace(context, rules=RunRules(context.threads, "skip"))
+    if found.needs_counting:
+        table = count_sources(files, found, context, memory_bytes=memory_bytes, is_sampled=True)
+        found = found.with_table(table)
+    if isinstance(found.sketch, Bloom) and found.sketch.filter_bits is None:
+        size = FilterSize(found, found.sketch)
+        read_into(size, files, "sizing", context)
+        found = found.replace(filter_bits=size.finish())
     if parts is not None and needs_reading and sum(file.num_bytes for file in files) >= PART_BYTES:
         parts.mkdir(exist_ok=True)
         if found.table is not None:

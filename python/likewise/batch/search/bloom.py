@@ -49,17 +49,20 @@ class BloomSearch(Search):
             threshold=recipe.similarity_threshold,
             recall=filters.recall_of_filters,
         )
-        self._buckets = None if filters.bands is None else _buckets(documents, collapsed, filters, recipe.seed, threads)
-
-    @property
-    def num_capped(self) -> int:
-        """Number of times that a document reached a full last level, counted per band."""
-        return 0 if self._buckets is None else self._buckets.num_capped
-
-    @property
-    def num_crowded(self) -> int:
-        """Number of documents that reached a full bucket."""
-        return 0 if self._buckets is None else len(np.asarray(self._buckets.crowded))
+        self._buckets: _native.Searcher | None = None
+        if filters.bands is not None:
+            bands, rows = filters.banding
+            signatures = _native.bloom_signatures(
+                documents.sketches,
+                filter_bits=filters.num_bits,
+                num_slots=NOMINATING_SLOTS,
+                seed=recipe.seed,
+                threads=threads,
+            )
+            self._buckets = _native.search_bands(
+                signatures, NOMINATING_SLOTS, _SLOT_BYTES, collapsed.order, bands=bands, rows=rows, threads=threads
+            )
+            self.num_capped, self.num_crowded = self._buckets.num_capped, len(np.asarray(self._buckets.crowded))
 
     def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
         """Return at most about `max_pairs` pairs with later positions in low..high, without removed earlier ones."""
@@ -69,23 +72,3 @@ class BloomSearch(Search):
             return found
         passes = self._join.passes(found.later, found.earlier, threads=self._threads)
         return found.select(np.asarray(passes).astype(bool))
-
-
-def _buckets(documents: Documents, collapsed: Collapsed, filters: Bloom, seed: int, threads: int) -> _native.Searcher:
-    bands, rows = filters.banding
-    signatures = _native.bloom_signatures(
-        documents.sketches,
-        filter_bits=filters.num_bits,
-        num_slots=NOMINATING_SLOTS,
-        seed=seed,
-        threads=threads,
-    )
-    return _native.search_bands(
-        signatures,
-        NOMINATING_SLOTS,
-        _SLOT_BYTES,
-        collapsed.order,
-        bands=bands,
-        rows=rows,
-        threads=threads,
-    )

@@ -6,6 +6,7 @@ features and uses levels of buckets instead; a run with an index does the same, 
 """
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.arrays import frozen, places_of
-from likewise.batch.read.documents import Collapsed, Documents, on_each_part, reading_pool
+from likewise.batch.read.documents import Collapsed, Documents, on_each_part
 from likewise.batch.search.search import PAIRS_BETWEEN_VERDICTS
 from likewise.recipe.recipe import Recipe
 from likewise.stages.groups import REMOVED
@@ -163,40 +164,16 @@ class CrowdSearch:
     def _join(self, members: NDArray[np.int64]) -> _native.Searcher:
         if self._rarity is None:
             self._rarity = self._counted()
-        join = _native.PrefixJoin(
-            len(members),
-            self._recipe.feature_rules,
-            self._rarity,
-            measure=self._recipe.measure,
-            threshold=self._recipe.similarity_threshold,
-            short_margin=0.0 if self._lists_all else self._recipe.short_margin or 0.0,
-            siblings=self._recipe.siblings is not None and not self._lists_all,
-        )
         rows = self._rows_of(members)
-        by_row = np.argsort(rows, kind="stable").astype(np.uint32)
-        rows = rows[by_row]
-
-        def add(some: slice, texts: _native.Texts) -> None:
-            join.add(by_row[some], texts)
-
-        with reading_pool(self._threads) as pool:
-            if join.needs_marks:
-                on_each_part(pool, self._documents, rows, self._threads, lambda _, texts: join.mark(texts))
-            on_each_part(pool, self._documents, rows, self._threads, add)
-        return join.finish(threads=self._threads)
+        return prefix_join(self._documents, rows, self._recipe, self._rarity, self._threads, lists_all=self._lists_all)
 
     def _counted(self) -> _native.Rarity:
         """Count the members that have each feature."""
         rows = np.sort(self._rows_of(slice(None)))
         num_features = int(self._documents.num_features[rows].sum(dtype=np.int64))
         rarity = _native.Rarity(_TEXT_BYTES_A_FEATURE * num_features)
-        rules = self._recipe.unweighted_rules
-
-        def count(_: slice, texts: _native.Texts) -> None:
-            _native.count_sets(texts, rules, rarity, threads=1)
-
-        with reading_pool(self._threads) as pool:
-            on_each_part(pool, self._documents, rows, self._threads, count)
+        count = partial(_native.count_sets, rules=self._recipe.unweighted_rules, rarity=rarity, threads=1)
+        on_each_part(self._documents, rows, self._threads, lambda _, texts: count(texts))
         return rarity
 
     def _rows_of(self, members: NDArray[np.int64] | slice) -> NDArray[np.int64]:
@@ -218,6 +195,33 @@ class CrowdSearch:
             return [0, len(needed)]
         # A slab and equally many earlier documents are in memory at once.
         return _cuts(needed, crowd_bytes // 2)
+
+
+def prefix_join(
+    documents: Documents,
+    rows: NDArray[np.int64],
+    recipe: Recipe,
+    rarity: _native.Rarity,
+    threads: int,
+    *,
+    lists_all: bool = False,
+) -> _native.Searcher:
+    """Return the exact join of the feature sets of some rows, in this order, whose texts are read again."""
+    join = _native.PrefixJoin(
+        len(rows),
+        recipe.feature_rules,
+        rarity,
+        measure=recipe.measure,
+        threshold=recipe.similarity_threshold,
+        short_margin=0.0 if lists_all else recipe.short_margin or 0.0,
+        siblings=recipe.siblings is not None and not lists_all,
+    )
+    by_row = np.argsort(rows, kind="stable").astype(np.uint32)
+    rows = rows[by_row]
+    if join.needs_marks:
+        on_each_part(documents, rows, threads, lambda _, texts: join.mark(texts))
+    on_each_part(documents, rows, threads, lambda some, texts: join.add(by_row[some], texts))
+    return join.finish(threads=threads)
 
 
 def _cuts(needed: NDArray[np.int64], most: int) -> list[int]:

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.arrays import places_of
-from likewise.batch.read.documents import Collapsed, Documents, on_each_part, reading_pool
-from likewise.batch.search.crowds import CrowdSearch
+from likewise.batch.read.documents import Collapsed, Documents
+from likewise.batch.search.crowds import CrowdSearch, prefix_join
 from likewise.batch.search.search import PAIRS_BETWEEN_VERDICTS, Candidates, NoSearch, Search
 from likewise.job.options import RunContext
 from likewise.progress import Warned
@@ -132,33 +132,20 @@ class BandSearch(Search):
         self._min_equal = min_equal_slots(recipe)
         self._threads = threads
         # Positions that reached a full bucket, ascending.
-        self.crowd: NDArray[np.uint32] = np.asarray(self._buckets.crowded)
+        crowd: NDArray[np.uint32] = np.asarray(self._buckets.crowded)
+        self.num_crowded = len(crowd)
         self._join = None
-        if is_exact and len(self.crowd) > 1:
+        if is_exact and len(crowd) > 1:
+            self.joined = crowd
             exact = recipe if exact_from is None else recipe.replace(threshold=exact_from)
             self._is_crowded, self._is_in_join = (room.space.zeros(len(collapsed.order), np.bool_) for _ in range(2))
-            self._is_crowded[self.crowd] = True
-            self._is_in_join[self.crowd] = True
+            self._is_crowded[crowd] = True
+            self._is_in_join[crowd] = True
             if exact_from is None:
                 self._is_in_join[self._hosts()] = True
             members = np.flatnonzero(self._is_in_join).astype(np.uint32)
             self._join = CrowdSearch(documents, collapsed, exact, members, threads, lists_all=exact_from is not None)
-        self._num_capped = 0 if is_exact else self._buckets.num_capped
-
-    @property
-    def num_capped(self) -> int:
-        """Number of times that a document reached a full last level, counted per band."""
-        return self._num_capped
-
-    @property
-    def num_crowded(self) -> int:
-        """Number of documents that reached a full bucket."""
-        return len(self.crowd)
-
-    @property
-    def joined(self) -> NDArray[np.uint32]:
-        """The positions among which every pair that matches is found."""
-        return self.crowd[: 0 if self._join is None else None]
+        self.num_capped = 0 if is_exact else self._buckets.num_capped
 
     def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
         """Return at most about `max_pairs` pairs with later positions in low..high, without removed earlier ones."""
@@ -180,11 +167,11 @@ class BandSearch(Search):
 
     def _hosts(self) -> NDArray[np.uint32]:
         """Return documents outside the crowd whose buckets are full of it, by a sample; none if they are many."""
-        sample = self.crowd[:: max(1, len(self.crowd) // _SAMPLED)].tolist()
+        sample = self.joined[:: max(1, len(self.joined) // _SAMPLED)].tolist()
         found = [self.in_buckets(one, one + 1, None, PAIRS_BETWEEN_VERDICTS).earlier for one in sample]
         hosts: NDArray[np.uint32] = np.unique(np.concatenate(found))
         hosts = hosts[~self._is_crowded[hosts]]
-        return hosts if _CROWD_OF_HOST * len(hosts) <= len(self.crowd) else hosts[:0]
+        return hosts if _CROWD_OF_HOST * len(hosts) <= len(self.joined) else hosts[:0]
 
     def in_buckets(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
         """Return pairs that share a bucket as :meth:`candidates` does, including those within the crowd."""
@@ -214,24 +201,7 @@ class PrefixSearch(Search):
     def __init__(self, documents: Documents, collapsed: Collapsed, recipe: Recipe, threads: int) -> None:
         assert documents.rarity is not None
         self._threads = threads
-        num_positions = len(collapsed.order)
-        join = _native.PrefixJoin(
-            num_positions,
-            recipe.feature_rules,
-            documents.rarity,
-            measure=recipe.measure,
-            threshold=recipe.similarity_threshold,
-            short_margin=recipe.short_margin or 0.0,
-            siblings=recipe.siblings is not None,
-        )
-        rows = np.sort(collapsed.order.astype(np.int64))
-        positions = np.empty(len(documents), np.uint32)
-        positions[collapsed.order] = np.arange(num_positions, dtype=np.uint32)
-        with reading_pool(threads) as pool:
-            if join.needs_marks:
-                on_each_part(pool, documents, rows, threads, lambda _, texts: join.mark(texts))
-            on_each_part(pool, documents, rows, threads, lambda some, texts: join.add(positions[rows[some]], texts))
-        self._join = join.finish(threads=threads)
+        self._join = prefix_join(documents, collapsed.order.astype(np.int64), recipe, documents.rarity, threads)
 
     def pass_over(self, high: int) -> None:
         """Add documents to the lists as earlier ones only."""

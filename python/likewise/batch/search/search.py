@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
-from likewise.batch.read.documents import Collapsed, Documents
+from likewise.batch.read.documents import Collapsed
 from likewise.job.options import Timing
 
 _FIRST_RANGE = 256
@@ -76,21 +76,12 @@ class Search(ABC):
 
     # Whether later positions may be requested without earlier ones: a run continues after the logged verdicts.
     can_begin_late: bool = True
-
-    @property
-    def num_capped(self) -> int:
-        """Number of times that a document reached a full last level, counted per band."""
-        return 0
-
-    @property
-    def num_crowded(self) -> int:
-        """Number of documents that reached a full bucket."""
-        return 0
-
-    @property
-    def joined(self) -> NDArray[np.uint32]:
-        """Positions, ascending, among which an exact join finds every pair that matches."""
-        return _NONE
+    # Number of times that a document reached a full last level, counted per band
+    num_capped: int = 0
+    # Number of documents that reached a full bucket
+    num_crowded: int = 0
+    # Positions, ascending, among which an exact join finds every pair that matches
+    joined: NDArray[np.uint32] = _NONE
 
     @abstractmethod
     def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
@@ -148,16 +139,7 @@ class BeyondReferences(Search):
         self._inner = search
         self._num_positions = num_positions
         self.can_begin_late = search.can_begin_late
-
-    @property
-    def num_capped(self) -> int:
-        """Number of times that a document reached a full last level, counted per band."""
-        return self._inner.num_capped
-
-    @property
-    def num_crowded(self) -> int:
-        """Number of documents that reached a full bucket."""
-        return self._inner.num_crowded
+        self.num_capped, self.num_crowded = search.num_capped, search.num_crowded
 
     def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
         """Return at most about `max_pairs` pairs with later positions in low..high; none for reference documents."""
@@ -165,16 +147,7 @@ class BeyondReferences(Search):
             return self._inner.candidates(low, high, states, max_pairs)
         end = min(high, self._num_positions)
         self._inner.pass_over(end)
-        nothing = np.zeros(0, np.uint32)
-        return Candidates(nothing, nothing, None, 0, end)
-
-
-def beyond_references(search: Search, documents: Documents, collapsed: Collapsed) -> Search:
-    """Return the search, or one that excludes pairs of reference documents if there are any."""
-    if not documents.num_references:
-        return search
-    # Reference documents precede all others.
-    return BeyondReferences(search, int(np.count_nonzero(collapsed.order < documents.num_references)))
+        return Candidates(_NONE, _NONE, None, 0, end)
 
 
 class Splits:

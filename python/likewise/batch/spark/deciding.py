@@ -8,11 +8,12 @@ round for every second document, so the driver decides the open pairs as soon as
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sized
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence, Sized
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -20,15 +21,14 @@ from pyspark.sql import functions as F
 from likewise import _native
 from likewise._native import Texts
 from likewise.arrays import ArrowTable
-from likewise.batch.decide.decision import Decision, decide
 from likewise.batch.read.documents import Collapsed, Documents
 from likewise.batch.search.crowds import CrowdSearch
-from likewise.batch.spark.rows.arrow_columns import numbers_of, sorted_slices, texts_of
+from likewise.batch.spark.rows.arrow_columns import gathered, numbers_of, sorted_slices, texts_of, with_nulls
 from likewise.batch.spark.stages import Stages
 from likewise.errors import InvalidParameter, counted
+from likewise.io.source.source import BadRow, Source
 from likewise.io.tables.arrow import MemorySource
 from likewise.io.tables.columns import number_column
-from likewise.job.options import RunContext, RunRules
 from likewise.progress import Progress, Warned
 from likewise.recipe.recipe import Recipe
 from likewise.stages.groups import REMOVED
@@ -37,6 +37,7 @@ from likewise.stages.groups import REMOVED
 _BYTES_A_PAIR = 200
 # The stage of the driver's decisions after the rounds.
 _LAST = "last-round"
+_VERDICTS = "rank long, kept_rank long, similarity double, distance int, below_threshold boolean"
 # A round that decides a smaller share of the open pairs than this is reported.
 _SLOW = 0.1
 
@@ -146,11 +147,8 @@ def _removed_on_driver(pairs: DataFrame, end_rank: int) -> NDArray[np.int64]:
 
 def _gathered(pairs: DataFrame, end_rank: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return both sides of all pairs, sorted."""
-    later, earlier = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    for _, _, table in sorted_slices(pairs, "later", end_rank, "earlier"):
-        later.append(numbers_of(table.column("later")))
-        earlier.append(numbers_of(table.column("earlier")))
-    return np.concatenate(later), np.concatenate(earlier)
+    table = gathered(pairs, "later", end_rank, "earlier")
+    return numbers_of(table.column("later")), numbers_of(table.column("earlier"))
 
 
 def _compact(
@@ -162,8 +160,6 @@ def _compact(
 
 
 def _rank_table(ranks: NDArray[np.int64]) -> ArrowTable:
-    import pyarrow as pa
-
     return pa.table({"rank": number_column(ranks)})
 
 
@@ -179,33 +175,11 @@ def joined_components(edges: DataFrame, end_rank: int) -> tuple[NDArray[np.int64
     return ranks[is_removed], first[is_removed]
 
 
-def verdict_table(
-    ranks: NDArray[np.int64],
-    kept_ranks: NDArray[np.int64],
-    similarity: NDArray[np.float64],
-    distance: NDArray[np.int32] | None,
-    below: NDArray[np.bool_] | None,
-) -> ArrowTable:
-    """Return verdicts of removed documents as an Arrow table."""
-    import pyarrow as pa
-
-    return pa.table(
-        {
-            "rank": number_column(ranks),
-            "kept_rank": number_column(kept_ranks),
-            "similarity": number_column(similarity),
-            "distance": pa.nulls(len(ranks), pa.int32()) if distance is None else number_column(distance),
-            "below_threshold": pa.nulls(len(ranks), pa.bool_()) if below is None else number_column(below),
-        }
-    )
+def no_verdicts() -> ArrowTable:
+    """Return an empty table of verdicts of removed documents."""
+    return pa.Table.from_batches([with_nulls(_VERDICTS, rank=np.zeros(0, np.int64))])
 
 
-def no_verdicts() -> Any:
-    """Return an empty table of verdicts."""
-    return verdict_table(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), None, None)
-
-
-_WORD_BYTES = 8
 # Bytes of a feature of a document in an exact join, including counts.
 _BYTES_A_JOINED = 80
 _PAIRS_AT_ONCE = 1 << 20
@@ -236,8 +210,6 @@ def crowd_pairs(
     take: Callable[[Any], None],
 ) -> int:
     """Pass the candidate pairs of documents with full buckets to `take`, and return their number."""
-    import pyarrow as pa
-
     row = texts.agg(F.sum("num_features"), F.sum(F.octet_length("payload"))).collect()[0]
     needed = _BYTES_A_JOINED * int(row[0] or 0) + int(row[1] or 0)
     if needed > memory_bytes:
@@ -280,27 +252,30 @@ def documents_of(
     # All other texts are read as empty. An empty text matches no short text, and neither could they.
     places = np.zeros(num, np.uint64)
     places[np.searchsorted(ranks, short_ranks)] = np.arange(1, len(short_ranks) + 1, dtype=np.uint64)
+    placed = documents_at([MemorySource(held)], np.array([0, num]), places, np.ones(num, np.uint32), [[]])
+    return replace(placed, sketches=sketches, num_features=features.astype(np.uint32))
+
+
+def documents_at(
+    sources: Sequence[Source],
+    starts: NDArray[np.int64],
+    offsets: NDArray[np.uint64],
+    lengths: NDArray[np.uint32],
+    bad_rows: list[list[BadRow]],
+) -> Documents:
+    """Return documents without ids of which only the places are known."""
+    num = len(offsets)
     return Documents(
-        sources=[MemorySource(held)],
-        starts=np.array([0, num], np.int64),
-        sketches=sketches,
+        sources=sources,
+        starts=starts,
+        sketches=np.zeros(0, np.uint8),
         shapes=np.zeros(num, np.uint8),
-        num_features=features.astype(np.uint32),
+        num_features=np.zeros(num, np.uint32),
         digests=np.zeros(0, np.uint64),
-        offsets=places,
-        lengths=np.ones(num, np.uint32),
+        offsets=offsets,
+        lengths=lengths,
         lines=np.zeros(num, np.uint32),
         ids=Texts.from_list([]),
         has_id=np.zeros(num, bool),
-        text_lengths=None,
-        fields={},
-        bad_rows=[[]],
-        num_blank=0,
-        spool=None,
-        spooled=[],
+        bad_rows=bad_rows,
     )
-
-
-def decided_by_distance(held: Fingerprints, recipe: Recipe, threads: int, progress: Progress) -> Decision:
-    """Return the verdicts of a Hamming-only run on fingerprints; rows are places in `held`."""
-    return decide(held.documents, held.collapsed, recipe, RunContext(RunRules(threads), progress=progress))

@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, ByteType, IntegerType, LongType, MapType, ShortType, StringType
 
+from likewise.batch.spark.hamming.stored import content_of
 from likewise.batch.spark.results import all_pairs, count_removed, counts_of, evidence, kept_documents, removed_rows
 from likewise.batch.spark.rows.arrow_columns import column_named, in_parts, starts_of
 from likewise.batch.spark.run import Run, check_recipe
@@ -18,7 +19,7 @@ from likewise.batch.spark.sketching import user_sketches
 from likewise.batch.spark.stages import Stages, check_version, temporary_directory
 from likewise.batch.write.summary import summary_of
 from likewise.errors import InvalidInput, InvalidParameter, counted, num_threads, parse_size
-from likewise.job.options import Timing
+from likewise.job.options import RunContext, RunRules
 from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.fields import RecipeFields
 from likewise.recipe.methods import SimHash
@@ -69,11 +70,8 @@ class FrameInput:
         # Hash of all columns that affect the result, to recognize a changed input when a run continues.
         self.chosen = chosen.withColumn("content", F.xxhash64(*chosen.columns))
         self._has_place = order is not None
-        self._identity = {"text_field": text_field, "id_field": id_field, "order": order}
-
-    def identity(self) -> Mapping[str, Any]:
-        """Return values that distinguish this input from others before it is read."""
-        return self._identity
+        # Values that distinguish this input from others before it is read
+        self.identity: dict[str, Any] = {"text_field": text_field, "id_field": id_field, "order": order}
 
     def documents(self) -> DataFrame:
         """Return documents with part and number, in order."""
@@ -109,7 +107,7 @@ class FrameInput:
 
     def check_same(self, facts: Mapping[str, Any], directory: str) -> None:
         """Raise InvalidInput if the stages were made from other documents. Reads the documents once."""
-        if _content(self.chosen) != facts["content"]:
+        if content_of(self.chosen.drop("content")) != facts["content"]:
             raise InvalidInput(
                 f"the stages in {directory} were made from other documents; choose another directory, or delete it"
             )
@@ -125,12 +123,6 @@ def _column(frame: DataFrame, parameter: str, name: str, types: tuple[type, ...]
     if types and not isinstance(kind, types):
         raise InvalidParameter(parameter, f"column {name!r} is of type {kind.simpleString()}, which is not supported")
     return column
-
-
-def _content(frame: DataFrame) -> list[str]:
-    """Return the number of rows and the sum of their hashes, which do not depend on the order of the rows."""
-    count, total = frame.agg(F.count("*"), F.expr(_SUM)).collect()[0]
-    return [str(count), str(total or 0)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,13 +252,10 @@ def dedup(
     >>> result = dedup(df, likewise.Recipe.minhash(0.8), checkpoint_dir="hdfs:///tmp/run")  # doctest: +SKIP
     >>> result.removed.select("doc_id", "kept_id", "similarity").show()  # doctest: +SKIP
     """
-    timing = Timing()
-    run = _run(
-        df, recipe, fields, order, text_field, id_field, checkpoint_dir, driver_memory, threads, progress, timing
-    )
+    run = _run(df, recipe, fields, order, text_field, id_field, checkpoint_dir, driver_memory, threads, progress)
     verdicts, facts = run.verdicts()
     removed, counts = run.stages.frame("removed", lambda: removed_rows(run, verdicts), count_removed)
-    summary = summary_of(counts_of(run, facts, counts), run.recipe, timing)
+    summary = summary_of(counts_of(run, facts, counts), run.recipe, run.context.timing)
     summary |= {"num_rounds": facts.get("num_rounds"), "num_stages_made": run.stages.num_made}
     return SparkDeduplication(kept_documents(run, removed), evidence(run, removed).orderBy("row"), summary)
 
@@ -307,11 +296,9 @@ def pairs(
     --------
     >>> pairs(df, likewise.Recipe.simhash(within=3)).show()  # doctest: +SKIP
     """
-    timing = Timing()
-    run = _run(
-        df, recipe, fields, order, text_field, id_field, checkpoint_dir, driver_memory, threads, progress, timing
+    return all_pairs(
+        _run(df, recipe, fields, order, text_field, id_field, checkpoint_dir, driver_memory, threads, progress)
     )
-    return all_pairs(run)
 
 
 def _run(
@@ -325,7 +312,6 @@ def _run(
     driver_memory: str,
     threads: int | None,
     progress: Progress | bool | None,  # noqa: FBT001
-    timing: Timing,
 ) -> Run:
     check_version()
     recipe = as_recipe(recipe, fields).resolve()
@@ -335,12 +321,5 @@ def _run(
     source = FrameInput(df, recipe, text_field=text_field, id_field=id_field, order=order, fields=columns)
     spark = df.sparkSession
     stages = Stages(spark, checkpoint_dir or temporary_directory(spark))
-    return Run(
-        source,
-        recipe,
-        stages,
-        memory_bytes=memory_bytes,
-        threads=num_threads(threads),
-        progress=taken(progress),
-        timing=timing,
-    )
+    context = RunContext(RunRules(num_threads(threads)), progress=taken(progress))
+    return Run(source, recipe, stages, context, memory_bytes=memory_bytes)

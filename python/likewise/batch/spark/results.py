@@ -15,6 +15,11 @@ from likewise.io.output.evidence import INPUT
 from likewise.recipe.methods import Exact, SimHash
 from likewise.stages.verify import FORM, NAMES_OF, num_of_each, num_unsure
 
+_EVIDENCE = (
+    "row", "doc_id", "file", "offset", "length", "kept_row", "kept_id", "kept_source", "kept_file", "kept_offset",
+    "measure", "similarity", "distance", "method", "recipe_id",
+)  # fmt: skip
+
 
 def removed_rows(run: Run, verdicts: DataFrame) -> DataFrame:
     """Return row, kept_row, similarity, distance, below_threshold (and penalty, differs) of every removed document."""
@@ -64,48 +69,31 @@ def counts_of(run: Run, facts: Mapping[str, Any], removed: Mapping[str, Any]) ->
         num_removed=removed["num_removed"],
         num_empty=run.sketch_facts["num_empty"],
         num_short=run.sketch_facts["num_short"],
-        num_blank=0,
+        num_blank_lines=0,
         num_bad_rows=0,
         num_bad_lines=0,
-        num_without_id=0,
-        num_without_field=run.sketch_facts.get("num_without_field", {}),
+        num_without_id=None,
+        num_without_field=run.sketch_facts.get("num_without_field"),
         num_candidates=facts.get("num_candidates"),
         num_measured=facts["num_measured"],
         num_capped=facts["num_capped"],
         num_crowded=facts["num_crowded"],
-        num_below=removed["num_below"] if run.recipe.group == "components" else None,
+        num_below_threshold=removed["num_below"] if run.recipe.group == "components" else None,
         differences=removed.get("differences"),
-        num_unsure=removed.get("num_unsure", 0),
+        num_unsure=removed.get("num_unsure"),
     )
 
 
 def evidence(run: Run, removed: DataFrame) -> DataFrame:
     """Return the evidence with the columns of a local run, in no particular order."""
     ids = run.places()
-    kept_ids = ids.select(
-        F.col("row").alias("kept_row"),
-        F.col("doc_id").alias("kept_id"),
-        F.col("file").alias("kept_file"),
-        F.col("offset").alias("kept_offset"),
-    )
+    of_kept = {"row": "kept_row", "doc_id": "kept_id", "file": "kept_file", "offset": "kept_offset"}
+    kept_ids = ids.select(*(F.col(name).alias(alias) for name, alias in of_kept.items()))
     recipe = run.recipe
-    columns = {
-        "row": F.col("row"),
-        "doc_id": F.col("doc_id"),
-        "file": F.col("file"),
-        "offset": F.col("offset"),
-        "length": F.col("length"),
-        "kept_row": F.col("kept_row"),
-        "kept_id": F.col("kept_id"),
-        "kept_source": F.lit(INPUT),
-        "kept_file": F.col("kept_file"),
-        "kept_offset": F.col("kept_offset"),
-        "measure": F.lit(recipe.measure),
-        "similarity": F.col("similarity"),
-        "distance": F.col("distance"),
-        "method": F.lit(recipe.method),
-        "recipe_id": F.lit(recipe.recipe_id),
-    }
+    columns = {name: F.col(name) for name in _EVIDENCE}
+    for name, value in {"kept_source": INPUT, "measure": recipe.measure, "method": recipe.method}.items():
+        columns[name] = F.lit(value)
+    columns["recipe_id"] = F.lit(recipe.recipe_id)
     if recipe.short_margin is not None or recipe.siblings is not None:
         sizes = run.sketches.select("row", F.col("num_features").alias("features"))
         ids = ids.join(sizes, "row")
@@ -132,8 +120,9 @@ def all_pairs(run: Run) -> DataFrame:
     recipe = run.recipe
     one_way = recipe.measure == "containment"
     members = run.members.select("row", "first").join(run.documents.select("row", "doc_id"), "row")
-    a = members.select(F.col("row").alias("row_a"), F.col("first").alias("first_a"), F.col("doc_id").alias("doc_id_a"))
-    b = members.select(F.col("row").alias("row_b"), F.col("first").alias("first_b"), F.col("doc_id").alias("doc_id_b"))
+    a, b = (
+        members.select(*(F.col(name).alias(f"{name}_{side}") for name in ("row", "first", "doc_id"))) for side in "ab"
+    )
     # Pairs of one class have similarity 1 by any measure.
     in_order = F.col("row_a") != F.col("row_b") if one_way else F.col("row_a") < F.col("row_b")
     zero = F.lit(0) if isinstance(recipe.sketch, SimHash) else F.lit(None)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -16,17 +17,16 @@ from likewise.batch.spark.deciding import (
     leader_verdicts,
     no_verdicts,
     removed_ranks,
-    verdict_table,
 )
 from likewise.batch.spark.hamming.deciding import SlabSearch, compared, with_short_texts
 from likewise.batch.spark.rows import arrow_columns
-from likewise.batch.spark.rows.arrow_columns import counted_parts, in_parts, with_numbers
+from likewise.batch.spark.rows.arrow_columns import counted_parts, in_parts, with_nulls, with_numbers
 from likewise.batch.spark.rows.buckets import differences, estimates, looked_at, matches, measured, similarities
 from likewise.batch.spark.sketching import check_kinds, criteria_of, priority, sketched
 from likewise.batch.spark.stages import Stages
 from likewise.errors import InvalidParameter
-from likewise.job.options import Timing
-from likewise.progress import Progress, StageFinished, StageStarted
+from likewise.job.options import RunContext, Timing
+from likewise.progress import StageFinished, StageStarted
 from likewise.recipe.fields import EXCERPT_MEASURES
 from likewise.recipe.methods import NUM_LEVELS, Bloom, Exact, MinHash, Shingles, SimHash
 from likewise.recipe.recipe import Recipe
@@ -91,25 +91,21 @@ class Run:
         source: FileInput | FrameInput,
         recipe: Recipe,
         stages: Stages,
+        context: RunContext,
         *,
         memory_bytes: int,
-        threads: int,
-        progress: Progress,
-        timing: Timing,
     ) -> None:
         from likewise import __version__
 
         self.source = source
         self.recipe = recipe
         self.stages = stages
+        self.context = context
         self._memory = memory_bytes
-        self._threads = threads
-        self._progress = progress
-        self._timing = timing
         identity = {"recipe_id": recipe.recipe_id, "recipe": recipe.to_dict(), "version": __version__}
 
         def claim() -> None:
-            stages.check_identity({**identity, **source.identity()})
+            stages.check_identity({**identity, **source.identity})
             known = stages.facts("documents")
             if known is not None:
                 source.check_same(known, stages.directory)
@@ -131,10 +127,10 @@ class Run:
 
     def _stage(self, stage: str, wall: str, work: Callable[[], Any]) -> Any:
         began = Timing.now()
-        self._progress(StageStarted(stage, 0, "rows"))
-        with self._timing.wall(wall):
+        self.context.progress(StageStarted(stage, 0, "rows"))
+        with self.context.timing.wall(wall):
             done = work()
-        self._progress(StageFinished(stage, Timing.now() - began))
+        self.context.progress(StageFinished(stage, Timing.now() - began))
         return done
 
     def _documents(self) -> DataFrame:
@@ -151,14 +147,9 @@ class Run:
 
     def places(self) -> DataFrame:
         """Return row, doc_id, file, offset and length of each document; the last three are null without files."""
-        nothing = F.lit(None)
-        return self.documents.select(
-            "row",
-            "doc_id",
-            nothing.cast("string").alias("file"),
-            nothing.cast("long").alias("offset"),
-            nothing.cast("long").alias("length"),
-        )
+        kinds = {"file": "string", "offset": "long", "length": "long"}
+        nothing = (F.lit(None).cast(kind).alias(name) for name, kind in kinds.items())
+        return self.documents.select("row", "doc_id", *nothing)
 
     def check_documents(self, frame: DataFrame, documents: DataFrame) -> None:
         """Raise an error for documents that a run rejects, after the checks of the input itself."""
@@ -243,7 +234,7 @@ class Run:
             first_rank=arrow_columns.FIRST_NUMBER,
             end_rank=self.end_row,
             num_positions=self.member_facts["num_positions"],
-            progress=self._progress,
+            progress=self.context.progress,
         )
         search.store(self.positions, self.texts, decides=decides)
         return search
@@ -296,15 +287,14 @@ class Run:
 
     def _crowd_pairs(self, crowd: DataFrame, num_crowded: int) -> tuple[DataFrame, dict[str, Any]]:
         """Return the candidate pairs of documents with full buckets, by an exact join on the driver."""
-        import pyarrow as pa
 
         def write(take: Callable[[Any], None]) -> dict[str, int]:
             texts = self.texts.join(crowd, "rank").join(self.positions.select("rank", "num_features"), "rank")
-            num = crowd_pairs(texts, self.recipe, self.end_row, num_crowded, self._threads, self._memory, take)
+            num = crowd_pairs(texts, self.recipe, self.end_row, num_crowded, self.context.threads, self._memory, take)
             return {"num_pairs": num}
 
-        columns = {"later": pa.int64(), "earlier": pa.int64()}
-        return self.stages.written("crowd", write, pa.schema(list(columns.items())).empty_table())
+        empty = pa.Table.from_batches([with_nulls("later long, earlier long", later=np.zeros(0, np.int64))])
+        return self.stages.written("crowd", write, empty)
 
     def _estimated(self, pairs: DataFrame, num_pairs: int) -> DataFrame:
         """Return the pairs whose estimated similarity is not clearly below the threshold."""
@@ -394,7 +384,7 @@ class Run:
                 "deciding",
                 "deciding",
                 lambda: removed_ranks(
-                    edges, self.stages, self.end_row, memory_bytes=self._memory, progress=self._progress
+                    edges, self.stages, self.end_row, memory_bytes=self._memory, progress=self.context.progress
                 ),
             )
             counts.update(self._counts() | of_rounds)
@@ -429,10 +419,8 @@ class Run:
 
     def _joined(self, removed: NDArray[np.int64], first: NDArray[np.int64]) -> DataFrame:
         """Return documents and the first of their components as pairs: later, earlier, distance (null)."""
-        unmeasured = verdict_table(removed, first, np.zeros(len(removed)), None, None)
-        return self.stages.of_table(unmeasured).select(
-            F.col("rank").alias("later"), F.col("kept_rank").alias("earlier"), "distance"
-        )
+        pairs = with_nulls("later long, earlier long, distance int", later=removed, earlier=first)
+        return self.stages.of_table(pa.Table.from_batches([pairs]))
 
     def _compared(self, pairs: DataFrame) -> DataFrame:
         """Return pairs with the distance and the similarity of their fingerprints, and whether they match."""

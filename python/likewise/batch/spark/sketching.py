@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -126,8 +127,6 @@ def check_worker(recipe: Recipe) -> None:
 
 
 def _sketch(batches: Iterator[Any], *, recipe: Recipe, criteria: Sequence[Criterion]) -> Iterator[Any]:
-    import pyarrow as pa
-
     check_worker(recipe)
     for batch in batches:
         if not batch.num_rows:
@@ -162,8 +161,6 @@ def _sketch(batches: Iterator[Any], *, recipe: Recipe, criteria: Sequence[Criter
 
 def user_sketches(batches: Iterator[Any], *, recipe: Recipe) -> Iterator[Any]:
     """Yield sketches in the columns of a sketch file. Runs on a worker."""
-    import pyarrow as pa
-
     check_worker(recipe)
     for batch in batches:
         if not batch.num_rows:

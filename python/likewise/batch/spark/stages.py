@@ -18,6 +18,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import pyarrow as pa
+
 from likewise.arrays import ArrowTable, ColumnData
 from likewise.errors import EngineFailed, InvalidInput, InvalidParameter, MissingExtra, RecipeMismatch
 
@@ -190,7 +192,9 @@ class Stages:
         if facts is None:
             with worker_errors():
                 make().write.mode("overwrite").parquet(self._path(name))
-            facts = self._finished(name, describe)
+            facts = {} if describe is None else dict(describe(self.spark.read.parquet(self._path(name))))
+            self.mark(name, facts)
+            self.num_made += 1
         return self.spark.read.parquet(self._path(name)), facts
 
     def written(
@@ -200,14 +204,12 @@ class Stages:
         empty: ColumnData,
     ) -> tuple[DataFrame, dict[str, Any]]:
         """Return the rows and the facts of a stage that the driver writes table by table."""
-        import pyarrow
-
         facts = self.facts(name)
         if facts is None:
             held: list[Any] = []
 
             def flush(mode: str) -> None:
-                table = pyarrow.concat_tables([empty, *held])
+                table = pa.concat_tables([empty, *held])
                 held.clear()
                 self.of_table(table).write.mode(mode).parquet(self._path(name))
 
@@ -262,12 +264,6 @@ class Stages:
             if error.getCondition() != "PATH_NOT_FOUND":
                 raise
             return []
-
-    def _finished(self, name: str, describe: Callable[[DataFrame], Mapping[str, Any]] | None) -> dict[str, Any]:
-        facts = {} if describe is None else dict(describe(self.spark.read.parquet(self._path(name))))
-        self.mark(name, facts)
-        self.num_made += 1
-        return facts
 
     def _path(self, name: str) -> str:
         return f"{self.directory}/{name}"

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from likewise.arrays import ArrowTable, ColumnData, slices
@@ -19,7 +19,7 @@ from likewise.batch.read.columns import Date, Value, field_ranks, field_value
 from likewise.batch.read.documents import Documents
 from likewise.batch.write.counts import value_codes
 from likewise.errors import InvalidInput, InvalidParameter, check_choice, check_integer
-from likewise.io.output.evidence import AGAINST, INPUT, write_evidence
+from likewise.io.output.evidence import AGAINST, INPUT
 from likewise.io.tables.columns import constant_column, nullable_text_column, number_column, text_column
 
 COUNT_WEIGHTS = ("log", "sqrt", "inverse")
@@ -72,18 +72,6 @@ class GroupColumns:
     weight: str | None = None
 
 
-def write_groups(
-    documents: Documents,
-    decision: Decision,
-    kept_ids: Sequence[str],
-    columns: GroupColumns,
-    earlier: EarlierGroups | None,
-    path: Path,
-) -> None:
-    """Write one row for each group as Parquet."""
-    write_evidence(_Rows(documents, decision, kept_ids, columns, earlier).tables(), path)
-
-
 class _Dates:
     """The values of a field, in order."""
 
@@ -117,23 +105,22 @@ class _Dates:
 
         `alone` is a further member of each group, or -1; `earlier` are the rows of earlier runs.
         """
-        first, last = (np.full(len(starts), self._none, np.int64) for _ in range(2))
+        # The last rank is that of documents without a value, if there are any.
+        first, last = np.full(len(starts), self._none, np.int64), np.full(len(starts), -1, np.int64)
         ends = np.append(starts, len(members))[1:]
         has_own = ends > starts
         if has_own.any():
             ranks = self._ranks[members]
-            own = starts[has_own]
-            first[has_own] = np.minimum.reduceat(ranks, own)
-            highest = np.maximum.reduceat(np.where(ranks == self._none, -1, ranks), own)
-            last[has_own] = np.where(highest < 0, self._none, highest)
-        firsts, lasts = ([None if rank == self._none else rank for rank in ranks.tolist()] for ranks in (first, last))
-        # A reference document that no run counted counts as one copy.
-        for number, rank in enumerate([] if alone is None else self._ranks[alone].tolist()):
-            if alone is not None and alone[number] >= 0 and rank != self._none:
-                firsts[number] = rank if firsts[number] is None else min(firsts[number], rank)
-                lasts[number] = rank if lasts[number] is None else max(lasts[number], rank)
-        of_first = [None if rank is None else (self._values[rank], self._texts[rank]) for rank in firsts]
-        of_last = [None if rank is None else (self._values[rank], self._texts[rank]) for rank in lasts]
+            first[has_own] = np.minimum.reduceat(ranks, starts[has_own])
+            last[has_own] = np.maximum.reduceat(np.where(ranks == self._none, -1, ranks), starts[has_own])
+        if alone is not None:
+            # A reference document that no run counted counts as one copy.
+            ranks = np.where(alone >= 0, self._ranks[alone], self._none)
+            first, last = np.minimum(first, ranks), np.maximum(last, np.where(ranks == self._none, -1, ranks))
+        of_first, of_last = (
+            [None if rank in (-1, self._none) else (self._values[rank], self._texts[rank]) for rank in ranks.tolist()]
+            for ranks in (first, last)
+        )
         for number, rows in enumerate(earlier or ()):
             for row in rows:
                 for name, found, better in (("first_seen", of_first, min), ("last_seen", of_last, max)):
@@ -160,8 +147,8 @@ class _Dates:
         )
 
 
-class _Rows:
-    """The rows of the table of groups, in parts."""
+class GroupRows:
+    """The rows of the table of groups, one for each group, in parts."""
 
     def __init__(
         self,
@@ -233,8 +220,6 @@ class _Rows:
         starts: NDArray[np.int64],
         leaders: NDArray[np.int64] | None,
     ) -> ArrowTable:
-        import pyarrow as pa
-
         offsets = np.append(starts, len(members)).astype(np.int32)
         sizes = np.diff(offsets).astype(np.int64)
         columns = {
@@ -267,8 +252,6 @@ class _Rows:
 
     def _kept_by(self, leaders: NDArray[np.int64]) -> tuple[Any, Any]:
         """Return the run that kept each reference document, and the position there; null for documents of files."""
-        import pyarrow as pa
-
         if self._earlier is None:
             return pa.nulls(len(leaders), pa.string()), pa.nulls(len(leaders), pa.int64())
         run_of = self._earlier.run_of[leaders]
@@ -291,8 +274,6 @@ class _Rows:
         counted: list[list[dict[str, Any]]] | None,
     ) -> tuple[Any, Any]:
         """Return the number of members of each group with each value: in this run, and in all runs."""
-        import pyarrow as pa
-
         assert self._values is not None
         codes, names = self._values
         own, total = [], []

@@ -1,6 +1,6 @@
 """The part of each input to write: locations and texts of kept documents, and bad rows."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -19,41 +19,31 @@ def kept_places(
     documents: Documents, kept: NDArray[np.bool_], number: int, on_error: str
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
     """Return offsets and lengths of the kept rows of one source, including bad rows if they are kept."""
-    first, end = int(documents.starts[number]), int(documents.starts[number + 1])
-    # The damage of a file may have no bytes to keep.
-    bad = [row for row in documents.bad_rows[number] if row.length] if on_error == "keep" else []
-    # Bad rows are in file order, like documents.
-    bad_offsets = np.array([row.offset for row in bad], np.uint64)
-    bad_lengths = np.array([row.length for row in bad], np.uint32)
     offsets, lengths = documents.room.space.growing(np.uint64), documents.room.space.growing(np.uint32)
-    num_merged = 0
-    for part in slices(end - first, _AT_ONCE):
-        rows = slice(first + part.start, first + part.stop)
-        stays = kept[rows]
-        places, sizes = documents.offsets[rows][stays], documents.lengths[rows][stays]
-        if bad:
-            is_last = rows.stop == end
-            until = len(bad) if is_last else int(np.searchsorted(bad_offsets, documents.offsets[rows.stop]))
-            places = np.concatenate([places, bad_offsets[num_merged:until]])
-            sizes = np.concatenate([sizes, bad_lengths[num_merged:until]])
-            by_offset = np.argsort(places, kind="stable")
-            places, sizes, num_merged = places[by_offset], sizes[by_offset], until
-        offsets.append(places)
-        lengths.append(sizes)
-    if first == end:
-        offsets.append(bad_offsets)
-        lengths.append(bad_lengths)
+    for _, places, sizes, order in merged_places(documents, kept, number, _AT_ONCE, keeps_bad=on_error == "keep"):
+        offsets.append(places[order])
+        lengths.append(sizes[order])
     return offsets.take(), lengths.take()
 
 
-def kept_texts(documents: Documents, kept: NDArray[np.bool_], number: int, on_error: str) -> KeptTexts | None:
-    """Return a function for the texts of the kept documents of one source, if the run spooled them all."""
-    has_others = on_error == "keep" and bool(documents.bad_rows[number])
-    if documents.spool is None or documents.sources[number].can_read_again or has_others:
-        return None
+def merged_places(
+    documents: Documents, kept: NDArray[np.bool_], number: int, at_once: int, *, keeps_bad: bool
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint32], NDArray[np.int64]]]:
+    """Yield the kept rows of a source in parts, offsets and lengths of these and of bad rows, and the order of both."""
     first, end = int(documents.starts[number]), int(documents.starts[number + 1])
-    rows = first + np.flatnonzero(kept[first:end])
-    return lambda part: [read() for _, read in documents.texts(rows[part], 1)]
+    # The damage of a file may have no bytes to keep. Bad rows are in file order, like documents.
+    bad = [row for row in documents.bad_rows[number] if row.length] if keeps_bad else []
+    bad_offsets = np.array([row.offset for row in bad], np.uint64)
+    bad_lengths = np.array([row.length for row in bad], np.uint32)
+    num_merged = 0
+    for part in slices(end - first, at_once) if end > first else [slice(0, 0)]:
+        rows = first + part.start + np.flatnonzero(kept[first + part.start : first + part.stop])
+        behind = first + part.stop
+        until = len(bad) if behind == end else int(np.searchsorted(bad_offsets, documents.offsets[behind]))
+        offsets = np.concatenate([documents.offsets[rows], bad_offsets[num_merged:until]])
+        lengths = np.concatenate([documents.lengths[rows], bad_lengths[num_merged:until]])
+        num_merged = until
+        yield rows, offsets, lengths, np.argsort(offsets, kind="stable")
 
 
 def kept_rows(
@@ -66,7 +56,12 @@ def kept_rows(
 ) -> Kept:
     """Return the rows of one source to write; `added_to` (offsets) returns the fields to add to them."""
     offsets, lengths = kept_places(documents, kept, number, on_error)
-    texts = kept_texts(documents, kept, number, on_error)
+    texts: KeptTexts | None = None
+    has_others = on_error == "keep" and bool(documents.bad_rows[number])
+    if documents.spool is not None and not documents.sources[number].can_read_again and not has_others:
+        first, end = int(documents.starts[number]), int(documents.starts[number + 1])
+        rows = first + np.flatnonzero(kept[first:end])
+        texts = lambda part: [read() for _, read in documents.texts(rows[part], 1)]  # noqa: E731
     return Kept(offsets, lengths, threads, texts, None if added_to is None else added_to(offsets))
 
 

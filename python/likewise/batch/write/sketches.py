@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise._native import Texts
-from likewise.arrays import slices
 from likewise.batch.decide.decision import Decision
 from likewise.batch.read.columns import SketchedPiece
 from likewise.batch.read.documents import Documents
 from likewise.batch.read.kept_sketches import LISTING, stamp
 from likewise.batch.read.resume import PARTS_VERSION, write_pieces
+from likewise.batch.write.kept_rows import merged_places
 from likewise.io.output.directory import KEPT, SKETCHES
 from likewise.io.output.parts import find_parts
 from likewise.io.source.source import InputFile, Piece
@@ -53,25 +53,15 @@ def _placed(
     documents: Documents, decision: Decision, number: int, file: InputFile
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint32]]]:
     """Yield the kept rows of a source in parts, with their locations in its kept file: offsets, lines from 0."""
-    first, end = int(documents.starts[number]), int(documents.starts[number + 1])
-    # Bad rows are between them if they are kept.
-    bad = [row for row in documents.bad_rows[number] if row.length] if documents.keeps_bad_rows else []
-    bad_offsets = np.array([row.offset for row in bad], np.uint64)
-    bad_lengths = np.array([row.length for row in bad], np.uint64)
-    position, line, num_passed = file.head_bytes(), file.head_lines(), 0
-    for part in slices(end - first, _PART_ROWS):
-        rows = first + part.start + np.flatnonzero(decision.kept[first + part.start : first + part.stop])
-        behind = first + part.stop
-        num_before = len(bad) if behind == end else int(np.searchsorted(bad_offsets, documents.offsets[behind]))
-        between = slice(num_passed, num_before)
-        num_passed = num_before
-        offsets = np.concatenate([documents.offsets[rows], bad_offsets[between]])
-        lengths = np.concatenate([documents.lengths[rows].astype(np.uint64), bad_lengths[between]])
-        by_offset = np.argsort(offsets, kind="stable")
+    position, line = file.head_bytes(), file.head_lines()
+    parts = merged_places(documents, decision.kept, number, _PART_ROWS, keeps_bad=documents.keeps_bad_rows)
+    for rows, offsets, lengths, by_offset in parts if documents.starts[number] < documents.starts[number + 1] else ():
         place = np.empty(len(offsets), np.int64)
         place[by_offset] = np.arange(len(offsets))
         # A line has one more byte for its newline; rows of tables are counted.
-        sizes = lengths[by_offset] + np.uint64(1) if file.has_lines else np.ones(len(offsets), np.uint64)
+        sizes = (
+            lengths[by_offset].astype(np.uint64) + np.uint64(1) if file.has_lines else np.ones(len(offsets), np.uint64)
+        )
         ends = position + np.cumsum(sizes, dtype=np.uint64)
         starts = ends - sizes
         yield rows, starts[place[: len(rows)]], (line + place[: len(rows)]).astype(np.uint32)

@@ -48,13 +48,23 @@ class ContentDigest:
 
 @dataclass(frozen=True)
 class InputCounts:
-    """Counts of one input for the summary."""
+    """Counts of one input, by their names and in their order in the summary."""
 
+    # The digest of :func:`content_digest`
+    content: str | None
     num_documents: int
     num_kept: int
     num_bad_rows: int
-    # The digest of :func:`content_digest`
-    content: str | None
+
+
+@dataclass(frozen=True)
+class EngineRun:
+    """The result of a run whose outputs an engine wrote."""
+
+    counts: RunCounts
+    inputs: Sequence[InputCounts]
+    # Number of rows in the kept file of each input; empty if there are no kept files
+    num_written: Sequence[int]
 
 
 def about_inputs(
@@ -65,22 +75,14 @@ def about_inputs(
     for number in range(documents.num_reference_sources, documents.num_reference_sources + len(found.files)):
         rows = slice(int(documents.starts[number]), int(documents.starts[number + 1]))
         num_kept, num_bad = int(decision.kept[rows].sum()), len(documents.bad_rows[number])
-        counts.append(InputCounts(rows.stop - rows.start, num_kept, num_bad, content_digest(documents, number)))
+        counts.append(InputCounts(content_digest(documents, number), rows.stop - rows.start, num_kept, num_bad))
     return about_counted(found, counts, run, write)
 
 
 def about_counted(found: Inputs, counts: Sequence[InputCounts], run: FileRun, write: str) -> dict[str, object]:
     """Return the summary fields of :func:`about_inputs` from the counts of each input."""
     inputs = [
-        {
-            "path": file.name,
-            "num_bytes": file.num_bytes,
-            "content": count.content,
-            "num_documents": count.num_documents,
-            "num_kept": count.num_kept,
-            "num_bad_rows": count.num_bad_rows,
-            **file.facts(),
-        }
+        {"path": file.name, "num_bytes": file.num_bytes, **vars(count), **file.facts()}
         for file, count in zip(found.files, counts, strict=True)
     ]
     return {
@@ -142,7 +144,7 @@ def statement(recipe: Recipe) -> str:
 
 @dataclass(frozen=True)
 class RunCounts:
-    """Counts for the summary of a run."""
+    """Counts of a run, by their names and in their order in the summary."""
 
     # Counts over all inputs, without reference documents
     num_documents: int
@@ -150,54 +152,54 @@ class RunCounts:
     num_removed: int
     num_empty: int
     num_short: int
-    num_blank: int
+    num_blank_lines: int
     num_bad_rows: int
     num_bad_lines: int
-    # Number of documents without an id in sources where others have one
-    num_without_id: int
-    # Number of documents without a value, for each field that `keep` uses
-    num_without_field: dict[str, int]
+    # Number of documents without an id in sources where others have one; None if there are none
+    num_without_id: int | None
+    # Number of documents without a value, for each field that `keep` uses; None without such fields
+    num_without_field: dict[str, int] | None
     # Counts of the search, as in :class:`Decision`
     num_candidates: int | None
     num_measured: int
     num_capped: int
     num_crowded: int
     # Number of removed documents that do not match, for groups by components
-    num_below: int | None
+    num_below_threshold: int | None
     # Number of removed documents with each kind of difference, if names are compared
     differences: dict[str, int] | None = None
-    # Number of removed documents that differ in first words or in numbers alone
-    num_unsure: int = 0
+    # In that case, number of removed documents that differ in first words or in numbers alone
+    num_unsure: int | None = None
 
 
-def counts_of(documents: Documents, decision: Decision) -> RunCounts:
-    """Return the counts of a run that was decided on this machine."""
+# Counts that a summary does not have if they are None.
+_OPTIONAL_COUNTS = ("num_without_id", "num_without_field", "differences", "num_unsure")
+
+
+def summarize(documents: Documents, recipe: Recipe, decision: Decision, timing: Timing) -> dict[str, Any]:
+    """Return the summary of a run that was decided on this machine, as :func:`summary_of` does."""
     bad_rows = documents.bad_rows[documents.num_reference_sources :]
     below = decision.below_threshold
-    return RunCounts(
+    counts = RunCounts(
         num_documents=len(documents) - documents.num_references,
         num_kept=int(np.count_nonzero(decision.kept)) - documents.num_references,
         num_removed=len(decision.removed_rows),
         num_empty=documents.num_empty,
         num_short=documents.num_short,
-        num_blank=documents.num_blank,
+        num_blank_lines=documents.num_blank,
         num_bad_rows=sum(map(len, bad_rows)),
         num_bad_lines=sum(row.num_lines for bad in bad_rows for row in bad),
-        num_without_id=documents.num_without_id,
-        num_without_field=documents.num_without_field,
+        num_without_id=documents.num_without_id or None,
+        num_without_field=documents.num_without_field or None,
         num_candidates=decision.num_candidates,
         num_measured=decision.num_measured,
         num_capped=decision.num_capped,
         num_crowded=decision.num_crowded,
-        num_below=None if below is None else int(np.count_nonzero(below)),
+        num_below_threshold=None if below is None else int(np.count_nonzero(below)),
         differences=None if decision.differs is None else num_of_each(decision.differs),
-        num_unsure=0 if decision.differs is None else num_unsure(decision.differs),
+        num_unsure=None if decision.differs is None else num_unsure(decision.differs),
     )
-
-
-def summarize(documents: Documents, recipe: Recipe, decision: Decision, timing: Timing) -> dict[str, Any]:
-    """Return the summary of a run that was decided on this machine, as :func:`summary_of` does."""
-    return summary_of(counts_of(documents, decision), recipe, timing)
+    return summary_of(counts, recipe, timing)
 
 
 def summary_of(counts: RunCounts, recipe: Recipe, timing: Timing) -> dict[str, Any]:
@@ -206,22 +208,7 @@ def summary_of(counts: RunCounts, recipe: Recipe, timing: Timing) -> dict[str, A
 
     return {
         "verification": statement(recipe),
-        "num_documents": counts.num_documents,
-        "num_kept": counts.num_kept,
-        "num_removed": counts.num_removed,
-        "num_empty": counts.num_empty,
-        "num_short": counts.num_short,
-        "num_blank_lines": counts.num_blank,
-        "num_bad_rows": counts.num_bad_rows,
-        "num_bad_lines": counts.num_bad_lines,
-        **({"num_without_id": counts.num_without_id} if counts.num_without_id else {}),
-        **({"num_without_field": counts.num_without_field} if counts.num_without_field else {}),
-        "num_candidates": counts.num_candidates,
-        "num_measured": counts.num_measured,
-        "num_capped": counts.num_capped,
-        "num_crowded": counts.num_crowded,
-        "num_below_threshold": counts.num_below,
-        **({} if counts.differences is None else {"differences": counts.differences, "num_unsure": counts.num_unsure}),
+        **{name: value for name, value in vars(counts).items() if value is not None or name not in _OPTIONAL_COUNTS},
         "recall": recipe.recall_with(counts.num_crowded, counts.num_capped),
         "recipe": recipe.to_dict(),
         **({} if recipe.table is None else {"weights": recipe.table.to_dict()}),

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -21,9 +22,9 @@ from pyspark.sql import functions as F
 from likewise._native import Texts
 from likewise.arrays import ArrowTable
 from likewise.batch.decide.decision import Decision
-from likewise.batch.engine import EngineRun
 from likewise.batch.read.documents import Documents, id_used_twice
 from likewise.batch.read.ingest import check_documents, check_has_field
+from likewise.batch.spark.deciding import documents_at
 from likewise.batch.spark.files.writing import (
     PIECE_BYTES,
     FileInput,
@@ -33,18 +34,18 @@ from likewise.batch.spark.files.writing import (
     write_kept_lines,
 )
 from likewise.batch.spark.results import count_removed, counts_of, evidence, removed_rows
-from likewise.batch.spark.rows.arrow_columns import bytes_of, numbers_of, sorted_slices, texts_of
+from likewise.batch.spark.rows.arrow_columns import bytes_of, gathered, numbers_of, sorted_slices, texts_of
 from likewise.batch.spark.run import BAD, DOCUMENT, TALLY, Run, check_recipe
 from likewise.batch.spark.sketching import DIGEST_BYTES
 from likewise.batch.spark.stages import Stages, open_session, spark_failures
-from likewise.batch.write.summary import ContentDigest, InputCounts, RunCounts
+from likewise.batch.write.summary import ContentDigest, EngineRun, InputCounts, RunCounts
 from likewise.errors import InvalidInput, InvalidParameter, parse_size
 from likewise.io.lines.lines import LineFile
 from likewise.io.output.directory import ENGINE_STAGES, ERRORS, EVIDENCE, KEPT, PARTS, SUMMARY
 from likewise.io.output.evidence import Places, evidence_table
 from likewise.io.source.bad_rows import BadRowTally, write_errors
 from likewise.io.source.source import BadRow, InputFile, Source
-from likewise.job.options import RunContext, RunRules
+from likewise.job.options import RunContext
 from likewise.job.reading import refusal
 from likewise.progress import Planned, Warned
 from likewise.recipe.methods import SimHash
@@ -190,12 +191,9 @@ class SparkEngine:
             source,
             recipe,
             stages,
+            context,
             memory_bytes=self._memory_bytes,
-            threads=context.threads,
-            progress=context.progress,
-            timing=context.timing,
             sources=sources,
-            rules=context.rules,
         )
 
 
@@ -215,26 +213,25 @@ class _InputFacts:
 class _FileRun(Run):
     """A run of files, with only counts on the driver."""
 
-    def __init__(self, *args: Any, sources: Sequence[Any], rules: RunRules, **options: Any) -> None:
+    def __init__(self, *args: Any, sources: Sequence[Any], **options: Any) -> None:
         self._sources = sources
-        self._rules = rules
         super().__init__(*args, **options)
 
     def check_documents(self, frame: DataFrame, documents: DataFrame) -> None:
         """Reject bad rows and duplicate ids, as a local run does."""
         self._frame = frame
         self._facts = self._facts_of_inputs(frame)
-        if self._rules.on_error == "fail":
+        if self.context.rules.on_error == "fail":
             for source, facts in zip(self._sources, self._facts, strict=True):
                 if facts.first_bad is not None:
                     raise refusal(source, facts.first_bad)
         if not self.num_documents:
             check_documents(self._documents_at([None] * len(self._sources), self._bad_rows_of_inputs()))
-        tally = BadRowTally(self._rules.max_bad_rows)
+        tally = BadRowTally(self.context.rules.max_bad_rows)
         for source, facts in zip(self._sources, self._facts, strict=True):
             tally.add_rows(source.name, facts.num_documents, facts.num_bad_lines, facts.first_bad)
         if (told := tally.finish()) is not None:
-            self._progress(Warned(told))
+            self.context.progress(Warned(told))
         for number, field in enumerate(keep_needs(self.recipe.keep)[1]):
             if self.num_documents and not documents.where(F.col(f"field{number}") != "").limit(1).count():
                 check_has_field(self._documents_at([facts.first for facts in self._facts]), field)
@@ -281,12 +278,13 @@ class _FileRun(Run):
         verdicts, counts = self.verdicts()
         removed, facts = self.stages.frame("removed", lambda: removed_rows(self, verdicts), count_removed)
         of_inputs = self._facts
+        without_id = sum(facts.num_documents - facts.num_with_id for facts in of_inputs if facts.num_with_id)
         return removed, replace(
             counts_of(self, counts, facts),
-            num_blank=sum(facts.num_blank for facts in of_inputs),
+            num_blank_lines=sum(facts.num_blank for facts in of_inputs),
             num_bad_rows=sum(facts.num_bad for facts in of_inputs),
             num_bad_lines=sum(facts.num_bad_lines for facts in of_inputs),
-            num_without_id=sum(facts.num_documents - facts.num_with_id for facts in of_inputs if facts.num_with_id),
+            num_without_id=without_id or None,
         )
 
     def _input_counts(self, num_removed: Mapping[int, int]) -> list[InputCounts]:
@@ -295,10 +293,10 @@ class _FileRun(Run):
         nothing = ContentDigest().hexdigest()
         return [
             InputCounts(
+                contents.get(number, nothing),
                 facts.num_documents,
                 facts.num_documents - num_removed.get(number, 0),
                 facts.num_bad,
-                contents.get(number, nothing),
             )
             for number, facts in enumerate(self._facts)
         ]
@@ -358,7 +356,7 @@ class _FileRun(Run):
 
     def _check_ids(self, documents: DataFrame) -> None:
         """Raise InvalidInput, naming both rows, if two documents have the same id. Finished checks are not repeated."""
-        is_checked = self._rules.duplicate_ids != "fail" or not any(facts.num_with_id for facts in self._facts)
+        is_checked = self.context.rules.duplicate_ids != "fail" or not any(facts.num_with_id for facts in self._facts)
         if is_checked or self.stages.facts(_UNIQUE_IDS) is not None:
             return
         self.documents = documents
@@ -376,7 +374,7 @@ class _FileRun(Run):
         """Return part, offset and length of the rows of kept files: kept documents, and bad rows if they are kept."""
         places = ("part", "offset", "length")
         kept = self.documents.select("row", *places).join(removed.select("row"), "row", "left_anti").select(*places)
-        if self._rules.on_error != "keep":
+        if self.context.rules.on_error != "keep":
             return kept
         # A damaged part of a file may have no bytes to keep.
         bad = self._frame.where((F.col("kind") == BAD) & (F.col("length") > 0))
@@ -384,8 +382,6 @@ class _FileRun(Run):
 
     def _no_evidence(self) -> ArrowTable:
         """Return the evidence of a local run in which all documents are kept."""
-        import pyarrow as pa
-
         rows, nothing = np.zeros(0, np.int64), pa.array([], pa.string())
         places = Places(rows, nothing, nothing, rows, rows)
         recipe = self.recipe
@@ -409,7 +405,7 @@ class _FileRun(Run):
         """Return the first document of each input that has one, for checks that need only this one."""
         is_there = np.array([first is not None for first in firsts], bool)
         offsets, lengths = (np.array([first[side] for first in firsts if first is not None]) for side in (0, 1))
-        return _placed(
+        return documents_at(
             self._sources,
             np.concatenate([np.zeros(1, np.int64), np.cumsum(is_there, dtype=np.int64)]),
             offsets.astype(np.uint64),
@@ -421,21 +417,14 @@ class _FileRun(Run):
 class _GatheredRun(_FileRun):
     """A run of files whose documents are gathered on the driver, which writes the outputs."""
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        self._gathered: Documents | None = None
-        super().__init__(*args, **options)
-
-    @property
-    def gathered(self) -> Documents:
-        """The documents on the driver."""
-        assert self._gathered is not None
-        return self._gathered
+    # The documents on the driver
+    gathered: Documents
 
     def check_documents(self, frame: DataFrame, documents: DataFrame) -> None:
         """Reject the documents that a local run rejects, and gather the others."""
         super().check_documents(frame, documents)
         starts = np.concatenate([np.zeros(1, np.int64), np.cumsum([facts.num_documents for facts in self._facts])])
-        self._gathered = self._places(documents, starts, self._bad_rows_of_inputs())
+        self.gathered = self._places(documents, starts, self._bad_rows_of_inputs())
 
     def decision(self) -> Decision:
         """Return the verdicts in the form of a local run."""
@@ -453,31 +442,21 @@ class _GatheredRun(_FileRun):
         counts = {"num_empty": int((shapes == EMPTY).sum()), "num_short": int((shapes == SHORT).sum())}
         assert counts.items() <= self.sketch_facts.items()
         without = self.sketch_facts.get("num_without_field", {})
-        self._gathered = replace(self.gathered, num_without_field=without, digests=digests.reshape(-1))
-        parts: list[tuple[NDArray[Any], ...]] = []
-        has_names = self.recipe.name_rules is not None
-        names = ("row", "kept_row", "similarity", "below_threshold", *(("penalty", "differs") if has_names else ()))
-        is_near = isinstance(self.recipe.sketch, SimHash)
-        for _, _, table in sorted_slices(removed, "row", self.num_documents):
-            distance = numbers_of(table.column("distance")) if is_near else np.zeros(0, np.int32)
-            parts.append((distance, *(numbers_of(table.column(name)) for name in names)))
-        kinds = (np.int32, np.int64, np.int64, np.float64, np.bool_, np.float64, np.uint8)
-        columns: list[NDArray[Any]] = [
-            np.concatenate([np.zeros(0, kind), *(part[place] for part in parts)]).astype(kind)
-            for place, kind in enumerate(kinds[: 1 + len(names)])
-        ]
-        distance, rows, kept_rows, similarity, below, *more = columns
+        self.gathered = replace(self.gathered, num_without_field=without, digests=digests.reshape(-1))
+        table = gathered(removed, "row", self.num_documents)
+        has_names, is_near = self.recipe.name_rules is not None, isinstance(self.recipe.sketch, SimHash)
+        rows = numbers_of(table.column("row"))
         kept = np.ones(self.num_documents, bool)
         kept[rows] = False
         return Decision(
             kept=kept,
             removed_rows=rows,
-            kept_rows=kept_rows,
-            similarity=similarity,
-            distance=distance if is_near else None,
-            penalty=more[0] if has_names else None,
-            differs=more[1] if has_names else None,
-            below_threshold=below if self.recipe.group == "components" else None,
+            kept_rows=numbers_of(table.column("kept_row")),
+            similarity=numbers_of(table.column("similarity")),
+            distance=numbers_of(table.column("distance")) if is_near else None,
+            penalty=numbers_of(table.column("penalty")) if has_names else None,
+            differs=numbers_of(table.column("differs")).astype(np.uint8) if has_names else None,
+            below_threshold=numbers_of(table.column("below_threshold")) if self.recipe.group == "components" else None,
             num_candidates=facts.get("num_candidates"),
             num_measured=facts["num_measured"],
             num_capped=facts["num_capped"],
@@ -494,38 +473,9 @@ class _GatheredRun(_FileRun):
             for name, column in (("offset", offsets), ("length", lengths), ("line", lines), ("has_id", has_id)):
                 column[rows] = numbers_of(table.column(name))
             ids += [texts_of(chunk) for chunk in table.column("doc_id").chunks]
-        placed = _placed(self._sources, starts, offsets, lengths, bad_rows)
+        placed = documents_at(self._sources, starts, offsets, lengths, bad_rows)
         num_blank = sum(facts.num_blank for facts in self._facts)
         return replace(placed, lines=lines, ids=Texts.concat(ids), has_id=has_id, num_blank=num_blank)
-
-
-def _placed(
-    sources: Sequence[Source],
-    starts: NDArray[np.int64],
-    offsets: NDArray[np.uint64],
-    lengths: NDArray[np.uint32],
-    bad_rows: list[list[BadRow]],
-) -> Documents:
-    num = len(offsets)
-    return Documents(
-        sources=sources,
-        starts=starts,
-        sketches=np.zeros(0, np.uint8),
-        shapes=np.zeros(num, np.uint8),
-        num_features=np.zeros(num, np.uint32),
-        digests=np.zeros(0, np.uint64),
-        offsets=offsets,
-        lengths=lengths,
-        lines=np.zeros(num, np.uint32),
-        ids=Texts.from_list([]),
-        has_id=np.zeros(num, bool),
-        text_lengths=None,
-        fields={},
-        bad_rows=bad_rows,
-        num_blank=0,
-        spool=None,
-        spooled=[],
-    )
 
 
 def _bad(row: Any) -> BadRow:

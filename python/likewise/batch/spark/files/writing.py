@@ -16,13 +16,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from likewise._native import Texts
 from likewise.arrays import ColumnData
-from likewise.batch.spark.rows.arrow_columns import bytes_of, groups_of, numbers_of, runs_of, starts_of, texts_of
+from likewise.batch.spark.rows.arrow_columns import (
+    bytes_of,
+    groups_of,
+    numbers_of,
+    runs_of,
+    starts_of,
+    texts_of,
+    values_of,
+    with_nulls,
+)
 from likewise.batch.spark.run import BAD, DOCUMENT, TALLY
 from likewise.batch.spark.sketching import DIGEST_BYTES
 from likewise.batch.spark.stages import worker_errors
@@ -33,7 +43,7 @@ from likewise.io.lines.lines import LineFile
 from likewise.io.output.directory import scratch_directory
 from likewise.io.output.evidence import write_evidence
 from likewise.io.source.source import InputFile, Kept, Piece, Source, each_piece
-from likewise.io.tables.columns import number_column, text_column
+from likewise.io.tables.columns import text_column
 
 PIECE_BYTES = 1 << 20
 # Rows of the evidence that are written at once.
@@ -114,8 +124,6 @@ def content_digests(documents: DataFrame) -> dict[int, str]:
 
 def _digest_inputs(batches: Iterator[Any]) -> Iterator[Any]:
     """Yield the digest of each input, from sorted documents. Runs on a worker."""
-    import pyarrow as pa
-
     schema = pa.schema({"part": pa.int32(), "content": pa.string()})
     for number, parts in groupby(runs_of(batches, "part"), itemgetter(0)):
         content, held = ContentDigest(), None
@@ -178,8 +186,6 @@ def _write_files(batches: Iterator[Any], *, sources: list[InputFile], target: Pa
 
 def _kept_lines(batches: Iterator[Any], *, sources: list[LineFile]) -> Iterator[Any]:
     """Yield the kept lines of the given rows. Runs on a worker."""
-    import pyarrow as pa
-
     for number, offsets, lengths in _files(batches):
         source, num_lines = sources[number], 0
         with scratch_directory() as work:
@@ -214,8 +220,6 @@ def _write_evidence(
     incomplete = _incomplete(path)
 
     def tables() -> Iterator[Any]:
-        import pyarrow as pa
-
         held: list[Any] = []
         for batch in batches:
             held.append(batch)
@@ -240,11 +244,8 @@ def _write_evidence(
 
 
 def _counts(parts: list[int], counts: list[int]) -> Any:
-    import pyarrow as pa
-
-    return pa.RecordBatch.from_pydict(
-        {"part": number_column(np.array(parts, np.int32)), "num_rows": number_column(np.array(counts, np.int64))}
-    )
+    schema = "part int, num_rows long"
+    return with_nulls(schema, part=np.array(parts, np.int32), num_rows=np.array(counts, np.int64))
 
 
 class FileInput:
@@ -263,11 +264,8 @@ class FileInput:
         self._sources = list(sources)
         self._fields = [f"field{number}" for number in range(len(fields))]
         self._has_bytes = has_bytes
-        self._identity = {"inputs": list(stamps)}
-
-    def identity(self) -> Mapping[str, Any]:
-        """Return the files, with their sizes and modification times."""
-        return self._identity
+        # The files, with their sizes and modification times
+        self.identity: dict[str, Any] = {"inputs": list(stamps)}
 
     def documents(self) -> DataFrame:
         """Return documents, bad rows and a tally of each piece, with part (the file's number) and number."""
@@ -278,7 +276,7 @@ class FileInput:
             f"line long, reason string{fields}"
         )
         numbers = self._spark.createDataFrame([(number,) for number in range(len(self._sources))], "source int")
-        read = partial(_read, sources=self._sources, fields=self._fields, has_bytes=self._has_bytes)
+        read = partial(_read, sources=self._sources, schema=schema, fields=self._fields, has_bytes=self._has_bytes)
         return numbers.repartition(len(self._sources)).mapInArrow(read, schema)
 
     def describe(self, documents: DataFrame) -> dict[str, Any]:
@@ -290,57 +288,48 @@ class FileInput:
         """Do nothing, since changed files are recognized by their sizes and times, which are part of the identity."""
 
 
-def _read(batches: Iterator[Any], *, sources: list[Source], fields: list[str], has_bytes: bool) -> Iterator[Any]:
+def _read(
+    batches: Iterator[Any], *, sources: list[Source], schema: str, fields: list[str], has_bytes: bool
+) -> Iterator[Any]:
     """Yield the pieces of numbered files. Runs on a worker."""
-    for batch in batches:
-        for number in batch.column("source").to_pylist():
-            num_documents = 0
-            with scratch_directory() as work:
-                for first_line, piece in each_piece(sources[number], PIECE_BYTES, work):
-                    yield from _rows(piece, number, num_documents, first_line, fields, has_bytes=has_bytes)
-                    num_documents += len(piece.texts)
+    for number in values_of(batches, "source"):
+        num_documents = 0
+        with scratch_directory() as work:
+            for first_line, piece in each_piece(sources[number], PIECE_BYTES, work):
+                yield from _rows(piece, number, num_documents, first_line, schema, fields, has_bytes=has_bytes)
+                num_documents += len(piece.texts)
 
 
 def _rows(
-    piece: Piece, part: int, first_number: int, first_line: int, fields: list[str], *, has_bytes: bool
+    piece: Piece, part: int, first_number: int, first_line: int, schema: str, fields: list[str], *, has_bytes: bool
 ) -> Iterator[Any]:
-    import pyarrow as pa
-
-    num, bad = len(piece.texts), piece.bad_rows
-    texts = pa.array(piece.texts.to_list(), pa.binary()) if has_bytes else text_column(piece.texts)
-    kind_of_text = pa.binary() if has_bytes else pa.string()
+    num = len(piece.texts)
     if num:
-        documents = {
-            "part": number_column(np.full(num, part, np.int32)),
-            "number": number_column(np.arange(first_number, first_number + num, dtype=np.int64)),
-            "kind": number_column(np.full(num, DOCUMENT, np.int32)),
-            "text": texts,
-            "doc_id": text_column(piece.ids),
-            "has_id": number_column(piece.has_id.astype(bool)),
-            "offset": number_column(piece.offsets.astype(np.int64)),
-            "length": number_column(piece.lengths.astype(np.int64)),
-            "line": number_column(piece.lines.astype(np.int64) + first_line),
-            "reason": pa.nulls(num, pa.string()),
-        }
-        more = {name: text_column(values) for name, values in zip(fields, piece.fields, strict=True)}
-        yield pa.RecordBatch.from_pydict(documents | more)
+        yield with_nulls(
+            schema,
+            part=np.full(num, part, np.int32),
+            number=np.arange(first_number, first_number + num, dtype=np.int64),
+            kind=np.full(num, DOCUMENT, np.int32),
+            text=pa.array(piece.texts.to_list(), pa.binary()) if has_bytes else text_column(piece.texts),
+            doc_id=text_column(piece.ids),
+            has_id=piece.has_id.astype(bool),
+            offset=piece.offsets.astype(np.int64),
+            length=piece.lengths.astype(np.int64),
+            line=piece.lines.astype(np.int64) + first_line,
+            **{name: text_column(values) for name, values in zip(fields, piece.fields, strict=True)},
+        )
     # A tally has blank lines of the piece in the column of offsets, a bad row its lines in that of numbers.
-    others = [*((BAD, row.offset, row.length, row.line + first_line, row.reason, row.num_lines) for row in bad)]
+    others = [(BAD, row.offset, row.length, row.line + first_line, row.reason, row.num_lines) for row in piece.bad_rows]
     others.append((TALLY, piece.num_blank, 0, 0, "", -1))
-    columns = list(zip(*others, strict=True))
-    nulls = len(others)
-    yield pa.RecordBatch.from_pydict(
-        {
-            "part": number_column(np.full(nulls, part, np.int32)),
-            "number": pa.array(columns[5], pa.int64()),
-            "kind": pa.array(columns[0], pa.int32()),
-            "text": pa.nulls(nulls, kind_of_text),
-            "doc_id": pa.nulls(nulls, pa.string()),
-            "has_id": number_column(np.zeros(nulls, bool)),
-            "offset": pa.array(columns[1], pa.int64()),
-            "length": pa.array(columns[2], pa.int64()),
-            "line": pa.array(columns[3], pa.int64()),
-            "reason": pa.array(columns[4], pa.string()),
-            **{name: pa.nulls(nulls, pa.string()) for name in fields},
-        }
+    kinds, offsets, lengths, lines, reasons, numbers = zip(*others, strict=True)
+    yield with_nulls(
+        schema,
+        part=np.full(len(others), part, np.int32),
+        number=np.array(numbers, np.int64),
+        kind=np.array(kinds, np.int32),
+        has_id=np.zeros(len(others), bool),
+        offset=np.array(offsets, np.int64),
+        length=np.array(lengths, np.int64),
+        line=np.array(lines, np.int64),
+        reason=pa.array(reasons, pa.string()),
     )

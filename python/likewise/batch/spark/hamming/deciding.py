@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -22,16 +23,26 @@ from pyspark.sql import functions as F
 from likewise import _native
 from likewise._native import Texts
 from likewise.batch.budget.cluster_plans import plan_rounds
+from likewise.batch.decide.decision import decide
 from likewise.batch.decide.verification import Verifier
-from likewise.batch.spark.deciding import Fingerprints, decided_by_distance, documents_of
+from likewise.batch.spark.deciding import Fingerprints, documents_of
 from likewise.batch.spark.hamming.pairing import MOST_PAIRS, numbered_tasks, parallelism, slab_tasks
-from likewise.batch.spark.hamming.stored import HELD, hits, read_table, write_table
-from likewise.batch.spark.rows.arrow_columns import bytes_of, groups_of, numbers_of, texts_of
+from likewise.batch.spark.hamming.stored import HELD, hits, hits_of_part, read_table, write_table
+from likewise.batch.spark.rows.arrow_columns import (
+    bytes_of,
+    code_column,
+    groups_of,
+    numbers_of,
+    texts_of,
+    values_of,
+    with_nulls,
+    words_of_codes,
+)
 from likewise.batch.spark.stages import Stages
 from likewise.errors import InvalidInput
 from likewise.io.tables.columns import number_column
 from likewise.job.options import RunContext, RunRules
-from likewise.progress import Planned, Progress, Warned, no_progress
+from likewise.progress import Planned, Progress, Warned
 from likewise.recipe.methods import SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
 
@@ -78,13 +89,9 @@ class RunSlab:
 
     def write(self, directory: str) -> str:
         """Write the slab to a new file and return its name."""
-        import pyarrow as pa
-
-        width = 8 * self.words.shape[1]
-        data = pa.py_buffer(np.ascontiguousarray(self.words))
         columns = {
             "rank": number_column(self.ranks),
-            "code": pa.Array.from_buffers(pa.binary(width), len(self.ranks), [None, data]),
+            "code": code_column(self.words),
             "num_features": number_column(self.num_features),
             "text": self.texts,
         }
@@ -95,17 +102,8 @@ class RunSlab:
     @classmethod
     def read(cls, directory: str, name: str) -> RunSlab:
         """Return the slab that :meth:`write` wrote."""
-        import pyarrow as pa
-
         table = read_table(directory, name)
-        code, text = table.column("code"), table.column("text")
-        width = code.type.byte_width
-        parts = [
-            np.frombuffer(part.buffers()[1], np.uint8, len(part) * width, part.offset * width)
-            for part in code.chunks
-            if len(part)
-        ]
-        words = np.concatenate([np.zeros(0, np.uint8), *parts]).view("<u8").reshape(-1, width // 8)
+        words, text = words_of_codes(table.column("code")), table.column("text")
         texts = pa.concat_arrays(text.chunks) if text.num_chunks else pa.array([], text.type)
         return cls(numbers_of(table.column("rank")), words, numbers_of(table.column("num_features")), texts)
 
@@ -124,22 +122,14 @@ def with_short_texts(positions: DataFrame, texts: DataFrame, recipe: Recipe) -> 
 def store_slabs(batches: Iterator[Any], *, directory: str, num_words: int) -> Iterator[Any]:
     """Write the documents of each slab to a file and yield its name; rows come by slab and rank. Runs on a worker."""
     for number, held in groups_of(batches, "slab"):
-        yield _stored(held, number, directory, num_words)
-
-
-def _stored(held: Sequence[Any], number: int, directory: str, num_words: int) -> Any:
-    import pyarrow as pa
-
-    code = np.concatenate([bytes_of(part.column("sketch"), 8 * num_words) for part in held])
-    slab = RunSlab(
-        np.concatenate([numbers_of(part.column("rank")) for part in held]),
-        code.view("<u8"),
-        np.concatenate([numbers_of(part.column("num_features")) for part in held]),
-        pa.concat_arrays([part.column("text") for part in held]),
-    )
-    name = slab.write(directory)
-    columns = {"slab": pa.array([number], pa.int32()), "name": [name], "num_rows": [len(slab.ranks)]}
-    return pa.RecordBatch.from_pydict(columns)
+        slab = RunSlab(
+            np.concatenate([numbers_of(part.column("rank")) for part in held]),
+            np.concatenate([bytes_of(part.column("sketch"), 8 * num_words) for part in held]).view("<u8"),
+            np.concatenate([numbers_of(part.column("num_features")) for part in held]),
+            pa.concat_arrays([part.column("text") for part in held]),
+        )
+        columns = {"slab": pa.array([number], pa.int32()), "name": [slab.write(directory)]}
+        yield pa.RecordBatch.from_pydict(columns | {"num_rows": [len(slab.ranks)]})
 
 
 def matching(
@@ -155,8 +145,6 @@ def matching(
         return matches, 0
     a, a_places = np.unique(rows[few], return_inverse=True)
     b, b_places = np.unique(others[few], return_inverse=True)
-    import pyarrow as pa
-
     both = [one.take(a), other.take(b)]
     joined = RunSlab(
         np.arange(len(a) + len(b)),
@@ -282,16 +270,15 @@ def search_kept(
     """Yield the best kept document of each document of a slab, last -1 and the measured pairs. Runs on a worker."""
     best: NDArray[np.int64] | None = None
     num_measured = 0
-    for batch in batches:
-        for number in batch.column("id").to_pylist():
-            if number == len(tasks):
-                continue
-            slab = HELD.get((directory, name), partial(RunSlab.read, directory, name))
-            if best is None:
-                best = np.full(len(slab.ranks), _NONE, np.int64)
-            kept_name, low, high = tasks[number]
-            kept = RunSlab.read(directory, kept_name)
-            num_measured += _improve(best, slab, kept, np.arange(low, high), recipe)
+    for number in values_of(batches, "id"):
+        if number == len(tasks):
+            continue
+        slab = HELD.get((directory, name), partial(RunSlab.read, directory, name))
+        if best is None:
+            best = np.full(len(slab.ranks), _NONE, np.int64)
+        kept_name, low, high = tasks[number]
+        kept = RunSlab.read(directory, kept_name)
+        num_measured += _improve(best, slab, kept, np.arange(low, high), recipe)
     places = np.zeros(0, np.int64) if best is None else np.flatnonzero(best != _NONE)
     values = np.zeros(0, np.int64) if best is None else best[places]
     yield _found(np.append(places, -1), np.append(values, num_measured))
@@ -317,8 +304,6 @@ def _improve(
 
 
 def _found(places: NDArray[np.int64], values: NDArray[np.int64]) -> Any:
-    import pyarrow as pa
-
     return pa.RecordBatch.from_pydict({"place": number_column(places), "match": number_column(values)})
 
 
@@ -334,7 +319,8 @@ def decide_slab(batches: Iterator[Any], *, directory: str, name: str, recipe: Re
         np.minimum.at(best, places[places >= 0], values[places >= 0])
     gone, open_ = np.flatnonzero(best != _NONE), np.flatnonzero(best == _NONE)
     rest = slab.take(open_)
-    decision = decided_by_distance(rest.fingerprints(), recipe, 1, no_progress)
+    held = rest.fingerprints()
+    decision = decide(held.documents, held.collapsed, recipe, RunContext(RunRules(1)))
     assert decision.distance is not None
     num_measured += decision.num_measured
     kept = rest.take(np.flatnonzero(decision.kept).astype(np.int64))
@@ -353,38 +339,14 @@ def decide_slab(batches: Iterator[Any], *, directory: str, name: str, recipe: Re
         np.concatenate([best[gone] & ((1 << _RANK_BITS) - 1), rest.ranks[decision.kept_rows]]),
         np.concatenate([(best[gone] >> _RANK_BITS).astype(np.int32), decision.distance]),
     )
-    yield _summary(kept.write(directory), len(kept.ranks), num_measured)
+    counts = {"num_kept": np.array([len(kept.ranks)]), "num_measured": np.array([num_measured])}
+    yield with_nulls(_VERDICTS, name=pa.array([kept.write(directory)]), **counts)
 
 
 def _verdicts(ranks: NDArray[np.int64], kept_ranks: NDArray[np.int64], distances: NDArray[np.int32]) -> Iterator[Any]:
-    import pyarrow as pa
-
     for low in range(0, len(ranks), _ROWS_AT_ONCE):
         some = slice(low, low + _ROWS_AT_ONCE)
-        num = len(ranks[some])
-        columns = {
-            "rank": number_column(ranks[some]),
-            "kept_rank": number_column(kept_ranks[some]),
-            "distance": number_column(distances[some]),
-            "name": pa.nulls(num, pa.string()),
-            "num_kept": pa.nulls(num, pa.int64()),
-            "num_measured": pa.nulls(num, pa.int64()),
-        }
-        yield pa.RecordBatch.from_pydict(columns)
-
-
-def _summary(name: str, num_kept: int, num_measured: int) -> Any:
-    import pyarrow as pa
-
-    columns = {
-        "rank": pa.nulls(1, pa.int64()),
-        "kept_rank": pa.nulls(1, pa.int64()),
-        "distance": pa.nulls(1, pa.int32()),
-        "name": [name],
-        "num_kept": pa.array([num_kept], pa.int64()),
-        "num_measured": pa.array([num_measured], pa.int64()),
-    }
-    return pa.RecordBatch.from_pydict(columns)
+        yield with_nulls(_VERDICTS, rank=ranks[some], kept_rank=kept_ranks[some], distance=distances[some])
 
 
 def pairs_of_run(
@@ -398,19 +360,19 @@ def pairs_of_run(
 ) -> Iterator[Any]:
     """Yield the matching pairs of numbered tasks, of which each has at most `max_pairs`. Runs on a worker."""
     method = recipe.method_as(SimHash)
-    for batch in batches:
-        for number in batch.column("id").to_pylist():
-            num_pairs = 0
-            for slab, streamed, found, rows, distances in _matches(directory, names, tasks[number], recipe):
-                num_pairs += len(rows)
-                if num_pairs > max_pairs:
-                    instead = "" if recipe.is_distance_only else ", use it instead of threshold, or use MinHash"
-                    raise InvalidInput(
-                        f"one task lists more than {max_pairs:,} pairs of documents, because many fingerprints are "
-                        f"near each other; lower within{instead}"
-                    )
-                similarity = np.asarray(method.similarity(distances), np.float64)
-                yield _edges(streamed.ranks[rows], slab.ranks[found], distances, similarity)
+    for number in values_of(batches, "id"):
+        num_pairs = 0
+        for slab, streamed, found, rows, distances in _matches(directory, names, tasks[number], recipe):
+            num_pairs += len(rows)
+            if num_pairs > max_pairs:
+                instead = "" if recipe.is_distance_only else ", use it instead of threshold, or use MinHash"
+                raise InvalidInput(
+                    f"one task lists more than {max_pairs:,} pairs of documents, because many fingerprints are "
+                    f"near each other; lower within{instead}"
+                )
+            similarity = np.asarray(method.similarity(distances), np.float64)
+            later, earlier = streamed.ranks[rows], slab.ranks[found]
+            yield with_nulls(_EDGES, later=later, earlier=earlier, distance=distances, similarity=similarity)
 
 
 def joined_pairs(
@@ -422,21 +384,20 @@ def joined_pairs(
     recipe: Recipe,
 ) -> Iterator[Any]:
     """Yield enough matching pairs of each task to connect the same documents. Runs on a worker."""
-    for batch in batches:
-        for number in batch.column("id").to_pylist():
-            one, other, *_ = tasks[number]
-            joined: _native.Components | None = None
-            ranks = np.zeros(0, np.int64)
-            for slab, streamed, found, rows, _ in _matches(directory, names, tasks[number], recipe):
-                first = 0 if one == other else len(slab.ranks)
-                if joined is None:
-                    ranks = slab.ranks if one == other else np.concatenate([slab.ranks, streamed.ranks])
-                    joined = _native.Components(len(ranks))
-                joined.join((rows + first).astype(np.uint32), found.astype(np.uint32))
-            if joined is not None:
-                smallest = np.asarray(joined.smallest()).astype(np.int64)
-                later = np.flatnonzero(smallest != np.arange(len(smallest)))
-                yield _edges(ranks[later], ranks[smallest[later]], None, None)
+    for number in values_of(batches, "id"):
+        one, other, *_ = tasks[number]
+        joined: _native.Components | None = None
+        ranks = np.zeros(0, np.int64)
+        for slab, streamed, found, rows, _ in _matches(directory, names, tasks[number], recipe):
+            first = 0 if one == other else len(slab.ranks)
+            if joined is None:
+                ranks = slab.ranks if one == other else np.concatenate([slab.ranks, streamed.ranks])
+                joined = _native.Components(len(ranks))
+            joined.join((rows + first).astype(np.uint32), found.astype(np.uint32))
+        if joined is not None:
+            smallest = np.asarray(joined.smallest()).astype(np.int64)
+            later = np.flatnonzero(smallest != np.arange(len(smallest)))
+            yield with_nulls(_EDGES, later=ranks[later], earlier=ranks[smallest[later]])
 
 
 def _matches(
@@ -447,30 +408,9 @@ def _matches(
     method = recipe.method_as(SimHash)
     slab = HELD.get((directory, names[one]), partial(RunSlab.read, directory, names[one]))
     streamed = slab if other == one else RunSlab.read(directory, names[other])
-    for rows, found, distances in hits(slab.words, streamed.words[low:high], method.bits, method.radius):
-        rows = rows + low
-        if other == one:
-            once = found < rows
-            rows, found, distances = rows[once], found[once], distances[once]
+    for rows, found, distances in hits_of_part(slab.words, streamed.words, low, high, method.bits, method.radius):
         which, _ = matching(slab, found, streamed, rows, recipe)
         yield slab, streamed, found[which], rows[which], distances[which]
-
-
-def _edges(
-    later: NDArray[np.int64],
-    earlier: NDArray[np.int64],
-    distance: NDArray[np.int32] | None,
-    similarity: NDArray[np.float64] | None,
-) -> Any:
-    import pyarrow as pa
-
-    columns = {
-        "later": number_column(later),
-        "earlier": number_column(earlier),
-        "distance": pa.nulls(len(later), pa.int32()) if distance is None else number_column(distance),
-        "similarity": pa.nulls(len(later), pa.float64()) if similarity is None else number_column(similarity),
-    }
-    return pa.RecordBatch.from_pydict(columns)
 
 
 def compared(pairs: DataFrame, rows: DataFrame, recipe: Recipe) -> DataFrame:
@@ -484,8 +424,6 @@ def compared(pairs: DataFrame, rows: DataFrame, recipe: Recipe) -> DataFrame:
 
 
 def _compare(batches: Iterator[Any], *, recipe: Recipe) -> Iterator[Any]:
-    import pyarrow as pa
-
     method = recipe.method_as(SimHash)
     for batch in batches:
         if not batch.num_rows:

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -212,7 +213,5 @@ def stream_past(
 
 
 def _pairs(stored: Any, streamed: Any, distance: NDArray[np.int32], is_left: bool) -> ArrowTable:  # noqa: FBT001
-    import pyarrow as pa
-
     a, b = (stored, streamed) if is_left else (streamed, stored)
     return pa.RecordBatch.from_pydict({"doc_id_a": a, "doc_id_b": b, "distance": number_column(distance)})

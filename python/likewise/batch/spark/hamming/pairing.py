@@ -13,11 +13,11 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from likewise.arrays import ArrowBatch
 from likewise.batch.budget.cluster_plans import LEAST_PIECE, TASKS_A_CORE, HammingPairsPlan, plan_pairs
 from likewise.batch.spark.hamming.stored import (
     HELD,
@@ -27,12 +27,20 @@ from likewise.batch.spark.hamming.stored import (
     check_width,
     content_of,
     hits,
+    hits_of_part,
     read_groups,
     store_groups,
     take_side,
     words_of,
 )
-from likewise.batch.spark.rows.arrow_columns import binary_column, bytes_of, groups_of, numbers_of
+from likewise.batch.spark.rows.arrow_columns import (
+    binary_column,
+    bytes_of,
+    groups_of,
+    numbers_of,
+    values_of,
+    with_nulls,
+)
 from likewise.batch.spark.stages import Stages, check_version, temporary_directory
 from likewise.errors import InvalidInput, InvalidParameter, check_integer, parse_size
 from likewise.io.tables.columns import number_column
@@ -74,8 +82,6 @@ class Cells:
 
 def cells_of(batches: Iterator[Any], *, cells: Cells) -> Iterator[Any]:
     """Yield cell, row and code of each fingerprint, once per block. Runs on a worker."""
-    import pyarrow as pa
-
     for batch in batches:
         if not batch.num_rows:
             continue
@@ -105,7 +111,7 @@ def _joined(held: list[Any], cell: int, cells: Cells, max_pairs: int) -> Iterato
     first = rows[is_first]
     block = cell >> cells.prefix_bits
     if block == 0:
-        yield _batch(first[np.cumsum(is_first) - 1], rows, None)
+        yield with_nulls(_PAIRS, group_a=first[np.cumsum(is_first) - 1], group_b=rows)
     distinct = np.ascontiguousarray(words[is_first])
     num_pairs = 0
     for streamed, found, distance in hits(distinct, distinct, cells.bits, cells.within):
@@ -116,19 +122,8 @@ def _joined(held: list[Any], cell: int, cells: Cells, max_pairs: int) -> Iterato
         num_pairs += int(owned.sum())
         if num_pairs > max_pairs:
             raise InvalidInput(f"more than {max_pairs:,} pairs of groups; lower within, or raise max_pairs")
-        yield _batch(first[found[owned]], first[streamed[owned]], distance[owned])
-
-
-def _batch(group_a: NDArray[np.int64], group_b: NDArray[np.int64], distance: NDArray[np.int32] | None) -> ArrowBatch:
-    import pyarrow as pa
-
-    return pa.RecordBatch.from_pydict(
-        {
-            "group_a": number_column(group_a),
-            "group_b": number_column(group_b),
-            "distance": pa.nulls(len(group_a), pa.int32()) if distance is None else number_column(distance),
-        }
-    )
+        sides = {"group_a": first[found[owned]], "group_b": first[streamed[owned]]}
+        yield with_nulls(_PAIRS, **sides, distance=distance[owned])
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,7 +191,7 @@ def hamming_pairs(
     ----------
     frame : DataFrame
         One row per fingerprint. It is read twice: to be counted and compared with the checkpoints, and to be stored.
-    within, bits, fingerprint_field, id_field
+    within, bits, fingerprint_field, id_field, worker_memory, progress
         As for :func:`hamming_join`.
     plan : {"slabs", "splitting"}, optional
         How pairs are found; by default, what the planner expects to be cheaper. ``slabs`` works at any radius and
@@ -205,12 +200,8 @@ def hamming_pairs(
         Fingerprints of a slab. By default, as many as `worker_memory` holds.
     checkpoint_dir : str, optional
         As for :func:`hamming_join`. Finished stages are stored there: the same call continues after the last one.
-    worker_memory : str
-        Memory limit for the search tables of one Python worker.
     max_pairs : int
         More pairs of groups than this are an error.
-    progress : bool or callable, optional
-        As for :func:`hamming_join`.
 
     Returns
     -------
@@ -350,50 +341,36 @@ def pairs_of_slabs(
     max_pairs: int,
 ) -> Iterator[Any]:
     """Yield the pairs of numbered tasks. Runs on a worker."""
-    import pyarrow as pa
-
-    for batch in batches:
-        for number in batch.column("id").to_pylist():
-            one, other, low, high = tasks[number]
-            groups = HELD.get((directory, names[one]), partial(read_groups, directory, names[one]))
-            words = groups.words if other == one else read_groups(directory, names[other]).words
-            num_pairs = 0
-            for rows, found, distances in hits(groups.words, words[low:high], bits, within):
-                rows = rows + low
-                if other == one:
-                    once = found < rows
-                    rows, found, distances = rows[once], found[once], distances[once]
-                num_pairs += len(rows)
-                if num_pairs > max_pairs:
-                    raise InvalidInput(
-                        f"more than {max_pairs:,} pairs of groups: many fingerprints are near each other but not "
-                        "equal. Lower within, or raise max_pairs"
-                    )
-                columns = {
-                    "group_a": number_column(found | (one << _PLACE_BITS)),
-                    "group_b": number_column(rows | (other << _PLACE_BITS)),
-                    "distance": number_column(distances),
-                }
-                yield pa.RecordBatch.from_pydict(columns)
+    for number in values_of(batches, "id"):
+        one, other, low, high = tasks[number]
+        groups = HELD.get((directory, names[one]), partial(read_groups, directory, names[one]))
+        words = groups.words if other == one else read_groups(directory, names[other]).words
+        num_pairs = 0
+        for rows, found, distances in hits_of_part(groups.words, words, low, high, bits, within):
+            num_pairs += len(rows)
+            if num_pairs > max_pairs:
+                raise InvalidInput(
+                    f"more than {max_pairs:,} pairs of groups: many fingerprints are near each other but not "
+                    "equal. Lower within, or raise max_pairs"
+                )
+            sides = {"group_a": found | (one << _PLACE_BITS), "group_b": rows | (other << _PLACE_BITS)}
+            yield with_nulls(_PAIRS, **sides, distance=distances)
 
 
 def members_of_slabs(batches: Iterator[Any], *, directory: str, names: Sequence[str]) -> Iterator[Any]:
     """Yield group, row and id of the fingerprints of slabs. Runs on a worker."""
-    import pyarrow as pa
-
-    for batch in batches:
-        for number in batch.column("id").to_pylist():
-            groups = read_groups(directory, names[number])
-            first = number << _PLACE_BITS
-            group: NDArray[np.int64] = np.repeat(np.arange(len(groups.words)), np.diff(groups.starts)) + first
-            for low in range(0, len(group), _MEMBERS_AT_ONCE):
-                high = min(low + _MEMBERS_AT_ONCE, len(group))
-                columns = {
-                    "group": number_column(group[low:high]),
-                    "row": number_column(np.arange(low, high) + first),
-                    "doc_id": groups.ids.slice(low, high - low),
-                }
-                yield pa.RecordBatch.from_pydict(columns)
+    for number in values_of(batches, "id"):
+        groups = read_groups(directory, names[number])
+        first = number << _PLACE_BITS
+        group: NDArray[np.int64] = np.repeat(np.arange(len(groups.words)), np.diff(groups.starts)) + first
+        for low in range(0, len(group), _MEMBERS_AT_ONCE):
+            high = min(low + _MEMBERS_AT_ONCE, len(group))
+            columns = {
+                "group": number_column(group[low:high]),
+                "row": number_column(np.arange(low, high) + first),
+                "doc_id": groups.ids.slice(low, high - low),
+            }
+            yield pa.RecordBatch.from_pydict(columns)
 
 
 def _by_splitting(

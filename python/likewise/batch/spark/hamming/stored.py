@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -29,7 +30,7 @@ from pyspark.sql.types import (
 )
 
 from likewise.arrays import ArrowColumn, ArrowTable, ColumnData, frozen
-from likewise.batch.spark.rows.arrow_columns import column_named, numbers_of
+from likewise.batch.spark.rows.arrow_columns import code_column, column_named, numbers_of, words_of_codes
 from likewise.errors import InvalidInput, InvalidParameter, check_integer, counted
 from likewise.hamming.fingerprints import streamed
 from likewise.io.remote import is_remote, local_path, put_file, store_of
@@ -105,8 +106,6 @@ def _check_kind(field: str, kind: DataType, bits: int) -> None:
 
 def words_of(column: ArrowColumn, bits: int) -> NDArray[np.uint64]:
     """Return the fingerprints of an Arrow array as words, shape (n, words); word 0 of each is the lowest."""
-    import pyarrow as pa
-
     num_words, kind = -(-bits // 64), column.type
     if column.null_count:
         raise InvalidInput(
@@ -146,8 +145,6 @@ def _words_of_bytes(column: ArrowColumn, bits: int) -> NDArray[np.uint64]:
 
 def rows_at_once(batches: Iterator[Any], bits: int, most: int) -> Iterator[tuple[Any, NDArray[np.uint64]]]:
     """Yield ids and words of about `most` rows at once, since calls on few rows cost more per row."""
-    import pyarrow as pa
-
     ids: list[Any] = []
     words: list[NDArray[np.uint64]] = []
     num_held = 0
@@ -214,10 +211,18 @@ def hits(
         low = high
 
 
+def hits_of_part(
+    stored: NDArray[np.uint64], words: NDArray[np.uint64], low: int, high: int, bits: int, within: int
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]]:
+    """Yield the pairs of rows low..high of `words` and stored ones; each pair once, if both are the same."""
+    for rows, found, distances in hits(stored, words[low:high], bits, within):
+        rows = rows + low
+        once = found < rows if stored is words else slice(None)
+        yield rows[once], found[once], distances[once]
+
+
 def write_table(directory: str, name: str, table: ArrowTable) -> None:
     """Write an Arrow table to a file, which is complete under its name or absent."""
-    import pyarrow as pa
-
     if is_remote(directory):
         from tempfile import TemporaryDirectory
 
@@ -242,8 +247,6 @@ def write_table(directory: str, name: str, table: ArrowTable) -> None:
 
 def read_table(directory: str, name: str) -> ArrowTable:
     """Return the table of a file, memory-mapped if the directory is a path, so that processes share its pages."""
-    import pyarrow as pa
-
     try:
         if is_remote(directory):
             store, root = store_of(directory)
@@ -290,11 +293,7 @@ def grouped(words: NDArray[np.uint64], ids: ColumnData) -> Groups:
 
 def write_groups(directory: str, name: str, groups: Groups) -> None:
     """Write grouped fingerprints and their ids to two files."""
-    import pyarrow as pa
-
-    width = 8 * groups.words.shape[1]
-    data = pa.py_buffer(np.ascontiguousarray(groups.words))
-    codes = pa.Array.from_buffers(pa.binary(width), len(groups.words), [None, data])
+    codes = code_column(groups.words)
     write_table(directory, f"{name}.codes", pa.table({"code": codes, "start": number_column(groups.starts[:-1])}))
     write_table(directory, f"{name}.ids", pa.table({"doc_id": groups.ids}))
 
@@ -302,18 +301,12 @@ def write_groups(directory: str, name: str, groups: Groups) -> None:
 def read_groups(directory: str, name: str) -> Groups:
     """Return the groups that :func:`write_groups` wrote."""
     codes, ids = read_table(directory, f"{name}.codes"), read_table(directory, f"{name}.ids")
-    column = codes.column("code").combine_chunks()
-    column = column.chunk(0) if hasattr(column, "chunk") else column
-    width = column.type.byte_width
-    words = np.frombuffer(column.buffers()[1], "<u8", len(column) * width // 8, column.offset * width)
     starts = np.append(codes.column("start").to_numpy(), len(ids)).astype(np.int64)
-    return Groups(words.reshape(-1, width // 8), starts, ids.column("doc_id").combine_chunks())
+    return Groups(words_of_codes(codes.column("code")), starts, ids.column("doc_id").combine_chunks())
 
 
 def store_groups(batches: Iterator[Any], *, directory: str, bits: int, most: int) -> Iterator[Any]:
     """Write fingerprints to grouped files of about `most` rows, and yield the facts of each. Runs on a worker."""
-    import pyarrow as pa
-
     for ids, words in rows_at_once(batches, bits, most):
         # A new name, since a repeated task may get other rows, and a worker may still hold tables of an earlier file.
         name = f"fingerprints-{uuid.uuid4().hex}"

@@ -9,16 +9,23 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
 from likewise._native import Texts
-from likewise.arrays import ArrowBatch, ArrowColumn
+from likewise.arrays import ArrowBatch, ArrowColumn, ArrowTable
 from likewise.errors import InvalidParameter
 from likewise.io.tables.columns import number_column
 from likewise.io.tables.tables import column_as_json
+
+# Types in schemas of Spark.
+_KINDS = {
+    "long": pa.int64(), "int": pa.int32(), "double": pa.float64(), "boolean": pa.bool_(), "string": pa.string(),
+    "binary": pa.binary(),
+}  # fmt: skip
 
 
 def column_named(frame: DataFrame, parameter: str, name: str) -> Column:
@@ -34,8 +41,6 @@ def column_named(frame: DataFrame, parameter: str, name: str) -> Column:
 
 def texts_of(column: ArrowColumn) -> Texts:
     """Return a column of strings, or of binary for documents of bytes, as a native batch."""
-    import pyarrow as pa
-
     if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
         return Texts.from_bytes(column.to_pylist())
     return Texts.from_arrow(column)
@@ -43,8 +48,6 @@ def texts_of(column: ArrowColumn) -> Texts:
 
 def binary_column(rows: NDArray[np.uint8]) -> ArrowColumn:
     """Return the rows of a matrix of bytes as an Arrow array of binary."""
-    import pyarrow as pa
-
     num_rows, width = rows.shape
     offsets = np.arange(num_rows + 1, dtype=np.int64) * width
     data = np.ascontiguousarray(rows)
@@ -54,10 +57,37 @@ def binary_column(rows: NDArray[np.uint8]) -> ArrowColumn:
     return pa.Array.from_buffers(pa.binary(), num_rows, buffers)
 
 
+def with_nulls(schema: str, **columns: Any) -> ArrowBatch:
+    """Return columns as a batch of a schema such as ``"row long, distance int"``; all others are null."""
+    num_rows = len(next(iter(columns.values())))
+    found = {}
+    for name, kind in (part.split() for part in schema.split(", ")):
+        column = columns.get(name)
+        column = number_column(column) if isinstance(column, np.ndarray) else column
+        found[name] = pa.nulls(num_rows, _KINDS[kind]) if column is None else column
+    return pa.RecordBatch.from_pydict(found)
+
+
+def code_column(words: NDArray[np.uint64]) -> ArrowColumn:
+    """Return fingerprints, shape (n, words), as a column of binary of fixed size."""
+    data = pa.py_buffer(np.ascontiguousarray(words))
+    return pa.Array.from_buffers(pa.binary(8 * words.shape[1]), len(words), [None, data])
+
+
+def words_of_codes(column: ArrowColumn) -> NDArray[np.uint64]:
+    """Return the fingerprints of a column of :func:`code_column`; without a copy if it has one chunk."""
+    width = column.type.byte_width
+    parts = [
+        np.frombuffer(part.buffers()[1], "<u8", len(part) * width // 8, part.offset * width)
+        for part in column.chunks
+        if len(part)
+    ]
+    words = parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, np.uint64), *parts])
+    return words.reshape(-1, width // 8)
+
+
 def bytes_of(column: ArrowColumn, width: int) -> NDArray[np.uint8]:
     """Return a binary column without nulls, each value of `width` bytes, as a matrix."""
-    import pyarrow as pa
-
     if isinstance(column, pa.ChunkedArray):
         parts = [bytes_of(chunk, width) for chunk in column.chunks]
         return np.concatenate([np.zeros((0, width), np.uint8), *parts])
@@ -85,10 +115,14 @@ def groups_of(batches: Iterator[ArrowBatch], name: str) -> Iterator[tuple[int, l
         yield number, [rows for _, rows in runs]
 
 
+def values_of(batches: Iterator[ArrowBatch], name: str) -> Iterator[Any]:
+    """Yield the values of a column."""
+    for batch in batches:
+        yield from batch.column(name).to_pylist()
+
+
 def numbers_of(column: ArrowColumn) -> NDArray[Any]:
     """Return a column of numbers without nulls as an array."""
-    import pyarrow as pa
-
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
         column = pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
@@ -140,7 +174,6 @@ def with_numbers(frame: DataFrame, starts: Sequence[Sequence[int]], name: str) -
 
 
 def _number(batches: Iterator[Any], *, as_json: Sequence[str]) -> Iterator[Any]:
-    import pyarrow as pa
     from pyspark import TaskContext
 
     context = TaskContext.get()
@@ -175,3 +208,9 @@ def sorted_slices(
         part = frame.where((F.col(key) >= low) & (F.col(key) < high))
         yield low, high, part.orderBy(key, *then).toArrow()
         low = high
+
+
+def gathered(frame: DataFrame, key: str, num_values: int, *then: str) -> ArrowTable:
+    """Return all rows as an Arrow table, sorted."""
+    tables = [table for _, _, table in sorted_slices(frame, key, num_values, *then)]
+    return pa.concat_tables(tables) if tables else frame.limit(0).toArrow()

@@ -13,19 +13,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import groupby
-from operator import itemgetter
 from typing import Any, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from likewise import _native
 from likewise._native import Texts
-from likewise.arrays import ArrowBatch, ArrowTable
-from likewise.batch.spark.rows.arrow_columns import bytes_of, numbers_of, runs_of, texts_of
+from likewise.arrays import ArrowBatch
+from likewise.batch.spark.rows.arrow_columns import bytes_of, groups_of, numbers_of, texts_of, with_nulls
 from likewise.io.tables.columns import number_column
 from likewise.recipe.methods import MinHash
 from likewise.recipe.recipe import Recipe
@@ -34,6 +33,7 @@ from likewise.stages.verify import matching_pairs, pair_differences, verify_pair
 
 # Members of a bucket level (docs/developers/definitions.md, Bands).
 MEMBERS = 64
+_LOOKED = "later long, earlier long, rank long, band int"
 
 
 def looked_at(positions: DataFrame, overflow: DataFrame | None, recipe: Recipe, level: int) -> DataFrame:
@@ -49,13 +49,11 @@ def looked_at(positions: DataFrame, overflow: DataFrame | None, recipe: Recipe, 
         entries = bands.join(positions.select("rank", "sketch"), "rank")
     keys = entries.mapInArrow(partial(band_keys, recipe=recipe, level=level), "band int, key long, rank long")
     in_order = keys.repartition("band", "key").sortWithinPartitions("band", "key", "rank")
-    return in_order.mapInArrow(look, "later long, earlier long, rank long, band int")
+    return in_order.mapInArrow(look, _LOOKED)
 
 
 def band_keys(batches: Iterator[Any], *, recipe: Recipe, level: int) -> Iterator[Any]:
     """Yield band, key and rank of each document in each band, or in those of its `bands`. Runs on a worker."""
-    import pyarrow as pa
-
     signature = recipe.method_as(MinHash)
     num_slots, slot_bytes = signature.num_slots, signature.slot_bytes
     bands, rows = signature.banding
@@ -93,8 +91,6 @@ def _members_of_bands(batch: ArrowBatch, num_bands: int) -> list[NDArray[np.int6
 
 def look(batches: Iterator[Any]) -> Iterator[Any]:
     """Yield pairs of each entry with the first members of its bucket, from sorted entries. Runs on a worker."""
-    import pyarrow as pa
-
     # The last bucket of the previous batch: band, key, ranks of its members, and its number of entries so far.
     carried: tuple[int, int, NDArray[np.int64], int] | None = None
     for batch in batches:
@@ -118,24 +114,13 @@ def look(batches: Iterator[Any]) -> Iterator[Any]:
         later = np.repeat(np.arange(len(ranks)), num_looked)
         nth = np.arange(len(later)) - np.repeat(np.cumsum(num_looked) - num_looked, num_looked)
         earlier = members[first_member[group[later]] + nth]
-        yield _rows(pa, later=ranks[later], earlier=earlier)
+        yield with_nulls(_LOOKED, later=ranks[later], earlier=earlier)
         full = seen >= MEMBERS
         if full.any():
-            yield _rows(pa, rank=ranks[full], band=bands[full].astype(np.int32))
+            yield with_nulls(_LOOKED, rank=ranks[full], band=bands[full].astype(np.int32))
         last = int(group[-1])
         end = int(seen[-1]) + 1
         carried = int(bands[-1]), int(keys[-1]), members[first_member[last] :][:MEMBERS].copy(), end
-
-
-def _rows(pa: Any, **columns: NDArray[Any]) -> ArrowTable:
-    num_rows = len(next(iter(columns.values())))
-    types = {"later": pa.int64(), "earlier": pa.int64(), "rank": pa.int64(), "band": pa.int32()}
-    return pa.RecordBatch.from_pydict(
-        {
-            name: number_column(columns[name]) if name in columns else pa.nulls(num_rows, kind)
-            for name, kind in types.items()
-        }
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,43 +174,19 @@ def measure_cells(
     batches: Iterator[Any], *, recipe: Recipe, measure: Measure, names: tuple[str, ...] = ("similarity",)
 ) -> Iterator[Any]:
     """Yield the measured pairs of each cell. Runs on a worker, with rows sorted by cell and kind."""
-    for _, parts in groupby(runs_of(batches, "cell"), itemgetter(0)):
-        held = _Held()
-        for _, part in parts:
-            held.add(part)
-        yield from held.finish(recipe, measure, names)
-
-
-class _Held:
-    """The cell that is being read, of which documents come first, then pairs."""
-
-    def __init__(self) -> None:
-        self._ranks: list[NDArray[np.int64]] = []
-        self._payloads: list[Any] = []
-        self._pairs: list[tuple[NDArray[np.int64], NDArray[np.int64], Any]] = []
-
-    def add(self, batch: ArrowBatch) -> None:
-        num_documents = int(np.count_nonzero(numbers_of(batch.column("kind")) == 0))
-        if num_documents:
-            part = batch.slice(0, num_documents)
-            self._ranks.append(numbers_of(part.column("later")))
-            self._payloads.append(part.column("payload"))
-        if num_documents < batch.num_rows:
-            part = batch.slice(num_documents)
-            later, earlier = numbers_of(part.column("later")), numbers_of(part.column("earlier"))
-            self._pairs.append((later, earlier, part.column("distance")))
-
-    def finish(self, recipe: Recipe, measure: Measure, names: tuple[str, ...]) -> Iterator[Any]:
-        import pyarrow as pa
-
-        if not self._pairs:
-            return
-        ranks = np.concatenate(self._ranks)
+    for _, parts in groups_of(batches, "cell"):
+        cell = pa.Table.from_batches(parts)
+        # Documents come first, then pairs.
+        num_documents = int(np.count_nonzero(numbers_of(cell.column("kind")) == 0))
+        documents, pairs = cell.slice(0, num_documents), cell.slice(num_documents)
+        if not len(pairs):
+            continue
+        ranks = numbers_of(documents.column("later"))
         by_rank = np.argsort(ranks)
-        later, earlier = (np.concatenate([pair[side] for pair in self._pairs]) for side in (0, 1))
-        distance = pa.concat_arrays([pair[2] for pair in self._pairs])
+        later, earlier = numbers_of(pairs.column("later")), numbers_of(pairs.column("earlier"))
+        distance = pairs.column("distance").combine_chunks()
         places = [by_rank[np.searchsorted(ranks[by_rank], side)] for side in (later, earlier)]
-        values = measure(Cell(self._payloads, *places), recipe)
+        values = measure(Cell(documents.column("payload").chunks, *places), recipe)
         columns = dict(zip(names, values.reshape(len(later), -1).T, strict=True))
         hits = ~np.isnan(columns[names[0]])
         yield pa.RecordBatch.from_pydict(
