@@ -89,12 +89,12 @@ impl<'r> RowParser<'r> {
             // The pass below accepts control characters in keys; this one rejects those inside strings.
             check_json(line)?;
         }
-        if self.capture(line, false).is_err() {
-            if let Err(error) = self.capture(line, true) {
-                let replaced = replace_non_numbers(line).ok_or_else(|| bad_json(&error))?;
-                self.capture(&replaced, true)
-                    .map_err(|error| bad_json(&error))?;
-            }
+        if self.capture(line, false).is_err()
+            && let Err(error) = self.capture(line, true)
+        {
+            let replaced = replace_non_numbers(line).ok_or_else(|| bad_json(&error))?;
+            self.capture(&replaced, true)
+                .map_err(|error| bad_json(&error))?;
         }
         self.resolve(line)
     }
