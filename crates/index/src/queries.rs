@@ -324,17 +324,17 @@ pub struct StoredPart {
 }
 
 impl Index {
-    /// Ids of the documents of the chunk that holds a row, and the first row of the next chunk; `None` after the last one.
+    /// Ids of the documents from a row to the end of its chunk, and the first row of the next one; `None` after the last.
     pub fn ids_from(&self, row: u32) -> Result<Option<(Vec<String>, u32)>> {
         self.of_chunk(row, |chunk, _| {
-            let ids = places(chunk).map(|place| chunk.id(place).to_owned());
+            let ids = places(chunk, row).map(|place| chunk.id(place).to_owned());
             Ok(ids.collect())
         })
     }
 
-    /// The documents of the chunk that holds a row, and the first row of the next one; `None` after the last.
+    /// The documents from a row to the end of its chunk, and the first row of the next one; `None` after the last.
     pub fn stored_from(&self, row: u32, run: Run<'_>) -> Result<Option<(StoredPart, u32)>> {
-        let found = self.of_chunk(row, stored_part)?;
+        let found = self.of_chunk(row, |chunk, store| stored_part(chunk, row, store))?;
         let Some((mut part, next)) = found else {
             return Ok(None);
         };
@@ -366,16 +366,18 @@ impl Index {
     }
 }
 
-/// Places of the documents of a chunk that are not gone.
-fn places(chunk: &Chunk) -> impl Iterator<Item = usize> {
-    (0..chunk.rows.len()).filter(|&place| !chunk.gone[place])
+/// Places of the documents of a chunk from a row on that are not gone: of those before it, compaction joined the chunk
+/// after they were read.
+fn places(chunk: &Chunk, row: u32) -> impl Iterator<Item = usize> {
+    let first = chunk.rows.partition_point(|&other| other < row);
+    (first..chunk.rows.len()).filter(|&place| !chunk.gone[place])
 }
 
-fn stored_part(chunk: &Chunk, store: &Store) -> Result<StoredPart, likewise_disk::Error> {
+fn stored_part(chunk: &Chunk, row: u32, store: &Store) -> Result<StoredPart, likewise_disk::Error> {
     let description = store.description();
     let bytes = description.sketch_bytes as usize;
     let mut part = StoredPart::default();
-    for place in places(chunk) {
+    for place in places(chunk, row) {
         part.ids.push(chunk.id(place).to_owned());
         let kept_id = match chunk.verdicts[place] {
             Some(evidence) => Some(store.id(evidence.kept_row)?),

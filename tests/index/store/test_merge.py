@@ -172,6 +172,22 @@ def test_ids_come_in_order_whatever_went(tmp_path):
         assert list(reader.ids()) == expected
 
 
+def test_compaction_between_two_chunks_repeats_no_document(tmp_path):
+    texts = [f"text number {i} of many" for i in range(6)]
+    with likewise.Index(tmp_path / "i", TITLES) as index, likewise.Index.in_memory(TITLES) as other:
+        # Each is a chunk of its own, until compaction joins them.
+        for i, text in enumerate(texts):
+            index.add(str(i), text)
+        _, _, _, row = other._native.add_from(index._native, 0)
+        ids = index.ids()
+        first = next(ids)
+        index.compact()
+        assert [first, *ids] == [str(i) for i in range(6)]
+        while (added := other._native.add_from(index._native, row)) is not None:
+            row = added[-1]
+        assert list(other.ids()) == [str(i) for i in range(6)]
+
+
 def test_a_writer_holds_an_index_in_memory_alone(tmp_path):
     with likewise.Index.in_memory(TITLES) as index, pytest.raises(IndexLocked):
         likewise.Index(index.path)
