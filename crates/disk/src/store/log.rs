@@ -221,8 +221,9 @@ impl Store {
     /// Rewrites the whole database, three times, and truncates the log, so that no byte of deleted data remains;
     /// returns false if a reader of the log prevented that.
     pub fn rewrite(&mut self) -> Result<bool> {
-        // A log that is being read cannot be truncated. This shows while it is still short.
-        if !self.cut_log_within(LONG_READERS_WAIT)? {
+        // A log that is being read cannot be truncated. This shows while it is still short. A thread of a busy machine
+        // that only reads a page may take seconds.
+        if !self.cut_log_within(database::BUSY_WAIT)? {
             return Ok(false);
         }
         self.connection
@@ -232,7 +233,7 @@ impl Store {
         if let Some(writer) = &mut self.writer {
             writer.log.committed();
         }
-        self.cut_log_within(LONG_READERS_WAIT)
+        self.cut_log_within(database::BUSY_WAIT)
     }
 
     fn checkpoint_log_within(&mut self, wait: Option<Duration>) -> Result<Outcome> {
