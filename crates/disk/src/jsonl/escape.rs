@@ -5,12 +5,19 @@ use std::borrow::Cow;
 /// Appends what a string holds, given with its quotes; a lone surrogate is U+FFFD.
 pub(super) fn push_string(raw: &str, out: &mut String) {
     let mut rest = &raw[1..raw.len() - 1];
-    while let Some(at) = memchr::memchr(b'\\', rest.as_bytes())
-        && let Some(escape) = Escape::read(&rest.as_bytes()[at..])
-    {
+    while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
         out.push_str(&rest[..at]);
-        out.push(escape.character);
-        rest = &rest[at + escape.num_raw..];
+        rest = &rest[at..];
+        // Texts in other scripts than Latin are often all escapes.
+        let mut num_read = 0;
+        while let Some(escape) = Escape::read(&rest.as_bytes()[num_read..]) {
+            out.push(escape.character);
+            num_read += escape.num_raw;
+        }
+        if num_read == 0 {
+            break;
+        }
+        rest = &rest[num_read..];
     }
     out.push_str(rest);
 }
@@ -35,9 +42,12 @@ pub(super) struct Escape {
 }
 
 impl Escape {
-    /// Reads the escape at the start of valid JSON, or a surrogate pair; `None` if no bytes are left.
+    /// Reads the escape at the start of valid JSON, or a surrogate pair; `None` if there is none.
+    #[inline]
     pub fn read(raw: &[u8]) -> Option<Self> {
-        let &kind = raw.get(1)?;
+        let &[b'\\', kind, ..] = raw else {
+            return None;
+        };
         if kind != b'u' {
             return Some(Escape {
                 num_raw: 2,
@@ -72,6 +82,7 @@ impl Escape {
 
 /// Reads the four digits after `\u`.
 fn code_unit(raw: &[u8]) -> Option<u32> {
-    let digits = std::str::from_utf8(raw.get(2..6)?).ok()?;
-    u32::from_str_radix(digits, 16).ok()
+    let digits = raw.get(2..6)?.iter();
+    let mut digits = digits.map(|&digit| char::from(digit).to_digit(16));
+    digits.try_fold(0, |unit, digit| Some(unit << 4 | digit?))
 }
