@@ -1,5 +1,8 @@
 """Two runs of the same documents in different files kept the same ones, as compared by `likewise diff`."""
 
+import bz2
+import lzma
+
 import pytest
 
 from likewise import Recipe, dedup_files
@@ -92,3 +95,9 @@ def test_text_files_that_did_not_stay_are_of_the_same_format(tmp_path):
     found = compare_runs(tmp_path / "first", tmp_path / "longest")
     assert found.compared == "recipe, evidence, kept documents"
     assert found.kept
+
+
+@pytest.mark.parametrize(("suffix", "pack"), [("bz2", bz2.compress), ("xz", lzma.compress)])
+def test_packed_lines_are_compared(tmp_path, suffix, pack):
+    one, two = runs_of(tmp_path, {f"a.jsonl.{suffix}": pack(jsonl(ROWS))}, {"a.jsonl": jsonl(ROWS)})
+    assert run_differences(one, two) == SAME

@@ -137,7 +137,7 @@ def test_a_continued_run_knows_what_was_counted(num_documents, tmp_path, monkeyp
 
     counted = weighed()
     assert counted.weights == "idf"
-    monkeypatch.setattr(file_weights, "counted", None)
+    monkeypatch.setattr(file_weights, "count_sources", None)
     assert weighed() == counted
 
 

@@ -4,7 +4,7 @@ import hashlib
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,30 @@ _Hits = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]
 Matches = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint16]]
 
 
+@overload
+def hamming_stream(
+    queries: ColumnData,
+    path: str | Path,
+    within: int,
+    *,
+    out: None = None,
+    bits: int | None = None,
+    query_ids: Sequence[str] | None = None,
+    threads: int | None = None,
+    progress: Progress = no_progress,
+) -> Matches: ...
+@overload
+def hamming_stream(
+    queries: ColumnData,
+    path: str | Path,
+    within: int,
+    *,
+    out: str | Path,
+    bits: int | None = None,
+    query_ids: Sequence[str] | None = None,
+    threads: int | None = None,
+    progress: Progress = no_progress,
+) -> int: ...
 def hamming_stream(
     queries: Any,
     path: str | Path,
@@ -40,7 +64,7 @@ def hamming_stream(
     query_ids: Sequence[str] | None = None,
     threads: int | None = None,
     progress: Progress = no_progress,
-) -> Any:
+) -> Matches | int:
     """Find all fingerprints of a file at distance `within` or less of a query, in one pass over the file.
 
     Parameters
@@ -127,7 +151,7 @@ def hamming_stream(
     before = file_identity(source.path)
     progress(StageStarted("streaming", source.num_rows, "rows"))
     if out is None:
-        result: Any = _collect(search(0), len(is_empty))
+        result: Matches | int = _collect(search(0), len(is_empty))
         _check_unchanged(source, before)
     else:
         identity = {

@@ -371,14 +371,14 @@ class IndexApi(ABC):
         Parameters
         ----------
         text : str, tokens, or Sketches of one document
-            The text.
+            The text; a service takes no sketches.
         k : int
             Maximum number of neighbors, at least 1.
         min_similarity : float
             Minimum similarity, from 0 to 1.
         among : {"all", "kept", "candidates"}, optional
             Which documents are searched: all stored ones (the default), the kept ones, or only those kept ones that a
-            verdict would be based on, which is faster. An index on servers supports only the last, its default.
+            verdict would be based on, which is faster. Indexes on servers support only ``"candidates"``, their default.
 
         Raises
         ------

@@ -37,8 +37,10 @@ class Moved(NamedTuple):
 
     Parameters
     ----------
-    num_documents, num_continued : int
-        Both numbers.
+    num_documents : int
+        Documents moved.
+    num_continued : int
+        Those of them that an earlier, interrupted move had moved.
     """
 
     num_documents: int

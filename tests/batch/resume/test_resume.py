@@ -180,7 +180,7 @@ def test_counted_weights_are_not_counted_again(tmp_path, texts, monkeypatch):
         during.setattr(files, "write_evidence", interrupt)
         with pytest.raises(KeyboardInterrupt):
             likewise.dedup_files(inputs, tmp_path / "out", recipe)
-    monkeypatch.setattr(file_weights, "counted", refuse)
+    monkeypatch.setattr(file_weights, "count_sources", refuse)
     shutil.copytree(tmp_path / "out", tmp_path / "damaged")
     told = []
     summary = likewise.dedup_files(inputs, tmp_path / "out", recipe, progress=told.append)
