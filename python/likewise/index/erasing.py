@@ -64,7 +64,7 @@ class Erasure:
     absent : tuple of str
         Ids for which the index stored nothing.
     promoted, moved
-        Duplicates of the erased documents, as in :class:`likewise.index.Removal`.
+        Duplicates of the erased documents, as in ``likewise.index.Removal``.
     index : dict
         ``path``, ``format``, ``recipe_id`` and ``store`` of the index.
     finished_at : str
