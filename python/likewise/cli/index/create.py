@@ -127,7 +127,7 @@ _ERASE_HELP = """Erase documents from the files of an index.
 
 Removes the documents in the same way as index remove, then overwrites or deletes all of their data in the files of the
 index: ids, texts, features, sketches and hashes. Unknown ids are not an error. The command fails if another
-process reads the index for more than 2 seconds; run it again. An interrupted erasure is completed by running the
+process reads the index for more than 10 seconds; run it again. An interrupted erasure is completed by running the
 command again.
 
 --certificate writes a JSON file without ids. For each id, it contains a digest that only the owner of the key can
