@@ -44,7 +44,7 @@ def exact_pairs(texts: _native.Texts, rules: _native.FeatureRules, threshold: fl
         missing = np.array(sets.missing(np.unique(part).astype(np.uint32)))
         sets.add(missing, texts.take(missing), threads=2)
         later, earlier = np.ascontiguousarray(part[:, 1]), np.ascontiguousarray(part[:, 0])
-        similarity = np.asarray(sets.verify(later, earlier, measure="jaccard", threshold=threshold, threads=2))
+        similarity = np.asarray(sets.verify(later, earlier, measure="jaccard", threshold=threshold, threads=2)[0])
         exact.append(part[~np.isnan(similarity)])
     found_pairs = np.concatenate(exact)
     np.save(cache, found_pairs)

@@ -1262,36 +1262,7 @@ class FeatureSets:
         self,
         later: Buffer,
         earlier: Buffer,
-        *,
-        measure: str,
-        threshold: float,
-        short_margin: float = 0.0,
-        names: tuple[bool, bool, int] | None = None,
-        threads: int = 1,
-    ) -> Array:
-        """Return the exact similarity of each pair that reaches the threshold, NaN for the others: float64.
-
-        A pair must reach `threshold` + `short_margin` / sqrt(distinct features of the smaller document), at most 1.
-
-        Raises
-        ------
-        InvalidParameter
-            If a position has no set.
-        """
-
-    def differences(
-        self, later: Buffer, earlier: Buffer, places: Buffer, *, penalties_only: bool = False, threads: int = 1
-    ) -> tuple[Array, Array]:
-        """Return for each pair of documents the additional similarity that it needs, and in what the later one differs.
-
-        float64 and uint8: 1 nothing but form, 2 numbers, 4 first words, 8 slots, 16 a section; 0 without names.
-        """
-
-    def verify_documents(
-        self,
-        later: Buffer,
-        earlier: Buffer,
-        places: Buffer,
+        places: Buffer | None = None,
         states: Buffer | None = None,
         *,
         measure: str,
@@ -1300,12 +1271,14 @@ class FeatureSets:
         names: tuple[bool, bool, int] | None = None,
         threads: int = 1,
     ) -> tuple[Array, int]:
-        """Return what :meth:`verify` says of pairs of documents, and how many were measured.
+        """Return the exact similarity of each pair that reaches the threshold, NaN for others, and the number measured.
+
+        A pair must reach `threshold` + `short_margin` / sqrt(distinct features of the smaller document), at most 1.
 
         Parameters
         ----------
-        places : uint32
-            The position of each document's set.
+        places : uint32, optional
+            The position of each document's set; if missing, a document's number is its position.
         states : uint8, optional
             The state of each document: pairs whose earlier one is removed are passed over, and NaN.
 
@@ -1313,6 +1286,14 @@ class FeatureSets:
         ------
         InvalidParameter
             If a document has no place or its place no set.
+        """
+
+    def differences(
+        self, later: Buffer, earlier: Buffer, places: Buffer, *, penalties_only: bool = False, threads: int = 1
+    ) -> tuple[Array, Array]:
+        """Return for each pair of documents the additional similarity that it needs, and in what the later one differs.
+
+        float64 and uint8: 1 nothing but form, 2 numbers, 4 first words, 8 slots, 16 a section; 0 without names.
         """
 
 @final

@@ -35,7 +35,7 @@ def test_similarity_of_pairs(batch, weights, shingle, threshold):
         expected = [measures.similarity(own[a], own[b], measure) for a, b in zip(later, earlier, strict=True)]
         expected = [value if value >= threshold else math.nan for value in expected]
         for _ in instruction_sets():
-            found = sets.verify(later, earlier, measure=measure, threshold=threshold, threads=2)
+            found, _ = sets.verify(later, earlier, measure=measure, threshold=threshold, threads=2)
             np.testing.assert_array_equal(np.asarray(found), expected)
 
 
@@ -49,7 +49,7 @@ def test_a_pair_exactly_at_the_threshold_matches(isa, num_shared, num_each):
     at = num_shared / num_each
     zero, one = np.array([0], np.uint32), np.array([1], np.uint32)
     for threshold, matches in ((at, True), (math.nextafter(at, 1), at == 1), (math.nextafter(at, 0), True)):
-        found = np.asarray(sets.verify(zero, one, measure="jaccard", threshold=threshold, threads=1))
+        found = np.asarray(sets.verify(zero, one, measure="jaccard", threshold=threshold, threads=1)[0])
         assert (found[0] == at) == matches, threshold
 
 

@@ -172,7 +172,7 @@ def test_feature_sets_and_leaders(texts, rules):
     assert np.asarray(sets.missing(u32(6, 3, 5))).tolist() == [6]
     held = sets.num_bytes
     # Two-word shingles: 5 each, of which 3 are shared.
-    similarity = np.asarray(sets.verify(u32(1, 2, 5), u32(0, 0, 0), measure="jaccard", threshold=0.4))
+    similarity = np.asarray(sets.verify(u32(1, 2, 5), u32(0, 0, 0), measure="jaccard", threshold=0.4)[0])
     assert similarity[0] == 3 / 7
     assert similarity[1] == 1.0
     assert np.isnan(similarity[2])
@@ -184,7 +184,7 @@ def test_feature_sets_and_leaders(texts, rules):
         sets.add(u32(10), texts.take(u32(0)))
     # Documents 0 to 2 with sets at 1, 5 and 0; the second is removed and needs no set.
     states = np.array([1, 2, 1], np.uint8)
-    documents = partial(sets.verify_documents, measure="jaccard", threshold=0.4)
+    documents = partial(sets.verify, measure="jaccard", threshold=0.4)
     values, num_measured = documents(u32(2, 2), u32(0, 1), u32(1, 5, 0), states, threads=2)
     assert np.asarray(values)[0] == 3 / 7
     assert np.isnan(np.asarray(values)[1])

@@ -210,7 +210,7 @@ def test_no_matching_pair_of_a_form_is_skipped(seed):
     sets.add(every, _native.Texts.from_list(texts))
     earlier, later = (np.ascontiguousarray(side, np.uint32) for side in np.triu_indices(len(texts), 1))
     rules = {"threshold": 0.4, "short_margin": 1.0, "names": asked.name_rules}
-    similarity = np.asarray(sets.verify(later, earlier, measure="jaccard", **rules))
+    similarity = np.asarray(sets.verify(later, earlier, measure="jaccard", **rules)[0])
     matches = ~np.isnan(similarity)
     found = likewise.pairs(texts, asked)
     assert matches.sum() > 20

@@ -10,8 +10,9 @@ use std::time::Instant;
 
 use likewise_core::hash::{GOLDEN, mix64};
 use likewise_core::isa::Isa;
+use likewise_core::parallel::Run;
 use likewise_core::sketch::{MinHasher, Scheme, Signatures, simhash};
-use likewise_core::verify::{FeatureSet, FeatureSets, Measure};
+use likewise_core::verify::{FeatureSet, FeatureSets, HeldDocuments, Measure};
 
 /// Returns the seconds of the fastest of several runs.
 fn best_seconds(mut work: impl FnMut()) -> f64 {
@@ -147,8 +148,14 @@ fn bench_verify(isa: Isa) {
                 };
                 let cancel = AtomicBool::new(false);
                 let seconds = best_seconds(|| {
-                    let found =
-                        sets.verify_pairs(&later, &earlier, measure, threshold, isa, 1, &cancel);
+                    let found = sets.verify_pairs(
+                        HeldDocuments::default(),
+                        [&later, &earlier],
+                        measure,
+                        threshold,
+                        isa,
+                        Run::alone(&cancel),
+                    );
                     black_box(found.is_ok());
                 });
                 let weighted = if is_weighted { "weighted " } else { "" };
@@ -183,7 +190,14 @@ fn bench_verify_cold() {
     for isa in Isa::available() {
         let cancel = AtomicBool::new(false);
         let seconds = best_seconds(|| {
-            let found = sets.verify_pairs(&later, &earlier, Measure::Jaccard, 0.8, isa, 1, &cancel);
+            let found = sets.verify_pairs(
+                HeldDocuments::default(),
+                [&later, &earlier],
+                Measure::Jaccard,
+                0.8,
+                isa,
+                Run::alone(&cancel),
+            );
             black_box(found.is_ok());
         });
         println!(

@@ -15,7 +15,7 @@ use likewise_core::isa::Isa;
 use likewise_core::search::Call;
 use likewise_core::sketch::{MinHasher, Scheme, simhash};
 use likewise_core::text::Tokens;
-use likewise_core::verify::{FeatureSet, FeatureSets, Measure};
+use likewise_core::verify::{FeatureSet, FeatureSets, HeldDocuments, Measure};
 use likewise_hamming::Fingerprints;
 use likewise_hamming::index::{Building, Segment};
 use likewise_hamming::join::{JoinOptions, JoinSide, join};
@@ -77,7 +77,14 @@ fn verify_work(isa: Isa, is_weighted: bool, num_shared: usize) -> Work {
     }
     let num_features = 2 * NUM_FEATURES * later.len();
     let round = move || {
-        let found = sets.verify_pairs(&later, &earlier, Measure::Jaccard, 0.0, isa, 1, &STOP);
+        let found = sets.verify_pairs(
+            HeldDocuments::default(),
+            [&later, &earlier],
+            Measure::Jaccard,
+            0.0,
+            isa,
+            Run::alone(&STOP),
+        );
         black_box(found.unwrap());
     };
     (Box::new(round), num_features, "feature of either set")

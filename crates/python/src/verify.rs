@@ -126,19 +126,23 @@ impl FeatureSets {
         run_short(py, |_| Ok(self.read().num_bytes()))
     }
 
-    /// The exact similarity of each pair that reaches the threshold, NaN for the others.
-    #[pyo3(signature = (later, earlier, *, measure, threshold, short_margin=0.0, names=None, threads=1))]
+    /// The exact similarity of each pair that reaches the threshold, NaN for the others, and the number of pairs measured.
+    /// The set of document d is at position `places[d]`, or d. Pairs whose earlier document is removed by its state are
+    /// skipped: NaN.
+    #[pyo3(signature = (later, earlier, places=None, states=None, *, measure, threshold, short_margin=0.0, names=None, threads=1))]
     fn verify(
         &self,
         py: Python<'_>,
         later: &Object<'_>,
         earlier: &Object<'_>,
+        places: Option<&Object<'_>>,
+        states: Option<&Object<'_>>,
         measure: &str,
         threshold: f64,
         short_margin: f64,
         names: Option<(bool, bool, u32)>,
         threads: usize,
-    ) -> Result<Array> {
+    ) -> Result<(Array, usize)> {
         let measure = parse_measure(measure)?;
         let required = Required {
             threshold,
@@ -146,23 +150,24 @@ impl FeatureSets {
             names: name_rules(names),
             identifiers: self.rules.get().text_rules.has_identifiers,
         };
-        let later = self.take_positions("later", later)?;
-        let earlier = self.take_positions("earlier", earlier)?;
-        let (later, earlier) = (later.values(), earlier.values());
+        take!(later: u32, earlier: u32);
+        let places = Input::<u32>::take_option("places", places)?;
+        let states = Input::<u8>::take_option("states", states)?;
+        if places.is_none() {
+            check_below("later", later, self.capacity)?;
+            check_below("earlier", earlier, self.capacity)?;
+        }
         check_same_length("earlier", earlier.len(), "later", later.len())?;
+        let held = HeldDocuments {
+            places: places.as_ref().map(Input::values),
+            states: states.as_ref().map_or(&[], Input::values),
+        };
         // A pair reads two sets of some hundred features.
-        let similarity = run(py, 1024 * later.len(), |cancel| {
-            Ok(self.read().verify_pairs(
-                later,
-                earlier,
-                measure,
-                required,
-                chosen_isa(),
-                threads,
-                cancel,
-            )?)
+        let found = run(py, 1024 * later.len(), |cancel| {
+            let (sets, pairs, run) = (self.read(), [later, earlier], Run { threads, cancel });
+            Ok(sets.verify_pairs(held, pairs, measure, required, chosen_isa(), run)?)
         })?;
-        Ok(similarity.into())
+        Ok((found.similarities.into(), found.num_measured))
     }
 
     /// For each pair of documents, the additional similarity that it needs because their names differ, and in what the
@@ -199,51 +204,6 @@ impl FeatureSets {
             .map(|(penalty, found)| (penalty, found.0))
             .unzip();
         Ok((penalties.into(), bits.into()))
-    }
-
-    /// Like `verify`, for documents; the set of document d is at position `places[d]`: `(similarity, num_measured)`.
-    /// Pairs whose earlier document is removed by its state are skipped: NaN.
-    #[pyo3(signature = (later, earlier, places, states=None, *, measure, threshold, short_margin=0.0, names=None, threads=1))]
-    fn verify_documents(
-        &self,
-        py: Python<'_>,
-        later: &Object<'_>,
-        earlier: &Object<'_>,
-        places: &Object<'_>,
-        states: Option<&Object<'_>>,
-        measure: &str,
-        threshold: f64,
-        short_margin: f64,
-        names: Option<(bool, bool, u32)>,
-        threads: usize,
-    ) -> Result<(Array, usize)> {
-        let measure = parse_measure(measure)?;
-        let required = Required {
-            threshold,
-            short_margin,
-            names: name_rules(names),
-            identifiers: self.rules.get().text_rules.has_identifiers,
-        };
-        take!(later: u32, earlier: u32, places: u32);
-        let states = Input::<u8>::take_option("states", states)?;
-        check_same_length("earlier", earlier.len(), "later", later.len())?;
-        let held = HeldDocuments {
-            places,
-            states: states.as_ref().map_or(&[], Input::values),
-        };
-        let found = run(py, 1024 * later.len(), |cancel| {
-            Ok(self.read().verify_documents(
-                held,
-                later,
-                earlier,
-                measure,
-                required,
-                chosen_isa(),
-                threads,
-                cancel,
-            )?)
-        })?;
-        Ok((found.similarities.into(), found.num_measured))
     }
 }
 

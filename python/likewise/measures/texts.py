@@ -216,7 +216,7 @@ def measure(
     sets = _native.FeatureSets(2, rules)
     sets.add(both, texts)
     values = {
-        name: np.asarray(sets.verify(both, both[::-1].copy(), measure=name, threshold=0.0)).tolist()
+        name: np.asarray(sets.verify(both, both[::-1].copy(), measure=name, threshold=0.0)[0]).tolist()
         for name in SET_MEASURES
     }
     offsets, features, _ = (np.asarray(part) for part in _native.features(texts, rules))

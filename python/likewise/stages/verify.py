@@ -1,6 +1,7 @@
 """Verify: the exact similarity of two feature sets, and in what documents differ."""
 
 from collections.abc import Mapping
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,22 @@ _UNSURE = 2 | 4
 NAMES_OF = tuple(",".join(name for bit, name in NAMES.items() if bits & bit) for bits in range(sum(NAMES) + 1))
 
 
+class MatchRules(NamedTuple):
+    """When the native module reports the similarity of a pair."""
+
+    measure: str
+    threshold: float
+    # Added for short documents
+    short_margin: float = 0.0
+    # As in `Recipe.name_rules`
+    names: tuple[bool, bool, int] | None = None
+
+    @classmethod
+    def of(cls, recipe: Recipe) -> Self:
+        """Return the rules by which two documents match."""
+        return cls(recipe.measure, recipe.similarity_threshold, recipe.short_margin or 0.0, recipe.name_rules)
+
+
 def verify_pairs(
     texts: TextData,
     pairs: NDArray[np.int64],
@@ -34,7 +51,7 @@ def verify_pairs(
 ) -> NDArray[np.float64]:
     """Return the exact similarity of pairs of texts; with `once`, each feature counts once, whatever its weight."""
     sets, later, earlier, workers = _sets(texts, pairs, as_recipe(recipe), threads, once=once)
-    return np.asarray(sets.verify(later, earlier, measure=measure, threshold=0.0, threads=workers))
+    return np.asarray(sets.verify(later, earlier, measure=measure, threshold=0.0, threads=workers)[0])
 
 
 def matching_pairs(
@@ -42,16 +59,7 @@ def matching_pairs(
 ) -> NDArray[np.float64]:
     """Return the exact similarity of pairs of texts, or NaN for pairs that do not match by the recipe."""
     sets, later, earlier, workers = _sets(texts, pairs, recipe, threads)
-    similarity = sets.verify(
-        later,
-        earlier,
-        measure=recipe.measure,
-        threshold=recipe.similarity_threshold,
-        short_margin=recipe.short_margin or 0.0,
-        names=recipe.name_rules,
-        threads=workers,
-    )
-    return np.asarray(similarity)
+    return np.asarray(sets.verify(later, earlier, **MatchRules.of(recipe)._asdict(), threads=workers)[0])
 
 
 def pair_differences(

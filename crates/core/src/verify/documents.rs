@@ -5,8 +5,6 @@
 //! reject pairs that cannot match. Sets are found by position, without following a pointer, and are prefetched. The
 //! measuring threads look up the sets and the states.
 
-use std::sync::atomic::AtomicBool;
-
 use crate::error::Error;
 use crate::isa::Isa;
 use crate::parallel::Run;
@@ -16,10 +14,11 @@ use super::Measure;
 use super::pairs::{FeatureSets, GRAIN_PAIRS, NOWHERE, check};
 use super::required::Required;
 
-/// Where the sets of documents are stored, and which documents are excluded.
-#[derive(Debug, Clone, Copy)]
+/// Where the sets of documents are stored (without places, at the positions of the documents), and which documents are
+/// excluded.
+#[derive(Debug, Clone, Copy, Default)]
 pub struct HeldDocuments<'a> {
-    pub places: &'a [u32],
+    pub places: Option<&'a [u32]>,
     pub states: &'a [u8],
 }
 
@@ -32,31 +31,22 @@ pub struct MeasuredPairs {
 }
 
 impl FeatureSets {
-    /// [`FeatureSets::verify_pairs`] for documents, looked up by all threads, since each costs a cache miss; NaN if the
-    /// earlier one is [`REMOVED`].
-    #[allow(clippy::too_many_arguments)]
-    pub fn verify_documents(
+    /// Returns the exact similarity of A = `later[i]` against B = `earlier[i]` for every pair that reaches the
+    /// [`Required`] one for sets of their sizes, NaN for the others, and if the earlier one is [`REMOVED`]. All threads
+    /// look up documents, since each costs a cache miss.
+    pub fn verify_pairs(
         &self,
         held: HeldDocuments<'_>,
-        later: &[u32],
-        earlier: &[u32],
+        [later, earlier]: [&[u32]; 2],
         measure: Measure,
         required: impl Into<Required>,
         isa: Isa,
-        threads: usize,
-        cancel: &AtomicBool,
+        run: Run<'_>,
     ) -> Result<MeasuredPairs, Error> {
         let required = required.into();
         check(later, earlier, required)?;
-        if !held.states.is_empty() && held.states.len() != held.places.len() {
-            let reason = format!(
-                "{} states for {} places",
-                held.states.len(),
-                held.places.len()
-            );
-            return Err(Error::invalid("states", reason));
-        }
-        let parts = Run { threads, cancel }.map(
+        held.check()?;
+        let parts = run.map(
             later.len(),
             GRAIN_PAIRS,
             || (Vec::new(), Vec::new()),
@@ -91,9 +81,22 @@ impl FeatureSets {
 }
 
 impl HeldDocuments<'_> {
+    fn check(&self) -> Result<(), Error> {
+        match self.places {
+            Some(places) if !self.states.is_empty() && self.states.len() != places.len() => {
+                let reason = format!("{} states for {} places", self.states.len(), places.len());
+                Err(Error::invalid("states", reason))
+            }
+            _ => Ok(()),
+        }
+    }
+
     #[inline(always)]
     fn place(&self, name: &'static str, document: u32) -> Result<u32, Error> {
-        match self.places.get(document as usize) {
+        let Some(places) = self.places else {
+            return Ok(document);
+        };
+        match places.get(document as usize) {
             Some(&place) if place != NOWHERE => Ok(place),
             _ => Err(Error::invalid(
                 name,
@@ -126,6 +129,7 @@ pub fn distinct_documents(lists: &[&[u32]], num_documents: usize) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+    use std::sync::atomic::AtomicBool;
 
     use super::*;
     use crate::hash::mix64;
@@ -165,21 +169,16 @@ mod tests {
         let stop = AtomicBool::new(false);
         for isa in Isa::available() {
             for threads in [1, 3] {
+                let run = Run {
+                    threads,
+                    cancel: &stop,
+                };
                 let held = HeldDocuments {
-                    places: &places,
+                    places: Some(&places),
                     states: &states,
                 };
                 let found = sets
-                    .verify_documents(
-                        held,
-                        &later,
-                        &earlier,
-                        Measure::Jaccard,
-                        0.55,
-                        isa,
-                        threads,
-                        &stop,
-                    )
+                    .verify_pairs(held, [&later, &earlier], Measure::Jaccard, 0.55, isa, run)
                     .unwrap();
                 let mut num_measured = 0;
                 let mut num_matching = 0;
@@ -209,16 +208,14 @@ mod tests {
         let (sets, mut places) = held(&states);
         let stop = AtomicBool::new(false);
         let verify = |places: &[u32], states: &[u8], later: &[u32], earlier: &[u32], threshold| {
-            let held = HeldDocuments { places, states };
-            sets.verify_documents(
-                held,
-                later,
-                earlier,
+            let places = Some(places);
+            sets.verify_pairs(
+                HeldDocuments { places, states },
+                [later, earlier],
                 Measure::Jaccard,
                 threshold,
                 Isa::best(),
-                1,
-                &stop,
+                Run::alone(&stop),
             )
         };
         assert_eq!(verify(&places, &[], &[], &[], 0.5).unwrap().num_measured, 0);

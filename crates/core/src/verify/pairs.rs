@@ -1,11 +1,8 @@
 //! Which candidate pairs reach the threshold, and how similar are they?
 
-use std::sync::atomic::AtomicBool;
-
 use crate::error::Error;
 use crate::features::{disagree, siblings};
 use crate::isa::Isa;
-use crate::parallel::Run;
 use crate::prefetch::prefetch_read;
 
 use super::Measure;
@@ -85,32 +82,6 @@ impl FeatureSets {
     #[cfg(test)]
     pub(super) fn num_set_bytes(&self) -> usize {
         self.num_set_bytes
-    }
-
-    /// Returns the exact similarity of A = `later[i]` against B = `earlier[i]` for every pair that reaches the
-    /// [`Required`] one for sets of their sizes, NaN for the others.
-    #[allow(clippy::too_many_arguments)]
-    pub fn verify_pairs(
-        &self,
-        later: &[u32],
-        earlier: &[u32],
-        measure: Measure,
-        required: impl Into<Required>,
-        isa: Isa,
-        threads: usize,
-        cancel: &AtomicBool,
-    ) -> Result<Vec<f64>, Error> {
-        let required = required.into();
-        check(later, earlier, required)?;
-        let parts = Run { threads, cancel }.ranges(later.len(), GRAIN_PAIRS, |range| {
-            let (later, earlier) = (&later[range.clone()], &earlier[range]);
-            self.measure(later, earlier, measure, required, isa)
-        })?;
-        let mut similarities = Vec::with_capacity(later.len());
-        for part in parts {
-            similarities.append(&mut part?);
-        }
-        Ok(similarities)
     }
 
     /// Returns the similarity of each pair of positions that reaches the threshold, otherwise NaN; NaN if the earlier
@@ -334,8 +305,12 @@ fn product_bound(a: &FeatureSet, b: &FeatureSet, min_bound: u64) -> u128 {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+
     use super::*;
     use crate::hash::mix64;
+    use crate::parallel::Run;
+    use crate::verify::HeldDocuments;
 
     #[test]
     fn pieces_and_threads_change_no_similarity() {
@@ -348,17 +323,17 @@ mod tests {
         }
         let verify = |pairs: &[(u32, u32)], threads| {
             let (later, earlier): (Vec<u32>, Vec<u32>) = pairs.iter().copied().unzip();
-            let (isa, stop) = (Isa::best(), AtomicBool::new(false));
+            let cancel = &AtomicBool::new(false);
             sets.verify_pairs(
-                &later,
-                &earlier,
+                HeldDocuments::default(),
+                [&later, &earlier],
                 Measure::Jaccard,
                 0.55,
-                isa,
-                threads,
-                &stop,
+                Isa::best(),
+                Run { threads, cancel },
             )
             .unwrap()
+            .similarities
         };
         let bits = |found: &[f64]| found.iter().map(|s| s.to_bits()).collect::<Vec<_>>();
         // Each against 199 others: many pieces of work.

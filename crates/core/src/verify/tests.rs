@@ -6,8 +6,9 @@ use std::sync::atomic::AtomicBool;
 use crate::error::Error;
 use crate::hash::{GOLDEN, mix64};
 use crate::isa::Isa;
+use crate::parallel::Run;
 
-use super::{FeatureSet, FeatureSets, Measure};
+use super::{FeatureSet, FeatureSets, HeldDocuments, Measure};
 
 const MEASURES: [Measure; 5] = Measure::ALL;
 
@@ -106,8 +107,19 @@ fn assert_verified(documents: &[Document], thresholds: &[f64]) {
         for threshold in edges {
             for isa in Isa::available() {
                 let found = sets
-                    .verify_pairs(&later, &earlier, measure, threshold, isa, 2, &cancel)
-                    .unwrap();
+                    .verify_pairs(
+                        HeldDocuments::default(),
+                        [&later, &earlier],
+                        measure,
+                        threshold,
+                        isa,
+                        Run {
+                            threads: 2,
+                            cancel: &cancel,
+                        },
+                    )
+                    .unwrap()
+                    .similarities;
                 for (i, (found, &exact)) in found.iter().zip(&expected).enumerate() {
                     let expected = if exact >= threshold { exact } else { f64::NAN };
                     assert!(
@@ -212,9 +224,11 @@ fn extreme_features_and_weights_are_measured_as_defined() {
                 let expected = naive_similarity(first, second, measure);
                 for isa in Isa::available() {
                     let (later, earlier) = ([a as u32], [b as u32]);
-                    let found = sets.verify_pairs(&later, &earlier, measure, 0.0, isa, 1, &cancel);
+                    let held = HeldDocuments::default();
+                    let run = Run::alone(&cancel);
+                    let found = sets.verify_pairs(held, [&later, &earlier], measure, 0.0, isa, run);
                     // Norms beyond 2^53 are not exact in f64, so the naive root may differ in its last bit.
-                    let error = (found.unwrap()[0] - expected).abs();
+                    let error = (found.unwrap().similarities[0] - expected).abs();
                     assert!(error <= 2.0 * f64::EPSILON, "{measure:?} of {a} and {b}");
                     if a == b {
                         assert_eq!(
@@ -255,8 +269,16 @@ fn rational_edges_match() {
         for isa in Isa::available() {
             for measure in [Measure::Jaccard, Measure::Containment] {
                 let found = sets
-                    .verify_pairs(&[0, 0], &[1, 2], measure, threshold, isa, 1, &cancel)
-                    .unwrap();
+                    .verify_pairs(
+                        HeldDocuments::default(),
+                        [&[0, 0], &[1, 2]],
+                        measure,
+                        threshold,
+                        isa,
+                        Run::alone(&cancel),
+                    )
+                    .unwrap()
+                    .similarities;
                 assert_eq!(
                     found[0],
                     threshold,
@@ -336,14 +358,14 @@ fn positions_come_and_go() {
     let cancel = AtomicBool::new(false);
     let verify = |sets: &FeatureSets, later: &[u32], earlier: &[u32], threshold| {
         sets.verify_pairs(
-            later,
-            earlier,
+            HeldDocuments::default(),
+            [later, earlier],
             Measure::Jaccard,
             threshold,
             Isa::Plain,
-            1,
-            &cancel,
+            Run::alone(&cancel),
         )
+        .map(|found| found.similarities)
     };
     assert_eq!(verify(&sets, &[7], &[1], 0.1), Ok(vec![0.25]));
     let is_refused = |result| matches!(result, Err(Error::InvalidParameter { .. }));

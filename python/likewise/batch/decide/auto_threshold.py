@@ -33,6 +33,7 @@ from likewise.recipe.methods import Asked, MinHash
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.valley import Valley, find_valley, lowest_similarity
 from likewise.stages.sketch import EMPTY, shaped, sketch_texts
+from likewise.stages.verify import MatchRules
 
 if TYPE_CHECKING:
     from likewise.batch.read.resume import RunParts
@@ -303,7 +304,7 @@ def _measured(
         for part in slices(len(a), _PAIRS_AT_ONCE):
             later, earlier = sides[: len(a)][part], sides[len(a) :][part]
             lowest = lowest_similarity(recipe.measure)
-            found.append(verifier.similarities(later, earlier, recipe.measure, lowest))
+            found.append(verifier.similarities(later, earlier, MatchRules(recipe.measure, lowest)))
             reaches = ~np.isnan(found[-1])
             penalties.append(np.zeros(len(reaches)))
             penalties[-1][reaches] = verifier.differences(later[reaches], earlier[reaches], penalties_only=True)[0]

@@ -30,7 +30,7 @@ from likewise.progress import Progress, StageAdvanced, StageFinished, StageStart
 from likewise.recipe.methods import MinHash, SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.stages.groups import KEPT, REMOVED
-from likewise.stages.verify import FORM
+from likewise.stages.verify import FORM, MatchRules
 
 KEEP = "keep"
 DECISIONS_HEADER = ("doc_id", "decision")
@@ -421,7 +421,7 @@ def _by_components(
                 reached = np.where(distance[later] <= near.within, values, np.nan)
                 below[later] = np.isnan(verifier.without_unlike_short(later, earlier, reached))
             else:
-                similarity[later] = verifier.similarities(later, earlier, recipe.measure, 0.0)
+                similarity[later] = verifier.similarities(later, earlier, MatchRules(recipe.measure, 0.0))
                 penalty[later], differs[later] = verifier.differences(later, earlier)
                 fewest = verifier.num_features(later, earlier)
                 below[later] = similarity[later] < recipe.required_similarity(fewest, penalty[later])

@@ -21,6 +21,7 @@ from likewise.job.options import RunContext, Timing
 from likewise.recipe.methods import MinHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.stages.groups import REMOVED
+from likewise.stages.verify import MatchRules
 
 # A feature, and its bits in the bitmap: at most 2 bytes; with a weight 4 more, and bits for up to 15 copies.
 _BYTES_A_FEATURE = 8 + 2
@@ -51,7 +52,6 @@ class Verifier:
         self._recipe = recipe
         # The method that decides in Hamming-only recipes.
         self._near = recipe.sketch if isinstance(recipe.sketch, SimHashDistance) else None
-        self._margin = recipe.short_margin or 0.0
         self._threads, self._timing = context.threads, context.timing
         self._budget = documents.room.sets_bytes
         # The short check counts each feature once.
@@ -95,26 +95,11 @@ class Verifier:
         if not len(pairs):
             return np.zeros(0)
         if are_held:
-            return self._measure(
-                pairs.later,
-                pairs.earlier,
-                recipe.measure,
-                recipe.similarity_threshold,
-                self._margin,
-                states,
-                names=recipe.name_rules,
-            )
+            return self._measure(pairs.later, pairs.earlier, MatchRules.of(recipe), states)
         if states is not None:
             return self._matches_alive(pairs, states)
         if self._near is None:
-            return self.similarities(
-                pairs.later,
-                pairs.earlier,
-                recipe.measure,
-                recipe.similarity_threshold,
-                self._margin,
-                names=recipe.name_rules,
-            )
+            return self.similarities(pairs.later, pairs.earlier, MatchRules.of(recipe))
         assert pairs.distance is not None
         values = self._near.similarity(pairs.distance)
         values[pairs.distance > self._near.within] = np.nan
@@ -137,19 +122,12 @@ class Verifier:
         few = near.is_short(np.minimum(self._num_features(later), self._num_features(earlier)))
         few &= ~np.isnan(values)
         if few.any():
-            measured = self.similarities(later[few], earlier[few], "jaccard", near.short_threshold)
+            measured = self.similarities(later[few], earlier[few], MatchRules("jaccard", near.short_threshold))
             values[np.flatnonzero(few)[np.isnan(measured)]] = np.nan
         return values
 
     def similarities(
-        self,
-        later: NDArray[np.uint32],
-        earlier: NDArray[np.uint32],
-        measure: str,
-        threshold: float,
-        short_margin: float = 0.0,
-        *,
-        names: tuple[bool, bool, int] | None = None,
+        self, later: NDArray[np.uint32], earlier: NDArray[np.uint32], rules: MatchRules
     ) -> NDArray[np.float64]:
         """Return exact similarities that reach the threshold, with margin and penalty; NaN for others."""
         if not len(later):
@@ -158,34 +136,25 @@ class Verifier:
         if self._bytes_of(positions) > self._budget and len(later) > 1:
             middle = len(later) // 2
             halves = [slice(0, middle), slice(middle, None)]
-            return np.concatenate(
-                [self.similarities(later[h], earlier[h], measure, threshold, short_margin, names=names) for h in halves]
-            )
+            return np.concatenate([self.similarities(later[half], earlier[half], rules) for half in halves])
         self._load(positions, len(later))
-        return self._measure(later, earlier, measure, threshold, short_margin, names=names)
+        return self._measure(later, earlier, rules)
 
     def _measure(
         self,
         later: NDArray[np.uint32],
         earlier: NDArray[np.uint32],
-        measure: str,
-        threshold: float,
-        short_margin: float,
+        rules: MatchRules,
         states: NDArray[np.uint8] | None = None,
-        *,
-        names: tuple[bool, bool, int] | None,
     ) -> NDArray[np.float64]:
         """Return similarities of pairs whose sets are loaded, NaN if the earlier document is removed."""
-        values, num_measured = self._sets.verify_documents(
+        values, num_measured = self._sets.verify(
             later,
             earlier,
             # The core shares read-only arrays. Nothing writes to this one during the call.
             frozen(self._slot_of),
             states,
-            measure=measure,
-            threshold=threshold,
-            short_margin=short_margin,
-            names=names,
+            **rules._asdict(),
             threads=self._threads,
         )
         self.num_measured += num_measured

@@ -18,6 +18,7 @@ from likewise.job.options import Timing
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted
 from likewise.recipe.methods import Exact, SimHashDistance
 from likewise.recipe.recipe import Recipe
+from likewise.stages.verify import MatchRules
 
 # A feature with its weight, and the overhead of a set.
 _BYTES_A_FEATURE = 12
@@ -64,7 +65,7 @@ def measured(
     threshold = float(np.nextafter(0.0, 1.0)) if agreeing else 0.0
     for which, sets, places, num_sets in _held(documents, a, b, rules, threads):
         # The core measures the containment of the later document in the earlier one.
-        found[which] = np.asarray(sets.verify(*places, measure=measure, threshold=threshold, threads=threads))
+        found[which] = np.asarray(sets.verify(*places, measure=measure, threshold=threshold, threads=threads)[0])
         every = np.arange(num_sets, dtype=np.uint32)
         later, earlier = places
         penalty[which] = np.asarray(sets.differences(later, earlier, every, penalties_only=True, threads=threads)[0])
@@ -332,17 +333,7 @@ class _Search:
             sets.add(places, self._texts(used[low:high].astype(np.int64)), bitmaps=bitmaps, threads=threads)
             theirs, is_later = places[place[pairs] - low], others[pairs] > sampled[mine[pairs]]
             later, earlier = np.where(is_later, theirs, mine[pairs]), np.where(is_later, mine[pairs], theirs)
-            similarity = np.asarray(
-                sets.verify(
-                    later,
-                    earlier,
-                    measure=recipe.measure,
-                    threshold=recipe.similarity_threshold,
-                    short_margin=recipe.short_margin or 0.0,
-                    names=recipe.name_rules,
-                    threads=threads,
-                )
-            )
+            similarity = np.asarray(sets.verify(later, earlier, **MatchRules.of(recipe)._asdict(), threads=threads)[0])
             sets.discard(places)
             hits = ~np.isnan(similarity)
             if hits.any():
