@@ -18,7 +18,7 @@ from likewise.arrays import ArrowColumn, ColumnData
 from likewise.errors import InvalidInput, InvalidParameter, check_integer, num_threads, take_bytes
 from likewise.hamming.fingerprints import file_status, refuse_changed, take_file
 from likewise.hamming.ids import RowIds
-from likewise.hamming.matches import keys_of
+from likewise.hamming.matches import keys_of, public_names
 from likewise.io.fingerprints.flat import FlatFile
 from likewise.io.output.directory import locked_directory
 from likewise.io.places import check_regular
@@ -200,59 +200,26 @@ class BuiltOutOfCore(ABC):
                 _check_room(path, num_bytes + beside)
 
             if keys:
-                _write_tables(
-                    file,
-                    bits,
-                    path,
-                    within=within,
-                    keys=keys,
-                    with_rows=with_rows,
-                    ids=row_ids.column(),
-                    memory_bytes=memory_bytes - _BYTES_BESIDE,
-                    check=check,
-                    threads=num_threads(threads),
-                    progress=progress,
-                )
+                with public_names(keys="plan", fingerprints="source"):
+                    _native.build_hamming_file(
+                        file.native,
+                        bits,
+                        str(path),
+                        text_beside(file.recipe, file.empty_rows.astype(np.int64), file.num_rows, with_rows=with_rows),
+                        ids_beside(row_ids.column()),
+                        within=within,
+                        keys=keys,
+                        with_rows=with_rows,
+                        memory_bytes=memory_bytes - _BYTES_BESIDE,
+                        check=check,
+                        progress=_telling(progress),
+                        threads=num_threads(threads),
+                    )
             else:
                 check(8 * -(-bits // 64) * file.num_rows, 0)
                 _write_scanned(file, bits, path, within, row_ids.column(), memory_bytes, with_rows=with_rows)
         progress(StageFinished("building", time.perf_counter() - started))
         return cls.open(path, threads=threads)
-
-
-def _write_tables(
-    file: FlatFile,
-    bits: int,
-    path: Path,
-    *,
-    within: int,
-    keys: list[tuple[list[int], int]],
-    with_rows: bool,
-    ids: ColumnData,
-    memory_bytes: int,
-    check: Callable[[int, int], None],
-    threads: int,
-    progress: Progress,
-) -> None:
-    try:
-        _native.build_hamming_file(
-            file.native,
-            bits,
-            str(path),
-            text_beside(file.recipe, file.empty_rows.astype(np.int64), file.num_rows, with_rows=with_rows),
-            ids_beside(ids),
-            within=within,
-            keys=keys,
-            with_rows=with_rows,
-            memory_bytes=memory_bytes,
-            check=check,
-            progress=_telling(progress),
-            threads=threads,
-        )
-    except InvalidParameter as error:
-        # Use the parameter names of the public API.
-        names = {"keys": "plan", "fingerprints": "source"}
-        raise InvalidParameter(names.get(error.name, error.name), error.message) from None
 
 
 def _write_scanned(
@@ -292,13 +259,10 @@ def _planned(
     file: FlatFile, bits: int, within: int, table_bytes: float | None, *, with_rows: bool
 ) -> list[tuple[list[int], int]]:
     """Return the keys that an index in memory would have."""
-    try:
+    with public_names(memory="table_memory", fingerprints="source"):
         return _native.plan_hamming_file(
             file.native, bits, within=within, with_rows=with_rows, memory_bytes=table_bytes
         )
-    except InvalidParameter as error:
-        names = {"memory": "table_memory", "fingerprints": "source"}
-        raise InvalidParameter(names.get(error.name, error.name), error.message) from None
 
 
 def _telling(progress: Progress) -> Callable[[int, int], None]:

@@ -1,6 +1,7 @@
 """Inputs and results of a Hamming search: keys of a plan, and matches as flat arrays with offsets."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -158,7 +159,7 @@ def native_set(
     words = taken.words
     keys = None if plan is None else keys_of(plan)
     memory = None if memory_bytes is None else float(memory_bytes)
-    try:
+    with public_names(keys="plan", memory_bytes="memory"):
         if taken.file is not None:
             file, bits = taken.file.native, taken.bits
             if keys is None:
@@ -179,9 +180,14 @@ def native_set(
             memory_bytes=memory,
             threads=threads,
         )
+
+
+@contextmanager
+def public_names(**names: str) -> Iterator[None]:
+    """Name parameters in errors of the native module as the public API names them."""
+    try:
+        yield
     except InvalidParameter as error:
-        # Use the parameter names of the public API.
-        names = {"keys": "plan", "memory_bytes": "memory"}
         raise InvalidParameter(names.get(error.name, error.name), error.message) from None
 
 

@@ -91,6 +91,17 @@ class Description:
         """Number of replicas that must confirm each write."""
         return DURABILITIES.index(self.durability)
 
+    def client(self, nodes: Nodes, log: LogServer) -> Client:
+        """Return a new client of the index."""
+        rule = _native.ClusterRule(
+            parts_of(self.recipe),
+            self.recipe.feature_rules,
+            self.plan,
+            partitions=self.partitions,
+            ttl_seconds=self.ttl_s,
+        )
+        return Client(nodes, log.prefix, self.partitions, rule, self.options, log.identity)
+
 
 def check_no_names(recipe: Recipe) -> None:
     """Raise InvalidParameter if a recipe compares names of documents: servers do not store their words in order."""
@@ -307,17 +318,8 @@ class ServerDestination:
         )
         self.about = About(about.recipe, check_store(None, about.recipe), about.ttl_s, self.place)
         self._nodes.replicas = description.num_replicas
-        self._rule = _native.ClusterRule(
-            parts_of(about.recipe),
-            about.recipe.feature_rules,
-            description.plan,
-            partitions=description.partitions,
-            ttl_seconds=description.ttl_s,
-        )
-        identity = self._log.identity
-        self._client = Client(
-            self._nodes, self._prefix, description.partitions, self._rule, description.options, identity
-        )
+        self._client = description.client(self._nodes, self._log)
+        self._rule = self._client.rule
         self._client.tag = bytes.fromhex(mark["tag"])
         # The copy is compared with the source, which has expired documents that duplicates name.
         self._client.sweeps = False

@@ -15,8 +15,8 @@ from likewise.index.erasing import NOT_ON_A_SERVER
 from likewise.index.ids import as_stored, check_lengths, paired, rows_from
 from likewise.index.opening import Among, TtlFrom, check_among, check_nearest, check_store, named_recipe
 from likewise.index.redis import upkeep
-from likewise.index.redis.client import Client, Options
-from likewise.index.redis.description import Wanted, check_no_names, checked_prefix, open_description, parts_of
+from likewise.index.redis.client import Options
+from likewise.index.redis.description import Wanted, check_no_names, checked_prefix, open_description
 from likewise.index.redis.log import ADD, REMOVE, LogServer, Loss
 from likewise.index.redis.nodes import Nodes
 from likewise.index.stored import SUFFIX, About, ServerSource, write_parquet
@@ -120,21 +120,8 @@ class RedisIndex(IndexApi):
             raise
         self._recipe = self._description.recipe
         self._nodes.replicas = self._description.num_replicas
-        self._rule = _native.ClusterRule(
-            parts_of(self._recipe),
-            self._recipe.feature_rules,
-            self._description.plan,
-            partitions=self._description.partitions,
-            ttl_seconds=self._description.ttl_s,
-        )
-        self._client = Client(
-            self._nodes,
-            self._prefix,
-            self._description.partitions,
-            self._rule,
-            self._description.options,
-            self._log.identity,
-        )
+        self._client = self._description.client(self._nodes, self._log)
+        self._rule = self._client.rule
         self._opened = upkeep.Opened(self._nodes, self._prefix, self._client, self._log, self._rule, self._description)
         self._is_open = True
 

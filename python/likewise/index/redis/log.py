@@ -27,18 +27,8 @@ _REPORTED_AT = struct.Struct("<Q")
 _LENGTH = struct.Struct("<I")
 
 # Statuses returned by the scripts.
-OK, LOST, BEHIND, FULL, GONE_BACK, AGED, CONFLICT, EXHAUSTED, ANSWERED, FORGOTTEN = (
-    b"ok",
-    b"lost",
-    b"behind",
-    b"full",
-    b"gone back",
-    b"aged",
-    b"conflict",
-    b"exhausted",
-    b"answered",
-    b"forgotten",
-)
+OK, LOST, BEHIND, FULL, GONE_BACK = b"ok", b"lost", b"behind", b"full", b"gone back"
+AGED, CONFLICT, EXHAUSTED, ANSWERED, FORGOTTEN = b"aged", b"conflict", b"exhausted", b"answered", b"forgotten"
 
 Marks: TypeAlias = dict[int, bytes]
 
@@ -88,40 +78,24 @@ def marks_of(packed: bytes) -> Marks:
     }
 
 
-class Log:
-    """The state of the log after one reply, with the operations from `low` (H) on. Immutable."""
+class Log(NamedTuple):
+    """The state of the log after one reply, with the operations from `low` (H) on."""
 
-    __slots__ = (
-        "chains",
-        "confirmed",
-        "end",
-        "listed",
-        "low",
-        "mark",
-        "num_bytes",
-        "operations",
-        "row",
-        "second",
-        "version",
-    )
+    low: int
+    mark: int
+    row: int
+    second: int
+    num_bytes: int
+    version: bytes
+    confirmed: list[bytes]
+    operations: list[Operation]
+    chains: list[bytes]
+    listed: bytes
 
-    def __init__(
-        self,
-        low: int,
-        mark: int,
-        row: int,
-        second: int,
-        num_bytes: int,
-        version: bytes,
-        confirmed: list[bytes],
-        operations: list[Operation],
-        chains: list[bytes],
-        listed: bytes,
-    ) -> None:
-        self.low, self.mark, self.row, self.second, self.num_bytes = low, mark, row, second, num_bytes
-        self.version, self.confirmed, self.operations, self.chains = version, confirmed, operations, chains
-        self.listed = listed
-        self.end = low + len(operations)
+    @property
+    def end(self) -> int:
+        """The position of the next operation."""
+        return self.low + len(self.operations)
 
     def at(self, position: int) -> Operation | None:
         """Return an operation, or None if the log does not contain the position."""
