@@ -13,6 +13,7 @@ import likewise
 from likewise import _native
 from likewise.batch.against.index import IndexUse
 from likewise.errors import InvalidParameter
+from likewise.stages.verify import pair_differences
 from likewise.stages.weights import Counter, count_weights
 from tests.oracle.cut import cut
 from tests.oracle.siblings import Names, features
@@ -217,6 +218,24 @@ def test_no_matching_pair_of_a_form_is_skipped(seed):
     assert set(zip(found["row_a"].to_pylist(), found["row_b"].to_pylist(), strict=True)) == set(
         zip(earlier[matches].tolist(), later[matches].tolist(), strict=True)
     )
+
+
+def test_pages_of_a_form_are_not_measured_if_all_fill_a_slot_alike():
+    rng = random.Random(0)
+    frame = rng.choices([f"{word}{letter}" for word in WORDS for letter in "abcdefghi"], k=120)
+    pages = [[*frame[:40], f"name{i}", *frame[40:], "of", "the", "usual", "of", "the", f"{i}name"] for i in range(200)]
+    # So that what all pages fill in alike is a slot of the collection.
+    others = [["of", "the", f"filling{i}", "of", "the", *rng.choices(WORDS, k=20)] for i in range(500)]
+    texts = [" ".join(words) for words in pages + others]
+    # Two pages are alike in another slot.
+    texts[7] = texts[7].replace("name7 ", "name3 ")
+    asked = likewise.Recipe.preset("default", method="shingles", threshold=0.62)
+    asked = asked.replace(table=count_weights(texts, asked)).resolve()
+    (usual, alike), _ = pair_differences(texts, np.array([[1, 0], [7, 3]]), asked)
+    assert alike < usual - 0.1
+    result = likewise.dedup(texts, asked)
+    assert np.flatnonzero(~result.kept).tolist() == [7]
+    assert 1 <= result.summary["num_measured"] < 10
 
 
 def test_the_table_does_not_depend_on_batches_order_or_threads():

@@ -1,34 +1,34 @@
 //! How similar must documents of a join be that were made from one form, or share what many do?
 //!
 //! Documents with the same slots and other fillings need a higher similarity, which depends on the number of slots alone.
-//! The lists skip such pairs by their bounds. Those that share a filling need less, and are found by it. If the rarest
-//! feature that two documents share is common, they need more because of their crowd.
+//! The lists skip such pairs by their bounds. Those that share a filling that few share need less, and are found by it. If
+//! the rarest feature that two documents share is common, they need more because of their crowd.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::features::siblings::Form;
 
 /// Stands for documents without slots, and for stretches of several forms.
 pub(super) const NO_FORM: u32 = 0;
 
-/// A filling is shared by at most one of so many pairs of documents of a form.
+/// The fillings that tell documents of a form apart are shared by at most one of so many pairs of these. The others are
+/// usual: every pair may share them.
 const FEWEST_APART: usize = 8;
 
 #[derive(Debug, Default)]
 pub struct Forms {
     /// By position; empty if no documents have slots.
     of_position: Vec<u32>,
-    /// What two documents of each form need in addition if they share no filling; 0 without a form.
+    /// What two documents of each form need in addition if they share usual fillings only; 0 without a form.
     penalties: Vec<f64>,
-    /// Form, filling and position, ascending.
+    /// Form, filling and position of those that are not usual, ascending.
     fillings: Vec<(u32, u64, u32)>,
-    /// Fillings of each position.
+    /// The same fillings of each position.
     own: HashMap<u32, Box<[u64]>>,
 }
 
 impl Forms {
-    /// Numbers the forms of some of so many positions, if most of their documents share no filling: otherwise the lists
-    /// alone exclude more.
+    /// Numbers the forms of some of so many positions.
     pub fn new(mut collected: Vec<(u32, Form)>, num_positions: usize) -> Self {
         let mut forms = Forms::default();
         collected.sort_unstable_by_key(|(position, form)| (form.slots, *position));
@@ -44,20 +44,30 @@ impl Forms {
             let mut fillings: Vec<_> = entries.collect();
             fillings.sort_unstable();
             let num_pairs = |num: usize| num * (num - 1) / 2;
-            let sharing = fillings.chunk_by(|a, b| a.1 == b.1);
-            let num_sharing: usize = sharing.map(|of_one| num_pairs(of_one.len())).sum();
-            if num_sharing * FEWEST_APART > num_pairs(same.len()) {
+            let of_each = fillings.chunk_by(|a, b| a.1 == b.1);
+            let mut usual: Vec<_> = of_each.map(|some| (some.len(), some[0].1)).collect();
+            usual.sort_unstable();
+            let most_sharing = num_pairs(same.len()) / FEWEST_APART;
+            let mut num_sharing = 0;
+            let mut is_rare = |&(num, _): &(usize, u64)| {
+                num_sharing += num_pairs(num);
+                num_sharing <= most_sharing
+            };
+            let num_rare = usual.iter().take_while(|one| is_rare(one)).count();
+            let usual: HashSet<u64> = usual[num_rare..].iter().map(|&(_, one)| one).collect();
+            let penalty = same[0].1.penalty(usual.len());
+            if penalty <= 0.0 {
                 continue;
             }
             forms.of_position.resize(num_positions, NO_FORM);
             forms.penalties.resize(number as usize, 0.0);
-            forms.penalties.push(same[0].1.penalty);
+            forms.penalties.push(penalty);
+            fillings.retain(|(_, one, _)| !usual.contains(one));
             forms.fillings.append(&mut fillings);
             for (position, form) in same {
                 forms.of_position[*position as usize] = number;
-                forms
-                    .own
-                    .insert(*position, std::mem::take(&mut form.fillings));
+                let own = form.fillings.iter().filter(|one| !usual.contains(one));
+                forms.own.insert(*position, own.copied().collect());
             }
         }
         forms
@@ -68,12 +78,12 @@ impl Forms {
         self.of_position.get(position).copied().unwrap_or(NO_FORM)
     }
 
-    /// What two documents of a form need in addition if they share no filling.
+    /// What two documents of a form need in addition if they share usual fillings only.
     pub(super) fn penalty(&self, form: u32) -> f64 {
         self.penalties.get(form as usize).copied().unwrap_or(0.0)
     }
 
-    /// Calls `take` with each earlier document of the same form that shares a filling, for each of these.
+    /// Calls `take` with each earlier document of the same form that shares a filling that is not usual, for each of these.
     pub(super) fn sharing(&self, position: usize, mut take: impl FnMut(u32)) {
         let (form, position) = (self.of(position), position as u32);
         for &filling in self.own.get(&position).iter().copied().flatten() {

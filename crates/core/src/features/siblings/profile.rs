@@ -19,15 +19,21 @@ use crate::sort::sort_hashed;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Names(Box<[u64]>);
 
-/// The slots of a document. Two documents with equal slots that share no filling have at least the penalty.
+/// The slots of a document.
 #[derive(Debug, Clone)]
 pub struct Form {
     /// Hash of the frames.
     pub slots: u64,
-    /// See above.
-    pub penalty: f64,
+    num_slots: usize,
     /// The fillings, ascending.
     pub fillings: Box<[u64]>,
+}
+
+impl Form {
+    /// Returns the least penalty of two documents with these slots that share at most so many fillings.
+    pub fn penalty(&self, num_equal: usize) -> f64 {
+        slot_penalty(self.num_slots, num_equal.min(self.num_slots))
+    }
 }
 
 /// Bits of the header: four for the rarity of each of the `LEAD` tokens, one that tells whether it may name, and one
@@ -228,7 +234,7 @@ impl NameReader {
                 .frames
                 .iter()
                 .fold(0, |all, &frame| mix64(all ^ frame).wrapping_add(frame)),
-            penalty: slot_penalty(self.frames.len(), 0),
+            num_slots: self.frames.len(),
             fillings: self.fillings[..].into(),
         })
     }
