@@ -127,10 +127,7 @@ impl<'d> StagedBatch<'d> {
         let sketches = &self.documents.sketches[range.start * bytes..range.end * bytes];
         let words: Vec<u64> = words_of(sketches).collect();
         let places: Vec<u32> = (range.start as u32..range.end as u32).collect();
-        let queries = Fingerprints {
-            words: &words,
-            bits,
-        };
+        let queries = Fingerprints::new(&words, bits);
         set.insert(queries, Some(&places), building(isa, run))?;
         Ok(Some(set.search(queries, within, isa, run)?))
     }

@@ -10,10 +10,9 @@ use likewise_disk::store::Evidence;
 use likewise_hamming::Fingerprints;
 use likewise_hamming::index::Matches;
 
+use crate::decide::Committed;
 use crate::decide::asked::{Asked, Near};
-use crate::decide::holder::Holder;
-use crate::decide::in_parts;
-use crate::decide::lookup::{Lookup, Records};
+use crate::decide::lookup::Lookup;
 use crate::decide::measure::{OwnSet, by_distance, is_better};
 use crate::decide::pool::Pool;
 use crate::documents::Documents;
@@ -121,45 +120,41 @@ impl Lookup<'_> {
     }
 }
 
-/// The neighbors of each document of a range, in their order.
-#[expect(
-    clippy::too_many_arguments,
-    reason = "documents, their range, and means"
-)]
-pub fn neighbors_of(
-    holder: &dyn Holder,
-    state: &State,
-    own: Option<&dyn Records>,
-    documents: &Documents,
-    range: Range<usize>,
-    nearest: Nearest,
-    pool: Option<Pool<'_>>,
-    run: Run<'_>,
-) -> Result<Vec<Vec<Neighbor>>> {
-    let look = |lookup: &mut Lookup<'_>, part: Range<usize>| {
-        let near = lookup.prepare(documents, None, part.clone(), run.cancel)?;
-        let is_single = part.len() == 1;
-        let mut all = Vec::with_capacity(part.len());
-        for (at, i) in part.enumerate() {
-            let asked = Asked {
-                place: (!is_single).then_some(at as u32),
-                ..Asked::of(documents, i, near.of(at))
-            };
-            let found = lookup.nearest(&asked, nearest, pool)?;
-            let named = found.into_iter().map(|(evidence, matches)| {
-                let id = lookup.id(evidence.kept_row)?;
-                Ok(Neighbor {
-                    id,
-                    evidence,
-                    matches,
-                })
-            });
-            all.push(named.collect::<Result<Vec<_>>>()?);
-        }
-        lookup.ahead = None;
-        Ok(all)
-    };
-    in_parts(holder, state, own, range, run, look)
+impl Committed<'_> {
+    /// The neighbors of each document of a range, in their order.
+    pub fn neighbors(
+        self,
+        documents: &Documents,
+        range: Range<usize>,
+        nearest: Nearest,
+        pool: Option<Pool<'_>>,
+        run: Run<'_>,
+    ) -> Result<Vec<Vec<Neighbor>>> {
+        let look = |lookup: &mut Lookup<'_>, part: Range<usize>| {
+            let near = lookup.prepare(documents, None, part.clone(), run.cancel)?;
+            let is_single = part.len() == 1;
+            let mut all = Vec::with_capacity(part.len());
+            for (at, i) in part.enumerate() {
+                let asked = Asked {
+                    place: (!is_single).then_some(at as u32),
+                    ..Asked::of(documents, i, near.of(at))
+                };
+                let found = lookup.nearest(&asked, nearest, pool)?;
+                let named = found.into_iter().map(|(evidence, matches)| {
+                    let id = lookup.id(evidence.kept_row)?;
+                    Ok(Neighbor {
+                        id,
+                        evidence,
+                        matches,
+                    })
+                });
+                all.push(named.collect::<Result<Vec<_>>>()?);
+            }
+            lookup.ahead = None;
+            Ok(all)
+        };
+        self.in_parts(range, run, look)
+    }
 }
 
 /// Rows near each of several fingerprints, ascending.
@@ -218,10 +213,7 @@ pub fn near_rows(
         return Ok(NearRows::default());
     };
     let words: Vec<u64> = words_of(sketches).collect();
-    let queries = Fingerprints {
-        words: &words,
-        bits,
-    };
+    let queries = Fingerprints::new(&words, bits);
     let mut parts: Vec<(Matches, RowsOf<'_>)> = Vec::with_capacity(state.layers.len());
     for layer in &state.layers {
         let found = match layer {
