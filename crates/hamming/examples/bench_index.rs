@@ -44,10 +44,7 @@ fn main() {
     let isa = Isa::best();
     let start = Instant::now();
     let segment = Segment::build(
-        Fingerprints {
-            words: &words,
-            bits: 64,
-        },
+        Fingerprints::new(&words, 64),
         None,
         plan,
         Building {
@@ -72,10 +69,7 @@ fn main() {
         let start = Instant::now();
         let found = segment
             .search(
-                Fingerprints {
-                    words: &queries,
-                    bits: 64,
-                },
+                Fingerprints::new(&queries, 64),
                 within,
                 isa,
                 Run {
@@ -100,15 +94,7 @@ fn main() {
             let start = Instant::now();
             let one = std::slice::from_ref(query);
             segment
-                .search(
-                    Fingerprints {
-                        words: one,
-                        bits: 64,
-                    },
-                    within,
-                    isa,
-                    Run::alone(&stop),
-                )
+                .search(Fingerprints::new(one, 64), within, isa, Run::alone(&stop))
                 .unwrap();
             start.elapsed().as_secs_f64() * 1e6
         })

@@ -199,10 +199,7 @@ impl Model {
             u64::from_le_bytes(bytes.try_into().unwrap())
         };
         let queries: Vec<u64> = rows.clone().map(code).collect();
-        let queries = Fingerprints {
-            words: &queries,
-            bits: 64,
-        };
+        let queries = Fingerprints::new(&queries, 64);
         let found = set
             .search(queries, 3, Isa::Plain, Run::alone(&STOP))
             .map_err(|error| match error {

@@ -249,10 +249,7 @@ impl MemoryRows {
         if let (Some(set), Method::Simhash { bits, .. }) = (&self.hamming, rules.method)
             && !standing.is_empty()
         {
-            let fingerprints = Fingerprints {
-                words: &words,
-                bits,
-            };
+            let fingerprints = Fingerprints::new(&words, bits);
             set.insert(fingerprints, Some(&standing), building)?;
         }
         Ok(())

@@ -73,10 +73,7 @@ impl PromotedTables {
         match (rules.method, plan) {
             (Method::Simhash { bits, .. }, Some(plan)) => {
                 let words: Vec<u64> = words_of(sketch).collect();
-                let fingerprints = Fingerprints {
-                    words: &words,
-                    bits,
-                };
+                let fingerprints = Fingerprints::new(&words, bits);
                 if self.hamming.is_none() {
                     self.hamming = Some(HammingSet::new(plan.clone())?);
                 }

@@ -150,10 +150,10 @@ impl State {
 
 fn part_of<'a>(queries: Fingerprints<'a>, range: &Range<usize>) -> Fingerprints<'a> {
     let num_words = queries.num_words();
-    Fingerprints {
-        words: &queries.words[range.start * num_words..range.end * num_words],
-        bits: queries.bits,
-    }
+    Fingerprints::new(
+        &queries.words[range.start * num_words..range.end * num_words],
+        queries.bits,
+    )
 }
 
 /// Number of entries compared in all segments, and the maximum for one query.
@@ -351,10 +351,7 @@ mod tests {
             memory_bytes: 1 << 30,
             with_rows,
         };
-        let fingerprints = Fingerprints {
-            words: &words,
-            bits: 64,
-        };
+        let fingerprints = Fingerprints::new(&words, 64);
         let plan = SearchPlan::new(64, 1, keys).unwrap();
         HammingSet::build(fingerprints, None, plan, building).unwrap()
     }
