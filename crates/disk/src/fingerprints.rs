@@ -377,6 +377,8 @@ mod tests {
     use likewise_hamming::Fingerprints;
     use likewise_hamming::plan::Key;
 
+    use likewise_hamming::index::Reach;
+
     use super::*;
     use likewise_core::parallel::Run;
 
@@ -407,7 +409,7 @@ mod tests {
         let held = HammingSet::build(fingerprints, None, plan.clone(), building).unwrap();
         let found = |set: &HammingSet| {
             let queries = Fingerprints::new(&words[..1000], 64);
-            set.search(queries, 3, Isa::best(), Run::alone(&cancel))
+            set.search(queries, Reach::new(3, Isa::best(), Run::alone(&cancel)))
                 .unwrap()
         };
         assert!(found(&set) == found(&held) && found(&set).rows.len() >= 2000);

@@ -8,7 +8,7 @@ use std::time::Instant;
 use likewise_core::hash::mix64;
 use likewise_core::isa::Isa;
 use likewise_hamming::Fingerprints;
-use likewise_hamming::index::{Building, Segment};
+use likewise_hamming::index::{Building, Reach, Segment};
 use likewise_hamming::plan::{Key, SearchPlan};
 
 fn main() {
@@ -70,12 +70,14 @@ fn main() {
         let found = segment
             .search(
                 Fingerprints::new(&queries, 64),
-                within,
-                isa,
-                Run {
-                    threads,
-                    cancel: &stop,
-                },
+                Reach::new(
+                    within,
+                    isa,
+                    Run {
+                        threads,
+                        cancel: &stop,
+                    },
+                ),
             )
             .unwrap();
         let seconds = start.elapsed().as_secs_f64();
@@ -94,7 +96,10 @@ fn main() {
             let start = Instant::now();
             let one = std::slice::from_ref(query);
             segment
-                .search(Fingerprints::new(one, 64), within, isa, Run::alone(&stop))
+                .search(
+                    Fingerprints::new(one, 64),
+                    Reach::new(within, isa, Run::alone(&stop)),
+                )
                 .unwrap();
             start.elapsed().as_secs_f64() * 1e6
         })

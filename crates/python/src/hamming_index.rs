@@ -8,7 +8,7 @@ use likewise_core::parallel::Run;
 use likewise_disk::FlatFingerprints;
 use likewise_disk::hamming_file::{Damage, HammingBuild, open_hamming_set, write_hamming_set};
 use likewise_hamming::Fingerprints;
-use likewise_hamming::index::{self, Building, Matches, plan_for};
+use likewise_hamming::index::{self, Building, Matches, Reach, plan_for};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -204,10 +204,10 @@ impl HammingSet {
         let num_bytes = if len < LONG_QUERIES { 0 } else { LONG_BYTES };
         run(py, num_bytes, |cancel| {
             let queries = Fingerprints { words, bits };
-            self.checked(
-                self.set
-                    .search(queries, within, chosen_isa(), Run { threads, cancel }),
-            )
+            self.checked(self.set.search(
+                queries,
+                Reach::new(within, chosen_isa(), Run { threads, cancel }),
+            ))
         })
         .map(found)
     }

@@ -110,7 +110,7 @@ fn check(set: &HammingSet, round: u64, num: u64, inserted: usize, gone: &[u32]) 
     let words: Vec<u64> = asked.iter().map(|&(_, query)| query).collect();
     let queries = Fingerprints::new(&words, 64);
     let found = set
-        .search(queries, 3, Isa::best(), Run::alone(&STOP))
+        .search(queries, Reach::new(3, Isa::best(), Run::alone(&STOP)))
         .unwrap();
     for (&(row, query), bounds) in asked.iter().zip(found.offsets.windows(2)) {
         let bounds = bounds[0] as usize..bounds[1] as usize;

@@ -114,12 +114,14 @@ fn finds_what_brute_force_finds() {
                     let found = segment
                         .search(
                             Fingerprints::new(queries, bits),
-                            within,
-                            isa,
-                            Run {
-                                threads: 2,
-                                cancel: &STOP,
-                            },
+                            Reach::new(
+                                within,
+                                isa,
+                                Run {
+                                    threads: 2,
+                                    cancel: &STOP,
+                                },
+                            ),
                         )
                         .unwrap();
                     assert!(
@@ -186,12 +188,14 @@ fn sorted_batches_find_what_unsorted_ones_do() {
                         .search_in(
                             pieces,
                             queries,
-                            within,
-                            isa,
-                            Run {
-                                threads,
-                                cancel: &STOP,
-                            },
+                            Reach::new(
+                                within,
+                                isa,
+                                Run {
+                                    threads,
+                                    cancel: &STOP,
+                                },
+                            ),
                         )
                         .unwrap()
                 };
@@ -257,19 +261,22 @@ fn the_most_candidates_of_a_query_are_counted() {
     let set = HammingSet::build(fingerprints, None, plan, building(Isa::best(), true)).unwrap();
     assert_eq!(set.facts().most_candidates, 0);
     for (key, most) in [(7_u64, 8), (200, 201), (7, 201)] {
-        let query = Fingerprints::new(&[key << 56], 64);
-        set.search(query, 0, Isa::best(), Run::alone(&STOP))
+        let words = [key << 56];
+        let query = Fingerprints::new(&words, 64);
+        set.search(query, Reach::new(0, Isa::best(), Run::alone(&STOP)))
             .unwrap();
         assert_eq!(set.facts().most_candidates, most);
     }
     set.search(
         fingerprints,
-        0,
-        Isa::best(),
-        Run {
-            threads: 2,
-            cancel: &STOP,
-        },
+        Reach::new(
+            0,
+            Isa::best(),
+            Run {
+                threads: 2,
+                cancel: &STOP,
+            },
+        ),
     )
     .unwrap();
     assert_eq!(set.facts().most_candidates, 256);

@@ -64,7 +64,7 @@ impl Lookup<'_> {
             });
         }
         let (rows, ends) = self.seen(asked)?;
-        let best = self.best(asked, &mut OwnSet::new(*asked), &rows)?;
+        let best = self.best(&mut OwnSet::new(*asked), &rows)?;
         Ok(Seen {
             best,
             ends,
@@ -342,7 +342,7 @@ pub fn decide<'d>(
             if !committed.is_empty() {
                 committed.sort_unstable();
                 committed.dedup();
-                let more = lookup.best(&asked, &mut own, &committed)?;
+                let more = lookup.best(&mut own, &committed)?;
                 best = match (best, more) {
                     (Some(a), Some(b)) if crate::decide::measure::is_better(&b, &a) => Some(b),
                     (None, more) => more,
@@ -351,7 +351,7 @@ pub fn decide<'d>(
             }
             let best = match asked.is_blank() {
                 true => None,
-                false => staged.best(&lookup, &asked, &mut own, &near, best),
+                false => staged.best(&lookup, &mut own, &near, best),
             };
             let standing = Standing::Member(levels);
             staged.push(rules, &mut lookup.keys, id, &asked, best, standing);

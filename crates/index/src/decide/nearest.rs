@@ -8,7 +8,7 @@ use likewise_core::parallel::Run;
 use likewise_disk::segments::Segment;
 use likewise_disk::store::Evidence;
 use likewise_hamming::Fingerprints;
-use likewise_hamming::index::Matches;
+use likewise_hamming::index::{Matches, Reach};
 
 use crate::decide::Committed;
 use crate::decide::asked::{Asked, Near};
@@ -76,7 +76,7 @@ impl Lookup<'_> {
                 Some(last) => last.similarity.max(nearest.min_similarity),
                 None => nearest.min_similarity,
             };
-            let Some(evidence) = self.evidence_from(asked, &mut own, row, least)? else {
+            let Some(evidence) = self.evidence_from(&mut own, row, least)? else {
                 continue;
             };
             // Nothing in common, which no table would show.
@@ -91,7 +91,7 @@ impl Lookup<'_> {
         let mut found = Vec::with_capacity(best.len());
         for evidence in best {
             let row = evidence.kept_row;
-            let matches = self.matches(asked, &mut own, row, min_equal)?.is_some();
+            let matches = self.matches(&mut own, row, min_equal)?.is_some();
             found.push((evidence, matches));
         }
         Ok(found)
@@ -100,18 +100,15 @@ impl Lookup<'_> {
     /// The evidence of a row against a document, if it is at least so similar.
     fn evidence_from(
         &mut self,
-        asked: &Asked<'_>,
         own: &mut OwnSet<'_>,
         row: u32,
         least: f64,
     ) -> Result<Option<Evidence>> {
         let rules = self.rules();
         match (rules.matching, rules.method) {
-            (Matching::Verified { measure, .. }, _) => {
-                self.measured(asked, own, row, measure, least)
-            }
+            (Matching::Verified { measure, .. }, _) => self.measured(own, row, measure, least),
             (Matching::Distance { .. }, Method::Simhash { bits, .. }) => {
-                let distance = self.distance(asked, row)?.unwrap_or(u16::MAX);
+                let distance = self.distance(&own.asked, row)?.unwrap_or(u16::MAX);
                 let evidence = by_distance(row, distance, bits);
                 Ok((evidence.similarity >= least).then_some(evidence))
             }
@@ -214,11 +211,12 @@ pub fn near_rows(
     };
     let words: Vec<u64> = words_of(sketches).collect();
     let queries = Fingerprints::new(&words, bits);
+    let reach = Reach::new(within, isa, run);
     let mut parts: Vec<(Matches, RowsOf<'_>)> = Vec::with_capacity(state.layers.len());
     for layer in &state.layers {
         let found = match layer {
-            Layer::Memory(tail) => tail.search(queries, within, isa, run)?,
-            Layer::Segment(segment) => match segment.search(queries, within, isa, run)? {
+            Layer::Memory(tail) => tail.search(queries, reach)?,
+            Layer::Segment(segment) => match segment.search(queries, reach)? {
                 Some(found) => found,
                 None => continue,
             },
@@ -227,9 +225,7 @@ pub fn near_rows(
             parts.push((found, RowsOf::layer(layer)));
         }
     }
-    let promoted_tables = state
-        .promoted_tables
-        .search(queries, within, isa, run.cancel)?;
+    let promoted_tables = state.promoted_tables.search(queries, reach)?;
     let promoted_tables = promoted_tables.filter(|found| !found.rows.is_empty());
     let num = queries.len();
     let mut all = NearRows {
