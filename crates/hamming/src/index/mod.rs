@@ -17,10 +17,9 @@ mod table;
 mod tests;
 
 pub use crate::plan::shape::Shape;
-pub use search::matches::Matches;
+pub use search::matches::{Matches, Reach};
 pub use set::choice::{plan_for, plan_for_sample, sample_step};
 pub use set::hamming_set::{HammingSet, SetFacts};
-pub use set::search::Reach;
 pub use set::segment::{Building, Segment};
 pub use set::state::{SegmentParts, SetParts, TableParts};
 pub use table::build::Codes;

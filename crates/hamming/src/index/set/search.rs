@@ -8,7 +8,7 @@ use super::hamming_set::HammingSet;
 use super::state::State;
 use crate::distance::{Fingerprints, distance};
 use crate::index::search::batch::Pieces;
-use crate::index::search::matches::{Matches, concatenate};
+use crate::index::search::matches::{Matches, Reach, concatenate};
 use crate::index::search::scanned::NearCode;
 use likewise_core::error::Result;
 use likewise_core::isa::Isa;
@@ -30,20 +30,6 @@ impl HammingSet {
         };
         self.note_candidates(found.max_candidates);
         Ok(found)
-    }
-}
-
-/// The radius of a search, and how it is run.
-#[derive(Debug, Clone, Copy)]
-pub struct Reach<'a> {
-    pub within: u32,
-    pub isa: Isa,
-    pub run: Run<'a>,
-}
-
-impl<'a> Reach<'a> {
-    pub fn new(within: u32, isa: Isa, run: Run<'a>) -> Self {
-        Reach { within, isa, run }
     }
 }
 

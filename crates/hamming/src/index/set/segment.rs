@@ -3,10 +3,9 @@
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::AtomicBool;
 
-use super::search::Reach;
 use crate::distance::Fingerprints;
 use crate::index::search::batch::{Pieces, UNSORTED_LEN, most_hits, search_sorted};
-use crate::index::search::matches::{Matches, concatenate};
+use crate::index::search::matches::{Matches, Reach, concatenate};
 use crate::index::search::pass::{Hits, Request, search_range};
 use crate::index::search::resolve::resolve;
 use crate::index::table::build::{Codes, Means, Source, build_table};
