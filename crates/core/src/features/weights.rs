@@ -5,7 +5,6 @@
 //! better choice; it is the default of SimHash.
 
 use crate::hash::mix64;
-#[cfg(target_arch = "x86_64")]
 use crate::isa::{Isa, compiled};
 
 /// How the number of occurrences of a feature determines its weight.
