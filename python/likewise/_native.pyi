@@ -16,6 +16,8 @@ from typing import Any, TypeAlias, final
 from numpy.typing import NDArray
 from typing_extensions import Buffer as _Buffer
 
+from likewise.io.source.source import Cut
+
 # Before Python 3.12 type checkers do not know that arrays have the buffer protocol.
 Buffer: TypeAlias = NDArray[Any] | _Buffer
 # Documents of an index: texts, or sketches (uint8), which are empty (uint8), and numbers of features (uint32).
@@ -471,10 +473,8 @@ def cut_parts(texts: Texts, unit: str) -> tuple[Texts, Array, Array, Array]:
         Parts of each text; where each begins and ends in the UTF-8 of its text.
     """
 
-def cut_texts(
-    texts: Texts, counts: Buffer, starts: Buffer, ends: Buffer, *, keeps_words_apart: bool = False
-) -> tuple[Texts, Array, int]:
-    """Return texts without stretches of them, as `rewrite_jsonl_rows` takes these.
+def cut_texts(texts: Texts, cut: Cut) -> tuple[Texts, Array, int]:
+    """Return texts without stretches of them.
 
     Returns
     -------
@@ -618,10 +618,8 @@ class RepeatedWindows:
 
 def equal_stretches(
     texts: Texts,
-    owners: Buffer,
-    begins: Buffer,
-    kept_owners: Buffer,
-    kept_begins: Buffer,
+    places: tuple[Buffer, Buffer],
+    kept_places: tuple[Buffer, Buffer],
     num_words: Buffer,
     is_followed: Buffer,
     num_going: Buffer,
@@ -630,10 +628,8 @@ def equal_stretches(
 
     Parameters
     ----------
-    owners, kept_owners : ndarray of shape (m,), uint32
-        The text of each, and that of what it should equal.
-    begins, kept_begins : ndarray of shape (m,), uint32
-        Number of the first word in these.
+    places, kept_places : pairs of ndarray of shape (m,), uint32
+        The text of each and the number of its first word there, and the same of what it should equal.
     num_words : ndarray of shape (m,), uint32
         Words of each.
     is_followed : ndarray of shape (m,), uint8
@@ -918,15 +914,13 @@ class ClusterRule:
     def decide(
         self,
         payload: bytes,
-        row: int,
-        second: int,
-        nonce: bytes,
+        arrival: tuple[int, int, bytes],
         tail: list[tuple[int, bytes, int, int, int, int, bytes, bytes]],
         low_row: int,
         below: bytes,
     ) -> ClusterDecision: ...
     def effects(
-        self, payload: bytes, row: int, second: int, nonce: bytes, verdict: bytes
+        self, payload: bytes, arrival: tuple[int, int, bytes], verdict: bytes
     ) -> list[tuple[int, int, int, bytes, bytes, bytes, bytes, bytes, bytes]]: ...
     def answer(self, payload: bytes, row: int, verdict: bytes) -> Any: ...
     def counts(self, verdict: bytes) -> tuple[int, int, int, int]: ...
@@ -1516,11 +1510,8 @@ def rewrite_jsonl_rows(
     offsets: Buffer,
     lengths: Buffer,
     rules: JsonlRules,
-    counts: Buffer,
-    starts: Buffer,
-    ends: Buffer,
+    cut: Cut,
     *,
-    keeps_words_apart: bool = False,
     threads: int = 1,
 ) -> tuple[Array, Array, int]:
     """Write rows anew without stretches of their texts; all else stays byte for byte.
@@ -1532,12 +1523,6 @@ def rewrite_jsonl_rows(
         As `JsonlPiece` gave them.
     rules : JsonlRules
         With one text field.
-    counts : uint32
-        Stretches of each row.
-    starts, ends : uint32
-        Of the stretches of all rows one after another, by where they begin: bytes of the UTF-8 of the text.
-    keeps_words_apart : bool
-        Whether a space is written where two words would become one.
 
     Returns
     -------
@@ -1558,11 +1543,8 @@ def rewrite_csv_rows(
     reader: CsvReader,
     offsets: Buffer,
     lengths: Buffer,
-    counts: Buffer,
-    starts: Buffer,
-    ends: Buffer,
+    cut: Cut,
     *,
-    keeps_words_apart: bool = False,
     threads: int = 1,
 ) -> tuple[Array, Array, int]:
     """Write records anew without stretches of their texts, as `rewrite_jsonl_rows`; other fields stay byte for byte.

@@ -81,13 +81,14 @@ def test_doors_of_windows_refuse_what_does_not_fit(tmp_path):
         windows.stretches(np.array([0, 2], np.int64))
     one, flag = np.array([0], np.uint32), np.array([0], np.uint8)
     with pytest.raises(InvalidParameter, match="kept_owners"):
-        _native.equal_stretches(texts, one, one, one + 1, one, one + 2, flag, one)
+        _native.equal_stretches(texts, (one, one), (one + 1, one), one + 2, flag, one)
     with pytest.raises(InvalidParameter, match="begins"):
-        _native.equal_stretches(texts, one, one[:0], one, one, one + 2, flag, one)
+        _native.equal_stretches(texts, (one, one[:0]), (one, one), one + 2, flag, one)
     # The texts have fewer words.
-    assert len(_native.equal_stretches(texts, one, one, one, one + 2, one + 2, flag, one)[0]) == 0
+    assert len(_native.equal_stretches(texts, (one, one), (one, one + 2), one + 2, flag, one)[0]) == 0
     assert [
-        np.asarray(c).tolist() for c in _native.equal_stretches(texts, one, one + 1, one, one + 1, one + 1, flag, one)
+        np.asarray(c).tolist()
+        for c in _native.equal_stretches(texts, (one, one + 1), (one, one + 1), one + 1, flag, one)
     ] == [
         [0],
         [4],

@@ -1,24 +1,24 @@
 //! What can go wrong in the core, and what the caller can do about it.
 
-use std::fmt;
-
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A parameter is outside its range. The message names the value and the allowed range.
+    #[error("{name}: {message}")]
     InvalidParameter {
         name: &'static str,
         /// The value found and the allowed range.
         message: String,
     },
+    #[error("the tables are damaged")]
     Damaged,
     /// The system refuses to allocate memory.
-    OutOfMemory {
-        num_bytes: usize,
-    },
+    #[error("cannot allocate {num_bytes} bytes of memory")]
+    OutOfMemory { num_bytes: usize },
     /// The caller asked the operation to stop.
+    #[error("canceled")]
     Canceled,
 }
 
@@ -43,18 +43,3 @@ pub fn invalid_if<M: Into<String>>(
         false => Ok(()),
     }
 }
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::InvalidParameter { name, message } => write!(f, "{name}: {message}"),
-            Error::Damaged => f.write_str("the tables are damaged"),
-            Error::OutOfMemory { num_bytes } => {
-                write!(f, "cannot allocate {num_bytes} bytes of memory")
-            }
-            Error::Canceled => f.write_str("canceled"),
-        }
-    }
-}
-
-impl std::error::Error for Error {}

@@ -36,22 +36,19 @@ impl Isa {
         widest.unwrap_or(Isa::Plain)
     }
 
-    #[cfg(target_arch = "x86_64")]
     pub fn avx2() -> Option<Isa> {
+        #[cfg(target_arch = "x86_64")]
         let has_all = is_x86_feature_detected!("avx2")
             && is_x86_feature_detected!("bmi1")
             && is_x86_feature_detected!("bmi2")
             && is_x86_feature_detected!("popcnt");
+        #[cfg(not(target_arch = "x86_64"))]
+        let has_all = false;
         has_all.then_some(Isa::Avx2(Detected(())))
     }
 
-    #[cfg(not(target_arch = "x86_64"))]
-    pub fn avx2() -> Option<Isa> {
-        None
-    }
-
-    #[cfg(target_arch = "x86_64")]
     pub fn avx512() -> Option<Isa> {
+        #[cfg(target_arch = "x86_64")]
         let has_all = Isa::avx2().is_some()
             && is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
@@ -62,22 +59,17 @@ impl Isa {
             && is_x86_feature_detected!("avx512vbmi2")
             && is_x86_feature_detected!("avx512vpopcntdq")
             && is_x86_feature_detected!("avx512bitalg");
+        #[cfg(not(target_arch = "x86_64"))]
+        let has_all = false;
         has_all.then_some(Isa::Avx512(Detected(())))
     }
 
-    #[cfg(not(target_arch = "x86_64"))]
-    pub fn avx512() -> Option<Isa> {
-        None
-    }
-
-    #[cfg(target_arch = "aarch64")]
     pub fn neon() -> Option<Isa> {
-        std::arch::is_aarch64_feature_detected!("neon").then_some(Isa::Neon(Detected(())))
-    }
-
-    #[cfg(not(target_arch = "aarch64"))]
-    pub fn neon() -> Option<Isa> {
-        None
+        #[cfg(target_arch = "aarch64")]
+        let has_all = std::arch::is_aarch64_feature_detected!("neon");
+        #[cfg(not(target_arch = "aarch64"))]
+        let has_all = false;
+        has_all.then_some(Isa::Neon(Detected(())))
     }
 
     pub fn name(self) -> &'static str {
@@ -94,6 +86,32 @@ impl Isa {
         Isa::available().into_iter().find(|isa| isa.name() == name)
     }
 }
+
+/// Compiles an `#[inline(always)]` body for each instruction set of x86-64, and calls that of `isa`.
+macro_rules! compiled {
+    ($isa:expr, $body:path, ($($argument:ident: $type:ty),*) $(-> $out:ty)?) => {{
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+        fn avx2($($argument: $type),*) $(-> $out)? {
+            $body($($argument),*)
+        }
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vpopcntdq,avx2,bmi1,bmi2,popcnt")]
+        fn avx512($($argument: $type),*) $(-> $out)? {
+            $body($($argument),*)
+        }
+        match $isa {
+            // SAFETY: an `Isa` of this kind is created only if the processor has it.
+            #[cfg(target_arch = "x86_64")]
+            $crate::isa::Isa::Avx2(_) => unsafe { avx2($($argument),*) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            $crate::isa::Isa::Avx512(_) => unsafe { avx512($($argument),*) },
+            _ => $body($($argument),*),
+        }
+    }};
+}
+pub(crate) use compiled;
 
 /// ```compile_fail
 /// use likewise_core::isa::{Detected, Isa};

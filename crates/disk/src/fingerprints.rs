@@ -163,10 +163,7 @@ impl FlatFingerprints {
             read_exact_at(&self.file, code[..num_words].as_mut_bytes(), offset).reading(offset)?;
             words.extend_from_slice(&code[..num_words]);
         }
-        let sample = Fingerprints {
-            words: &words,
-            bits: self.bits,
-        };
+        let sample = Fingerprints::new(&words, self.bits);
         Ok(plan_for_sample(
             sample,
             num,
@@ -380,6 +377,8 @@ mod tests {
     use likewise_hamming::Fingerprints;
     use likewise_hamming::plan::Key;
 
+    use likewise_hamming::index::Reach;
+
     use super::*;
     use likewise_core::parallel::Run;
 
@@ -406,17 +405,11 @@ mod tests {
             source.named(path.clone())
         };
         let set = open().build_set(plan.clone(), building).unwrap();
-        let fingerprints = Fingerprints {
-            words: &words,
-            bits: 64,
-        };
+        let fingerprints = Fingerprints::new(&words, 64);
         let held = HammingSet::build(fingerprints, None, plan.clone(), building).unwrap();
         let found = |set: &HammingSet| {
-            let queries = Fingerprints {
-                words: &words[..1000],
-                bits: 64,
-            };
-            set.search(queries, 3, Isa::best(), Run::alone(&cancel))
+            let queries = Fingerprints::new(&words[..1000], 64);
+            set.search(queries, Reach::new(3, Isa::best(), Run::alone(&cancel)))
                 .unwrap()
         };
         assert!(found(&set) == found(&held) && found(&set).rows.len() >= 2000);

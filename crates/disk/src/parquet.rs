@@ -2,7 +2,6 @@
 //!
 //! A footer is a struct of Thrift's compact protocol, which is read as a tree, changed and written again.
 
-use std::fmt;
 use std::ops::{Range, RangeInclusive};
 
 /// Magic number at both ends of every Parquet file.
@@ -172,27 +171,20 @@ fn layout(element: &Struct, is_root: bool) -> Vec<&Field> {
 }
 
 /// Why bytes cannot be joined as a Parquet file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Damage {
     /// The bytes end too early.
+    #[error("the footer ends too early")]
     Short,
     /// The bytes are not a Parquet footer.
+    #[error("not a Parquet footer")]
     Malformed,
     /// The file has a page index or a Bloom filter, whose own offsets would become wrong.
+    #[error("a file with a page index or a Bloom filter cannot be joined")]
     Indexed,
     /// The schema or the rows differ from those of the first file.
+    #[error("the schema is not that of the first file")]
     Unlike,
-}
-
-impl fmt::Display for Damage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Damage::Short => "the footer ends too early",
-            Damage::Malformed => "not a Parquet footer",
-            Damage::Indexed => "a file with a page index or a Bloom filter cannot be joined",
-            Damage::Unlike => "the schema is not that of the first file",
-        })
-    }
 }
 
 /// Types of the compact protocol, as numbered in its field headers.

@@ -8,7 +8,7 @@ use std::time::Instant;
 use likewise_core::hash::mix64;
 use likewise_core::isa::Isa;
 use likewise_hamming::Fingerprints;
-use likewise_hamming::index::{Building, Segment};
+use likewise_hamming::index::{Building, Reach, Segment};
 use likewise_hamming::plan::{Key, SearchPlan};
 
 fn main() {
@@ -44,10 +44,7 @@ fn main() {
     let isa = Isa::best();
     let start = Instant::now();
     let segment = Segment::build(
-        Fingerprints {
-            words: &words,
-            bits: 64,
-        },
+        Fingerprints::new(&words, 64),
         None,
         plan,
         Building {
@@ -72,16 +69,15 @@ fn main() {
         let start = Instant::now();
         let found = segment
             .search(
-                Fingerprints {
-                    words: &queries,
-                    bits: 64,
-                },
-                within,
-                isa,
-                Run {
-                    threads,
-                    cancel: &stop,
-                },
+                Fingerprints::new(&queries, 64),
+                Reach::new(
+                    within,
+                    isa,
+                    Run {
+                        threads,
+                        cancel: &stop,
+                    },
+                ),
             )
             .unwrap();
         let seconds = start.elapsed().as_secs_f64();
@@ -101,13 +97,8 @@ fn main() {
             let one = std::slice::from_ref(query);
             segment
                 .search(
-                    Fingerprints {
-                        words: one,
-                        bits: 64,
-                    },
-                    within,
-                    isa,
-                    Run::alone(&stop),
+                    Fingerprints::new(one, 64),
+                    Reach::new(within, isa, Run::alone(&stop)),
                 )
                 .unwrap();
             start.elapsed().as_secs_f64() * 1e6

@@ -17,7 +17,7 @@ use likewise_core::sketch::{MinHasher, Scheme, simhash};
 use likewise_core::text::Tokens;
 use likewise_core::verify::{FeatureSet, FeatureSets, HeldDocuments, Measure};
 use likewise_hamming::Fingerprints;
-use likewise_hamming::index::{Building, Segment};
+use likewise_hamming::index::{Building, Reach, Segment};
 use likewise_hamming::join::{JoinOptions, JoinSide, join};
 use likewise_hamming::plan::{Exercise, Key, SearchPlan};
 
@@ -175,7 +175,10 @@ fn index_work(isa: Isa) -> Work {
     let round = move || {
         black_box(
             segment
-                .search(fingerprints(&queries), 3, isa, Run::alone(&STOP))
+                .search(
+                    fingerprints(&queries),
+                    Reach::new(3, isa, Run::alone(&STOP)),
+                )
                 .unwrap(),
         );
     };

@@ -11,7 +11,11 @@ pub struct Fingerprints<'a> {
     pub bits: u32,
 }
 
-impl Fingerprints<'_> {
+impl<'a> Fingerprints<'a> {
+    pub fn new(words: &'a [u64], bits: u32) -> Self {
+        Fingerprints { words, bits }
+    }
+
     pub fn len(&self) -> usize {
         // A width of 0, which `check` rejects, must not divide by zero.
         self.words.len() / self.num_words().max(1)

@@ -1,14 +1,14 @@
 //! What can go wrong with an index?
 
-use std::fmt;
-
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    Disk(likewise_disk::Error),
+    #[error(transparent)]
+    Disk(#[from] likewise_disk::Error),
     /// A document cannot be taken.
+    #[error("{reason}")]
     Input {
         /// Its place in the batch, from 0.
         position: usize,
@@ -16,17 +16,28 @@ pub enum Error {
         reason: String,
     },
     /// No document that is not gone has this id.
+    #[error("no document with id {0:?}")]
     UnknownId(String),
     /// The index was opened by another process, from which this one was forked.
+    #[error(
+        "the index was opened before this process was forked, and cannot be used here: close every index before a fork and open it afterward, or start processes with spawn or forkserver"
+    )]
     Forked,
     /// The index was opened for reading only.
+    #[error("the index was opened for reading only")]
     ReadOnly,
+    #[error("the index is closed")]
     Closed,
     /// A derived table contradicts itself; it is built again.
+    #[error("a search table is damaged")]
     Damaged,
     /// What servers returned is not what this version writes.
+    #[error(
+        "the servers returned data that this version cannot read; use the version that wrote them"
+    )]
     Unreadable,
     /// Servers have no record of a row that others name.
+    #[error("the servers have no record of row {0}")]
     Unread(u32),
 }
 
@@ -50,35 +61,6 @@ impl Error {
     /// Whether the caller asked the operation to stop.
     pub fn is_cancelled(&self) -> bool {
         matches!(self, Error::Disk(likewise_disk::Error::Canceled))
-    }
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::Disk(error) => error.fmt(f),
-            Error::Input { reason, .. } => f.write_str(reason),
-            Error::UnknownId(id) => write!(f, "no document with id {id:?}"),
-            Error::Forked => f.write_str(
-                "the index was opened before this process was forked, and cannot be used here: close every index before a fork and open it \
-                 afterward, or start processes with spawn or forkserver",
-            ),
-            Error::ReadOnly => f.write_str("the index was opened for reading only"),
-            Error::Closed => f.write_str("the index is closed"),
-            Error::Damaged => f.write_str("a search table is damaged"),
-            Error::Unreadable => f.write_str(
-                "the servers returned data that this version cannot read; use the version that wrote them",
-            ),
-            Error::Unread(row) => write!(f, "the servers have no record of row {row}"),
-        }
-    }
-}
-
-impl std::error::Error for Error {}
-
-impl From<likewise_disk::Error> for Error {
-    fn from(error: likewise_disk::Error) -> Self {
-        Error::Disk(error)
     }
 }
 

@@ -10,10 +10,10 @@ use likewise_disk::store::{Chunk, Content, Evidence, Keeps, Row, Store};
 
 use crate::decide::holder::Holder;
 use crate::decide::lookup::{Lookup, Records, stored_row};
-use crate::decide::nearest::{Nearest, Neighbor, neighbors_of};
+use crate::decide::nearest::{Nearest, Neighbor};
 use crate::decide::pool::{Pool, Sketched};
 use crate::decide::removal::Removal;
-use crate::decide::{BLOCK, check_documents};
+use crate::decide::{BLOCK, Committed};
 use crate::documents::{Documents, StoredDocument, wide};
 use crate::error::{Error, Result};
 use crate::index::Index;
@@ -105,17 +105,8 @@ impl Index {
             let range = start..documents.len().min(start + BLOCK);
             let state = shared.state();
             let lease = shared.lease(&state)?;
-            let seen = check_documents(
-                shared,
-                &state,
-                Some(&*lease),
-                documents,
-                None,
-                end,
-                range,
-                run,
-            )?;
-            for seen in seen {
+            let committed = Committed::new(shared, &state, Some(&*lease));
+            for seen in committed.check(documents, None, end, range, run)? {
                 verdicts.evidence.push(seen.evidence());
                 verdicts.kept_ids.extend(seen.kept_id);
             }
@@ -124,13 +115,23 @@ impl Index {
         Ok(verdicts)
     }
 
-    /// Whether there is a document of each id.
-    pub fn are_known(&self, ids: &[&str], cancel: &AtomicBool) -> Result<Vec<bool>> {
+    /// Reads in the current state, by a lookup in it and a store of this state.
+    fn reading<T>(
+        &self,
+        cancel: &AtomicBool,
+        read: impl Fn(&mut Lookup<'_>, &State, &Store) -> Result<T>,
+    ) -> Result<T> {
         self.ready(cancel)?;
         self.repairing(|| {
             let state = self.shared.state();
             let lease = self.shared.lease(&state)?;
-            let mut lookup = self.shared.lookup(&state, &*lease);
+            read(&mut self.shared.lookup(&state, &*lease), &state, &lease)
+        })
+    }
+
+    /// Whether there is a document of each id.
+    pub fn are_known(&self, ids: &[&str], cancel: &AtomicBool) -> Result<Vec<bool>> {
+        self.reading(cancel, |lookup, _, _| {
             ids.iter()
                 .map(|id| {
                     cancel.check()?;
@@ -147,11 +148,7 @@ impl Index {
         documents: &Documents,
         cancel: &AtomicBool,
     ) -> Result<Option<usize>> {
-        self.ready(cancel)?;
-        self.repairing(|| {
-            let state = self.shared.state();
-            let lease = self.shared.lease(&state)?;
-            let mut lookup = self.shared.lookup(&state, &*lease);
+        self.reading(cancel, |lookup, _, _| {
             for (i, id) in ids.iter().enumerate() {
                 if let Some((_, false)) = lookup.known(documents, i, id, None)? {
                     return Ok(Some(i));
@@ -163,25 +160,18 @@ impl Index {
 
     /// Number of rows when a batch run that adds rows first compared its documents with the index: the current number if none of its rows exist.
     pub fn first_row_of_run(&self, identity: [u8; 16]) -> Result<u32> {
-        self.ready(&AtomicBool::new(false))?;
-        self.repairing(|| {
-            let state = self.shared.state();
-            let lease = self.shared.lease(&state)?;
+        self.reading(&AtomicBool::new(false), |_, state, lease| {
             let found = lease.first_row_of_run(identity)?;
             Ok(found.unwrap_or_else(|| state.num_rows()))
         })
     }
 
     pub fn get(&self, id: &str) -> Result<Option<(u32, Row, Option<String>)>> {
-        self.ready(&AtomicBool::new(false))?;
-        self.repairing(|| {
-            let state = self.shared.state();
-            let lease = self.shared.lease(&state)?;
-            let mut lookup = self.shared.lookup(&state, &*lease);
+        self.reading(&AtomicBool::new(false), |lookup, state, lease| {
             let Some(row) = lookup.row_of_id(id, None)? else {
                 return Ok(None);
             };
-            let stored = stored_row(&state, &lease, row)?;
+            let stored = stored_row(state, lease, row)?;
             let kept_id = match stored.verdict {
                 Some(evidence) => Some(lookup.id(evidence.kept_row)?),
                 None => None,
@@ -192,12 +182,9 @@ impl Index {
 
     /// Returns the stored text of an id; None for an unknown one, and where no texts are stored.
     pub fn text(&self, id: &str) -> Result<Option<Vec<u8>>> {
-        self.ready(&AtomicBool::new(false))?;
-        self.repairing(|| {
-            let state = self.shared.state();
-            let lease = self.shared.lease(&state)?;
-            let found = self.shared.lookup(&state, &*lease).row_of_id(id, None)?;
-            match found.map(|row| Records::content(&*lease, row)) {
+        self.reading(&AtomicBool::new(false), |lookup, _, store| {
+            let found = lookup.row_of_id(id, None)?;
+            match found.map(|row| Records::content(store, row)) {
                 Some(content) => match content? {
                     Content::Text(text) => Ok(Some(text)),
                     _ => Ok(None),
@@ -208,11 +195,7 @@ impl Index {
     }
 
     pub fn group(&self, id: &str) -> Result<Group> {
-        self.ready(&AtomicBool::new(false))?;
-        self.repairing(|| {
-            let state = self.shared.state();
-            let lease = self.shared.lease(&state)?;
-            let mut lookup = self.shared.lookup(&state, &*lease);
+        self.reading(&AtomicBool::new(false), |lookup, _, _| {
             let row = lookup.row_of_id(id, None)?;
             let row = row.ok_or_else(|| Error::UnknownId(id.to_owned()))?;
             let verdict = lookup.row(row)?.verdict;
@@ -253,10 +236,8 @@ impl Index {
                     sketched,
                     has_duplicates: among == Some(Among::All),
                 });
-                let store: Option<&dyn Records> = Some(&*lease);
-                all.extend(neighbors_of(
-                    shared, &state, store, documents, range, nearest, pool, run,
-                )?);
+                let committed = Committed::new(shared, &state, Some(&*lease));
+                all.extend(committed.neighbors(documents, range, nearest, pool, run)?);
             }
             Ok(all)
         })

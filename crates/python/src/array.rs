@@ -127,21 +127,15 @@ impl Array {
 pub trait Item: Element + Send + Sync {
     const NAME: &'static str;
 }
-impl Item for u8 {
-    const NAME: &'static str = "uint8";
+
+macro_rules! items {
+    ($($value:ty: $name:literal),*) => {$(
+        impl Item for $value {
+            const NAME: &'static str = $name;
+        }
+    )*};
 }
-impl Item for u32 {
-    const NAME: &'static str = "uint32";
-}
-impl Item for u64 {
-    const NAME: &'static str = "uint64";
-}
-impl Item for i64 {
-    const NAME: &'static str = "int64";
-}
-impl Item for f64 {
-    const NAME: &'static str = "float64";
-}
+items!(u8: "uint8", u32: "uint32", u64: "uint64", i64: "int64", f64: "float64");
 
 /// The values of an array from Python; a writable one is copied, since another thread may write to it.
 pub enum Input<T: Item> {

@@ -233,13 +233,12 @@ impl ClusterRule {
         &self,
         py: Python<'_>,
         payload: &[u8],
-        row: u32,
-        second: u64,
-        nonce: &[u8],
+        arrival: (u32, u64, Bytes<'_>),
         tail: Vec<TailOperation<'_>>,
         low_row: u32,
         below: &[u8],
     ) -> Result<ClusterDecision> {
+        let (row, second, nonce) = arrival;
         let mut operations = Vec::with_capacity(below.len() / 16);
         for one in below.chunks_exact(16) {
             let number =
@@ -259,7 +258,7 @@ impl ClusterRule {
         let arrived = Arrived {
             row,
             second,
-            tag: tag_of(nonce)?,
+            tag: tag_of(nonce.as_bytes())?,
             low_row,
             below: &operations,
             tail: &past,
@@ -278,12 +277,11 @@ impl ClusterRule {
         &self,
         py: Python<'py>,
         payload: &[u8],
-        row: u32,
-        second: u64,
-        nonce: &[u8],
+        arrival: (u32, u64, Bytes<'_>),
         verdict: &[u8],
     ) -> Result<Vec<ShownEffects<'py>>> {
-        let tag = tag_of(nonce)?;
+        let (row, second, nonce) = arrival;
+        let tag = tag_of(nonce.as_bytes())?;
         let all = run(py, 0, |_| {
             asked(self.rule.effects(payload, row, second, tag, verdict))
         })?;

@@ -3,15 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use likewise_core::parallel::Run;
 use likewise_disk as disk;
 use pyo3::prelude::*;
 
-use crate::array::take;
 use crate::column::Column;
-use crate::door::{Object, run, run_short};
+use crate::door::{Object, held, run, run_short};
 use crate::errors::{Failure, On, Result};
-use crate::jsonl::{JsonlPiece, open, to_python};
+use crate::jsonl::{JsonlPiece, open, to_python, with_rows};
 use crate::texts::Texts;
 
 /// The columns of a file, and `(bytes, blank lines)` up to the end of its header.
@@ -129,9 +127,7 @@ impl CsvSplitter {
         is_end: bool,
     ) -> Result<Option<(u64, u64, Vec<u64>)>> {
         let piece = run_short(py, |_| {
-            self.splitter
-                .lock()
-                .map_err(|_| Failure::Internal("a reader failed before".to_owned()))?
+            held(&self.splitter, "reader")?
                 .next_piece(limit, piece_bytes, is_end)
                 .on(&self.path)
         })?;
@@ -149,16 +145,9 @@ pub fn read_csv_texts(
     lengths: &Object<'_>,
     threads: usize,
 ) -> Result<Texts> {
-    take!(offsets: u64, lengths: u32);
-    let num_bytes = lengths.iter().map(|&length| length as usize).sum();
-    let columns = run(py, num_bytes, |cancel| {
-        let rows = disk::Rows {
-            file: &open(&reader.path)?,
-            offsets,
-            lengths,
-            run: Run { threads, cancel },
-        };
-        disk::read_csv_rows(rows, &reader.rules).on(&reader.path)
+    let path = &reader.path;
+    let columns = with_rows(py, path, offsets, lengths, threads, |rows| {
+        disk::read_csv_rows(rows, &reader.rules).on(path)
     })?;
     let columns: Vec<Column> = columns.into_iter().map(Column::from_texts).collect();
     Ok(Column::concat(columns.iter())?.into())

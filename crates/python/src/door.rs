@@ -5,9 +5,9 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use likewise_core::isa::Isa;
@@ -97,6 +97,22 @@ fn panic_text(panic: &(dyn Any + Send)) -> String {
         "panic".to_owned()
     }
 }
+
+/// Takes the lock of an object that no earlier call left unfinished.
+pub fn held<'a, T>(mutex: &'a Mutex<T>, what: &str) -> Result<MutexGuard<'a, T>> {
+    let failed = |_| Failure::Internal(format!("a {what} failed before"));
+    mutex.lock().map_err(failed)
+}
+
+/// A dict of fields of a struct, by their names.
+macro_rules! dict_of {
+    ($py:expr, $from:expr; $($name:ident),+) => {{
+        let dict = pyo3::types::PyDict::new($py);
+        $(dict.set_item(stringify!($name), $from.$name)?;)+
+        dict
+    }};
+}
+pub(crate) use dict_of;
 
 /// The instruction set of all calls; the best one unless a test chose another.
 static CHOSEN_ISA: Mutex<Option<Isa>> = Mutex::new(None);

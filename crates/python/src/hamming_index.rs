@@ -8,12 +8,12 @@ use likewise_core::parallel::Run;
 use likewise_disk::FlatFingerprints;
 use likewise_disk::hamming_file::{Damage, HammingBuild, open_hamming_set, write_hamming_set};
 use likewise_hamming::Fingerprints;
-use likewise_hamming::index::{self, Building, Matches, plan_for};
+use likewise_hamming::index::{self, Building, Matches, Reach, plan_for};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::PyBytes;
 
 use crate::array::{Array, Input, take};
-use crate::door::{Bytes, Dict, LONG_BYTES, Object, chosen_isa, run, run_short};
+use crate::door::{Bytes, Dict, LONG_BYTES, Object, chosen_isa, dict_of, run, run_short};
 use crate::errors::{Failure, On, Result};
 use crate::hamming_plan::{Keys, keys_of, plan_of, take_fingerprints};
 
@@ -204,10 +204,10 @@ impl HammingSet {
         let num_bytes = if len < LONG_QUERIES { 0 } else { LONG_BYTES };
         run(py, num_bytes, |cancel| {
             let queries = Fingerprints { words, bits };
-            self.checked(
-                self.set
-                    .search(queries, within, chosen_isa(), Run { threads, cancel }),
-            )
+            self.checked(self.set.search(
+                queries,
+                Reach::new(within, chosen_isa(), Run { threads, cancel }),
+            ))
         })
         .map(found)
     }
@@ -280,18 +280,10 @@ impl HammingSet {
 
     fn facts<'py>(&self, py: Python<'py>) -> Result<Dict<'py>> {
         let facts = run_short(py, |_| Ok(self.set.facts()))?;
-        let dict = PyDict::new(py);
-        dict.set_item("num_rows", facts.num_rows)?;
-        dict.set_item("num_removed", facts.num_removed)?;
-        dict.set_item("segment_rows", facts.segments)?;
-        dict.set_item("segment_distinct", facts.distinct)?;
-        dict.set_item("num_scanned", facts.num_scanned)?;
-        dict.set_item("table_bytes", facts.table_bytes)?;
-        dict.set_item("row_bytes", facts.row_bytes)?;
-        dict.set_item("next_row", facts.next_row)?;
-        dict.set_item("largest_bucket", facts.largest_bucket)?;
-        dict.set_item("most_candidates", facts.most_candidates)?;
-        Ok(dict)
+        Ok(
+            dict_of!(py, facts; num_rows, num_removed, segment_rows, segment_distinct, num_scanned, table_bytes,
+            row_bytes, next_row, largest_bucket, most_candidates),
+        )
     }
 }
 

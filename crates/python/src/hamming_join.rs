@@ -44,11 +44,16 @@ impl Side {
     fn view(&self, bits: u32) -> JoinSide<'_> {
         JoinSide {
             is_empty: self.is_empty.as_ref().map(Input::values),
-            ..JoinSide::of(Fingerprints {
-                words: self.words.values(),
-                bits,
-            })
+            ..JoinSide::of(Fingerprints::new(self.words.values(), bits))
         }
+    }
+}
+
+fn options(within: u32, run: Run<'_>) -> JoinOptions<'_> {
+    JoinOptions {
+        within,
+        isa: chosen_isa(),
+        run,
     }
 }
 
@@ -69,11 +74,7 @@ pub fn join_fingerprints(
     let right = right.map(|side| Side::take(&side, bits)).transpose()?;
     let num_bytes = 64 * (left.len + right.as_ref().map_or(0, |side| side.len));
     let sorted = run(py, num_bytes, |cancel| {
-        let options = JoinOptions {
-            within,
-            isa: chosen_isa(),
-            run: Run { threads, cancel },
-        };
+        let options = options(within, Run { threads, cancel });
         let (mut batches, mut num_pairs) = (Vec::new(), 0);
         let mut consumer = |batch: PairBatch| {
             num_pairs += batch.len() as u64;
@@ -103,11 +104,7 @@ pub fn predicted_join_seconds(
 ) -> Result<f64> {
     let (words, len) = take_fingerprints(sample, bits)?;
     run(py, 64 * len, |cancel| {
-        let options = JoinOptions {
-            within,
-            isa: chosen_isa(),
-            run: Run::alone(cancel),
-        };
+        let options = options(within, Run::alone(cancel));
         let words = words.values();
         Ok(predicted_seconds(
             Fingerprints { words, bits },
@@ -133,11 +130,7 @@ pub fn stream_joined_fingerprints(
     let right = right.map(|side| Side::take(&side, bits)).transpose()?;
     // The consumer may take long however few the fingerprints are: Ctrl-C is always checked for.
     run(py, usize::MAX, |cancel| {
-        let options = JoinOptions {
-            within,
-            isa: chosen_isa(),
-            run: Run { threads, cancel },
-        };
+        let options = options(within, Run { threads, cancel });
         let right = right.as_ref().map(|side| side.view(bits));
         stream_to(&consumer, |give| {
             Ok(join(&left.view(bits), right.as_ref(), &options, give)?)
@@ -181,11 +174,7 @@ pub fn stream_joined_files(
     let right = right.map(|file| open_flat(&file, bits, FlatFingerprints::new));
     let right = right.transpose()?;
     run(py, usize::MAX, |cancel| {
-        let options = JoinOptions {
-            within,
-            isa: chosen_isa(),
-            run: Run { threads, cancel },
-        };
+        let options = options(within, Run { threads, cancel });
         let join = LargeJoin {
             left: &left,
             right: right.as_ref(),

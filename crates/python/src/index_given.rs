@@ -17,7 +17,7 @@ use pyo3::types::{PyBytes, PyDict, PyString};
 
 use crate::array::{Array, take};
 use crate::column::GRAIN_BYTES;
-use crate::door::{Bytes, Dict, LONG_BYTES, Object, Str, run};
+use crate::door::{Bytes, Dict, LONG_BYTES, Object, Str, dict_of, run};
 use crate::errors::{Failure, Result};
 use crate::texts::Texts;
 use crate::verify::name_rules;
@@ -294,32 +294,23 @@ pub fn shown_verdicts<'py>(
         evidence.iter().map(distance).collect()
     });
     let columns = PyDict::new(py);
-    columns.set_item("is_new", Py::new(py, Array::from(is_new))?)?;
+    columns.set_item("is_new", Array::from(is_new))?;
     columns.set_item("kept_ids", kept_ids)?;
-    columns.set_item(
-        "similarity",
-        Py::new(py, Array::from(of(|e| e.similarity)))?,
-    )?;
-    let distances = distances
-        .map(|all| Py::new(py, Array::from(all)))
-        .transpose()?;
-    columns.set_item("distance", distances)?;
+    columns.set_item("similarity", Array::from(of(|e| e.similarity)))?;
+    columns.set_item("distance", distances.map(Array::from))?;
     let rows: Vec<i64> = verdicts
         .rows
         .iter()
         .map(|&row| i64::from(row) + 1)
         .collect();
     let is_checked = rows.is_empty() && !evidence.is_empty();
-    let seq = (!is_checked)
-        .then(|| Py::new(py, Array::from(rows)))
-        .transpose()?;
-    columns.set_item("seq", seq)?;
+    columns.set_item("seq", (!is_checked).then(|| Array::from(rows)))?;
     let added: Vec<u8> = verdicts
         .added
         .iter()
         .map(|&added| u8::from(added))
         .collect();
-    columns.set_item("added", Py::new(py, Array::from(added))?)?;
+    columns.set_item("added", Array::from(added))?;
     Ok(columns)
 }
 
@@ -339,27 +330,10 @@ pub fn shown_neighbors(all: Vec<Vec<Neighbor>>) -> Vec<Vec<ShownNeighbor>> {
 }
 
 pub fn shown_facts(py: Python<'_>, facts: Facts) -> Result<Dict<'_>> {
-    let shown = PyDict::new(py);
-    shown.set_item("num_documents", facts.num_documents)?;
-    shown.set_item("num_rows", facts.num_rows)?;
-    shown.set_item("segment_rows", facts.segment_rows)?;
-    shown.set_item("segment_bytes", facts.segment_bytes)?;
-    shown.set_item("num_in_memory", facts.num_in_memory)?;
-    shown.set_item("num_late", facts.num_late)?;
-    shown.set_item("expired_below", facts.expired_below)?;
-    shown.set_item("num_events", facts.last_event)?;
-    shown.set_item("num_built", facts.num_built)?;
-    shown.set_item("num_rebuilt", facts.num_rebuilt)?;
-    shown.set_item("is_building", facts.is_building)?;
-    shown.set_item("build_error", facts.build_error)?;
-    shown.set_item("loss", facts.loss)?;
-    shown.set_item("copy_warning", facts.copy_warning)?;
-    shown.set_item("clock_warning", facts.clock_warning)?;
-    shown.set_item("database_bytes", facts.sizes.database_bytes)?;
-    shown.set_item("free_bytes", facts.sizes.free_bytes)?;
-    shown.set_item("log_bytes", facts.sizes.log_bytes)?;
-    shown.set_item("num_chunks", facts.sizes.num_chunks)?;
-    shown.set_item("num_content_blocks", facts.sizes.num_content_blocks)?;
+    let shown = dict_of!(py, facts; num_documents, num_rows, segment_rows, segment_bytes, num_in_memory, num_late,
+        expired_below, num_events, num_built, num_rebuilt, is_building, build_error, loss, copy_warning, clock_warning);
+    let sizes = dict_of!(py, facts.sizes; database_bytes, free_bytes, log_bytes, num_chunks, num_content_blocks);
+    shown.update(sizes.as_mapping())?;
     shown.set_item("sqlite_version", Store::sqlite_version())?;
     Ok(shown)
 }

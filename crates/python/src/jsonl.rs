@@ -92,6 +92,27 @@ pub fn open(path: &Path) -> Result<File> {
     File::open(path).on(path)
 }
 
+/// Reads rows of a file with the interpreter lock released.
+pub fn with_rows<T: Send>(
+    py: Python<'_>,
+    path: &Path,
+    offsets: &Object<'_>,
+    lengths: &Object<'_>,
+    threads: usize,
+    read: impl FnOnce(disk::Rows<'_>) -> Result<T> + Send,
+) -> Result<T> {
+    take!(offsets: u64, lengths: u32);
+    let num_bytes = lengths.iter().map(|&length| length as usize).sum();
+    run(py, num_bytes, |cancel| {
+        read(disk::Rows {
+            file: &open(path)?,
+            offsets,
+            lengths,
+            run: Run { threads, cancel },
+        })
+    })
+}
+
 /// Cuts a file into `(offset, length)` of about `piece_bytes`, each ending after a line end.
 #[pyfunction]
 pub fn jsonl_pieces(py: Python<'_>, path: PathBuf, piece_bytes: u64) -> Result<Vec<(u64, u64)>> {
@@ -162,16 +183,8 @@ pub fn read_jsonl_texts(
     rules: &JsonlRules,
     threads: usize,
 ) -> Result<Texts> {
-    take!(offsets: u64, lengths: u32);
-    let num_bytes = lengths.iter().map(|&length| length as usize).sum();
     let rules = &rules.rules;
-    let columns: Vec<Column> = run(py, num_bytes, |cancel| {
-        let rows = disk::Rows {
-            file: &open(&path)?,
-            offsets,
-            lengths,
-            run: Run { threads, cancel },
-        };
+    let columns: Vec<Column> = with_rows(py, &path, offsets, lengths, threads, |rows| {
         if rules.tokens.is_some() {
             let columns = disk::read_token_rows(rows, rules).on(&path)?;
             return columns.into_iter().map(Column::from_tokens).collect();

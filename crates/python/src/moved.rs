@@ -12,7 +12,7 @@ use arrow_array::{
     Array, ArrayRef, BooleanArray, Float64Array, Int8Array, Int32Array, Int64Array, RecordBatch,
     StringArray, StructArray,
 };
-use arrow_schema::{DataType, Field, Fields, Schema};
+use arrow_schema::{DataType, Field};
 use likewise_disk::store::{Content, Evidence};
 use likewise_index::cluster::{MovedDocument, Record, RowNumbers as Numbers, Verdict};
 use likewise_index::{Method, Rules};
@@ -38,44 +38,12 @@ pub struct MovedDocuments {
     pub all: Vec<MovedDocument>,
 }
 
-/// The columns, of sketches of so many bytes.
-fn fields(rules: &Rules) -> Fields {
-    let list = |item: DataType| DataType::List(Arc::new(Field::new("element", item, false)));
-    let field =
-        |name: &str, data_type: DataType, nullable: bool| Field::new(name, data_type, nullable);
-    Fields::from(vec![
-        field("doc_id", DataType::Utf8, false),
-        field("seq", DataType::Int64, false),
-        field("arrival_s", DataType::Int64, false),
-        field("kept_seq", DataType::Int64, true),
-        field("similarity", DataType::Float64, true),
-        field("distance", DataType::Int32, true),
-        field("num_features", DataType::Int64, false),
-        field("shape", DataType::Int8, false),
-        field("is_collapsed", DataType::Boolean, false),
-        field(
-            "sketch",
-            DataType::FixedSizeBinary(rules.sketch_bytes() as i32),
-            false,
-        ),
-        field("text_digest", DataType::Int64, true),
-        field(
-            "feature_digest",
-            DataType::FixedSizeBinary(DIGEST_BYTES),
-            false,
-        ),
-        field("levels", list(DataType::Int32), false),
-        field("features", list(DataType::Int64), true),
-        field("weights", list(DataType::Int32), true),
-        field("text", DataType::Binary, true),
-    ])
-}
-
 fn damaged(error: arrow_schema::ArrowError) -> Failure {
     Failure::Internal(error.to_string())
 }
 
-fn to_arrow(rules: &Rules, all: &[MovedDocument]) -> Result<StructArray> {
+/// The documents as a table; that of none has its columns.
+fn to_arrow(rules: &Rules, all: &[MovedDocument]) -> Result<RecordBatch> {
     let element = |item: DataType| Arc::new(Field::new("element", item, false));
     let records = || all.iter().map(|document| &document.record);
     let evidence = || records().map(|record| record.verdict.map(|verdict| verdict.evidence));
@@ -120,53 +88,74 @@ fn to_arrow(rules: &Rules, all: &[MovedDocument]) -> Result<StructArray> {
     let numbers = |number: fn(&MovedDocument) -> i64| -> ArrayRef {
         Arc::new(all.iter().map(number).map(Some).collect::<Int64Array>())
     };
-    let columns: Vec<ArrayRef> = vec![
-        Arc::new(StringArray::from_iter_values(
-            records().map(|record| &record.id),
-        )),
-        numbers(|document| i64::from(document.row) + 1),
-        numbers(|document| document.record.second.cast_signed()),
-        Arc::new(
-            evidence()
-                .map(|evidence| Some(i64::from(evidence?.kept_row) + 1))
-                .collect::<Int64Array>(),
+    let kept_rows = evidence().map(|evidence| Some(i64::from(evidence?.kept_row) + 1));
+    let similarities = evidence().map(|evidence| Some(evidence?.similarity));
+    let distances = evidence().map(|evidence| Some(i32::from(evidence?.distance?)));
+    let ids = StringArray::from_iter_values(records().map(|record| &record.id));
+    let shapes = records().map(|record| (record.shape & !COLLAPSED).cast_signed());
+    let collapsed = records().map(|record| Some(record.shape & COLLAPSED != 0));
+    let text_digests = records().map(|record| Some(record.text_digest?.cast_signed()));
+    let columns: [(&str, ArrayRef, bool); 16] = [
+        ("doc_id", Arc::new(ids), false),
+        (
+            "seq",
+            numbers(|document| i64::from(document.row) + 1),
+            false,
         ),
-        Arc::new(
-            evidence()
-                .map(|evidence| Some(evidence?.similarity))
-                .collect::<Float64Array>(),
+        (
+            "arrival_s",
+            numbers(|document| document.record.second.cast_signed()),
+            false,
         ),
-        Arc::new(
-            evidence()
-                .map(|evidence| Some(i32::from(evidence?.distance?)))
-                .collect::<Int32Array>(),
+        (
+            "kept_seq",
+            Arc::new(kept_rows.collect::<Int64Array>()),
+            true,
         ),
-        numbers(|document| i64::from(document.record.num_features)),
-        Arc::new(Int8Array::from_iter_values(
-            records().map(|record| (record.shape & !COLLAPSED).cast_signed()),
-        )),
-        Arc::new(BooleanArray::from_iter(
-            records().map(|record| Some(record.shape & COLLAPSED != 0)),
-        )),
-        Arc::new(sketches.finish()),
-        Arc::new(
-            records()
-                .map(|record| Some(record.text_digest?.cast_signed()))
-                .collect::<Int64Array>(),
+        (
+            "similarity",
+            Arc::new(similarities.collect::<Float64Array>()),
+            true,
         ),
-        Arc::new(digests.finish()),
-        Arc::new(levels.finish()),
-        Arc::new(features.finish()),
-        Arc::new(weights.finish()),
-        Arc::new(texts.finish()),
+        (
+            "distance",
+            Arc::new(distances.collect::<Int32Array>()),
+            true,
+        ),
+        (
+            "num_features",
+            numbers(|document| i64::from(document.record.num_features)),
+            false,
+        ),
+        (
+            "shape",
+            Arc::new(Int8Array::from_iter_values(shapes)),
+            false,
+        ),
+        (
+            "is_collapsed",
+            Arc::new(BooleanArray::from_iter(collapsed)),
+            false,
+        ),
+        ("sketch", Arc::new(sketches.finish()), false),
+        (
+            "text_digest",
+            Arc::new(text_digests.collect::<Int64Array>()),
+            true,
+        ),
+        ("feature_digest", Arc::new(digests.finish()), false),
+        ("levels", Arc::new(levels.finish()), false),
+        ("features", Arc::new(features.finish()), true),
+        ("weights", Arc::new(weights.finish()), true),
+        ("text", Arc::new(texts.finish()), true),
     ];
-    StructArray::try_new(fields(rules), columns, None).map_err(damaged)
+    RecordBatch::try_from_iter_with_nullable(columns).map_err(damaged)
 }
 
 /// Reads documents from columns; the data are not trusted.
 fn from_arrow(rules: &Rules, table: &StructArray) -> Result<Vec<MovedDocument>> {
-    let schema = Schema::new(fields(rules));
-    let batch = RecordBatch::try_new(Arc::new(schema), table.columns().to_vec())
+    let schema = to_arrow(rules, &[])?.schema();
+    let batch = RecordBatch::try_new(schema, table.columns().to_vec())
         .map_err(|error| Failure::input(error.to_string()))?;
     let column = |name: &str| {
         batch
@@ -297,12 +286,9 @@ impl MovedDocuments {
     fn from_arrow(py: Python<'_>, data: &Object<'_>, recipe: RecipeParts) -> Result<Self> {
         let rules = recipe.rules()?;
         let table = StructArray::from(read_array(data)?);
-        if !table
-            .fields()
-            .iter()
-            .map(|field| field.name())
-            .eq(fields(&rules).iter().map(|field| field.name()))
-        {
+        let schema = to_arrow(&rules, &[])?.schema();
+        let names = schema.fields().iter().map(|field| field.name());
+        if !names.eq(table.fields().iter().map(|field| field.name())) {
             return Err(Failure::input(
                 "the columns are not those of an exported index",
             ));
@@ -334,7 +320,7 @@ impl MovedDocuments {
     ) -> Result<Bound<'py, PyTuple>> {
         let _ = requested_schema;
         let table = run(py, 0, |_| to_arrow(&self.rules, &self.all))?;
-        write_array(py, &table.to_data())
+        write_array(py, &StructArray::from(table).to_data())
     }
 
     /// Continues a checksum over documents, which does not depend on how they are divided.

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::array::take;
-use crate::door::{Bytes, Object, run, run_short};
+use crate::door::{Bytes, Object, held, run, run_short};
 use crate::errors::{Failure, On, Result};
 use crate::jsonl::{open, write_lines};
 
@@ -61,9 +61,7 @@ impl PackedFile {
     /// None at the end.
     fn next_piece(&self, py: Python<'_>, piece_bytes: u64) -> Result<Option<(u64, u64, u64)>> {
         let piece = run(py, (piece_bytes / 16) as usize, |_| {
-            self.unpacker
-                .lock()
-                .map_err(|_| Failure::Internal("a reader failed before".to_owned()))?
+            held(&self.unpacker, "reader")?
                 .next_piece(piece_bytes)
                 .on(&self.path)
         })?;
@@ -73,10 +71,7 @@ impl PackedFile {
     /// After the last piece: why the file cannot be decompressed to its end, and the number of plain bytes; None if it
     /// can.
     fn damage(&self) -> Result<Option<(String, u64)>> {
-        let unpacker = self
-            .unpacker
-            .lock()
-            .map_err(|_| Failure::Internal("a reader failed before".to_owned()))?;
+        let unpacker = held(&self.unpacker, "reader")?;
         Ok(unpacker
             .damage()
             .map(|(reason, num_plain)| (reason.to_owned(), num_plain)))
@@ -108,10 +103,6 @@ fn failed(damage: Damage) -> Failure {
     Failure::input(damage.to_string())
 }
 
-fn broken<T>(_: T) -> Failure {
-    Failure::Internal("a join failed before".to_owned())
-}
-
 #[pymethods]
 impl ParquetJoin {
     #[new]
@@ -130,17 +121,13 @@ impl ParquetJoin {
     fn add(&self, py: Python<'_>, file: &Object<'_>) -> Result<(usize, usize)> {
         take!(file: u8);
         let bytes = file;
-        let range = run_short(py, |_| {
-            self.join.lock().map_err(broken)?.add(bytes).map_err(failed)
-        })?;
+        let range = run_short(py, |_| held(&self.join, "join")?.add(bytes).map_err(failed))?;
         Ok((range.start, range.end))
     }
 
     /// The last bytes of the joined file.
     fn finish<'py>(&self, py: Python<'py>) -> Result<Bytes<'py>> {
-        let footer = run_short(py, |_| {
-            self.join.lock().map_err(broken)?.finish().map_err(failed)
-        })?;
+        let footer = run_short(py, |_| held(&self.join, "join")?.finish().map_err(failed))?;
         Ok(PyBytes::new(py, &footer))
     }
 }

@@ -105,25 +105,11 @@ impl ReferenceSets {
             answers.extend(found);
             sizes.extend(own_sizes);
         }
-        Ok((
-            offsets.into(),
-            answers
-                .iter()
-                .map(|answer| answer.reference)
-                .collect::<Vec<_>>()
-                .into(),
-            answers
-                .iter()
-                .map(|answer| answer.shared)
-                .collect::<Vec<_>>()
-                .into(),
-            answers
-                .iter()
-                .map(|answer| answer.score)
-                .collect::<Vec<_>>()
-                .into(),
-            sizes.into(),
-        ))
+        let references: Vec<u32> = answers.iter().map(|answer| answer.reference).collect();
+        let shared: Vec<u64> = answers.iter().map(|answer| answer.shared).collect();
+        let scores: Vec<f64> = answers.iter().map(|answer| answer.score).collect();
+        let (references, shared, scores) = (references.into(), shared.into(), scores.into());
+        Ok((offsets.into(), references, shared, scores, sizes.into()))
     }
 }
 

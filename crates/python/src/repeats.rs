@@ -107,14 +107,14 @@ impl RepeatedWindows {
 pub fn equal_stretches(
     py: Python<'_>,
     texts: &Texts,
-    owners: &Object<'_>,
-    begins: &Object<'_>,
-    kept_owners: &Object<'_>,
-    kept_begins: &Object<'_>,
+    places: (Object<'_>, Object<'_>),
+    kept_places: (Object<'_>, Object<'_>),
     num_words: &Object<'_>,
     is_followed: &Object<'_>,
     num_going: &Object<'_>,
 ) -> Result<(Array, Array, Array, Array, Array)> {
+    let (owners, begins) = (&places.0, &places.1);
+    let (kept_owners, kept_begins) = (&kept_places.0, &kept_places.1);
     take!(owners: u32, begins: u32, kept_owners: u32, kept_begins: u32, num_words: u32, is_followed: u8, num_going: u32);
     let column = texts.column.as_ref();
     let count = owners.len();

@@ -1,70 +1,51 @@
 //! Texts with stretches removed, alone or in the rows of a file.
 
-use likewise_core::parallel::{Cancel, Run};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 
+use likewise_core::parallel::Cancel;
 use likewise_disk::{self as disk, TextColumn};
 use pyo3::prelude::*;
 
-use crate::array::{Array, Input, take};
+use crate::array::{Array, take};
 use crate::column::Column;
 use crate::csv::CsvReader;
 use crate::door::{Object, run};
 use crate::errors::{Failure, On, Result};
-use crate::jsonl::{JsonlRules, open};
+use crate::jsonl::{JsonlRules, with_rows};
 use crate::texts::Texts;
 
 /// Number of texts cut between two checks for an interrupt.
 const LOOK_TEXTS: usize = 256;
 
 /// The removed stretches, from Python.
-struct Gone {
-    counts: Input<u32>,
-    starts: Input<u32>,
-    ends: Input<u32>,
+#[derive(FromPyObject)]
+pub struct Cut<'py> {
+    counts: Object<'py>,
+    starts: Object<'py>,
+    ends: Object<'py>,
     keeps_words_apart: bool,
 }
 
-impl Gone {
-    fn take(
-        counts: &Object<'_>,
-        starts: &Object<'_>,
-        ends: &Object<'_>,
-        keeps_words_apart: bool,
-    ) -> Result<Self> {
-        Ok(Gone {
-            counts: Input::take("counts", counts)?,
-            starts: Input::take("starts", starts)?,
-            ends: Input::take("ends", ends)?,
-            keeps_words_apart,
-        })
-    }
-
-    fn stretches(&self) -> disk::Stretches<'_> {
-        disk::Stretches {
-            counts: self.counts.values(),
-            starts: self.starts.values(),
-            ends: self.ends.values(),
+impl Cut<'_> {
+    fn with<T>(&self, work: impl FnOnce(disk::Stretches<'_>) -> Result<T>) -> Result<T> {
+        let (counts, starts, ends) = (&self.counts, &self.starts, &self.ends);
+        take!(counts: u32, starts: u32, ends: u32);
+        work(disk::Stretches {
+            counts,
+            starts,
+            ends,
             keeps_words_apart: self.keeps_words_apart,
-        }
+        })
     }
 }
 
 /// Texts with stretches removed, whether only whitespace is left of each, and the number of bytes removed.
 #[pyfunction]
-#[pyo3(signature = (texts, counts, starts, ends, *, keeps_words_apart=false))]
-pub fn cut_texts(
-    py: Python<'_>,
-    texts: &Texts,
-    counts: &Object<'_>,
-    starts: &Object<'_>,
-    ends: &Object<'_>,
-    keeps_words_apart: bool,
-) -> Result<(Texts, Array, u64)> {
-    let gone = Gone::take(counts, starts, ends, keeps_words_apart)?;
+pub fn cut_texts(py: Python<'_>, texts: &Texts, cut: Cut<'_>) -> Result<(Texts, Array, u64)> {
     let column = texts.column.as_ref();
-    let (left, is_blank, num_removed) = run(py, column.num_bytes, |cancel| {
-        let walks = gone.stretches().of_texts(column.len());
+    let work = |cancel: &AtomicBool, gone: disk::Stretches<'_>| {
+        let walks = gone.of_texts(column.len());
         let walks = walks.map_err(|error| Failure::parameter("counts", error.to_string()))?;
         let (mut left, mut is_blank, mut num_removed) = (TextColumn::default(), Vec::new(), 0);
         let mut text = Vec::new();
@@ -85,7 +66,9 @@ pub fn cut_texts(
             num_removed += walk.num_removed;
         }
         Ok((left, is_blank, num_removed))
-    })?;
+    };
+    let (left, is_blank, num_removed) =
+        cut.with(|gone| run(py, column.num_bytes, |cancel| work(cancel, gone)))?;
     Ok((
         Column::from_texts(left).into(),
         is_blank.into(),
@@ -96,63 +79,44 @@ pub fn cut_texts(
 /// Rewrites rows of JSON Lines with stretches of their texts removed: the lines, consecutively, where each ends, and
 /// the number of text bytes removed.
 #[pyfunction]
-#[pyo3(signature = (path, offsets, lengths, rules, counts, starts, ends, *, keeps_words_apart=false, threads=1))]
+#[pyo3(signature = (path, offsets, lengths, rules, cut, *, threads=1))]
 pub fn rewrite_jsonl_rows(
     py: Python<'_>,
     path: PathBuf,
     offsets: &Object<'_>,
     lengths: &Object<'_>,
     rules: &JsonlRules,
-    counts: &Object<'_>,
-    starts: &Object<'_>,
-    ends: &Object<'_>,
-    keeps_words_apart: bool,
+    cut: Cut<'_>,
     threads: usize,
 ) -> Result<(Array, Array, u64)> {
-    let gone = Gone::take(counts, starts, ends, keeps_words_apart)?;
-    rewritten(py, &path, offsets, lengths, threads, |rows| {
-        disk::rewrite_rows(rows, &rules.rules, gone.stretches())
-    })
+    let rewritten = cut.with(|gone| {
+        with_rows(py, &path, offsets, lengths, threads, |rows| {
+            disk::rewrite_rows(rows, &rules.rules, gone).on(&path)
+        })
+    });
+    rewritten.map(shown)
 }
 
 /// The same for CSV records, by the rules of a reader of the file.
 #[pyfunction]
-#[pyo3(signature = (reader, offsets, lengths, counts, starts, ends, *, keeps_words_apart=false, threads=1))]
+#[pyo3(signature = (reader, offsets, lengths, cut, *, threads=1))]
 pub fn rewrite_csv_rows(
     py: Python<'_>,
     reader: &CsvReader,
     offsets: &Object<'_>,
     lengths: &Object<'_>,
-    counts: &Object<'_>,
-    starts: &Object<'_>,
-    ends: &Object<'_>,
-    keeps_words_apart: bool,
+    cut: Cut<'_>,
     threads: usize,
 ) -> Result<(Array, Array, u64)> {
-    let gone = Gone::take(counts, starts, ends, keeps_words_apart)?;
-    rewritten(py, &reader.path, offsets, lengths, threads, |rows| {
-        disk::rewrite_csv_rows(rows, &reader.rules, gone.stretches())
-    })
+    let CsvReader { path, rules } = reader;
+    let rewritten = cut.with(|gone| {
+        with_rows(py, path, offsets, lengths, threads, |rows| {
+            disk::rewrite_csv_rows(rows, rules, gone).on(path)
+        })
+    });
+    rewritten.map(shown)
 }
 
-fn rewritten(
-    py: Python<'_>,
-    path: &Path,
-    offsets: &Object<'_>,
-    lengths: &Object<'_>,
-    threads: usize,
-    rewrite: impl FnOnce(disk::Rows<'_>) -> disk::Result<disk::Rewritten> + Send,
-) -> Result<(Array, Array, u64)> {
-    take!(offsets: u64, lengths: u32);
-    let num_bytes = lengths.iter().map(|&length| length as usize).sum();
-    let made = run(py, num_bytes, |cancel| {
-        rewrite(disk::Rows {
-            file: &open(path)?,
-            offsets,
-            lengths,
-            run: Run { threads, cancel },
-        })
-        .on(path)
-    })?;
-    Ok((made.lines.into(), made.ends.into(), made.num_removed_bytes))
+fn shown(made: disk::Rewritten) -> (Array, Array, u64) {
+    (made.lines.into(), made.ends.into(), made.num_removed_bytes)
 }

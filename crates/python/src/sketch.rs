@@ -31,6 +31,7 @@ pub struct SketchBatch {
 const TIMED_EVERY: usize = 16;
 
 /// Sketches of some texts. `V` is a word of a fingerprint or a byte of a signature.
+#[derive(Default)]
 pub struct Part<V> {
     pub sketches: Vec<V>,
     pub num_features: Vec<u32>,
@@ -39,19 +40,6 @@ pub struct Part<V> {
     /// Time of the timed texts: until their features were made, and in total.
     features_time: Duration,
     all_time: Duration,
-}
-
-impl<V> Default for Part<V> {
-    fn default() -> Self {
-        Part {
-            sketches: Vec::new(),
-            num_features: Vec::new(),
-            shapes: Vec::new(),
-            digests: Vec::new(),
-            features_time: Duration::ZERO,
-            all_time: Duration::ZERO,
-        }
-    }
 }
 
 impl<V> Part<V> {
@@ -95,7 +83,7 @@ pub struct Batch<'a> {
 impl Batch<'_> {
     /// Sketches all texts. `make` returns a thread's sketcher, which appends the sketch of features and weights to a
     /// vector.
-    pub fn sketch<V: Send, S: FnMut(&[u64], &[u32], &mut Vec<V>)>(
+    pub fn sketch<V: Default + Send, S: FnMut(&[u64], &[u32], &mut Vec<V>)>(
         &self,
         cancel: &AtomicBool,
         make: impl Fn() -> S + Sync,

@@ -126,11 +126,9 @@ def _evidence_of(
         documents.places(kept_rows)
         if not kept_ids
         else documents.places(kept_rows[kept_rows >= 0]).spread(kept_rows < 0, kept_ids),
-        measure=recipe.measure,
-        similarity=decision.similarity[part],
-        distance=None if decision.distance is None else decision.distance[part].astype(np.int32),
-        method=recipe.method,
-        recipe_id=recipe.recipe_id,
+        recipe,
+        decision.similarity[part],
+        None if decision.distance is None else decision.distance[part].astype(np.int32),
         required=_required(documents, recipe, decision, part),
         penalty=penalty,
         differs_in=None if decision.differs is None else named(decision.differs[part], kept_rows < 0),

@@ -461,10 +461,7 @@ def _write_cut(scanned: _Scanned, result: _Result, target: Path, answer: str) ->
     collection.bad_rows = [bad_rows for *_, bad_rows in places]
     cut = Cut.of_parts(*_with_marks(collection, result), keeps_words_apart=True)
     dropped = emptied(collection, cut)
-    keeps_bad = context.rules.on_error == "keep"
-    write_documents(
-        collection, found, cut, dropped, target, keeps_bad=keeps_bad, threads=context.threads, answer=answer
-    )
+    write_documents(collection, found, cut, dropped, target, context, answer)
     return num_kept(collection, dropped)
 
 
@@ -494,7 +491,7 @@ def _with_marks(
         nothing_follows = np.zeros(len(firsts), np.uint8)
         # Compare each stretch with itself, so that all are measured.
         own = (owners, in_text)
-        stretches = _native.equal_stretches(texts, *own, *own, num_words, nothing_follows, num_words)
+        stretches = _native.equal_stretches(texts, own, own, num_words, nothing_follows, num_words)
         found.append((documents[owners], as_array(stretches[1], np.uint32), as_array(stretches[2], np.uint32)))
     nothing = (np.zeros(0, np.int64), np.zeros(0, np.uint32), np.zeros(0, np.uint32))
     cut_rows, cut_starts, cut_ends = map(np.concatenate, zip(nothing, *found, strict=True))

@@ -3,10 +3,10 @@
 import base64
 import binascii
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from likewise import _native
 from likewise.arrays import ArrowSchema
@@ -15,6 +15,9 @@ from likewise.index.opening import STORES, TtlFrom, check_recipe, check_ttl, che
 from likewise.io.output.whole import WholeFile
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.weights import NAMES, companions_of, fields_of_companions
+
+if TYPE_CHECKING:
+    from likewise.index.redis.client import Client
 
 _VERSION = 1
 
@@ -148,9 +151,7 @@ class ServerSource:
 
     def __init__(
         self,
-        ask: Callable[[bytes], Any],
-        log: Callable[[], Any],
-        rule: _native.ClusterRule,
+        client: "Client",
         about: About,
         identity: bytes,
         *,
@@ -158,7 +159,7 @@ class ServerSource:
         numbers: _native.RowNumbers | None = None,
     ) -> None:
         self.about = about
-        self._ask, self._log, self._rule, self._identity = ask, log, rule, identity
+        self._ask, self._log, self._rule, self._identity = client.ask, client.log, client.rule, identity
         start = self._settled()
         self.began = self._standing_of(start)
         self._num_rows: int = start.row

@@ -15,6 +15,7 @@ from likewise import _native
 from likewise.batch.parts import BoilerplateRules, PartRules, dedup_parts, remove_boilerplate
 from likewise.corpus import decontaminate_files
 from likewise.errors import InvalidInput
+from likewise.io.source.source import Cut
 from likewise.job.options import FileRun
 from likewise.runs.audit.parts import audit_parts
 from tests.batch.parts.naive import lines, without_units
@@ -266,9 +267,8 @@ def test_records_without_parts_of_a_field(tmp_path, seed, has_quotes):
         spans.append(sorted(sorted(rng.choices(places, k=2)) for _ in range(rng.randint(0, 3))))
     counts = np.array([len(of_one) for of_one in spans], np.uint32)
     starts, ends = (np.array([span[i] for of_one in spans for span in of_one], np.uint32) for i in (0, 1))
-    lines_, stops, num_removed = _native.rewrite_csv_rows(
-        reader, piece.offsets, piece.lengths, counts, starts, ends, threads=2
-    )
+    cut = Cut(np.arange(len(texts)), counts, starts, ends, keeps_words_apart=False)
+    lines_, stops, num_removed = _native.rewrite_csv_rows(reader, piece.offsets, piece.lengths, cut, threads=2)
     left = []
     for text, of_one in zip(texts, spans, strict=True):
         kept, at = b"", 0
@@ -276,8 +276,8 @@ def test_records_without_parts_of_a_field(tmp_path, seed, has_quotes):
             kept += text.encode()[at : max(at, start)]
             at = max(at, stop)
         left.append((kept + text.encode()[at:]).decode())
-    cut, is_blank, num_cut = _native.cut_texts(piece.texts, counts, starts, ends)
-    assert cut.to_list() == left
+    whole_texts, is_blank, num_cut = _native.cut_texts(piece.texts, cut)
+    assert whole_texts.to_list() == left
     assert np.asarray(is_blank).tolist() == [int(not text.strip()) for text in left]
     assert num_cut == num_removed == sum(len(a.encode()) - len(b.encode()) for a, b in zip(texts, left, strict=True))
     whole, start = np.asarray(lines_).tobytes(), 0
@@ -307,7 +307,8 @@ def test_a_field_that_would_begin_with_a_quote_gets_quotes(tmp_path):
     )
     offset = (tmp_path / "in.csv").read_bytes().index(b"3,a")
     ones = np.ones(1, np.uint32)
-    found, _, _ = _native.rewrite_csv_rows(reader, np.array([offset], np.uint64), 9 * ones, ones, 0 * ones, 2 * ones)
+    cut = Cut(np.zeros(1, np.int64), ones, 0 * ones, 2 * ones, keeps_words_apart=False)
+    found, _, _ = _native.rewrite_csv_rows(reader, np.array([offset], np.uint64), 9 * ones, cut)
     assert np.asarray(found).tobytes() == b'3,"""b"" c"\n'
 
 

@@ -95,7 +95,7 @@ def without(text, first, last):
     one = np.zeros(1, np.uint32)
     begin, count = one + first, one + last - first
     texts = _native.Texts.from_list([text])
-    found = _native.equal_stretches(texts, one, begin, one, begin, count, one.astype(np.uint8), count)
+    found = _native.equal_stretches(texts, (one, begin), (one, begin), count, one.astype(np.uint8), count)
     ((start,), (end,)) = (np.asarray(column).tolist() for column in found[1:3])
     data = text.encode()
     return (data[:start] + data[end:]).decode()

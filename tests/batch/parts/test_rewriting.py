@@ -9,6 +9,7 @@ import pytest
 from likewise import _native
 from likewise.batch.parts import PartRules, dedup_parts
 from likewise.errors import InvalidInput, InvalidParameter
+from likewise.io.source.source import Cut
 
 # As written, and as decoded.
 PIECES = [
@@ -27,8 +28,9 @@ def rewritten(path, rows, gone, rules, threads=1):
     offsets, lengths = (np.array(column) for column in zip(*rows, strict=True))
     counts = np.array([len(spans) for spans in gone], np.uint32)
     starts, ends = (np.array([span[i] for spans in gone for span in spans], np.uint32) for i in (0, 1))
+    cut = Cut(np.arange(len(gone)), counts, starts, ends, keeps_words_apart=False)
     lines, ends, num_removed = _native.rewrite_jsonl_rows(
-        str(path), offsets.astype(np.uint64), lengths.astype(np.uint32), rules, counts, starts, ends, threads=threads
+        str(path), offsets.astype(np.uint64), lengths.astype(np.uint32), rules, cut, threads=threads
     )
     data, ends = np.asarray(lines).tobytes(), np.asarray(ends).tolist()
     return [data[a:b] for a, b in zip([0, *ends[:-1]], ends, strict=True)], num_removed

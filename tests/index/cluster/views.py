@@ -124,7 +124,7 @@ class Views:
         low_row = self.log[low][3] if low < len(self.log) else self.row
         below = b"".join(nonce + struct.pack("<II", row, num) for _, nonce, _, row, num, *_ in self.log[:low])
         tail = self.log[low:]
-        decision = self.rule.decide(payload, self.row, self.second, nonce, tail, low_row, below)
+        decision = self.rule.decide(payload, (self.row, self.second, nonce), tail, low_row, below)
         self.num_rounds = 0
         while wanted := decision.wanted():
             assert len({partition for partition, *_ in wanted}) == len(wanted)
@@ -157,8 +157,8 @@ class Views:
         chance = self.chance
         for position in range(self.written, chance.randint(self.written, len(self.log))):
             _, nonce, _, row, _, second, payload, verdict = self.log[position]
-            effects = self.rule.effects(payload, row, second, nonce, verdict)
-            assert effects == self.rule.effects(payload, row, second, nonce, verdict)
+            effects = self.rule.effects(payload, (row, second, nonce), verdict)
+            assert effects == self.rule.effects(payload, (row, second, nonce), verdict)
             for partition, *of_partition in effects:
                 self.partitions[partition].write(position, nonce, of_partition)
             self.written = position + 1
@@ -172,7 +172,7 @@ class Views:
             return
         nonce = self.chance.randbytes(8)
         verdict, _ = self._decide(payload, nonce)
-        for partition, *of_partition in self.rule.effects(payload, self.row, self.second, nonce, verdict):
+        for partition, *of_partition in self.rule.effects(payload, (self.row, self.second, nonce), verdict):
             # Records with different nonces have different fields, so that neither hides the other.
             self.partitions[partition].write(len(self.log), nonce, of_partition)
 

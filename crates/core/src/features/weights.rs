@@ -5,8 +5,7 @@
 //! better choice; it is the default of SimHash.
 
 use crate::hash::mix64;
-#[cfg(target_arch = "x86_64")]
-use crate::isa::Isa;
+use crate::isa::{Isa, compiled};
 
 /// How the number of occurrences of a feature determines its weight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -59,29 +58,7 @@ pub const fn log_count_weight(count: u32) -> u32 {
 
 /// Returns 128 bits that are equal for equal feature sets, in any order; if `weights` is empty, each is 1.
 pub fn digest(features: &[u64], weights: &[u32]) -> [u64; 2] {
-    #[cfg(target_arch = "x86_64")]
-    match Isa::best() {
-        // SAFETY: the instruction set was just detected.
-        Isa::Avx512(_) => return unsafe { digest_avx512(features, weights) },
-        // SAFETY: as above.
-        Isa::Avx2(_) => return unsafe { digest_avx2(features, weights) },
-        _ => {}
-    }
-    digest_plain(features, weights)
-}
-
-/// The same code, compiled for four features at a time.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn digest_avx2(features: &[u64], weights: &[u32]) -> [u64; 2] {
-    digest_plain(features, weights)
-}
-
-/// The same code, compiled for eight features at a time.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx2")]
-fn digest_avx512(features: &[u64], weights: &[u32]) -> [u64; 2] {
-    digest_plain(features, weights)
+    compiled!(Isa::best(), digest_plain, (features: &[u64], weights: &[u32]) -> [u64; 2])
 }
 
 #[inline(always)]
@@ -121,11 +98,11 @@ mod tests {
                 digest(&features, &weights),
                 digest_plain(&features, &weights)
             );
-            #[cfg(target_arch = "x86_64")]
-            if Isa::avx2().is_some() {
-                // SAFETY: the instruction set was just detected.
-                let found = unsafe { digest_avx2(&features, &weights) };
-                assert_eq!(found, digest_plain(&features, &weights));
+            for isa in Isa::available() {
+                let (features, weights) = (&features[..], &weights[..]);
+                let found =
+                    compiled!(isa, digest_plain, (features: &[u64], weights: &[u32]) -> [u64; 2]);
+                assert_eq!(found, digest_plain(features, weights));
             }
             assert_eq!(
                 digest(&features, &[]),

@@ -10,12 +10,6 @@ pub(super) const MAX_BITMAP_SLOTS: usize = 256;
 /// Number of features whose hits are collected before they are applied.
 const BLOCK_LEN: usize = 512;
 
-/// See `minhash_classical::least_hash`.
-#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-pub(super) fn least_hash(block: &[u64], key: u64) -> u64 {
-    super::minhash_values::least_hash_body(block, key)
-}
-
 /// Returns the low 64 bits of the products with a constant.
 #[target_feature(enable = "avx2")]
 #[inline]

@@ -17,12 +17,6 @@ const MAX_TABLE_SLOTS: usize = 128;
 /// Number of features that are looked up before the table is read again.
 const TABLE_BLOCK_LEN: usize = 128;
 
-/// See `minhash_classical::least_hash`.
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi1,bmi2,popcnt")]
-pub(super) fn least_hash(block: &[u64], key: u64) -> u64 {
-    super::minhash_values::least_hash_body(block, key)
-}
-
 /// Returns slot (high half) and value (low half) of eight folded features.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2")]
 #[inline]

@@ -3,7 +3,7 @@
 //! Source: Broder, On the resemblance and containment of documents, SEQUENCES 1997. The cost is slots x features
 //! hashes; bucket filling gives less variance for far less work.
 
-use crate::isa::Isa;
+use crate::isa::{Isa, compiled};
 
 use super::minhash_expansion::Expansion;
 use super::minhash_values::{folded_key, least_hash_body};
@@ -24,13 +24,5 @@ pub(super) fn fill(expansion: &mut Expansion<'_>, seed: u64, isa: Isa, out: &mut
 
 /// Returns the least hash of the features of a block under one key.
 fn least_hash(block: &[u64], key: u64, isa: Isa) -> u64 {
-    match isa {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: an `Isa` of this kind is created only if the processor has it.
-        Isa::Avx2(_) => unsafe { super::minhash_avx2::least_hash(block, key) },
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: as above.
-        Isa::Avx512(_) => unsafe { super::minhash_avx512::least_hash(block, key) },
-        _ => least_hash_body(block, key),
-    }
+    compiled!(isa, least_hash_body, (block: &[u64], key: u64) -> u64)
 }

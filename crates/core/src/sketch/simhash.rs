@@ -5,7 +5,7 @@
 //! kernels only count set bits (weighted) and compare twice the count with the total weight.
 
 use crate::hash::GOLDEN;
-use crate::isa::Isa;
+use crate::isa::{Isa, compiled};
 
 use super::simhash_plain::{Counts, derive_words_body, plain};
 
@@ -87,13 +87,5 @@ fn add_block(words: &[u64], weights: &[u32], isa: Isa, counts: &mut Counts) {
 
 /// Writes the derived words `mix(f + step)` of the features.
 fn derive_words(features: &[u64], step: u64, isa: Isa, out: &mut [u64]) {
-    match isa {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: an `Isa` of this kind is created only if the processor has it.
-        Isa::Avx2(_) => unsafe { super::simhash_avx2::derive_words(features, step, out) },
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: as above.
-        Isa::Avx512(_) => unsafe { super::simhash_avx512::derive_words(features, step, out) },
-        _ => derive_words_body(features, step, out),
-    }
+    compiled!(isa, derive_words_body, (features: &[u64], step: u64, out: &mut [u64]));
 }

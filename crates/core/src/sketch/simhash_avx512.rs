@@ -2,19 +2,13 @@
 
 use std::arch::x86_64::*;
 
-use super::simhash_plain::{Counts, derive_words_body, plain};
+use super::simhash_plain::{Counts, plain};
 
 /// Number of additions after which a byte counter may wrap.
 const MAX_PENDING: u64 = 255;
 
 /// Number of words added without checking their weights one by one.
 const GROUP_LEN: usize = 8;
-
-/// See `simhash::derive_words`.
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi1,bmi2,popcnt")]
-pub(super) fn derive_words(features: &[u64], step: u64, out: &mut [u64]) {
-    derive_words_body(features, step, out);
-}
 
 /// See `simhash::add_block`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi1,bmi2,popcnt")]

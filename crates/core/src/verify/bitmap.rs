@@ -1,6 +1,6 @@
 //! What is the maximum that two feature sets can share, without reading their features?
 
-use crate::isa::Isa;
+use crate::isa::{Isa, compiled};
 
 /// Copies of a feature beyond this number have no bit.
 const MAX_COPIES: u32 = 15;
@@ -85,30 +85,10 @@ impl Bitmap<'_> {
 /// Computes [`Bitmap::bound`] with a given instruction set; the result is the same for each.
 #[inline]
 pub(super) fn bound(a: Bitmap<'_>, b: Bitmap<'_>, isa: Isa) -> u64 {
-    match isa {
-        _ if a.words.is_empty() || b.words.is_empty() => u64::MAX,
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: an `Isa` of this kind is created only if the processor has it.
-        Isa::Avx2(_) => unsafe { bound_avx2(a, b) },
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: as above.
-        Isa::Avx512(_) => unsafe { bound_avx512(a, b) },
-        _ => a.bound(b),
+    match a.words.is_empty() || b.words.is_empty() {
+        true => u64::MAX,
+        false => compiled!(isa, Bitmap::bound, (a: Bitmap<'_>, b: Bitmap<'_>) -> u64),
     }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-fn bound_avx2(a: Bitmap<'_>, b: Bitmap<'_>) -> u64 {
-    a.bound(b)
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vpopcntdq,avx2,bmi1,bmi2,popcnt"
-)]
-fn bound_avx512(a: Bitmap<'_>, b: Bitmap<'_>) -> u64 {
-    a.bound(b)
 }
 
 /// Returns the bit of a copy (from 0) of a feature; the middle bits of the product mix well enough for a filter.

@@ -33,10 +33,7 @@ impl Rows {
     pub(super) fn side(&self, bits: u32) -> JoinSide<'_> {
         JoinSide {
             rows: Some(&self.rows),
-            ..JoinSide::of(Fingerprints {
-                words: &self.words,
-                bits,
-            })
+            ..JoinSide::of(Fingerprints::new(&self.words, bits))
         }
     }
 }

@@ -95,10 +95,7 @@ impl LargeJoin<'_> {
     /// Returns the plan for sets with the skew of these, if the left one has `num_left` rows.
     fn plan(&self, num_left: usize, options: &JoinOptions<'_>) -> Result<SearchPlan, Error> {
         let sample = self.left.sample(NUM_SAMPLED)?;
-        let sample = Fingerprints {
-            words: &sample,
-            bits: self.bits,
-        };
+        let sample = Fingerprints::new(&sample, self.bits);
         let num_right = self.right.map(|right| right.len);
         Ok(plan_parts(sample, num_left, num_right, options)?)
     }

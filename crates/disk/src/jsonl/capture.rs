@@ -100,13 +100,7 @@ pub(super) struct ObjectSeed<'a> {
     pub all_raw: bool,
 }
 
-impl<'de> DeserializeSeed<'de> for ObjectSeed<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
+own_seed!(ObjectSeed, deserialize_map);
 
 impl<'de> Visitor<'de> for ObjectSeed<'_> {
     type Value = ();
@@ -179,13 +173,7 @@ fn take_raw(
 /// Deserializes a key and returns its child. Keys are read as bytes, since they may hold lone surrogates.
 struct KeySeed<'a>(&'a Node);
 
-impl<'de> DeserializeSeed<'de> for KeySeed<'_> {
-    type Value = Option<usize>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_bytes(self)
-    }
-}
+own_seed!(KeySeed, deserialize_bytes);
 
 impl Visitor<'_> for KeySeed<'_> {
     type Value = Option<usize>;

@@ -5,7 +5,7 @@ use std::fmt;
 use likewise_core::text::{
     begin_own_tokens, end_own_tokens, push_own_token, push_text_without_tokens,
 };
-use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Error, IgnoredAny, SeqAccess, Visitor};
 
 use super::capture::push_lossy;
 use super::nan::replace_non_numbers;
@@ -61,13 +61,7 @@ struct List<'a> {
     out: &'a mut Vec<u8>,
 }
 
-impl<'de> DeserializeSeed<'de> for List<'_> {
-    type Value = u32;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<u32, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
+own_seed!(List, deserialize_any);
 
 impl<'de> Visitor<'de> for List<'_> {
     type Value = u32;
@@ -101,13 +95,7 @@ struct Pair<'a> {
     out: &'a mut Vec<u8>,
 }
 
-impl<'de> DeserializeSeed<'de> for Pair<'_> {
-    type Value = u32;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<u32, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
+own_seed!(Pair, deserialize_any);
 
 impl<'de> Visitor<'de> for Pair<'_> {
     type Value = u32;
@@ -137,13 +125,7 @@ impl<'de> Visitor<'de> for Pair<'_> {
 /// Deserializes a token of weight 1. It is read as bytes, since a lone surrogate would be rejected in a str.
 struct Token<'a>(&'a mut Vec<u8>);
 
-impl<'de> DeserializeSeed<'de> for Token<'_> {
-    type Value = u32;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<u32, D::Error> {
-        deserializer.deserialize_bytes(self)
-    }
-}
+own_seed!(Token, deserialize_bytes);
 
 impl<'de> Visitor<'de> for Token<'_> {
     type Value = u32;
@@ -219,13 +201,7 @@ impl Weight<'_> {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Weight<'_> {
-    type Value = u8;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<u8, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
+own_seed!(Weight, deserialize_any);
 
 impl Visitor<'_> for Weight<'_> {
     type Value = u8;

@@ -319,10 +319,7 @@ impl Gathered {
             words: Vec::new(),
             rows: Vec::new(),
         });
-        let fingerprints = Fingerprints {
-            words: &words,
-            bits: plan.bits,
-        };
+        let fingerprints = Fingerprints::new(&words, plan.bits);
         let memory = plan
             .table_bytes
             .map(|bytes| f64::from(bytes) * rows.len().max(1) as f64);

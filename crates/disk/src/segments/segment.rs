@@ -5,10 +5,8 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use likewise_core::error::Error as CoreError;
-use likewise_core::isa::Isa;
-use likewise_core::parallel::Run;
 use likewise_hamming::Fingerprints;
-use likewise_hamming::index::{HammingSet, Matches, Words};
+use likewise_hamming::index::{HammingSet, Matches, Reach, Words};
 
 use super::layout::{Description, HAMMING_ENDING, TABLES_ENDING, TableEntry};
 use super::open::{Expected, Opened, open_files};
@@ -264,14 +262,12 @@ impl Segment {
     pub fn search(
         &self,
         queries: Fingerprints<'_>,
-        within: u32,
-        isa: Isa,
-        run: Run<'_>,
+        reach: Reach<'_>,
     ) -> Result<Option<Matches>, CoreError> {
         let Some(set) = &self.hamming else {
             return Ok(None);
         };
-        let found = set.search(queries, within, isa, run);
+        let found = set.search(queries, reach);
         let damage = &self.hamming_damage;
         if matches!(found, Err(CoreError::Damaged)) {
             damage.note(|| CONTRADICTS.to_owned());

@@ -206,14 +206,10 @@ impl Store {
     fn step(&self, from_row: u32) -> Result<Range<u32>> {
         let mut end = from_row;
         let mut num_bytes = 0usize;
-        let mut statement = self
-            .connection
-            .prepare_cached(
+        let mut statement = self.statement(
                 "SELECT first_row, num_rows, length(data) FROM chunks WHERE first_row >= ?1 ORDER BY first_row",
             )?;
-        let mut contents = self
-            .connection
-            .prepare_cached(
+        let mut contents = self.statement(
                 "SELECT coalesce(sum(length(data)), 0) FROM contents WHERE first_row >= ?1 AND first_row < ?2",
             )?;
         let mut found = statement.query([from_row])?;
@@ -250,9 +246,7 @@ impl Store {
             is_gone && !(dropping.stays)(row)
         };
         let sketch_bytes = self.description.sketch_bytes as usize;
-        let mut statement = self
-            .connection
-            .prepare_cached(
+        let mut statement = self.statement(
                 "SELECT first_row, num_rows, length(data), data FROM chunks WHERE first_row >= ?1 AND first_row < ?2 ORDER BY first_row",
             )?;
         let mut found = statement.query([rows.start, rows.end])?;
@@ -348,9 +342,7 @@ impl Store {
     ) -> Result<()> {
         let is_kept =
             |row: u32| row >= self.position.expired_below && gone.binary_search(&row).is_err();
-        let mut statement = self
-            .connection
-            .prepare_cached(
+        let mut statement = self.statement(
                 "SELECT first_row, num_rows, length(data), data FROM contents WHERE first_row >= ?1 AND first_row < ?2 ORDER BY first_row",
             )?;
         let mut found = statement.query([rows.start, rows.end])?;
@@ -403,9 +395,8 @@ impl Store {
 
     /// Returns the rows that the user removed, ascending.
     fn gone_rows(&self, rows: &Range<u32>) -> Result<Vec<u32>> {
-        let mut statement = self.connection.prepare_cached(
-            "SELECT row, data FROM changes WHERE row >= ?1 AND row < ?2 ORDER BY row",
-        )?;
+        let mut statement = self
+            .statement("SELECT row, data FROM changes WHERE row >= ?1 AND row < ?2 ORDER BY row")?;
         let mut found = statement.query([rows.start, rows.end])?;
         let mut gone = Vec::new();
         while let Some(row) = found.next()? {

@@ -33,9 +33,7 @@ impl Store {
     }
 
     pub fn segments(&self) -> Result<Vec<LiveSegment>> {
-        let mut statement = self
-            .connection
-            .prepare_cached("SELECT name, data FROM segments")?;
+        let mut statement = self.statement("SELECT name, data FROM segments")?;
         let mut rows = statement.query([])?;
         let mut segments = Vec::new();
         while let Some(row) = rows.next()? {

@@ -122,7 +122,7 @@ impl Store {
         let Some(last) = end.checked_sub(1) else {
             return Ok(None);
         };
-        let mut statement = self.connection.prepare_cached(CHUNK_OF_ROW)?;
+        let mut statement = self.statement(CHUNK_OF_ROW)?;
         let mut rows = statement.query([last])?;
         let Some(found) = rows.next()? else {
             return Ok(None);
@@ -139,9 +139,7 @@ impl Store {
 
     /// Returns the feature set or text of a document, by a read of about 32 KiB; of a gone one it may be dropped.
     pub fn content(&self, row: u32) -> Result<Content> {
-        let mut statement = self
-            .connection
-            .prepare_cached(
+        let mut statement = self.statement(
                 "SELECT first_row, num_rows, data FROM contents WHERE first_row <= ?1 ORDER BY first_row DESC LIMIT 1",
             )?;
         let mut rows = statement.query([row])?;
@@ -169,9 +167,8 @@ impl Store {
         after: u64,
         mut each: impl FnMut(u64, &Event) -> Result<()>,
     ) -> Result<()> {
-        let mut statement = self
-            .connection
-            .prepare_cached("SELECT seq, data FROM events WHERE seq > ?1 ORDER BY seq")?;
+        let mut statement =
+            self.statement("SELECT seq, data FROM events WHERE seq > ?1 ORDER BY seq")?;
         let mut rows = statement.query([after as i64])?;
         let mut next = after + 1;
         while let Some(row) = rows.next()? {
@@ -193,9 +190,7 @@ impl Store {
         if self.position.last_event == 0 {
             return Ok(Change::default());
         }
-        let mut statement = self
-            .connection
-            .prepare_cached("SELECT data FROM changes WHERE row = ?1")?;
+        let mut statement = self.statement("SELECT data FROM changes WHERE row = ?1")?;
         let mut rows = statement.query([row])?;
         Ok(match rows.next()? {
             Some(found) => decode_change(blob(found, 0)?, row)?,
@@ -232,7 +227,7 @@ impl Store {
 
     /// Reads the chunk of a row into the cache; returns its index there.
     fn hold_chunk(&self, row: u32) -> Result<usize> {
-        let mut statement = self.connection.prepare_cached(CHUNK_OF_ROW)?;
+        let mut statement = self.statement(CHUNK_OF_ROW)?;
         let mut rows = statement.query([row])?;
         let found = rows.next()?;
         let Some(found) = found else {
@@ -249,6 +244,11 @@ impl Store {
         }
         let rows = first_row..first_row + num_rows;
         Ok(self.chunks.borrow_mut().put(rows, record))
+    }
+
+    /// Returns a statement, which a connection prepares once.
+    pub(super) fn statement(&self, sql: &str) -> Result<rusqlite::CachedStatement<'_>> {
+        Ok(self.connection.prepare_cached(sql)?)
     }
 
     fn no_row(&self, row: u32) -> Error {

@@ -64,15 +64,12 @@ impl Store {
             [rows.start],
         )?;
         let begin = begin.ok_or_else(|| misplaced("row", rows.start))?;
-        let mut statement = self
-            .connection
-            .prepare_cached(
+        let mut statement = self.statement(
                 "SELECT first_row, num_rows, data FROM chunks WHERE first_row >= ?1 AND first_row < ?2 ORDER BY first_row",
             )?;
         let mut found = statement.query([begin, rows.end])?;
-        let mut changes = self
-            .connection
-            .prepare_cached("SELECT row, data FROM changes WHERE row >= ?1 ORDER BY row")?;
+        let mut changes =
+            self.statement("SELECT row, data FROM changes WHERE row >= ?1 ORDER BY row")?;
         let mut changes = changes.query([begin])?;
         let mut next_change = next_change(&mut changes)?;
         let mut next_row = begin;
@@ -154,9 +151,7 @@ impl Store {
         rows: Range<u32>,
         each: &mut dyn FnMut(u32, Content) -> Result<()>,
     ) -> Result<()> {
-        let mut statement = self
-            .connection
-            .prepare_cached(
+        let mut statement = self.statement(
                 "SELECT first_row, num_rows, data FROM contents WHERE first_row < ?2 AND first_row >= \
                  coalesce((SELECT max(first_row) FROM contents WHERE first_row <= ?1), 0) ORDER BY first_row",
             )?;
@@ -187,9 +182,7 @@ impl Store {
                 last_event: stored.last_event,
                 ..ChangesTally::default()
             };
-            let mut statement = store
-                .connection
-                .prepare_cached("SELECT row, data FROM changes ORDER BY row")?;
+            let mut statement = store.statement("SELECT row, data FROM changes ORDER BY row")?;
             let mut rows = statement.query([])?;
             while let Some(found_row) = rows.next()? {
                 let row: u32 = found_row.get(0)?;

@@ -239,9 +239,7 @@ impl Store {
     }
 
     pub(super) fn delete_change(&self, tally: &mut ChangesTally, row: u32) -> Result<()> {
-        let mut statement = self
-            .connection
-            .prepare_cached("DELETE FROM changes WHERE row = ?1 RETURNING data")?;
+        let mut statement = self.statement("DELETE FROM changes WHERE row = ?1 RETURNING data")?;
         let mut deleted = statement.query([row])?;
         while let Some(found) = deleted.next()? {
             tally.remove(blob(found, 0)?);
@@ -258,9 +256,7 @@ impl Store {
     ) -> Result<()> {
         let mut change = Change::default();
         {
-            let mut statement = self
-                .connection
-                .prepare_cached("SELECT data FROM changes WHERE row = ?1")?;
+            let mut statement = self.statement("SELECT data FROM changes WHERE row = ?1")?;
             let mut rows = statement.query([row])?;
             if let Some(found) = rows.next()? {
                 let found = blob(found, 0)?;

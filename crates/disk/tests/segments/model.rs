@@ -17,6 +17,7 @@ use likewise_disk::segments::{
 };
 use likewise_disk::store::LiveSegment;
 use likewise_hamming::Fingerprints;
+use likewise_hamming::index::Reach;
 use xxhash_rust::xxh3::xxh3_64;
 
 pub static STOP: AtomicBool = AtomicBool::new(false);
@@ -199,12 +200,9 @@ impl Model {
             u64::from_le_bytes(bytes.try_into().unwrap())
         };
         let queries: Vec<u64> = rows.clone().map(code).collect();
-        let queries = Fingerprints {
-            words: &queries,
-            bits: 64,
-        };
+        let queries = Fingerprints::new(&queries, 64);
         let found = set
-            .search(queries, 3, Isa::Plain, Run::alone(&STOP))
+            .search(queries, Reach::new(3, Isa::Plain, Run::alone(&STOP)))
             .map_err(|error| match error {
                 likewise_core::error::Error::Damaged => Error::Damaged {
                     reason: segment.damage().unwrap(),

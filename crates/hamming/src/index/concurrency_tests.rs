@@ -55,10 +55,7 @@ fn searches_run_while_rows_come_and_go() {
             for start in (0..NUM_ROWS).step_by(NUM_AT_ONCE) {
                 let end = NUM_ROWS.min(start + NUM_AT_ONCE);
                 let words: Vec<u64> = (start..end).map(code_of).collect();
-                let fingerprints = Fingerprints {
-                    words: &words,
-                    bits: 64,
-                };
+                let fingerprints = Fingerprints::new(&words, 64);
                 set.insert(fingerprints, None, building()).unwrap();
                 num_inserted.store(end, Ordering::SeqCst);
             }
@@ -111,12 +108,9 @@ fn check(set: &HammingSet, round: u64, num: u64, inserted: usize, gone: &[u32]) 
         })
         .collect();
     let words: Vec<u64> = asked.iter().map(|&(_, query)| query).collect();
-    let queries = Fingerprints {
-        words: &words,
-        bits: 64,
-    };
+    let queries = Fingerprints::new(&words, 64);
     let found = set
-        .search(queries, 3, Isa::best(), Run::alone(&STOP))
+        .search(queries, Reach::new(3, Isa::best(), Run::alone(&STOP)))
         .unwrap();
     for (&(row, query), bounds) in asked.iter().zip(found.offsets.windows(2)) {
         let bounds = bounds[0] as usize..bounds[1] as usize;

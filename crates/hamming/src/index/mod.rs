@@ -17,7 +17,7 @@ mod table;
 mod tests;
 
 pub use crate::plan::shape::Shape;
-pub use search::matches::Matches;
+pub use search::matches::{Matches, Reach};
 pub use set::choice::{plan_for, plan_for_sample, sample_step};
 pub use set::hamming_set::{HammingSet, SetFacts};
 pub use set::segment::{Building, Segment};

@@ -104,10 +104,7 @@ fn finds_what_brute_force_finds() {
                 }
                 for isa in Isa::available() {
                     let segment = Segment::build(
-                        Fingerprints {
-                            words: &words,
-                            bits,
-                        },
+                        Fingerprints::new(&words, bits),
                         None,
                         plan.clone(),
                         building(isa, true),
@@ -116,16 +113,15 @@ fn finds_what_brute_force_finds() {
                     assert_eq!(segment.len(), n);
                     let found = segment
                         .search(
-                            Fingerprints {
-                                words: queries,
-                                bits,
-                            },
-                            within,
-                            isa,
-                            Run {
-                                threads: 2,
-                                cancel: &STOP,
-                            },
+                            Fingerprints::new(queries, bits),
+                            Reach::new(
+                                within,
+                                isa,
+                                Run {
+                                    threads: 2,
+                                    cancel: &STOP,
+                                },
+                            ),
                         )
                         .unwrap();
                     assert!(
@@ -161,10 +157,7 @@ fn segment_and_queries(
     let mut shuffled: Vec<&[u64]> = queries.chunks(num_words).collect();
     shuffled.sort_by_key(|query| mix64(query[0]));
     let queries = shuffled.concat();
-    let fingerprints = Fingerprints {
-        words: &words,
-        bits,
-    };
+    let fingerprints = Fingerprints::new(&words, bits);
     (
         Segment::build(fingerprints, None, plan, building).unwrap(),
         queries,
@@ -189,21 +182,20 @@ fn sorted_batches_find_what_unsorted_ones_do() {
                 let (segment, queries) =
                     segment_and_queries(kind, 500, bits, plan, building(Isa::best(), with_rows));
                 let found = |are_sorted, len, isa, threads: usize| {
-                    let queries = Fingerprints {
-                        words: &queries,
-                        bits,
-                    };
+                    let queries = Fingerprints::new(&queries, bits);
                     let pieces = Pieces { len, are_sorted };
                     segment
                         .search_in(
                             pieces,
                             queries,
-                            within,
-                            isa,
-                            Run {
-                                threads,
-                                cancel: &STOP,
-                            },
+                            Reach::new(
+                                within,
+                                isa,
+                                Run {
+                                    threads,
+                                    cancel: &STOP,
+                                },
+                            ),
                         )
                         .unwrap()
                 };
@@ -265,29 +257,26 @@ fn the_most_candidates_of_a_query_are_counted() {
         .flat_map(|key| (0..=key).map(move |i| key << 56 | mix64(key * 256 + i) >> 8))
         .collect();
     let plan = SearchPlan::new(64, 0, vec![Key::of_bits(56..64, 0)]).unwrap();
-    let fingerprints = Fingerprints {
-        words: &words,
-        bits: 64,
-    };
+    let fingerprints = Fingerprints::new(&words, 64);
     let set = HammingSet::build(fingerprints, None, plan, building(Isa::best(), true)).unwrap();
     assert_eq!(set.facts().most_candidates, 0);
     for (key, most) in [(7_u64, 8), (200, 201), (7, 201)] {
-        let query = Fingerprints {
-            words: &[key << 56],
-            bits: 64,
-        };
-        set.search(query, 0, Isa::best(), Run::alone(&STOP))
+        let words = [key << 56];
+        let query = Fingerprints::new(&words, 64);
+        set.search(query, Reach::new(0, Isa::best(), Run::alone(&STOP)))
             .unwrap();
         assert_eq!(set.facts().most_candidates, most);
     }
     set.search(
         fingerprints,
-        0,
-        Isa::best(),
-        Run {
-            threads: 2,
-            cancel: &STOP,
-        },
+        Reach::new(
+            0,
+            Isa::best(),
+            Run {
+                threads: 2,
+                cancel: &STOP,
+            },
+        ),
     )
     .unwrap();
     assert_eq!(set.facts().most_candidates, 256);

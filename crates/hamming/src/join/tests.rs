@@ -293,10 +293,7 @@ fn parts_joined_one_by_one_list_every_pair_once() {
         let num_words = bits as usize / 64;
         let words = codes(kind, 600, bits, 8);
         let options = options(within, Isa::best(), 2);
-        let fingerprints = Fingerprints {
-            words: &words,
-            bits,
-        };
+        let fingerprints = Fingerprints::new(&words, bits);
         let plan = plan_parts(fingerprints, 100_000, None, &options).unwrap();
         assert!(!plan.keys().is_empty());
         let mut found = Vec::new();

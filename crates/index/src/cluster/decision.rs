@@ -20,8 +20,7 @@ use crate::cluster::record::{Record, Reference, Tag, Verdict};
 use crate::cluster::rule::ClusterRule;
 use crate::decide::holder::Holder;
 use crate::decide::lookup::{Lookup, Records};
-use crate::decide::nearest::neighbors_of;
-use crate::decide::{check_documents, decide};
+use crate::decide::{Committed, decide};
 use crate::error::{Error, Result};
 use crate::keys::Keys;
 use crate::state::in_memory::COLLAPSED;
@@ -349,16 +348,8 @@ impl Decision {
         let documents = &self.operation.documents;
         let range = 0..documents.len();
         let known = Some(&self.reading.known as &dyn Records);
-        let seen = check_documents(
-            held,
-            state,
-            known,
-            documents,
-            None,
-            u32::MAX,
-            range,
-            Run::alone(&cancel),
-        )?;
+        let committed = Committed::new(held, state, known);
+        let seen = committed.check(documents, None, u32::MAX, range, Run::alone(&cancel))?;
         let all = seen.into_iter().map(|seen| Decided {
             verdict: seen.evidence().map(|evidence| self.verdict_of(evidence)),
             kept_id: seen.kept_id,
@@ -376,16 +367,8 @@ impl Decision {
         let range = 0..documents.len();
         let known = Some(&self.reading.known as &dyn Records);
         let nearest = self.operation.nearest;
-        let all = neighbors_of(
-            held,
-            state,
-            known,
-            documents,
-            range,
-            nearest,
-            None,
-            Run::alone(&cancel),
-        )?;
+        let committed = Committed::new(held, state, known);
+        let all = committed.neighbors(documents, range, nearest, None, Run::alone(&cancel))?;
         let answered = |neighbor: crate::decide::nearest::Neighbor| AnsweredNeighbor {
             id: neighbor.id,
             verdict: self.verdict_of(neighbor.evidence),

@@ -11,7 +11,7 @@ use likewise_core::sketch::signatures::num_equal;
 use likewise_core::verify::{FeatureSet, Measure};
 use likewise_disk::store::{BandLevel, Evidence};
 use likewise_hamming::Fingerprints;
-use likewise_hamming::index::{HammingSet, Matches};
+use likewise_hamming::index::{HammingSet, Matches, Reach};
 use likewise_hamming::plan::SearchPlan;
 
 use crate::decide::asked::{Asked, Collapse, Near};
@@ -127,12 +127,9 @@ impl<'d> StagedBatch<'d> {
         let sketches = &self.documents.sketches[range.start * bytes..range.end * bytes];
         let words: Vec<u64> = words_of(sketches).collect();
         let places: Vec<u32> = (range.start as u32..range.end as u32).collect();
-        let queries = Fingerprints {
-            words: &words,
-            bits,
-        };
+        let queries = Fingerprints::new(&words, bits);
         set.insert(queries, Some(&places), building(isa, run))?;
-        Ok(Some(set.search(queries, within, isa, run)?))
+        Ok(Some(set.search(queries, Reach::new(within, isa, run))?))
     }
 
     /// Notes that the document at the next place is row `row`, which was there.
@@ -243,13 +240,12 @@ impl<'d> StagedBatch<'d> {
     pub fn best(
         &mut self,
         lookup: &Lookup<'_>,
-        asked: &Asked<'_>,
         own: &mut OwnSet<'_>,
         staged: &[Near],
         best: Option<Evidence>,
     ) -> Option<Evidence> {
         let rules = lookup.rules();
-        let isa = lookup.sketching.isa;
+        let (asked, isa) = (own.asked, lookup.sketching.isa);
         let min_equal = rules.min_equal();
         let mut best = best;
         for near in staged {

@@ -11,7 +11,7 @@ use crate::rules::{Matching, Method, SHORT_FEATURES};
 
 /// The feature set of a document to decide, made on first use.
 pub struct OwnSet<'d> {
-    asked: Asked<'d>,
+    pub asked: Asked<'d>,
     set: Option<FeatureSet>,
 }
 
@@ -45,19 +45,18 @@ pub fn is_better(a: &Evidence, b: &Evidence) -> bool {
 impl Lookup<'_> {
     pub fn matches(
         &mut self,
-        asked: &Asked<'_>,
         own: &mut OwnSet<'_>,
         row: u32,
         min_equal: u32,
     ) -> Result<Option<Evidence>> {
         let rules = self.rules();
-        let isa = self.sketching.isa;
+        let (asked, isa) = (own.asked, self.sketching.isa);
         match rules.matching {
             Matching::Distance { short_threshold } => {
                 let Method::Simhash { bits, within } = rules.method else {
                     return Ok(None);
                 };
-                let distance = self.distance(asked, row)?.unwrap_or(u16::MAX);
+                let distance = self.distance(&asked, row)?.unwrap_or(u16::MAX);
                 if u32::from(distance) > within {
                     return Ok(None);
                 }
@@ -83,10 +82,10 @@ impl Lookup<'_> {
                 Ok(Some(by_distance(row, distance, bits)))
             }
             Matching::Verified { measure, required } => {
-                if !self.may_match(asked, row, min_equal)? {
+                if !self.may_match(&asked, row, min_equal)? {
                     return Ok(None);
                 }
-                self.measured(asked, own, row, measure, required)
+                self.measured(own, row, measure, required)
             }
         }
     }
@@ -94,7 +93,6 @@ impl Lookup<'_> {
     /// The evidence of a row against a document by their feature sets, if they are as similar as required.
     pub fn measured(
         &mut self,
-        asked: &Asked<'_>,
         own: &mut OwnSet<'_>,
         row: u32,
         measure: Measure,
@@ -109,20 +107,15 @@ impl Lookup<'_> {
         Ok(Some(Evidence {
             kept_row: row,
             similarity,
-            distance: self.distance(asked, row)?,
+            distance: self.distance(&own.asked, row)?,
         }))
     }
 
     /// The best evidence against a document among the rows given, ascending.
-    pub fn best(
-        &mut self,
-        asked: &Asked<'_>,
-        own: &mut OwnSet<'_>,
-        seen: &[u32],
-    ) -> Result<Option<Evidence>> {
+    pub fn best(&mut self, own: &mut OwnSet<'_>, seen: &[u32]) -> Result<Option<Evidence>> {
         let rules = self.rules();
         if rules.is_distance_only() {
-            return self.best_by_distance(asked, own, seen);
+            return self.best_by_distance(own, seen);
         }
         let min_equal = rules.min_equal();
         let mut best: Option<Evidence> = None;
@@ -130,7 +123,7 @@ impl Lookup<'_> {
             if !self.is_kept(row)? {
                 continue;
             }
-            let found = self.matches(asked, own, row, min_equal)?;
+            let found = self.matches(own, row, min_equal)?;
             if let Some(evidence) = found
                 && best.is_none_or(|best| is_better(&evidence, &best))
             {
@@ -145,21 +138,16 @@ impl Lookup<'_> {
     }
 
     /// In Hamming-only recipes the nearest come first, so that the first that matches is the best.
-    fn best_by_distance(
-        &mut self,
-        asked: &Asked<'_>,
-        own: &mut OwnSet<'_>,
-        seen: &[u32],
-    ) -> Result<Option<Evidence>> {
+    fn best_by_distance(&mut self, own: &mut OwnSet<'_>, seen: &[u32]) -> Result<Option<Evidence>> {
         let mut order = Vec::new();
         for &row in seen {
             if self.is_kept(row)? {
-                order.push((self.distance(asked, row)?.unwrap_or(u16::MAX), row));
+                order.push((self.distance(&own.asked, row)?.unwrap_or(u16::MAX), row));
             }
         }
         order.sort_unstable();
         for (_, row) in order {
-            if let Some(evidence) = self.matches(asked, own, row, 0)? {
+            if let Some(evidence) = self.matches(own, row, 0)? {
                 return Ok(Some(evidence));
             }
         }

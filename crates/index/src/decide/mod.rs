@@ -64,7 +64,7 @@ impl Lookup<'_> {
             });
         }
         let (rows, ends) = self.seen(asked)?;
-        let best = self.best(asked, &mut OwnSet::new(*asked), &rows)?;
+        let best = self.best(&mut OwnSet::new(*asked), &rows)?;
         Ok(Seen {
             best,
             ends,
@@ -144,98 +144,111 @@ pub fn other_text(position: usize, id: &str) -> Error {
     )
 }
 
-/// Looks up documents of a range by what is committed before row `end`, in their order. With `ids`, existing ones are reported.
-#[expect(
-    clippy::too_many_arguments,
-    reason = "documents, their range, and means"
-)]
-pub fn check_documents(
-    holder: &dyn Holder,
-    state: &State,
-    own: Option<&dyn Records>,
-    documents: &Documents,
-    ids: Option<&[&str]>,
-    end: u32,
-    range: Range<usize>,
-    run: Run<'_>,
-) -> Result<Vec<Seen>, Error> {
-    let look = |lookup: &mut Lookup<'_>, part: Range<usize>| -> Result<Vec<Seen>, Error> {
-        lookup.end = end;
-        let near = lookup.prepare(documents, ids, part.clone(), run.cancel)?;
-        let is_single = part.len() == 1;
-        let mut all = Vec::with_capacity(part.len());
-        for (at, i) in part.enumerate() {
-            let place = (!is_single).then_some(at as u32);
-            let known = match ids {
-                Some(ids) => lookup.known(documents, i, ids[i], place)?,
-                None => None,
-            };
-            let seen = match known {
-                Some((row, _)) => Seen {
-                    known,
-                    known_evidence: lookup.row(row)?.verdict,
-                    ..Seen::default()
-                },
-                None => lookup.look(&Asked {
-                    place,
-                    ..Asked::of(documents, i, near.of(at))
-                })?,
-            };
-            all.push(seen);
-        }
-        lookup.ahead = None;
-        lookup.name_kept(&mut all)?;
-        Ok(all)
-    };
-    in_parts(holder, state, own, range, run, look)
+/// What documents are looked up by: the records are those of the calling thread.
+#[derive(Clone, Copy)]
+pub struct Committed<'a> {
+    holder: &'a dyn Holder,
+    state: &'a State,
+    records: Option<&'a dyn Records>,
 }
 
-/// What `look` says of each document of a range, in their order: parts of it go to threads, each with a lookup of its own.
-pub fn in_parts<T: Send>(
-    holder: &dyn Holder,
-    state: &State,
-    own: Option<&dyn Records>,
-    range: Range<usize>,
-    run: Run<'_>,
-    look: impl Fn(&mut Lookup<'_>, Range<usize>) -> Result<Vec<T>, Error> + Sync,
-) -> Result<Vec<T>, Error> {
-    // One state of the store for all that a part reads: asking for its locks at each row takes longer than the row.
-    let look = |records: &dyn Records, part: Range<usize>| -> Result<Vec<T>, Error> {
-        if part.len() == 1 {
-            return look(&mut holder.lookup(state, records), part);
+impl<'a> Committed<'a> {
+    pub fn new(holder: &'a dyn Holder, state: &'a State, records: Option<&'a dyn Records>) -> Self {
+        Committed {
+            holder,
+            state,
+            records,
         }
-        let mut all = Vec::new();
-        records.read_together(&mut |records| {
-            all = look(&mut holder.lookup(state, records), part.clone())?;
-            Ok(())
-        })?;
+    }
+
+    /// Looks up documents of a range by what is committed before row `end`, in their order. With `ids`, existing ones
+    /// are reported.
+    pub fn check(
+        self,
+        documents: &Documents,
+        ids: Option<&[&str]>,
+        end: u32,
+        range: Range<usize>,
+        run: Run<'_>,
+    ) -> Result<Vec<Seen>, Error> {
+        let look = |lookup: &mut Lookup<'_>, part: Range<usize>| -> Result<Vec<Seen>, Error> {
+            lookup.end = end;
+            let near = lookup.prepare(documents, ids, part.clone(), run.cancel)?;
+            let is_single = part.len() == 1;
+            let mut all = Vec::with_capacity(part.len());
+            for (at, i) in part.enumerate() {
+                let place = (!is_single).then_some(at as u32);
+                let known = match ids {
+                    Some(ids) => lookup.known(documents, i, ids[i], place)?,
+                    None => None,
+                };
+                let seen = match known {
+                    Some((row, _)) => Seen {
+                        known,
+                        known_evidence: lookup.row(row)?.verdict,
+                        ..Seen::default()
+                    },
+                    None => lookup.look(&Asked {
+                        place,
+                        ..Asked::of(documents, i, near.of(at))
+                    })?,
+                };
+                all.push(seen);
+            }
+            lookup.ahead = None;
+            lookup.name_kept(&mut all)?;
+            Ok(all)
+        };
+        self.in_parts(range, run, look)
+    }
+
+    /// What `look` says of each document of a range, in their order: parts of it go to threads, each with a lookup of its
+    /// own.
+    fn in_parts<T: Send>(
+        self,
+        range: Range<usize>,
+        run: Run<'_>,
+        look: impl Fn(&mut Lookup<'_>, Range<usize>) -> Result<Vec<T>, Error> + Sync,
+    ) -> Result<Vec<T>, Error> {
+        let Committed { holder, state, .. } = self;
+        // One state of the store for all that a part reads: asking for its locks at each row takes longer than the row.
+        let look = |records: &dyn Records, part: Range<usize>| -> Result<Vec<T>, Error> {
+            if part.len() == 1 {
+                return look(&mut holder.lookup(state, records), part);
+            }
+            let mut all = Vec::new();
+            records.read_together(&mut |records| {
+                all = look(&mut holder.lookup(state, records), part.clone())?;
+                Ok(())
+            })?;
+            Ok(all)
+        };
+        let grain = range.len().div_ceil(run.threads.max(1)).max(GRAIN);
+        if let Some(records) = self.records
+            && (run.threads == 1 || range.len() <= GRAIN)
+        {
+            return look(records, range.clone());
+        }
+        let parts = run.map(
+            range.len(),
+            grain,
+            || holder.records(state),
+            |records, part| -> Result<Vec<T>, Error> {
+                let records = match records {
+                    Ok(records) => records,
+                    // The first part of the thread takes the error, which ends the call.
+                    Err(error) => return Err(std::mem::replace(error, Error::Closed)),
+                };
+                let part = range.start + part.start..range.start + part.end;
+                look(&**records, part)
+            },
+        )?;
+        let mut all = Vec::with_capacity(range.len());
+        for part in parts {
+            all.extend(part?);
+        }
         Ok(all)
-    };
-    let grain = range.len().div_ceil(run.threads.max(1)).max(GRAIN);
-    if let Some(records) = own
-        && (run.threads == 1 || range.len() <= GRAIN)
-    {
-        return look(records, range.clone());
     }
-    let parts = run.map(
-        range.len(),
-        grain,
-        || holder.records(state),
-        |records, part| -> Result<Vec<T>, Error> {
-            let records = match records {
-                Ok(records) => records,
-                // The first part of the thread takes the error, which ends the call.
-                Err(error) => return Err(std::mem::replace(error, Error::Closed)),
-            };
-            let part = range.start + part.start..range.start + part.end;
-            look(&**records, part)
-        },
-    )?;
-    let mut all = Vec::with_capacity(range.len());
-    for part in parts {
-        all.extend(part?);
-    }
-    Ok(all)
 }
 
 /// Decides documents in order, by the committed rows and those before; [`Error::Input`] for an id with another text.
@@ -254,10 +267,7 @@ pub fn decide<'d>(
     let (mut near, mut of_batch, mut committed) = (Vec::new(), Vec::new(), Vec::new());
     for start in (0..documents.len()).step_by(BLOCK) {
         let range = start..documents.len().min(start + BLOCK);
-        let seen = check_documents(
-            holder,
-            state,
-            Some(records),
+        let seen = Committed::new(holder, state, Some(records)).check(
             documents,
             Some(ids),
             u32::MAX,
@@ -332,7 +342,7 @@ pub fn decide<'d>(
             if !committed.is_empty() {
                 committed.sort_unstable();
                 committed.dedup();
-                let more = lookup.best(&asked, &mut own, &committed)?;
+                let more = lookup.best(&mut own, &committed)?;
                 best = match (best, more) {
                     (Some(a), Some(b)) if crate::decide::measure::is_better(&b, &a) => Some(b),
                     (None, more) => more,
@@ -341,7 +351,7 @@ pub fn decide<'d>(
             }
             let best = match asked.is_blank() {
                 true => None,
-                false => staged.best(&lookup, &asked, &mut own, &near, best),
+                false => staged.best(&lookup, &mut own, &near, best),
             };
             let standing = Standing::Member(levels);
             staged.push(rules, &mut lookup.keys, id, &asked, best, standing);

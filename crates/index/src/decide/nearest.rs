@@ -8,12 +8,11 @@ use likewise_core::parallel::Run;
 use likewise_disk::segments::Segment;
 use likewise_disk::store::Evidence;
 use likewise_hamming::Fingerprints;
-use likewise_hamming::index::Matches;
+use likewise_hamming::index::{Matches, Reach};
 
+use crate::decide::Committed;
 use crate::decide::asked::{Asked, Near};
-use crate::decide::holder::Holder;
-use crate::decide::in_parts;
-use crate::decide::lookup::{Lookup, Records};
+use crate::decide::lookup::Lookup;
 use crate::decide::measure::{OwnSet, by_distance, is_better};
 use crate::decide::pool::Pool;
 use crate::documents::Documents;
@@ -77,7 +76,7 @@ impl Lookup<'_> {
                 Some(last) => last.similarity.max(nearest.min_similarity),
                 None => nearest.min_similarity,
             };
-            let Some(evidence) = self.evidence_from(asked, &mut own, row, least)? else {
+            let Some(evidence) = self.evidence_from(&mut own, row, least)? else {
                 continue;
             };
             // Nothing in common, which no table would show.
@@ -92,7 +91,7 @@ impl Lookup<'_> {
         let mut found = Vec::with_capacity(best.len());
         for evidence in best {
             let row = evidence.kept_row;
-            let matches = self.matches(asked, &mut own, row, min_equal)?.is_some();
+            let matches = self.matches(&mut own, row, min_equal)?.is_some();
             found.push((evidence, matches));
         }
         Ok(found)
@@ -101,18 +100,15 @@ impl Lookup<'_> {
     /// The evidence of a row against a document, if it is at least so similar.
     fn evidence_from(
         &mut self,
-        asked: &Asked<'_>,
         own: &mut OwnSet<'_>,
         row: u32,
         least: f64,
     ) -> Result<Option<Evidence>> {
         let rules = self.rules();
         match (rules.matching, rules.method) {
-            (Matching::Verified { measure, .. }, _) => {
-                self.measured(asked, own, row, measure, least)
-            }
+            (Matching::Verified { measure, .. }, _) => self.measured(own, row, measure, least),
             (Matching::Distance { .. }, Method::Simhash { bits, .. }) => {
-                let distance = self.distance(asked, row)?.unwrap_or(u16::MAX);
+                let distance = self.distance(&own.asked, row)?.unwrap_or(u16::MAX);
                 let evidence = by_distance(row, distance, bits);
                 Ok((evidence.similarity >= least).then_some(evidence))
             }
@@ -121,45 +117,41 @@ impl Lookup<'_> {
     }
 }
 
-/// The neighbors of each document of a range, in their order.
-#[expect(
-    clippy::too_many_arguments,
-    reason = "documents, their range, and means"
-)]
-pub fn neighbors_of(
-    holder: &dyn Holder,
-    state: &State,
-    own: Option<&dyn Records>,
-    documents: &Documents,
-    range: Range<usize>,
-    nearest: Nearest,
-    pool: Option<Pool<'_>>,
-    run: Run<'_>,
-) -> Result<Vec<Vec<Neighbor>>> {
-    let look = |lookup: &mut Lookup<'_>, part: Range<usize>| {
-        let near = lookup.prepare(documents, None, part.clone(), run.cancel)?;
-        let is_single = part.len() == 1;
-        let mut all = Vec::with_capacity(part.len());
-        for (at, i) in part.enumerate() {
-            let asked = Asked {
-                place: (!is_single).then_some(at as u32),
-                ..Asked::of(documents, i, near.of(at))
-            };
-            let found = lookup.nearest(&asked, nearest, pool)?;
-            let named = found.into_iter().map(|(evidence, matches)| {
-                let id = lookup.id(evidence.kept_row)?;
-                Ok(Neighbor {
-                    id,
-                    evidence,
-                    matches,
-                })
-            });
-            all.push(named.collect::<Result<Vec<_>>>()?);
-        }
-        lookup.ahead = None;
-        Ok(all)
-    };
-    in_parts(holder, state, own, range, run, look)
+impl Committed<'_> {
+    /// The neighbors of each document of a range, in their order.
+    pub fn neighbors(
+        self,
+        documents: &Documents,
+        range: Range<usize>,
+        nearest: Nearest,
+        pool: Option<Pool<'_>>,
+        run: Run<'_>,
+    ) -> Result<Vec<Vec<Neighbor>>> {
+        let look = |lookup: &mut Lookup<'_>, part: Range<usize>| {
+            let near = lookup.prepare(documents, None, part.clone(), run.cancel)?;
+            let is_single = part.len() == 1;
+            let mut all = Vec::with_capacity(part.len());
+            for (at, i) in part.enumerate() {
+                let asked = Asked {
+                    place: (!is_single).then_some(at as u32),
+                    ..Asked::of(documents, i, near.of(at))
+                };
+                let found = lookup.nearest(&asked, nearest, pool)?;
+                let named = found.into_iter().map(|(evidence, matches)| {
+                    let id = lookup.id(evidence.kept_row)?;
+                    Ok(Neighbor {
+                        id,
+                        evidence,
+                        matches,
+                    })
+                });
+                all.push(named.collect::<Result<Vec<_>>>()?);
+            }
+            lookup.ahead = None;
+            Ok(all)
+        };
+        self.in_parts(range, run, look)
+    }
 }
 
 /// Rows near each of several fingerprints, ascending.
@@ -218,15 +210,13 @@ pub fn near_rows(
         return Ok(NearRows::default());
     };
     let words: Vec<u64> = words_of(sketches).collect();
-    let queries = Fingerprints {
-        words: &words,
-        bits,
-    };
+    let queries = Fingerprints::new(&words, bits);
+    let reach = Reach::new(within, isa, run);
     let mut parts: Vec<(Matches, RowsOf<'_>)> = Vec::with_capacity(state.layers.len());
     for layer in &state.layers {
         let found = match layer {
-            Layer::Memory(tail) => tail.search(queries, within, isa, run)?,
-            Layer::Segment(segment) => match segment.search(queries, within, isa, run)? {
+            Layer::Memory(tail) => tail.search(queries, reach)?,
+            Layer::Segment(segment) => match segment.search(queries, reach)? {
                 Some(found) => found,
                 None => continue,
             },
@@ -235,9 +225,7 @@ pub fn near_rows(
             parts.push((found, RowsOf::layer(layer)));
         }
     }
-    let promoted_tables = state
-        .promoted_tables
-        .search(queries, within, isa, run.cancel)?;
+    let promoted_tables = state.promoted_tables.search(queries, reach)?;
     let promoted_tables = promoted_tables.filter(|found| !found.rows.is_empty());
     let num = queries.len();
     let mut all = NearRows {

@@ -210,7 +210,7 @@ impl Lookup<'_> {
         seen.sort_unstable();
         seen.dedup();
         seen.retain(|&other| other != row);
-        self.best(&asked, &mut OwnSet::new(asked), &seen)
+        self.best(&mut OwnSet::new(asked), &seen)
     }
 
     /// Adds documents of the present removal to those near a fingerprint.

@@ -4,11 +4,9 @@ use std::ops::Range;
 
 use likewise_core::error::Error;
 use likewise_core::features::Shape;
-use likewise_core::isa::Isa;
-use likewise_core::parallel::Run;
 use likewise_disk::store::{BandLevel, Evidence, Row};
 use likewise_hamming::Fingerprints;
-use likewise_hamming::index::{Building, HammingSet, Matches};
+use likewise_hamming::index::{Building, HammingSet, Matches, Reach};
 use likewise_hamming::plan::SearchPlan;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -249,10 +247,7 @@ impl MemoryRows {
         if let (Some(set), Method::Simhash { bits, .. }) = (&self.hamming, rules.method)
             && !standing.is_empty()
         {
-            let fingerprints = Fingerprints {
-                words: &words,
-                bits,
-            };
+            let fingerprints = Fingerprints::new(&words, bits);
             set.insert(fingerprints, Some(&standing), building)?;
         }
         Ok(())
@@ -278,15 +273,9 @@ impl MemoryRows {
     }
 
     /// Places among the rows that are held of those within a radius of each fingerprint.
-    pub fn search(
-        &self,
-        queries: Fingerprints<'_>,
-        within: u32,
-        isa: Isa,
-        run: Run<'_>,
-    ) -> Result<Matches, Error> {
+    pub fn search(&self, queries: Fingerprints<'_>, reach: Reach<'_>) -> Result<Matches, Error> {
         match &self.hamming {
-            Some(set) => set.search(queries, within, isa, run),
+            Some(set) => set.search(queries, reach),
             None => Ok(Matches {
                 offsets: vec![0; queries.len() + 1],
                 ..Matches::default()

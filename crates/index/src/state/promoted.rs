@@ -9,7 +9,7 @@ use likewise_core::error::Error;
 use likewise_core::isa::Isa;
 use likewise_core::parallel::Run;
 use likewise_hamming::Fingerprints;
-use likewise_hamming::index::{Building, HammingSet, Matches};
+use likewise_hamming::index::{Building, HammingSet, Matches, Reach};
 use likewise_hamming::plan::SearchPlan;
 
 use crate::keys::{Keys, words_of};
@@ -73,10 +73,7 @@ impl PromotedTables {
         match (rules.method, plan) {
             (Method::Simhash { bits, .. }, Some(plan)) => {
                 let words: Vec<u64> = words_of(sketch).collect();
-                let fingerprints = Fingerprints {
-                    words: &words,
-                    bits,
-                };
+                let fingerprints = Fingerprints::new(&words, bits);
                 if self.hamming.is_none() {
                     self.hamming = Some(HammingSet::new(plan.clone())?);
                 }
@@ -116,11 +113,10 @@ impl PromotedTables {
     pub fn search(
         &self,
         queries: Fingerprints<'_>,
-        within: u32,
-        isa: Isa,
-        cancel: &AtomicBool,
+        reach: Reach<'_>,
     ) -> Result<Option<Matches>, Error> {
-        let search = |set: &HammingSet| set.search(queries, within, isa, Run::alone(cancel));
+        let run = Run::alone(reach.run.cancel);
+        let search = |set: &HammingSet| set.search(queries, Reach { run, ..reach });
         self.hamming.as_ref().map(search).transpose()
     }
 }

@@ -34,7 +34,7 @@ pub struct Facts {
     /// Rows below have expired.
     pub expired_below: u32,
     /// Removals.
-    pub last_event: u64,
+    pub num_events: u64,
     pub num_built: u64,
     /// Segments found damaged, missing or stale since it was opened.
     pub num_rebuilt: u64,
@@ -63,7 +63,7 @@ impl Index {
             num_rows: state.num_rows(),
             num_late: state.promoted_tables.rows().len() + state.promoted_tables.blank().len(),
             expired_below: state.expired_below,
-            last_event: state.last_event,
+            num_events: state.last_event,
             num_built: shared.num_built.load(Ordering::Relaxed),
             num_rebuilt: shared.num_rebuilt.load(Ordering::Relaxed),
             is_building: shared.is_building.load(Ordering::Relaxed),

@@ -240,12 +240,11 @@ def write_documents(
     cut: Cut,
     dropped: NDArray[np.int64],
     kept: Path,
-    *,
-    keeps_bad: bool,
-    threads: int,
+    context: RunContext,
     answer: str,
 ) -> None:
     """Write each file without the removed parts."""
+    keeps_bad = context.rules.on_error == "keep"
 
     def kept_of(number: int, _: InputFile) -> Kept:
         number += collection.num_reference_files
@@ -260,7 +259,7 @@ def write_documents(
             own = replace(own, rows=own.rows + np.searchsorted(places, own.rows, side="right"))
             offsets = np.insert(offsets, places, [row.offset for row in bad])
             lengths = np.insert(lengths, places, [row.length for row in bad])
-        return Kept(offsets, lengths, threads, cut=own)
+        return Kept(offsets, lengths, context.threads, cut=own)
 
     write_files(found, kept, kept_of, answer)
 

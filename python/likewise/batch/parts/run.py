@@ -152,10 +152,8 @@ def _measured(
         own, kept = np.split(owners.astype(np.uint32), 2)
         numbers, *spans = _native.equal_stretches(
             collection.texts(needed),
-            own,
-            begins[part].astype(np.uint32),
-            kept,
-            kept_begins[part].astype(np.uint32),
+            (own, begins[part].astype(np.uint32)),
+            (kept, kept_begins[part].astype(np.uint32)),
             lengths[part].astype(np.uint32),
             is_followed[part].astype(np.uint8),
             num_going[part].astype(np.uint32),

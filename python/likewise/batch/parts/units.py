@@ -97,16 +97,7 @@ class PartsJob(Job):
             if self.is_written:
                 for name, table in tables.items():
                     write_evidence(table, work / name)
-                write_documents(
-                    collection,
-                    self.found,
-                    cut,
-                    dropped,
-                    work / KEPT,
-                    keeps_bad=self.options.on_error == "keep",
-                    threads=self.context.threads,
-                    answer=self.answer,
-                )
+                write_documents(collection, self.found, cut, dropped, work / KEPT, self.context, self.answer)
                 write_emptied(collection, dropped, work / EMPTIED)
                 write_bad_rows(collection.documents, work / ERRORS)
         first, num_own = collection.num_reference_files, len(collection) - collection.num_references

@@ -252,7 +252,9 @@ def dedup(
     >>> result = dedup(df, likewise.Recipe.minhash(0.8), checkpoint_dir="hdfs:///tmp/run")  # doctest: +SKIP
     >>> result.removed.select("doc_id", "kept_id", "similarity").show()  # doctest: +SKIP
     """
-    run = _run(df, recipe, fields, order, text_field, id_field, checkpoint_dir, driver_memory, threads, progress)
+    columns = {"order": order, "text_field": text_field, "id_field": id_field}
+    context = RunContext(RunRules(num_threads(threads)), progress=taken(progress))
+    run = _run(df, as_recipe(recipe, fields), columns, checkpoint_dir, driver_memory, context)
     verdicts, facts = run.verdicts()
     removed, counts = run.stages.frame("removed", lambda: removed_rows(run, verdicts), count_removed)
     summary = summary_of(counts_of(run, facts, counts), run.recipe, run.context.timing)
@@ -296,30 +298,24 @@ def pairs(
     --------
     >>> pairs(df, likewise.Recipe.simhash(within=3)).show()  # doctest: +SKIP
     """
-    return all_pairs(
-        _run(df, recipe, fields, order, text_field, id_field, checkpoint_dir, driver_memory, threads, progress)
-    )
+    columns = {"order": order, "text_field": text_field, "id_field": id_field}
+    context = RunContext(RunRules(num_threads(threads)), progress=taken(progress))
+    return all_pairs(_run(df, as_recipe(recipe, fields), columns, checkpoint_dir, driver_memory, context))
 
 
 def _run(
     df: DataFrame,
-    recipe: GivenRecipe | None,
-    fields: RecipeFields,
-    order: str | None,
-    text_field: str,
-    id_field: str,
+    recipe: Recipe,
+    columns: dict[str, Any],
     checkpoint_dir: str | None,
     driver_memory: str,
-    threads: int | None,
-    progress: Progress | bool | None,  # noqa: FBT001
+    context: RunContext,
 ) -> Run:
     check_version()
-    recipe = as_recipe(recipe, fields).resolve()
+    recipe = recipe.resolve()
     check_recipe(recipe)
     memory_bytes = parse_size("driver_memory", driver_memory)
-    columns = keep_needs(recipe.keep)[1]
-    source = FrameInput(df, recipe, text_field=text_field, id_field=id_field, order=order, fields=columns)
+    source = FrameInput(df, recipe, fields=keep_needs(recipe.keep)[1], **columns)
     spark = df.sparkSession
     stages = Stages(spark, checkpoint_dir or temporary_directory(spark))
-    context = RunContext(RunRules(num_threads(threads)), progress=taken(progress))
     return Run(source, recipe, stages, context, memory_bytes=memory_bytes)

@@ -423,7 +423,7 @@ class Client:
         for position, operation in operations.items():
             assert operation.verdict is not None
             for part, *rest in self.rule.effects(
-                operation.payload, operation.row, operation.second, operation.nonce, operation.verdict
+                operation.payload, (operation.row, operation.second, operation.nonce), operation.verdict
             ):
                 if only is None or part in only:
                     parts.append((position, part))
@@ -497,7 +497,9 @@ class Client:
             assert one.verdict is not None
             tail.append((at, one.nonce, one.kind, one.row, one.num, one.second, one.payload, one.verdict))
         with _deciding():
-            decision = self.rule.decide(payload, row, second, nonce, tail, log.row_at(log.mark), self._rows_below(log))
+            decision = self.rule.decide(
+                payload, (row, second, nonce), tail, log.row_at(log.mark), self._rows_below(log)
+            )
         while True:
             with _deciding():
                 wanted = decision.wanted()

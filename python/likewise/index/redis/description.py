@@ -353,8 +353,8 @@ class ServerDestination:
     def written(self, num: int) -> Iterator[_native.MovedDocuments]:
         """Yield the documents again."""
         self._client.settle(is_final=True)
-        ask, log, numbers = self._client.ask, self._client.log, _native.RowNumbers(num)
-        return ServerSource(ask, log, self._rule, self.about, self._log.identity, numbers=numbers).batches()
+        numbers = _native.RowNumbers(num)
+        return ServerSource(self._client, self.about, self._log.identity, numbers=numbers).batches()
 
     def finish(self) -> None:
         """Delete the mark."""

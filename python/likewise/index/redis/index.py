@@ -295,8 +295,7 @@ class RedisIndex(IndexApi):
         self._check()
         description = self._description
         about = About(self._recipe, self.store, description.ttl_s, self.place, description.durability)
-        identity = self._log.identity
-        return ServerSource(self._client.ask, self._client.log, self._rule, about, identity, as_of_s=as_of_s)
+        return ServerSource(self._client, about, self._log.identity, as_of_s=as_of_s)
 
     def _check(self, *, writes: bool = False) -> None:
         self._nodes.check_process()

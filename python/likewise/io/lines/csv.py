@@ -181,17 +181,7 @@ class CsvFile(LineFile):
     def _lines_cut(
         self, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32], cut: Cut, threads: int
     ) -> tuple[_native.Array, _native.Array]:
-        lines, ends, _ = _native.rewrite_csv_rows(
-            self._opened(),
-            offsets,
-            lengths,
-            cut.counts,
-            cut.starts,
-            cut.ends,
-            keeps_words_apart=cut.keeps_words_apart,
-            threads=threads,
-        )
-        return lines, ends
+        return _native.rewrite_csv_rows(self._opened(), offsets, lengths, cut, threads=threads)[:2]
 
     def _values(self, column: ArrowColumn) -> list[str]:
         """Return the values of a column of bool, int64, float64 or string as CSV fields."""

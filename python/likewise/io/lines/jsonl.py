@@ -94,18 +94,8 @@ class JsonlFile(LineFile):
     def _lines_cut(
         self, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32], cut: Cut, threads: int
     ) -> tuple[_native.Array, _native.Array]:
-        lines, ends, _ = _native.rewrite_jsonl_rows(
-            str(self.plain_path),
-            offsets,
-            lengths,
-            self.native_rules,
-            cut.counts,
-            cut.starts,
-            cut.ends,
-            keeps_words_apart=cut.keeps_words_apart,
-            threads=threads,
-        )
-        return lines, ends
+        path = str(self.plain_path)
+        return _native.rewrite_jsonl_rows(path, offsets, lengths, self.native_rules, cut, threads=threads)[:2]
 
     def _read(self, offset: int, length: int) -> Iterator[Piece]:
         yield piece_of(_native.read_jsonl_piece(str(self.plain_path), offset, length, self.native_rules))

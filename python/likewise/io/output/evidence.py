@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from likewise.arrays import ArrowSchema, ArrowTable
 from likewise.errors import InvalidInput
 from likewise.io.tables.columns import constant_column, nullable_text_column, number_column, text_column
+from likewise.recipe.recipe import Recipe
 
 INPUT = "input"
 AGAINST = "against"
@@ -56,18 +57,12 @@ class Places:
 def evidence_table(
     removed: Places,
     kept: Places,
-    *,
-    measure: str,
+    recipe: Recipe,
     similarity: NDArray[np.float64],
     distance: NDArray[np.int32] | None,
-    method: str,
-    recipe_id: str,
-    required: NDArray[np.float64] | None = None,
-    penalty: NDArray[np.float64] | None = None,
-    differs_in: Any = None,
-    below_threshold: NDArray[np.bool_] | None = None,
+    **further: Any,
 ) -> ArrowTable:
-    """Return the evidence as an Arrow table."""
+    """Return the evidence as an Arrow table, with further columns unless they are None; NaN becomes null there."""
     import pyarrow as pa
 
     num_rows = len(removed.rows)
@@ -90,20 +85,16 @@ def evidence_table(
         "kept_source": source,
         "kept_file": kept.files,
         "kept_offset": absent if in_memory else number_column(kept.offsets, is_placeless),
-        "measure": constant_column(measure, num_rows),
+        "measure": constant_column(recipe.measure, num_rows),
         "similarity": number_column(similarity),
         "distance": pa.nulls(num_rows, pa.int32()) if distance is None else number_column(distance),
-        "method": constant_column(method, num_rows),
-        "recipe_id": constant_column(recipe_id, num_rows),
+        "method": constant_column(recipe.method, num_rows),
+        "recipe_id": constant_column(recipe.recipe_id, num_rows),
     }
-    if required is not None:
-        columns["required"] = number_column(required, np.isnan(required))
-    if penalty is not None:
-        columns["penalty"] = number_column(penalty, np.isnan(penalty))
-    if differs_in is not None:
-        columns["differs_in"] = differs_in
-    if below_threshold is not None:
-        columns["below_threshold"] = number_column(below_threshold)
+    for name, values in further.items():
+        if values is not None:
+            is_number = isinstance(values, np.ndarray)
+            columns[name] = number_column(values, np.isnan(values)) if is_number else values
     return pa.table(columns)
 
 

@@ -257,9 +257,7 @@ class Cut:
 
     def apply(self, texts: _native.Texts) -> tuple[_native.Texts, NDArray[np.bool_]]:
         """Return the texts of the changed rows without their parts, and whether only whitespace is left."""
-        left, is_blank, _ = _native.cut_texts(
-            texts, self.counts, self.starts, self.ends, keeps_words_apart=self.keeps_words_apart
-        )
+        left, is_blank, _ = _native.cut_texts(texts, self)
         return left, as_array(is_blank, bool)
 
 

@@ -71,8 +71,8 @@ class ModelRule:
     def chunk(row):
         return b"r%d" % (row // ROWS_A_CHUNK)
 
-    def decide(self, payload, row, second, nonce, tail, low_row, below):
-        return Decision(self, payload, row, second, nonce, tail, low_row, below)
+    def decide(self, payload, arrival, tail, low_row, below):
+        return Decision(self, payload, *arrival, tail, low_row, below)
 
     def rejected(self, reason):
         return marshal.dumps((("rejected", reason), (), {}, {}), 2)
@@ -106,7 +106,8 @@ class ModelRule:
         kind, docs = content_of(payload)
         return (docs[0] + len(answer), len(answer)) if kind == SWEEP else answer
 
-    def effects(self, payload, row, second, nonce, verdict):
+    def effects(self, payload, arrival, verdict):
+        row, _, nonce = arrival
         _, effects, tags, records = marshal.loads(verdict)
         num = sum(what == ADD_RECORD for what, *_ in effects)
         tags = {**tags, **dict.fromkeys(range(row, row + num), nonce[:2])}

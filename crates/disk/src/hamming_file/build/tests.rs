@@ -75,10 +75,7 @@ impl Case {
             memory_bytes: 1 << 30,
             with_rows: self.with_rows,
         };
-        let fingerprints = Fingerprints {
-            words: &words,
-            bits: self.bits,
-        };
+        let fingerprints = Fingerprints::new(&words, self.bits);
         let rows = (!self.empty_rows.is_empty()).then_some(rows.as_slice());
         let set = HammingSet::build(fingerprints, rows, self.plan(), building).unwrap();
         let path = folder.join("expected");

@@ -327,10 +327,7 @@ mod tests {
         let words: Vec<u64> = (0..150_000).map(mix64).collect();
         let keys = vec![Key::of_bits(0..32, 2), Key::of_bits(32..64, 0)];
         let plan = SearchPlan::new(64, 3, keys).unwrap();
-        let fingerprints = Fingerprints {
-            words: &words,
-            bits: 64,
-        };
+        let fingerprints = Fingerprints::new(&words, 64);
         let segment = Segment::build(fingerprints, None, plan, building).unwrap();
         let table = &segment.tables[0];
         let queries: Vec<[u64; 1]> = (0..50).map(|i| [mix64(i + 7)]).collect();

@@ -1,10 +1,26 @@
-//! In which form does a search return matches?
+//! What is a search asked for, and in which form does it return matches?
 
 use super::pass::Hits;
 use super::scanned::NearCode;
 use crate::index::table::rows::{Postings, Rows};
 use crate::index::table::table::Table;
 use likewise_core::error::{Error, Result};
+use likewise_core::isa::Isa;
+use likewise_core::parallel::Run;
+
+/// The radius of a search, and how it is run.
+#[derive(Debug, Clone, Copy)]
+pub struct Reach<'a> {
+    pub within: u32,
+    pub isa: Isa,
+    pub run: Run<'a>,
+}
+
+impl<'a> Reach<'a> {
+    pub fn new(within: u32, isa: Isa, run: Run<'a>) -> Self {
+        Reach { within, isa, run }
+    }
+}
 
 /// Matches of several queries: those of query `i` are at `offsets[i]..offsets[i + 1]`, by row (or code).
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -35,10 +35,7 @@ pub fn plan_for(
         .flatten()
         .copied()
         .collect();
-    let sample = Fingerprints {
-        words: &sample,
-        bits: fingerprints.bits,
-    };
+    let sample = Fingerprints::new(&sample, fingerprints.bits);
     plan_for_sample(sample, len, within, with_rows, memory_bytes, cancel)
 }
 

@@ -43,8 +43,8 @@ pub struct SetFacts {
     pub num_rows: usize,
     /// Number of removed rows that still take space.
     pub num_removed: usize,
-    pub segments: Vec<usize>,
-    pub distinct: Vec<usize>,
+    pub segment_rows: Vec<usize>,
+    pub segment_distinct: Vec<usize>,
     pub num_scanned: usize,
     /// Size of tables and row numbers, in bytes.
     pub table_bytes: usize,
@@ -59,11 +59,7 @@ pub struct SetFacts {
 
 impl HammingSet {
     pub fn new(plan: SearchPlan) -> Result<Self> {
-        Fingerprints {
-            words: &[],
-            bits: plan.bits,
-        }
-        .check()?;
+        Fingerprints::new(&[], plan.bits).check()?;
         Ok(HammingSet::of_state(
             plan,
             State {
@@ -128,8 +124,8 @@ impl HammingSet {
         SetFacts {
             num_rows: state.num_rows - state.removed.num_present,
             num_removed: state.removed.num_present,
-            segments: state.segments.iter().map(|s| s.len()).collect(),
-            distinct: state.segments.iter().map(|s| s.num_distinct()).collect(),
+            segment_rows: state.segments.iter().map(|s| s.len()).collect(),
+            segment_distinct: state.segments.iter().map(|s| s.num_distinct()).collect(),
             num_scanned: state.tail.iter().map(|planes| planes.len()).sum(),
             table_bytes: bytes.iter().map(|(tables, _)| tables).sum(),
             row_bytes: bytes.iter().map(|(_, rows)| rows).sum(),
@@ -228,10 +224,7 @@ impl HammingSet {
 
     pub(crate) fn restore_tail(&self, codes: &[u64], rows: &[u32]) {
         let state = self.state();
-        let fingerprints = Fingerprints {
-            words: codes,
-            bits: self.plan.bits,
-        };
+        let fingerprints = Fingerprints::new(codes, self.plan.bits);
         self.append(fingerprints, rows, state.next_row);
         // They were counted before, and the rows between them are marked.
         self.update(|now| {
@@ -272,10 +265,7 @@ impl HammingSet {
         );
         codes.extend_from_slice(fingerprints.words);
         rows.extend_from_slice(new_rows);
-        let all = Fingerprints {
-            words: &codes,
-            bits: fingerprints.bits,
-        };
+        let all = Fingerprints::new(&codes, fingerprints.bits);
         let building = Building {
             with_rows: true,
             memory_bytes: building.memory_bytes.max(MERGE_BYTES),

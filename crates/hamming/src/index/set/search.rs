@@ -8,7 +8,7 @@ use super::hamming_set::HammingSet;
 use super::state::State;
 use crate::distance::{Fingerprints, distance};
 use crate::index::search::batch::Pieces;
-use crate::index::search::matches::{Matches, concatenate};
+use crate::index::search::matches::{Matches, Reach, concatenate};
 use crate::index::search::scanned::NearCode;
 use likewise_core::error::Result;
 use likewise_core::isa::Isa;
@@ -19,45 +19,28 @@ const GRAIN: usize = 1024;
 
 impl HammingSet {
     /// Returns all rows (or fingerprints) at distance `within` or less of each query, in ascending order.
-    pub fn search(
-        &self,
-        queries: Fingerprints<'_>,
-        within: u32,
-        isa: Isa,
-        run: Run<'_>,
-    ) -> Result<Matches> {
-        self.plan().check_query(&queries, within)?;
+    pub fn search(&self, queries: Fingerprints<'_>, reach: Reach<'_>) -> Result<Matches> {
+        self.plan().check_query(&queries, reach.within)?;
         let state = self.state();
         let found = match state.segments.as_slice() {
             [segment] if state.tail.is_empty() && state.removed.num_present == 0 => {
-                segment.search(queries, within, isa, run)?
+                segment.search(queries, reach)?
             }
-            _ => state.search(queries, within, isa, run)?,
+            _ => state.search(queries, reach)?,
         };
         self.note_candidates(found.max_candidates);
         Ok(found)
     }
 }
 
-/// The radius of a search, and how it is run.
-#[derive(Clone, Copy)]
-struct Search<'a> {
-    within: u32,
-    isa: Isa,
-    run: Run<'a>,
-}
-
 impl State {
-    fn search(
-        &self,
-        queries: Fingerprints<'_>,
-        within: u32,
-        isa: Isa,
-        run: Run<'_>,
-    ) -> Result<Matches> {
-        let threads = run.threads.max(1);
-        let run = Run { threads, ..run };
-        let search = Search { within, isa, run };
+    fn search(&self, queries: Fingerprints<'_>, search: Reach<'_>) -> Result<Matches> {
+        let threads = search.run.threads.max(1);
+        let run = Run {
+            threads,
+            ..search.run
+        };
+        let search = Reach { run, ..search };
         let table_bytes = self.segments.iter().map(|s| s.largest_table_bytes());
         let pieces = Pieces::choose(queries.len(), threads, table_bytes.max().unwrap_or(0));
         if pieces.are_sorted {
@@ -65,7 +48,7 @@ impl State {
         }
         let num_parts = if threads == 1 { 1 } else { 4 * threads };
         let grain = queries.len().div_ceil(num_parts).clamp(16, GRAIN);
-        let one = Search {
+        let one = Reach {
             run: Run { threads: 1, ..run },
             ..search
         };
@@ -85,7 +68,7 @@ impl State {
         &self,
         queries: Fingerprints<'_>,
         len: usize,
-        search: Search<'_>,
+        search: Reach<'_>,
     ) -> Result<Matches> {
         let mut parts = Vec::new();
         for start in (0..queries.len()).step_by(len) {
@@ -106,12 +89,11 @@ impl State {
     fn search_segments(
         &self,
         queries: Fingerprints<'_>,
-        search: Search<'_>,
+        search: Reach<'_>,
     ) -> Result<Vec<Matches>> {
-        let Search { within, isa, run } = search;
         self.segments
             .iter()
-            .map(|segment| segment.search(queries, within, isa, run))
+            .map(|segment| segment.search(queries, search))
             .collect()
     }
 
@@ -121,7 +103,7 @@ impl State {
         queries: Fingerprints<'_>,
         of_segments: &[Matches],
         first: usize,
-        search: Search<'_>,
+        search: Reach<'_>,
     ) -> Result<Matches> {
         let mut near = Vec::new();
         for matches in of_segments {
@@ -150,10 +132,10 @@ impl State {
 
 fn part_of<'a>(queries: Fingerprints<'a>, range: &Range<usize>) -> Fingerprints<'a> {
     let num_words = queries.num_words();
-    Fingerprints {
-        words: &queries.words[range.start * num_words..range.end * num_words],
-        bits: queries.bits,
-    }
+    Fingerprints::new(
+        &queries.words[range.start * num_words..range.end * num_words],
+        queries.bits,
+    )
 }
 
 /// Number of entries compared in all segments, and the maximum for one query.
@@ -198,12 +180,12 @@ impl HammingSet {
         isa: Isa,
         run: Run<'_>,
     ) -> Result<Option<Matches>> {
-        let mut found = self.search(query, 0, isa, run)?;
+        let mut found = self.search(query, Reach::new(0, isa, run))?;
         for within in 1..=self.plan().within {
             if found.distances.len() >= num {
                 break;
             }
-            found = self.search(query, within, isa, run)?;
+            found = self.search(query, Reach::new(within, isa, run))?;
         }
         if found.distances.len() < num && found.distances.len() < self.len() {
             return Ok(None);
@@ -351,10 +333,7 @@ mod tests {
             memory_bytes: 1 << 30,
             with_rows,
         };
-        let fingerprints = Fingerprints {
-            words: &words,
-            bits: 64,
-        };
+        let fingerprints = Fingerprints::new(&words, 64);
         let plan = SearchPlan::new(64, 1, keys).unwrap();
         HammingSet::build(fingerprints, None, plan, building).unwrap()
     }

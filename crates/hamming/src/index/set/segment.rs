@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use crate::distance::Fingerprints;
 use crate::index::search::batch::{Pieces, UNSORTED_LEN, most_hits, search_sorted};
-use crate::index::search::matches::{Matches, concatenate};
+use crate::index::search::matches::{Matches, Reach, concatenate};
 use crate::index::search::pass::{Hits, Request, search_range};
 use crate::index::search::resolve::resolve;
 use crate::index::table::build::{Codes, Means, Source, build_table};
@@ -237,25 +237,19 @@ const CROWDED_PARTS: usize = 8;
 
 impl Segment {
     /// Returns all fingerprints at distance `within` or less of each query.
-    pub fn search(
-        &self,
-        queries: Fingerprints<'_>,
-        within: u32,
-        isa: Isa,
-        run: Run<'_>,
-    ) -> Result<Matches> {
-        let pieces = Pieces::choose(queries.len(), run.threads, self.largest_table_bytes());
-        self.search_in(pieces, queries, within, isa, run)
+    pub fn search(&self, queries: Fingerprints<'_>, reach: Reach<'_>) -> Result<Matches> {
+        let threads = reach.run.threads;
+        let pieces = Pieces::choose(queries.len(), threads, self.largest_table_bytes());
+        self.search_in(pieces, queries, reach)
     }
 
     pub(crate) fn search_in(
         &self,
         pieces: Pieces,
         queries: Fingerprints<'_>,
-        within: u32,
-        isa: Isa,
-        run: Run<'_>,
+        reach: Reach<'_>,
     ) -> Result<Matches> {
+        let Reach { within, isa, run } = reach;
         self.plan.check_query(&queries, within)?;
         let request = Request {
             tables: &self.tables,
