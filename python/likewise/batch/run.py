@@ -142,8 +142,7 @@ def evidence_of_overruled(documents: Documents, recipe: Recipe, decision: Decisi
     """Return the evidence table of documents kept by a user's decision although they match a kept document."""
     found = decision.overruled
     assert found is not None
-    alone = replace(
-        decision,
+    alone = decision._replace(
         removed_rows=found.rows,
         kept_rows=found.kept_rows,
         similarity=found.similarity,

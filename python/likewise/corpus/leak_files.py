@@ -86,8 +86,7 @@ class _Splits:
 
     @property
     def all(self) -> Inputs:
-        return replace(
-            self.inputs[0],
+        return self.inputs[0]._replace(
             files=tuple(file for one in self.inputs for file in one.files),
             skipped=tuple(name for one in self.inputs for name in one.skipped),
             copies=tuple(path for one in self.inputs for path in one.copies),

@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import BinaryIO, Literal, Self, get_args
+from typing import BinaryIO, Literal, NamedTuple, Self, get_args
 
 from likewise.errors import InvalidParameter, check_choice, check_integer, num_threads, take_bytes
 from likewise.io.source.bad_rows import DEFAULT_MAX_BAD_ROWS, NO_LIMIT, BadRowLimit, bad_row_limit
@@ -50,8 +50,7 @@ class RunRules:
         check_choice("duplicate_ids", self.duplicate_ids, DUPLICATE_IDS)
 
 
-@dataclass(frozen=True)
-class FileRun:
+class FileRun(NamedTuple):
     """Reading options of files."""
 
     # Names of the text fields, with dots for nested fields; several are joined with a newline

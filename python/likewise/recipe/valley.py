@@ -5,10 +5,9 @@ in decimal arithmetic, so the choice is the same on all processors. All constant
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from decimal import Context, Decimal
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,8 +49,7 @@ _FALLING = (600, 800)
 _OF_FAMILIES, _FEWEST_RELATIVES, _MORE_RELATIVES = 450, 14, 4
 
 
-@dataclass(frozen=True)
-class Valley:
+class Valley(NamedTuple):
     """The threshold of a collection, with its basis."""
 
     # The chosen similarity, in hundredths

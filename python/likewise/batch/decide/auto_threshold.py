@@ -15,9 +15,8 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,8 +54,7 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 _KEPT = "threshold.json"
 
 
-@dataclass(frozen=True)
-class ChosenThreshold:
+class ChosenThreshold(NamedTuple):
     """A chosen threshold, and the data that it was chosen from."""
 
     valley: Valley

@@ -74,7 +74,7 @@ class PartsJob(Job):
         references = tuple(
             file for path in against for file in reference_files(Path(path), recipe, self.options, self.target)[0]
         )
-        found = replace(self.found, files=(*references, *self.found.files))
+        found = self.found._replace(files=(*references, *self.found.files))
         self.claim(inputs=self.stamp(found), **self.found.provenance(), **identity)
         memory_bytes = self.options.memory_bound()
         room = Room() if memory_bytes is None else Room(ArraySpace(self.work), buckets_bytes=memory_bytes // 4)
@@ -281,7 +281,7 @@ def repeated_units(
     rules = context.rules
     is_measured = not isinstance(recipe.sketch, Exact)
     files = [UnitFile(file, parts, is_spooled=is_measured) for file in collection.files]
-    bounded = bounded_run(job, replace(job.found, files=tuple(files)), recipe, writes_copies=True)
+    bounded = bounded_run(job, job.found._replace(files=tuple(files)), recipe, writes_copies=True)
     if saved is not None:
         # Decompress compressed files only once.
         saved.mkdir(exist_ok=True)

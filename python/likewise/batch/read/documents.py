@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,8 +39,7 @@ _BYTES_A_THREAD = 8 << 20
 _COLLAPSED_AT_ONCE = 1 << 18
 
 
-@dataclass(frozen=True, eq=False)
-class Reference:
+class Reference(NamedTuple):
     """Files of reference documents from one path."""
 
     files: tuple[InputFile, ...]
@@ -52,8 +51,7 @@ class Reference:
     run: Path | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class References:
+class References(NamedTuple):
     """All reference documents, in order of priority."""
 
     # One part per given path
@@ -77,8 +75,7 @@ class References:
             first += len(part.files)
 
 
-@dataclass(frozen=True)
-class SpooledPiece:
+class SpooledPiece(NamedTuple):
     """The location of a piece's texts in the spool."""
 
     first_row: int

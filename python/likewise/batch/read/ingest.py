@@ -7,11 +7,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -242,8 +241,7 @@ def ingest(
     return documents
 
 
-@dataclass(frozen=True)
-class _Task:
+class _Task(NamedTuple):
     """A job of a source, or a stored part that replaces several jobs."""
 
     source: int

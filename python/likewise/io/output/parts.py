@@ -8,9 +8,8 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +23,7 @@ _FACTS_KEY = b"likewise.part"
 _NAME = re.compile(r"part-([a-z0-9-]+)\.([0-9a-f]{16})\.arrow")
 
 
-@dataclass(frozen=True, eq=False)
-class Part:
+class Part(NamedTuple):
     """The contents of a part file."""
 
     # Numeric columns; two-dimensional uint8 arrays are fixed-width bytes
