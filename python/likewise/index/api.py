@@ -3,7 +3,6 @@
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
@@ -14,6 +13,7 @@ from likewise.arrays import ColumnData, TextData
 from likewise.errors import InvalidInput, StoreError
 from likewise.index.opening import Among
 from likewise.recipe.recipe import Recipe
+from likewise.records import Record
 from likewise.stages.sketch import Sketches, batch_of_one
 
 
@@ -50,8 +50,7 @@ class Verdict(NamedTuple):
     added: bool
 
 
-@dataclass(frozen=True, eq=False)
-class Verdicts:
+class Verdicts(Record, eq=False):
     """Verdicts on a batch of n documents, as columns. Iterating yields :class:`Verdict` objects.
 
     Parameters

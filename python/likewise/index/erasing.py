@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,6 +12,7 @@ from likewise import _native
 from likewise.errors import InvalidInput, InvalidParameter, StoreError, counted
 from likewise.index.opening import DATABASE, OF_THE_SYSTEM
 from likewise.io.output.parts import sync_directory
+from likewise.records import Record
 
 CERTIFICATE_VERSION = 1
 MIN_KEY_BYTES, MAX_KEY_BYTES = 16, hashlib.blake2b.MAX_KEY_SIZE
@@ -53,8 +53,7 @@ _NOT_REACHED = (
 )
 
 
-@dataclass(frozen=True)
-class Erasure:
+class Erasure(Record):
     """The effects of erasing documents.
 
     Parameters

@@ -4,7 +4,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from typing import BinaryIO, Literal, NamedTuple, Self, get_args
 
 from likewise.errors import InvalidParameter, check_choice, check_integer, num_threads, take_bytes
@@ -14,6 +13,7 @@ from likewise.progress import Progress, no_progress
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.rules import fields_read
 from likewise.recipe.text import BYTE_TOKENS, USER_TOKENS, role_names
+from likewise.records import Record
 
 DuplicateIds = Literal["fail", "allow"]
 DUPLICATE_IDS: tuple[DuplicateIds, ...] = get_args(DuplicateIds)
@@ -33,8 +33,7 @@ WALL_STAGES = (
 THREAD_STAGES = ("reading", "tokenizing", "sketching", "spooling", "reading_again", "making_sets")
 
 
-@dataclass(frozen=True)
-class RunRules:
+class RunRules(Record):
     """The rules of a run in addition to its recipe."""
 
     threads: int
@@ -208,15 +207,17 @@ class Timing:
         }
 
 
-@dataclass(frozen=True, eq=False)
-class RunContext:
+class RunContext(Record, eq=False):
     """The shared context of all steps of a run."""
 
     # Rules in addition to the recipe
     rules: RunRules
     # Receive seconds and events
-    timing: Timing = field(default_factory=Timing)
-    progress: Progress = no_progress
+    timing: Timing
+    progress: Progress
+
+    def __init__(self, rules: RunRules, timing: Timing | None = None, progress: Progress = no_progress) -> None:
+        vars(self).update(rules=rules, timing=timing or Timing(), progress=progress)
 
     @property
     def threads(self) -> int:
@@ -225,4 +226,4 @@ class RunContext:
 
     def with_threads(self, threads: int) -> Self:
         """Return the same context with another number of threads."""
-        return replace(self, rules=replace(self.rules, threads=threads))
+        return self._replace(rules=self.rules._replace(threads=threads))

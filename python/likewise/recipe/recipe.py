@@ -4,7 +4,6 @@ import contextlib
 import json
 import textwrap
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias, TypeVar, Unpack, cast
 
@@ -170,7 +169,6 @@ def options_of(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None and name not in left_out}
 
 
-@dataclass(frozen=True, init=False)
 class Recipe(Settings):
     """All settings that determine a result: text rules, sketch, candidates, verification, decision.
 
@@ -298,8 +296,10 @@ class Recipe(Settings):
         checked = check_fields({**left_out, "method": method, **fields})
         checked |= checked_text(checked)
         checked |= {"weights_id": checked_weights_id(checked), "sketch": sketch_of(checked)}
-        for name in self.__dataclass_fields__:
-            object.__setattr__(self, name, checked[name])
+        vars(self).update({name: checked[name] for name in self._fields})
+
+    def _compared(self) -> tuple[object, ...]:
+        return tuple(getattr(self, name) for name in self._fields if name not in COMPANIONS)
 
     def __repr__(self) -> str:
         fields = self.to_dict()

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -259,7 +259,7 @@ def open_collection(
             held,
             np.isin(rows, sampled),
             sources,
-            replace(rules, duplicate_ids="allow"),
+            rules._replace(duplicate_ids="allow"),
             progress,
         )
 

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
@@ -101,7 +101,7 @@ class Collection:
             return file, number, found
 
         # Their limit is checked at the end.
-        rules = replace(context.rules, fields=(), max_bad_rows=NO_LIMIT)
+        rules = context.rules._replace(fields=(), max_bad_rows=NO_LIMIT)
         columns = Columns(self.files, Recipe.exact(), self._spool, rules, None, self.room, self.num_reference_files)
         with closing(self.each_job(stage, of_job, context, work)) as jobs:
             for file, number, found in jobs:
@@ -257,7 +257,7 @@ def write_documents(
         if keeps_bad and (bad := [row for row in collection.bad_rows[number] if row.length]):
             places = np.searchsorted(offsets, np.array([row.offset for row in bad], np.uint64))
             # A row moves by the number of bad rows before it.
-            own = replace(own, rows=own.rows + np.searchsorted(places, own.rows, side="right"))
+            own = own._replace(rows=own.rows + np.searchsorted(places, own.rows, side="right"))
             offsets = np.insert(offsets, places, [row.offset for row in bad])
             lengths = np.insert(lengths, places, [row.length for row in bad])
         return Kept(offsets, lengths, threads, cut=own)

@@ -5,7 +5,6 @@ import json
 import re
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
@@ -79,8 +78,7 @@ def with_references_first(documents: Documents, keep: str) -> NDArray[np.int64]:
     return rows.take()
 
 
-@dataclass(frozen=True, order=True)
-class Date:
+class Date(NamedTuple):
     """A point in time, and the part of its fraction of a second beyond microseconds."""
 
     moment: datetime

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 
 from likewise.arrays import ArrowSchema
 from likewise.errors import InvalidParameter
+from likewise.records import Record
 
 #: The fields of a run that decides duplicates, and their types in tables.
 FIELDS = {
@@ -22,13 +22,12 @@ FIELDS = {
 _FORMATS = "JSON Lines, CSV, TSV, Parquet and Arrow files"
 
 
-@dataclass(frozen=True)
-class AddedFields:
+class AddedFields(Record):
     """Names and types of added fields."""
 
     prefix: str
     # Name without prefix -> type in tables, in order
-    kinds: Mapping[str, str] = field(default_factory=lambda: FIELDS)
+    kinds: Mapping[str, str] = FIELDS
 
     def __post_init__(self) -> None:
         """Raise InvalidParameter if the prefix has characters other than ASCII letters, digits, ``_`` and ``-``."""
@@ -53,8 +52,7 @@ class AddedFields:
                 )
 
 
-@dataclass(frozen=True, eq=False)
-class Added:
+class Added(Record, eq=False):
     """Fields that are appended to each row."""
 
     fields: AddedFields

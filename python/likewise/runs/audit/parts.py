@@ -138,7 +138,7 @@ def audit_parts(
         )
         stack.callback(collection.close)
         has_left = unit != "span" and isinstance(recipe.sketch, Exact)
-        context = RunContext(replace(reading.run_rules(), on_error="skip"), progress=report)
+        context = RunContext(reading.run_rules()._replace(on_error="skip"), progress=report)
         repeated = _read(collection, rules, recipe if has_left else None, context, work)
         removed = _Removed(collection, path)
         checks = [
