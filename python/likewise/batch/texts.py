@@ -31,7 +31,7 @@ from likewise.batch.run import decided, evidence, evidence_of_overruled, ordered
 from likewise.batch.search.search import Splits
 from likewise.batch.write.summary import summarize
 from likewise.errors import InvalidInput, InvalidParameter, check_integer, num_threads
-from likewise.io.output.directory import EVIDENCE, OVERRULED, scratch_for
+from likewise.io.output.scratch import scratch_for
 from likewise.io.source.source import Source
 from likewise.io.tables.arrow import MemorySource
 from likewise.io.tables.columns import null_where, number_column, taken_rows, text_column
@@ -235,7 +235,7 @@ class Deduplication(Record, eq=False):
 
         check_home(folder)
         documents = pa.table({"id": self.ids.cast("string"), "text": self._texts()})
-        tables = {EVIDENCE: self.removed} | ({} if self.overruled is None else {OVERRULED: self.overruled})
+        tables = (self.removed, self.overruled)
         save_run(Path(folder), documents, tables, self._recipe, self.summary, overwrite=overwrite)
         return Path(folder)
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from likewise._native import Texts
 from likewise.errors import InvalidInput, InvalidParameter, LikewiseError
-from likewise.io.output.directory import scratch_directory
+from likewise.io.output.scratch import scratch_directory
 from likewise.io.places import Watch
 from likewise.io.source.bad_rows import BadRowTally
 from likewise.io.source.source import BadRow, Piece, ReadTask, Source, each_piece

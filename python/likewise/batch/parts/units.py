@@ -31,8 +31,9 @@ from likewise.batch.run import ordered
 from likewise.batch.write.kept_rows import write_bad_rows
 from likewise.errors import InvalidInput, InvalidParameter, check_choice, check_integer
 from likewise.io.inputs import Inputs
-from likewise.io.output.directory import EMPTIED, ERRORS, KEPT, scratch_directory
+from likewise.io.output.directory import EMPTIED, ERRORS, KEPT
 from likewise.io.output.evidence import write_evidence
+from likewise.io.output.scratch import scratch_directory
 from likewise.io.places import check_place
 from likewise.io.source.source import Cut, InputFile, Kept, Piece, ReadTask, as_array, each_piece
 from likewise.job.options import FileRun, RunContext, RunRules

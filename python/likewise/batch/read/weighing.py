@@ -8,7 +8,7 @@ from pathlib import Path
 from likewise.batch.read import ingest
 from likewise.batch.read.resume import PART_BYTES
 from likewise.errors import InvalidInput, LikewiseError, counted
-from likewise.io.output.directory import scratch_for
+from likewise.io.output.scratch import scratch_for
 from likewise.io.source.bad_rows import NO_LIMIT, BadRowTally
 from likewise.io.source.source import ReadTask, Source
 from likewise.job.options import FileRun, RunContext, RunRules, Timing

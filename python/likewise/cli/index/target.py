@@ -143,7 +143,7 @@ def given_documents(
     """Yield the documents of all inputs in order; lines of standard input as soon as they arrive."""
     from likewise.io.inputs import find_inputs
     from likewise.io.lines.jsonl import JsonlStream
-    from likewise.io.output.directory import scratch_directory
+    from likewise.io.output.scratch import scratch_directory
     from likewise.io.places import Watch
     from likewise.io.source.bad_rows import BadRowTally
     from likewise.io.source.source import each_piece

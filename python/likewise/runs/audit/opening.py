@@ -21,8 +21,9 @@ from likewise.batch.run import ordered
 from likewise.batch.texts import Deduplication
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch, num_threads
 from likewise.io.inputs import Inputs
-from likewise.io.output.directory import EVIDENCE, SUMMARY, scratch_directory
+from likewise.io.output.directory import EVIDENCE, SUMMARY
 from likewise.io.output.evidence import readable
+from likewise.io.output.scratch import scratch_directory
 from likewise.io.output.summaries import is_over_parts, read_summary
 from likewise.io.source.source import InputFile, Source
 from likewise.io.tables.columns import numbers_of

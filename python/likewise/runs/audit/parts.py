@@ -20,7 +20,8 @@ from likewise.batch.parts.units import cut_parts
 from likewise.errors import InvalidInput, counted
 from likewise.io.inputs import Inputs, find_inputs
 from likewise.io.lines.csv import take_quotes
-from likewise.io.output.directory import EMPTIED, EVIDENCE, KEPT, scratch_directory
+from likewise.io.output.directory import EMPTIED, EVIDENCE, KEPT
+from likewise.io.output.scratch import scratch_directory
 from likewise.io.output.summaries import read_summary
 from likewise.io.places import check_unchanged, stamps
 from likewise.io.source.source import Cut, InputFile, Piece, as_array, each_piece
