@@ -33,6 +33,10 @@ class Record:
             cls.__init__ = scope["__init__"]  # type: ignore[method-assign]
             cls.__init__.__annotations__ = cls._fields | {"return": None}
 
+    def __getstate__(self) -> dict[str, Any]:
+        # Without cached properties.
+        return {name: getattr(self, name) for name in self._fields}
+
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"cannot assign to field {name!r}")
 
@@ -53,9 +57,9 @@ class Record:
 
     def _asdict(self) -> dict[str, Any]:
         """Return the fields by name; records in them, too."""
-        fields = {name: getattr(self, name) for name in self._fields}
-        return {name: value._asdict() if isinstance(value, Record) else value for name, value in fields.items()}
+        fields = self.__getstate__().items()
+        return {name: value._asdict() if isinstance(value, Record) else value for name, value in fields}
 
     def _replace(self, **changes: Any) -> Self:
         """Return a record with some fields changed."""
-        return type(self)(**({name: getattr(self, name) for name in self._fields} | changes))
+        return type(self)(**(self.__getstate__() | changes))

@@ -495,13 +495,19 @@ def dedup(
         if stays is not None:
             summary |= stays.summary(documents, decision.overruled)
             overruled = evidence_of_overruled(documents, recipe, decision)
+        row_places = places if joined is None else rows.only_places()
         given = source if isinstance(source, MemorySource) else None
         return Deduplication(
             kept,
             summary,
             overruled,
             make_removed,
-            partial(_ids, None if given is None else given.all_ids, rows.only_places(), len(kept)),
+            partial(
+                _ids,
+                None if given is None else given.all_ids,
+                row_places,
+                len(kept),
+            ),
             None if given is None or joined is not None or isinstance(texts, Iterator) else again,
             recipe,
             firsts,

@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from typing import BinaryIO, Literal, NamedTuple, Self, get_args
 
 from likewise.errors import InvalidParameter, check_choice, check_integer, num_threads, take_bytes
@@ -219,7 +220,7 @@ class RunContext(Record, eq=False):
     def __init__(self, rules: RunRules, timing: Timing | None = None, progress: Progress = no_progress) -> None:
         vars(self).update(rules=rules, timing=timing or Timing(), progress=progress)
 
-    @property
+    @cached_property
     def threads(self) -> int:
         """Number of threads."""
         return self.rules.threads

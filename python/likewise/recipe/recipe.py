@@ -4,6 +4,7 @@ import contextlib
 import json
 import textwrap
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias, TypeVar, Unpack, cast
 
@@ -685,7 +686,7 @@ class Recipe(Settings):
         """The same recipe for texts without a value of `only_within`: it compares any two texts."""
         return self if self.only_within is None else self.replace(only_within=None)
 
-    @property
+    @cached_property
     def feature_rules(self) -> _native.FeatureRules:
         """Rules for the features of a document, for the core; InvalidParameter if a table or word list is missing."""
         check_weighable(self.weights, self.table)
@@ -768,7 +769,11 @@ class Recipe(Settings):
 
     def with_table(self, table: Weights) -> Self:
         """Return the recipe with its weight table; raise RecipeMismatch if it is another one, or for other features."""
-        return self.replace(table=table)
+        return self._completed(table=table, weights_id=checked_weights_id({**self.fields, "table": table}))
+
+    def with_threshold(self, threshold: float) -> Self:
+        """Return the resolved recipe with the threshold that a run chose."""
+        return self._completed(threshold=float(threshold)).resolve()
 
     def required_similarity(
         self, num_features: NDArray[np.integer[Any]] | int, penalty: NDArray[np.float64] | float = 0.0
@@ -853,7 +858,13 @@ class Recipe(Settings):
         if self.needs_threshold:
             return self
         opened = self.sketch.open_search(self.asked)
-        return self.replace(**opened) if opened else self
+        return self._completed(sketch=self.sketch._replace(**opened)) if opened else self
+
+    def _completed(self, **found: object) -> Self:
+        """Return the recipe with values that were left open; they come from checked fields, and are not checked."""
+        made = object.__new__(type(self))
+        vars(made).update(self.__getstate__() | found)
+        return made
 
     def replace(self, **changes: Any) -> Self:
         """Return the recipe with some fields changed and validated, as by the constructor."""

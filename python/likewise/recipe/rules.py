@@ -1,6 +1,7 @@
 """Validation of a recipe's fields: combinations of values, and fields that apply to the method."""
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from likewise.errors import InvalidParameter, check_choice, check_integer
@@ -20,7 +21,8 @@ from likewise.recipe.fields import (
 _NAME_FIELDS = ("siblings", "unsure", "keep_new")
 
 
-def keep_criteria(keep: str) -> list[tuple[str, str]]:
+@lru_cache
+def keep_criteria(keep: str) -> tuple[tuple[str, str], ...]:
     """Return the criteria of a `keep` value as (rule, field), best first."""
     criteria: list[tuple[str, str]] = []
     for part in keep.split(","):
@@ -38,7 +40,7 @@ def keep_criteria(keep: str) -> list[tuple[str, str]]:
                 "keep", f"{keep!r} given; rules after first have no effect, because first leaves no ties"
             )
         criteria.append((rule, field))
-    return criteria
+    return tuple(criteria)
 
 
 def fields_read(keep: str, others: Iterable[str]) -> tuple[str, ...]:
@@ -46,6 +48,7 @@ def fields_read(keep: str, others: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*keep_needs(keep)[1], *others)))
 
 
+@lru_cache
 def keep_needs(keep: str) -> tuple[bool, tuple[str, ...]]:
     """Return whether `keep` needs text lengths, and which fields it needs."""
     criteria = keep_criteria(keep)

@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
@@ -126,7 +126,7 @@ class Documents(Record, eq=False):
     def __len__(self) -> int:
         return len(self.shapes)
 
-    @property
+    @cached_property
     def num_references(self) -> int:
         """Number of reference documents, which are the first rows here and have no row in the run."""
         return int(self.starts[self.num_reference_sources])
