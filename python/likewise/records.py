@@ -35,7 +35,7 @@ class Record:
 
     def __getstate__(self) -> dict[str, Any]:
         # Without cached properties.
-        return {name: getattr(self, name) for name in self._fields}
+        return self._values()
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"cannot assign to field {name!r}")
@@ -53,13 +53,16 @@ class Record:
         return f"{type(self).__qualname__}({', '.join(f'{name}={getattr(self, name)!r}' for name in self._fields)})"
 
     def _compared(self) -> tuple[object, ...]:
-        return tuple(getattr(self, name) for name in self._fields)
+        return tuple(self._values().values())
+
+    def _values(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self._fields}
 
     def _asdict(self) -> dict[str, Any]:
         """Return the fields by name; records in them, too."""
-        fields = self.__getstate__().items()
+        fields = self._values().items()
         return {name: value._asdict() if isinstance(value, Record) else value for name, value in fields}
 
     def _replace(self, **changes: Any) -> Self:
         """Return a record with some fields changed."""
-        return type(self)(**(self.__getstate__() | changes))
+        return type(self)(**(self._values() | changes))

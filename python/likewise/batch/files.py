@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Unpack
 
@@ -52,6 +52,7 @@ from likewise.progress import Progress, Warned, shows_progress, taken
 from likewise.recipe.fields import RecipeFields
 from likewise.recipe.recipe import GivenRecipe, Recipe
 from likewise.recipe.weights import RECIPE, write_companions
+from likewise.records import Record
 from likewise.stages.text import TextField, field_names
 
 if TYPE_CHECKING:
@@ -180,13 +181,13 @@ def _written(write: object) -> tuple[str, bool]:
     return (copies[0] if copies else "groups"), "groups" in names
 
 
-class _Reading(NamedTuple):
+class _Reading(Record, eq=False):
     """The inputs and references of a run, as found at its start."""
 
     found: Inputs
     references: References
 
-    @property
+    @cached_property
     def all(self) -> Inputs:
         """All files, references first."""
         return self.found._replace(files=(*self.references.files, *self.found.files))
@@ -500,7 +501,7 @@ def dedup_files(
         "document_by": document_by, "on_error": on_error, "memory_bytes": memory,
     }  # fmt: skip
     options = DedupOptions(
-        run or FileRun()._replace(**{name: value for name, value in given.items() if value is not None}),
+        (run or FileRun())._replace(**{name: value for name, value in given.items() if value is not None}),
         write,
         write_prefix,
         GroupColumns(date_field, count_by, count_weight),

@@ -30,12 +30,12 @@ from likewise.batch.read.documents import Documents, Reference, References
 from likewise.batch.run import decided, evidence, evidence_of_overruled, ordered
 from likewise.batch.search.search import Splits
 from likewise.batch.write.summary import summarize
-from likewise.errors import InvalidInput, InvalidParameter, check_integer, num_threads
+from likewise.errors import InvalidInput, InvalidParameter, check_choice, check_integer, num_threads
 from likewise.io.output.scratch import scratch_for
 from likewise.io.source.source import Source
 from likewise.io.tables.arrow import MemorySource
 from likewise.io.tables.columns import null_where, number_column, taken_rows, text_column
-from likewise.job.options import DuplicateIds, RunContext, RunRules
+from likewise.job.options import DUPLICATE_IDS, DuplicateIds, RunContext, RunRules
 from likewise.progress import Progress, Warned, no_progress, shows_progress, taken
 from likewise.recipe.fields import RecipeFields
 from likewise.recipe.methods import SimHash, SimHashDistance
@@ -646,6 +646,7 @@ def _context(
     duplicate_ids: DuplicateIds,
     progress: Progress | bool | None,  # noqa: FBT001
 ) -> RunContext:
+    check_choice("duplicate_ids", duplicate_ids, DUPLICATE_IDS)
     rules = RunRules(num_threads(threads), "fail" if nulls == "fail" else "skip", duplicate_ids)
     return RunContext(rules, progress=taken(progress))
 

@@ -34,7 +34,7 @@ WALL_STAGES = (
 THREAD_STAGES = ("reading", "tokenizing", "sketching", "spooling", "reading_again", "making_sets")
 
 
-class RunRules(Record):
+class RunRules(NamedTuple):
     """The rules of a run in addition to its recipe."""
 
     threads: int
@@ -44,10 +44,6 @@ class RunRules(Record):
     max_bad_rows: BadRowLimit = NO_LIMIT
     # Fields to read from each row, in addition to those of `keep`
     fields: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        check_choice("on_error", self.on_error, ON_ERROR)
-        check_choice("duplicate_ids", self.duplicate_ids, DUPLICATE_IDS)
 
 
 class FileRun(NamedTuple):
@@ -146,6 +142,8 @@ class FileRun(NamedTuple):
 
     def run_rules(self) -> RunRules:
         """Return the other rules of the run."""
+        check_choice("on_error", self.on_error, ON_ERROR)
+        check_choice("duplicate_ids", self.duplicate_ids, DUPLICATE_IDS)
         limit = bad_row_limit(self.max_bad_rows)
         return RunRules(num_threads(self.threads), self.on_error, self.duplicate_ids, limit, self.fields)
 
@@ -175,11 +173,6 @@ class Timing:
         self._wall: dict[str, float] = {}
         self._thread: dict[str, float] = {}
 
-    def add_wall(self, stage: str, seconds: float) -> None:
-        """Add wall clock seconds of a stage that does not overlap others."""
-        with self._lock:
-            self._wall[stage] = self._wall.get(stage, 0.0) + seconds
-
     def add_thread(self, stage: str, seconds: float) -> None:
         """Add seconds of one thread."""
         with self._lock:
@@ -187,12 +180,13 @@ class Timing:
 
     @contextmanager
     def wall(self, stage: str) -> Iterator[None]:
-        """Measure the body as wall clock time of a stage."""
+        """Measure the body as wall clock time of a stage that does not overlap others."""
         began = time.perf_counter()
         try:
             yield
         finally:
-            self.add_wall(stage, time.perf_counter() - began)
+            with self._lock:
+                self._wall[stage] = self._wall.get(stage, 0.0) + time.perf_counter() - began
 
     @staticmethod
     def now() -> float:

@@ -300,7 +300,7 @@ class Recipe(Settings):
         vars(self).update({name: checked[name] for name in self._fields})
 
     def _compared(self) -> tuple[object, ...]:
-        return tuple(getattr(self, name) for name in self._fields if name not in COMPANIONS)
+        return tuple(value for name, value in self._values().items() if name not in COMPANIONS)
 
     def __repr__(self) -> str:
         fields = self.to_dict()
@@ -323,7 +323,7 @@ class Recipe(Settings):
     @property
     def fields(self) -> dict[str, Any]:
         """All fields by name; None if the method does not use a field."""
-        mine = {"method": self.method, **vars(self), **vars(self.sketch)}
+        mine = {"method": self.sketch.name, **vars(self), **vars(self.sketch)}
         return {name: mine.get(name) for name in FIELD_NAMES}
 
     @classmethod
@@ -863,19 +863,19 @@ class Recipe(Settings):
     def _completed(self, **found: object) -> Self:
         """Return the recipe with values that were left open; they come from checked fields, and are not checked."""
         made = object.__new__(type(self))
-        vars(made).update(self.__getstate__() | found)
+        vars(made).update(self._values() | found)
         return made
 
     def replace(self, **changes: Any) -> Self:
         """Return the recipe with some fields changed and validated, as by the constructor."""
         return type(self)(**{**self.fields, **changes})
 
-    @property
+    @cached_property
     def sketch_id(self) -> str:
         """Identity of the fields that determine sketch bytes: 32 hexadecimal digits."""
         return identity(self.fields, SKETCH_FIELDS)
 
-    @property
+    @cached_property
     def recipe_id(self) -> str:
         """Identity of all fields that determine a result: 32 hexadecimal digits. Raises as :meth:`resolve` does."""
         # Filters have no field that a recall is resolved into.

@@ -166,17 +166,21 @@ class Documents(Record, eq=False):
     @property
     def num_empty(self) -> int:
         """Number of documents whose normalized text is empty."""
-        return self._num_of_shape(EMPTY)
+        return self._num_of_shapes[EMPTY]
 
     @property
     def num_short(self) -> int:
         """Number of documents with fewer tokens than one shingle, without empty ones."""
-        return self._num_of_shape(SHORT)
+        return self._num_of_shapes[SHORT]
 
-    def _num_of_shape(self, shape: int) -> int:
-        """Return the number of documents of a shape, without references."""
-        own = self.shapes[self.num_references :]
-        return sum(int(np.count_nonzero(own[part] == shape)) for part in slices(len(own), _AT_ONCE))
+    @cached_property
+    def _num_of_shapes(self) -> list[int]:
+        """Number of documents of each shape, without references."""
+        own, counts = self.shapes[self.num_references :], np.zeros(3, np.int64)
+        for part in slices(len(own), _AT_ONCE):
+            counts += np.bincount(own[part], minlength=3)
+        found: list[int] = counts.tolist()
+        return found
 
     def sources_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the source number of each row."""

@@ -22,7 +22,7 @@ from likewise.batch.read.resume import SPOOL_NAME, FoundPart, Position, RunParts
 from likewise.errors import InvalidInput, LikewiseError
 from likewise.io.source.source import Piece, ReadTask, Source
 from likewise.io.source.spool import Spool
-from likewise.job.options import RunContext, Timing
+from likewise.job.options import RunContext
 from likewise.job.reading import in_order, names_line, option_of, other_fields, total_bytes
 from likewise.progress import Warned
 from likewise.recipe.methods import Shingles
@@ -202,7 +202,6 @@ def ingest(
     held: HeldDocuments | None = None,
 ) -> Documents:
     """Read and sketch all documents."""
-    began = Timing.now()
     spool = None
     if needs_texts and not all(source.can_read_again for source in sources):
         spool = Spool(work / SPOOL_NAME, has_tokens=recipe.takes_tokens) if parts is None else parts.open_spool()
@@ -237,7 +236,6 @@ def ingest(
         if spool is not None:
             spool.close()
         raise
-    context.timing.add_wall("reading_and_sketching", Timing.now() - began)
     return documents
 
 

@@ -141,14 +141,14 @@ class OutputDirectory:
     def finish(self) -> None:
         """Rename all outputs into place, the summary last; undone if interrupted."""
         self.check_own()
-        replaced = self.work / "replaced"
-        replaced.mkdir()
+        replaced, before = self.work / "replaced", [name for name in FINAL_NAMES if (self.path / name).exists()]
+        if before:
+            replaced.mkdir()
         done: list[str] = []
         try:
             # Move the old summary first: without it, the directory counts as unfinished.
-            for name in reversed(FINAL_NAMES):
-                if (self.path / name).exists():
-                    (self.path / name).rename(replaced / name)
+            for name in reversed(before):
+                (self.path / name).rename(replaced / name)
             for name in FINAL_NAMES:
                 if (self.work / name).exists():
                     done.append(name)

@@ -9,7 +9,6 @@ from pathlib import Path
 from likewise.io.output.whole import try_lock
 from likewise.io.places import place_named
 from likewise.io.source.source import Source
-from likewise.io.tables.arrow import MemorySource
 
 PREFIX = "likewise-scratch-"
 _LOCK = "lock"
@@ -33,9 +32,9 @@ def scratch_directory() -> Iterator[Path]:
 
 
 def scratch_for(sources: Iterable[Source]) -> contextlib.AbstractContextManager[Path]:
-    """Return :func:`scratch_directory`, or a path without a directory if all texts are in memory."""
-    is_in_memory = all(isinstance(source, MemorySource) for source in sources)
-    return contextlib.nullcontext(_NOWHERE) if is_in_memory else scratch_directory()
+    """Return :func:`scratch_directory`, or a path without a directory if reading the sources needs none."""
+    are_plain = all(source.is_plain for source in sources)
+    return contextlib.nullcontext(_NOWHERE) if are_plain else scratch_directory()
 
 
 @contextlib.contextmanager

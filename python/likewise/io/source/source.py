@@ -294,6 +294,11 @@ class Source(ABC):
         """Whether single texts are cheap to read again; if not, the run spools texts that it may need."""
         return False
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is read without temporary files."""
+        return False
+
     def read_texts(self, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> Texts:
         """Read the texts of documents again. Offsets must be ascending. Thread-safe."""
         raise AssertionError(f"{type(self).__name__} cannot be read twice")

@@ -263,7 +263,7 @@ def file_run(summary: dict[str, Any]) -> FileRun:
         document_by=options.get("document_by"),
         on_error="skip",
         duplicate_ids="allow",
-        max_document_bytes=options.get("max_document", FileRun.max_document_bytes),
+        max_document_bytes=options.get("max_document", FileRun().max_document_bytes),
         file_format=options.get("format"),
         delimiter=options.get("delimiter"),
         quote=options.get("quote"),
