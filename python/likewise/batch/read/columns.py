@@ -30,7 +30,7 @@ from likewise.recipe.rules import fields_read, keep_criteria, keep_needs
 # Documents processed at once.
 _AT_ONCE = 1 << 18
 # Digits of a second after the sixth, which Python's dates drop.
-_FINE_FRACTION = re.compile(r"[.,]\d{6}(\d+)")
+_FINE_FRACTION = r"[.,]\d{6}(\d+)"
 
 
 _NO_TEXTS = _native.Texts.from_list([])
@@ -135,7 +135,7 @@ def _date(text: str) -> Date | None:
         moment = datetime.fromisoformat(text)
     except ValueError:
         return None
-    fraction = _FINE_FRACTION.search(text)
+    fraction = re.search(_FINE_FRACTION, text)
     rest = Decimal(f"0.{fraction[1]}") if fraction else Decimal(0)
     return Date(moment if moment.tzinfo else moment.replace(tzinfo=UTC), rest)
 
