@@ -812,7 +812,7 @@ class Recipe(Settings):
             return 1.0 - self.sketch.within / self.sketch.bits
         return 1.0 if self.threshold is None else self.similarity_threshold
 
-    @property
+    @cached_property
     def asked(self) -> Asked:
         """The condition that the pairs found by the search must meet."""
         return Asked(self.measure, self.weights, 1.0 if self.threshold is None else self.similarity_threshold)

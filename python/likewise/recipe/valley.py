@@ -165,15 +165,15 @@ def find_valley(
             halves.append(
                 _choice(bins[half], document[half], weights[half], some, _LEAST_DOCUMENTS // 2, measure, margin)[0]
             )
-    is_above = similarity >= threshold
+    low, high, is_above = min(halves), max(halves), similarity >= threshold
     return Valley(
         threshold=threshold,
         reason=reason,
         clarity=clarity,
         num_documents_below=len(distinct(document[(bins >= _LOWEST - _HALF_WIDTH) & ~is_above])),
         num_documents_above=len(distinct(document[is_above])),
-        halves=(min(halves), max(halves)),
-        is_stable=all(round(abs(half - threshold), 2) <= _STABLE_WITHIN for half in halves),
+        halves=(low, high),
+        is_stable=round(max(high - threshold, threshold - low), 2) <= _STABLE_WITHIN,
         curve=[
             (_of_scale(at, measure), int(density[at]) * _STEP / _HALF_WIDTH**2)
             for at in range(_LOWEST - _HALF_WIDTH, _BINS + 1, _STEP)
