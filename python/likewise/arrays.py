@@ -151,8 +151,8 @@ class GrowingTexts:
     def __init__(self, space: ArraySpace) -> None:
         self._parts: list[Texts] = []
         self._in_files = space.folder is not None
-        self._data = space.growing(np.uint8)
-        self._ends = space.growing(np.int64)
+        if self._in_files:
+            self._data, self._ends = space.growing(np.uint8), space.growing(np.int64)
 
     def append(self, texts: Texts) -> None:
         """Append texts; in memory, nothing is copied."""

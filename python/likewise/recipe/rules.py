@@ -68,8 +68,9 @@ def check_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
         if one.is_required and fields[one.name] is None:
             raise InvalidParameter(one.name, f"{one.name} is not given")
     for one in FIELDS:
-        if one.check is not None and checked[one.name] is not None:
-            checked[one.name] = one.check(one.name, checked[one.name])
+        value = checked[one.name]
+        if one.check is not None and value is not None and value is not one.original:
+            checked[one.name] = one.check(one.name, value)
     keep_criteria(checked["keep"])
     if (checked["measure"] == "equality") != (method == "exact"):
         raise InvalidParameter("measure", "equality applies only to method exact, and exact supports no other measure")
