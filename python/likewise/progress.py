@@ -6,9 +6,7 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar, cast
-
-from likewise.records import Record
+from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -18,7 +16,7 @@ _SECONDS_OF_A_RATE = 2.0
 _SECONDS_BETWEEN_FRAMES = 0.1
 
 
-class StageStarted(Record):
+class StageStarted(NamedTuple):
     """A stage began.
 
     Parameters
@@ -36,27 +34,27 @@ class StageStarted(Record):
     unit: str
 
 
-class StageAdvanced(Record):
+class StageAdvanced(NamedTuple):
     """The amount of work done since the start of a stage, named by its :class:`StageStarted`, in its unit."""
 
     stage: str
     done: int
 
 
-class StageFinished(Record):
+class StageFinished(NamedTuple):
     """A stage, named by its :class:`StageStarted`, ended after this wall clock time."""
 
     stage: str
     seconds: float
 
 
-class Warned(Record):
+class Warned(NamedTuple):
     """A warning for the user: the problem, and what to do about it."""
 
     message: str
 
 
-class Planned(Record):
+class Planned(NamedTuple):
     """The resources that a run with a memory limit needs, or the location of a run on Spark; the first event of a run.
 
     The lines state memory, disk, passes and time in words, or the Spark master and the directory of the stages.

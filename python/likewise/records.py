@@ -17,19 +17,19 @@ class Record:
     # Annotations by field
     _fields: ClassVar[dict[str, Any]] = {}
 
-    def __init_subclass__(cls, *, eq: bool = True, kw_only: bool = False) -> None:
+    def __init_subclass__(cls, *, eq: bool = True) -> None:
         super().__init_subclass__()
         own = cls.__annotations__ if "__annotations__" in vars(cls) else {}
         cls._fields = cls._fields | {name: kind for name, kind in own.items() if "ClassVar" not in str(kind)}
         if not eq:
             cls.__eq__, cls.__hash__ = object.__eq__, object.__hash__  # type: ignore[method-assign]
         if "__init__" not in vars(cls):
-            given = [f"{name}=cls.{name}" if hasattr(cls, name) else name for name in cls._fields]
-            first = "self, *" if kw_only and given else "self"
-            stored = ", ".join(f"{name}={name}" for name in cls._fields)
+            names = cls._fields
+            given = ", ".join(f"{name}=cls.{name}" if hasattr(cls, name) else name for name in names)
             after = "; self.__post_init__()" if hasattr(cls, "__post_init__") else ""
+            body = f"def __init__(self, {given}): self.__dict__.update({', '.join(f'{n}={n}' for n in names)}){after}"
             scope: dict[str, Any] = {"cls": cls}
-            exec(f"def __init__({', '.join([first, *given])}): self.__dict__.update({stored}){after}", scope)
+            exec(body, scope)
             cls.__init__ = scope["__init__"]  # type: ignore[method-assign]
             cls.__init__.__annotations__ = cls._fields | {"return": None}
 

@@ -39,7 +39,7 @@ class Asked(NamedTuple):
         return self.measure in ("jaccard", "dice")
 
 
-class _Method(Record, kw_only=True):
+class _Method(Record):
     """The interface of all methods, with the defaults for methods that find all matches."""
 
     name: ClassVar[str]
@@ -63,7 +63,7 @@ def _known(name: str, value: int | None) -> int:
     return value
 
 
-class _Banded(_Method, kw_only=True):
+class _Banded(_Method):
     """A method that may compare pairs that agree in a band."""
 
     bands: int | None
@@ -75,7 +75,7 @@ class _Banded(_Method, kw_only=True):
         return _known("bands", self.bands), _known("rows", self.rows)
 
 
-class MinHash(_Banded, kw_only=True):
+class MinHash(_Banded):
     """Signatures whose share of equal slots estimates the Jaccard similarity; pairs that agree in a band are compared.
 
     Parameters
@@ -151,7 +151,7 @@ def _recall_within(bits: int, threshold: float, within: int) -> float:
     return 1.0 if low > 0.5 else 0.0
 
 
-class SimHash(_Method, kw_only=True):
+class SimHash(_Method):
     """Fingerprints whose Hamming distance estimates the cosine; all pairs within a radius are found.
 
     Parameters
@@ -185,7 +185,7 @@ class SimHash(_Method, kw_only=True):
         return _recall_within(self.bits, cosine, self.radius)
 
 
-class SimHashMeasured(SimHash, kw_only=True):
+class SimHashMeasured(SimHash):
     """Fingerprints that find candidates, each of which is verified on the documents.
 
     Parameters
@@ -206,7 +206,7 @@ class SimHashMeasured(SimHash, kw_only=True):
         return self.found(asked.threshold) if asked.measure == "cosine" else None
 
 
-class SimHashDistance(SimHash, kw_only=True):
+class SimHashDistance(SimHash):
     """Fingerprints whose distance determines a match by itself, except for short documents.
 
     Parameters
@@ -227,7 +227,7 @@ class SimHashDistance(SimHash, kw_only=True):
         return num_features * self.short_threshold < _native.SHORT_FEATURES
 
 
-class Bloom(_Banded, kw_only=True):
+class Bloom(_Banded):
     """Bloom filters; pairs that share as many bits as pairs at the threshold are compared.
 
     Parameters
@@ -271,13 +271,13 @@ class Bloom(_Banded, kw_only=True):
         return self.recall_of_filters * found if asked.follows_jaccard else None
 
 
-class Shingles(_Method, kw_only=True):
+class Shingles(_Method):
     """Complete feature sets, which find every pair at or above the threshold."""
 
     name: ClassVar[str] = "shingles"
 
 
-class Exact(_Method, kw_only=True):
+class Exact(_Method):
     """Equality of normalized texts."""
 
     name: ClassVar[str] = "exact"
