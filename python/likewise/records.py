@@ -40,6 +40,9 @@ class Record:
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"cannot assign to field {name!r}")
 
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"cannot delete field {name!r}")
+
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self._compared() == other._compared()
 

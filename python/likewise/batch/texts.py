@@ -502,7 +502,12 @@ def dedup(
             summary,
             overruled,
             make_removed,
-            partial(_ids, None if given is None else given.all_ids, row_places, len(kept)),
+            partial(
+                _ids,
+                None if given is None else given.all_ids,
+                row_places,
+                len(kept),
+            ),
             None if given is None or joined is not None or isinstance(texts, Iterator) else again,
             recipe,
             firsts,

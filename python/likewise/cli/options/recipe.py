@@ -28,7 +28,10 @@ _MAX_DIGITS = 30
 
 
 def take_weights(given: dict[str, Any], complete: _Completion, lists: "Mapping[str, WordList]") -> None:
-    """Replace the text of --weights by a rule and, if it names a file, a table for the features that are complete."""
+    """Replace the text of --weights in the recipe options by a rule and, if it names a file, a table.
+
+    `complete` returns all fields of the recipe of some, which define the terms of a lexicon.
+    """
     from likewise.errors import InvalidParameter
     from likewise.recipe.fields import TABLE_WEIGHTS, WEIGHTS
     from likewise.stages.weights import read_table
