@@ -1,5 +1,6 @@
 """A recipe is a sum type: its `sketch` has the fields of its own method only."""
 
+import dataclasses
 import pickle
 
 import pytest
@@ -23,7 +24,7 @@ OWN = {
 @pytest.mark.parametrize("name", RECIPES)
 def test_a_sketch_has_the_fields_of_its_method_alone(name):
     recipe = RECIPES[name]
-    own = set(recipe.sketch._fields)
+    own = {field.name for field in dataclasses.fields(recipe.sketch)}
     assert own == OWN[type(recipe.sketch)]
     flat = recipe.fields
     every = set().union(*OWN.values())

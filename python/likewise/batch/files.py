@@ -52,7 +52,6 @@ from likewise.progress import Progress, Warned, shows_progress, taken
 from likewise.recipe.fields import RecipeFields
 from likewise.recipe.recipe import GivenRecipe, Recipe
 from likewise.recipe.weights import RECIPE, write_companions
-from likewise.records import Record
 from likewise.stages.text import TextField, field_names
 
 if TYPE_CHECKING:
@@ -181,7 +180,8 @@ def _written(write: object) -> tuple[str, bool]:
     return (copies[0] if copies else "groups"), "groups" in names
 
 
-class _Reading(Record, eq=False):
+@dataclass(frozen=True, eq=False)
+class _Reading:
     """The inputs and references of a run, as found at its start."""
 
     found: Inputs

@@ -1,6 +1,7 @@
 """Reading of documents in memory: lists, columns, tables and streams, as one input of a run."""
 
 import contextlib
+import dataclasses
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal, get_args
 
@@ -103,13 +104,16 @@ def document_source(
 
         if isinstance(ids, Iterator):
             ids = list(ids)
-        source = source._replace(ids=all_ids(ids), has_null_id=has_null_id, given_type=given_type or integer_type(ids))
+        source = dataclasses.replace(
+            source, ids=all_ids(ids), has_null_id=has_null_id, given_type=given_type or integer_type(ids)
+        )
         assert source.ids is not None
         num_given = len(texts) if rows is None else num_rows
         if len(source.ids) != num_given:
             raise InvalidInput(f"{counted(len(source.ids), 'id')} for {counted(num_given, 'text')}")
     if rows is not None:
-        source = source._replace(
+        source = dataclasses.replace(
+            source,
             ids=None if source.ids is None else source.ids.take(rows),
             has_null_id=None if has_null_id is None else has_null_id[rows],
             all_ids=source.ids,
@@ -117,7 +121,7 @@ def document_source(
             rows=rows,
             num_rows=num_rows,
         )
-    return source if tokenizer is None else source._replace(texts=tokenized(texts, recipe, tokenizer))
+    return source if tokenizer is None else dataclasses.replace(source, texts=tokenized(texts, recipe, tokenizer))
 
 
 def column_named(documents: TextData, recipe: object, text_field: TextField) -> tuple[Any, TextField]:

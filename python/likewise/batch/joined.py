@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -200,7 +201,8 @@ class JoinedRows:
     def rows(self, documents: Documents, kept: NDArray[np.bool_]) -> tuple[Documents, NDArray[np.bool_]]:
         """Return the rows of the documents, as far as their places are needed, and which of them are kept."""
         num_rows = len(self)
-        rows = documents._replace(
+        rows = replace(
+            documents,
             starts=self.starts,
             shapes=np.zeros(num_rows, np.uint8),
             offsets=self.offsets,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,11 +67,11 @@ def open_documents(
                 "--engine spark, or split the inputs",
             )
         if bounded is not None:
-            documents = documents._replace(room=bounded.settle(len(documents), recipe))
+            documents = replace(documents, room=bounded.settle(len(documents), recipe))
         ranked_by = () if references is None else references.ranked_by
         if documents.fields:
             without = num_without_field(documents, keep_needs(recipe.keep)[1], ranked_by)
-            documents = documents._replace(num_without_field=without)
+            documents = replace(documents, num_without_field=without)
         if context.rules.duplicate_ids == "fail":
             with context.timing.wall("ordering"):
                 documents.check_ids()

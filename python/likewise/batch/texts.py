@@ -5,6 +5,7 @@ import importlib
 import json
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
@@ -40,7 +41,6 @@ from likewise.progress import Progress, Warned, no_progress, shows_progress, tak
 from likewise.recipe.fields import RecipeFields
 from likewise.recipe.methods import SimHash, SimHashDistance
 from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe
-from likewise.records import Record
 from likewise.stages.documents import Tokenizer
 from likewise.stages.text import TextField
 
@@ -57,7 +57,8 @@ if TYPE_CHECKING:
 _ROWS_SHOWN = 5
 
 
-class Deduplication(Record, eq=False):
+@dataclass(frozen=True, eq=False)
+class Deduplication:
     """Result of :func:`likewise.dedup`.
 
     Parameters

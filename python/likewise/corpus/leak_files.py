@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, chain
 from pathlib import Path, PurePosixPath
 from typing import Any, Unpack
@@ -181,7 +181,7 @@ def leak_files(
     if sum(name == "-" for given in lists for name in given) > 1:
         raise InvalidInput("standard input (-) is given twice; give it once")
     with Job(output, run, report, inputs=[*chain(*lists)], overwrite=overwrite, fresh=fresh) as job:
-        job.context = job.context._replace(rules=job.context.rules._replace(duplicate_ids="allow"))
+        job.context = replace(job.context, rules=job.context.rules._replace(duplicate_ids="allow"))
         tell_containment(recipe, report)
         found = _Splits(names, [job.find(given, recipe) for given in lists])
         found.check()

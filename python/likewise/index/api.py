@@ -3,6 +3,7 @@
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
@@ -13,7 +14,6 @@ from likewise.arrays import ColumnData, TextData
 from likewise.errors import InvalidInput, StoreError
 from likewise.index.opening import Among
 from likewise.recipe.recipe import Recipe
-from likewise.records import Record
 from likewise.stages.sketch import Sketches, batch_of_one
 
 
@@ -50,7 +50,8 @@ class Verdict(NamedTuple):
     added: bool
 
 
-class Verdicts(Record, eq=False):
+@dataclass(frozen=True, eq=False)
+class Verdicts:
     """Verdicts on a batch of n documents, as columns. Iterating yields :class:`Verdict` objects.
 
     Parameters

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +13,6 @@ from likewise import _native
 from likewise.errors import InvalidInput, InvalidParameter, StoreError, counted
 from likewise.index.opening import DATABASE, OF_THE_SYSTEM
 from likewise.io.output.parts import sync_directory
-from likewise.records import Record
 
 CERTIFICATE_VERSION = 1
 MIN_KEY_BYTES, MAX_KEY_BYTES = 16, hashlib.blake2b.MAX_KEY_SIZE
@@ -53,7 +53,8 @@ _NOT_REACHED = (
 )
 
 
-class Erasure(Record):
+@dataclass(frozen=True)
+class Erasure:
     """The effects of erasing documents.
 
     Parameters

@@ -18,7 +18,6 @@ from likewise.io.remote import fetch, is_remote, local_name, local_path, remote_
 from likewise.io.source.source import InputFile, ReadRules, Source, each_piece, shown_document
 from likewise.io.tables.datasets import READ, check_no_table, check_no_table_below, kind_of_table
 from likewise.progress import Progress, Warned, no_progress
-from likewise.records import Record
 
 if TYPE_CHECKING:
     from likewise.io.archives.html_text import HtmlReaders
@@ -154,7 +153,7 @@ def find_inputs(
         parent = parents[fetched is not None and path.is_relative_to(fetched)]
         return path.name if path in streams else path.relative_to(parent).as_posix()
 
-    opener = _Opener(rules, file_format, delimiter, set())
+    opener = _Opener(rules, file_format, delimiter)
     files = [opener.file(path, relative(path), known) for path, _, known in found.files]
     _refuse_twice([Path(file.name) for file in files])
     _check_named(named, files, file_format)
@@ -249,14 +248,15 @@ def _absolute(name: str | Path) -> Path:
     return Path(os.path.abspath(name))  # noqa: PTH100
 
 
-class _Opener(Record):
+@dataclass(frozen=True)
+class _Opener:
     """Opens the files of one run by their formats."""
 
     rules: ReadRules
     forced: str | None
     delimiter: str | None
     # What web archives share: names of removed documents, and what extracts their texts
-    removed: set[int]
+    removed: set[int] = field(default_factory=set)
 
     @cached_property
     def readers(self) -> "HtmlReaders":

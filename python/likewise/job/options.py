@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import BinaryIO, Literal, NamedTuple, Self, get_args
 
@@ -14,7 +15,6 @@ from likewise.progress import Progress, no_progress
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.rules import fields_read
 from likewise.recipe.text import BYTE_TOKENS, USER_TOKENS, role_names
-from likewise.records import Record
 
 DuplicateIds = Literal["fail", "allow"]
 DUPLICATE_IDS: tuple[DuplicateIds, ...] = get_args(DuplicateIds)
@@ -202,17 +202,15 @@ class Timing:
         }
 
 
-class RunContext(Record, eq=False):
+@dataclass(frozen=True, eq=False)
+class RunContext:
     """The shared context of all steps of a run."""
 
     # Rules in addition to the recipe
     rules: RunRules
     # Receive seconds and events
-    timing: Timing
-    progress: Progress
-
-    def __init__(self, rules: RunRules, timing: Timing | None = None, progress: Progress = no_progress) -> None:
-        vars(self).update(rules=rules, timing=timing or Timing(), progress=progress)
+    timing: Timing = field(default_factory=Timing)
+    progress: Progress = no_progress
 
     @cached_property
     def threads(self) -> int:
@@ -221,4 +219,4 @@ class RunContext(Record, eq=False):
 
     def with_threads(self, threads: int) -> Self:
         """Return the same context with another number of threads."""
-        return self._replace(rules=self.rules._replace(threads=threads))
+        return replace(self, rules=self.rules._replace(threads=threads))

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -25,7 +26,6 @@ from likewise.job.options import FileRun, RunContext, Timing
 from likewise.job.reading import found_inputs, listed
 from likewise.progress import Progress, StageFinished, StageStarted, Warned
 from likewise.recipe.recipe import Recipe
-from likewise.records import Record
 
 _Entered = TypeVar("_Entered")
 
@@ -218,14 +218,15 @@ _WARNED_SHARE = 0.5
 BY_PATH = "path"
 
 
-class Slice(Record):
+@dataclass(frozen=True)
+class Slice:
     """The documents with one value, and those of them that were removed."""
 
     value: str | None
     num_documents: int
     num_removed: int
     # Where the documents are from that the removed ones match, the most frequent first
-    kept: Sequence[Mapping[str, object]] = ()
+    kept: Sequence[Mapping[str, object]] = field(default=())
 
     @property
     def share(self) -> float:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from copy import copy
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -27,7 +28,6 @@ from likewise.job.options import FileRun, RunContext
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, Warned
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.text import ALL_ROLES, role_paths
-from likewise.records import Record
 
 if TYPE_CHECKING:
     from likewise.io.inputs import Inputs
@@ -134,7 +134,8 @@ def total_bytes(sources: Sequence[Source]) -> int:
     return sum(source.num_bytes for source in sources)
 
 
-class Part(Record, Generic[_Made]):
+@dataclass(frozen=True)
+class Part(Generic[_Made]):
     """Consecutive documents of one source, and the result of processing their texts."""
 
     source: Source
@@ -156,11 +157,13 @@ class Part(Record, Generic[_Made]):
         return len(self.lines)
 
 
+@dataclass
 class Counts:
     """Counts of the rows read so far."""
 
-    def __init__(self, num_documents: int = 0, num_bad_rows: int = 0, num_blank_lines: int = 0) -> None:
-        self.num_documents, self.num_bad_rows, self.num_blank_lines = num_documents, num_bad_rows, num_blank_lines
+    num_documents: int = 0
+    num_bad_rows: int = 0
+    num_blank_lines: int = 0
 
 
 def each_part(
@@ -266,7 +269,7 @@ def _roles_of(source: Source | JsonlStream, bad: BadRow) -> list[str]:
     found: dict[str, None] = {}
     for path in role_paths(rules.text_fields):
         other = copy(source)
-        object.__setattr__(other, "rules", rules._replace(text_fields=(path,), roles=ALL_ROLES))
+        object.__setattr__(other, "rules", replace(rules, text_fields=(path,), roles=ALL_ROLES))
         with suppress(LikewiseError, OSError), scratch_directory() as work:
             _, piece = next(each_piece(other, _PIECE_BYTES, work))
             found |= dict.fromkeys(role for text in piece.texts.to_list() for role in text.split("\n"))

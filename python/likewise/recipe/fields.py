@@ -8,12 +8,12 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from numbers import Real
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypedDict, get_args
 
 from likewise.errors import InvalidParameter, as_index, check_choice, check_integer, check_positive, fraction_check
-from likewise.records import Record
 
 if TYPE_CHECKING:
     from likewise.recipe.methods import Sketch
@@ -226,7 +226,8 @@ def canonical_json(fields: Mapping[str, object]) -> str:
     return json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
-class Settings(Record):
+@dataclass(frozen=True, init=False)
+class Settings:
     """The fields that all methods share, as attributes."""
 
     sketch: "Sketch"
@@ -256,9 +257,9 @@ class Settings(Record):
     keep_new: int | None = None
     keep: str = "first"
     group: str = "leaders"
-    table: "Weights | None" = None
-    stop_words: "WordList | None" = None
-    dictionary: "WordList | None" = None
+    table: "Weights | None" = field(default=None, repr=False, compare=False)
+    stop_words: "WordList | None" = field(default=None, repr=False, compare=False)
+    dictionary: "WordList | None" = field(default=None, repr=False, compare=False)
 
 
 class TextFields(TypedDict, total=False):

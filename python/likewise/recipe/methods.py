@@ -5,13 +5,14 @@ Fields that apply to all methods are in the recipe itself. `bands` and `rows`, t
 the size of filters may be None until they are chosen (:meth:`likewise.Recipe.resolve`).
 """
 
+import dataclasses
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from likewise import _native
 from likewise.errors import InvalidParameter
-from likewise.records import Record
 
 # Maximum number of signature slots that nominate pairs of Bloom filters.
 NOMINATING_SLOTS = 128
@@ -39,7 +40,8 @@ class Asked(NamedTuple):
         return self.measure in ("jaccard", "dice")
 
 
-class _Method(Record):
+@dataclass(frozen=True, kw_only=True)
+class _Method:
     """The interface of all methods, with the defaults for methods that find all matches."""
 
     name: ClassVar[str]
@@ -63,6 +65,7 @@ def _known(name: str, value: int | None) -> int:
     return value
 
 
+@dataclass(frozen=True, kw_only=True)
 class _Banded(_Method):
     """A method that may compare pairs that agree in a band."""
 
@@ -75,6 +78,7 @@ class _Banded(_Method):
         return _known("bands", self.bands), _known("rows", self.rows)
 
 
+@dataclass(frozen=True, kw_only=True)
 class MinHash(_Banded):
     """Signatures whose share of equal slots estimates the Jaccard similarity; pairs that agree in a band are compared.
 
@@ -151,6 +155,7 @@ def _recall_within(bits: int, threshold: float, within: int) -> float:
     return 1.0 if low > 0.5 else 0.0
 
 
+@dataclass(frozen=True, kw_only=True)
 class SimHash(_Method):
     """Fingerprints whose Hamming distance estimates the cosine; all pairs within a radius are found.
 
@@ -185,6 +190,7 @@ class SimHash(_Method):
         return _recall_within(self.bits, cosine, self.radius)
 
 
+@dataclass(frozen=True, kw_only=True)
 class SimHashMeasured(SimHash):
     """Fingerprints that find candidates, each of which is verified on the documents.
 
@@ -206,6 +212,7 @@ class SimHashMeasured(SimHash):
         return self.found(asked.threshold) if asked.measure == "cosine" else None
 
 
+@dataclass(frozen=True, kw_only=True)
 class SimHashDistance(SimHash):
     """Fingerprints whose distance determines a match by itself, except for short documents.
 
@@ -227,6 +234,7 @@ class SimHashDistance(SimHash):
         return num_features * self.short_threshold < _native.SHORT_FEATURES
 
 
+@dataclass(frozen=True, kw_only=True)
 class Bloom(_Banded):
     """Bloom filters; pairs that share as many bits as pairs at the threshold are compared.
 
@@ -271,12 +279,14 @@ class Bloom(_Banded):
         return self.recall_of_filters * found if asked.follows_jaccard else None
 
 
+@dataclass(frozen=True, kw_only=True)
 class Shingles(_Method):
     """Complete feature sets, which find every pair at or above the threshold."""
 
     name: ClassVar[str] = "shingles"
 
 
+@dataclass(frozen=True, kw_only=True)
 class Exact(_Method):
     """Equality of normalized texts."""
 
@@ -290,4 +300,4 @@ _OF_NAME: Mapping[str, type[Sketch]] = {kind.name: kind for kind in (MinHash, Si
 def sketch_of(fields: Mapping[str, Any]) -> Sketch:
     """Return the method of the checked fields of a recipe, with the fields that it uses."""
     kind = SimHashDistance if fields["measure"] == "hamming" else _OF_NAME[fields["method"]]
-    return kind(**{name: fields[name] for name in kind._fields})
+    return kind(**{one.name: fields[one.name] for one in dataclasses.fields(kind)})

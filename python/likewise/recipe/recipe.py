@@ -4,6 +4,7 @@ import contextlib
 import json
 import textwrap
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias, TypeVar, Unpack, cast
@@ -170,6 +171,7 @@ def options_of(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None and name not in left_out}
 
 
+@dataclass(frozen=True, init=False)
 class Recipe(Settings):
     """All settings that determine a result: text rules, sketch, candidates, verification, decision.
 
@@ -297,10 +299,11 @@ class Recipe(Settings):
         checked = check_fields({**left_out, "method": method, **fields})
         checked |= checked_text(checked)
         checked |= {"weights_id": checked_weights_id(checked), "sketch": sketch_of(checked)}
-        vars(self).update({name: checked[name] for name in self._fields})
+        vars(self).update({name: checked[name] for name in self.__dataclass_fields__})
 
-    def _compared(self) -> tuple[object, ...]:
-        return tuple(value for name, value in self._values().items() if name not in COMPANIONS)
+    def __getstate__(self) -> dict[str, Any]:
+        # Without cached properties.
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     def __repr__(self) -> str:
         fields = self.to_dict()
@@ -858,12 +861,12 @@ class Recipe(Settings):
         if self.needs_threshold:
             return self
         opened = self.sketch.open_search(self.asked)
-        return self._completed(sketch=self.sketch._replace(**opened)) if opened else self
+        return self._completed(sketch=replace(cast("Any", self.sketch), **opened)) if opened else self
 
     def _completed(self, **found: object) -> Self:
         """Return the recipe with values that were left open; they come from checked fields, and are not checked."""
         made = object.__new__(type(self))
-        vars(made).update(self._values() | found)
+        vars(made).update(self.__getstate__() | found)
         return made
 
     def replace(self, **changes: Any) -> Self:

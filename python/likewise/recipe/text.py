@@ -6,6 +6,7 @@ other versions are rejected.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from string import ascii_uppercase
 from typing import Any
 
@@ -13,7 +14,6 @@ from likewise import _native
 from likewise.errors import InvalidParameter, RecipeMismatch, check_choice, check_integer
 from likewise.recipe.fields import FEATURE_FIELDS, OWN_WEIGHTS, PACKAGE_HASHES, TextOptions
 from likewise.recipe.word_lists import WordList, word_list
-from likewise.records import Record
 
 FOLDS = (
     *("urls", "signs", "points", "confusables", "traditional"),
@@ -186,7 +186,8 @@ def libraries_of(fields: Mapping[str, Any]) -> str | None:
     return ", ".join(rules.libraries(fields.get("tokens") or "auto")) or None
 
 
-class RoleNames(Record):
+@dataclass(frozen=True)
+class RoleNames:
     """Roles in ASCII lower case: only these count, or all but these."""
 
     names: tuple[str, ...] = ()

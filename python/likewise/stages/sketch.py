@@ -3,6 +3,7 @@
 import operator
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any, Unpack
@@ -16,7 +17,6 @@ from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch, num_
 from likewise.recipe.fields import MAX_FILTER_BITS, RecipeFields
 from likewise.recipe.methods import Bloom, Exact, MinHash, Shingles, SimHash
 from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe, check_is_recipe
-from likewise.records import Record
 from likewise.stages.documents import Tokenizer, document_batches
 from likewise.stages.text import TextField
 from likewise.stages.weights import with_counted
@@ -60,7 +60,8 @@ class FilterSize:
         return propose_filter_bits(self._largest, self._num_hashes)
 
 
-class Sketches(Record, eq=False):
+@dataclass(frozen=True, eq=False)
+class Sketches:
     """Sketches of several documents, with the recipe that made them.
 
     Parameters

@@ -1,5 +1,6 @@
 """Deliberately sabotaged bands: the interval of an audit contains the true recall, computed by plain sets."""
 
+import dataclasses
 import importlib
 
 import pytest
@@ -86,7 +87,7 @@ def test_the_interval_holds_where_the_run_did_less_than_its_recipe_says(tmp_path
     honest = candidates.open_buckets
 
     def fewer_bands(signatures, method, order, **options):
-        return honest(signatures, method._replace(bands=2), order, **options)
+        return honest(signatures, dataclasses.replace(method, bands=2), order, **options)
 
     with monkeypatch.context() as patched:
         patched.setattr(candidates, "open_buckets", fewer_bands)

@@ -1,5 +1,6 @@
 """Audits of results in memory equal those of the same runs over files."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -57,8 +58,8 @@ def test_other_documents_and_tampered_results_fail(texts):
     similarity[1] = 0.99
     number = result.removed.schema.get_field_index("similarity")
     removed = result.removed.set_column(number, "similarity", pa.array(similarity))
-    assert not likewise.audit(result._replace(_make_removed=lambda: removed), texts).passed
-    fewer = result._replace(_make_removed=lambda: result.removed.slice(1))
+    assert not likewise.audit(dataclasses.replace(result, _make_removed=lambda: removed), texts).passed
+    fewer = dataclasses.replace(result, _make_removed=lambda: result.removed.slice(1))
     assert not likewise.audit(fewer, texts).passed
     with pytest.raises(InvalidParameter, match="pass them again"):
         likewise.audit(result)

@@ -1,5 +1,6 @@
 """Audits of tampered runs, the certificate, the command, and rejected arguments."""
 
+import dataclasses
 import hashlib
 import importlib
 import json
@@ -139,7 +140,7 @@ def test_a_run_that_did_less_than_its_recipe_says_fails(tmp_path, texts, monkeyp
     honest = candidates.open_buckets
 
     def fewer_bands(signatures, method, order, **options):
-        return honest(signatures, method._replace(bands=2), order, **options)
+        return honest(signatures, dataclasses.replace(method, bands=2), order, **options)
 
     with monkeypatch.context() as patched:
         patched.setattr(candidates, "open_buckets", fewer_bands)

@@ -10,6 +10,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -27,7 +28,6 @@ from likewise.io.places import check_place
 from likewise.job.options import RunContext, RunRules
 from likewise.recipe.fields import canonical_json
 from likewise.recipe.recipe import Recipe
-from likewise.records import Record
 
 if TYPE_CHECKING:
     from likewise.index import Index
@@ -39,7 +39,8 @@ _AT_ONCE = 10_000
 _WRITER_LOCK = "writer.lock"
 
 
-class IndexUse(Record):
+@dataclass(frozen=True)
+class IndexUse:
     """How a run uses an index."""
 
     # A new index for all documents of the run, including removed ones, with the run's verdicts
@@ -105,7 +106,7 @@ class Seen(NamedTuple):
         place_of = np.full(len(is_seen), -1, np.int64)
         place_of[order] = np.arange(len(order))
         first = np.where(is_seen, np.arange(len(is_seen)), collapsed.first)
-        return collapsed._replace(first=first, order=order, position=place_of[first])
+        return replace(collapsed, first=first, order=order, position=place_of[first])
 
     def join(self, decision: Decision) -> Decision:
         """Return verdicts and evidence with these documents removed; their `kept_rows` are -1."""

@@ -6,13 +6,13 @@ results are the same. `likewise.batch.memory` divides the limit; this module def
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise.arrays import ArraySpace, slices
-from likewise.records import Record
 from likewise.stages.weights import DEFAULT_MEMORY_BYTES
 
 # Bytes of sketches held by a run without a limit.
@@ -21,11 +21,12 @@ MOST_HELD_BYTES = 1_000_000_000
 _AT_ONCE = 1 << 18
 
 
-class Room(Record):
+@dataclass(frozen=True)
+class Room:
     """Memory limits of stages. They do not affect results."""
 
     # Allocates columns of all documents
-    space: ArraySpace = ArraySpace()
+    space: ArraySpace = field(default_factory=ArraySpace)
     # Maximum bytes of feature sets for verification
     sets_bytes: int = 128 << 20
     # Maximum number of candidate pairs that one search returns

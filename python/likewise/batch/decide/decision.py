@@ -10,6 +10,7 @@ import json
 import os
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -92,13 +93,15 @@ class Verdicts(NamedTuple):
         return {name: getattr(self, name)[low:high] for name in _OF_POSITIONS}
 
 
+@dataclass
 class VerdictLog:
     """The verdicts of a run on disk."""
 
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        self.num_found = self._written = self._considered = 0
-        self._since = 0.0
+    directory: Path
+    num_found: int = field(default=0, init=False)
+    _written: int = field(default=0, init=False)
+    _considered: int = field(default=0, init=False)
+    _since: float = field(default=0.0, init=False)
 
     def restore(self, verdicts: Verdicts, search: Search) -> tuple[int, int]:
         """Fill in the verdicts logged by an earlier run."""
@@ -188,7 +191,7 @@ class StayingIds:
             names = ", ".join(map(repr, sorted(missing)[:_NAMED]))
             more = "" if len(missing) <= _NAMED else ", ..."
             progress(Warned(f"decisions: {counted(len(missing), 'id')} not among the documents: {names}{more}"))
-        return documents._replace(stays=stays)
+        return replace(documents, stays=stays)
 
     def summary(self, documents: Documents, overruled: "Overruled | None") -> dict[str, object]:
         """Return the summary fields about the decisions."""

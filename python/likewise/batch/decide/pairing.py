@@ -1,6 +1,7 @@
 """All verified pairs, with collapsed documents expanded."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import NamedTuple
 
@@ -32,15 +33,17 @@ _SAMPLED = 64
 _FAR_ABOVE = 2
 
 
+@dataclass
 class PairCounts:
     """Numbers of pairs that are expected, allowed and found, and of documents in full buckets."""
 
-    def __init__(self, max_pairs: int = MAX_PAIRS) -> None:
-        self.max_pairs, self.num_pairs = max_pairs, 0
-        # Number of pairs of equal documents, plus an estimate for documents with full buckets
-        self.num_expected = 0
-        # As in :class:`likewise.batch.decide.decision.Decision`
-        self.num_crowded = self.num_capped = 0
+    max_pairs: int = MAX_PAIRS
+    num_pairs: int = 0
+    # Number of pairs of equal documents, plus an estimate for documents with full buckets
+    num_expected: int = 0
+    # As in :class:`likewise.batch.decide.decision.Decision`
+    num_crowded: int = 0
+    num_capped: int = 0
 
     def add(self, num_pairs: int) -> None:
         """Count further pairs and check the limit."""

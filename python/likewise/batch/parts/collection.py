@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
@@ -257,7 +257,7 @@ def write_documents(
         if keeps_bad and (bad := [row for row in collection.bad_rows[number] if row.length]):
             places = np.searchsorted(offsets, np.array([row.offset for row in bad], np.uint64))
             # A row moves by the number of bad rows before it.
-            own = own._replace(rows=own.rows + np.searchsorted(places, own.rows, side="right"))
+            own = replace(own, rows=own.rows + np.searchsorted(places, own.rows, side="right"))
             offsets = np.insert(offsets, places, [row.offset for row in bad])
             lengths = np.insert(lengths, places, [row.length for row in bad])
         return Kept(offsets, lengths, threads, cut=own)

@@ -5,6 +5,7 @@ import json
 import re
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
@@ -78,7 +79,8 @@ def with_references_first(documents: Documents, keep: str) -> NDArray[np.int64]:
     return rows.take()
 
 
-class Date(NamedTuple):
+@dataclass(frozen=True, order=True)
+class Date:
     """A point in time, and the part of its fraction of a second beyond microseconds."""
 
     moment: datetime

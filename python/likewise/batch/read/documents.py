@@ -1,8 +1,9 @@
 """The documents of a run: all their data except their texts."""
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,7 +24,6 @@ from likewise.io.tables.columns import number_column, text_column
 from likewise.io.tables.tables import id_type_of
 from likewise.recipe.methods import SimHashDistance
 from likewise.recipe.recipe import Recipe
-from likewise.records import Record
 from likewise.stages.sketch import EMPTY, SHORT
 
 # Rows processed at once.
@@ -75,9 +75,6 @@ class References(NamedTuple):
             first += len(part.files)
 
 
-_NONE: Mapping[Any, Any] = {}
-
-
 class SpooledPiece(NamedTuple):
     """The location of a piece's texts in the spool."""
 
@@ -85,7 +82,8 @@ class SpooledPiece(NamedTuple):
     handle: int
 
 
-class Documents(Record, eq=False):
+@dataclass(frozen=True, eq=False)
+class Documents:
     """All documents of a run in input order, as columns."""
 
     sources: Sequence[Source]
@@ -107,19 +105,19 @@ class Documents(Record, eq=False):
     # Lengths in Unicode scalars, if `keep` needs them
     text_lengths: NDArray[np.uint32] | None = None
     # Further fields as JSON, piece by piece
-    fields: Mapping[str, list[Texts]] = _NONE
+    fields: dict[str, list[Texts]] = field(default_factory=dict)
     num_blank: int = 0
     spool: Spool | None = None
-    spooled: Sequence[SpooledPiece] = ()
+    spooled: list[SpooledPiece] = field(default_factory=list)
     # Number of documents with each feature, for method shingles
     rarity: Rarity | None = None
     # Number of sources with reference documents, which come first and are always kept
     num_reference_sources: int = 0
     # Whether bad rows are written to the kept files
     keeps_bad_rows: bool = False
-    room: Room = Room()
+    room: Room = field(default_factory=Room)
     # Number of documents, without references, that lack a value, for each field that `keep` needs
-    num_without_field: Mapping[str, int] = _NONE
+    num_without_field: dict[str, int] = field(default_factory=dict)
     # Documents that a user decided to keep whatever they match
     stays: NDArray[np.bool_] | None = None
 
@@ -144,7 +142,8 @@ class Documents(Record, eq=False):
         """Return the data that :meth:`places` and :meth:`doc_ids` need, so that texts and sketches can be freed."""
         names = ("name", "path", "id_type")
         named = [SimpleNamespace(**{name: getattr(source, name, None) for name in names}) for source in self.sources]
-        return self._replace(
+        return replace(
+            self,
             sources=cast("Sequence[Source]", named),
             sketches=self.sketches[:0].copy(),
             digests=self.digests[:0].copy(),
@@ -396,7 +395,8 @@ def _chunks(documents: Documents, rows: NDArray[np.int64], threads: int) -> Iter
         start = stop
 
 
-class Collapsed(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Collapsed:
     """Documents in order of priority, with indistinguishable ones merged."""
 
     # For each row, the row of highest priority among those equal to it
@@ -406,7 +406,7 @@ class Collapsed(NamedTuple):
     # The position of each row's `first`; -1 for empty documents
     position: NDArray[np.int64]
     # Row kept by decision (:attr:`Documents.stays`) that would have collapsed -> row into which it would have
-    equal: Mapping[int, int] = _NONE
+    equal: dict[int, int] = field(default_factory=dict)
 
 
 def collapse(documents: Documents, recipe: Recipe, ranked: NDArray[np.int64]) -> Collapsed:

@@ -3,6 +3,7 @@
 import contextlib
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from likewise.batch.read import ingest
@@ -108,7 +109,7 @@ def weighed_files(
     needs_reading = recipe.needs_counting or recipe.needs_filter_bits
     if parts is not None and (known := known_counts(parts, recipe)) is not None:
         return known
-    found, context = recipe, context._replace(rules=RunRules(context.threads, "skip"))
+    found, context = recipe, replace(context, rules=RunRules(context.threads, "skip"))
     if found.needs_counting:
         table = count_sources(files, found, context, memory_bytes=memory_bytes, is_sampled=True)
         found = found.with_table(table)

@@ -7,6 +7,7 @@ joins together cost about as much as one, and shrink where pairs are dense.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,7 +89,7 @@ class DistanceSearch(Search):
         if states is not None:
             alive = states[found.earlier] != REMOVED
             found = found if alive.all() else found.select(alive)
-        return found._replace(num_considered=len(found), end=high)
+        return replace(found, num_considered=len(found), end=high)
 
     def _load(self, low: int, states: NDArray[np.uint8] | None, max_pairs: int) -> None:
         """Load the pairs of the block that begins with a position."""

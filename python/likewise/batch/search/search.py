@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -10,7 +11,6 @@ from numpy.typing import NDArray
 from likewise import _native
 from likewise.batch.read.documents import Collapsed
 from likewise.job.options import Timing
-from likewise.records import Record
 
 _FIRST_RANGE = 256
 _RANGE = 16384
@@ -23,7 +23,8 @@ _PAIRS_AT_ONCE = 131072
 PAIRS_BETWEEN_VERDICTS = 1 << 14
 
 
-class Candidates(Record, eq=False):
+@dataclass(frozen=True, eq=False)
+class Candidates:
     """Candidate pairs, sorted by (later, earlier)."""
 
     later: NDArray[np.uint32]
@@ -187,7 +188,7 @@ def first_split_first(collapsed: Collapsed, splits: Splits) -> Collapsed:
     order = np.argsort(_numbers(collapsed, splits)[1] > 0, kind="stable")
     places = np.empty(len(order) + 1, np.int64)
     places[order], places[-1] = np.arange(len(order)), -1
-    return collapsed._replace(order=collapsed.order[order], position=places[collapsed.position])
+    return replace(collapsed, order=collapsed.order[order], position=places[collapsed.position])
 
 
 def _numbers(collapsed: Collapsed, splits: Splits) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

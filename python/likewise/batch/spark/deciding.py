@@ -9,7 +9,7 @@ round for every second document, so the driver decides the open pairs as soon as
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Sized
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -253,7 +253,7 @@ def documents_of(
     places = np.zeros(num, np.uint64)
     places[np.searchsorted(ranks, short_ranks)] = np.arange(1, len(short_ranks) + 1, dtype=np.uint64)
     placed = documents_at([MemorySource(held)], np.array([0, num]), places, np.ones(num, np.uint32), [[]])
-    return placed._replace(sketches=sketches, num_features=features.astype(np.uint32))
+    return replace(placed, sketches=sketches, num_features=features.astype(np.uint32))
 
 
 def documents_at(

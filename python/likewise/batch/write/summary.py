@@ -154,7 +154,7 @@ class RunCounts(NamedTuple):
     # Number of documents without an id in sources where others have one; None if there are none
     num_without_id: int | None
     # Number of documents without a value, for each field that `keep` uses; None without such fields
-    num_without_field: Mapping[str, int] | None
+    num_without_field: dict[str, int] | None
     # Counts of the search, as in :class:`Decision`
     num_candidates: int | None
     num_measured: int

@@ -4,6 +4,7 @@ import contextlib
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from json.encoder import encode_basestring
 from pathlib import Path
@@ -18,7 +19,6 @@ from likewise.io.lines.lines import LineFile, piece_of
 from likewise.io.source.added import Added
 from likewise.io.source.source import Cut, Piece, ReadRules, ReadTask
 from likewise.io.source.spool import write_all
-from likewise.records import Record
 
 # Escapes of ASCII letters, digits, _ and -, which names may contain although they need none.
 _ESCAPED = re.compile(rb"\\u00[2-7]")
@@ -26,6 +26,7 @@ _ESCAPED = re.compile(rb"\\u00[2-7]")
 _READ_BYTES = 1 << 20
 
 
+@dataclass(eq=False)
 class JsonlFile(LineFile):
     """A file with one JSON object per line."""
 
@@ -144,13 +145,14 @@ def widen_pipe(stream: BinaryIO) -> None:
         fcntl.fcntl(stream.fileno(), fcntl.F_SETPIPE_SZ, _READ_BYTES)
 
 
-class JsonlStream(Record):
+@dataclass(frozen=True)
+class JsonlStream:
     """Lines of a pipe or a terminal, in pieces as they arrive."""
 
     # The stream, read once to its end
     stream: BinaryIO
     name: str = "stdin"
-    rules: ReadRules = ReadRules()
+    rules: ReadRules = field(default_factory=ReadRules)
 
     def pieces(self, work: Path) -> Iterator[Piece]:
         """Yield documents as they arrive; line numbers continue from piece to piece."""

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,6 @@ from numpy.typing import NDArray
 
 from likewise.arrays import ArrowSchema
 from likewise.errors import InvalidParameter
-from likewise.records import Record
 
 #: The fields of a run that decides duplicates, and their types in tables.
 FIELDS = {
@@ -22,12 +22,13 @@ FIELDS = {
 _FORMATS = "JSON Lines, CSV, TSV, Parquet and Arrow files"
 
 
-class AddedFields(Record):
+@dataclass(frozen=True)
+class AddedFields:
     """Names and types of added fields."""
 
     prefix: str
     # Name without prefix -> type in tables, in order
-    kinds: Mapping[str, str] = FIELDS
+    kinds: Mapping[str, str] = field(default_factory=lambda: FIELDS)
 
     def __post_init__(self) -> None:
         """Raise InvalidParameter if the prefix has characters other than ASCII letters, digits, ``_`` and ``-``."""
@@ -52,7 +53,8 @@ class AddedFields(Record):
                 )
 
 
-class Added(Record, eq=False):
+@dataclass(frozen=True, eq=False)
+class Added:
     """Fields that are appended to each row."""
 
     fields: AddedFields

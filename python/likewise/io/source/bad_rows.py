@@ -4,11 +4,11 @@ import json
 import re
 import threading
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from likewise.errors import InvalidInput, InvalidParameter, counted
 from likewise.io.source.source import BadRow, Piece
-from likewise.records import Record
 
 DEFAULT_MAX_BAD_ROWS = "50%"
 # A larger share causes a warning.
@@ -16,7 +16,8 @@ _QUIET_SHARE = 0.01
 _MOST_DIGITS = 18
 
 
-class BadRowLimit(Record):
+@dataclass(frozen=True)
+class BadRowLimit:
     """The maximum number of bad rows of an input."""
 
     share: float | None = None

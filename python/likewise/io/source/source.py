@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from numbers import Real
@@ -21,7 +21,6 @@ from likewise.io.source.added import Added
 from likewise.recipe.fields import MAX_OWN_WEIGHT, OWN_WEIGHTS
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.text import ALL_ROLES, RoleNames, check_roles
-from likewise.records import Record
 
 # Returns the texts of a slice of the kept documents of an input, in order, in parts.
 KeptTexts = Callable[[slice], list[Texts]]
@@ -39,7 +38,8 @@ _DOCUMENT_BYTES = 1000
 _ROWS_AT_ONCE = 1 << 20
 
 
-class TokenRules(Record):
+@dataclass(frozen=True)
+class TokenRules:
     """How lists of tokens are read."""
 
     # Whether each entry is a pair of a token and its weight
@@ -93,7 +93,8 @@ def shown_document(documents: Texts, row: int) -> Any:
     return CutText(documents.take(np.array([row], np.int64))) if documents.kind == "tokens" else documents[row]
 
 
-class ReadRules(Record):
+@dataclass(frozen=True)
+class ReadRules:
     """What to read from a file."""
 
     # Dotted names; several texts are joined with a newline
@@ -188,7 +189,8 @@ class Piece(NamedTuple):
     bad_rows: list[BadRow]
 
 
-class Cut(Record, eq=False):
+@dataclass(frozen=True, eq=False)
+class Cut:
     """Parts to remove from the texts of some rows."""
 
     # The changed rows, ascending, counted from the first row that the cut covers
@@ -229,7 +231,7 @@ class Cut(Record, eq=False):
     def without(self, dropped: NDArray[np.int64]) -> "Cut":
         """Return the cut without some dropped rows; the remaining rows are renumbered."""
         others = self.where(~np.isin(self.rows, dropped)) if len(dropped) else self
-        return others._replace(rows=others.rows - np.searchsorted(dropped, others.rows))
+        return replace(others, rows=others.rows - np.searchsorted(dropped, others.rows))
 
     def where(self, stays: NDArray[np.bool_]) -> "Cut":
         """Return the cut of the changed rows selected by a mask."""
@@ -358,9 +360,6 @@ class Kept(NamedTuple):
     cut: Cut | None = None
 
 
-_PLAIN_RULES = ReadRules()
-
-
 @dataclass(eq=False)
 class InputFile(Source):
     """A file that a run reads, and whose kept documents it writes back in the same format."""
@@ -378,7 +377,7 @@ class InputFile(Source):
     # Path relative to the common parent of the inputs, with slashes; the id of a text file's document
     name: str
     num_bytes: int
-    rules: ReadRules = _PLAIN_RULES
+    rules: ReadRules = field(default_factory=ReadRules)
 
     @abstractmethod
     def write_kept(self, target: Path, kept: Kept) -> None:

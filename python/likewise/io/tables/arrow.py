@@ -1,7 +1,8 @@
 """Arrow IPC files and streams, and streams of batches in memory: read and rewritten batch by batch."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -16,23 +17,20 @@ from likewise.io.source.source import NULL_TEXT, BadRow, InputFile, Kept, Piece,
 from likewise.io.tables.columns import OTHER_TYPES, narrowed, root_of, taken_rows
 from likewise.io.tables.paths import column_of
 from likewise.io.tables.tables import TableRows, integer_type
-from likewise.records import Record
 
 _FILE_MAGIC = b"ARROW1"
 # First bytes of a compressed buffer, after its eight bytes of length.
 _CODECS = {b"\x04\x22\x4d\x18": "lz4", b"\x28\xb5\x2f\xfd": "zstd"}
 
 
-_NO_FIELDS: Mapping[str, Texts] = {}
-
-
-class MemorySource(Unnamed, Record):
+@dataclass(frozen=True)
+class MemorySource(Unnamed):
     """Texts in memory."""
 
     texts: Texts
     # Ids of the texts; row numbers if None
     ids: Texts | None = None
-    fields: Mapping[str, Texts] = _NO_FIELDS
+    fields: dict[str, Texts] = field(default_factory=dict)
     # Row of each text in the input, ascending, if the input has null rows, which are bad rows
     rows: NDArray[np.int64] | None = None
     # In that case, number of rows of the input
@@ -113,6 +111,7 @@ class MemorySource(Unnamed, Record):
         return texts if len(rows) == len(texts) else texts.take(rows)
 
 
+@dataclass(eq=False)
 class ArrowFile(InputFile):
     """An Arrow IPC file (Feather) or stream."""
 
@@ -252,11 +251,12 @@ class ArrowFile(InputFile):
         return None
 
 
-class BatchStream(Unnamed, Record, eq=False):
+@dataclass(frozen=True, eq=False)
+class BatchStream(Unnamed):
     """A stream of record batches in memory, read once; texts that verification needs again are spooled to disk."""
 
     reader: Any
-    rules: ReadRules = ReadRules()
+    rules: ReadRules = field(default_factory=ReadRules)
 
     @property
     def num_bytes(self) -> int:
@@ -292,12 +292,13 @@ class BatchStream(Unnamed, Record, eq=False):
         return StreamCopy(Path(file.name), self.rules, self.id_type)
 
 
-class StreamCopy(Unnamed, Record, eq=False):
+@dataclass(frozen=True, eq=False)
+class StreamCopy(Unnamed):
     """A stream of record batches spooled whole to disk: single texts are expensive to read again, the whole is not."""
 
     # The file; the creator of its directory deletes it
     path: Path
-    rules: ReadRules = ReadRules()
+    rules: ReadRules = field(default_factory=ReadRules)
     # That of the stream
     id_type: str | None = None
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -24,7 +25,6 @@ from likewise.io.tables.paths import (
     without,
 )
 from likewise.recipe.fields import MAX_OWN_WEIGHT
-from likewise.records import Record
 
 # Above this, a float represents several integers.
 _MOST_WHOLE = 2.0**53
@@ -147,7 +147,8 @@ def _reason(entries: Any, numbers: ColumnData, entry: int, scale: float | None, 
     return "a token is null"
 
 
-class TableRows(Record):
+@dataclass(frozen=True)
+class TableRows:
     """Extracts documents from record batches."""
 
     # Name of the file, for messages

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -441,7 +441,7 @@ class _GatheredRun(_FileRun):
         counts = {"num_empty": int((shapes == EMPTY).sum()), "num_short": int((shapes == SHORT).sum())}
         assert counts.items() <= self.sketch_facts.items()
         without = self.sketch_facts.get("num_without_field", {})
-        self.gathered = self.gathered._replace(num_without_field=without, digests=digests.reshape(-1))
+        self.gathered = replace(self.gathered, num_without_field=without, digests=digests.reshape(-1))
         table = gathered(removed, "row", self.num_documents)
         has_names, is_near = self.recipe.name_rules is not None, isinstance(self.recipe.sketch, SimHash)
         rows = numbers_of(table.column("row"))
@@ -474,7 +474,7 @@ class _GatheredRun(_FileRun):
             ids += [texts_of(chunk) for chunk in table.column("doc_id").chunks]
         placed = documents_at(self._sources, starts, offsets, lengths, bad_rows)
         num_blank = sum(facts.num_blank for facts in self._facts)
-        return placed._replace(lines=lines, ids=Texts.concat(ids), has_id=has_id, num_blank=num_blank)
+        return replace(placed, lines=lines, ids=Texts.concat(ids), has_id=has_id, num_blank=num_blank)
 
 
 def _bad(row: Any) -> BadRow:
@@ -490,5 +490,5 @@ def _stamp(source: Any) -> dict[str, Any]:
         "mtime_ns": stat.st_mtime_ns,
         "reader": type(source).__name__,
         "delimiter": getattr(source, "delimiter", None),
-        "rules": source.rules._asdict(),
+        "rules": asdict(source.rules),
     }
