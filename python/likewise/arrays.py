@@ -32,14 +32,37 @@ _SPARE = 16
 class GrowingArray:
     """Append-only flat array; :meth:`take` hands it over."""
 
-    def __init__(self, dtype: Any, folder: Path | None = None) -> None:
+    def __init__(self, dtype: Any) -> None:
         self._array: NDArray[Any] = np.empty(0, dtype)
-        self._folder = folder
-        self._file: BinaryIO | None = None
         self._length = 0
 
     def __len__(self) -> int:
         return self._length
+
+    def append(self, values: NDArray[Any]) -> None:
+        """Copy values to the end."""
+        length = self._length + len(values)
+        if length > len(self._array):
+            # In place: for a large array, the system remaps pages instead of copying bytes.
+            self._array.resize(length + length // _SPARE, refcheck=False)
+        self._array[self._length : length] = values
+        self._length = length
+
+    def take(self) -> NDArray[Any]:
+        """Return the array, read-only: the core shares read-only buffers and copies writable ones."""
+        self._array.resize(self._length, refcheck=False)
+        array, self._array, self._length = self._array, np.empty(0, self._array.dtype), 0
+        array.flags.writeable = False
+        return array
+
+
+class _GrowingFile(GrowingArray):
+    """The same in an unnamed file."""
+
+    def __init__(self, dtype: Any, folder: Path) -> None:
+        super().__init__(dtype)
+        self._folder = folder
+        self._file: BinaryIO | None = None
 
     def __del__(self) -> None:
         # Not taken, for example because a run failed.
@@ -48,36 +71,21 @@ class GrowingArray:
             file.close()
 
     def append(self, values: NDArray[Any]) -> None:
-        """Copy values to the end."""
-        length = self._length + len(values)
-        if self._folder is not None:
-            if self._file is None:
-                self._file = _open_nameless(self._folder)
-            self._file.write(np.ascontiguousarray(values, self._array.dtype).data.cast("B"))
-        else:
-            if length > len(self._array):
-                # In place: for a large array, the system remaps pages instead of copying bytes.
-                self._array.resize(length + length // _SPARE, refcheck=False)
-            self._array[self._length : length] = values
-        self._length = length
+        if self._file is None:
+            self._file = _open_nameless(self._folder)
+        self._file.write(np.ascontiguousarray(values, self._array.dtype).data.cast("B"))
+        self._length += len(values)
 
     def take(self) -> NDArray[Any]:
-        """Return the array, read-only: the core shares read-only buffers and copies writable ones."""
-        dtype = self._array.dtype
-        if self._folder is not None:
-            file, self._file, length, self._length = self._file, None, self._length, 0
-            if file is None:
-                return frozen(np.empty(0, dtype))
-            with file:
-                if not length:
-                    return frozen(np.empty(0, dtype))
-                file.flush()
-                mapped = mmap.mmap(file.fileno(), length * dtype.itemsize, access=mmap.ACCESS_READ)
-            return np.frombuffer(mapped, dtype)
-        self._array.resize(self._length, refcheck=False)
-        array, self._array, self._length = self._array, np.empty(0, dtype), 0
-        array.flags.writeable = False
-        return array
+        file, self._file, length, self._length = self._file, None, self._length, 0
+        if file is None:
+            return frozen(self._array)
+        with file:
+            if not length:
+                return frozen(self._array)
+            file.flush()
+            mapped = mmap.mmap(file.fileno(), length * self._array.itemsize, access=mmap.ACCESS_READ)
+        return np.frombuffer(mapped, self._array.dtype)
 
 
 class ArraySpace:
@@ -88,7 +96,7 @@ class ArraySpace:
 
     def growing(self, dtype: Any) -> GrowingArray:
         """Return an empty growing array."""
-        return GrowingArray(dtype, self.folder)
+        return GrowingArray(dtype) if self.folder is None else _GrowingFile(dtype, self.folder)
 
     def zeros(self, length: int, dtype: Any) -> NDArray[Any]:
         """Return a writable array of zeros."""
@@ -143,8 +151,8 @@ class GrowingTexts:
     def __init__(self, space: ArraySpace) -> None:
         self._parts: list[Texts] = []
         self._in_files = space.folder is not None
-        self._data = space.growing(np.uint8)
-        self._ends = space.growing(np.int64)
+        if self._in_files:
+            self._data, self._ends = space.growing(np.uint8), space.growing(np.int64)
 
     def append(self, texts: Texts) -> None:
         """Append texts; in memory, nothing is copied."""

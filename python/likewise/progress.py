@@ -5,9 +5,8 @@ import time
 import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -17,8 +16,7 @@ _SECONDS_OF_A_RATE = 2.0
 _SECONDS_BETWEEN_FRAMES = 0.1
 
 
-@dataclass(frozen=True)
-class StageStarted:
+class StageStarted(NamedTuple):
     """A stage began.
 
     Parameters
@@ -36,31 +34,27 @@ class StageStarted:
     unit: str
 
 
-@dataclass(frozen=True)
-class StageAdvanced:
+class StageAdvanced(NamedTuple):
     """The amount of work done since the start of a stage, named by its :class:`StageStarted`, in its unit."""
 
     stage: str
     done: int
 
 
-@dataclass(frozen=True)
-class StageFinished:
+class StageFinished(NamedTuple):
     """A stage, named by its :class:`StageStarted`, ended after this wall clock time."""
 
     stage: str
     seconds: float
 
 
-@dataclass(frozen=True)
-class Warned:
+class Warned(NamedTuple):
     """A warning for the user: the problem, and what to do about it."""
 
     message: str
 
 
-@dataclass(frozen=True)
-class Planned:
+class Planned(NamedTuple):
     """The resources that a run with a memory limit needs, or the location of a run on Spark; the first event of a run.
 
     The lines state memory, disk, passes and time in words, or the Spark master and the directory of the stages.

@@ -17,7 +17,7 @@ import pytest
 
 import likewise
 from likewise.batch.files import stream_dedup
-from likewise.io.output import directory
+from likewise.io.output import scratch
 from likewise.job.options import FileRun
 from likewise.runs.diff import aligned
 from tests.command import jsonl, likewise_command, started
@@ -232,17 +232,17 @@ def test_a_killed_run_is_cleaned_up_after(tmp_path, articles):
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     command = [sys.executable, "-m", "likewise", "dedup", "-", "-o", str(tmp_path / "out")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, env=environment) as killed:
-        assert wait_until(lambda: list(tmp_path.rglob(f"{directory.PREFIX}*/run/stdin*")))
+        assert wait_until(lambda: list(tmp_path.rglob(f"{scratch.PREFIX}*/run/stdin*")))
         # While the run is alive, other runs leave its files alone.
         subprocess.run([*command[:-3], str(articles), "-o", str(tmp_path / "o1")], env=environment, check=True)
-        assert list(tmp_path.rglob(f"{directory.PREFIX}*/run/stdin*"))
+        assert list(tmp_path.rglob(f"{scratch.PREFIX}*/run/stdin*"))
         killed.send_signal(signal.SIGKILL)
         killed.communicate()
-    assert list(tmp_path.rglob(f"{directory.PREFIX}*/run/stdin*"))
-    others = tmp_path / f"{directory.PREFIX}young"
+    assert list(tmp_path.rglob(f"{scratch.PREFIX}*/run/stdin*"))
+    others = tmp_path / f"{scratch.PREFIX}young"
     others.mkdir()
     subprocess.run([*command[:-3], str(articles), "-o", str(tmp_path / "o2")], env=environment, check=True)
-    assert list(tmp_path.glob(f"{directory.PREFIX}*")) == [others]
+    assert list(tmp_path.glob(f"{scratch.PREFIX}*")) == [others]
 
 
 @pytest.mark.parametrize("on_error", ["skip", "keep", "fail"])

@@ -47,7 +47,8 @@ DEDUP_ALONE = """
 import likewise
 texts = [f"a text of its own {number} words and nine more of them {number * 7}" for number in range(150)]
 assert likewise.dedup(texts).kept.sum() > 1
-assert not {"numpy.ma", "tempfile", "likewise.hamming", "likewise.io.inputs", "likewise.io.html"} & set(sys.modules)
+not_needed = {"numpy.ma", "shutil", "tempfile", "likewise.hamming", "likewise.index", "likewise.io.html"}
+assert not (not_needed | {"likewise.io.inputs", "likewise.io.output.directory"}) & set(sys.modules)
 """
 
 
@@ -71,6 +72,7 @@ for command in (
     except SystemExit as error:
         assert error.code in (None, 0), command
     assert "pandas" not in sys.modules, command
+    assert command != "dedup a.jsonl -o out" or "likewise.index" not in sys.modules
 """
 
 

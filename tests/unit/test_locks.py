@@ -111,7 +111,7 @@ def test_on_windows_files_of_arrays_are_deleted_by_the_system(monkeypatch, tmp_p
     kept = {name: getattr(os, name) for name in ("O_RDWR", "close", "fdopen")}
     fake = types.SimpleNamespace(name="nt", O_TEMPORARY=TEMPORARY, open=opened, **kept)
     monkeypatch.setattr(growing, "os", fake)
-    array = growing.GrowingArray(np.int64, tmp_path)
+    array = growing.ArraySpace(tmp_path).growing(np.int64)
     array.append(np.arange(5))
     assert array.take().tolist() == [0, 1, 2, 3, 4]
     assert [flags & TEMPORARY for flags in asked] == [TEMPORARY]

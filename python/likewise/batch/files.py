@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Unpack
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Unpack
 
 import numpy as np
 
@@ -88,7 +88,7 @@ class DedupOptions:
             if "[]" in (name or ""):
                 raise InvalidParameter(option, f"{name!r} is in a list; name a field with one value")
         fields = dict.fromkeys((*self.run.fields, self.columns.date_field, self.columns.count_by))
-        self.run = replace(self.run, fields=tuple(name for name in fields if name is not None))
+        self.run = self.run._replace(fields=tuple(name for name in fields if name is not None))
         if self.decisions is not None:
             from likewise.batch.decide.decision import StayingIds
 
@@ -159,7 +159,7 @@ class DedupOptions:
             "recipe": recipe.to_dict(),
             "inputs": job.stamp(reading.found),
             "write": self.copies,
-            **({"groups": asdict(self.columns)} if self.has_groups else {}),
+            **({"groups": self.columns._asdict()} if self.has_groups else {}),
             "parts": PARTS_VERSION,
             **reading.found.provenance(),
             **({"against": job.stamp(Inputs(reading.references.files, ()))} if self.against else {}),
@@ -187,14 +187,13 @@ class _Reading:
     found: Inputs
     references: References
 
-    @property
+    @cached_property
     def all(self) -> Inputs:
         """All files, references first."""
-        return replace(self.found, files=(*self.references.files, *self.found.files))
+        return self.found._replace(files=(*self.references.files, *self.found.files))
 
 
-@dataclass(frozen=True, eq=False)
-class _Decided:
+class _Decided(NamedTuple):
     """A run whose verdicts are decided."""
 
     documents: Documents
@@ -502,7 +501,7 @@ def dedup_files(
         "document_by": document_by, "on_error": on_error, "memory_bytes": memory,
     }  # fmt: skip
     options = DedupOptions(
-        replace(run or FileRun(), **{name: value for name, value in given.items() if value is not None}),
+        (run or FileRun())._replace(**{name: value for name, value in given.items() if value is not None}),
         write,
         write_prefix,
         GroupColumns(date_field, count_by, count_weight),

@@ -105,7 +105,7 @@ class JoinedRows:
         tally = BadRowTally(context.rules.max_bad_rows)
 
         def add(number: int, piece: Piece) -> None:
-            bad_rows = [replace(bad, line=num_lines[number] + bad.line) for bad in piece.bad_rows]
+            bad_rows = [bad._replace(line=num_lines[number] + bad.line) for bad in piece.bad_rows]
             if bad_rows and context.rules.on_error == "fail":
                 raise refusal(sources[number], bad_rows[0], {"--id-field": "--document-by"})
             if not piece.has_id.all():

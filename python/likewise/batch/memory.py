@@ -2,8 +2,8 @@
 
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from likewise.arrays import ArraySpace
 from likewise.batch.budget.room import Room
@@ -60,8 +60,7 @@ def estimated_documents(files: Sequence[InputFile]) -> tuple[int, int]:
     return int(num_looked * text_bytes / bytes_looked) if bytes_looked else 0, int(text_bytes)
 
 
-@dataclass(frozen=True)
-class MemoryPlan:
+class MemoryPlan(NamedTuple):
     """Predicted resources of a run with a memory limit."""
 
     # Limit of anonymous memory
@@ -128,8 +127,7 @@ class MemoryPlan:
         }
 
 
-@dataclass(frozen=True)
-class _Task:
+class _Task(NamedTuple):
     """The inputs and settings that a plan is for."""
 
     recipe: Recipe
@@ -294,10 +292,10 @@ class BoundedRun:
     def settle(self, num_documents: int, recipe: Recipe) -> Room:
         """Return the memory limits for the actual number of documents and the recipe with its weights."""
         if self._task is not None and self.plan is not None:
-            task = replace(self._task, recipe=_planned(recipe), threads=self.plan.threads)
+            task = self._task._replace(recipe=_planned(recipe), threads=self.plan.threads)
             plan = task.plan(num_documents, is_estimated=False)
             # Threads that read are already running.
-            self.plan = replace(plan, threads=self.plan.threads)
+            self.plan = plan._replace(threads=self.plan.threads)
         return self.room
 
     def summary(self) -> dict[str, object]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from likewise.batch.read.columns import HeldDocuments
 from likewise.batch.read.resume import RunParts, open_parts
@@ -79,8 +78,7 @@ def bounded_run(
     return bounded
 
 
-@dataclass(frozen=True, eq=False)
-class OpenedRun:
+class OpenedRun(NamedTuple):
     """A run before its decision."""
 
     documents: Documents

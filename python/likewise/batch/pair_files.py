@@ -7,7 +7,6 @@ run's counts.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, Unpack
 
@@ -172,7 +171,7 @@ def pair_files(
         writer = job.enter(PairWriter(str(job.target or output), stdout))
         found = job.find(inputs, recipe)
         references = find_references(against, recipe, job.options, job.target, job.context.progress)
-        found = replace(found, files=(*references.files, *found.files))
+        found = found._replace(files=(*references.files, *found.files))
         job.watch(references.files)
         bounded = bounded_run(job, found, recipe, writes_copies=False)
         opened = job.enter(

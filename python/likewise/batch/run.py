@@ -46,17 +46,18 @@ def open_documents(
     held: HeldDocuments | None = None,
 ) -> Iterator[Documents]:
     """Read and sketch all documents; spooled data in `work` is deleted when the context exits."""
-    documents = ingest(
-        sources,
-        recipe,
-        context,
-        work=work if parts is None else parts.directory,
-        needs_texts=needs_texts,
-        parts=parts,
-        references=references,
-        room=None if bounded is None else bounded.room,
-        held=held,
-    )
+    with context.timing.wall("reading_and_sketching"):
+        documents = ingest(
+            sources,
+            recipe,
+            context,
+            work=work if parts is None else parts.directory,
+            needs_texts=needs_texts,
+            parts=parts,
+            references=references,
+            room=None if bounded is None else bounded.room,
+            held=held,
+        )
     try:
         # First, since the steps after it count rows with 32 bits.
         if len(documents) > MOST_DOCUMENTS:
@@ -68,9 +69,9 @@ def open_documents(
         if bounded is not None:
             documents = replace(documents, room=bounded.settle(len(documents), recipe))
         ranked_by = () if references is None else references.ranked_by
-        documents = replace(
-            documents, num_without_field=num_without_field(documents, keep_needs(recipe.keep)[1], ranked_by)
-        )
+        if documents.fields:
+            without = num_without_field(documents, keep_needs(recipe.keep)[1], ranked_by)
+            documents = replace(documents, num_without_field=without)
         if context.rules.duplicate_ids == "fail":
             with context.timing.wall("ordering"):
                 documents.check_ids()
@@ -140,8 +141,7 @@ def evidence_of_overruled(documents: Documents, recipe: Recipe, decision: Decisi
     """Return the evidence table of documents kept by a user's decision although they match a kept document."""
     found = decision.overruled
     assert found is not None
-    alone = replace(
-        decision,
+    alone = decision._replace(
         removed_rows=found.rows,
         kept_rows=found.kept_rows,
         similarity=found.similarity,

@@ -31,12 +31,12 @@ from likewise.batch.read.documents import Documents, Reference, References
 from likewise.batch.run import decided, evidence, evidence_of_overruled, ordered
 from likewise.batch.search.search import Splits
 from likewise.batch.write.summary import summarize
-from likewise.errors import InvalidInput, InvalidParameter, check_integer, num_threads
-from likewise.io.output.directory import EVIDENCE, OVERRULED, scratch_for
+from likewise.errors import InvalidInput, InvalidParameter, check_choice, check_integer, num_threads
+from likewise.io.output.scratch import scratch_for
 from likewise.io.source.source import Source
 from likewise.io.tables.arrow import MemorySource
 from likewise.io.tables.columns import null_where, number_column, taken_rows, text_column
-from likewise.job.options import DuplicateIds, RunContext, RunRules
+from likewise.job.options import DUPLICATE_IDS, DuplicateIds, RunContext, RunRules
 from likewise.progress import Progress, Warned, no_progress, shows_progress, taken
 from likewise.recipe.fields import RecipeFields
 from likewise.recipe.methods import SimHash, SimHashDistance
@@ -236,7 +236,7 @@ class Deduplication:
 
         check_home(folder)
         documents = pa.table({"id": self.ids.cast("string"), "text": self._texts()})
-        tables = {EVIDENCE: self.removed} | ({} if self.overruled is None else {OVERRULED: self.overruled})
+        tables = (self.removed, self.overruled)
         save_run(Path(folder), documents, tables, self._recipe, self.summary, overwrite=overwrite)
         return Path(folder)
 
@@ -496,13 +496,19 @@ def dedup(
         if stays is not None:
             summary |= stays.summary(documents, decision.overruled)
             overruled = evidence_of_overruled(documents, recipe, decision)
+        row_places = places if joined is None else rows.only_places()
         given = source if isinstance(source, MemorySource) else None
         return Deduplication(
             kept,
             summary,
             overruled,
             make_removed,
-            partial(_ids, None if given is None else given.all_ids, rows.only_places(), len(kept)),
+            partial(
+                _ids,
+                None if given is None else given.all_ids,
+                row_places,
+                len(kept),
+            ),
             None if given is None or joined is not None or isinstance(texts, Iterator) else again,
             recipe,
             firsts,
@@ -641,6 +647,7 @@ def _context(
     duplicate_ids: DuplicateIds,
     progress: Progress | bool | None,  # noqa: FBT001
 ) -> RunContext:
+    check_choice("duplicate_ids", duplicate_ids, DUPLICATE_IDS)
     rules = RunRules(num_threads(threads), "fail" if nulls == "fail" else "skip", duplicate_ids)
     return RunContext(rules, progress=taken(progress))
 

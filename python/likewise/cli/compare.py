@@ -127,7 +127,7 @@ def _read_text(path: Path) -> str:
 
 def _find(files: tuple[str, ...], ids: tuple[str, str], rules: "ReadRules") -> list[str]:
     from likewise.io.inputs import find_inputs, find_texts
-    from likewise.io.output.directory import scratch_directory
+    from likewise.io.output.scratch import scratch_directory
 
     with scratch_directory() as work:
         return find_texts(find_inputs(files, rules).files, ids, work)

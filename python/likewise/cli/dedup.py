@@ -233,6 +233,8 @@ def _engine(name: str, options: dict[str, str | None]) -> "SparkEngine | None":
 
 def _told_apart(against: tuple[Path, ...]) -> tuple[Path | None, tuple[Path, ...]]:
     """Return the index and no paths if an index is given, otherwise None and the paths of runs and files."""
+    if not against:
+        return None, ()
     from likewise.errors import InvalidParameter
     from likewise.index.opening import exists
     from likewise.io.places import check_place

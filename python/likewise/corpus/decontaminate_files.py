@@ -297,7 +297,7 @@ class _Scanned:
         np.savez(self._parts / f"{number}.counts.npz", grams=np.asarray(grams), words=np.asarray(words))
         counts = self.counts
         about = {
-            "bad_rows": [[asdict(bad) for bad in of_file] for of_file in bad_rows],
+            "bad_rows": [[bad._asdict() for bad in of_file] for of_file in bad_rows],
             "counts": [counts.num_documents, counts.num_bad_rows, counts.num_blank_lines],
             "num_counted": num_counted,
         }

@@ -86,8 +86,7 @@ class _Splits:
 
     @property
     def all(self) -> Inputs:
-        return replace(
-            self.inputs[0],
+        return self.inputs[0]._replace(
             files=tuple(file for one in self.inputs for file in one.files),
             skipped=tuple(name for one in self.inputs for name in one.skipped),
             copies=tuple(path for one in self.inputs for path in one.copies),
@@ -182,7 +181,7 @@ def leak_files(
     if sum(name == "-" for given in lists for name in given) > 1:
         raise InvalidInput("standard input (-) is given twice; give it once")
     with Job(output, run, report, inputs=[*chain(*lists)], overwrite=overwrite, fresh=fresh) as job:
-        job.context = replace(job.context, rules=replace(job.context.rules, duplicate_ids="allow"))
+        job.context = replace(job.context, rules=job.context.rules._replace(duplicate_ids="allow"))
         tell_containment(recipe, report)
         found = _Splits(names, [job.find(given, recipe) for given in lists])
         found.check()

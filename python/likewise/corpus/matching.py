@@ -19,8 +19,8 @@ from likewise.arrays import ArrowSchema, ArrowTable, ColumnData
 from likewise.batch.in_memory import document_source
 from likewise.errors import InvalidInput, InvalidParameter, check_integer, num_threads
 from likewise.hamming.ids import first_double, id_keys
-from likewise.io.output.directory import scratch_for
 from likewise.io.output.row_files import RowWriter
+from likewise.io.output.scratch import scratch_for
 from likewise.io.remote import file_for
 from likewise.io.source.source import Source
 from likewise.io.tables.columns import nullable_text_column, number_column

@@ -6,7 +6,6 @@ import json
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -108,7 +107,7 @@ def move(
     with _opened(source, prefix, as_of_s) as opened:
         if ttl is not None:
             ttl_s = check_ttl(ttl or None)
-            opened.about = replace(opened.about, ttl_s=ttl_s, ttl_from=opened.about.ttl_from if ttl_s else "first_seen")
+            opened.about = opened.about._replace(ttl_s=ttl_s, ttl_from=opened.about.ttl_from if ttl_s else "first_seen")
         try:
             if _is_parquet(destination):
                 path = Path(os.fspath(destination))

@@ -4,9 +4,8 @@ import base64
 import binascii
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from likewise import _native
 from likewise.arrays import ArrowSchema
@@ -29,8 +28,7 @@ class Occupied(InvalidInput):
     """The destination of a move has an index. If it is the copy, the move was stopped after its work."""
 
 
-@dataclass(frozen=True)
-class About:
+class About(NamedTuple):
     """What an index is, apart from its documents."""
 
     recipe: Recipe

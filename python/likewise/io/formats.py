@@ -5,9 +5,8 @@ import io
 import re
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO, NamedTuple, cast
 
 from likewise.errors import InvalidInput, InvalidParameter
 
@@ -107,8 +106,7 @@ _START_BYTES = 512
 _ZSTD_SKIPPABLE = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18", re.DOTALL)
 
 
-@dataclass(frozen=True)
-class Format:
+class Format(NamedTuple):
     """The format of a file and its compression."""
 
     kind: str

@@ -14,7 +14,8 @@ from likewise.io.formats import DELIMITERS, LINE_FORMATS, Format, format_of, ope
 from likewise.io.inputs import Inputs
 from likewise.io.lines.csv import csv_records
 from likewise.io.lines.lines import LineFile
-from likewise.io.output.directory import KEPT, scratch_directory
+from likewise.io.output.directory import KEPT
+from likewise.io.output.scratch import scratch_directory
 from likewise.io.source.added import Added, AddedFields, check_takes_fields
 from likewise.io.source.source import InputFile, Kept
 from likewise.recipe.text import BYTE_TOKENS

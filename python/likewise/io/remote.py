@@ -11,13 +11,12 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 from likewise.errors import InvalidInput, LikewiseError, MissingExtra
-from likewise.io.output.directory import scratch_directory
+from likewise.io.output.scratch import scratch_directory
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, no_progress
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
@@ -29,8 +28,7 @@ _GLOB = re.compile(r"[*?\[]")
 _TIMES = ("mtime", "LastModified", "last_modified", "updated", "created", "last_commit")
 
 
-@dataclass(frozen=True)
-class Remote:
+class Remote(NamedTuple):
     """A file in a store."""
 
     store: Any
@@ -57,8 +55,7 @@ def local_path(name: str | Path) -> str | Path:
     return url2pathname(urlsplit(name).path)
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(NamedTuple):
     """The files that a URL of a store refers to."""
 
     kind: str

@@ -5,7 +5,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import BinaryIO, Literal, Self, get_args
+from functools import cached_property
+from typing import BinaryIO, Literal, NamedTuple, Self, get_args
 
 from likewise.errors import InvalidParameter, check_choice, check_integer, num_threads, take_bytes
 from likewise.io.source.bad_rows import DEFAULT_MAX_BAD_ROWS, NO_LIMIT, BadRowLimit, bad_row_limit
@@ -33,8 +34,7 @@ WALL_STAGES = (
 THREAD_STAGES = ("reading", "tokenizing", "sketching", "spooling", "reading_again", "making_sets")
 
 
-@dataclass(frozen=True)
-class RunRules:
+class RunRules(NamedTuple):
     """The rules of a run in addition to its recipe."""
 
     threads: int
@@ -45,13 +45,8 @@ class RunRules:
     # Fields to read from each row, in addition to those of `keep`
     fields: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        check_choice("on_error", self.on_error, ON_ERROR)
-        check_choice("duplicate_ids", self.duplicate_ids, DUPLICATE_IDS)
 
-
-@dataclass(frozen=True)
-class FileRun:
+class FileRun(NamedTuple):
     """Reading options of files."""
 
     # Names of the text fields, with dots for nested fields; several are joined with a newline
@@ -147,6 +142,8 @@ class FileRun:
 
     def run_rules(self) -> RunRules:
         """Return the other rules of the run."""
+        check_choice("on_error", self.on_error, ON_ERROR)
+        check_choice("duplicate_ids", self.duplicate_ids, DUPLICATE_IDS)
         limit = bad_row_limit(self.max_bad_rows)
         return RunRules(num_threads(self.threads), self.on_error, self.duplicate_ids, limit, self.fields)
 
@@ -176,11 +173,6 @@ class Timing:
         self._wall: dict[str, float] = {}
         self._thread: dict[str, float] = {}
 
-    def add_wall(self, stage: str, seconds: float) -> None:
-        """Add wall clock seconds of a stage that does not overlap others."""
-        with self._lock:
-            self._wall[stage] = self._wall.get(stage, 0.0) + seconds
-
     def add_thread(self, stage: str, seconds: float) -> None:
         """Add seconds of one thread."""
         with self._lock:
@@ -188,12 +180,13 @@ class Timing:
 
     @contextmanager
     def wall(self, stage: str) -> Iterator[None]:
-        """Measure the body as wall clock time of a stage."""
+        """Measure the body as wall clock time of a stage that does not overlap others."""
         began = time.perf_counter()
         try:
             yield
         finally:
-            self.add_wall(stage, time.perf_counter() - began)
+            with self._lock:
+                self._wall[stage] = self._wall.get(stage, 0.0) + time.perf_counter() - began
 
     @staticmethod
     def now() -> float:
@@ -219,11 +212,11 @@ class RunContext:
     timing: Timing = field(default_factory=Timing)
     progress: Progress = no_progress
 
-    @property
+    @cached_property
     def threads(self) -> int:
         """Number of threads."""
         return self.rules.threads
 
     def with_threads(self, threads: int) -> Self:
         """Return the same context with another number of threads."""
-        return replace(self, rules=replace(self.rules, threads=threads))
+        return replace(self, rules=self.rules._replace(threads=threads))

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from likewise._native import Texts
 from likewise.errors import InvalidInput, InvalidParameter, LikewiseError
-from likewise.io.output.directory import scratch_directory
+from likewise.io.output.scratch import scratch_directory
 from likewise.io.places import Watch
 from likewise.io.source.bad_rows import BadRowTally
 from likewise.io.source.source import BadRow, Piece, ReadTask, Source, each_piece
@@ -184,7 +184,7 @@ def each_part(
     def take(number: int, _: int, job: ReadTask) -> tuple[int, list[tuple[Piece, _Made]]]:
         # A source with a single job may use all threads for it.
         inner_threads = context.threads if sources[number].num_bytes <= _PIECE_BYTES else 1
-        pieces = [(replace(piece, texts=_NO_TEXTS), make(piece.texts, inner_threads)) for piece in job.read()]
+        pieces = [(piece._replace(texts=_NO_TEXTS), make(piece.texts, inner_threads)) for piece in job.read()]
         return number, pieces
 
     bad_rows = BadRowTally(context.rules.max_bad_rows) if tally is None else tally
@@ -198,7 +198,7 @@ def each_part(
                 first_lines[number] += piece.num_lines
                 if piece.bad_rows and context.rules.on_error == "fail":
                     bad = piece.bad_rows[0]
-                    raise refusal(source, replace(bad, line=bad.line + first_line))
+                    raise refusal(source, bad._replace(line=bad.line + first_line))
                 bad_rows.add(source.name, first_line, piece)
                 yield _part(source, counts.num_documents, first_line, piece, made)
                 counts.num_documents += len(piece.offsets)
@@ -219,7 +219,7 @@ def _part(source: Source, first_row: int, first_line: int, piece: Piece, made: _
             ids[i] = str(first_row + i) if source.name is None else f"{source.name}:{lines[i] + 1}"
         doc_ids = text_column(ids)
     offsets, lengths = piece.offsets.astype(np.int64), piece.lengths.astype(np.int64)
-    bad_rows = [replace(bad, line=bad.line + first_line) for bad in piece.bad_rows]
+    bad_rows = [bad._replace(line=bad.line + first_line) for bad in piece.bad_rows]
     return Part(source, first_row, doc_ids, lines, offsets, lengths, bad_rows, made)
 
 

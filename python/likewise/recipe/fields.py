@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from numbers import Real
-from typing import TYPE_CHECKING, Literal, TypedDict, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypedDict, get_args
 
 from likewise.errors import InvalidParameter, as_index, check_choice, check_integer, check_positive, fraction_check
 
@@ -117,8 +117,7 @@ _BANDED = ("minhash", "bloom")
 _ALL = METHODS
 
 
-@dataclass(frozen=True)
-class Field:
+class Field(NamedTuple):
     """One field of a recipe."""
 
     name: str
@@ -328,8 +327,7 @@ class RecipeFields(FeatureFields, total=False):
     rows: int | None
 
 
-@dataclass(frozen=True)
-class Option:
+class Option(NamedTuple):
     """The option of a command for a field."""
 
     group: str

@@ -9,7 +9,7 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from likewise import _native
 from likewise.errors import InvalidParameter
@@ -20,8 +20,7 @@ NOMINATING_SLOTS = 128
 NUM_LEVELS = 3
 
 
-@dataclass(frozen=True)
-class Asked:
+class Asked(NamedTuple):
     """The condition that the pairs found by a search must meet."""
 
     measure: str

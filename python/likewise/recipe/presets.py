@@ -1,8 +1,7 @@
 """Presets: named recipes for kinds of collections. A recipe made from a preset contains only its fields."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from likewise.errors import InvalidParameter, check_choice, check_integer
 from likewise.recipe.fields import (
@@ -110,8 +109,7 @@ _SET_METHODS = ("minhash", "shingles", "bloom")
 _WORDS = ("auto", "word")
 
 
-@dataclass(frozen=True)
-class FeatureChoice:
+class FeatureChoice(NamedTuple):
     """Shingle and weights of a recipe, with their threshold and radius."""
 
     shingle: int

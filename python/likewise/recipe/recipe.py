@@ -4,7 +4,8 @@ import contextlib
 import json
 import textwrap
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias, TypeVar, Unpack, cast
 
@@ -298,8 +299,11 @@ class Recipe(Settings):
         checked = check_fields({**left_out, "method": method, **fields})
         checked |= checked_text(checked)
         checked |= {"weights_id": checked_weights_id(checked), "sketch": sketch_of(checked)}
-        for name in self.__dataclass_fields__:
-            object.__setattr__(self, name, checked[name])
+        vars(self).update({name: checked[name] for name in self.__dataclass_fields__})
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Without cached properties.
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     def __repr__(self) -> str:
         fields = self.to_dict()
@@ -322,7 +326,7 @@ class Recipe(Settings):
     @property
     def fields(self) -> dict[str, Any]:
         """All fields by name; None if the method does not use a field."""
-        mine = {"method": self.method, **vars(self), **vars(self.sketch)}
+        mine = {"method": self.sketch.name, **vars(self), **vars(self.sketch)}
         return {name: mine.get(name) for name in FIELD_NAMES}
 
     @classmethod
@@ -685,7 +689,7 @@ class Recipe(Settings):
         """The same recipe for texts without a value of `only_within`: it compares any two texts."""
         return self if self.only_within is None else self.replace(only_within=None)
 
-    @property
+    @cached_property
     def feature_rules(self) -> _native.FeatureRules:
         """Rules for the features of a document, for the core; InvalidParameter if a table or word list is missing."""
         check_weighable(self.weights, self.table)
@@ -768,7 +772,11 @@ class Recipe(Settings):
 
     def with_table(self, table: Weights) -> Self:
         """Return the recipe with its weight table; raise RecipeMismatch if it is another one, or for other features."""
-        return self.replace(table=table)
+        return self._completed(table=table, weights_id=checked_weights_id({**self.fields, "table": table}))
+
+    def with_threshold(self, threshold: float) -> Self:
+        """Return the resolved recipe with the threshold that a run chose."""
+        return self._completed(threshold=float(threshold)).resolve()
 
     def required_similarity(
         self, num_features: NDArray[np.integer[Any]] | int, penalty: NDArray[np.float64] | float = 0.0
@@ -807,7 +815,7 @@ class Recipe(Settings):
             return 1.0 - self.sketch.within / self.sketch.bits
         return 1.0 if self.threshold is None else self.similarity_threshold
 
-    @property
+    @cached_property
     def asked(self) -> Asked:
         """The condition that the pairs found by the search must meet."""
         return Asked(self.measure, self.weights, 1.0 if self.threshold is None else self.similarity_threshold)
@@ -853,18 +861,24 @@ class Recipe(Settings):
         if self.needs_threshold:
             return self
         opened = self.sketch.open_search(self.asked)
-        return self.replace(**opened) if opened else self
+        return self._completed(sketch=replace(cast("Any", self.sketch), **opened)) if opened else self
+
+    def _completed(self, **found: object) -> Self:
+        """Return the recipe with values that were left open; they come from checked fields, and are not checked."""
+        made = object.__new__(type(self))
+        vars(made).update(self.__getstate__() | found)
+        return made
 
     def replace(self, **changes: Any) -> Self:
         """Return the recipe with some fields changed and validated, as by the constructor."""
         return type(self)(**{**self.fields, **changes})
 
-    @property
+    @cached_property
     def sketch_id(self) -> str:
         """Identity of the fields that determine sketch bytes: 32 hexadecimal digits."""
         return identity(self.fields, SKETCH_FIELDS)
 
-    @property
+    @cached_property
     def recipe_id(self) -> str:
         """Identity of all fields that determine a result: 32 hexadecimal digits. Raises as :meth:`resolve` does."""
         # Filters have no field that a recall is resolved into.

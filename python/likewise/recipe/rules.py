@@ -1,6 +1,7 @@
 """Validation of a recipe's fields: combinations of values, and fields that apply to the method."""
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from likewise.errors import InvalidParameter, check_choice, check_integer
@@ -20,7 +21,8 @@ from likewise.recipe.fields import (
 _NAME_FIELDS = ("siblings", "unsure", "keep_new")
 
 
-def keep_criteria(keep: str) -> list[tuple[str, str]]:
+@lru_cache
+def keep_criteria(keep: str) -> tuple[tuple[str, str], ...]:
     """Return the criteria of a `keep` value as (rule, field), best first."""
     criteria: list[tuple[str, str]] = []
     for part in keep.split(","):
@@ -38,7 +40,7 @@ def keep_criteria(keep: str) -> list[tuple[str, str]]:
                 "keep", f"{keep!r} given; rules after first have no effect, because first leaves no ties"
             )
         criteria.append((rule, field))
-    return criteria
+    return tuple(criteria)
 
 
 def fields_read(keep: str, others: Iterable[str]) -> tuple[str, ...]:
@@ -46,6 +48,7 @@ def fields_read(keep: str, others: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*keep_needs(keep)[1], *others)))
 
 
+@lru_cache
 def keep_needs(keep: str) -> tuple[bool, tuple[str, ...]]:
     """Return whether `keep` needs text lengths, and which fields it needs."""
     criteria = keep_criteria(keep)
@@ -65,8 +68,9 @@ def check_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
         if one.is_required and fields[one.name] is None:
             raise InvalidParameter(one.name, f"{one.name} is not given")
     for one in FIELDS:
-        if one.check is not None and checked[one.name] is not None:
-            checked[one.name] = one.check(one.name, checked[one.name])
+        value = checked[one.name]
+        if one.check is not None and value is not None and value is not one.original:
+            checked[one.name] = one.check(one.name, value)
     keep_criteria(checked["keep"])
     if (checked["measure"] == "equality") != (method == "exact"):
         raise InvalidParameter("measure", "equality applies only to method exact, and exact supports no other measure")

@@ -5,10 +5,9 @@ in decimal arithmetic, so the choice is the same on all processors. All constant
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from decimal import Context, Decimal
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,8 +49,7 @@ _FALLING = (600, 800)
 _OF_FAMILIES, _FEWEST_RELATIVES, _MORE_RELATIVES = 450, 14, 4
 
 
-@dataclass(frozen=True)
-class Valley:
+class Valley(NamedTuple):
     """The threshold of a collection, with its basis."""
 
     # The chosen similarity, in hundredths
@@ -167,15 +165,15 @@ def find_valley(
             halves.append(
                 _choice(bins[half], document[half], weights[half], some, _LEAST_DOCUMENTS // 2, measure, margin)[0]
             )
-    is_above = similarity >= threshold
+    low, high, is_above = min(halves), max(halves), similarity >= threshold
     return Valley(
         threshold=threshold,
         reason=reason,
         clarity=clarity,
         num_documents_below=len(distinct(document[(bins >= _LOWEST - _HALF_WIDTH) & ~is_above])),
         num_documents_above=len(distinct(document[is_above])),
-        halves=(min(halves), max(halves)),
-        is_stable=all(round(abs(half - threshold), 2) <= _STABLE_WITHIN for half in halves),
+        halves=(low, high),
+        is_stable=round(max(high - threshold, threshold - low), 2) <= _STABLE_WITHIN,
         curve=[
             (_of_scale(at, measure), int(density[at]) * _STEP / _HALF_WIDTH**2)
             for at in range(_LOWEST - _HALF_WIDTH, _BINS + 1, _STEP)

@@ -6,10 +6,9 @@ and must get the same identity.
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -340,8 +339,7 @@ def check_table(table: Weights, fields: Mapping[str, Any]) -> None:
         )
 
 
-@dataclass(frozen=True)
-class Weighing:
+class Weighing(NamedTuple):
     """Features and weights that a user gave, completed from the table."""
 
     weights: str | None

@@ -23,7 +23,7 @@ from likewise.recipe.text import BYTE_TOKENS, USER_TOKENS, role_names
 from likewise.stages.text import TextField, field_names, in_lists, is_arrow, is_table, table_column, text_batches
 
 Tokenizer: TypeAlias = Callable[[str], Iterable[Any]]
-_NAME_AND_VERSION = re.compile(r"([\w-]+) (\d+(?:\.\w+)+)")
+_NAME_AND_VERSION = r"([\w-]+) (\d+(?:\.\w+)+)"
 
 
 def as_documents(
@@ -107,7 +107,7 @@ def check_tokenizer(recipe: Recipe, tokenizer: Tokenizer | None) -> None:
         )
     if tokenizer is not None and not callable(tokenizer):
         raise InvalidParameter("tokenizer", f"{tokenizer!r} is not a function that takes a text")
-    named = _NAME_AND_VERSION.fullmatch(recipe.tokenizer or "") if tokenizer is not None else None
+    named = re.fullmatch(_NAME_AND_VERSION, recipe.tokenizer or "") if tokenizer is not None else None
     if named is not None and (installed := _installed(named[1])) not in (None, named[2]):
         raise RecipeMismatch(
             f"the tokenizer is not the version that the recipe names; install {named[1]}=={named[2]}, or use another "

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -14,7 +14,7 @@ from likewise.batch.read.weighing import read_into
 from likewise.batch.run import open_documents
 from likewise.errors import InvalidInput, counted
 from likewise.hamming.pairs import hamming_distance
-from likewise.io.output.directory import scratch_for
+from likewise.io.output.scratch import scratch_for
 from likewise.io.source.source import Source
 from likewise.job.options import RunContext, RunRules
 from likewise.progress import Progress
@@ -259,7 +259,7 @@ def open_collection(
             held,
             np.isin(rows, sampled),
             sources,
-            replace(rules, duplicate_ids="allow"),
+            rules._replace(duplicate_ids="allow"),
             progress,
         )
 

@@ -5,7 +5,6 @@ import json
 import os
 import shutil
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -306,7 +305,7 @@ def test_the_sample_that_is_counted_is_part_of_the_plan():
     assert plan.threads == 2
     assert plan.room(None).weighing_bytes + 90 * 2**20 == plan.work_bytes
     with pytest.raises(likewise.InvalidParameter, match=r"need \d+ MB: .*126 MB for counting features"):
-        replace(task, memory_bytes=180_000_000).plan(100_000, is_estimated=False)
+        task._replace(memory_bytes=180_000_000).plan(100_000, is_estimated=False)
     # Counted in a separate run.
     counted = likewise.Recipe.minhash(weights=likewise.Weights.from_terms({"one": 2})).resolve()
     assert plan_memory._Task(counted, 180_000_000, 2, 1, 10**9, 0, 0.0, 0).plan(100_000, is_estimated=False)

@@ -1,6 +1,5 @@
 """Moves between a directory, a server, a cluster and a file."""
 
-import dataclasses
 import json
 import secrets
 import shutil
@@ -193,7 +192,7 @@ def test_durability_is_that_of_the_source_unless_given(place, monkeypatch, given
     with first.make(SCENES["distance"]) as index:
         source = index.stored()
         assert source.about.durability == "written"
-        source.about = dataclasses.replace(source.about, durability="replicated")
+        source.about = source.about._replace(durability="replicated")
         with pytest.raises(Stopped):
             description.ServerDestination(second.at, second.prefix, source, durability=given)
     assert wanted == [found]

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,8 +84,7 @@ def recipe_beside(recipe: Recipe, use: IndexUse | None) -> Recipe:
     return recipe if use is None or (use.create is None and use.against is None) else recipe.for_index()
 
 
-@dataclass(frozen=True, eq=False)
-class Seen:
+class Seen(NamedTuple):
     """The documents of a run that match a kept document of an index."""
 
     # Rows of the documents, ascending
@@ -124,7 +123,7 @@ class Seen:
             for name, other in others.items()
             if (column := getattr(decision, name)) is not None
         }
-        return replace(decision, kept=kept, removed_rows=rows[by_row], **columns)
+        return decision._replace(kept=kept, removed_rows=rows[by_row], **columns)
 
 
 def adding_identity(documents: Documents, recipe: Recipe) -> bytes:

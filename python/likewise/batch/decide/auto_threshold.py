@@ -15,9 +15,8 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +28,7 @@ from likewise.batch.read.documents import Collapsed, Documents, each_part
 from likewise.job.options import RunContext, RunRules, Timing
 from likewise.progress import StageFinished, StageStarted
 from likewise.recipe.fields import PACKAGE_HASHES
-from likewise.recipe.methods import Asked, MinHash
+from likewise.recipe.methods import MinHash
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.valley import Valley, find_valley, lowest_similarity
 from likewise.stages.sketch import EMPTY, shaped, sketch_texts
@@ -56,8 +55,7 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 _KEPT = "threshold.json"
 
 
-@dataclass(frozen=True)
-class ChosenThreshold:
+class ChosenThreshold(NamedTuple):
     """A chosen threshold, and the data that it was chosen from."""
 
     valley: Valley
@@ -106,9 +104,7 @@ def with_chosen_threshold(
             kept = {"checksum": _checksum(facts), "facts": facts}
             unfinished.write_text(json.dumps(kept), encoding="utf-8", newline="\n")
             unfinished.replace(parts.directory / _KEPT)
-    threshold = facts["threshold"]
-    bands = recipe.sketch.open_search(Asked(recipe.measure, recipe.weights, threshold))
-    return recipe.replace(threshold=threshold, **bands), {"chosen_threshold": facts}
+    return recipe.with_threshold(facts["threshold"]), {"chosen_threshold": facts}
 
 
 def choose_threshold(documents: Documents, recipe: Recipe, *, threads: int) -> ChosenThreshold:
@@ -269,9 +265,9 @@ class _Partners:
         """End a level; return the documents that reached the maximum number of partners in it."""
         nothing = np.zeros(0, np.int64)
         new = [(nothing, nothing, nothing.astype(np.uint64), nothing), *self._new]
-        a, rows, digests, equal = (np.concatenate(column) for column in zip(*new, strict=True))
+        a, rows, digests, equal = map(np.concatenate, zip(*new, strict=True))
         order = np.lexsort((rows, digests, a))
-        a, rows, digests, equal = (column[order] for column in (a, rows, digests, equal))
+        a, rows, digests, equal = a[order], rows[order], digests[order], equal[order]
         # Copies count as one document, the first of them.
         is_first = np.ones(len(a), bool)
         is_first[1:] = (a[1:] != a[:-1]) | (digests[1:] != digests[:-1])
@@ -286,7 +282,7 @@ class _Partners:
 
     def all(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """Return all pairs by document: its number, the row of its partner, and the number of equal slots."""
-        a, rows, equal = (np.concatenate(column) for column in zip(*self._all, strict=True))
+        a, rows, equal = map(np.concatenate, zip(*self._all, strict=True))
         order = np.argsort(a, kind="stable")
         return a[order], rows[order], equal[order]
 

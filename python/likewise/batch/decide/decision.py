@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,8 +65,7 @@ _OF_REMOVED = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
-class Verdicts:
+class Verdicts(NamedTuple):
     """Verdicts of positions: the best earlier position, and the measured values."""
 
     # Whether each position is kept or removed
@@ -207,8 +206,7 @@ class StayingIds:
         }
 
 
-@dataclass(frozen=True, eq=False)
-class Overruled:
+class Overruled(NamedTuple):
     """Documents that match a kept document but are kept by a user's decision."""
 
     # The documents, ascending
@@ -269,8 +267,7 @@ class Stays:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Decision:
+class Decision(NamedTuple):
     """Verdicts and evidence for all rows."""
 
     kept: NDArray[np.bool_]
@@ -307,7 +304,7 @@ class Decision:
         first = int(np.searchsorted(self.removed_rows, num_references))
         columns = {name: getattr(self, name) for name in _OF_REMOVED if name != "below_threshold"}
         own: dict[str, Any] = {name: None if column is None else column[first:] for name, column in columns.items()}
-        return replace(self, kept=kept, **own)
+        return self._replace(kept=kept, **own)
 
 
 def decide(
@@ -335,7 +332,7 @@ def decide(
     if warning is not None:
         context.progress(Warned(warning))
     decision = _spread(documents, collapsed, recipe, verdicts, num_measured, search)
-    decision = replace(decision, overruled=None if stays is None else stays.overruled(verdicts))
+    decision = decision._replace(overruled=None if stays is None else stays.overruled(verdicts))
     return decision.with_references_kept(documents.num_references)
 
 
@@ -376,7 +373,7 @@ def _by_leaders(
             log.note(verdicts, found.high, num_considered, search)
         progress(StageAdvanced("deciding", found.high))
     progress(StageFinished("deciding", Timing.now() - began))
-    return replace(verdicts, num_considered=num_considered)
+    return verdicts._replace(num_considered=num_considered)
 
 
 def _by_components(
@@ -401,7 +398,7 @@ def _by_components(
         progress(StageAdvanced("deciding", found.high))
     with timing.wall("deciding"):
         best = np.asarray(joined.smallest())
-    verdicts = replace(Verdicts.zeros(num_positions, space), best=best, num_considered=num_considered)
+    verdicts = Verdicts.zeros(num_positions, space)._replace(best=best, num_considered=num_considered)
     similarity, distance, penalty, differs = verdicts.similarity, verdicts.distance, verdicts.penalty, verdicts.differs
     below = space.zeros(num_positions, np.bool_)
     for some in slices(num_positions, _PAIRS_AT_ONCE):
@@ -426,7 +423,7 @@ def _by_components(
                 fewest = verifier.num_features(later, earlier)
                 below[later] = similarity[later] < recipe.required_similarity(fewest, penalty[later])
     progress(StageFinished("deciding", Timing.now() - began))
-    return replace(verdicts, below=below)
+    return verdicts._replace(below=below)
 
 
 def _start(progress: Progress, num_positions: int) -> float:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,8 +68,7 @@ class PairCounts:
             progress(Warned(f"about {self.num_expected:,} pairs are expected; the run fails above {self.max_pairs:,}"))
 
 
-@dataclass(frozen=True, eq=False)
-class PairBatch:
+class PairBatch(NamedTuple):
     """A batch of verified pairs."""
 
     # Rows, ``row_a < row_b``, a in the later split; for containment, a is contained in b, in either order.

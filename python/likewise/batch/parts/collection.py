@@ -101,7 +101,7 @@ class Collection:
             return file, number, found
 
         # Their limit is checked at the end.
-        rules = replace(context.rules, fields=(), max_bad_rows=NO_LIMIT)
+        rules = context.rules._replace(fields=(), max_bad_rows=NO_LIMIT)
         columns = Columns(self.files, Recipe.exact(), self._spool, rules, None, self.room, self.num_reference_files)
         with closing(self.each_job(stage, of_job, context, work)) as jobs:
             for file, number, found in jobs:

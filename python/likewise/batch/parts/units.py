@@ -31,8 +31,9 @@ from likewise.batch.run import ordered
 from likewise.batch.write.kept_rows import write_bad_rows
 from likewise.errors import InvalidInput, InvalidParameter, check_choice, check_integer
 from likewise.io.inputs import Inputs
-from likewise.io.output.directory import EMPTIED, ERRORS, KEPT, scratch_directory
+from likewise.io.output.directory import EMPTIED, ERRORS, KEPT
 from likewise.io.output.evidence import write_evidence
+from likewise.io.output.scratch import scratch_directory
 from likewise.io.places import check_place
 from likewise.io.source.source import Cut, InputFile, Kept, Piece, ReadTask, as_array, each_piece
 from likewise.job.options import FileRun, RunContext, RunRules
@@ -74,7 +75,7 @@ class PartsJob(Job):
         references = tuple(
             file for path in against for file in reference_files(Path(path), recipe, self.options, self.target)[0]
         )
-        found = replace(self.found, files=(*references, *self.found.files))
+        found = self.found._replace(files=(*references, *self.found.files))
         self.claim(inputs=self.stamp(found), **self.found.provenance(), **identity)
         memory_bytes = self.options.memory_bound()
         room = Room() if memory_bytes is None else Room(ArraySpace(self.work), buckets_bytes=memory_bytes // 4)
@@ -272,7 +273,7 @@ def repeated_units(
     rules = context.rules
     is_measured = not isinstance(recipe.sketch, Exact)
     files = [UnitFile(file, parts, is_spooled=is_measured) for file in collection.files]
-    bounded = bounded_run(job, replace(job.found, files=tuple(files)), recipe, writes_copies=True)
+    bounded = bounded_run(job, job.found._replace(files=tuple(files)), recipe, writes_copies=True)
     if saved is not None:
         # Decompress compressed files only once.
         saved.mkdir(exist_ok=True)

@@ -1,6 +1,5 @@
 """The columns of a run, collected from sketched pieces in input order."""
 
-import dataclasses
 import functools
 import json
 import re
@@ -9,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +31,7 @@ from likewise.recipe.rules import fields_read, keep_criteria, keep_needs
 # Documents processed at once.
 _AT_ONCE = 1 << 18
 # Digits of a second after the sixth, which Python's dates drop.
-_FINE_FRACTION = re.compile(r"[.,]\d{6}(\d+)")
+_FINE_FRACTION = r"[.,]\d{6}(\d+)"
 
 
 _NO_TEXTS = _native.Texts.from_list([])
@@ -138,13 +137,12 @@ def _date(text: str) -> Date | None:
         moment = datetime.fromisoformat(text)
     except ValueError:
         return None
-    fraction = _FINE_FRACTION.search(text)
+    fraction = re.search(_FINE_FRACTION, text)
     rest = Decimal(f"0.{fraction[1]}") if fraction else Decimal(0)
     return Date(moment if moment.tzinfo else moment.replace(tzinfo=UTC), rest)
 
 
-@dataclass(frozen=True, eq=False)
-class SketchedPiece:
+class SketchedPiece(NamedTuple):
     """Consecutive documents of one input as columns, without texts."""
 
     # Locations, ids and bad rows; its texts are empty
@@ -172,7 +170,7 @@ def sketched_piece(
 ) -> SketchedPiece:
     """Return a piece with its sketches, without its texts."""
     return SketchedPiece(
-        piece=dataclasses.replace(piece, texts=_NO_TEXTS),
+        piece=piece._replace(texts=_NO_TEXTS),
         sketches=np.asarray(batch.sketches),
         shapes=np.asarray(batch.shapes),
         num_features=np.asarray(batch.num_features),
@@ -185,7 +183,7 @@ def sketched_piece(
 def bare_piece(piece: Piece, handle: int | None = None) -> SketchedPiece:
     """Return a piece without texts, fields and sketches."""
     none, num = np.zeros(len(piece.offsets), np.uint8), np.zeros(0, np.uint32)
-    bare = dataclasses.replace(piece, texts=_NO_TEXTS, fields=[])
+    bare = piece._replace(texts=_NO_TEXTS, fields=[])
     return SketchedPiece(bare, none[:0], none, num, num.astype(np.uint64), None, handle)
 
 
@@ -259,7 +257,7 @@ class Columns:
         piece, columns = part.piece, self._columns
         first_line = self._num_lines[number]
         for bad in piece.bad_rows:
-            self._bad[number].append(dataclasses.replace(bad, line=first_line + bad.line))
+            self._bad[number].append(bad._replace(line=first_line + bad.line))
         if piece.bad_rows and self._rules.on_error == "fail":
             raise refusal(self._sources[number], self._bad[number][0])
         self._tallies[number < self._num_reference_sources].add(self._sources[number].name, first_line, piece)

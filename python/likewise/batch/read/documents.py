@@ -4,10 +4,10 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,8 +39,7 @@ _BYTES_A_THREAD = 8 << 20
 _COLLAPSED_AT_ONCE = 1 << 18
 
 
-@dataclass(frozen=True, eq=False)
-class Reference:
+class Reference(NamedTuple):
     """Files of reference documents from one path."""
 
     files: tuple[InputFile, ...]
@@ -52,8 +51,7 @@ class Reference:
     run: Path | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class References:
+class References(NamedTuple):
     """All reference documents, in order of priority."""
 
     # One part per given path
@@ -77,8 +75,7 @@ class References:
             first += len(part.files)
 
 
-@dataclass(frozen=True)
-class SpooledPiece:
+class SpooledPiece(NamedTuple):
     """The location of a piece's texts in the spool."""
 
     first_row: int
@@ -127,7 +124,7 @@ class Documents:
     def __len__(self) -> int:
         return len(self.shapes)
 
-    @property
+    @cached_property
     def num_references(self) -> int:
         """Number of reference documents, which are the first rows here and have no row in the run."""
         return int(self.starts[self.num_reference_sources])
@@ -168,17 +165,21 @@ class Documents:
     @property
     def num_empty(self) -> int:
         """Number of documents whose normalized text is empty."""
-        return self._num_of_shape(EMPTY)
+        return self._num_of_shapes[EMPTY]
 
     @property
     def num_short(self) -> int:
         """Number of documents with fewer tokens than one shingle, without empty ones."""
-        return self._num_of_shape(SHORT)
+        return self._num_of_shapes[SHORT]
 
-    def _num_of_shape(self, shape: int) -> int:
-        """Return the number of documents of a shape, without references."""
-        own = self.shapes[self.num_references :]
-        return sum(int(np.count_nonzero(own[part] == shape)) for part in slices(len(own), _AT_ONCE))
+    @cached_property
+    def _num_of_shapes(self) -> list[int]:
+        """Number of documents of each shape, without references."""
+        own, counts = self.shapes[self.num_references :], np.zeros(3, np.int64)
+        for part in slices(len(own), _AT_ONCE):
+            counts += np.bincount(own[part], minlength=3)
+        found: list[int] = counts.tolist()
+        return found
 
     def sources_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the source number of each row."""

@@ -7,11 +7,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from likewise.batch.read.resume import SPOOL_NAME, FoundPart, Position, RunParts
 from likewise.errors import InvalidInput, LikewiseError
 from likewise.io.source.source import Piece, ReadTask, Source
 from likewise.io.source.spool import Spool
-from likewise.job.options import RunContext, Timing
+from likewise.job.options import RunContext
 from likewise.job.reading import in_order, names_line, option_of, other_fields, total_bytes
 from likewise.progress import Warned
 from likewise.recipe.methods import Shingles
@@ -203,7 +202,6 @@ def ingest(
     held: HeldDocuments | None = None,
 ) -> Documents:
     """Read and sketch all documents."""
-    began = Timing.now()
     spool = None
     if needs_texts and not all(source.can_read_again for source in sources):
         spool = Spool(work / SPOOL_NAME, has_tokens=recipe.takes_tokens) if parts is None else parts.open_spool()
@@ -238,12 +236,10 @@ def ingest(
         if spool is not None:
             spool.close()
         raise
-    context.timing.add_wall("reading_and_sketching", Timing.now() - began)
     return documents
 
 
-@dataclass(frozen=True)
-class _Task:
+class _Task(NamedTuple):
     """A job of a source, or a stored part that replaces several jobs."""
 
     source: int

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -99,4 +98,4 @@ def _check_stamp(path: Path, entry: dict[str, Any]) -> None:
 def _with_empty_fields(piece: SketchedPiece, num_fields: int) -> SketchedPiece:
     num_rows = len(piece.shapes)
     empty = [Texts.from_list([""] * num_rows) for _ in range(num_fields)]
-    return replace(piece, piece=replace(piece.piece, fields=empty), text_lengths=np.zeros(num_rows, np.uint32))
+    return piece._replace(piece=piece.piece._replace(fields=empty), text_lengths=np.zeros(num_rows, np.uint32))

@@ -16,9 +16,8 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,8 +54,7 @@ _OF_PIECE = {"offset": "offsets", "length": "lengths", "line": "lines", "has_id"
 Position = tuple[int, int]
 
 
-@dataclass(frozen=True)
-class FoundPart:
+class FoundPart(NamedTuple):
     """A part of an earlier run."""
 
     path: Path
@@ -257,7 +255,7 @@ def _part(
             "num_documents": len(piece.shapes),
             "num_lines": piece.piece.num_lines,
             "num_blank": piece.piece.num_blank,
-            "bad_rows": [list(asdict(bad).values()) for bad in piece.piece.bad_rows],
+            "bad_rows": [list(bad._asdict().values()) for bad in piece.piece.bad_rows],
             "spool": None if place is None else list(place[:2]),
         }
         for (number, piece), place in zip(held, places, strict=True)

@@ -9,10 +9,10 @@ from pathlib import Path
 from likewise.batch.read import ingest
 from likewise.batch.read.resume import PART_BYTES
 from likewise.errors import InvalidInput, LikewiseError, counted
-from likewise.io.output.directory import scratch_for
+from likewise.io.output.scratch import scratch_for
 from likewise.io.source.bad_rows import NO_LIMIT, BadRowTally
 from likewise.io.source.source import ReadTask, Source
-from likewise.job.options import FileRun, RunContext, RunRules, Timing
+from likewise.job.options import FileRun, RunContext, RunRules
 from likewise.job.reading import found_inputs, in_order, jobs_of, refusal, total_bytes
 from likewise.progress import Progress, Warned, no_progress, shows_progress, taken
 from likewise.recipe.methods import Bloom
@@ -58,7 +58,6 @@ def read_into(
     tally: BadRowTally | None = None,
 ) -> None:
     """Read all documents once and pass their texts to `counter`."""
-    began = Timing.now()
 
     def count(number: int, _: int, job: ReadTask) -> None:
         source = sources[number]
@@ -73,11 +72,10 @@ def read_into(
             counter.add(piece.texts, threads=threads)
 
     # Files decompressed for this pass are deleted after it.
-    with scratch_for(sources) as unpacked:
+    with context.timing.wall(stage), scratch_for(sources) as unpacked:
         jobs = jobs_of(sources, ingest.PIECE_BYTES, unpacked, count)
         for _ in in_order(stage, jobs, total_bytes(sources), context):
             pass
-    context.timing.add_wall(stage, Timing.now() - began)
 
 
 def doubts_of(table: Weights) -> list[str]:

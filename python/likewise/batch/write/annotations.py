@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from likewise.arrays import ArraySpace, ArrowColumn, ArrowTable, slices
 from likewise.batch.decide.decision import Decision
 from likewise.batch.read.documents import Documents
-from likewise.io.output.directory import DOCUMENTS
+from likewise.io.output.directory import DOCUMENTS, EVIDENCE, OVERRULED
 from likewise.io.output.evidence import write_evidence
 from likewise.io.source.added import Added, AddedFields
 from likewise.io.tables.columns import constant_column, null_where, number_column, text_column
@@ -155,13 +155,13 @@ class DocumentGroups:
 def save_run(
     target: Path,
     documents: ArrowTable,
-    tables: Mapping[str, ArrowTable],
+    tables: tuple[ArrowTable, ArrowTable | None],
     recipe: Recipe,
     summary: Mapping[str, Any],
     *,
     overwrite: bool,
 ) -> None:
-    """Write documents (columns id and text), tables of evidence by their file names, and the summary."""
+    """Write documents (columns id and text), the evidence, that of overruled documents, if any, and the summary."""
     import pyarrow.parquet as pq
 
     # Rows without a text are no documents of a run over files.
@@ -172,8 +172,9 @@ def save_run(
         with job.writing() as work:
             pq.write_table(documents, work / DOCUMENTS, compression="zstd")
             write_companions(recipe, work / RECIPE)
-            for name, table in tables.items():
-                write_evidence([_placed(table, position)], work / name)
+            for name, table in zip((EVIDENCE, OVERRULED), tables, strict=True):
+                if table is not None:
+                    write_evidence([_placed(table, position)], work / name)
             num_bytes = (work / DOCUMENTS).stat().st_size
         counts = {name: summary[name] for name in ("num_documents", "num_kept", "num_bad_rows")}
         job.finish(

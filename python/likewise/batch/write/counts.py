@@ -3,8 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +21,7 @@ _MOST_VALUES = 100
 _MOST_PAIRS = 1000
 
 
-@dataclass(frozen=True, eq=False)
-class _Counts:
+class _Counts(NamedTuple):
     """Removed documents by their value, and by the value of the kept document."""
 
     names: Sequence[str | None]

@@ -4,10 +4,9 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -25,8 +24,7 @@ from likewise.io.tables.columns import constant_column, nullable_text_column, nu
 COUNT_WEIGHTS = ("log", "sqrt", "inverse")
 
 
-@dataclass(frozen=True, eq=False)
-class EarlierGroups:
+class EarlierGroups(NamedTuple):
     """Counts of earlier runs for the groups of reference documents."""
 
     runs: Sequence[str]
@@ -60,8 +58,7 @@ def weight_of_count(name: str | None) -> Callable[[int], float] | None:
     return functions[name]
 
 
-@dataclass(frozen=True)
-class GroupColumns:
+class GroupColumns(NamedTuple):
     """Columns of groups in addition to their members."""
 
     # Field of numbers or dates whose first and last value in each group are written

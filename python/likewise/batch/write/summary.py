@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,8 +45,7 @@ class ContentDigest:
         return self._found.hexdigest()
 
 
-@dataclass(frozen=True)
-class InputCounts:
+class InputCounts(NamedTuple):
     """Counts of one input, by their names and in their order in the summary."""
 
     # The digest of :func:`content_digest`
@@ -57,8 +55,7 @@ class InputCounts:
     num_bad_rows: int
 
 
-@dataclass(frozen=True)
-class EngineRun:
+class EngineRun(NamedTuple):
     """The result of a run whose outputs an engine wrote."""
 
     counts: RunCounts
@@ -82,7 +79,7 @@ def about_inputs(
 def about_counted(found: Inputs, counts: Sequence[InputCounts], run: FileRun, write: str) -> dict[str, object]:
     """Return the summary fields of :func:`about_inputs` from the counts of each input."""
     inputs = [
-        {"path": file.name, "num_bytes": file.num_bytes, **vars(count), **file.facts()}
+        {"path": file.name, "num_bytes": file.num_bytes, **count._asdict(), **file.facts()}
         for file, count in zip(found.files, counts, strict=True)
     ]
     return {
@@ -142,8 +139,7 @@ def statement(recipe: Recipe) -> str:
     return f"Every removal was verified {check}, measured between the removed and the kept document."
 
 
-@dataclass(frozen=True)
-class RunCounts:
+class RunCounts(NamedTuple):
     """Counts of a run, by their names and in their order in the summary."""
 
     # Counts over all inputs, without reference documents
@@ -208,7 +204,9 @@ def summary_of(counts: RunCounts, recipe: Recipe, timing: Timing) -> dict[str, A
 
     return {
         "verification": statement(recipe),
-        **{name: value for name, value in vars(counts).items() if value is not None or name not in _OPTIONAL_COUNTS},
+        **{
+            name: value for name, value in counts._asdict().items() if value is not None or name not in _OPTIONAL_COUNTS
+        },
         "recall": recipe.recall_with(counts.num_crowded, counts.num_capped),
         "recipe": recipe.to_dict(),
         **({} if recipe.table is None else {"weights": recipe.table.to_dict()}),

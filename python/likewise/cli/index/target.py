@@ -5,7 +5,7 @@ import json
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -143,7 +143,7 @@ def given_documents(
     """Yield the documents of all inputs in order; lines of standard input as soon as they arrive."""
     from likewise.io.inputs import find_inputs
     from likewise.io.lines.jsonl import JsonlStream
-    from likewise.io.output.directory import scratch_directory
+    from likewise.io.output.scratch import scratch_directory
     from likewise.io.places import Watch
     from likewise.io.source.bad_rows import BadRowTally
     from likewise.io.source.source import each_piece
@@ -219,14 +219,14 @@ def _checked(
         first = piece.bad_rows[0] if piece.bad_rows else None
         if first is None and num_without_id:
             first = BadRow(int(np.flatnonzero(piece.has_id == 0)[0]), 0, 0, "the row has no id")
-        first = None if first is None else replace(first, line=first.line + first_line)
+        first = None if first is None else first._replace(line=first.line + first_line)
         num_bad = sum(bad.num_lines for bad in piece.bad_rows) + num_without_id
         if bad_line is None:
             tally.bad_rows.add_rows(source.name, len(chosen), num_bad, first)
     if bad_line is not None:
         bad = next((bad for bad in piece.bad_rows if bad.line + first_line == bad_line), None)
         if bad is not None:
-            raise refusal(source, replace(bad, line=bad_line))
+            raise refusal(source, bad._replace(line=bad_line))
         reason = "the row has no id; choose its field with --id-field, or skip such rows with --on-error skip"
         raise InvalidInput(reason, source.name, bad_line + 1)
 

@@ -21,13 +21,17 @@ if TYPE_CHECKING:
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _Decorator = Callable[[_Command], _Command]
+_Completion = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 # Numbers with more digits are rejected.
 _MAX_DIGITS = 30
 
 
-def take_weights(given: dict[str, Any], fields: Mapping[str, Any], lists: "Mapping[str, WordList]") -> None:
-    """Replace the text of --weights in the recipe options by a rule and, if it names a file, a table."""
+def take_weights(given: dict[str, Any], complete: _Completion, lists: "Mapping[str, WordList]") -> None:
+    """Replace the text of --weights in the recipe options by a rule and, if it names a file, a table.
+
+    `complete` returns all fields of the recipe of some, which define the terms of a lexicon.
+    """
     from likewise.errors import InvalidParameter
     from likewise.recipe.fields import TABLE_WEIGHTS, WEIGHTS
     from likewise.stages.weights import read_table
@@ -45,7 +49,7 @@ def take_weights(given: dict[str, Any], fields: Mapping[str, Any], lists: "Mappi
             f"{text!r} given; it must be one of {rules}, or a file: a table from likewise weights, or a lexicon with "
             "lines of term <tab> weight",
         )
-    given["table"] = read_table(path, {**fields, **lists})
+    given["table"] = read_table(path, {**complete(given), **lists})
     if rule:
         given["weights"] = rule
     else:
@@ -293,10 +297,11 @@ def _taken_recipe(options: dict[str, Any], base: str) -> "Recipe":
     named_weights = given.get("weights")
     if recipe is None:
         complete = partial(with_base, base) if preset is None else partial(with_preset, preset)
-        take_weights(given, complete(given), lists)
+        take_weights(given, complete, lists)
         given = complete(given) | lists
         return Recipe.from_options(given.pop("method"), **given)
-    take_weights(given, recipe.fields, lists)
+    fields = recipe.fields
+    take_weights(given, lambda _: fields, lists)
     table, rule = given.pop("table", None), given.pop("weights", recipe.weights)
     if rule != recipe.weights:
         raise InvalidParameter(
@@ -321,7 +326,8 @@ def take_recipe_beside(
     from likewise.batch.against.references import recipe_of_references
 
     names = {"preset", "recipe_file", *OPTION_NAMES} - {"keep"}
-    found = None if any(options.get(name) for name in names) else recipe_of_references(index, references)
+    given = {name for name, value in options.items() if value}
+    found = None if names & given else recipe_of_references(index, references)
     if found is None:
         return take_recipe(options, base, quiet=quiet)
     keep = options.get("keep")

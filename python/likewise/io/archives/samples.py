@@ -107,7 +107,7 @@ class SampleArchive(JsonlFile):
     def _read(self, offset: int, length: int) -> Iterator[Piece]:
         for piece in super()._read(offset, length):
             rows = ((bad, self._row(bad.offset, bad.length)) for bad in piece.bad_rows)
-            yield replace(piece, bad_rows=[replace(bad, reason=row.get("__why__", bad.reason)) for bad, row in rows])
+            yield piece._replace(bad_rows=[bad._replace(reason=row.get("__why__", bad.reason)) for bad, row in rows])
 
     def _row(self, offset: int, length: int) -> dict[str, Any]:
         with self.plain_path.open("rb") as file, suppress(ValueError, RecursionError):

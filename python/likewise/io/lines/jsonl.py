@@ -4,7 +4,7 @@ import contextlib
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from json.encoder import encode_basestring
 from pathlib import Path
@@ -156,8 +156,8 @@ class JsonlStream:
                 file.seek(0)
                 write_all(file, memoryview(lines))
                 piece = piece_of(_native.read_jsonl_piece(str(place), 0, len(lines), reader.native_rules))
-                bad_rows = [replace(bad, line=bad.line + num_lines) for bad in piece.bad_rows]
-                yield replace(piece, lines=piece.lines + num_lines, bad_rows=bad_rows)
+                bad_rows = [bad._replace(line=bad.line + num_lines) for bad in piece.bad_rows]
+                yield piece._replace(lines=piece.lines + num_lines, bad_rows=bad_rows)
                 num_lines += piece.num_lines
 
     def field_names(self, offset: int, length: int) -> list[str]:

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar
+from typing import Any, BinaryIO, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,8 +68,7 @@ def unpacked_pieces(path: Path, piece_bytes: int) -> Pieces | None:
     return None
 
 
-@dataclass(frozen=True)
-class Damage:
+class Damage(NamedTuple):
     """The reason why a compressed file cannot be decompressed to its end."""
 
     reason: str

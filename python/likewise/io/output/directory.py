@@ -1,11 +1,10 @@
-"""Output directories, built under OUT/.unfinished and renamed at the end, and temporary directories."""
+"""Output directories, built under OUT/.unfinished and renamed at the end."""
 
 import contextlib
 import json
 import os
 import shutil
-import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
@@ -13,87 +12,7 @@ from typing import Any, BinaryIO, Self
 from likewise.errors import InvalidInput, RecipeMismatch, differing
 from likewise.io.output.whole import try_lock
 from likewise.io.places import place_named
-from likewise.io.source.source import Source
-from likewise.io.tables.arrow import MemorySource
 from likewise.recipe.weights import RECIPE
-
-PREFIX = "likewise-scratch-"
-_LOCK = "lock"
-# A place where nothing can be created.
-_NOWHERE = Path(os.devnull)
-# A directory without a lock is being created, or its creator was killed at that moment.
-_YOUNG_S = 3600
-
-
-@contextlib.contextmanager
-def scratch_directory() -> Iterator[Path]:
-    """Yield a temporary directory, as a context; directories left by killed runs are deleted first."""
-    import tempfile
-
-    root = Path(tempfile.gettempdir())
-    with (
-        locked_directory(root, PREFIX) as place,
-        place_named(f"{root}, the directory for temporary files (set TMPDIR to use another one)", place),
-    ):
-        yield place
-
-
-def scratch_for(sources: Iterable[Source]) -> contextlib.AbstractContextManager[Path]:
-    """Return :func:`scratch_directory`, or a path without a directory if all texts are in memory."""
-    is_in_memory = all(isinstance(source, MemorySource) for source in sources)
-    return contextlib.nullcontext(_NOWHERE) if is_in_memory else scratch_directory()
-
-
-@contextlib.contextmanager
-def locked_directory(root: Path, prefix: str) -> Iterator[Path]:
-    """Yield a new directory in `root`, as a context; those of the same prefix left by killed runs are deleted first."""
-    import tempfile
-
-    _delete_left(root, prefix)
-    with tempfile.TemporaryDirectory(prefix=prefix, dir=root, ignore_cleanup_errors=True) as name, _locked(Path(name)):
-        # A subdirectory, since the lock is not a file of the run.
-        place = Path(name) / "run"
-        place.mkdir()
-        yield place
-
-
-@contextlib.contextmanager
-def _locked(directory: Path) -> Iterator[None]:
-    """Hold a lock that ends with the process, however it ends."""
-    if os.name != "posix":
-        yield
-        return
-    with (directory / "new").open("xb") as file:
-        try_lock(file.fileno())
-        # Renamed after locking, so that it is never seen unlocked under its name while the run lives.
-        (directory / "new").rename(directory / _LOCK)
-        yield
-
-
-def _delete_left(root: Path, prefix: str) -> None:
-    """Delete directories of this user whose run has ended."""
-    if os.name != "posix":
-        return
-    import shutil
-
-    with contextlib.suppress(OSError):
-        for entry in os.scandir(root):
-            with contextlib.suppress(OSError):
-                is_ours = entry.name.startswith(prefix) and entry.is_dir(follow_symlinks=False)
-                if is_ours and entry.stat(follow_symlinks=False).st_uid == os.geteuid() and _is_dead(Path(entry.path)):
-                    shutil.rmtree(entry.path, ignore_errors=True)
-
-
-def _is_dead(directory: Path) -> bool:
-    try:
-        file = os.open(directory / _LOCK, os.O_RDONLY | os.O_NOFOLLOW)
-    except FileNotFoundError:
-        return time.time() - directory.stat().st_mtime > _YOUNG_S
-    try:
-        return try_lock(file)
-    finally:
-        os.close(file)
-
 
 UNFINISHED = ".unfinished"
 PARTS = "parts"
@@ -222,14 +141,14 @@ class OutputDirectory:
     def finish(self) -> None:
         """Rename all outputs into place, the summary last; undone if interrupted."""
         self.check_own()
-        replaced = self.work / "replaced"
-        replaced.mkdir()
+        replaced, before = self.work / "replaced", [name for name in FINAL_NAMES if (self.path / name).exists()]
+        if before:
+            replaced.mkdir()
         done: list[str] = []
         try:
             # Move the old summary first: without it, the directory counts as unfinished.
-            for name in reversed(FINAL_NAMES):
-                if (self.path / name).exists():
-                    (self.path / name).rename(replaced / name)
+            for name in reversed(before):
+                (self.path / name).rename(replaced / name)
             for name in FINAL_NAMES:
                 if (self.work / name).exists():
                     done.append(name)

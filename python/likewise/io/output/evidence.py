@@ -3,9 +3,8 @@
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +18,7 @@ INPUT = "input"
 AGAINST = "against"
 
 
-@dataclass(frozen=True, eq=False)
-class Places:
+class Places(NamedTuple):
     """The locations of documents: one side of the evidence."""
 
     rows: NDArray[np.int64]
@@ -143,8 +141,7 @@ def readable(evidence: Path) -> Iterator[None]:
 _FACTS = b"likewise.pairs"
 
 
-@dataclass(frozen=True)
-class NearPairFacts:
+class NearPairFacts(NamedTuple):
     """Metadata of a file of stored pairs, readable before its rows."""
 
     # Minimum similarity of the stored pairs
@@ -175,7 +172,7 @@ def pair_schema(facts: NearPairFacts) -> ArrowSchema:
         ]
     fields += [("similarity", pa.float64()), ("distance", pa.int32())]
     fields += [("num_features", pa.int64()), ("penalty", pa.float64())]
-    return pa.schema(fields, metadata={_FACTS: json.dumps(vars(facts), sort_keys=True).encode()})
+    return pa.schema(fields, metadata={_FACTS: json.dumps(facts._asdict(), sort_keys=True).encode()})
 
 
 def pair_table(

@@ -8,9 +8,8 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +20,10 @@ from likewise.errors import LikewiseError
 from likewise.io.tables.columns import number_column, taken_rows
 
 _FACTS_KEY = b"likewise.part"
-_NAME = re.compile(r"part-([a-z0-9-]+)\.([0-9a-f]{16})\.arrow")
+_NAME = r"part-([a-z0-9-]+)\.([0-9a-f]{16})\.arrow"
 
 
-@dataclass(frozen=True, eq=False)
-class Part:
+class Part(NamedTuple):
     """The contents of a part file."""
 
     # Numeric columns; two-dimensional uint8 arrays are fixed-width bytes
@@ -72,13 +70,13 @@ def sync_directory(directory: Path) -> None:
 def find_parts(directory: Path) -> Iterator[tuple[str, Path]]:
     """Yield the label and path of each part in a directory, in order of names, complete or damaged."""
     for path in sorted(directory.iterdir()):
-        if match := _NAME.fullmatch(path.name):
+        if match := re.fullmatch(_NAME, path.name):
             yield match[1], path
 
 
 def is_whole(path: Path) -> bool:
     """Return whether a part file is complete and undamaged."""
-    match = _NAME.fullmatch(path.name)
+    match = re.fullmatch(_NAME, path.name)
     try:
         return match is not None and range_checksum(path, 0, path.stat().st_size) == int(match[2], 16)
     except (LikewiseError, OSError):

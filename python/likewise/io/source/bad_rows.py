@@ -4,7 +4,7 @@ import json
 import re
 import threading
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from likewise.errors import InvalidInput, InvalidParameter, counted
@@ -61,7 +61,7 @@ class BadRowTally:
         """Count a piece of an input; `first_line` is the number of its first line, if known. Thread-safe."""
         first = piece.bad_rows[0] if piece.bad_rows else None
         if first is not None:
-            first = replace(first, line=-1 if first_line is None else first.line + first_line)
+            first = first._replace(line=-1 if first_line is None else first.line + first_line)
         self.add_rows(name, len(piece.offsets), sum(bad.num_lines for bad in piece.bad_rows), first)
 
     def add_rows(self, name: str | None, num_good: int, num_bad: int, first: BadRow | None) -> None:

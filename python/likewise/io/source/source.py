@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import pairwise
 from numbers import Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -154,8 +154,7 @@ class ReadRules:
         return self.id_field or None
 
 
-@dataclass(frozen=True)
-class BadRow:
+class BadRow(NamedTuple):
     """A row that is not a document."""
 
     # Line of the file, or row of a table, from 0; relative to the piece while it is read
@@ -168,8 +167,7 @@ class BadRow:
     num_lines: int = 1
 
 
-@dataclass(frozen=True)
-class Piece:
+class Piece(NamedTuple):
     """Consecutive documents of one input."""
 
     texts: Texts
@@ -261,8 +259,7 @@ class Cut:
         return left, as_array(is_blank, bool)
 
 
-@dataclass(frozen=True)
-class ReadTask:
+class ReadTask(NamedTuple):
     """A part of an input that one thread reads."""
 
     # Share of the input's size, for progress
@@ -295,6 +292,11 @@ class Source(ABC):
     @property
     def can_read_again(self) -> bool:
         """Whether single texts are cheap to read again; if not, the run spools texts that it may need."""
+        return False
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is read without temporary files."""
         return False
 
     def read_texts(self, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> Texts:
@@ -341,8 +343,7 @@ def as_array(data: ColumnData, dtype: Any) -> NDArray[Any]:
     return np.asarray(data).astype(dtype, copy=False)
 
 
-@dataclass(frozen=True, eq=False)
-class Kept:
+class Kept(NamedTuple):
     """The part of an input that is written back."""
 
     # The kept lines (bytes, without newline), records or rows, in ascending order

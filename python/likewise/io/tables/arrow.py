@@ -43,6 +43,11 @@ class MemorySource(Unnamed):
     has_null_id: NDArray[np.bool_] | None = None
 
     @property
+    def is_plain(self) -> bool:
+        """True: they are in memory."""
+        return True
+
+    @property
     def id_type(self) -> str | None:
         """Name of the Arrow type of the ids in results, if they are integers: row numbers are."""
         return "int64" if self.ids is None else None if self.given_type is None else str(self.given_type)

@@ -24,16 +24,9 @@ def number_column(values: NDArray[Any], is_null: NDArray[np.bool_] | None = None
     if values.dtype == np.bool_:
         bits = np.packbits(values, bitorder="little")
         return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(bits)])
-    contiguous = np.ascontiguousarray(values)
-    return pa.Array.from_buffers(
-        pa.from_numpy_dtype(values.dtype), len(values), [_validity(is_null), pa.py_buffer(contiguous)]
-    )
-
-
-def _validity(is_null: NDArray[np.bool_] | None) -> Any:
-    import pyarrow as pa
-
-    return None if is_null is None else pa.py_buffer(np.packbits(~is_null, bitorder="little"))
+    data = pa.py_buffer(np.ascontiguousarray(values))
+    column = pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, data])
+    return column if is_null is None else null_where(column, is_null)
 
 
 def numbers_of(column: ArrowColumn, dtype: Any, absent: float) -> NDArray[Any]:
@@ -203,6 +196,5 @@ def null_where(column: ArrowColumn, is_null: NDArray[np.bool_]) -> Any:
     """Return an Arrow array with the same values, null in some rows."""
     import pyarrow as pa
 
-    return pa.Array.from_buffers(
-        column.type, len(column), [_validity(is_null), *column.buffers()[1:]], offset=column.offset
-    )
+    validity = pa.py_buffer(np.packbits(~is_null, bitorder="little"))
+    return pa.Array.from_buffers(column.type, len(column), [validity, *column.buffers()[1:]], offset=column.offset)

@@ -3,10 +3,9 @@
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 from likewise.errors import InvalidInput
 from likewise.io.source.added import Added
@@ -17,8 +16,7 @@ SPLITS = "dataset_dict.json"
 COMPANIONS = (STATE, INFO, SPLITS)
 
 
-@dataclass(frozen=True)
-class Dataset:
+class Dataset(NamedTuple):
     """A directory written by ``save_to_disk``."""
 
     path: Path

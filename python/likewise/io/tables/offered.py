@@ -21,6 +21,8 @@ _ROWS_AT_ONCE = 1000
 
 def as_arrow(data: ColumnData, needed: Sequence[str] = (), optional: Sequence[str] = ()) -> Any:
     """Return data of supported libraries as Arrow data, other data unchanged."""
+    if isinstance(data, list):
+        return data
     check_collected(data)
     if hasattr(data, "columns") and (hasattr(data, "loc") or hasattr(data, "get_columns")):
         columns, index = list(data.columns), getattr(getattr(data, "index", None), "names", ())

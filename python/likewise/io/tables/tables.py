@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +30,7 @@ from likewise.recipe.fields import MAX_OWN_WEIGHT
 _MOST_WHOLE = 2.0**53
 
 
-@dataclass(frozen=True)
-class TokenLists:
+class TokenLists(NamedTuple):
     """The documents of a column of lists."""
 
     # One encoded document per row; those of rejected rows are meaningless

@@ -21,8 +21,9 @@ from likewise.batch.run import ordered
 from likewise.batch.texts import Deduplication
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch, num_threads
 from likewise.io.inputs import Inputs
-from likewise.io.output.directory import EVIDENCE, SUMMARY, scratch_directory
+from likewise.io.output.directory import EVIDENCE, SUMMARY
 from likewise.io.output.evidence import readable
+from likewise.io.output.scratch import scratch_directory
 from likewise.io.output.summaries import is_over_parts, read_summary
 from likewise.io.source.source import InputFile, Source
 from likewise.io.tables.columns import numbers_of
@@ -149,7 +150,7 @@ def open_run(
     summary = read_summary(path)
     check_kind(path, summary)
     recipe = given.recipe(path)
-    run = dataclasses.replace(file_run(summary), threads=threads, memory_bytes=memory)
+    run = file_run(summary)._replace(threads=threads, memory_bytes=memory)
     with Job(None, run, progress) as job:
         context = job.context
         found = job.find(paths_of_inputs(path, summary, inputs), recipe, joins_rows=True)
@@ -157,7 +158,7 @@ def open_run(
         against = summary.get("against", {}).get("paths", [])
         references = _references(against, recipe, run, progress)
         recipe = _with_counted_before(recipe, against)
-        every = dataclasses.replace(found, files=(*references.files, *found.files))
+        every = found._replace(files=(*references.files, *found.files))
         bounded = bounded_run(job, every, recipe, writes_copies=False)
         joined = joined_rows(every.files, run, recipe, context, bounded.room, job.work)
         sources = every.files if joined is None else joined.sources
@@ -269,7 +270,7 @@ def _references(against: Sequence[str], recipe: Recipe, run: FileRun, progress: 
     """Return the reference documents of a run without their stored sketches, so that they are sketched again."""
     check_references_exist(against)
     found = find_references(against, recipe, run, None, no_progress)
-    return References(tuple(dataclasses.replace(part, sketches=None) for part in found.parts))
+    return References(tuple(part._replace(sketches=None) for part in found.parts))
 
 
 def _with_counted_before(recipe: Recipe, against: Sequence[str]) -> Recipe:
@@ -324,7 +325,7 @@ def named_inputs(found: Inputs, names: list[str]) -> Inputs:
     files: list[InputFile] = [
         dataclasses.replace(file, name=name) for file, name in zip(found.files, names, strict=True)
     ]
-    return dataclasses.replace(found, files=tuple(files))
+    return found._replace(files=tuple(files))
 
 
 def read_evidence(path: Path) -> Evidence:

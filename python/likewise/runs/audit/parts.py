@@ -20,7 +20,8 @@ from likewise.batch.parts.units import cut_parts
 from likewise.errors import InvalidInput, counted
 from likewise.io.inputs import Inputs, find_inputs
 from likewise.io.lines.csv import take_quotes
-from likewise.io.output.directory import EMPTIED, EVIDENCE, KEPT, scratch_directory
+from likewise.io.output.directory import EMPTIED, EVIDENCE, KEPT
+from likewise.io.output.scratch import scratch_directory
 from likewise.io.output.summaries import read_summary
 from likewise.io.places import check_unchanged, stamps
 from likewise.io.source.source import Cut, InputFile, Piece, as_array, each_piece
@@ -116,7 +117,7 @@ def audit_parts(
         raise InvalidInput("this is not a run of likewise repeats; use likewise.audit", str(path))
     recipe = GivenFiles(weights, stop_words, dictionary).recipe(path)
     rules = PartRules(unit, summary["options"]["min_tokens"])
-    reading = replace(file_run(summary), threads=threads)
+    reading = file_run(summary)._replace(threads=threads)
     with ExitStack() as stack:
         work = stack.enter_context(scratch_directory())
         found = named_inputs(
@@ -138,7 +139,7 @@ def audit_parts(
         )
         stack.callback(collection.close)
         has_left = unit != "span" and isinstance(recipe.sketch, Exact)
-        context = RunContext(replace(reading.run_rules(), on_error="skip"), progress=report)
+        context = RunContext(reading.run_rules()._replace(on_error="skip"), progress=report)
         repeated = _read(collection, rules, recipe if has_left else None, context, work)
         removed = _Removed(collection, path)
         checks = [

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from likewise.errors import InvalidInput, LikewiseError
-from likewise.io.output.directory import DECISIONS, EVIDENCE, PAIRS, REVIEW, SUMMARY, VIEW, scratch_directory
+from likewise.io.output.directory import DECISIONS, EVIDENCE, PAIRS, REVIEW, SUMMARY, VIEW
+from likewise.io.output.scratch import scratch_directory
 from likewise.io.output.summaries import is_over_parts, read_summary
 from likewise.io.source.source import Source
 from likewise.job.options import FileRun
@@ -262,7 +263,7 @@ def file_run(summary: dict[str, Any]) -> FileRun:
         document_by=options.get("document_by"),
         on_error="skip",
         duplicate_ids="allow",
-        max_document_bytes=options.get("max_document", FileRun.max_document_bytes),
+        max_document_bytes=options.get("max_document", FileRun().max_document_bytes),
         file_format=options.get("format"),
         delimiter=options.get("delimiter"),
         quote=options.get("quote"),

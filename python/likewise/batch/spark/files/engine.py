@@ -279,8 +279,7 @@ class _FileRun(Run):
         removed, facts = self.stages.frame("removed", lambda: removed_rows(self, verdicts), count_removed)
         of_inputs = self._facts
         without_id = sum(facts.num_documents - facts.num_with_id for facts in of_inputs if facts.num_with_id)
-        return removed, replace(
-            counts_of(self, counts, facts),
+        return removed, counts_of(self, counts, facts)._replace(
             num_blank_lines=sum(facts.num_blank for facts in of_inputs),
             num_bad_rows=sum(facts.num_bad for facts in of_inputs),
             num_bad_lines=sum(facts.num_bad_lines for facts in of_inputs),
