@@ -11,9 +11,10 @@ use crate::features::siblings::Form;
 /// Stands for documents without slots, and for stretches of several forms.
 pub(super) const NO_FORM: u32 = 0;
 
-/// The fillings that tell documents of a form apart are shared by at most one of so many pairs of these. The others are
-/// usual: every pair may share them.
+/// The fillings that tell documents of a form apart are shared by at most one of so many pairs of these, and by at most
+/// `MOST_SHARING` pairs for each document, since these pairs are measured. The others are usual: any pair may share them.
 const FEWEST_APART: usize = 8;
+const MOST_SHARING: usize = 128;
 
 #[derive(Debug, Default)]
 pub struct Forms {
@@ -48,6 +49,7 @@ impl Forms {
             let mut usual: Vec<_> = of_each.map(|some| (some.len(), some[0].1)).collect();
             usual.sort_unstable();
             let most_sharing = num_pairs(same.len()) / FEWEST_APART;
+            let most_sharing = most_sharing.min(MOST_SHARING * same.len());
             let mut num_sharing = 0;
             let mut is_rare = |&(num, _): &(usize, u64)| {
                 num_sharing += num_pairs(num);
@@ -55,7 +57,12 @@ impl Forms {
             };
             let num_rare = usual.iter().take_while(|one| is_rare(one)).count();
             let usual: HashSet<u64> = usual[num_rare..].iter().map(|&(_, one)| one).collect();
-            let penalty = same[0].1.penalty(usual.len());
+            let num_usual = |(_, form): &(u32, Form)| {
+                let own = form.fillings.iter();
+                own.filter(|one| usual.contains(one)).count()
+            };
+            let most_usual = same.iter().map(num_usual).max().unwrap_or(0);
+            let penalty = same[0].1.penalty(most_usual);
             if penalty <= 0.0 {
                 continue;
             }
@@ -71,6 +78,10 @@ impl Forms {
             }
         }
         forms
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.of_position.is_empty()
     }
 
     #[inline(always)]

@@ -31,7 +31,10 @@ struct Meeting {
 impl Meeting {
     /// What another document of this form needs; more if it was not met at a rarer feature and this one is common.
     #[inline(always)]
-    fn limit(&self, form: u32, is_first: bool) -> Limit {
+    fn limit<const IS_EVEN: bool>(&self, form: u32, is_first: bool) -> Limit {
+        if IS_EVEN {
+            return self.otherwise[0];
+        }
         let limits = match form == self.form {
             true => self.of_form,
             false => self.otherwise,
@@ -48,6 +51,20 @@ impl Meeting {
 impl PrefixJoin {
     /// Adds to `found` the earlier documents that may reach the threshold, ascending.
     pub(super) fn find(
+        &self,
+        position: usize,
+        states: Option<&[u8]>,
+        scratch: &mut Scratch,
+        found: &mut Vec<u32>,
+    ) {
+        match self.forms.is_empty() && !self.demand.by_rarity {
+            true => self.find_by::<true>(position, states, scratch, found),
+            false => self.find_by::<false>(position, states, scratch, found),
+        }
+    }
+
+    /// Same as [`Self::find`]; `IS_EVEN` if what a document needs is the same for all others.
+    fn find_by<const IS_EVEN: bool>(
         &self,
         position: usize,
         states: Option<&[u8]>,
@@ -74,10 +91,10 @@ impl PrefixJoin {
                 of_form,
                 otherwise,
             };
-            self.scan(&meeting, i, scratch);
+            self.scan::<IS_EVEN>(&meeting, i, scratch);
             if is_prefix && self.limit.is_one_sided() {
                 meeting.other_is_prefix = false;
-                self.scan(&meeting, i, scratch);
+                self.scan::<IS_EVEN>(&meeting, i, scratch);
             }
             if !meeting.is_common() {
                 num_rare = scratch.touched.len();
@@ -113,7 +130,7 @@ impl PrefixJoin {
     /// Adds up what the documents of a list share with this one through its entry `i`. In a stretch of documents too
     /// large for what is left, only those met at a rarer feature are looked up.
     #[inline(always)]
-    fn scan(&self, meeting: &Meeting, i: usize, scratch: &mut Scratch) {
+    fn scan<const IS_EVEN: bool>(&self, meeting: &Meeting, i: usize, scratch: &mut Scratch) {
         let part = match meeting.other_is_prefix {
             true => Part::Prefix,
             false => Part::Behind,
@@ -122,7 +139,7 @@ impl PrefixJoin {
         let num_met = scratch.touched.len();
         if slots.len() < LONG_LIST || num_met * LOOK_UP > slots.len() {
             for slot in slots {
-                if !self.meet(meeting, slot, scratch) {
+                if !self.meet::<IS_EVEN>(meeting, slot, scratch) {
                     break;
                 }
             }
@@ -130,13 +147,13 @@ impl PrefixJoin {
         }
         for k in 0..num_met {
             if let Some(slot) = self.lists.slot_of(scratch.touched[k], slots.clone()) {
-                self.meet(meeting, slot, scratch);
+                self.meet::<IS_EVEN>(meeting, slot, scratch);
             }
         }
         let may_reach = |bounds: Bounds| {
             self.limit.most(meeting.rest, f64::from(bounds.most_rest))
                 >= meeting
-                    .limit(bounds.form, true)
+                    .limit::<IS_EVEN>(bounds.form, true)
                     .needed(meeting.size, f64::from(bounds.least_size))
         };
         let mut slot = slots.start;
@@ -149,7 +166,7 @@ impl PrefixJoin {
                     return;
                 }
                 if scratch.shared[other] == 0.0 {
-                    self.meet(meeting, slot, scratch);
+                    self.meet::<IS_EVEN>(meeting, slot, scratch);
                 }
             }
         }
@@ -158,7 +175,12 @@ impl PrefixJoin {
     /// Adds up what the document of a slot shares through a feature; whether it is an earlier one. At the first, rarest
     /// feature the rest of either bounds it (PPJoin's positional filter).
     #[inline(always)]
-    fn meet(&self, meeting: &Meeting, slot: usize, scratch: &mut Scratch) -> bool {
+    fn meet<const IS_EVEN: bool>(
+        &self,
+        meeting: &Meeting,
+        slot: usize,
+        scratch: &mut Scratch,
+    ) -> bool {
         let limit = self.limit;
         let posting = self.lists.posting(slot);
         let other = posting.position as usize;
@@ -185,7 +207,7 @@ impl PrefixJoin {
         let form = self.forms.of(other);
         if most
             < meeting
-                .limit(form, *sum == 0.0)
+                .limit::<IS_EVEN>(form, *sum == 0.0)
                 .needed(meeting.size, other_size)
         {
             if *sum > 0.0 {
