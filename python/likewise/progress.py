@@ -5,8 +5,9 @@ import time
 import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import wraps
-from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -16,7 +17,8 @@ _SECONDS_OF_A_RATE = 2.0
 _SECONDS_BETWEEN_FRAMES = 0.1
 
 
-class StageStarted(NamedTuple):
+@dataclass(frozen=True)
+class StageStarted:
     """A stage began.
 
     Parameters
@@ -34,27 +36,31 @@ class StageStarted(NamedTuple):
     unit: str
 
 
-class StageAdvanced(NamedTuple):
+@dataclass(frozen=True)
+class StageAdvanced:
     """The amount of work done since the start of a stage, named by its :class:`StageStarted`, in its unit."""
 
     stage: str
     done: int
 
 
-class StageFinished(NamedTuple):
+@dataclass(frozen=True)
+class StageFinished:
     """A stage, named by its :class:`StageStarted`, ended after this wall clock time."""
 
     stage: str
     seconds: float
 
 
-class Warned(NamedTuple):
+@dataclass(frozen=True)
+class Warned:
     """A warning for the user: the problem, and what to do about it."""
 
     message: str
 
 
-class Planned(NamedTuple):
+@dataclass(frozen=True)
+class Planned:
     """The resources that a run with a memory limit needs, or the location of a run on Spark; the first event of a run.
 
     The lines state memory, disk, passes and time in words, or the Spark master and the directory of the stages.

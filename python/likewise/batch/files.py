@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Unpack
@@ -88,7 +88,7 @@ class DedupOptions:
             if "[]" in (name or ""):
                 raise InvalidParameter(option, f"{name!r} is in a list; name a field with one value")
         fields = dict.fromkeys((*self.run.fields, self.columns.date_field, self.columns.count_by))
-        self.run = self.run._replace(fields=tuple(name for name in fields if name is not None))
+        self.run = replace(self.run, fields=tuple(name for name in fields if name is not None))
         if self.decisions is not None:
             from likewise.batch.decide.decision import StayingIds
 
@@ -501,7 +501,7 @@ def dedup_files(
         "document_by": document_by, "on_error": on_error, "memory_bytes": memory,
     }  # fmt: skip
     options = DedupOptions(
-        (run or FileRun())._replace(**{name: value for name, value in given.items() if value is not None}),
+        replace(run or FileRun(), **{name: value for name, value in given.items() if value is not None}),
         write,
         write_prefix,
         GroupColumns(date_field, count_by, count_weight),

@@ -4,7 +4,7 @@ import json
 import math
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -633,7 +633,7 @@ def _pieces(
     skipped: list[str] | None = None,
 ) -> "Iterator[tuple[InputFile, Piece | None]]":
     """Yield the pieces of each file, then the file with None; append the names of skipped files to `skipped`."""
-    run = run._replace(text_fields=(fields[0],), fields=tuple(fields[1:]))
+    run = replace(run, text_fields=(fields[0],), fields=tuple(fields[1:]))
     with found_inputs(list(paths), Recipe.exact(), run, None, progress) as found:
         files = [file for file in found.files if file.takes_fields or _is_named(file, paths)]
         passed = [*found.skipped, *(file.name for file in found.files if file not in files)]

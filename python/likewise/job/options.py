@@ -46,7 +46,8 @@ class RunRules(NamedTuple):
     fields: tuple[str, ...] = ()
 
 
-class FileRun(NamedTuple):
+@dataclass(frozen=True)
+class FileRun:
     """Reading options of files."""
 
     # Names of the text fields, with dots for nested fields; several are joined with a newline

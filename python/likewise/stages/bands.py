@@ -1,7 +1,8 @@
 """Bands: signatures that share a bucket, P(found), and the plan for a threshold, before anything runs."""
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,7 +106,8 @@ def min_equal_slots(recipe: Recipe) -> int:
 _SIMILARITIES = (0.2, 0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0)
 
 
-class Plan(NamedTuple):
+@dataclass(frozen=True)
+class Plan:
     """The settings that a recipe resolves to, and what they will find."""
 
     # The resolved recipe, with bands and rows, or the radius

@@ -1,7 +1,7 @@
 """Boilerplate by site: parts that occur in a large share of the documents of one site are removed, all copies."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -80,7 +80,7 @@ def remove_boilerplate(
     if run.memory_bytes is not None:
         raise InvalidParameter("memory", "is not supported here; memory is about 60 bytes for each part")
     check_rewriting(run)
-    reading, options = run._replace(fields=(rules.site,)), asdict(rules)
+    reading, options = replace(run, fields=(rules.site,)), asdict(rules)
     with PartsJob(output, reading, report, inputs=inputs, overwrite=overwrite, fresh=fresh, dry_run=dry_run) as job:
         identity = {"command": "boilerplate", "write": "kept", **options}
         answer = f"boilerplate:{sorted(options.items())}"

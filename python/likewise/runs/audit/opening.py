@@ -4,7 +4,7 @@ import dataclasses
 import glob
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -150,7 +150,7 @@ def open_run(
     summary = read_summary(path)
     check_kind(path, summary)
     recipe = given.recipe(path)
-    run = file_run(summary)._replace(threads=threads, memory_bytes=memory)
+    run = replace(file_run(summary), threads=threads, memory_bytes=memory)
     with Job(None, run, progress) as job:
         context = job.context
         found = job.find(paths_of_inputs(path, summary, inputs), recipe, joins_rows=True)

@@ -117,7 +117,7 @@ def audit_parts(
         raise InvalidInput("this is not a run of likewise repeats; use likewise.audit", str(path))
     recipe = GivenFiles(weights, stop_words, dictionary).recipe(path)
     rules = PartRules(unit, summary["options"]["min_tokens"])
-    reading = file_run(summary)._replace(threads=threads)
+    reading = replace(file_run(summary), threads=threads)
     with ExitStack() as stack:
         work = stack.enter_context(scratch_directory())
         found = named_inputs(

@@ -4,7 +4,7 @@ import csv
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -128,7 +128,7 @@ def open_output(given: ToolFiles, recipe: Recipe, run: FileRun, progress: Progre
     """Open the output of another tool, as a context."""
     if [*map(str, given.inputs), *map(str, given.kept)].count("-") > 1:
         raise InvalidInput("standard input (-) is given twice; give it once")
-    run = run._replace(duplicate_ids="allow")
+    run = replace(run, duplicate_ids="allow")
     with Job(None, run, progress) as job:
         found, kept_files, work = job.find(given.inputs, recipe), job.find(given.kept, recipe), job.scratch
         inputs, kept = _Identities.read(found, recipe, run, work), _Identities.read(kept_files, recipe, run, work)
