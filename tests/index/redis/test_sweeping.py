@@ -54,7 +54,8 @@ class Clock:
             if verb == "append":
                 arguments = *arguments[:-3], self.second, *arguments[-2:]
             reply = ask(verb, *arguments, writes=writes)
-            reply.log.second = max(reply.log.second, self.second)
+            log = reply.log._replace(second=max(reply.log.second, self.second))
+            reply = reply._replace(log=log)
             return reply
 
         return timed
