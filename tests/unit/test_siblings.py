@@ -238,6 +238,19 @@ def test_pages_of_a_form_are_not_measured_if_all_fill_a_slot_alike():
     assert 1 <= result.summary["num_measured"] < 10
 
 
+def test_a_bounded_number_of_pairs_of_a_form_is_measured():
+    rng = random.Random(0)
+    words = [f"word{i}" for i in range(50_000)]
+    num_pages, texts = 2000, []
+    for i in range(4 * num_pages):
+        kinds = ("usual", f"category{i % 9}") if i < num_pages else (f"filling{i}", f"other{i}")
+        slots = [f"of the {kinds[0]} and is", f"of the {kinds[1]} to in"]
+        texts.append(" ".join(f"{slot} {' '.join(rng.choices(words, k=12))}" for slot in slots))
+    result = likewise.dedup(texts, likewise.Recipe.preset("default", method="shingles", threshold=0.55))
+    # All pairs of pages share a filling, which is less than an eighth of the pairs of the form.
+    assert result.summary["num_measured"] < 128 * len(texts) < num_pages * (num_pages - 1) / 2
+
+
 def test_the_table_does_not_depend_on_batches_order_or_threads():
     texts = forms(9, 400)
     asked = recipe().replace(threshold=0.5)
