@@ -67,8 +67,8 @@ impl WeightTable {
 
     fn content(&self) -> WeightFile {
         WeightFile {
-            entries: self.table.entries(),
-            names: self.names.as_ref().map(|names| names.entries()),
+            entries: self.table.entries().clone(),
+            names: self.names.as_ref().map(|names| names.entries().clone()),
             ..self.about.clone()
         }
     }

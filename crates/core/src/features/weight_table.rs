@@ -2,7 +2,6 @@
 
 use xxhash_rust::xxh3::Xxh3;
 
-use super::feature_filter::FeatureFilter;
 use super::weights::MAX_WEIGHT;
 use crate::error::{Error, invalid_if};
 use crate::hash::{GOLDEN, mix64};
@@ -13,7 +12,9 @@ use crate::prefetch::prefetch_read;
 #[derive(Debug, Clone)]
 pub struct WeightTable {
     default_weight: u8,
-    content: Content,
+    entries: Entries,
+    /// None of them for the cells of a sketch.
+    buckets: Buckets,
 }
 
 /// The contents of a table, as written to a file.
@@ -68,39 +69,31 @@ impl CellPlan {
     }
 }
 
-#[derive(Debug, Clone)]
-enum Content {
-    Listed(Buckets),
-    Cells(CellPlan, Box<[u8]>),
-}
-
-/// A cache line with seven features and their weights plus one; 0 is a free place.
+/// A cache line with up to 16 places. A place holds the [`tag`](Buckets::place) of a feature and its weight; 0 is free.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C, align(64))]
-struct Bucket {
-    features: [u64; Bucket::PLACES],
-    stored: [u8; 8],
-}
+struct Bucket([u32; Bucket::PLACES]);
 
 impl Bucket {
-    const PLACES: usize = 7;
-    /// Mean number of features per bucket: three in ten places remain free, so that few searches continue.
-    const MEAN_FEATURES: usize = 5;
+    const PLACES: usize = 16;
+    /// Mean number of features per bucket: of a thousand features, one finds its bucket full.
+    const MEAN_FEATURES: usize = 8;
+    /// The lowest bit of each tag, so that none looks like a free place.
+    const IS_USED: u32 = 16;
+    const WEIGHT: u32 = 15;
 }
 
+/// The listed features as they are looked up: by the number of their bucket, and 27 bits that tell features of one
+/// bucket apart. One of ten million features that are not listed looks like one that is.
 #[derive(Debug, Clone)]
 struct Buckets {
     buckets: Box<[Bucket]>,
-    /// Spares most features that are not listed, a third of them all, the access to a bucket.
-    filter: FeatureFilter,
-    num_features: usize,
+    /// Features whose bucket was full, ascending.
+    others: Vec<(u64, u8)>,
 }
 
 /// Number of features that are hashed at a time.
 const HASHED_AT_ONCE: usize = 4096;
-
-/// Number of features that are looked up together.
-const LOOKED_UP_AT_ONCE: usize = 1024;
 
 /// Number of features between the prefetch of a cache line and its lookup.
 const FEATURES_AHEAD: usize = 32;
@@ -118,26 +111,27 @@ impl WeightTable {
         {
             return Err(Error::invalid("weights", "a weight is above 15"));
         }
-        let content = match entries {
+        let buckets = match &entries {
             Entries::Listed { features, weights } => {
                 invalid_if(
                     features.len() != weights.len() || !features.is_sorted_by(|a, b| a < b),
                     "features",
                     || "they must be ascending, with one weight each",
                 )?;
-                Content::Listed(Buckets::new(&features, &weights))
+                Buckets::new(features, weights)
             }
             Entries::Cells { plan, weights } => {
                 let fits = (1..=16).contains(&plan.depth)
                     && plan.width >= 1
                     && u64::from(plan.depth).checked_mul(plan.width) == Some(weights.len() as u64);
                 invalid_if(!fits, "weights", || "their number is not that of the cells")?;
-                Content::Cells(plan, weights.into())
+                Buckets::new(&[], &[])
             }
         };
         Ok(WeightTable {
             default_weight,
-            content,
+            entries,
+            buckets,
         })
     }
 
@@ -148,79 +142,61 @@ impl WeightTable {
 
     /// Number of listed features; `None` for the cells of a sketch.
     pub fn num_features(&self) -> Option<usize> {
-        match &self.content {
-            Content::Listed(buckets) => Some(buckets.num_features),
-            Content::Cells(..) => None,
+        match &self.entries {
+            Entries::Listed { features, .. } => Some(features.len()),
+            Entries::Cells { .. } => None,
         }
     }
 
     #[inline(always)]
     pub fn listed(&self, feature: u64) -> Option<u8> {
-        match &self.content {
-            Content::Listed(buckets) => buckets.find(feature),
-            Content::Cells(plan, cells) => Some(plan.weight(cells, feature)),
+        match &self.entries {
+            Entries::Listed { .. } => self.buckets.find(feature),
+            Entries::Cells { plan, weights } => Some(plan.weight(weights, feature)),
         }
     }
 
     /// Replaces `weights` by those of the features. Cost: one cache miss per feature, many of them overlapping.
     pub fn weigh(&self, features: &[u64], isa: Isa, weights: &mut Vec<u32>) {
-        weights.clear();
-        match (&self.content, isa) {
+        match (&self.entries, isa) {
             #[cfg(target_arch = "x86_64")]
-            (Content::Listed(buckets), Isa::Avx512(_)) => {
+            (Entries::Listed { .. }, Isa::Avx512(_)) => {
                 // SAFETY: an `Isa` of this kind is created only if the processor has it.
-                unsafe { buckets.weigh_avx512(features, self.default_weight, weights) }
+                unsafe {
+                    self.buckets
+                        .weigh_avx512(features, self.default_weight, weights);
+                }
             }
             _ => look_up(
                 features,
-                |feature| self.may_be_listed(feature),
                 |feature| self.prefetch(feature),
-                |feature| self.listed(feature),
-                self.default_weight,
+                |feature| self.listed(feature).unwrap_or(self.default_weight),
                 weights,
             ),
         }
     }
 
-    pub fn entries(&self) -> Entries {
-        match &self.content {
-            Content::Listed(buckets) => {
-                let mut listed: Vec<(u64, u8)> = buckets.listed().collect();
-                listed.sort_unstable();
-                let (features, weights) = listed.into_iter().unzip();
-                Entries::Listed { features, weights }
-            }
-            Content::Cells(plan, cells) => Entries::Cells {
-                plan: *plan,
-                weights: cells.to_vec(),
-            },
-        }
+    pub fn entries(&self) -> &Entries {
+        &self.entries
     }
 
     pub fn num_bytes(&self) -> usize {
-        match &self.content {
-            Content::Listed(buckets) => {
-                size_of_val::<[Bucket]>(&buckets.buckets) + buckets.filter.num_bytes()
-            }
-            Content::Cells(_, cells) => cells.len(),
-        }
-    }
-
-    #[inline(always)]
-    fn may_be_listed(&self, feature: u64) -> bool {
-        match &self.content {
-            Content::Listed(buckets) => buckets.filter.may_hold(feature),
-            Content::Cells(..) => true,
-        }
+        let in_entries = match &self.entries {
+            Entries::Listed { features, weights } => 8 * features.len() + weights.len(),
+            Entries::Cells { weights, .. } => weights.len(),
+        };
+        in_entries
+            + size_of_val::<[Bucket]>(&self.buckets.buckets)
+            + size_of_val::<[_]>(&self.buckets.others)
     }
 
     #[inline(always)]
     fn prefetch(&self, feature: u64) {
-        match &self.content {
-            Content::Listed(buckets) => prefetch_read(&buckets.buckets, buckets.first(feature)),
-            Content::Cells(plan, cells) => {
+        match &self.entries {
+            Entries::Listed { .. } => self.buckets.prefetch(feature),
+            Entries::Cells { plan, weights } => {
                 for row in 0..plan.depth {
-                    prefetch_read(cells, plan.cell(feature, row));
+                    prefetch_read(weights, plan.cell(feature, row));
                 }
             }
         }
@@ -259,50 +235,43 @@ impl Buckets {
         let num_buckets = features.len() / Bucket::MEAN_FEATURES + 1;
         let mut table = Buckets {
             buckets: vec![Bucket::default(); num_buckets].into_boxed_slice(),
-            filter: FeatureFilter::new(features.iter().copied(), features.len()),
-            num_features: features.len(),
+            others: Vec::new(),
         };
         for (i, (&feature, &weight)) in features.iter().zip(weights).enumerate() {
             if let Some(&ahead) = features.get(i + FEATURES_AHEAD) {
-                prefetch_read(&table.buckets, table.first(ahead));
+                table.prefetch(ahead);
             }
-            table.insert(feature, weight);
+            let (at, tag) = table.place(feature);
+            match table.buckets[at].0.iter_mut().find(|place| **place == 0) {
+                Some(place) => *place = tag | u32::from(weight),
+                None => table.others.push((feature, weight)),
+            }
         }
         table
     }
 
-    fn insert(&mut self, feature: u64, weight: u8) {
-        let mut at = self.first(feature);
-        loop {
-            let bucket = &mut self.buckets[at];
-            if let Some(place) = bucket.stored[..Bucket::PLACES].iter().position(|&s| s == 0) {
-                bucket.features[place] = feature;
-                bucket.stored[place] = weight + 1;
-                return;
-            }
-            at = self.next(at);
+    /// Returns the weight of a listed feature.
+    #[inline(always)]
+    fn find(&self, feature: u64) -> Option<u8> {
+        let (at, tag) = self.place(feature);
+        let found = self.buckets[at].0.iter().fold(0, |found, &place| {
+            let is_it = place & !Bucket::WEIGHT == tag;
+            found | place & 0u32.wrapping_sub(u32::from(is_it))
+        });
+        match found {
+            0 => self.find_other(at, feature),
+            _ => Some((found & Bucket::WEIGHT) as u8),
         }
     }
 
+    /// [`Buckets::find`] of a feature that is not in its bucket.
     #[inline(always)]
-    fn find(&self, feature: u64) -> Option<u8> {
-        let mut at = self.first(feature);
-        loop {
-            let bucket = &self.buckets[at];
-            let mut stored = 0;
-            for place in 0..Bucket::PLACES {
-                // Features are distinct, and a free place contributes nothing.
-                let is_it = bucket.features[place] == feature;
-                stored |= bucket.stored[place] & 0u8.wrapping_sub(u8::from(is_it));
-            }
-            if stored != 0 {
-                return Some(stored - 1);
-            }
-            if bucket.stored[Bucket::PLACES - 1] == 0 {
-                return None;
-            }
-            at = self.next(at);
+    fn find_other(&self, at: usize, feature: u64) -> Option<u8> {
+        if self.buckets[at].0[Bucket::PLACES - 1] == 0 {
+            return None;
         }
+        let other = self.others.binary_search_by_key(&feature, |other| other.0);
+        other.ok().map(|other| self.others[other].1)
     }
 
     /// Same as [`WeightTable::weigh`].
@@ -311,93 +280,68 @@ impl Buckets {
     fn weigh_avx512(&self, features: &[u64], default_weight: u8, weights: &mut Vec<u32>) {
         look_up(
             features,
-            |feature| self.filter.may_hold(feature),
-            |feature| prefetch_read(&self.buckets, self.first(feature)),
-            |feature| self.find_avx512(feature),
-            default_weight,
+            |feature| self.prefetch(feature),
+            |feature| self.weight_avx512(feature, default_weight),
             weights,
         );
     }
 
-    /// Same as [`Buckets::find`].
+    /// Same as [`Buckets::find`], with the weight of other features.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi1,bmi2,popcnt")]
     #[inline]
-    fn find_avx512(&self, feature: u64) -> Option<u8> {
+    fn weight_avx512(&self, feature: u64, default_weight: u8) -> u8 {
         use std::arch::x86_64::*;
 
-        let wanted = _mm512_set1_epi64(feature as i64);
-        let mut at = self.first(feature);
-        loop {
-            let bucket = &self.buckets[at];
-            // SAFETY: a bucket has 64 bytes at an address that is a multiple of 64.
-            let line = unsafe { _mm512_load_si512(std::ptr::from_ref(bucket).cast()) };
-            // The last word holds the weights, and no place has the last one. A used place precedes free ones, whose
-            // feature is 0.
-            let mask = _mm512_cmpeq_epi64_mask(line, wanted) | 0x80;
-            let stored = bucket.stored[mask.trailing_zeros() as usize & 7];
-            if stored != 0 || bucket.stored[Bucket::PLACES - 1] == 0 {
-                return stored.checked_sub(1);
-            }
-            at = self.next(at);
+        let (at, tag) = self.place(feature);
+        let bucket = &self.buckets[at];
+        // SAFETY: a bucket has 64 bytes at an address that is a multiple of 64.
+        let line = unsafe { _mm512_load_si512(std::ptr::from_ref(bucket).cast()) };
+        let weights = _mm512_set1_epi32(Bucket::WEIGHT as i32);
+        let tags = _mm512_andnot_si512(weights, line);
+        let mask = _mm512_cmpeq_epi32_mask(tags, _mm512_set1_epi32(tag as i32));
+        if mask == 0 && bucket.0[Bucket::PLACES - 1] != 0 {
+            return self.find_other(at, feature).unwrap_or(default_weight);
         }
-    }
-
-    fn listed(&self) -> impl Iterator<Item = (u64, u8)> + '_ {
-        self.buckets.iter().flat_map(|bucket| {
-            let places = bucket.features.iter().zip(&bucket.stored);
-            places
-                .filter(|(_, stored)| **stored != 0)
-                .map(|(&feature, &stored)| (feature, stored - 1))
-        })
+        // Whether a feature is listed cannot be predicted, so there is no branch on it.
+        let weight = (bucket.0[mask.trailing_zeros() as usize & 15] & Bucket::WEIGHT) as u8;
+        std::hint::select_unpredictable(mask != 0, weight, default_weight)
     }
 
     #[inline(always)]
-    fn first(&self, feature: u64) -> usize {
-        high_product(feature.wrapping_mul(GOLDEN), self.buckets.len() as u64) as usize
+    fn prefetch(&self, feature: u64) {
+        prefetch_read(&self.buckets, self.place(feature).0);
     }
 
-    fn next(&self, at: usize) -> usize {
-        if at + 1 == self.buckets.len() {
-            0
-        } else {
-            at + 1
-        }
+    /// Returns the bucket and the tag of a feature.
+    #[inline(always)]
+    fn place(&self, feature: u64) -> (usize, u32) {
+        let mixed = u128::from(feature.wrapping_mul(GOLDEN));
+        let product = mixed * self.buckets.len() as u128;
+        let tag = (product as u64 >> 37) as u32;
+        ((product >> 64) as usize, tag << 5 | Bucket::IS_USED)
     }
 }
 
-/// Appends the weight of each feature: what `find` returns, whose memory `prefetch` requests some features ahead.
+/// Fills `weights` with the weight of each feature: what `find` returns, whose memory `prefetch` requests some features
+/// ahead.
 #[inline(always)]
 fn look_up(
     features: &[u64],
-    may_be_listed: impl Fn(u64) -> bool,
     prefetch: impl Fn(u64),
-    find: impl Fn(u64) -> Option<u8>,
-    default_weight: u8,
+    find: impl Fn(u64) -> u8,
     weights: &mut Vec<u32>,
 ) {
-    let mut listed = [0; LOOKED_UP_AT_ONCE];
-    for features in features.chunks(LOOKED_UP_AT_ONCE) {
-        let first = weights.len();
-        weights.resize(first + features.len(), u32::from(default_weight));
-        let weights = &mut weights[first..];
-        // Whether one may be listed cannot be predicted, so there is no branch on it.
-        let mut num = 0;
-        for (i, &feature) in features.iter().enumerate() {
-            listed[num] = i;
-            num += usize::from(may_be_listed(feature));
+    weights.resize(features.len(), 0);
+    for &feature in &features[..FEATURES_AHEAD.min(features.len())] {
+        prefetch(feature);
+    }
+    // A loop, since iterators that take closures are not compiled for the instruction set of their caller.
+    for (i, (&feature, weight)) in features.iter().zip(weights).enumerate() {
+        if let Some(&ahead) = features.get(i + FEATURES_AHEAD) {
+            prefetch(ahead);
         }
-        let listed = &listed[..num];
-        let early = &listed[..FEATURES_AHEAD.min(num)];
-        early.iter().for_each(|&i| prefetch(features[i]));
-        for (k, &i) in listed.iter().enumerate() {
-            if let Some(&ahead) = listed.get(k + FEATURES_AHEAD) {
-                prefetch(features[ahead]);
-            }
-            if let Some(weight) = find(features[i]) {
-                weights[i] = u32::from(weight);
-            }
-        }
+        *weight = u32::from(find(feature));
     }
 }
 
@@ -415,9 +359,11 @@ mod tests {
     #[test]
     fn every_instruction_set_finds_the_same_weights() {
         let mut random = Random::new(2);
-        // Feature 0 looks like a free place.
         let mut features: Vec<u64> = (0..5000).map(|_| random.next()).chain([0]).collect();
+        // More of them share the first bucket than it has places.
+        features.extend((0..40u64).map(|i| (i << 50).wrapping_mul(inverse(GOLDEN))));
         features.sort_unstable();
+        features.dedup();
         let weights: Vec<u8> = (0..features.len()).map(|i| (i % 16) as u8).collect();
         let others: Vec<u64> = (0..5000).map(|_| random.next()).collect();
         for num_listed in [0, 1, 7, 8, features.len()] {
@@ -436,5 +382,29 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn features_that_agree_in_bucket_and_tag_have_one_weight() {
+        let feature = |mixed: u64| mixed.wrapping_mul(inverse(GOLDEN));
+        let entries = Entries::Listed {
+            features: vec![feature(1 << 40)],
+            weights: vec![3],
+        };
+        let table = WeightTable::new(15, entries).unwrap();
+        // One bucket: its tags are the first 27 of 64 bits.
+        let asked = [1 << 40, (1 << 40) + 1, (1 << 40) + (1 << 37), 1 << 41].map(feature);
+        for isa in Isa::available() {
+            let mut found = Vec::new();
+            table.weigh(&asked, isa, &mut found);
+            assert_eq!(found, [3, 3, 15, 15], "{}", isa.name());
+        }
+    }
+
+    /// Returns the number whose product with an odd one is 1, modulo 2^64.
+    fn inverse(odd: u64) -> u64 {
+        (0..6).fold(odd, |x, _| {
+            x.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(x)))
+        })
     }
 }

@@ -70,7 +70,7 @@ impl NameTable {
     }
 
     /// Returns the contents, with keys ascending.
-    pub fn entries(&self) -> Entries {
+    pub fn entries(&self) -> &Entries {
         self.table.entries()
     }
 
