@@ -345,41 +345,8 @@ impl<'a> View<'a> {
         let chunk = self.unpack()?;
         joined.batch = self.batch;
         joined.span.end = chunk.span.end;
-        let bytes = self.sketch_bytes;
-        let mut levels = chunk.levels.iter().peekable();
-        for (i, &row) in chunk.rows.iter().enumerate() {
-            let mut of_row = Vec::new();
-            while let Some(level) = levels.next_if(|level| level.position as usize == i) {
-                of_row.push(*level);
-            }
-            if !is_kept(row) {
-                continue;
-            }
-            let position = joined.rows.len() as u32;
-            let moved = |level| BandLevel { position, ..level };
-            joined.levels.extend(of_row.into_iter().map(moved));
-            joined.rows.push(row);
-            joined.arrivals_s.push(chunk.arrivals_s[i]);
-            joined.ids.push_str(chunk.id(i));
-            joined.id_ends.push(joined.ids.len() as u32);
-            joined
-                .sketches
-                .extend_from_slice(&chunk.sketches[i * bytes..(i + 1) * bytes]);
-            joined.shapes.push(chunk.shapes[i]);
-            joined.num_features.push(chunk.num_features[i]);
-            joined.has_content.push(chunk.has_content[i]);
-            if let Some(digests) = &chunk.text_digests {
-                joined.text_digests.get_or_insert_default().push(digests[i]);
-            }
-            if let Some(digests) = &chunk.feature_digests {
-                joined
-                    .feature_digests
-                    .get_or_insert_default()
-                    .push(digests[i]);
-            }
-            joined.verdicts.push(chunk.verdicts[i]);
-            joined.gone.push(chunk.gone[i]);
-        }
+        let kept = chunk.documents().filter(|document| is_kept(document.row));
+        kept.for_each(|document| joined.push(document));
         Ok(())
     }
 

@@ -331,19 +331,11 @@ impl Decision {
         let mut added = 0;
         for (place, &row) in (0_u32..).zip(&staged.rows) {
             let is_added = staged.places.get(added) == Some(&place);
-            let evidence = match row >= self.row {
-                true => staged.verdict(row),
-                false => staged.known_evidence.get(&row).copied(),
-            };
-            let kept_id = match evidence {
-                Some(evidence) if evidence.kept_row < self.row => {
-                    Some(match staged.kept_ids.get(&evidence.kept_row) {
-                        Some(id) => id.clone(),
-                        None => lookup.id(evidence.kept_row)?,
-                    })
-                }
-                _ => None,
-            };
+            let evidence = staged.evidence(row);
+            let leader = evidence.map(|evidence| evidence.kept_row);
+            let leader = leader.filter(|&leader| leader < self.row);
+            let kept_id = leader.map(|leader| staged.kept_id(leader, &mut lookup));
+            let kept_id = kept_id.transpose()?;
             all.push(Decided {
                 verdict: evidence.map(|evidence| self.verdict_of(evidence)),
                 kept_id,

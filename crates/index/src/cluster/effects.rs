@@ -241,16 +241,13 @@ impl ClusterRule {
                     writing.entry(name, &Names::mark(head), reference);
                 }
             }
+            let known = MemoryRow::of_batch(documents, place, reference.row);
             let known = MemoryRow {
-                row: reference.row,
                 id: operation.id(place),
-                sketch: documents.sketch(place),
-                shape: documents.shapes[place] | if decided.collapsed { COLLAPSED } else { 0 },
-                num_features: documents.num_features[place],
-                text_digest: documents.text_digests.get(place).copied(),
-                digest: documents.feature_digests.get(place).copied().unwrap_or(0),
+                shape: known.shape | if decided.collapsed { COLLAPSED } else { 0 },
                 verdict: decided.verdict.map(|verdict| verdict.evidence),
                 levels: &levels,
+                ..known
             };
             if !decided.collapsed {
                 entries_of(self, &mut keys, &known, |name, head| {

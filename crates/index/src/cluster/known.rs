@@ -40,21 +40,13 @@ impl Earlier {
     pub fn memory_row(&self, added: usize) -> MemoryRow<'_> {
         let place = self.places[added] as usize;
         let decided = &self.decided[place];
+        let row = MemoryRow::of_batch(&self.documents, place, self.row + added as u32);
         MemoryRow {
-            row: self.row + added as u32,
             id: &self.ids[place],
-            sketch: self.documents.sketch(place),
-            shape: self.documents.shapes[place] | if decided.collapsed { COLLAPSED } else { 0 },
-            num_features: self.documents.num_features[place],
-            text_digest: self.documents.text_digests.get(place).copied(),
-            digest: self
-                .documents
-                .feature_digests
-                .get(place)
-                .copied()
-                .unwrap_or(0),
+            shape: row.shape | if decided.collapsed { COLLAPSED } else { 0 },
             verdict: decided.verdict.map(|verdict| verdict.evidence),
             levels: &decided.levels,
+            ..row
         }
     }
 }

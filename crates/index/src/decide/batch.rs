@@ -99,6 +99,22 @@ impl<'d> StagedBatch<'d> {
         self.verdicts[(row - self.first_row) as usize]
     }
 
+    /// The evidence against a row of the batch, added or there before.
+    pub fn evidence(&self, row: u32) -> Option<Evidence> {
+        match row >= self.first_row {
+            true => self.verdict(row),
+            false => self.known_evidence.get(&row).copied(),
+        }
+    }
+
+    /// Id of a kept document that was there before.
+    pub fn kept_id(&self, row: u32, lookup: &mut Lookup<'_>) -> Result<String> {
+        match self.kept_ids.get(&row) {
+            Some(id) => Ok(id.clone()),
+            None => Ok(lookup.id(row)?),
+        }
+    }
+
     /// Buckets that are not of level 0 of an added document, by its number among these.
     pub fn levels_of(&self, added: u32) -> Vec<(u16, u8)> {
         let begin = self.levels.partition_point(|level| level.position < added);
