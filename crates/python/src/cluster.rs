@@ -10,11 +10,11 @@ use likewise_disk::store::Content;
 use likewise_index::cluster::{
     Answer, Arrived, Kind, Names, Operation, Past, Reason, Record, Reply, Tag,
 };
-use likewise_index::{Documents, Nearest, Sketching, TextKind, cluster};
+use likewise_index::{Documents, Nearest, cluster};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt};
 
-use crate::door::{Bytes, Dict, LONG_BYTES, Object, Str, chosen_isa, run};
+use crate::door::{Bytes, Dict, LONG_BYTES, Object, Str, run};
 use crate::errors::{Failure, Result};
 use crate::features::FeatureRules;
 use crate::index_given::{
@@ -72,15 +72,8 @@ impl ClusterRule {
         invalid_if(!(1..=1 << 14).contains(&partitions), "partitions", || {
             format!("{partitions} is outside 1..=16384")
         })?;
-        let sketching = Sketching {
-            rules: rules_of_recipe,
-            make_extractor: Arc::new(move |isa| rules.get().extractor(isa)),
-            text_kind: match recipe.takes_tokens {
-                true => TextKind::Tokens,
-                false => TextKind::Text,
-            },
-            isa: chosen_isa(),
-        };
+        let make = move |isa| rules.get().extractor(isa);
+        let sketching = recipe.sketching(rules_of_recipe, make);
         let names = asked(Names::unpack(&rules_of_recipe, plan))?;
         let rule = asked(cluster::ClusterRule::new(
             sketching,

@@ -4,20 +4,25 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use likewise_core::features::Extractor;
+use likewise_core::isa::Isa;
 use likewise_core::parallel::Run;
 use likewise_core::sketch::Scheme;
 use likewise_core::text::{Document, OwnTokens};
 use likewise_core::verify::{Measure, Required};
 use likewise_disk::Error;
 use likewise_disk::store::{Chunk, Content, Description, Evidence, Keeps, Store};
-use likewise_index::{Documents, Facts, Matching, Method, Neighbor, Rules, Sketching, Verdicts};
+use likewise_index::{
+    Documents, Facts, Matching, Method, Neighbor, Rules, Sketching, TextKind, Verdicts,
+};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
 use crate::array::{Array, take};
 use crate::column::GRAIN_BYTES;
-use crate::door::{Bytes, Dict, LONG_BYTES, Object, Str, dict_of, run};
+use crate::door::{Bytes, Dict, LONG_BYTES, Object, Str, chosen_isa, dict_of, run};
 use crate::errors::{Failure, Result};
 use crate::texts::Texts;
 use crate::verify::name_rules;
@@ -161,6 +166,23 @@ impl RecipeParts {
                 "store",
                 format!("{other:?} is not one of sketch, shingles, text"),
             )),
+        }
+    }
+
+    /// How documents are sketched by rules of an index, with extractors that `make` makes.
+    pub fn sketching(
+        &self,
+        rules: Rules,
+        make: impl Fn(Isa) -> Extractor + Send + Sync + 'static,
+    ) -> Sketching {
+        Sketching {
+            rules,
+            make_extractor: Arc::new(make),
+            text_kind: match self.takes_tokens {
+                true => TextKind::Tokens,
+                false => TextKind::Text,
+            },
+            isa: chosen_isa(),
         }
     }
 

@@ -15,7 +15,7 @@ use likewise_hamming::plan::Key;
 use super::HammingBuild;
 use crate::error::{Error, Result};
 use crate::fingerprints::{MAX_READ_ROWS, changed};
-use crate::hamming_file::layout::TableEntry;
+use crate::hamming_file::layout::{RowsEntry, TableEntry};
 use crate::hamming_file::section::{SectionWriter, Spool, section_bytes};
 
 /// Directory words packed at once, unless a cell has more: half a megabyte, as for the entries.
@@ -23,11 +23,33 @@ const MAX_LINE_WORDS: usize = 1 << 16;
 
 /// Row numbers that are written after the tables.
 pub(super) struct WaitingRows {
-    pub(super) numbers: Spool,
-    pub(super) group_ends: Spool,
-    pub(super) group_rows: Spool,
-    pub(super) width: u32,
-    pub(super) num_rows: usize,
+    numbers: Spool,
+    group_ends: Spool,
+    group_rows: Spool,
+    width: u32,
+    num_rows: usize,
+}
+
+impl WaitingRows {
+    /// Writes them at byte `at` of the file; returns their entry and the end position.
+    pub(super) fn write(
+        self,
+        file: &File,
+        at: u64,
+        cancel: &AtomicBool,
+    ) -> Result<(RowsEntry, u64)> {
+        let (numbers, at) = self.numbers.copy_to(file, at, cancel)?;
+        let (group_ends, at) = self.group_ends.copy_to(file, at, cancel)?;
+        let (group_rows, at) = self.group_rows.copy_to(file, at, cancel)?;
+        let entry = RowsEntry {
+            width: self.width,
+            num_rows: self.num_rows,
+            numbers,
+            group_ends,
+            group_rows,
+        };
+        Ok((entry, at))
+    }
 }
 
 pub(super) struct WrittenTable {
