@@ -229,17 +229,13 @@ impl Shared {
             .map(|other| other.name)
             .collect();
         let dir = self.segment_dir();
-        let mut events = Vec::new();
-        let segment = match &live {
+        let (events, segment) = match &live {
             Some(live) => {
-                store.events(live.last_event, |number, event| {
-                    events.push((number, event.clone()));
-                    Ok(())
-                })?;
+                let events = store.events_after(live.last_event)?;
                 let opened = open_segment(self, store, &dir, live, cancel)?;
-                Some(opened.ok_or(Error::Damaged)?)
+                (events, Some(opened.ok_or(Error::Damaged)?))
             }
-            None => None,
+            None => (Vec::new(), None),
         };
         store.publish(live.as_slice(), &dropped)?;
         self.num_built.fetch_add(1, Ordering::Relaxed);
