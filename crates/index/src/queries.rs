@@ -172,10 +172,8 @@ impl Index {
                 return Ok(None);
             };
             let stored = stored_row(state, lease, row)?;
-            let kept_id = match stored.verdict {
-                Some(evidence) => Some(lookup.id(evidence.kept_row)?),
-                None => None,
-            };
+            let kept_row = stored.verdict.map(|evidence| evidence.kept_row);
+            let kept_id = kept_row.map(|row| lookup.id(row)).transpose()?;
             Ok(Some((row, stored, kept_id)))
         })
     }
