@@ -185,11 +185,7 @@ fn read_from(source: &mut dyn Read, num_bytes: u64) -> Result<WeightFile> {
     let (features, weights) = reader.entries(num_listed, num_weights)?;
     let names = match u32_at(&header, VERSION_AT) {
         VERSION => None,
-        _ => {
-            let num_names = u64_at(&reader.take(8)?, 0);
-            let (features, weights) = reader.entries(num_names, Some(num_names))?;
-            Some(Entries::Listed { features, weights })
-        }
+        _ => Some(reader.names()?),
     };
     if reader.left != 0 {
         return Err(damaged(format!("{} bytes follow its end", reader.left)));
@@ -245,6 +241,12 @@ impl Reader<'_> {
         header.extend(self.take(padded)?);
         self.check(&header)?;
         Ok(header)
+    }
+
+    fn names(&mut self) -> Result<Entries> {
+        let num_names = u64_at(&self.take(8)?, 0);
+        let (features, weights) = self.entries(num_names, Some(num_names))?;
+        Ok(Entries::Listed { features, weights })
     }
 
     /// Reads listed features and weights, each followed by its checksum.

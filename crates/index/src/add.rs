@@ -51,7 +51,6 @@ impl Index {
         run: Run<'_>,
     ) -> Result<Verdicts> {
         let shared: &Shared = &self.shared;
-        let rules = shared.rules();
         let mut writer = lock(&shared.writer);
         let store = writer.as_mut().ok_or(Error::ReadOnly)?;
         let now_s = shared.arrival_time(store, now_s)?;
@@ -66,24 +65,21 @@ impl Index {
         }
         let places = || staged.places.iter().map(|&place| place as usize);
         let num_added = staged.places.len();
-        let levels = (0..num_added as u32).map(|added| staged.levels_of(added));
-        let levels: Vec<_> = levels.collect();
-        let rows: Vec<MemoryRow<'_>> = (first_row..)
-            .zip(places().enumerate())
-            .map(|(row, (added, place))| {
-                let row = MemoryRow::of_batch(documents, place, row);
-                let collapsed = u8::from(staged.collapsed[added]) * COLLAPSED;
-                MemoryRow {
-                    id: ids[place],
-                    shape: row.shape | collapsed,
-                    verdict: staged.verdicts[added],
-                    levels: &levels[added],
-                    ..row
-                }
-            })
-            .collect();
+        let added = 0..num_added as u32;
+        let levels: Vec<_> = added.map(|added| staged.levels_of(added)).collect();
+        let row = |(added, place): (usize, usize)| {
+            let row = MemoryRow::of_batch(documents, place, first_row + added as u32);
+            MemoryRow {
+                id: ids[place],
+                shape: row.shape | u8::from(staged.collapsed[added]) * COLLAPSED,
+                verdict: staged.verdicts[added],
+                levels: &levels[added],
+                ..row
+            }
+        };
+        let rows: Vec<MemoryRow<'_>> = places().enumerate().map(row).collect();
         let (sets, texts);
-        let contents = match (rules.keeps, text_of) {
+        let contents = match (shared.rules().keeps, text_of) {
             (Keeps::Text, Some(text_of)) => {
                 texts = places().map(text_of).collect::<Vec<_>>();
                 NewContents::Texts(&texts)

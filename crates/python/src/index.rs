@@ -58,11 +58,8 @@ impl OnlineIndex {
         clock: Option<&ManualClock>,
     ) -> Result<Self> {
         let rules_of_recipe = recipe.rules()?;
-        let stored_text = match (recipe.takes_tokens, rules.get().text_rules.has_value) {
-            (true, _) => StoredText::Tokens,
-            (false, true) => StoredText::WithValue,
-            (false, false) => StoredText::Plain,
-        };
+        let has_value = rules.get().text_rules.has_value;
+        let stored_text = StoredText::new(recipe.takes_tokens, has_value);
         let make = move |isa| rules.get().naming_extractor(isa);
         let sketching = recipe.sketching(rules_of_recipe, make);
         let mut environment = Environment::default();

@@ -61,10 +61,10 @@ fn fixed<T: AsRef<[u8]>>(width: usize, values: impl Iterator<Item = T>) -> Resul
     Ok(Arc::new(builder.finish()))
 }
 
-/// The documents as a table; that of none has its columns.
-fn to_arrow(rules: &Rules, all: &[MovedDocument]) -> Result<RecordBatch> {
-    let records = || all.iter().map(|document| &document.record);
-    let evidence = || records().map(|record| record.verdict.map(|verdict| verdict.evidence));
+/// Name, values, and whether a value may be null.
+type NamedColumn = (&'static str, ArrayRef, bool);
+
+fn contents_to_arrow(all: &[MovedDocument]) -> [NamedColumn; 3] {
     let sets = || {
         all.iter().map(|document| match &document.content {
             Content::Features(features, weights) => Some((features, weights)),
@@ -75,6 +75,23 @@ fn to_arrow(rules: &Rules, all: &[MovedDocument]) -> Result<RecordBatch> {
         Content::Text(text) => Some(text),
         _ => None,
     });
+    let features = sets().map(|set| Some(set?.0.iter().map(|feature| feature.cast_signed())));
+    let weights = sets().map(|set| {
+        let weights = set?.1.iter();
+        let are_own = weights.clone().any(|&weight| weight != 1);
+        are_own.then(|| weights.map(|weight| weight.cast_signed()))
+    });
+    [
+        ("features", lists::<Int64Type>(features), true),
+        ("weights", lists::<Int32Type>(weights), true),
+        ("text", Arc::new(BinaryArray::from_iter(texts)), true),
+    ]
+}
+
+/// The documents as a table; that of none has its columns.
+fn to_arrow(rules: &Rules, all: &[MovedDocument]) -> Result<RecordBatch> {
+    let records = || all.iter().map(|document| &document.record);
+    let evidence = || records().map(|record| record.verdict.map(|verdict| verdict.evidence));
     let number = |value: fn(&Record) -> i64| ints(records().map(move |record| Some(value(record))));
     let rows = all.iter().map(|document| Some(i64::from(document.row) + 1));
     let kept_rows = evidence().map(|evidence| Some(i64::from(evidence?.kept_row) + 1));
@@ -88,15 +105,9 @@ fn to_arrow(rules: &Rules, all: &[MovedDocument]) -> Result<RecordBatch> {
         let levels = record.levels.iter();
         Some(levels.map(|&(band, level)| i32::from(band) * LEVELS + i32::from(level)))
     });
-    let features = sets().map(|set| Some(set?.0.iter().map(|feature| feature.cast_signed())));
-    let weights = sets().map(|set| {
-        let weights = set?.1.iter();
-        let are_own = weights.clone().any(|&weight| weight != 1);
-        are_own.then(|| weights.map(|weight| weight.cast_signed()))
-    });
     let digests = records().map(|record| record.digest.to_le_bytes());
     let sketches = records().map(|record| &record.sketch);
-    let columns: [(&str, ArrayRef, bool); 16] = [
+    let columns: [NamedColumn; 13] = [
         ("doc_id", Arc::new(ids), false),
         ("seq", ints(rows), false),
         (
@@ -134,10 +145,8 @@ fn to_arrow(rules: &Rules, all: &[MovedDocument]) -> Result<RecordBatch> {
         ("text_digest", ints(text_digests), true),
         ("feature_digest", fixed(size_of::<u128>(), digests)?, false),
         ("levels", lists::<Int32Type>(levels), false),
-        ("features", lists::<Int64Type>(features), true),
-        ("weights", lists::<Int32Type>(weights), true),
-        ("text", Arc::new(BinaryArray::from_iter(texts)), true),
     ];
+    let columns = columns.into_iter().chain(contents_to_arrow(all));
     RecordBatch::try_from_iter_with_nullable(columns).map_err(damaged)
 }
 
@@ -183,6 +192,16 @@ fn verdict_of(
         },
         tag: Default::default(),
     })
+}
+
+fn shape_of(row: usize, shape: i8, is_collapsed: bool, is_kept: bool) -> Result<u8> {
+    let shape: u8 = exactly(row, "shape", shape)?;
+    match (shape, is_collapsed) {
+        (3.., _) => Err(wrong(row, "shape")),
+        (_, true) if is_kept => Err(wrong(row, "is_collapsed of a kept document")),
+        (_, true) => Ok(shape | COLLAPSED),
+        (_, false) => Ok(shape),
+    }
 }
 
 fn levels_of(rules: &Rules, row: usize, levels: &[i32]) -> Result<Vec<(u16, u8)>> {
@@ -257,13 +276,7 @@ fn from_arrow(rules: &Rules, table: &StructArray) -> Result<Vec<MovedDocument>> 
             verdict_of(rules, i, kept_seq, similarity, distance)
         };
         let verdict = value_of(kept_seqs, i).map(verdict).transpose()?;
-        let shape: u8 = exactly(i, "shape", shapes.value(i))?;
-        if shape > 2 {
-            return Err(wrong(i, "shape"));
-        }
-        if verdict.is_none() && collapsed.value(i) {
-            return Err(wrong(i, "is_collapsed of a kept document"));
-        }
+        let shape = shape_of(i, shapes.value(i), collapsed.value(i), verdict.is_none())?;
         let levels = levels_of(
             rules,
             i,
@@ -275,7 +288,7 @@ fn from_arrow(rules: &Rules, table: &StructArray) -> Result<Vec<MovedDocument>> 
         let record = Record {
             id: ids.value(i).to_owned(),
             sketch: sketches.value(i).to_vec(),
-            shape: shape | if collapsed.value(i) { COLLAPSED } else { 0 },
+            shape,
             digest: u128::from_le_bytes(exactly(i, "digest", digests.value(i))?),
             num_features: exactly(i, "num_features", num_features.value(i))?,
             text_digest: value_of(text_digests, i).map(i64::cast_unsigned),

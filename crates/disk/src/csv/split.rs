@@ -171,21 +171,18 @@ impl RecordSplitter {
         let rest = &self.block[self.from..end];
         let mut record_end = None;
         let num_taken = match self.state {
-            State::Quoted => match self.next_in_quotes(rest) {
-                Some(at) if rest[at] == b'"' => {
-                    self.state = State::QuoteInQuoted;
-                    at + 1
+            State::Quoted => {
+                let found = self.next_in_quotes(rest);
+                let byte = found.map(|at| rest[at]);
+                let num_taken = found.map_or(rest.len(), |at| at + 1);
+                match byte {
+                    Some(b'"') => self.state = State::QuoteInQuoted,
+                    Some(b'\r') => self.state = State::QuotedReturn,
+                    Some(_) => self.meet_line_end(start + (self.from + num_taken) as u64),
+                    None => {}
                 }
-                Some(at) if rest[at] == b'\r' => {
-                    self.state = State::QuotedReturn;
-                    at + 1
-                }
-                Some(at) => {
-                    self.meet_line_end(start + (self.from + at + 1) as u64);
-                    at + 1
-                }
-                None => rest.len(),
-            },
+                num_taken
+            }
             State::QuotedReturn => {
                 let is_newline = usize::from(rest[0] == b'\n');
                 self.meet_line_end(start + (self.from + is_newline) as u64);
@@ -213,21 +210,17 @@ impl RecordSplitter {
                     // If quotes do not open fields, fields need not be distinguished.
                     false => memchr::memchr2(b'\n', b'\r', rest),
                 };
-                match found {
-                    Some(at) if rest[at] == b'\r' => {
-                        self.state = State::AfterReturn;
-                        at + 1
+                let num_taken = found.map_or(rest.len(), |at| at + 1);
+                self.state = match found.map(|at| rest[at]) {
+                    Some(b'\r') => State::AfterReturn,
+                    Some(b'\n') => {
+                        record_end = Some(self.from + num_taken);
+                        State::FieldStart
                     }
-                    Some(at) => {
-                        self.state = State::FieldStart;
-                        record_end = (rest[at] == b'\n').then_some(self.from + at + 1);
-                        at + 1
-                    }
-                    None => {
-                        self.state = State::Plain;
-                        rest.len()
-                    }
-                }
+                    Some(_) => State::FieldStart,
+                    None => State::Plain,
+                };
+                num_taken
             }
         };
         (num_taken, record_end)

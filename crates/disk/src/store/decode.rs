@@ -33,6 +33,41 @@ pub(super) struct View<'a> {
     levels: Levels<'a>,
 }
 
+/// Number of rows that a chunk covers, and the places of its documents among them if some were dropped.
+fn rows_covered<'a>(
+    cursor: &mut Cursor<'a>,
+    flags: u8,
+    num_documents: usize,
+) -> Result<(u32, Option<Packed<'a>>), Malformed> {
+    let (covered, places) = match flags & HAS_DROPPED {
+        0 => (u32::try_from(num_documents).map_err(|_| Malformed)?, None),
+        _ => {
+            let covered = cursor.varint_u32()?;
+            if num_documents >= covered as usize {
+                return Err(Malformed);
+            }
+            (covered, Some(cursor.packed(num_documents)?))
+        }
+    };
+    match covered {
+        0 => Err(Malformed),
+        _ => Ok((covered, places)),
+    }
+}
+
+/// Skips runs of documents that arrived together; all documents are in one.
+fn skip_runs(cursor: &mut Cursor<'_>, num_runs: usize, num_rows: usize) -> Result<(), Malformed> {
+    let mut num_arrived = 0usize;
+    for _ in 0..num_runs {
+        num_arrived = num_arrived.saturating_add(cursor.varint_u32()? as usize);
+        cursor.varint()?;
+    }
+    match num_arrived == num_rows {
+        true => Ok(()),
+        false => Err(Malformed),
+    }
+}
+
 /// Which documents were removed, and the evidence of those.
 #[derive(Debug, Clone, Copy)]
 struct Verdicts<'a> {
@@ -129,31 +164,12 @@ impl<'a> View<'a> {
             return Err(Malformed);
         }
         let num_documents = cursor.count()?;
-        let (num_rows_covered, places) = match flags & HAS_DROPPED {
-            0 => (u32::try_from(num_documents).map_err(|_| Malformed)?, None),
-            _ => {
-                let covered = cursor.varint_u32()?;
-                if num_documents >= covered as usize {
-                    return Err(Malformed);
-                }
-                (covered, Some(cursor.packed(num_documents)?))
-            }
-        };
-        if num_rows_covered == 0 {
-            return Err(Malformed);
-        }
+        let (num_rows_covered, places) = rows_covered(&mut cursor, flags, num_documents)?;
         // From here on, a row means a remaining one.
         let num_rows = num_documents;
         let num_runs = cursor.count()?;
         let runs = cursor;
-        let mut num_arrived = 0usize;
-        for _ in 0..num_runs {
-            num_arrived = num_arrived.saturating_add(cursor.varint_u32()? as usize);
-            cursor.varint()?;
-        }
-        if num_arrived != num_rows {
-            return Err(Malformed);
-        }
+        skip_runs(&mut cursor, num_runs, num_rows)?;
         let id_lengths = cursor.packed(num_rows)?;
         let num_id_bytes = (0..num_rows)
             .map(|i| id_lengths.get(i) as usize)

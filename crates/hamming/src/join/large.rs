@@ -219,6 +219,12 @@ fn sides_of<'t>(left: &'t Table, right: Option<&'t Table>) -> Sides<'t> {
     }
 }
 
+fn flips(digit: Digit, radius: u32) -> Vec<u32> {
+    let mut flips = Vec::new();
+    flips_within(digit.width, radius, &mut flips);
+    flips
+}
+
 /// Buckets too large for one thread: the part of each side and the value.
 struct Deferred {
     flip: Flip,
@@ -353,11 +359,6 @@ impl KeyRun<'_, '_, '_> {
         let left = self.gathered(left)?;
         let right = right.map(|pieces| self.gathered(pieces)).transpose()?;
         let other = right.as_ref().unwrap_or(&left);
-        let flips = |digit: Digit, radius| {
-            let mut flips = Vec::new();
-            flips_within(digit.width, radius, &mut flips);
-            flips
-        };
         let upper_flips = flips(self.upper, radius);
         let lower_flips = (0..=radius).map(|radius| flips(self.lower, radius));
         let lower_flips: Vec<Vec<u32>> = lower_flips.collect();

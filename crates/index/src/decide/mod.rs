@@ -291,26 +291,21 @@ pub fn decide<'d>(
             let collapse = seen
                 .collapse
                 .or_else(|| staged.collapse(rules, &lookup.keys, &asked, &near));
-            if let Some(Collapse { evidence, into }) = collapse {
-                let levels = match into.checked_sub(first_row) {
-                    Some(added) => staged.levels_of(added),
-                    None => lookup.row(into)?.levels.to_vec(),
-                };
-                let standing = Standing::Collapsed(levels);
-                staged.push(
-                    rules,
-                    &mut lookup.keys,
-                    id,
-                    &asked,
-                    Some(evidence),
-                    standing,
-                );
-                continue;
-            }
-            let (levels, best) =
-                staged.member(&mut lookup, &asked, &seen, &mut near, &mut scratch)?;
-            let standing = Standing::Member(levels);
-            staged.push(rules, &mut lookup.keys, id, &asked, best, standing);
+            let (evidence, standing) = match collapse {
+                Some(Collapse { evidence, into }) => {
+                    let levels = match into.checked_sub(first_row) {
+                        Some(added) => staged.levels_of(added),
+                        None => lookup.row(into)?.levels.to_vec(),
+                    };
+                    (Some(evidence), Standing::Collapsed(levels))
+                }
+                None => {
+                    let (levels, best) =
+                        staged.member(&mut lookup, &asked, &seen, &mut near, &mut scratch)?;
+                    (best, Standing::Member(levels))
+                }
+            };
+            staged.push(rules, &mut lookup.keys, id, &asked, evidence, standing);
         }
     }
     Ok(staged)
