@@ -4,6 +4,8 @@
 
 use std::ops::{Range, RangeInclusive};
 
+use crate::store::put_varint;
+
 /// Magic number at both ends of every Parquet file.
 pub const MAGIC: &[u8; 4] = b"PAR1";
 
@@ -350,7 +352,7 @@ fn write_value(value: &Value, out: &mut Vec<u8>) {
 }
 
 fn push_signed(out: &mut Vec<u8>, value: i64) {
-    push_varint(out, ((value << 1) ^ (value >> 63)) as u64);
+    put_varint(out, ((value << 1) ^ (value >> 63)) as u64);
 }
 
 /// Writes the header of a list.
@@ -359,15 +361,7 @@ fn push_list(out: &mut Vec<u8>, length: usize, kind: u8) {
         0..15 => out.push((length as u8) << 4 | kind),
         _ => {
             out.push(0xf0 | kind);
-            push_varint(out, length as u64);
+            put_varint(out, length as u64);
         }
     }
-}
-
-fn push_varint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
 }

@@ -160,16 +160,7 @@ fn read_from(source: &mut dyn Read, num_bytes: u64) -> Result<WeightFile> {
         left: num_bytes,
         source,
     };
-    let mut header = reader.take(FIXED_BYTES as u64)?;
-    if !header.starts_with(MAGIC) {
-        return Err(damaged("not a weight table"));
-    }
-    let version = u32_at(&header, 8);
-    if !(VERSION..=VERSION_WITH_NAMES).contains(&version) {
-        return Err(damaged(format!(
-            "its version is {version}; this one reads versions {VERSION} and {VERSION_WITH_NAMES}"
-        )));
-    }
+    let header = reader.header()?;
     let (kind, default_weight, depth) = (
         u32_at(&header, 12),
         u32_at(&header, 16),
@@ -182,12 +173,7 @@ fn read_from(source: &mut dyn Read, num_bytes: u64) -> Result<WeightFile> {
         num_incidences,
         num_features,
         rules_len,
-    ] = [24, 32, 40, 48, 56, 64].map(|at| u64_at(&header, at));
-    let padded = rules_len
-        .checked_next_multiple_of(8)
-        .ok_or_else(|| damaged("its header is damaged"))?;
-    header.extend(reader.take(padded)?);
-    reader.check(&header)?;
+    ] = [24, 32, 40, 48, 56, RULES_LEN_AT].map(|at| u64_at(&header, at));
     let rules = header[FIXED_BYTES..FIXED_BYTES + rules_len as usize].to_vec();
     let rules = String::from_utf8(rules).map_err(|_| damaged("its rules are not UTF-8"))?;
     let plan = CellPlan { depth, width };
@@ -197,13 +183,9 @@ fn read_from(source: &mut dyn Read, num_bytes: u64) -> Result<WeightFile> {
         _ => return Err(damaged(format!("it has the unknown kind {kind}"))),
     };
     let (features, weights) = reader.entries(num_listed, num_weights)?;
-    let names = match version {
+    let names = match u32_at(&header, VERSION_AT) {
         VERSION => None,
-        _ => {
-            let num_names = u64_at(&reader.take(8)?, 0);
-            let (features, weights) = reader.entries(num_names, Some(num_names))?;
-            Some(Entries::Listed { features, weights })
-        }
+        _ => Some(reader.names()?),
     };
     if reader.left != 0 {
         return Err(damaged(format!("{} bytes follow its end", reader.left)));
@@ -236,7 +218,37 @@ struct Reader<'a> {
     left: u64,
 }
 
+/// Places in the header: of the version, and of the length of the rules, which follow the fixed bytes.
+const VERSION_AT: usize = 8;
+const RULES_LEN_AT: usize = 64;
+
 impl Reader<'_> {
+    /// Reads the header with the rules, followed by its checksum, of a version that is known.
+    fn header(&mut self) -> Result<Vec<u8>> {
+        let mut header = self.take(FIXED_BYTES as u64)?;
+        if !header.starts_with(MAGIC) {
+            return Err(damaged("not a weight table"));
+        }
+        let version = u32_at(&header, VERSION_AT);
+        if !(VERSION..=VERSION_WITH_NAMES).contains(&version) {
+            return Err(damaged(format!(
+                "its version is {version}; this one reads versions {VERSION} and {VERSION_WITH_NAMES}"
+            )));
+        }
+        let padded = u64_at(&header, RULES_LEN_AT)
+            .checked_next_multiple_of(8)
+            .ok_or_else(|| damaged("its header is damaged"))?;
+        header.extend(self.take(padded)?);
+        self.check(&header)?;
+        Ok(header)
+    }
+
+    fn names(&mut self) -> Result<Entries> {
+        let num_names = u64_at(&self.take(8)?, 0);
+        let (features, weights) = self.entries(num_names, Some(num_names))?;
+        Ok(Entries::Listed { features, weights })
+    }
+
     /// Reads listed features and weights, each followed by its checksum.
     fn entries(
         &mut self,

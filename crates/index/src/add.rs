@@ -3,10 +3,12 @@
 use likewise_core::parallel::{Run, lock};
 use std::sync::atomic::AtomicBool;
 
-use likewise_disk::store::{AddingRun, Keeps, NewContents, NewRows};
+use likewise_disk::store::{AddingRun, BandLevel, Keeps, NewContents, NewRows, Store};
 
+use crate::decide::batch::StagedBatch;
 use crate::decide::decide;
 use crate::decide::holder::Holder;
+use crate::decide::lookup::Lookup;
 use crate::documents::Documents;
 use crate::error::{Error, Result};
 use crate::index::Index;
@@ -49,7 +51,6 @@ impl Index {
         run: Run<'_>,
     ) -> Result<Verdicts> {
         let shared: &Shared = &self.shared;
-        let rules = shared.rules();
         let mut writer = lock(&shared.writer);
         let store = writer.as_mut().ok_or(Error::ReadOnly)?;
         let now_s = shared.arrival_time(store, now_s)?;
@@ -57,142 +58,135 @@ impl Index {
         let state = shared.state();
         let staged = decide(shared, &state, store, documents, ids, run)?;
         let first_row = state.num_rows();
-        let mut verdicts = Verdicts {
-            rows: staged.rows.clone(),
-            added: vec![false; documents.len()],
-            ..Verdicts::default()
-        };
-        for &place in &staged.places {
-            verdicts.added[place as usize] = true;
-        }
-        let mut lookup = shared.lookup(&state, store);
-        for &row in &staged.rows {
-            let evidence = match row >= first_row {
-                true => staged.verdict(row),
-                false => staged.known_evidence.get(&row).copied(),
-            };
-            if let Some(evidence) = evidence {
-                let id = match evidence.kept_row.checked_sub(first_row) {
-                    Some(added) => ids[staged.places[added as usize] as usize].to_owned(),
-                    None => match staged.kept_ids.get(&evidence.kept_row) {
-                        Some(id) => id.clone(),
-                        None => lookup.id(evidence.kept_row)?,
-                    },
-                };
-                verdicts.kept_ids.push(id);
-            }
-            verdicts.evidence.push(evidence);
-        }
-        drop(lookup);
+        let verdicts = verdicts_of(&staged, ids, first_row, &mut shared.lookup(&state, store))?;
         drop(state);
         if staged.places.is_empty() {
             return Ok(verdicts);
         }
-
         let places = || staged.places.iter().map(|&place| place as usize);
-        let bytes = rules.sketch_bytes();
-        let is_whole = staged.places.len() == documents.len();
-        let added_ids: Vec<&str> = places().map(|place| ids[place]).collect();
-        let sketches: Vec<u8> = match is_whole {
-            true => Vec::new(),
-            false => places()
-                .flat_map(|place| documents.sketch(place).iter().copied())
-                .collect(),
+        let num_added = staged.places.len();
+        let added = 0..num_added as u32;
+        let levels: Vec<_> = added.map(|added| staged.levels_of(added)).collect();
+        let row = |(added, place): (usize, usize)| {
+            let row = MemoryRow::of_batch(documents, place, first_row + added as u32);
+            MemoryRow {
+                id: ids[place],
+                shape: row.shape | u8::from(staged.collapsed[added]) * COLLAPSED,
+                verdict: staged.verdicts[added],
+                levels: &levels[added],
+                ..row
+            }
         };
-        let shapes: Vec<u8> = places()
-            .zip(&staged.collapsed)
-            .map(|(place, &collapsed)| {
-                documents.shapes[place] | if collapsed { COLLAPSED } else { 0 }
-            })
-            .collect();
-        let num_features: Vec<u32> = places()
-            .map(|place| documents.num_features[place])
-            .collect();
-        let pick = |all: &[u64]| -> Vec<u64> { places().map(|place| all[place]).collect() };
-        let text_digests =
-            (!documents.text_digests.is_empty()).then(|| pick(&documents.text_digests));
-        let feature_digests: Option<Vec<u128>> = (!rules.is_distance_only()).then(|| {
-            places()
-                .map(|place| documents.feature_digests[place])
-                .collect()
-        });
-        let (mut sets, mut texts) = (Vec::new(), Vec::new());
-        let contents = match (rules.keeps, text_of) {
+        let rows: Vec<MemoryRow<'_>> = places().enumerate().map(row).collect();
+        let (sets, texts);
+        let contents = match (shared.rules().keeps, text_of) {
             (Keeps::Text, Some(text_of)) => {
-                texts.extend(places().map(text_of));
+                texts = places().map(text_of).collect::<Vec<_>>();
                 NewContents::Texts(&texts)
             }
             _ => {
-                sets.extend(places().map(|place| {
-                    let (features, weights) = documents.set(place)?;
-                    let are_ones = weights.iter().all(|&weight| weight == 1);
-                    Some((features, if are_ones { &[][..] } else { weights }))
-                }));
+                let own = |(features, weights)| (features, own_weights(weights));
+                let all = places().map(|place| documents.set(place).map(own));
+                sets = all.collect::<Vec<_>>();
                 NewContents::Features(&sets)
             }
         };
-        let rows = NewRows {
-            ids: &added_ids,
-            sketches: if is_whole {
-                &documents.sketches[..documents.len() * bytes]
-            } else {
-                &sketches
-            },
+        let stored = NewRows {
+            contents,
+            arrival_s: now_s,
+            run: adding,
+            ..NewRows::default()
+        };
+        let threads = if num_added == 1 { 1 } else { run.threads };
+        shared.append(store, &rows, stored, threads)?;
+        Ok(verdicts)
+    }
+}
+
+/// Weights as the store takes them: none if all are 1.
+pub(crate) fn own_weights(weights: &[u32]) -> &[u32] {
+    match weights.iter().all(|&weight| weight == 1) {
+        true => &[],
+        false => weights,
+    }
+}
+
+/// Verdicts on all documents of a batch, whose first added one gets row `first_row`.
+fn verdicts_of(
+    staged: &StagedBatch<'_>,
+    ids: &[&str],
+    first_row: u32,
+    lookup: &mut Lookup<'_>,
+) -> Result<Verdicts> {
+    let mut verdicts = Verdicts {
+        rows: staged.rows.clone(),
+        added: vec![false; ids.len()],
+        ..Verdicts::default()
+    };
+    for &place in &staged.places {
+        verdicts.added[place as usize] = true;
+    }
+    for &row in &staged.rows {
+        let evidence = staged.evidence(row);
+        if let Some(evidence) = evidence {
+            let id = match evidence.kept_row.checked_sub(first_row) {
+                Some(added) => ids[staged.places[added as usize] as usize].to_owned(),
+                None => staged.kept_id(evidence.kept_row, lookup)?,
+            };
+            verdicts.kept_ids.push(id);
+        }
+        verdicts.evidence.push(evidence);
+    }
+    Ok(verdicts)
+}
+
+impl Shared {
+    /// Appends documents in one transaction, then to the newest rows in memory. `stored` has what only the store takes.
+    pub(crate) fn append(
+        &self,
+        store: &mut Store,
+        rows: &[MemoryRow<'_>],
+        stored: NewRows<'_>,
+        threads: usize,
+    ) -> Result<()> {
+        let rules = self.rules();
+        let ids: Vec<&str> = rows.iter().map(|row| row.id).collect();
+        let sketches: Vec<&[u8]> = rows.iter().map(|row| row.sketch).collect();
+        let shapes: Vec<u8> = rows.iter().map(|row| row.shape).collect();
+        let num_features: Vec<u32> = rows.iter().map(|row| row.num_features).collect();
+        let text_digests: Option<Vec<u64>> = rows.iter().map(|row| row.text_digest).collect();
+        let digests: Vec<u128> = rows.iter().map(|row| row.digest).collect();
+        let verdicts: Vec<_> = rows.iter().map(|row| row.verdict).collect();
+        let levels = (0..).zip(rows).flat_map(|(position, row)| {
+            row.levels.iter().map(move |&(band, level)| BandLevel {
+                position,
+                band,
+                level,
+            })
+        });
+        let new = NewRows {
+            ids: &ids,
+            sketches: &sketches.concat(),
             shapes: &shapes,
             num_features: &num_features,
             text_digests: text_digests.as_deref(),
-            feature_digests: feature_digests.as_deref(),
-            verdicts: &staged.verdicts,
-            levels: &staged.levels,
-            contents,
-            arrival_s: now_s,
-            arrivals_s: None,
-            run: adding,
+            feature_digests: (!rules.is_distance_only()).then_some(&digests),
+            verdicts: &verdicts,
+            levels: &levels.collect::<Vec<_>>(),
+            ..stored
         };
-        store.append(&rows, &[])?;
-        shared.note_log(store);
-
-        let mut exceptions: Vec<Vec<(u16, u8)>> = vec![Vec::new(); staged.places.len()];
-        for level in &staged.levels {
-            exceptions[level.position as usize].push((level.band, level.level));
-        }
-        let documents =
-            staged
-                .places
-                .iter()
-                .zip(&exceptions)
-                .enumerate()
-                .map(|(added, (&place, levels))| {
-                    let place = place as usize;
-                    MemoryRow {
-                        row: first_row + added as u32,
-                        id: ids[place],
-                        sketch: documents.sketch(place),
-                        shape: shapes[added],
-                        num_features: documents.num_features[place],
-                        text_digest: documents.text_digests.get(place).copied(),
-                        digest: documents.feature_digests.get(place).copied().unwrap_or(0),
-                        verdict: staged.verdicts[added],
-                        levels,
-                    }
-                });
-        let mut keys = shared.keys.clone();
-        let mut state = shared.state_mut();
+        store.append(&new, &[])?;
+        self.note_log(store);
+        let mut keys = self.keys.clone();
+        let mut state = self.state_mut();
         if let Some(tail) = state.newest() {
             // Committed is committed: no signal ends it now.
-            let cancel = AtomicBool::new(false);
-            let threads = if added_ids.len() == 1 { 1 } else { run.threads };
-            let building = building(
-                shared.isa(),
-                Run {
-                    threads,
-                    cancel: &cancel,
-                },
-            );
-            let extended = tail.extend(rules, &mut keys, documents, building);
+            let cancel = &AtomicBool::new(false);
+            let building = building(self.isa(), Run { threads, cancel });
+            let extended = tail.extend(rules, &mut keys, rows.iter().copied(), building);
             drop(state);
-            shared.changed(store, extended.map_err(Error::from), &cancel)?;
+            self.changed(store, extended.map_err(Error::from), cancel)?;
         }
-        Ok(verdicts)
+        Ok(())
     }
 }

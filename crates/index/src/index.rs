@@ -96,11 +96,7 @@ impl Index {
         let (durability, accept_clock) = (opening.durability, opening.accept_clock);
         let shared = Shared::new(&store, opening)?;
         shared.open_clock(&mut store, accept_clock)?;
-        let live: Vec<String> = store
-            .segments()?
-            .into_iter()
-            .map(|live| live.name)
-            .collect();
+        let live = store.segment_names()?;
         delete_orphans(&shared.segment_dir(), shared.files(), &live)?;
         shared.load(&mut store, cancel)?;
         *lock(&shared.writer) = Some(store);
@@ -272,14 +268,7 @@ impl Shared {
             live.retain(|live| !avoided.contains(&live.name));
         }
         let mut state = self.state_mut();
-        let mine: Vec<&str> = state
-            .layers
-            .iter()
-            .filter_map(|layer| match layer {
-                Layer::Segment(segment) => Some(segment.name()),
-                Layer::Memory(_) => None,
-            })
-            .collect();
+        let mine = state.segments().map(|segment| segment.name());
         let has_all = state.last_event >= store.num_old_events()?;
         if !has_all || !live.iter().map(|live| live.name.as_str()).eq(mine) {
             return Ok(false);
@@ -291,11 +280,7 @@ impl Shared {
         state.expired_below = position.expired_below;
         state.swept = store.swept()?;
         state.droppings = store.droppings();
-        let mut events = Vec::new();
-        store.events(state.last_event, |number, event| {
-            events.push((number, event.clone()));
-            Ok(())
-        })?;
+        let events = store.events_after(state.last_event)?;
         apply_events(self, store, &mut state, &events)?;
         Ok(true)
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use likewise_disk::segments::{Expected, Segment};
-use likewise_disk::store::{Changed, Event, LiveSegment, Store};
+use likewise_disk::store::{Changed, ChunkRow, Event, LiveSegment, Store};
 
 use crate::decide::holder::Holder;
 use crate::decide::lookup::Lookup;
@@ -134,18 +134,14 @@ pub fn extend_rows(
     }
     let mut keys = shared.keys.clone();
     let rules = *shared.rules();
-    let bytes = rules.sketch_bytes();
     // The features of a short document's digest are not in the chunks.
     let mut digests: VecDeque<(u32, u128)> = VecDeque::new();
     if rules.is_distance_only() {
         let mut short = Vec::new();
         store.scan(rows.clone(), |chunk| {
-            let documents = chunk.rows.iter().zip(&chunk.num_features);
-            for ((&row, &num), is_gone) in documents.zip(&chunk.gone) {
-                if rows.contains(&row) && rules.is_short(num) && !is_gone {
-                    short.push(row);
-                }
-            }
+            let is_short = |of: &ChunkRow<'_>| rules.is_short(of.num_features) && !of.is_gone;
+            let found = chunk.documents().filter(is_short).map(|of| of.row);
+            short.extend(found.filter(|row| rows.contains(row)));
             Ok(())
         })?;
         let state = State::default();
@@ -156,31 +152,13 @@ pub fn extend_rows(
     }
     store.scan(rows.clone(), |chunk| {
         cancel.check()?;
-        let mut exceptions: Vec<Vec<(u16, u8)>> = vec![Vec::new(); chunk.shapes.len()];
-        for level in &chunk.levels {
-            exceptions[level.position as usize].push((level.band, level.level));
-        }
-        let wanted = (chunk.rows.iter().copied().enumerate())
-            .filter(|(place, row)| rows.contains(row) && !chunk.gone[*place]);
-        let documents = wanted.map(|(place, row)| {
-            let digest = match chunk.feature_digests.as_deref() {
-                Some(all) => all[place],
-                None if digests.front().is_some_and(|&(of, _)| of == row) => {
-                    digests.pop_front().map_or(0, |(_, digest)| digest)
-                }
-                None => 0,
-            };
-            MemoryRow {
-                row,
-                id: chunk.id(place),
-                sketch: &chunk.sketches[place * bytes..(place + 1) * bytes],
-                shape: chunk.shapes[place],
-                num_features: chunk.num_features[place],
-                text_digest: chunk.text_digests.as_deref().map(|all| all[place]),
-                digest,
-                verdict: chunk.verdicts[place],
-                levels: &exceptions[place],
-            }
+        let found = chunk.documents();
+        let found = found.filter(|of| rows.contains(&of.row) && !of.is_gone);
+        let found: Vec<ChunkRow<'_>> = found.collect();
+        let documents = found.iter().map(|document| {
+            let short = digests.pop_front_if(|(of, _)| *of == document.row);
+            let digest = document.feature_digest.or(short.map(|(_, digest)| digest));
+            MemoryRow::of_chunk(document, digest.unwrap_or(0))
         });
         tail.extend(
             &rules,

@@ -5,19 +5,17 @@ use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
 use likewise_core::features::digest;
-use likewise_core::parallel::{Cancel, Run, lock};
-use likewise_disk::store::{
-    BandLevel, Chunk, Content, Keeps, NewContents, NewRows, Position, Store,
-};
+use likewise_core::parallel::{Cancel, lock};
+use likewise_disk::store::{Chunk, Content, Keeps, NewContents, NewRows, Position, Store};
 
+use crate::add::own_weights;
 use crate::cluster::{MovedDocument, Record, RowNumbers, Verdict};
 use crate::decide::holder::Holder;
 use crate::documents::wide;
 use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::shared::Shared;
-use crate::state::in_memory::COLLAPSED;
-use crate::state::promoted::building;
+use crate::state::in_memory::{COLLAPSED, MemoryRow};
 
 /// Documents and bytes of content at which a part ends.
 const PART_DOCUMENTS: usize = 2000;
@@ -107,49 +105,39 @@ impl Index {
         store: &Store,
         numbers: &RowNumbers,
     ) -> Result<Vec<MovedDocument>, likewise_disk::Error> {
-        let rules = self.shared.rules();
-        let bytes = rules.sketch_bytes();
         let mut contents = HashMap::new();
         store.scan_contents(rows.clone(), |row, content| {
             contents.insert(row, content);
             Ok(())
         })?;
-        let mut levels = chunk.levels.iter().peekable();
         let mut found = Vec::with_capacity(chunk.rows.len());
-        for (place, &row) in chunk.rows.iter().enumerate() {
-            let mut own_levels = Vec::new();
-            while let Some(level) = levels.next_if(|level| level.position as usize <= place) {
-                own_levels.push((level.band, level.level));
-            }
-            if !rows.contains(&row) || numbers.number_of(row).is_none() {
+        for document in chunk.documents().filter(|of| rows.contains(&of.row)) {
+            if numbers.number_of(document.row).is_none() {
                 continue;
             }
-            let verdict = chunk.verdicts[place];
-            let num_features = chunk.num_features[place];
+            let (row, verdict, shape) = (document.row, document.verdict, document.shape);
             let content = contents.remove(&row).unwrap_or(Content::Absent);
-            let shape = chunk.shapes[place];
-            let digest = match (chunk.feature_digests.as_deref(), &content) {
-                (Some(digests), _) => digests[place],
-                (None, Content::Features(features, weights)) => wide(digest(features, weights)),
-                (None, _) => 0,
-            };
             let record = Record {
-                id: chunk.id(place).to_owned(),
-                sketch: chunk.sketches[place * bytes..(place + 1) * bytes].to_vec(),
+                id: document.id.to_owned(),
+                sketch: document.sketch.to_vec(),
                 // One that collapsed and is kept was promoted since.
                 shape: match verdict {
                     None => shape & !COLLAPSED,
                     Some(_) => shape,
                 },
-                num_features,
-                text_digest: chunk.text_digests.as_deref().map(|digests| digests[place]),
-                digest,
+                num_features: document.num_features,
+                text_digest: document.text_digest,
+                digest: match (document.feature_digest, &content) {
+                    (Some(digest), _) => digest,
+                    (None, Content::Features(features, weights)) => wide(digest(features, weights)),
+                    (None, _) => 0,
+                },
                 verdict: verdict.map(|evidence| Verdict {
                     evidence,
                     tag: Default::default(),
                 }),
-                levels: own_levels,
-                second: chunk.arrivals_s[place],
+                levels: document.levels,
+                second: document.arrival_s,
             };
             found.extend(numbers.renumbered(MovedDocument {
                 row,
@@ -187,85 +175,42 @@ impl Index {
         let store = writer.as_mut().ok_or(Error::ReadOnly)?;
         self.check_new(store, documents, now_s)?;
         let first_row = store.num_rows();
-        let records = || documents.iter().map(|document| &document.record);
-        let ids: Vec<&str> = records().map(|record| record.id.as_str()).collect();
-        let sketches: Vec<u8> = records().flat_map(|r| r.sketch.iter().copied()).collect();
-        let shapes: Vec<u8> = records().map(|record| record.shape).collect();
-        let num_features: Vec<u32> = records().map(|record| record.num_features).collect();
-        let text_digests: Option<Vec<u64>> = records().map(|record| record.text_digest).collect();
-        let digests: Option<Vec<u128>> =
-            (!rules.is_distance_only()).then(|| records().map(|record| record.digest).collect());
-        let verdicts: Vec<_> = records()
-            .map(|record| record.verdict.map(|verdict| verdict.evidence))
+        let rows: Vec<MemoryRow<'_>> = (first_row..)
+            .zip(documents)
+            .map(|(row, document)| document.record.row(row))
             .collect();
-        let arrivals_s: Vec<u64> = records().map(|record| record.second).collect();
-        let levels: Vec<BandLevel> = (0..)
-            .zip(records())
-            .flat_map(|(position, record)| {
-                record.levels.iter().map(move |&(band, level)| BandLevel {
-                    position,
-                    band,
-                    level,
-                })
-            })
-            .collect();
-        let (mut sets, mut texts) = (Vec::new(), Vec::new());
+        let seconds = documents.iter().map(|document| document.record.second);
+        let arrivals_s: Vec<u64> = seconds.collect();
+        let (sets, texts);
         let contents = match rules.keeps {
             Keeps::Text => {
-                texts.extend(documents.iter().map(|document| match &document.content {
+                let all = documents.iter().map(|document| match &document.content {
                     Content::Text(text) => text.as_slice(),
                     _ => &[],
-                }));
+                });
+                texts = all.collect::<Vec<_>>();
                 NewContents::Texts(&texts)
             }
             Keeps::Sketch | Keeps::Shingles => {
-                sets.extend(documents.iter().map(|document| match &document.content {
+                let all = documents.iter().map(|document| match &document.content {
                     Content::Features(features, weights)
-                        if rules.keeps == Keeps::Shingles
-                            || rules.needs_set(document.record.num_features) =>
+                        if rules.keeps_set(document.record.num_features) =>
                     {
-                        let are_ones = weights.iter().all(|&weight| weight == 1);
-                        Some((&features[..], if are_ones { &[][..] } else { &weights[..] }))
+                        Some((&features[..], own_weights(weights)))
                     }
                     _ => None,
-                }));
+                });
+                sets = all.collect::<Vec<_>>();
                 NewContents::Features(&sets)
             }
         };
-        let rows = NewRows {
-            ids: &ids,
-            sketches: &sketches,
-            shapes: &shapes,
-            num_features: &num_features,
-            text_digests: text_digests.as_deref(),
-            feature_digests: digests.as_deref(),
-            verdicts: &verdicts,
-            levels: &levels,
+        let stored = NewRows {
             contents,
             arrival_s: arrivals_s.last().copied().unwrap_or(0),
             arrivals_s: Some(&arrivals_s),
-            run: None,
+            ..NewRows::default()
         };
-        store.append(&rows, &[])?;
-        shared.note_log(store);
-        let mut keys = shared.keys.clone();
-        let mut state = shared.state_mut();
-        if let Some(tail) = state.newest() {
-            // Committed is committed: no signal ends it now.
-            let cancel = AtomicBool::new(false);
-            let rows = (first_row..)
-                .zip(records())
-                .map(|(row, record)| record.row(row));
-            let extended = tail.extend(
-                rules,
-                &mut keys,
-                rows,
-                building(shared.isa(), Run::alone(&cancel)),
-            );
-            drop(state);
-            shared.changed(store, extended.map_err(Error::from), &cancel)?;
-        }
-        Ok(())
+        shared.append(store, &rows, stored, 1)
     }
 
     /// Checks that the rows of documents are the next ones, and that no other document that has not expired has their ids.

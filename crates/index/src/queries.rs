@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use likewise_core::features::digest;
 use likewise_core::parallel::{Cancel, Run, lock};
 use likewise_core::text::Document;
-use likewise_disk::store::{Chunk, Content, Evidence, Keeps, Row, Store};
+use likewise_disk::store::{Chunk, ChunkRow, Content, Evidence, Keeps, Row, Store};
 
 use crate::decide::holder::Holder;
 use crate::decide::lookup::{Lookup, Records, stored_row};
@@ -172,10 +172,8 @@ impl Index {
                 return Ok(None);
             };
             let stored = stored_row(state, lease, row)?;
-            let kept_id = match stored.verdict {
-                Some(evidence) => Some(lookup.id(evidence.kept_row)?),
-                None => None,
-            };
+            let kept_row = stored.verdict.map(|evidence| evidence.kept_row);
+            let kept_id = kept_row.map(|row| lookup.id(row)).transpose()?;
             Ok(Some((row, stored, kept_id)))
         })
     }
@@ -308,7 +306,7 @@ impl Index {
     /// Ids of the documents from a row to the end of its chunk, and the first row of the next one; `None` after the last.
     pub fn ids_from(&self, row: u32) -> Result<Option<(Vec<String>, u32)>> {
         self.of_chunk(row, |chunk, _| {
-            let ids = places(chunk, row).map(|place| chunk.id(place).to_owned());
+            let ids = documents_from(chunk, row).map(|document| document.id.to_owned());
             Ok(ids.collect())
         })
     }
@@ -347,25 +345,22 @@ impl Index {
     }
 }
 
-/// Places of the documents of a chunk from a row on that are not gone: of those before it, compaction joined the chunk
-/// after they were read.
-fn places(chunk: &Chunk, row: u32) -> impl Iterator<Item = usize> {
-    let first = chunk.rows.partition_point(|&other| other < row);
-    (first..chunk.rows.len()).filter(|&place| !chunk.gone[place])
+/// The documents of a chunk from a row on that are not gone: of those before it, compaction joined the chunk after they
+/// were read.
+fn documents_from(chunk: &Chunk, row: u32) -> impl Iterator<Item = ChunkRow<'_>> {
+    let documents = chunk.documents();
+    documents.filter(move |document| document.row >= row && !document.is_gone)
 }
 
 fn stored_part(chunk: &Chunk, row: u32, store: &Store) -> Result<StoredPart, likewise_disk::Error> {
     let description = store.description();
-    let bytes = description.sketch_bytes as usize;
     let mut part = StoredPart::default();
-    for place in places(chunk, row) {
-        part.ids.push(chunk.id(place).to_owned());
-        let kept_id = match chunk.verdicts[place] {
-            Some(evidence) => Some(store.id(evidence.kept_row)?),
-            None => None,
-        };
+    for document in documents_from(chunk, row) {
+        part.ids.push(document.id.to_owned());
+        let kept_row = document.verdict.map(|evidence| evidence.kept_row);
+        let kept_id = kept_row.map(|kept_row| store.id(kept_row)).transpose()?;
         part.kept_ids.push(kept_id);
-        let set = match store.content(chunk.rows[place])? {
+        let set = match store.content(document.row)? {
             Content::Text(text) => {
                 part.texts.push(text);
                 continue;
@@ -377,16 +372,16 @@ fn stored_part(chunk: &Chunk, row: u32, store: &Store) -> Result<StoredPart, lik
             Content::Absent => None,
             Content::Features(features, weights) => Some((features, weights)),
         };
-        let feature_digest = match (chunk.feature_digests.as_deref(), &set) {
-            (Some(digests), _) => digests[place],
+        let feature_digest = match (document.feature_digest, &set) {
+            (Some(digest), _) => digest,
             (None, Some((features, weights))) => wide(digest(features, weights)),
             (None, None) => 0,
         };
         part.documents.push_stored(StoredDocument {
-            sketch: &chunk.sketches[place * bytes..(place + 1) * bytes],
-            shape: chunk.shapes[place] & 3,
-            num_features: chunk.num_features[place],
-            text_digest: chunk.text_digests.as_deref().map(|digests| digests[place]),
+            sketch: document.sketch,
+            shape: document.shape & 3,
+            num_features: document.num_features,
+            text_digest: document.text_digest,
             feature_digest,
             set: set
                 .as_ref()

@@ -58,6 +58,14 @@ impl Rules {
         }
     }
 
+    /// Bands of a signature; none of a fingerprint.
+    pub fn num_bands(&self) -> u32 {
+        match self.method {
+            Method::Minhash { bands, .. } => bands,
+            Method::Simhash { .. } => 0,
+        }
+    }
+
     pub fn is_distance_only(&self) -> bool {
         matches!(self.matching, Matching::Distance { .. })
     }

@@ -4,6 +4,7 @@ use likewise_core::bloom::{self, BitMeasure, Demand, MAX_BITS, Measure};
 use likewise_core::error::invalid_if;
 use likewise_core::parallel::Run;
 use likewise_core::search::{Call, Pairs};
+use likewise_core::sets::size_of;
 use likewise_core::sketch::{BloomHasher, MinHasher, Scheme};
 use pyo3::prelude::*;
 
@@ -109,10 +110,7 @@ pub fn largest_set(
     run(py, texts.column.num_bytes, |cancel| {
         let part = batch.sketch(cancel, || {
             |features: &[u64], weights: &[u32], out: &mut Vec<u64>| {
-                out.push(match weights.is_empty() {
-                    true => features.len() as u64,
-                    false => weights.iter().map(|&weight| u64::from(weight)).sum(),
-                });
+                out.push(size_of(features, weights));
             }
         })?;
         Ok(part.sketches.into_iter().max().unwrap_or(0))

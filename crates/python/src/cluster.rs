@@ -2,20 +2,23 @@
 
 use likewise_core::error::invalid_if;
 use likewise_core::parallel::{Run, lock};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use likewise_disk::store::{Content, Evidence};
-use likewise_index::cluster::{Answer, Arrived, Kind, Names, Past, Tag};
-use likewise_index::{Documents, Nearest, Sketching, TextKind, cluster};
+use likewise_disk::store::Content;
+use likewise_index::cluster::{
+    Answer, Arrived, Kind, Names, Operation, Past, Reason, Record, Reply, Tag,
+};
+use likewise_index::{Documents, Nearest, cluster};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyInt, PyList};
+use pyo3::types::{PyDict, PyInt};
 
-use crate::door::{Bytes, Dict, LONG_BYTES, Object, Str, chosen_isa, run};
+use crate::door::{Bytes, Dict, LONG_BYTES, Object, Str, run};
 use crate::errors::{Failure, Result};
 use crate::features::FeatureRules;
 use crate::index_given::{
-    Given, RecipeParts, ShownNeighbor, Taken, check_num_ids, list_of, shown_verdicts,
+    Given, RecipeParts, Taken, check_num_ids, list_of, shown_neighbors, shown_verdicts,
 };
 use crate::moved::MovedDocuments;
 use crate::texts::{Texts, text_of};
@@ -24,16 +27,16 @@ use crate::texts::{Texts, text_of};
 type TailOperation<'py> = (u64, Bytes<'py>, u8, u32, u32, u64, Bytes<'py>, Bytes<'py>);
 
 /// Partition, first row, number of rows; then tables, entries, chunks, fields, records and changes, as a partition's `write` takes them.
-type ShownEffects<'py> = (
+type ShownEffects = (
     u32,
     u32,
     u32,
-    Bytes<'py>,
-    Bytes<'py>,
-    Bytes<'py>,
-    Bytes<'py>,
-    Bytes<'py>,
-    Bytes<'py>,
+    Vec<u8>,
+    Vec<u8>,
+    Vec<u8>,
+    Vec<u8>,
+    Vec<u8>,
+    Vec<u8>,
 );
 
 fn asked<T>(result: Result<T, likewise_index::Error>) -> Result<T> {
@@ -69,15 +72,8 @@ impl ClusterRule {
         invalid_if(!(1..=1 << 14).contains(&partitions), "partitions", || {
             format!("{partitions} is outside 1..=16384")
         })?;
-        let sketching = Sketching {
-            rules: rules_of_recipe,
-            make_extractor: Arc::new(move |isa| rules.get().extractor(isa)),
-            text_kind: match recipe.takes_tokens {
-                true => TextKind::Tokens,
-                false => TextKind::Text,
-            },
-            isa: chosen_isa(),
-        };
+        let make = move |isa| rules.get().extractor(isa);
+        let sketching = recipe.sketching(rules_of_recipe, make);
         let names = asked(Names::unpack(&rules_of_recipe, plan))?;
         let rule = asked(cluster::ClusterRule::new(
             sketching,
@@ -92,9 +88,8 @@ impl ClusterRule {
 
     /// The plan of keys for so many documents.
     #[staticmethod]
-    fn plan_for(py: Python<'_>, recipe: RecipeParts, expected: u64) -> Result<Bytes<'_>> {
-        let names = asked(Names::for_expected(&recipe.rules()?, expected))?;
-        Ok(PyBytes::new(py, &names.pack()))
+    fn plan_for(recipe: RecipeParts, expected: u64) -> Result<Vec<u8>> {
+        Ok(asked(Names::for_expected(&recipe.rules()?, expected))?.pack())
     }
 
     /// What a document costs by the model of the plan.
@@ -109,13 +104,13 @@ impl ClusterRule {
     }
 
     #[pyo3(signature = (ids, documents, *, threads=1))]
-    fn add<'py>(
+    fn add(
         &self,
-        py: Python<'py>,
+        py: Python<'_>,
         ids: &Texts,
-        documents: Given<'py>,
+        documents: Given<'_>,
         threads: usize,
-    ) -> Result<Bytes<'py>> {
+    ) -> Result<Vec<u8>> {
         let taken = documents.taken(self.rule.rules())?;
         check_num_ids(ids, taken.len())?;
         self.payload(py, &taken, threads, |documents| {
@@ -123,31 +118,33 @@ impl ClusterRule {
         })
     }
 
-    fn remove<'py>(&self, py: Python<'py>, doc_id: &Str<'py>) -> Result<Bytes<'py>> {
-        self.of_id(py, Kind::Remove, doc_id)
+    fn remove(&self, doc_id: &Str<'_>) -> Result<Vec<u8>> {
+        self.of_id(Kind::Remove, doc_id)
     }
 
-    fn get<'py>(&self, py: Python<'py>, doc_id: &Str<'py>) -> Result<Bytes<'py>> {
-        self.of_id(py, Kind::Get, doc_id)
+    fn get(&self, doc_id: &Str<'_>) -> Result<Vec<u8>> {
+        self.of_id(Kind::Get, doc_id)
     }
 
-    fn group<'py>(&self, py: Python<'py>, doc_id: &Str<'py>) -> Result<Bytes<'py>> {
-        self.of_id(py, Kind::Group, doc_id)
+    fn group(&self, doc_id: &Str<'_>) -> Result<Vec<u8>> {
+        self.of_id(Kind::Group, doc_id)
     }
 
-    fn listing<'py>(&self, py: Python<'py>, first_row: u32, num_rows: u32) -> Bytes<'py> {
-        self.of_rows(py, Kind::List, first_row, num_rows)
+    fn listing(&self, first_row: u32, num_rows: u32) -> Vec<u8> {
+        self.rule.of_rows(Kind::List, &rows_of(first_row, num_rows))
     }
 
     /// The question whether the tables contain the documents of some rows.
-    fn audit<'py>(&self, py: Python<'py>, first_row: u32, num_rows: u32) -> Bytes<'py> {
-        self.of_rows(py, Kind::Audit, first_row, num_rows)
+    fn audit(&self, first_row: u32, num_rows: u32) -> Vec<u8> {
+        self.rule
+            .of_rows(Kind::Audit, &rows_of(first_row, num_rows))
     }
 
     /// The question for all that is kept of the first documents of some rows, expired ones too. The answer has as many as fit in 4 MiB, at least one, and
     /// the row that follows them.
-    fn records<'py>(&self, py: Python<'py>, first_row: u32, num_rows: u32) -> Bytes<'py> {
-        self.of_rows(py, Kind::Records, first_row, num_rows)
+    fn records(&self, first_row: u32, num_rows: u32) -> Vec<u8> {
+        self.rule
+            .of_rows(Kind::Records, &rows_of(first_row, num_rows))
     }
 
     /// Documents as servers keep them, with feature sets instead of texts.
@@ -167,33 +164,27 @@ impl ClusterRule {
     }
 
     /// The operation that deletes those of some rows that expired long ago; None where documents do not expire.
-    fn sweep<'py>(&self, py: Python<'py>, first_row: u32, num_rows: u32) -> Option<Bytes<'py>> {
-        let rows = first_row..first_row.saturating_add(num_rows);
-        Some(PyBytes::new(py, &self.rule.sweep(&rows)?))
+    fn sweep(&self, first_row: u32, num_rows: u32) -> Option<Vec<u8>> {
+        self.rule.sweep(&rows_of(first_row, num_rows))
     }
 
     /// The question for verdicts on documents, each by itself.
     #[pyo3(signature = (documents, *, threads=1))]
-    fn check<'py>(
-        &self,
-        py: Python<'py>,
-        documents: Given<'py>,
-        threads: usize,
-    ) -> Result<Bytes<'py>> {
+    fn check(&self, py: Python<'_>, documents: Given<'_>, threads: usize) -> Result<Vec<u8>> {
         let taken = documents.taken(self.rule.rules())?;
         self.payload(py, &taken, threads, |documents| self.rule.check(documents))
     }
 
     /// The question for the kept documents most similar to given ones.
     #[pyo3(signature = (documents, limit, min_similarity, *, threads=1))]
-    fn neighbors<'py>(
+    fn neighbors(
         &self,
-        py: Python<'py>,
-        documents: Given<'py>,
+        py: Python<'_>,
+        documents: Given<'_>,
         limit: usize,
         min_similarity: f64,
         threads: usize,
-    ) -> Result<Bytes<'py>> {
+    ) -> Result<Vec<u8>> {
         let nearest = Nearest {
             limit,
             min_similarity,
@@ -265,21 +256,22 @@ impl ClusterRule {
         };
         let rule = self.rule.clone();
         let decision = run(py, 0, |_| {
-            asked(cluster::Decision::new(rule, payload, &arrived))
+            asked(cluster::Decision::new(rule.clone(), payload, &arrived))
         })?;
         Ok(ClusterDecision {
+            rule,
             decision: Mutex::new(decision),
         })
     }
 
     /// What a decided operation changes: for each partition the arguments of `write`.
-    fn effects<'py>(
+    fn effects(
         &self,
-        py: Python<'py>,
+        py: Python<'_>,
         payload: &[u8],
         arrival: (u32, u64, Bytes<'_>),
         verdict: &[u8],
-    ) -> Result<Vec<ShownEffects<'py>>> {
+    ) -> Result<Vec<ShownEffects>> {
         let (row, second, nonce) = arrival;
         let tag = tag_of(nonce.as_bytes())?;
         let all = run(py, 0, |_| {
@@ -290,18 +282,18 @@ impl ClusterRule {
                 effects.partition,
                 effects.first_row,
                 effects.num_rows,
-                PyBytes::new(py, &effects.tables),
-                PyBytes::new(py, &effects.entries),
-                PyBytes::new(py, &effects.chunks),
-                PyBytes::new(py, &effects.fields),
-                PyBytes::new(py, &effects.records),
-                PyBytes::new(py, &effects.changes),
+                effects.tables,
+                effects.entries,
+                effects.chunks,
+                effects.fields,
+                effects.records,
+                effects.changes,
             )
         });
         Ok(shown.collect())
     }
 
-    /// A verdict as the index in a directory shows it: columns, the parts of a removal, neighbors, a document, a group, a list of documents, or the result of an audit; None for an unknown id.
+    /// A verdict as the index in a directory shows it: columns, the parts of a removal, the number of documents swept or restored; None for an unknown id.
     fn answer<'py>(
         &self,
         py: Python<'py>,
@@ -309,93 +301,14 @@ impl ClusterRule {
         row: u32,
         verdict: &[u8],
     ) -> Result<Object<'py>> {
-        let shown = |evidence: Evidence| (evidence.similarity, evidence.distance);
-        Ok(match asked(self.rule.answer(verdict))? {
-            Answer::Documents(_) | Answer::OtherText(_) => {
-                let verdicts = asked(self.rule.verdicts(payload, row, verdict))?;
-                let has_distance = self.rule.rules().zero_distance().is_some();
-                shown_verdicts(py, verdicts, has_distance)?.into_any()
-            }
-            Answer::Unknown => py.None().into_bound(py),
-            Answer::Rejected(reason) => {
-                return Err(Failure::Store {
-                    class: "StoreError",
-                    message: reason,
-                });
-            }
-            Answer::Swept(end, all) => (end, all.len()).into_pyobject(py)?.into_any(),
-            Answer::Removed(removed) => {
-                let was_kept = removed.record.verdict.is_none();
-                let (mut promoted, mut moved) = (Vec::new(), Vec::new());
-                for changed in removed.changed {
-                    match changed.kept_id {
-                        None => promoted.push(changed.record.id),
-                        Some(kept_id) => moved.push((changed.record.id, kept_id)),
-                    }
-                }
-                (was_kept, promoted, moved).into_pyobject(py)?.into_any()
-            }
-            Answer::Neighbors(all) => {
-                let shown = all.into_iter().map(|found| -> Vec<ShownNeighbor> {
-                    let found = found.into_iter().map(|neighbor| {
-                        let (similarity, distance) = shown(neighbor.verdict.evidence);
-                        (neighbor.id, similarity, distance, neighbor.matches)
-                    });
-                    found.collect()
-                });
-                PyList::new(py, shown.collect::<Vec<_>>())?.into_any()
-            }
-            Answer::Found(row, record, kept_id) => {
-                let evidence = record.verdict.map(|verdict| verdict.evidence);
-                let (similarity, distance) = evidence.map_or((f64::NAN, None), shown);
-                let found = (row, kept_id, similarity, distance, record.second);
-                found.into_pyobject(py)?.into_any()
-            }
-            Answer::List(all) => {
-                let listed = all.into_iter().map(|listed| {
-                    let record = listed.record;
-                    let sketch = PyBytes::new(py, &record.sketch);
-                    let evidence = record.verdict.map(|verdict| shown(verdict.evidence));
-                    (
-                        (listed.row, record.id, record.second),
-                        (sketch, record.num_features),
-                        (listed.kept_id, evidence),
-                    )
-                });
-                PyList::new(py, listed.collect::<Vec<_>>())?.into_any()
-            }
-            Answer::Records(all, end) => {
-                let rules = *self.rule.rules();
-                let documents = Bound::new(py, MovedDocuments { rules, all })?;
-                (documents, end).into_pyobject(py)?.into_any()
-            }
-            Answer::Restored(num, _) => PyInt::new(py, num).into_any(),
-            Answer::NotRestored(place) => {
-                let operation = asked(self.rule.operation(payload))?;
-                let id = operation
-                    .ids()
-                    .get(place as usize)
-                    .copied()
-                    .unwrap_or_default();
-                let reason =
-                    format!("the id {id:?} occurs twice, or its document is not the next one");
-                return Err(Failure::row(place as usize, reason));
-            }
-            Answer::Audit(num, findings) => {
-                let findings = findings.into_iter();
-                let found = findings.map(|found| (found.id, PyBytes::new(py, &found.name)));
-                let found = found.collect::<Vec<_>>();
-                (num, found).into_pyobject(py)?.into_any()
-            }
-            Answer::Group(leader, is_gone, members) => {
-                (leader, is_gone, members).into_pyobject(py)?.into_any()
-            }
-        })
+        let operation = asked(self.rule.operation(payload))?;
+        let answer = asked(self.rule.answer(verdict))?;
+        shown_answer(py, &self.rule, &operation, row, answer)
     }
 
     /// The verdict on an operation on which no decision is possible.
-    fn rejected<'py>(&self, py: Python<'py>, reason: &str) -> Bytes<'py> {
-        PyBytes::new(py, &self.rule.rejected(reason))
+    fn rejected(&self, reason: &str) -> Vec<u8> {
+        self.rule.rejected(reason)
     }
 
     /// Documents added, by how many more are kept, documents removed, the row below which were swept or 0.
@@ -406,37 +319,121 @@ impl ClusterRule {
 }
 
 impl ClusterRule {
-    fn of_id<'py>(&self, py: Python<'py>, kind: Kind, doc_id: &Str<'py>) -> Result<Bytes<'py>> {
-        Ok(PyBytes::new(py, &self.rule.of_id(kind, &text_of(doc_id)?)))
-    }
-
-    fn of_rows<'py>(
-        &self,
-        py: Python<'py>,
-        kind: Kind,
-        first_row: u32,
-        num_rows: u32,
-    ) -> Bytes<'py> {
-        let rows = first_row..first_row.saturating_add(num_rows);
-        PyBytes::new(py, &self.rule.of_rows(kind, &rows))
+    fn of_id(&self, kind: Kind, doc_id: &Str<'_>) -> Result<Vec<u8>> {
+        Ok(self.rule.of_id(kind, &text_of(doc_id)?))
     }
 
     /// The payload about documents, sketched first.
-    fn payload<'py>(
+    fn payload(
         &self,
-        py: Python<'py>,
+        py: Python<'_>,
         taken: &Taken,
         threads: usize,
         pack: impl Fn(&Documents) -> Vec<u8> + Sync,
-    ) -> Result<Bytes<'py>> {
-        let packed = run(py, taken.num_bytes(), |cancel| {
+    ) -> Result<Vec<u8>> {
+        run(py, taken.num_bytes(), |cancel| {
             let sketching = &self.rule.sketching;
             Ok(pack(
                 taken.sketched(sketching, Run { threads, cancel })?.as_ref(),
             ))
-        })?;
-        Ok(PyBytes::new(py, &packed))
+        })
     }
+}
+
+fn rows_of(first_row: u32, num_rows: u32) -> Range<u32> {
+    first_row..first_row.saturating_add(num_rows)
+}
+
+/// What was decided on an operation that begins at a row.
+fn shown_answer<'py>(
+    py: Python<'py>,
+    rule: &cluster::ClusterRule,
+    operation: &Operation,
+    row: u32,
+    answer: Answer,
+) -> Result<Object<'py>> {
+    Ok(match answer {
+        Answer::Documents(_) | Answer::OtherText(_) => {
+            let verdicts = asked(rule.verdicts(operation, row, answer))?;
+            let has_distance = rule.rules().zero_distance().is_some();
+            shown_verdicts(py, verdicts, has_distance)?.into_any()
+        }
+        Answer::Unknown => py.None().into_bound(py),
+        Answer::Rejected(Reason(message)) => {
+            return Err(Failure::Store {
+                class: "StoreError",
+                message,
+            });
+        }
+        Answer::Swept(end, all) => (end, all.len()).into_pyobject(py)?.into_any(),
+        Answer::Removed(removed) => {
+            let was_kept = removed.record.verdict.is_none();
+            let (mut promoted, mut moved) = (Vec::new(), Vec::new());
+            for changed in removed.changed {
+                match changed.kept_id {
+                    None => promoted.push(changed.record.id),
+                    Some(kept_id) => moved.push((changed.record.id, kept_id)),
+                }
+            }
+            (was_kept, promoted, moved).into_pyobject(py)?.into_any()
+        }
+        Answer::Restored(num, _) => PyInt::new(py, num).into_any(),
+        Answer::NotRestored(place) => {
+            let id = operation.ids().get(place).copied().unwrap_or_default();
+            let reason = format!("the id {id:?} occurs twice, or its document is not the next one");
+            return Err(Failure::row(place, reason));
+        }
+    })
+}
+
+/// What a question asked for: neighbors, a document, a group, a list of documents, or the result of an audit.
+fn shown_reply<'py>(
+    py: Python<'py>,
+    rule: &cluster::ClusterRule,
+    operation: &Operation,
+    row: u32,
+    reply: Reply,
+) -> Result<Object<'py>> {
+    let evidence = |record: &Record| {
+        let evidence = record.verdict?.evidence;
+        Some((evidence.similarity, evidence.distance))
+    };
+    Ok(match reply {
+        Reply::Verdict(answer) => shown_answer(py, rule, operation, row, answer)?,
+        Reply::Neighbors(all) => shown_neighbors(all).into_pyobject(py)?,
+        Reply::Found(found) => {
+            let (similarity, distance) = evidence(&found.record).unwrap_or((f64::NAN, None));
+            let second = found.record.second;
+            let shown = (found.row, found.kept_id, similarity, distance, second);
+            shown.into_pyobject(py)?.into_any()
+        }
+        Reply::List(all) => {
+            let listed = all.into_iter().map(|listed| {
+                let evidence = evidence(&listed.record);
+                let record = listed.record;
+                (
+                    (listed.row, record.id, record.second),
+                    (record.sketch, record.num_features),
+                    (listed.kept_id, evidence),
+                )
+            });
+            listed.collect::<Vec<_>>().into_pyobject(py)?
+        }
+        Reply::Records(all, end) => {
+            let rules = *rule.rules();
+            let documents = Bound::new(py, MovedDocuments { rules, all })?;
+            (documents, end).into_pyobject(py)?.into_any()
+        }
+        Reply::Audit(num, findings) => {
+            let found = findings.into_iter().map(|found| (found.id, found.name));
+            (num, found.collect::<Vec<_>>())
+                .into_pyobject(py)?
+                .into_any()
+        }
+        Reply::Group(leader, is_gone, members) => {
+            (leader, is_gone, members).into_pyobject(py)?.into_any()
+        }
+    })
 }
 
 /// Strings that one MGET reads: a command has at most a million arguments.
@@ -444,7 +441,7 @@ const STRINGS_A_COMMAND: usize = 1 << 16;
 
 /// The commands that read strings of a partition, as a server reads them, and their number. `tag` precedes each name; `names` is from a decision.
 #[pyfunction]
-pub fn cluster_gets<'py>(py: Python<'py>, tag: &[u8], names: &[u8]) -> Result<(Bytes<'py>, usize)> {
+pub fn cluster_gets(tag: &[u8], names: &[u8]) -> Result<(Vec<u8>, usize)> {
     let mut keys = Vec::with_capacity(names.len() / 6);
     let mut rest = names;
     while let Some((length, after)) = rest.split_first_chunk() {
@@ -470,8 +467,7 @@ pub fn cluster_gets<'py>(py: Python<'py>, tag: &[u8], names: &[u8]) -> Result<(B
             packed.extend_from_slice(b"\r\n");
         }
     }
-    let num = keys.len().div_ceil(STRINGS_A_COMMAND);
-    Ok((PyBytes::new(py, &packed), num))
+    Ok((packed, keys.len().div_ceil(STRINGS_A_COMMAND)))
 }
 
 /// Makes the operations that fill a new index with documents that have verdicts.
@@ -491,38 +487,31 @@ impl ClusterRestoring {
     }
 
     /// The operations that add documents with the verdicts that they have, each with the last second at which one of its documents arrived.
-    fn operations<'py>(
+    fn operations(
         &self,
-        py: Python<'py>,
+        py: Python<'_>,
         documents: &MovedDocuments,
-    ) -> Result<Vec<(Bytes<'py>, u64)>> {
-        let packed = run(py, 0, |_| {
-            let mut restoring = lock(&self.restoring);
-            Ok(restoring.operations(&self.rule, &documents.all))
-        })?;
-        let packed = packed.into_iter();
-        Ok(packed
-            .map(|(packed, second)| (PyBytes::new(py, &packed), second))
-            .collect())
+    ) -> Result<Vec<(Vec<u8>, u64)>> {
+        run(py, 0, |_| {
+            Ok(lock(&self.restoring).operations(&self.rule, &documents.all))
+        })
     }
 }
 
 /// A decision in progress: reads what is wanted until nothing is, then has a verdict.
 #[pyclass(frozen, module = "likewise._native")]
 pub struct ClusterDecision {
+    rule: Arc<cluster::ClusterRule>,
     decision: Mutex<cluster::Decision>,
 }
 
 #[pymethods]
 impl ClusterDecision {
     /// What must be read now: partition, names of strings, names and fields of hashes. Each partition occurs once.
-    #[allow(clippy::type_complexity)]
-    fn wanted<'py>(&self, py: Python<'py>) -> Result<Vec<(u32, Bytes<'py>, Bytes<'py>)>> {
+    fn wanted(&self, py: Python<'_>) -> Result<Vec<(u32, Vec<u8>, Vec<u8>)>> {
         let round = run(py, 0, |_| asked(self.held().wanted()))?;
-        let shown = round.into_iter().map(|wanted| {
-            let tables = PyBytes::new(py, &wanted.tables);
-            (wanted.partition, tables, PyBytes::new(py, &wanted.records))
-        });
+        let shown = round.into_iter();
+        let shown = shown.map(|wanted| (wanted.partition, wanted.tables, wanted.records));
         Ok(shown.collect())
     }
 
@@ -535,14 +524,11 @@ impl ClusterDecision {
         records: Vec<Option<Bytes<'_>>>,
         changes: Vec<Bytes<'_>>,
     ) -> Result<()> {
-        let found: Vec<&[u8]> = found
+        let strings = found
             .iter()
-            .map(|bytes| bytes.as_ref().map_or(&[][..], |bytes| bytes.as_bytes()))
-            .collect();
-        let records: Vec<Option<&[u8]>> = records
-            .iter()
-            .map(|bytes| bytes.as_ref().map(|bytes| bytes.as_bytes()))
-            .collect();
+            .map(|found| bytes_of(found).unwrap_or_default());
+        let found: Vec<&[u8]> = strings.collect();
+        let records: Vec<Option<&[u8]>> = records.iter().map(bytes_of).collect();
         let changes: Vec<&[u8]> = changes.iter().map(|bytes| bytes.as_bytes()).collect();
         run(py, 0, |_| {
             asked(self.held().take(partition, &found, &records, &changes))
@@ -554,12 +540,25 @@ impl ClusterDecision {
         self.held().searched()
     }
 
-    fn verdict<'py>(&self, py: Python<'py>) -> Result<Bytes<'py>> {
-        match self.held().verdict() {
-            Some(verdict) => Ok(PyBytes::new(py, &verdict)),
-            None => Err(Failure::input("the decision still wants replies")),
-        }
+    /// The verdict on an operation of the log, as it is stored.
+    fn verdict(&self) -> Result<Vec<u8>> {
+        self.held().verdict().ok_or_else(unread)
     }
+
+    /// The answer to a question, once: a verdict as `ClusterRule.answer` shows it, neighbors, a document, a group, a list of documents, or the result of an audit.
+    fn answer<'py>(&self, py: Python<'py>) -> Result<Object<'py>> {
+        let mut held = self.held();
+        let reply = held.take_reply().ok_or_else(unread)?;
+        shown_reply(py, &self.rule, &held.operation, held.row, reply)
+    }
+}
+
+fn bytes_of<'a>(bytes: &'a Option<Bytes<'_>>) -> Option<&'a [u8]> {
+    bytes.as_ref().map(|bytes| bytes.as_bytes())
+}
+
+fn unread() -> Failure {
+    Failure::input("the decision still wants replies")
 }
 
 impl ClusterDecision {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use likewise_core::error::invalid_if;
 use likewise_core::features::siblings::NameTable;
 use likewise_core::features::{
-    Extractor, FeatureHash, FeatureRules as CoreRules, FeatureWeights, Weights,
+    Extractor, FeatureHash, FeatureRules as CoreRules, FeatureView, FeatureWeights, Weights,
 };
 use likewise_core::isa::Isa;
 use likewise_core::parallel::Run;
@@ -187,6 +187,22 @@ impl FeatureRules {
         }
     }
 
+    /// Goes through texts in parts on several threads, each with a state; `add` takes the state, the part so far, and the
+    /// next text of it with its features.
+    pub fn in_parts<S, T: Default + Send>(
+        &self,
+        column: &Column,
+        run: Run<'_>,
+        make_state: impl Fn() -> S + Sync,
+        add: impl Fn(&mut S, &mut T, usize, FeatureView<'_>) + Sync,
+    ) -> Result<Vec<T>> {
+        self.check(column)?;
+        let make_state = || (self.extractor(chosen_isa()), make_state());
+        column.in_parts(run, make_state, |(extractor, state), part, i| {
+            add(state, part, i, extractor.features(column.document(i)));
+        })
+    }
+
     /// Rejects documents that such tokens cannot be cut from.
     pub fn check(&self, column: &Column) -> Result<()> {
         let tokens = self.rules.tokens;
@@ -360,21 +376,15 @@ pub fn features(
     threads: usize,
 ) -> Result<(Array, Array, Array)> {
     let column = texts.column.as_ref();
-    rules.check(column)?;
     let (offsets, features, weights) = run(py, column.num_bytes, |cancel| {
-        let make_state = || rules.extractor(chosen_isa());
-        let parts = column.in_parts(
-            Run { threads, cancel },
-            make_state,
-            |extractor, part: &mut Part, i| {
-                let view = extractor.features(column.document(i));
-                part.counts.push(view.features.len());
-                part.features.extend_from_slice(view.features);
-                part.weights.extend_from_slice(view.weights);
-                // No weights means ones.
-                part.weights.resize(part.features.len(), 1);
-            },
-        )?;
+        let add = |(): &mut (), part: &mut Part, _, view: FeatureView<'_>| {
+            part.counts.push(view.features.len());
+            part.features.extend_from_slice(view.features);
+            part.weights.extend_from_slice(view.weights);
+            // No weights means ones.
+            part.weights.resize(part.features.len(), 1);
+        };
+        let parts = rules.in_parts(column, Run { threads, cancel }, || (), add)?;
         let mut offsets = vec![0];
         let mut all = Part::default();
         for part in parts {

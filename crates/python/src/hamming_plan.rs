@@ -1,8 +1,7 @@
 //! Plans of Hamming search: the survey, and timed work.
 
 use likewise_hamming::plan::{
-    self, BitStatistics, Collection, Costs, Division, Key, KeyCost, MemoryCost, PricedPlan,
-    SurveyRequest,
+    self, BitStatistics, Collection, Costs, Division, Key, MemoryCost, PricedPlan, SurveyRequest,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -33,15 +32,9 @@ fn take_costs(costs: Option<NamedCosts<'_>>) -> Result<Costs> {
     for (name, value) in steps {
         let name: String = name.extract()?;
         let value: f64 = value.extract()?;
-        match taken.step_mut(&name) {
-            Some(step) => *step = value,
-            None => {
-                return Err(Failure::parameter(
-                    "costs",
-                    format!("{name:?} is not a step"),
-                ));
-            }
-        }
+        let step = taken.step_mut(&name);
+        let unknown = || Failure::parameter("costs", format!("{name:?} is not a step"));
+        *step.ok_or_else(unknown)? = value;
     }
     Ok(taken)
 }
@@ -104,29 +97,20 @@ pub fn survey_plans<'py>(
 }
 
 fn plan_dict<'py>(py: Python<'py>, plan: &PricedPlan) -> PyResult<Dict<'py>> {
-    let KeyCost {
-        num_probes,
-        num_candidates,
-        num_buckets,
-        num_compared,
-        num_bytes,
-        single_ns,
-        batch_ns,
-        build_ns,
-    } = plan.cost;
+    let cost = &plan.cost;
     let dict = PyDict::new(py);
     dict.set_item("name", &plan.name)?;
     dict.set_item("family", plan.family.name())?;
     dict.set_item("num_tables", plan.num_tables)?;
     for (name, value) in [
-        ("num_probes", num_probes),
-        ("num_candidates", num_candidates),
-        ("num_buckets", num_buckets),
-        ("num_compared", num_compared),
-        ("num_bytes", num_bytes),
-        ("single_us", single_ns / 1e3),
-        ("batch_us", batch_ns / 1e3),
-        ("build_s", build_ns / 1e9),
+        ("num_probes", cost.num_probes),
+        ("num_candidates", cost.num_candidates),
+        ("num_buckets", cost.num_buckets),
+        ("num_compared", cost.num_compared),
+        ("num_bytes", cost.num_bytes),
+        ("single_us", cost.single_ns / 1e3),
+        ("batch_us", cost.batch_ns / 1e3),
+        ("build_s", cost.build_ns / 1e9),
     ] {
         dict.set_item(name, value)?;
     }

@@ -6,18 +6,16 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use likewise_core::isa::Isa;
 use likewise_core::parallel::{Cancel, Run};
 use likewise_core::text::Document;
 use likewise_disk::environment::{Clock, Environment};
 use likewise_disk::store::{AddingRun, Durability, Store};
 use likewise_index::{
-    Among, Documents, Index, Matching, Nearest, Opening, Removed, Rules, Sketching, Standing,
-    TextKind, TextOf,
+    Among, Documents, Index, Matching, Nearest, Opening, Removed, Rules, Standing, TextOf,
 };
 use pyo3::prelude::*;
 
-use crate::door::{self, Dict, LONG_BYTES, Object, Str, chosen_isa, run};
+use crate::door::{self, Dict, LONG_BYTES, Object, Str, run};
 use crate::errors::{Failure, On, Result};
 use crate::features::FeatureRules;
 use crate::index_given::{
@@ -60,20 +58,10 @@ impl OnlineIndex {
         clock: Option<&ManualClock>,
     ) -> Result<Self> {
         let rules_of_recipe = recipe.rules()?;
-        let stored_text = match (recipe.takes_tokens, rules.get().text_rules.has_value) {
-            (true, _) => StoredText::Tokens,
-            (false, true) => StoredText::WithValue,
-            (false, false) => StoredText::Plain,
-        };
-        let sketching = Sketching {
-            rules: rules_of_recipe,
-            make_extractor: Arc::new(move |isa: Isa| rules.get().naming_extractor(isa)),
-            text_kind: match recipe.takes_tokens {
-                true => TextKind::Tokens,
-                false => TextKind::Text,
-            },
-            isa: chosen_isa(),
-        };
+        let has_value = rules.get().text_rules.has_value;
+        let stored_text = StoredText::new(recipe.takes_tokens, has_value);
+        let make = move |isa| rules.get().naming_extractor(isa);
+        let sketching = recipe.sketching(rules_of_recipe, make);
         let mut environment = Environment::default();
         if let Some(clock) = clock {
             environment.clock = clock.shared();

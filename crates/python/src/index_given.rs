@@ -4,20 +4,25 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use likewise_core::features::Extractor;
+use likewise_core::isa::Isa;
 use likewise_core::parallel::Run;
 use likewise_core::sketch::Scheme;
 use likewise_core::text::{Document, OwnTokens};
 use likewise_core::verify::{Measure, Required};
 use likewise_disk::Error;
 use likewise_disk::store::{Chunk, Content, Description, Evidence, Keeps, Store};
-use likewise_index::{Documents, Facts, Matching, Method, Neighbor, Rules, Sketching, Verdicts};
+use likewise_index::{
+    Documents, Facts, Matching, Method, Neighbor, Rules, Sketching, TextKind, Verdicts,
+};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
 use crate::array::{Array, take};
 use crate::column::GRAIN_BYTES;
-use crate::door::{Bytes, Dict, LONG_BYTES, Object, Str, dict_of, run};
+use crate::door::{Bytes, Dict, LONG_BYTES, Object, Str, chosen_isa, dict_of, run};
 use crate::errors::{Failure, Result};
 use crate::texts::Texts;
 use crate::verify::name_rules;
@@ -161,6 +166,23 @@ impl RecipeParts {
                 "store",
                 format!("{other:?} is not one of sketch, shingles, text"),
             )),
+        }
+    }
+
+    /// How documents are sketched by rules of an index, with extractors that `make` makes.
+    pub fn sketching(
+        &self,
+        rules: Rules,
+        make: impl Fn(Isa) -> Extractor + Send + Sync + 'static,
+    ) -> Sketching {
+        Sketching {
+            rules,
+            make_extractor: Arc::new(make),
+            text_kind: match self.takes_tokens {
+                true => TextKind::Tokens,
+                false => TextKind::Text,
+            },
+            isa: chosen_isa(),
         }
     }
 
@@ -347,6 +369,16 @@ pub enum StoredText {
     Tokens,
 }
 
+impl StoredText {
+    pub fn new(takes_tokens: bool, has_value: bool) -> Self {
+        match (takes_tokens, has_value) {
+            (true, _) => StoredText::Tokens,
+            (false, true) => StoredText::WithValue,
+            (false, false) => StoredText::Plain,
+        }
+    }
+}
+
 /// Appends a line for each document of a chunk that is not gone.
 pub fn export_chunk(
     chunk: &Chunk,
@@ -355,40 +387,32 @@ pub fn export_chunk(
     kind: StoredText,
     out: &mut String,
 ) -> Result<(), Error> {
-    let bytes = store.description().sketch_bytes as usize;
-    for (place, &row) in chunk.rows.iter().enumerate() {
-        if chunk.gone[place] {
-            continue;
-        }
+    for document in chunk.documents().filter(|document| !document.is_gone) {
         out.push_str("{\"doc_id\":");
-        push_json(chunk.id(place), out);
-        let _ = write!(
-            out,
-            ",\"seq\":{},\"arrival_s\":{}",
-            u64::from(row) + 1,
-            chunk.arrivals_s[place]
-        );
+        push_json(document.id, out);
+        let seq = u64::from(document.row) + 1;
+        let _ = write!(out, ",\"seq\":{seq},\"arrival_s\":{}", document.arrival_s);
         out.push_str(",\"sketch\":\"");
-        for byte in &chunk.sketches[place * bytes..(place + 1) * bytes] {
+        for byte in document.sketch {
             let _ = write!(out, "{byte:02x}");
         }
-        let _ = write!(out, "\",\"num_features\":{}", chunk.num_features[place]);
-        match chunk.verdicts[place] {
+        let _ = write!(out, "\",\"num_features\":{}", document.num_features);
+        match document.verdict {
             None => out.push_str(",\"is_new\":true"),
             Some(evidence) => {
                 out.push_str(",\"is_new\":false,\"kept_id\":");
                 push_json(&store.id(evidence.kept_row)?, out);
+                let similarity = evidence.similarity;
                 let _ = write!(
                     out,
-                    ",\"measure\":\"{measure}\",\"similarity\":{}",
-                    evidence.similarity
+                    ",\"measure\":\"{measure}\",\"similarity\":{similarity}"
                 );
                 if let Some(distance) = evidence.distance {
                     let _ = write!(out, ",\"distance\":{distance}");
                 }
             }
         }
-        if let Content::Text(text) = store.content(row)? {
+        if let Content::Text(text) = store.content(document.row)? {
             push_text(&text, kind, out);
         }
         out.push_str("}\n");

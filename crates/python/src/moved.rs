@@ -3,19 +3,17 @@
 use likewise_core::parallel::lock;
 use std::sync::{Arc, Mutex};
 
-use arrow_array::builder::{
-    BinaryBuilder, FixedSizeBinaryBuilder, Int32Builder, Int64Builder, ListBuilder,
-};
+use arrow_array::builder::{FixedSizeBinaryBuilder, ListBuilder, PrimitiveBuilder};
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float64Type, Int8Type, Int32Type, Int64Type};
+use arrow_array::types::{ArrowPrimitiveType, Float64Type, Int8Type, Int32Type, Int64Type};
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, Float64Array, Int8Array, Int32Array, Int64Array, RecordBatch,
-    StringArray, StructArray,
+    Array, ArrayAccessor, ArrayRef, BinaryArray, BooleanArray, Float64Array, Int8Array, Int32Array,
+    Int64Array, RecordBatch, StringArray, StructArray,
 };
-use arrow_schema::{DataType, Field};
+use arrow_schema::Field;
 use likewise_disk::store::{Content, Evidence};
+use likewise_index::Rules;
 use likewise_index::cluster::{MovedDocument, Record, RowNumbers as Numbers, Verdict};
-use likewise_index::{Method, Rules};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -28,8 +26,6 @@ use crate::index_given::RecipeParts;
 const COLLAPSED: u8 = 4;
 /// Levels of a band in a list: band times this, plus the level.
 const LEVELS: i32 = 4;
-/// Number of bytes of a digest.
-const DIGEST_BYTES: i32 = 16;
 
 /// A part of the documents of an index, with their verdicts.
 #[pyclass(frozen, module = "likewise._native")]
@@ -42,52 +38,62 @@ fn damaged(error: arrow_schema::ArrowError) -> Failure {
     Failure::Internal(error.to_string())
 }
 
-/// The documents as a table; that of none has its columns.
-fn to_arrow(rules: &Rules, all: &[MovedDocument]) -> Result<RecordBatch> {
-    let element = |item: DataType| Arc::new(Field::new("element", item, false));
-    let records = || all.iter().map(|document| &document.record);
-    let evidence = || records().map(|record| record.verdict.map(|verdict| verdict.evidence));
-    let mut sketches = FixedSizeBinaryBuilder::new(rules.sketch_bytes() as i32);
-    let mut digests = FixedSizeBinaryBuilder::new(DIGEST_BYTES);
-    let mut levels = ListBuilder::new(Int32Builder::new()).with_field(element(DataType::Int32));
-    let mut features = ListBuilder::new(Int64Builder::new()).with_field(element(DataType::Int64));
-    let mut weights = ListBuilder::new(Int32Builder::new()).with_field(element(DataType::Int32));
-    let mut texts = BinaryBuilder::new();
-    for MovedDocument {
-        record, content, ..
-    } in all
-    {
-        sketches.append_value(&record.sketch).map_err(damaged)?;
-        digests
-            .append_value(record.digest.to_le_bytes())
-            .map_err(damaged)?;
-        for &(band, level) in &record.levels {
-            levels
-                .values()
-                .append_value(i32::from(band) * LEVELS + i32::from(level));
-        }
-        levels.append(true);
-        let set = match content {
+fn ints(values: impl Iterator<Item = Option<i64>>) -> ArrayRef {
+    Arc::new(values.collect::<Int64Array>())
+}
+
+fn lists<T: ArrowPrimitiveType>(
+    lists: impl Iterator<Item = Option<impl Iterator<Item = T::Native>>>,
+) -> ArrayRef {
+    let element = Field::new("element", T::DATA_TYPE, false);
+    let mut builder = ListBuilder::new(PrimitiveBuilder::<T>::new()).with_field(Arc::new(element));
+    for list in lists {
+        builder.append_option(list.map(|list| list.map(Some)));
+    }
+    Arc::new(builder.finish())
+}
+
+fn fixed<T: AsRef<[u8]>>(width: usize, values: impl Iterator<Item = T>) -> Result<ArrayRef> {
+    let mut builder = FixedSizeBinaryBuilder::new(width as i32);
+    for value in values {
+        builder.append_value(value).map_err(damaged)?;
+    }
+    Ok(Arc::new(builder.finish()))
+}
+
+/// Name, values, and whether a value may be null.
+type NamedColumn = (&'static str, ArrayRef, bool);
+
+fn contents_to_arrow(all: &[MovedDocument]) -> [NamedColumn; 3] {
+    let sets = || {
+        all.iter().map(|document| match &document.content {
             Content::Features(features, weights) => Some((features, weights)),
             _ => None,
-        };
-        let own_weights = set.filter(|(_, weights)| weights.iter().any(|&weight| weight != 1));
-        for &feature in set.map_or(&[][..], |(features, _)| features) {
-            features.values().append_value(feature.cast_signed());
-        }
-        for &weight in own_weights.map_or(&[][..], |(_, weights)| weights) {
-            weights.values().append_value(weight.cast_signed());
-        }
-        features.append(set.is_some());
-        weights.append(own_weights.is_some());
-        match content {
-            Content::Text(text) => texts.append_value(text),
-            _ => texts.append_null(),
-        }
-    }
-    let numbers = |number: fn(&MovedDocument) -> i64| -> ArrayRef {
-        Arc::new(all.iter().map(number).map(Some).collect::<Int64Array>())
+        })
     };
+    let texts = all.iter().map(|document| match &document.content {
+        Content::Text(text) => Some(text),
+        _ => None,
+    });
+    let features = sets().map(|set| Some(set?.0.iter().map(|feature| feature.cast_signed())));
+    let weights = sets().map(|set| {
+        let weights = set?.1.iter();
+        let are_own = weights.clone().any(|&weight| weight != 1);
+        are_own.then(|| weights.map(|weight| weight.cast_signed()))
+    });
+    [
+        ("features", lists::<Int64Type>(features), true),
+        ("weights", lists::<Int32Type>(weights), true),
+        ("text", Arc::new(BinaryArray::from_iter(texts)), true),
+    ]
+}
+
+/// The documents as a table; that of none has its columns.
+fn to_arrow(rules: &Rules, all: &[MovedDocument]) -> Result<RecordBatch> {
+    let records = || all.iter().map(|document| &document.record);
+    let evidence = || records().map(|record| record.verdict.map(|verdict| verdict.evidence));
+    let number = |value: fn(&Record) -> i64| ints(records().map(move |record| Some(value(record))));
+    let rows = all.iter().map(|document| Some(i64::from(document.row) + 1));
     let kept_rows = evidence().map(|evidence| Some(i64::from(evidence?.kept_row) + 1));
     let similarities = evidence().map(|evidence| Some(evidence?.similarity));
     let distances = evidence().map(|evidence| Some(i32::from(evidence?.distance?)));
@@ -95,23 +101,21 @@ fn to_arrow(rules: &Rules, all: &[MovedDocument]) -> Result<RecordBatch> {
     let shapes = records().map(|record| (record.shape & !COLLAPSED).cast_signed());
     let collapsed = records().map(|record| Some(record.shape & COLLAPSED != 0));
     let text_digests = records().map(|record| Some(record.text_digest?.cast_signed()));
-    let columns: [(&str, ArrayRef, bool); 16] = [
+    let levels = records().map(|record| {
+        let levels = record.levels.iter();
+        Some(levels.map(|&(band, level)| i32::from(band) * LEVELS + i32::from(level)))
+    });
+    let digests = records().map(|record| record.digest.to_le_bytes());
+    let sketches = records().map(|record| &record.sketch);
+    let columns: [NamedColumn; 13] = [
         ("doc_id", Arc::new(ids), false),
-        (
-            "seq",
-            numbers(|document| i64::from(document.row) + 1),
-            false,
-        ),
+        ("seq", ints(rows), false),
         (
             "arrival_s",
-            numbers(|document| document.record.second.cast_signed()),
+            number(|record| record.second.cast_signed()),
             false,
         ),
-        (
-            "kept_seq",
-            Arc::new(kept_rows.collect::<Int64Array>()),
-            true,
-        ),
+        ("kept_seq", ints(kept_rows), true),
         (
             "similarity",
             Arc::new(similarities.collect::<Float64Array>()),
@@ -124,7 +128,7 @@ fn to_arrow(rules: &Rules, all: &[MovedDocument]) -> Result<RecordBatch> {
         ),
         (
             "num_features",
-            numbers(|document| i64::from(document.record.num_features)),
+            number(|record| i64::from(record.num_features)),
             false,
         ),
         (
@@ -137,19 +141,109 @@ fn to_arrow(rules: &Rules, all: &[MovedDocument]) -> Result<RecordBatch> {
             Arc::new(BooleanArray::from_iter(collapsed)),
             false,
         ),
-        ("sketch", Arc::new(sketches.finish()), false),
-        (
-            "text_digest",
-            Arc::new(text_digests.collect::<Int64Array>()),
-            true,
-        ),
-        ("feature_digest", Arc::new(digests.finish()), false),
-        ("levels", Arc::new(levels.finish()), false),
-        ("features", Arc::new(features.finish()), true),
-        ("weights", Arc::new(weights.finish()), true),
-        ("text", Arc::new(texts.finish()), true),
+        ("sketch", fixed(rules.sketch_bytes(), sketches)?, false),
+        ("text_digest", ints(text_digests), true),
+        ("feature_digest", fixed(size_of::<u128>(), digests)?, false),
+        ("levels", lists::<Int32Type>(levels), false),
     ];
+    let columns = columns.into_iter().chain(contents_to_arrow(all));
     RecordBatch::try_from_iter_with_nullable(columns).map_err(damaged)
+}
+
+/// An error about a column of a row.
+fn wrong(row: usize, what: &str) -> Failure {
+    Failure::row(row, format!("{what} is not valid"))
+}
+
+fn exactly<T>(row: usize, what: &str, value: impl TryInto<T>) -> Result<T> {
+    value.try_into().map_err(|_| wrong(row, what))
+}
+
+fn row_of(row: usize, what: &str, seq: i64) -> Result<u32> {
+    let found = exactly(row, what, seq - 1)?;
+    Some(found)
+        .filter(|&of| of < u32::MAX)
+        .ok_or_else(|| wrong(row, what))
+}
+
+fn value_of<A: ArrayAccessor>(array: A, row: usize) -> Option<A::Item> {
+    (!array.is_null(row)).then(|| array.value(row))
+}
+
+fn verdict_of(
+    rules: &Rules,
+    row: usize,
+    kept_seq: i64,
+    similarity: Option<f64>,
+    distance: Option<i32>,
+) -> Result<Verdict> {
+    if distance.is_some() != rules.zero_distance().is_some() {
+        return Err(wrong(row, "distance"));
+    }
+    let distance = distance
+        .map(|distance| exactly(row, "distance", distance))
+        .transpose()?;
+    let similarity = similarity.filter(|similarity| (0.0..=1.0).contains(similarity));
+    Ok(Verdict {
+        evidence: Evidence {
+            similarity: similarity.ok_or_else(|| wrong(row, "similarity"))?,
+            kept_row: row_of(row, "kept_seq", kept_seq)?,
+            distance,
+        },
+        tag: Default::default(),
+    })
+}
+
+fn shape_of(row: usize, shape: i8, is_collapsed: bool, is_kept: bool) -> Result<u8> {
+    let shape: u8 = exactly(row, "shape", shape)?;
+    match (shape, is_collapsed) {
+        (3.., _) => Err(wrong(row, "shape")),
+        (_, true) if is_kept => Err(wrong(row, "is_collapsed of a kept document")),
+        (_, true) => Ok(shape | COLLAPSED),
+        (_, false) => Ok(shape),
+    }
+}
+
+fn levels_of(rules: &Rules, row: usize, levels: &[i32]) -> Result<Vec<(u16, u8)>> {
+    let levels = levels.iter().map(|&level| (level / LEVELS, level % LEVELS));
+    let is_valid = |(band, level)| band >= 0 && (band as u32) < rules.num_bands() && level != 0;
+    match levels.clone().all(is_valid) && levels.clone().is_sorted_by(|a, b| a.0 < b.0) {
+        true => Ok(levels
+            .map(|(band, level)| (band as u16, level as u8))
+            .collect()),
+        false => Err(wrong(row, "levels")),
+    }
+}
+
+fn content_of(
+    row: usize,
+    features: Option<ArrayRef>,
+    weights: Option<ArrayRef>,
+    text: Option<&[u8]>,
+) -> Result<Content> {
+    let features = match (features, text) {
+        (None, None) => return Ok(Content::Absent),
+        (None, Some(text)) => return Ok(Content::Text(text.to_vec())),
+        (Some(features), None) => features,
+        (Some(_), Some(_)) => return Err(wrong(row, "a text with features")),
+    };
+    let features = features.as_primitive::<Int64Type>().values();
+    let features: Vec<u64> = features
+        .iter()
+        .map(|feature| feature.cast_unsigned())
+        .collect();
+    let weights = weights.map_or(Vec::new(), |weights| {
+        let weights = weights.as_primitive::<Int32Type>().values();
+        weights
+            .iter()
+            .map(|weight| weight.cast_unsigned())
+            .collect()
+    });
+    let are_weights = weights.is_empty() || weights.len() == features.len();
+    match are_weights && !weights.contains(&0) && features.is_sorted_by(|a, b| a < b) {
+        true => Ok(Content::Features(features, weights)),
+        false => Err(wrong(row, "features or weights")),
+    }
 }
 
 /// Reads documents from columns; the data are not trusted.
@@ -172,111 +266,43 @@ fn from_arrow(rules: &Rules, table: &StructArray) -> Result<Vec<MovedDocument>> 
     let collapsed = column("is_collapsed").as_boolean();
     let sketches = column("sketch").as_fixed_size_binary();
     let digests = column("feature_digest").as_fixed_size_binary();
-    let levels = column("levels").as_list::<i32>();
-    let features = column("features").as_list::<i32>();
-    let weights = column("weights").as_list::<i32>();
+    let list = |name: &str| column(name).as_list::<i32>();
+    let (levels, features, weights) = (list("levels"), list("features"), list("weights"));
     let texts = column("text").as_binary::<i32>();
-    let bands = match rules.method {
-        Method::Minhash { bands, .. } => bands,
-        Method::Simhash { .. } => 0,
-    };
-    (0..batch.num_rows())
-        .map(|i| {
-            let wrong = |what: &str| Failure::row(i, format!("{what} is not valid"));
-            let row_of = |seq: i64, what: &str| {
-                let row = u32::try_from(seq - 1).ok().filter(|&row| row < u32::MAX);
-                row.ok_or_else(|| wrong(what))
-            };
-            let row = row_of(seqs.value(i), "seq")?;
-            let verdict = match kept_seqs.is_null(i) {
-                true => None,
-                false => {
-                    let distance = match (distances.is_null(i), rules.zero_distance()) {
-                        (false, Some(_)) => {
-                            let distance = u16::try_from(distances.value(i));
-                            Some(distance.map_err(|_| wrong("distance"))?)
-                        }
-                        (true, None) => None,
-                        _ => return Err(wrong("distance")),
-                    };
-                    let similarity = similarities.value(i);
-                    if similarities.is_null(i) || !(0.0..=1.0).contains(&similarity) {
-                        return Err(wrong("similarity"));
-                    }
-                    let kept_row = row_of(kept_seqs.value(i), "kept_seq")?;
-                    let evidence = Evidence {
-                        kept_row,
-                        similarity,
-                        distance,
-                    };
-                    Some(Verdict {
-                        evidence,
-                        tag: Default::default(),
-                    })
-                }
-            };
-            let shape = u8::try_from(shapes.value(i))
-                .ok()
-                .filter(|&shape| shape <= 2);
-            let shape = shape.ok_or_else(|| wrong("shape"))?;
-            if verdict.is_none() && collapsed.value(i) {
-                return Err(wrong("is_collapsed of a kept document"));
-            }
-            let mut own_levels: Vec<(u16, u8)> = Vec::new();
-            for &level in levels.value(i).as_primitive::<Int32Type>().values() {
-                let (band, level) = (level / LEVELS, level % LEVELS);
-                let is_next = own_levels
-                    .last()
-                    .is_none_or(|last| i32::from(last.0) < band);
-                if band < 0 || band as u32 >= bands || level == 0 || !is_next {
-                    return Err(wrong("levels"));
-                }
-                own_levels.push((band as u16, level as u8));
-            }
-            let content = match (features.is_null(i), texts.is_null(i)) {
-                (true, true) => Content::Absent,
-                (true, false) => Content::Text(texts.value(i).to_vec()),
-                (false, true) => {
-                    let set = features.value(i);
-                    let set = set.as_primitive::<Int64Type>().values();
-                    let set: Vec<u64> = set.iter().map(|feature| feature.cast_unsigned()).collect();
-                    let own_weights: Vec<u32> = match weights.is_null(i) {
-                        true => Vec::new(),
-                        false => {
-                            let found = weights.value(i);
-                            let found = found.as_primitive::<Int32Type>().values();
-                            found.iter().map(|weight| weight.cast_unsigned()).collect()
-                        }
-                    };
-                    let are_weights = own_weights.is_empty() || own_weights.len() == set.len();
-                    if !are_weights || own_weights.contains(&0) || !set.is_sorted_by(|a, b| a < b) {
-                        return Err(wrong("features or weights"));
-                    }
-                    Content::Features(set, own_weights)
-                }
-                (false, false) => return Err(wrong("a text with features")),
-            };
-            let seconds = u32::try_from(arrivals.value(i)).map_err(|_| wrong("arrival_s"))?;
-            let digest = <[u8; 16]>::try_from(digests.value(i)).map_err(|_| wrong("digest"))?;
-            let features = u32::try_from(num_features.value(i));
-            Ok(MovedDocument {
-                row,
-                record: Record {
-                    id: ids.value(i).to_owned(),
-                    sketch: sketches.value(i).to_vec(),
-                    shape: shape | if collapsed.value(i) { COLLAPSED } else { 0 },
-                    num_features: features.map_err(|_| wrong("num_features"))?,
-                    text_digest: (!text_digests.is_null(i))
-                        .then(|| text_digests.value(i).cast_unsigned()),
-                    digest: u128::from_le_bytes(digest),
-                    verdict,
-                    levels: own_levels,
-                    second: u64::from(seconds),
-                },
-                content,
-            })
+    let document = |i: usize| {
+        let row = row_of(i, "seq", seqs.value(i))?;
+        let verdict = |kept_seq| {
+            let (similarity, distance) = (value_of(similarities, i), value_of(distances, i));
+            verdict_of(rules, i, kept_seq, similarity, distance)
+        };
+        let verdict = value_of(kept_seqs, i).map(verdict).transpose()?;
+        let shape = shape_of(i, shapes.value(i), collapsed.value(i), verdict.is_none())?;
+        let levels = levels_of(
+            rules,
+            i,
+            levels.value(i).as_primitive::<Int32Type>().values(),
+        )?;
+        let (features, weights) = (value_of(features, i), value_of(weights, i));
+        let content = content_of(i, features, weights, value_of(texts, i))?;
+        let second: u32 = exactly(i, "arrival_s", arrivals.value(i))?;
+        let record = Record {
+            id: ids.value(i).to_owned(),
+            sketch: sketches.value(i).to_vec(),
+            shape,
+            digest: u128::from_le_bytes(exactly(i, "digest", digests.value(i))?),
+            num_features: exactly(i, "num_features", num_features.value(i))?,
+            text_digest: value_of(text_digests, i).map(i64::cast_unsigned),
+            verdict,
+            levels,
+            second: u64::from(second),
+        };
+        Ok(MovedDocument {
+            row,
+            record,
+            content,
         })
-        .collect()
+    };
+    (0..batch.num_rows()).map(document).collect()
 }
 
 #[pymethods]

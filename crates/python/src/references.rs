@@ -1,13 +1,14 @@
 //! The best references of queries.
 
 use likewise_core::error::invalid_if;
+use likewise_core::features::FeatureView;
 use likewise_core::parallel::Run;
 use likewise_core::sets::{Answer, Judge, Matcher, Rarest, References, size_of};
 use likewise_core::verify::Required;
 use pyo3::prelude::*;
 
 use crate::array::Array;
-use crate::door::{chosen_isa, run};
+use crate::door::run;
 use crate::errors::Result;
 use crate::features::FeatureRules;
 use crate::texts::Texts;
@@ -28,20 +29,14 @@ fn with_sets<T: Send>(
     make: impl FnOnce(&[(Vec<u64>, Vec<u32>)]) -> T + Send,
 ) -> Result<T> {
     let column = texts.column.as_ref();
-    rules.check(column)?;
     invalid_if(column.len() >= u32::MAX as usize, "references", || {
         format!("{} are too many", column.len())
     })?;
     run(py, column.num_bytes, |cancel| {
-        let make_state = || rules.extractor(chosen_isa());
-        let sets = column.in_parts(
-            Run { threads, cancel },
-            make_state,
-            |extractor, sets: &mut Vec<_>, i| {
-                let view = extractor.features(column.document(i));
-                sets.push((view.features.to_vec(), view.weights.to_vec()));
-            },
-        )?;
+        let add = |(): &mut (), sets: &mut Vec<_>, _, view: FeatureView<'_>| {
+            sets.push((view.features.to_vec(), view.weights.to_vec()));
+        };
+        let sets = rules.in_parts(column, Run { threads, cancel }, || (), add)?;
         Ok(make(&sets.concat()))
     })
 }
@@ -76,26 +71,16 @@ impl ReferenceSets {
         threads: usize,
     ) -> Result<(Array, Array, Array, Array, Array)> {
         let column = texts.column.as_ref();
-        let rules = self.rules.get();
-        rules.check(column)?;
         let parts: Vec<Found> = run(py, column.num_bytes, |cancel| {
-            let make_state = || {
-                (
-                    rules.extractor(chosen_isa()),
-                    Matcher::new(&self.references),
-                )
+            let make_state = || Matcher::new(&self.references);
+            let add = |matcher: &mut Matcher<'_>, found: &mut Found, _, view: FeatureView<'_>| {
+                let (ends, answers, sizes) = found;
+                matcher.answer(view.features, view.weights, top, min_score, answers);
+                ends.push(answers.len() as u64);
+                sizes.push(size_of(view.features, view.weights));
             };
-            column.in_parts(
-                Run { threads, cancel },
-                make_state,
-                |(extractor, matcher), found, i| {
-                    let (ends, answers, sizes): &mut Found = found;
-                    let view = extractor.features(column.document(i));
-                    matcher.answer(view.features, view.weights, top, min_score, answers);
-                    ends.push(answers.len() as u64);
-                    sizes.push(size_of(view.features, view.weights));
-                },
-            )
+            let rules = self.rules.get();
+            rules.in_parts(column, Run { threads, cancel }, make_state, add)
         })?;
         let mut offsets = vec![0];
         let (mut answers, mut sizes) = (Vec::new(), Vec::new());
@@ -153,18 +138,13 @@ impl RarestFeatures {
         threads: usize,
     ) -> Result<(Array, Array, usize)> {
         let column = texts.column.as_ref();
-        let rules = self.rules.get();
-        rules.check(column)?;
-        let make_state = || (rules.extractor(chosen_isa()), self.rarest.judge());
         run(py, column.num_bytes, |cancel| {
-            column.in_parts(
-                Run { threads, cancel },
-                make_state,
-                |(extractor, judge), pairs: &mut Pairs, i| {
-                    let view = extractor.features(column.document(i));
-                    pairs.add(&self.rarest, judge, i, view.features, view.weights);
-                },
-            )
+            let make_state = || self.rarest.judge();
+            let add = |judge: &mut Judge<'_>, pairs: &mut Pairs, i, view: FeatureView<'_>| {
+                pairs.add(&self.rarest, judge, i, view.features, view.weights);
+            };
+            let rules = self.rules.get();
+            rules.in_parts(column, Run { threads, cancel }, make_state, add)
         })
         .map(Pairs::into_arrays)
     }

@@ -132,22 +132,7 @@ pub fn equal_stretches(
     check_below("kept_owners", kept_owners, column.len())?;
     let (numbers, repeats) = run(py, column.num_bytes, |cancel| {
         let mut cutter = PartCutter::new(chosen_isa());
-        let mut parts = Parts::default();
-        parts.starts.reserve(column.num_bytes / BYTES_A_WORD);
-        parts.ends.reserve(column.num_bytes / BYTES_A_WORD);
-        let mut first_words = vec![0];
-        each_text(column, cancel, |text| {
-            cutter.place_words(text, &mut parts);
-            first_words.push(parts.starts.len());
-        })?;
-        let placed = |i: u32| {
-            let words = first_words[i as usize]..first_words[i as usize + 1];
-            PlacedWords {
-                text: column.get(i as usize),
-                starts: &parts.starts[words.clone()],
-                ends: &parts.ends[words],
-            }
-        };
+        let placed = Placed::new(column, &mut cutter, cancel)?;
         let (mut numbers, mut repeats) = (Vec::new(), Vec::new());
         for i in 0..count {
             if i % LOOK_TEXTS == 0 {
@@ -160,8 +145,8 @@ pub fn equal_stretches(
                 is_followed: is_followed[i] != 0,
                 num_going: num_going[i] as usize,
             };
-            let kept = placed(kept_owners[i]);
-            let found = placed(owners[i]).repeat(stretch, &kept, &mut cutter);
+            let kept = placed.words(kept_owners[i]);
+            let found = (placed.words(owners[i])).repeat(stretch, &kept, &mut cutter);
             if let Some(repeat) = found {
                 numbers.push(i as u32);
                 repeats.push(repeat);
@@ -178,6 +163,42 @@ pub fn equal_stretches(
         column_of(|repeat| repeat.kept_start),
         column_of(|repeat| repeat.kept_end),
     ))
+}
+
+/// Where the words of texts begin and end.
+struct Placed<'a> {
+    column: &'a Column,
+    parts: Parts,
+    /// Number of the first word of each text, and of all words.
+    first_words: Vec<usize>,
+}
+
+impl<'a> Placed<'a> {
+    fn new(column: &'a Column, cutter: &mut PartCutter, cancel: &AtomicBool) -> Result<Self> {
+        let mut parts = Parts::default();
+        parts.starts.reserve(column.num_bytes / BYTES_A_WORD);
+        parts.ends.reserve(column.num_bytes / BYTES_A_WORD);
+        let mut first_words = vec![0];
+        each_text(column, cancel, |text| {
+            cutter.place_words(text, &mut parts);
+            first_words.push(parts.starts.len());
+        })?;
+        Ok(Placed {
+            column,
+            parts,
+            first_words,
+        })
+    }
+
+    fn words(&self, i: u32) -> PlacedWords<'_> {
+        let i = i as usize;
+        let words = self.first_words[i]..self.first_words[i + 1];
+        PlacedWords {
+            text: self.column.get(i),
+            starts: &self.parts.starts[words.clone()],
+            ends: &self.parts.ends[words],
+        }
+    }
 }
 
 /// The result of `take` for each text.

@@ -8,7 +8,7 @@ use likewise_core::features::{Extractor, FeatureView, Shape, TextDigester};
 use likewise_core::parallel::{Run, lock};
 use likewise_core::search::{Call, Pairs};
 use likewise_core::sets::{
-    self, Batch, Chooser, Demand, Forms, Parted, Prefixes, SetMeasure, Wanted,
+    self, Batch, Chooser, Demand, Forms, Parted, Prefixes, SetMeasure, Wanted, size_of,
 };
 use likewise_core::sketch::Sample;
 use pyo3::prelude::*;
@@ -131,17 +131,12 @@ impl PrefixJoin {
         };
         let column = texts.column.as_ref();
         let (rules, rarity) = (self.rules.get(), &self.rarity.get().counts);
-        rules.check(column)?;
         run(py, column.num_bytes, |cancel| {
-            let make_state = || (rules.extractor(chosen_isa()), Chooser::new(self.demand));
-            column.in_parts(
-                Run { threads, cancel },
-                make_state,
-                |(extractor, chooser), (), i| {
-                    let view = extractor.features(column.document(i));
-                    chooser.mark(view.features, view.weights, rarity, wanted);
-                },
-            )?;
+            let mark = |chooser: &mut Chooser, (): &mut (), _, view: FeatureView<'_>| {
+                chooser.mark(view.features, view.weights, rarity, wanted);
+            };
+            let make_state = || Chooser::new(self.demand);
+            rules.in_parts(column, Run { threads, cancel }, make_state, mark)?;
             Ok(())
         })
     }
@@ -330,30 +325,16 @@ pub fn sample_sets(
         }
     };
     let column = texts.column.as_ref();
-    rules.check(column)?;
     let (offsets, hashes, totals, whole) = run(py, column.num_bytes, |cancel| {
-        let make_state = || rules.extractor(chosen_isa());
-        let parts = column.in_parts(
-            Run { threads, cancel },
-            make_state,
-            |extractor, part: &mut Sampled, i| {
-                let (ends, hashes, totals, whole) = part;
-                let FeatureView {
-                    features, weights, ..
-                } = extractor.features(column.document(i));
-                whole.push(u8::from(sample.collect(
-                    features,
-                    weights,
-                    rules.rules.seed,
-                    hashes,
-                )));
-                ends.push(hashes.len() as i64);
-                totals.push(match weights.is_empty() {
-                    true => features.len() as u64,
-                    false => weights.iter().map(|&weight| u64::from(weight)).sum(),
-                });
-            },
-        )?;
+        let add = |(): &mut (), part: &mut Sampled, _, view: FeatureView<'_>| {
+            let (ends, hashes, totals, whole) = part;
+            let (features, weights) = (view.features, view.weights);
+            let is_whole = sample.collect(features, weights, rules.rules.seed, hashes);
+            whole.push(u8::from(is_whole));
+            ends.push(hashes.len() as i64);
+            totals.push(size_of(features, weights));
+        };
+        let parts = rules.in_parts(column, Run { threads, cancel }, || (), add)?;
         let (mut offsets, mut hashes) = (vec![0], Vec::new());
         let (mut totals, mut whole) = (Vec::new(), Vec::new());
         for part in parts {

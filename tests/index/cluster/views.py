@@ -119,7 +119,7 @@ class Views:
     # The protocol.
 
     def _decide(self, payload, nonce):
-        """Return the verdict on an operation at the end of the log, and the answer."""
+        """Return the decision on an operation at the end of the log."""
         low = self.low
         low_row = self.log[low][3] if low < len(self.log) else self.row
         below = b"".join(nonce + struct.pack("<II", row, num) for _, nonce, _, row, num, *_ in self.log[:low])
@@ -131,19 +131,19 @@ class Views:
             self.num_rounds += 1
             for partition, names, records in wanted:
                 decision.take(partition, *self.partitions[partition].read(names, records, low))
-        verdict = decision.verdict()
-        return verdict, self.rule.answer(payload, self.row, verdict)
+        return decision
 
     def _ask(self, payload):
-        return self._decide(payload, bytes(8))[1]
+        return self._decide(payload, bytes(8)).answer()
 
     def _do(self, kind, payload):
         """Append an operation, decide it from two views, store and write it."""
         nonce = self.chance.randbytes(8)
         self._leave_lost(payload)
-        verdict, answer = self._decide(payload, nonce)
+        verdict = self._decide(payload, nonce).verdict()
+        answer = self.rule.answer(payload, self.row, verdict)
         self._move()
-        assert self._decide(payload, nonce)[0] == verdict
+        assert self._decide(payload, nonce).verdict() == verdict
         num, _, gone, _ = self.rule.counts(verdict)
         position = len(self.log)
         self.log.append((position, nonce, kind, self.row, num, self.second, payload, verdict))
@@ -171,7 +171,7 @@ class Views:
         if payload[0] != ADD or self.chance.random() < 0.7:
             return
         nonce = self.chance.randbytes(8)
-        verdict, _ = self._decide(payload, nonce)
+        verdict = self._decide(payload, nonce).verdict()
         for partition, *of_partition in self.rule.effects(payload, (self.row, self.second, nonce), verdict):
             # Records with different nonces have different fields, so that neither hides the other.
             self.partitions[partition].write(len(self.log), nonce, of_partition)

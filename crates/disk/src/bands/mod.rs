@@ -109,13 +109,10 @@ impl SpilledBuckets {
                 filled
             },
         )?;
-        let mut failures: Vec<Error> = done.into_iter().filter_map(Result::err).collect();
         // Threads that stopped because another thread failed are not reported.
-        if let Some(first) = failures.iter().position(|e| !matches!(e, Error::Canceled)) {
-            return Err(failures.swap_remove(first));
-        }
-        if let Some(canceled) = failures.pop() {
-            return Err(canceled);
+        let failures = done.into_iter().filter_map(Result::err);
+        if let Some(error) = failures.min_by_key(|error| matches!(error, Error::Canceled)) {
+            return Err(error);
         }
         let files = files.into_inner().unwrap_or_else(PoisonError::into_inner);
         Ok(SpilledBuckets {

@@ -143,75 +143,11 @@ impl RecordSplitter {
         let start = self.position - self.from as u64;
         let end = self.block.len().min((limit - start) as usize);
         while self.from < end {
-            let rest = &self.block[self.from..end];
-            let mut record_end = None;
-            let num_taken = match self.state {
-                State::Quoted => match self.next_in_quotes(rest) {
-                    Some(at) if rest[at] == b'"' => {
-                        self.state = State::QuoteInQuoted;
-                        at + 1
-                    }
-                    Some(at) if rest[at] == b'\r' => {
-                        self.state = State::QuotedReturn;
-                        at + 1
-                    }
-                    Some(at) => {
-                        self.meet_line_end(start + (self.from + at + 1) as u64);
-                        at + 1
-                    }
-                    None => rest.len(),
-                },
-                State::QuotedReturn => {
-                    let is_newline = usize::from(rest[0] == b'\n');
-                    self.meet_line_end(start + (self.from + is_newline) as u64);
-                    self.state = State::Quoted;
-                    is_newline
-                }
-                State::QuoteInQuoted if rest[0] == b'"' => {
-                    self.state = State::Quoted;
-                    1
-                }
-                State::FieldStart if rest[0] == b'"' && self.dialect.has_quotes => {
-                    self.state = State::Quoted;
-                    self.field_has_line_end = false;
-                    1
-                }
-                State::AfterReturn => {
-                    let is_newline = rest[0] == b'\n';
-                    self.state = State::FieldStart;
-                    record_end = Some(self.from + usize::from(is_newline));
-                    usize::from(is_newline)
-                }
-                State::QuoteInQuoted if self.is_closed_wrongly(rest[0]) => {
-                    let end = self.leave_stray_line();
-                    if end >= wanted {
-                        return Some(end);
-                    }
-                    return None;
-                }
-                State::FieldStart | State::Plain | State::QuoteInQuoted => {
-                    let found = match self.dialect.has_quotes {
-                        true => memchr::memchr3(self.dialect.delimiter, b'\n', b'\r', rest),
-                        // If quotes do not open fields, fields need not be distinguished.
-                        false => memchr::memchr2(b'\n', b'\r', rest),
-                    };
-                    match found {
-                        Some(at) if rest[at] == b'\r' => {
-                            self.state = State::AfterReturn;
-                            at + 1
-                        }
-                        Some(at) => {
-                            self.state = State::FieldStart;
-                            record_end = (rest[at] == b'\n').then_some(self.from + at + 1);
-                            at + 1
-                        }
-                        None => {
-                            self.state = State::Plain;
-                            rest.len()
-                        }
-                    }
-                }
-            };
+            if self.state == State::QuoteInQuoted && self.is_closed_wrongly(self.block[self.from]) {
+                let end = self.leave_stray_line();
+                return (end >= wanted).then_some(end);
+            }
+            let (num_taken, record_end) = self.step(start, end);
             self.from += num_taken;
             self.position = start + self.from as u64;
             if self.field_has_line_end && self.state == State::Quoted && self.is_spent() {
@@ -229,6 +165,67 @@ impl RecordSplitter {
         None
     }
 
+    /// Scans the block, which begins at byte `start` of the file, up to `end` or the next byte that changes the state;
+    /// returns how many bytes that takes, and the place of the record end there.
+    fn step(&mut self, start: u64, end: usize) -> (usize, Option<usize>) {
+        let rest = &self.block[self.from..end];
+        let mut record_end = None;
+        let num_taken = match self.state {
+            State::Quoted => {
+                let found = self.next_in_quotes(rest);
+                let byte = found.map(|at| rest[at]);
+                let num_taken = found.map_or(rest.len(), |at| at + 1);
+                match byte {
+                    Some(b'"') => self.state = State::QuoteInQuoted,
+                    Some(b'\r') => self.state = State::QuotedReturn,
+                    Some(_) => self.meet_line_end(start + (self.from + num_taken) as u64),
+                    None => {}
+                }
+                num_taken
+            }
+            State::QuotedReturn => {
+                let is_newline = usize::from(rest[0] == b'\n');
+                self.meet_line_end(start + (self.from + is_newline) as u64);
+                self.state = State::Quoted;
+                is_newline
+            }
+            State::QuoteInQuoted if rest[0] == b'"' => {
+                self.state = State::Quoted;
+                1
+            }
+            State::FieldStart if rest[0] == b'"' && self.dialect.has_quotes => {
+                self.state = State::Quoted;
+                self.field_has_line_end = false;
+                1
+            }
+            State::AfterReturn => {
+                let is_newline = rest[0] == b'\n';
+                self.state = State::FieldStart;
+                record_end = Some(self.from + usize::from(is_newline));
+                usize::from(is_newline)
+            }
+            State::FieldStart | State::Plain | State::QuoteInQuoted => {
+                let found = match self.dialect.has_quotes {
+                    true => memchr::memchr3(self.dialect.delimiter, b'\n', b'\r', rest),
+                    // If quotes do not open fields, fields need not be distinguished.
+                    false => memchr::memchr2(b'\n', b'\r', rest),
+                };
+                let num_taken = found.map_or(rest.len(), |at| at + 1);
+                self.state = match found.map(|at| rest[at]) {
+                    Some(b'\r') => State::AfterReturn,
+                    Some(b'\n') => {
+                        record_end = Some(self.from + num_taken);
+                        State::FieldStart
+                    }
+                    Some(_) => State::FieldStart,
+                    None => State::Plain,
+                };
+                num_taken
+            }
+        };
+        (num_taken, record_end)
+    }
+
     /// The next significant byte inside quotes; in a field known to hold a line end, the next quote.
     fn next_in_quotes(&self, rest: &[u8]) -> Option<usize> {
         match self.field_has_line_end {
@@ -242,8 +239,10 @@ impl RecordSplitter {
         self.first_line_end.get_or_insert(behind);
     }
 
+    /// Whether this byte may not follow a quote inside quotes.
     fn is_closed_wrongly(&self, next: u8) -> bool {
-        self.field_has_line_end && next != self.dialect.delimiter && !matches!(next, b'\n' | b'\r')
+        let is_end = next == self.dialect.delimiter || matches!(next, b'\n' | b'\r' | b'"');
+        self.field_has_line_end && !is_end
     }
 
     fn is_spent(&self) -> bool {

@@ -74,21 +74,10 @@ impl CsvStream {
         Ok(piece)
     }
 
-    /// Reads one record or blank line; returns false at the end.
+    /// Reads one record; returns false at the end.
     fn record(&mut self, piece: &mut Piece) -> Result<bool> {
-        loop {
-            match self.peek()? {
-                None => return Ok(false),
-                Some(b'\n') if self.after_return => {}
-                Some(b'\n') => {
-                    piece.num_lines += 1;
-                    piece.num_blank += 1;
-                }
-                Some(b'\r') => {}
-                Some(_) => break,
-            }
-            self.skip(1);
-            self.after_return = false;
+        if !self.skip_blank(piece)? {
+            return Ok(false);
         }
         let offset = self.position;
         let line_number = piece.num_lines as u32;
@@ -137,6 +126,24 @@ impl CsvStream {
             }
         }
         Ok(true)
+    }
+
+    /// Skips blank lines, and the rest of the last line end; returns false at the end.
+    fn skip_blank(&mut self, piece: &mut Piece) -> Result<bool> {
+        loop {
+            match self.peek()? {
+                None => return Ok(false),
+                Some(b'\n') if self.after_return => {}
+                Some(b'\n') => {
+                    piece.num_lines += 1;
+                    piece.num_blank += 1;
+                }
+                Some(b'\r') => {}
+                Some(_) => return Ok(true),
+            }
+            self.skip(1);
+            self.after_return = false;
+        }
     }
 
     /// Number of lines of the file that a record spans, counted by newlines.

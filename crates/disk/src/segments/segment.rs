@@ -65,17 +65,7 @@ impl Segment {
             hamming,
             num_bytes,
         } = open_files(dir, files, live, expected, verify, cancel)?;
-        let table = |name: &str, entry: &TableEntry| {
-            let part =
-                |part: &str, section| sections.guarded(&format!("{part} of {name}"), section);
-            Table::new(
-                entry.shape,
-                part("starts", entry.starts)?,
-                part("directory", entry.unary)?,
-                part("entries", entry.entries)?,
-            )
-            .ok_or_else(|| damaged(format!("the lengths of {name} are inconsistent")))
-        };
+        let table = |name: &str, entry: &TableEntry| table_of(&sections, name, entry);
         let num_rows = description.num_rows as usize;
         let words_of = |name: &str, section, num_words| match sections.guarded(name, section) {
             Ok(words) if words.as_slice().len() == num_words => Ok(words),
@@ -364,4 +354,15 @@ impl Segment {
         let reason = damage.reason().unwrap_or(CONTRADICTS);
         damaged(format!("{}.{TABLES_ENDING}: {reason}", self.live.name))
     }
+}
+
+fn table_of(sections: &Sections, name: &str, entry: &TableEntry) -> Result<Table, Error> {
+    let part = |part: &str, section| sections.guarded(&format!("{part} of {name}"), section);
+    let table = Table::new(
+        entry.shape,
+        part("starts", entry.starts)?,
+        part("directory", entry.unary)?,
+        part("entries", entry.entries)?,
+    );
+    table.ok_or_else(|| damaged(format!("the lengths of {name} are inconsistent")))
 }

@@ -245,6 +245,31 @@ impl Store {
             let is_gone = row < dropping.expired_below || gone.binary_search(&row).is_ok();
             is_gone && !(dropping.stays)(row)
         };
+        let joined = self.neighbors(rows, gone, dropping, &ends, is_dropped)?;
+        let mut tally = self.changes_tally()?;
+        for neighbors in joined {
+            if neighbors.found.len() < 2 && neighbors.num_dropped == 0 {
+                continue;
+            }
+            compacted.num_fewer += neighbors.found.len() as u64 - 1;
+            compacted.num_dropped += neighbors.num_dropped as u64;
+            self.replace_chunks(writer, &neighbors, is_dropped, &mut tally)?;
+        }
+        match compacted.num_dropped {
+            0 => Ok(()),
+            _ => database::set_meta(&self.connection, CHANGES_TALLY, &tally.encode()),
+        }
+    }
+
+    /// The chunks of rows that are to be joined, in groups; a chunk that stays as it is ends one.
+    fn neighbors(
+        &self,
+        rows: &Range<u32>,
+        gone: &[u32],
+        dropping: Dropping<'_>,
+        ends: &[u32],
+        is_dropped: impl Fn(u32) -> bool,
+    ) -> Result<Vec<Neighbors>> {
         let sketch_bytes = self.description.sketch_bytes as usize;
         let mut statement = self.statement(
                 "SELECT first_row, num_rows, length(data), data FROM chunks WHERE first_row >= ?1 AND first_row < ?2 ORDER BY first_row",
@@ -282,20 +307,7 @@ impl Store {
             neighbors.push(&view, record, num_bytes, num_kept);
         }
         joined.push(neighbors);
-        drop(found);
-        let mut tally = self.changes_tally()?;
-        for neighbors in joined {
-            if neighbors.found.len() < 2 && neighbors.num_dropped == 0 {
-                continue;
-            }
-            compacted.num_fewer += neighbors.found.len() as u64 - 1;
-            compacted.num_dropped += neighbors.num_dropped as u64;
-            self.replace_chunks(writer, &neighbors, is_dropped, &mut tally)?;
-        }
-        match compacted.num_dropped {
-            0 => Ok(()),
-            _ => database::set_meta(&self.connection, CHANGES_TALLY, &tally.encode()),
-        }
+        Ok(joined)
     }
 
     /// Replaces several chunks by one, and deletes the changes of dropped documents.

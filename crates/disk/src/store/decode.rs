@@ -29,15 +29,115 @@ pub(super) struct View<'a> {
     has_content: Packed<'a>,
     text_digests: Option<&'a [[u8; 8]]>,
     feature_digests: Option<&'a [[u8; 16]]>,
+    verdicts: Verdicts<'a>,
+    levels: Levels<'a>,
+}
+
+/// Number of rows that a chunk covers, and the places of its documents among them if some were dropped.
+fn rows_covered<'a>(
+    cursor: &mut Cursor<'a>,
+    flags: u8,
+    num_documents: usize,
+) -> Result<(u32, Option<Packed<'a>>), Malformed> {
+    let (covered, places) = match flags & HAS_DROPPED {
+        0 => (u32::try_from(num_documents).map_err(|_| Malformed)?, None),
+        _ => {
+            let covered = cursor.varint_u32()?;
+            if num_documents >= covered as usize {
+                return Err(Malformed);
+            }
+            (covered, Some(cursor.packed(num_documents)?))
+        }
+    };
+    match covered {
+        0 => Err(Malformed),
+        _ => Ok((covered, places)),
+    }
+}
+
+/// Skips runs of documents that arrived together; all documents are in one.
+fn skip_runs(cursor: &mut Cursor<'_>, num_runs: usize, num_rows: usize) -> Result<(), Malformed> {
+    let mut num_arrived = 0usize;
+    for _ in 0..num_runs {
+        num_arrived = num_arrived.saturating_add(cursor.varint_u32()? as usize);
+        cursor.varint()?;
+    }
+    match num_arrived == num_rows {
+        true => Ok(()),
+        false => Err(Malformed),
+    }
+}
+
+/// Which documents were removed, and the evidence of those.
+#[derive(Debug, Clone, Copy)]
+struct Verdicts<'a> {
     is_removed: &'a [u8],
     kept_rows: Packed<'a>,
     distances: Packed<'a>,
     forms: Packed<'a>,
     similarities: &'a [[u8; 8]],
-    num_levels: usize,
-    level_positions: Packed<'a>,
-    level_bands: Packed<'a>,
+}
+
+impl<'a> Verdicts<'a> {
+    fn read(cursor: &mut Cursor<'a>, num_documents: usize) -> Result<Self, Malformed> {
+        let is_removed = cursor.take(num_documents.div_ceil(8))?;
+        let num_removed = rank(is_removed, num_documents);
+        let kept_rows = cursor.packed(num_removed)?;
+        let distances = cursor.packed(num_removed)?;
+        let forms = cursor.packed(num_removed)?;
+        let num_given = num_given(forms, num_removed);
+        Ok(Verdicts {
+            is_removed,
+            kept_rows,
+            distances,
+            forms,
+            similarities: cursor.take(num_given * 8)?.as_chunks().0,
+        })
+    }
+
+    fn is_removed(&self, i: usize) -> bool {
+        (self.is_removed[i / 8] >> (i % 8)) & 1 == 1
+    }
+}
+
+/// Number of explicit similarities of the first `end` removed documents.
+fn num_given(forms: Packed<'_>, end: usize) -> usize {
+    (0..end)
+        .filter(|&i| forms.get(i) == SIMILARITY_GIVEN)
+        .count()
+}
+
+/// Buckets above level 0.
+#[derive(Debug, Clone, Copy)]
+struct Levels<'a> {
+    num: usize,
+    positions: Packed<'a>,
+    bands: Packed<'a>,
     levels: Packed<'a>,
+}
+
+impl<'a> Levels<'a> {
+    fn read(cursor: &mut Cursor<'a>, num_documents: usize) -> Result<Self, Malformed> {
+        let num = cursor.size()?;
+        // At most all bands of every document.
+        if num > num_documents << 16 {
+            return Err(Malformed);
+        }
+        Ok(Levels {
+            num,
+            positions: cursor.packed(num)?,
+            bands: cursor.packed(num)?,
+            levels: cursor.packed(num)?,
+        })
+    }
+
+    fn all(self) -> impl Iterator<Item = BandLevel> {
+        (0..self.num).map(move |j| BandLevel {
+            position: self.positions.get(j),
+            band: self.bands.get(j) as u16,
+            level: self.levels.get(j) as u8,
+        })
+    }
 }
 
 impl<'a> View<'a> {
@@ -64,71 +164,19 @@ impl<'a> View<'a> {
             return Err(Malformed);
         }
         let num_documents = cursor.count()?;
-        let (num_rows_covered, places) = match flags & HAS_DROPPED {
-            0 => (u32::try_from(num_documents).map_err(|_| Malformed)?, None),
-            _ => {
-                let covered = cursor.varint_u32()?;
-                if num_documents >= covered as usize {
-                    return Err(Malformed);
-                }
-                (covered, Some(cursor.packed(num_documents)?))
-            }
-        };
-        if num_rows_covered == 0 {
-            return Err(Malformed);
-        }
+        let (num_rows_covered, places) = rows_covered(&mut cursor, flags, num_documents)?;
         // From here on, a row means a remaining one.
         let num_rows = num_documents;
         let num_runs = cursor.count()?;
         let runs = cursor;
-        let mut num_arrived = 0usize;
-        for _ in 0..num_runs {
-            num_arrived = num_arrived.saturating_add(cursor.varint_u32()? as usize);
-            cursor.varint()?;
-        }
-        if num_arrived != num_rows {
-            return Err(Malformed);
-        }
+        skip_runs(&mut cursor, num_runs, num_rows)?;
         let id_lengths = cursor.packed(num_rows)?;
         let num_id_bytes = (0..num_rows)
             .map(|i| id_lengths.get(i) as usize)
             .try_fold(0usize, usize::checked_add)
             .ok_or(Malformed)?;
-        let ids = cursor.take(num_id_bytes)?;
-        let sketches = cursor.take(num_rows.checked_mul(sketch_bytes).ok_or(Malformed)?)?;
-        let shapes = cursor.packed(num_rows)?;
-        let num_features = cursor.packed(num_rows)?;
-        let has_content = cursor.packed(num_rows)?;
-        let text_digests = match flags & HAS_TEXT_DIGESTS {
-            0 => None,
-            _ => Some(cursor.take(num_rows * 8)?.as_chunks().0),
-        };
-        let feature_digests = match flags & HAS_FEATURE_DIGESTS {
-            0 => None,
-            _ => Some(cursor.take(num_rows * 16)?.as_chunks().0),
-        };
-        let is_removed = cursor.take(num_rows.div_ceil(8))?;
-        let num_removed = rank(is_removed, num_rows);
-        let kept_rows = cursor.packed(num_removed)?;
-        let distances = cursor.packed(num_removed)?;
-        let forms = cursor.packed(num_removed)?;
-        let num_given = (0..num_removed)
-            .filter(|&i| forms.get(i) == SIMILARITY_GIVEN)
-            .count();
-        let similarities = cursor.take(num_given * 8)?.as_chunks().0;
-        let num_levels = match cursor.varint()? {
-            0 => 0,
-            // At most all bands of every document.
-            many => usize::try_from(many)
-                .ok()
-                .filter(|&many| many <= num_rows << 16)
-                .ok_or(Malformed)?,
-        };
-        let level_positions = cursor.packed(num_levels)?;
-        let level_bands = cursor.packed(num_levels)?;
-        let levels = cursor.packed(num_levels)?;
-        cursor.end()?;
-        Ok(View {
+        // Read in the order of the fields.
+        let view = View {
             first_row,
             batch,
             flags: flags & !HAS_DROPPED,
@@ -139,23 +187,24 @@ impl<'a> View<'a> {
             num_runs,
             runs,
             id_lengths,
-            ids,
-            sketches,
-            shapes,
-            num_features,
-            has_content,
-            text_digests,
-            feature_digests,
-            is_removed,
-            kept_rows,
-            distances,
-            forms,
-            similarities,
-            num_levels,
-            level_positions,
-            level_bands,
-            levels,
-        })
+            ids: cursor.take(num_id_bytes)?,
+            sketches: cursor.take(num_rows.checked_mul(sketch_bytes).ok_or(Malformed)?)?,
+            shapes: cursor.packed(num_rows)?,
+            num_features: cursor.packed(num_rows)?,
+            has_content: cursor.packed(num_rows)?,
+            text_digests: match flags & HAS_TEXT_DIGESTS {
+                0 => None,
+                _ => Some(cursor.take(num_rows * 8)?.as_chunks().0),
+            },
+            feature_digests: match flags & HAS_FEATURE_DIGESTS {
+                0 => None,
+                _ => Some(cursor.take(num_rows * 16)?.as_chunks().0),
+            },
+            verdicts: Verdicts::read(&mut cursor, num_rows)?,
+            levels: Levels::read(&mut cursor, num_rows)?,
+        };
+        cursor.end()?;
+        Ok(view)
     }
 
     pub(super) fn row(&self, i: usize) -> u32 {
@@ -218,22 +267,21 @@ impl<'a> View<'a> {
 
     /// Evidence of a removed document at the time of its commit.
     pub(super) fn verdict(&self, i: usize) -> Result<Option<Evidence>, Malformed> {
-        if (self.is_removed[i / 8] >> (i % 8)) & 1 == 0 {
+        if !self.verdicts.is_removed(i) {
             return Ok(None);
         }
-        let nth = rank(self.is_removed, i);
-        let num_given = (0..nth)
-            .filter(|&j| self.forms.get(j) == SIMILARITY_GIVEN)
-            .count();
+        let nth = rank(self.verdicts.is_removed, i);
+        let num_given = num_given(self.verdicts.forms, nth);
         self.evidence(nth, num_given).map(Some)
     }
 
     /// Evidence of removed document `nth`, which is preceded by `num_given` explicit similarities.
     fn evidence(&self, nth: usize, num_given: usize) -> Result<Evidence, Malformed> {
-        let distance = self.distances.get(nth).checked_sub(1);
-        let similarity = match (self.forms.get(nth), distance) {
+        let verdicts = &self.verdicts;
+        let distance = verdicts.distances.get(nth).checked_sub(1);
+        let similarity = match (verdicts.forms.get(nth), distance) {
             (SIMILARITY_GIVEN, _) => {
-                f64::from_le_bytes(*self.similarities.get(num_given).ok_or(Malformed)?)
+                f64::from_le_bytes(*verdicts.similarities.get(num_given).ok_or(Malformed)?)
             }
             (SIMILARITY_ONE, _) => 1.0,
             (SIMILARITY_OF_DISTANCE, Some(distance)) => {
@@ -242,7 +290,7 @@ impl<'a> View<'a> {
             _ => return Err(Malformed),
         };
         Ok(Evidence {
-            kept_row: self.kept_rows.get(nth),
+            kept_row: verdicts.kept_rows.get(nth),
             similarity,
             distance: distance
                 .map(u16::try_from)
@@ -253,10 +301,8 @@ impl<'a> View<'a> {
 
     /// Returns the buckets of a document above level 0.
     pub(super) fn levels_of(&self, i: usize) -> Vec<(u16, u8)> {
-        (0..self.num_levels)
-            .filter(|&j| self.level_positions.get(j) as usize == i)
-            .map(|j| (self.level_bands.get(j) as u16, self.levels.get(j) as u8))
-            .collect()
+        let own = self.levels.all().filter(|of| of.position as usize == i);
+        own.map(|of| (of.band, of.level)).collect()
     }
 
     /// Returns runs of documents that arrived together, and their arrival times.
@@ -296,12 +342,7 @@ impl<'a> View<'a> {
             end
         };
         let id_ends: Vec<u32> = documents.clone().map(of_id).collect();
-        let level = |j| BandLevel {
-            position: self.level_positions.get(j),
-            band: self.level_bands.get(j) as u16,
-            level: self.levels.get(j) as u8,
-        };
-        let levels: Vec<BandLevel> = (0..self.num_levels).map(level).collect();
+        let levels: Vec<BandLevel> = self.levels.all().collect();
         let is_whole = rows.is_sorted_by(|a, b| a < b)
             && rows.last().is_none_or(|last| span.contains(last))
             && id_ends
@@ -345,52 +386,19 @@ impl<'a> View<'a> {
         let chunk = self.unpack()?;
         joined.batch = self.batch;
         joined.span.end = chunk.span.end;
-        let bytes = self.sketch_bytes;
-        let mut levels = chunk.levels.iter().peekable();
-        for (i, &row) in chunk.rows.iter().enumerate() {
-            let mut of_row = Vec::new();
-            while let Some(level) = levels.next_if(|level| level.position as usize == i) {
-                of_row.push(*level);
-            }
-            if !is_kept(row) {
-                continue;
-            }
-            let position = joined.rows.len() as u32;
-            let moved = |level| BandLevel { position, ..level };
-            joined.levels.extend(of_row.into_iter().map(moved));
-            joined.rows.push(row);
-            joined.arrivals_s.push(chunk.arrivals_s[i]);
-            joined.ids.push_str(chunk.id(i));
-            joined.id_ends.push(joined.ids.len() as u32);
-            joined
-                .sketches
-                .extend_from_slice(&chunk.sketches[i * bytes..(i + 1) * bytes]);
-            joined.shapes.push(chunk.shapes[i]);
-            joined.num_features.push(chunk.num_features[i]);
-            joined.has_content.push(chunk.has_content[i]);
-            if let Some(digests) = &chunk.text_digests {
-                joined.text_digests.get_or_insert_default().push(digests[i]);
-            }
-            if let Some(digests) = &chunk.feature_digests {
-                joined
-                    .feature_digests
-                    .get_or_insert_default()
-                    .push(digests[i]);
-            }
-            joined.verdicts.push(chunk.verdicts[i]);
-            joined.gone.push(chunk.gone[i]);
-        }
+        let kept = chunk.documents().filter(|document| is_kept(document.row));
+        kept.for_each(|document| joined.push(document));
         Ok(())
     }
 
     fn verdicts(&self) -> Result<Vec<Option<Evidence>>, Malformed> {
         let (mut nth, mut num_given) = (0, 0);
         let of = |i: usize| {
-            if (self.is_removed[i / 8] >> (i % 8)) & 1 == 0 {
+            if !self.verdicts.is_removed(i) {
                 return Ok(None);
             }
             let evidence = self.evidence(nth, num_given)?;
-            num_given += usize::from(self.forms.get(nth) == SIMILARITY_GIVEN);
+            num_given += usize::from(self.verdicts.forms.get(nth) == SIMILARITY_GIVEN);
             nth += 1;
             Ok(Some(evidence))
         };

@@ -24,6 +24,19 @@ pub(super) fn row_bytes(sketch_bytes: usize, has_text: bool, has_features: bool)
     sketch_bytes + 1 + 8 * usize::from(has_text) + 16 * usize::from(has_features)
 }
 
+/// End of the longest run of documents from position `begin` on that should fit in a chunk: at least one, at most `most`.
+fn end_of_chunk(rows: &NewRows<'_>, begin: usize, most: usize, sketch_bytes: usize) -> usize {
+    let (has_text, has_features) = (rows.text_digests.is_some(), rows.feature_digests.is_some());
+    let fixed = row_bytes(sketch_bytes, has_text, has_features);
+    let mut num_bytes = 0;
+    let fits = |id: &&&str| {
+        num_bytes += fixed + id.len();
+        num_bytes <= CHUNK_BYTES
+    };
+    let fitting = rows.ids[begin..].iter().take(most).take_while(fits);
+    begin + fitting.count().max(1)
+}
+
 impl Chunk {
     /// Returns the longest run of documents from position `begin` on that should fit, at most `most`, and its end.
     pub(super) fn of(
@@ -35,22 +48,7 @@ impl Chunk {
         most: usize,
     ) -> (Self, usize) {
         let sketch_bytes = rows.sketches.len() / rows.ids.len();
-        let fixed = row_bytes(
-            sketch_bytes,
-            rows.text_digests.is_some(),
-            rows.feature_digests.is_some(),
-        );
-        let mut num_bytes = 0;
-        let end = rows.ids[begin..]
-            .iter()
-            .take(most)
-            .take_while(|id| {
-                num_bytes += fixed + id.len();
-                num_bytes <= CHUNK_BYTES
-            })
-            .count()
-            .max(1)
-            + begin;
+        let end = end_of_chunk(rows, begin, most, sketch_bytes);
         let documents = begin..end;
         let from = |position: usize| {
             let is_before = |level: &BandLevel| (level.position as usize) < position;

@@ -44,6 +44,11 @@ impl Store {
         Ok(segments)
     }
 
+    pub fn segment_names(&self) -> Result<Vec<String>> {
+        let segments = self.segments()?.into_iter();
+        Ok(segments.map(|segment| segment.name).collect())
+    }
+
     /// Checks that all rows exist to which segments, contents or changes belong, which detects a truncated table.
     pub(super) fn check_ends(&self) -> Result<()> {
         self.read_together(|store| {

@@ -47,9 +47,9 @@ pub use compact::{Compacted, Dropping};
 pub use log::LogCheckpoint;
 pub use mark::Loss;
 pub use types::{
-    AddingRun, ArrivalShift, BandLevel, Changed, Chunk, ClockDoubt, ClockRecord, ClockTime,
-    Content, Description, Durability, Event, Evidence, Keeps, LiveSegment, NewContents, NewRows,
-    Position, Row, Sizes, Swept,
+    AddingRun, ArrivalShift, BandLevel, Changed, Chunk, ChunkRow, ClockDoubt, ClockRecord,
+    ClockTime, Content, Description, Durability, Event, Evidence, Keeps, LiveSegment, NewContents,
+    NewRows, Position, Row, Sizes, Swept,
 };
 
 /// An open store: the writer, or one of many readers. It may be sent to another thread; threads that read concurrently

@@ -161,6 +161,16 @@ impl Store {
         }
     }
 
+    /// Returns the events after number `after`, as [`events`](Self::events) passes them.
+    pub fn events_after(&self, after: u64) -> Result<Vec<(u64, Event)>> {
+        let mut found = Vec::new();
+        self.events(after, |number, event| {
+            found.push((number, event.clone()));
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
     /// Passes the events after number `after`, none of them dropped, to `each`, with their numbers.
     pub fn events(
         &self,

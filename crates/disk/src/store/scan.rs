@@ -87,10 +87,7 @@ impl Store {
             next_row = end;
             num_dropped += u64::from(num_rows) - view.num_documents as u64;
             let mut chunk = view.unpack()?;
-            let num_expired = chunk
-                .rows
-                .partition_point(|&row| row < position.expired_below);
-            chunk.gone[..num_expired].fill(true);
+            self.expire_and_correct(&mut chunk, position);
             while let Some((row, change)) = next_change.filter(|(row, _)| *row < end) {
                 // A record is dropped together with its change.
                 let place = chunk.rows.binary_search(&row);
@@ -101,16 +98,24 @@ impl Store {
                 }
                 next_change = self::next_change(&mut changes)?;
             }
-            if self.shift.is_some() {
-                for (&row, arrival_s) in chunk.rows.iter().zip(&mut chunk.arrivals_s) {
-                    *arrival_s = self.corrected(row, *arrival_s);
-                }
-            }
             each(&chunk)?;
         }
         match next_row >= rows.end {
             true => Ok(num_dropped),
             false => Err(misplaced("row", rows.end - 1)),
+        }
+    }
+
+    /// Notes which documents of a chunk have expired, and corrects their arrival times.
+    fn expire_and_correct(&self, chunk: &mut Chunk, position: Position) {
+        let num_expired = chunk
+            .rows
+            .partition_point(|&row| row < position.expired_below);
+        chunk.gone[..num_expired].fill(true);
+        if self.shift.is_some() {
+            for (&row, arrival_s) in chunk.rows.iter().zip(&mut chunk.arrivals_s) {
+                *arrival_s = self.corrected(row, *arrival_s);
+            }
         }
     }
 

@@ -270,6 +270,25 @@ pub struct Chunk {
     pub arrivals_s: Vec<u64>,
 }
 
+/// One document of a chunk.
+#[derive(Debug, Clone)]
+pub struct ChunkRow<'a> {
+    pub row: u32,
+    pub id: &'a str,
+    pub sketch: &'a [u8],
+    /// The caller's byte.
+    pub shape: u8,
+    pub num_features: u32,
+    pub has_content: bool,
+    pub text_digest: Option<u64>,
+    pub feature_digest: Option<u128>,
+    pub verdict: Option<Evidence>,
+    pub is_gone: bool,
+    /// Band and level of each bucket above level 0.
+    pub levels: Vec<(u16, u8)>,
+    pub arrival_s: u64,
+}
+
 impl Chunk {
     /// The user's id of the document at a position. Panics if `position` is out of range.
     pub fn id(&self, position: usize) -> &str {
@@ -278,5 +297,56 @@ impl Chunk {
             _ => self.id_ends[position - 1],
         };
         &self.ids[begin as usize..self.id_ends[position] as usize]
+    }
+
+    /// The documents, in order of their rows.
+    pub fn documents(&self) -> impl Iterator<Item = ChunkRow<'_>> {
+        let sketch_bytes = self.sketches.len() / self.rows.len().max(1);
+        let mut levels = self.levels.iter().peekable();
+        self.rows.iter().enumerate().map(move |(place, &row)| {
+            let is_own = |level: &&BandLevel| level.position as usize == place;
+            let own_levels = std::iter::from_fn(|| levels.next_if(is_own));
+            ChunkRow {
+                row,
+                levels: own_levels.map(|level| (level.band, level.level)).collect(),
+                id: self.id(place),
+                sketch: &self.sketches[place * sketch_bytes..(place + 1) * sketch_bytes],
+                shape: self.shapes[place],
+                num_features: self.num_features[place],
+                has_content: self.has_content[place],
+                text_digest: self.text_digests.as_deref().map(|all| all[place]),
+                feature_digest: self.feature_digests.as_deref().map(|all| all[place]),
+                verdict: self.verdicts[place],
+                is_gone: self.gone[place],
+                arrival_s: self.arrivals_s[place],
+            }
+        })
+    }
+
+    /// Appends a document. Its row must follow those before it, in `span`.
+    pub(super) fn push(&mut self, document: ChunkRow<'_>) {
+        let position = self.rows.len() as u32;
+        let levels = document.levels.into_iter();
+        self.levels.extend(levels.map(|(band, level)| BandLevel {
+            position,
+            band,
+            level,
+        }));
+        self.rows.push(document.row);
+        self.ids.push_str(document.id);
+        self.id_ends.push(self.ids.len() as u32);
+        self.sketches.extend_from_slice(document.sketch);
+        self.shapes.push(document.shape);
+        self.num_features.push(document.num_features);
+        self.has_content.push(document.has_content);
+        if let Some(digest) = document.text_digest {
+            self.text_digests.get_or_insert_default().push(digest);
+        }
+        if let Some(digest) = document.feature_digest {
+            self.feature_digests.get_or_insert_default().push(digest);
+        }
+        self.verdicts.push(document.verdict);
+        self.gone.push(document.is_gone);
+        self.arrivals_s.push(document.arrival_s);
     }
 }

@@ -199,31 +199,37 @@ fn collapse<const W: usize>(pieces: &[Table], part: usize, scratch: &mut Scratch
         }
     }
     codes.truncate(num_codes);
-    let mut starts = Vec::new();
-    if num_codes < len {
-        starts.resize(num_codes + 2, 0);
-        for &number in &scratch.numbers {
-            starts[number as usize + 2] += 1;
-        }
-        let mut total = 0;
-        for start in &mut starts {
-            total += *start;
-            *start = total;
-        }
-        let mut grouped = vec![0; len];
-        for (&number, &row) in scratch.numbers.iter().zip(&rows) {
-            let next = &mut starts[number as usize + 1];
-            grouped[*next as usize] = row;
-            *next += 1;
-        }
-        starts.pop();
-        rows = grouped;
-    }
+    let (starts, rows) = match num_codes < len {
+        true => grouped(&scratch.numbers, &rows, num_codes),
+        false => (Vec::new(), rows),
+    };
     Part {
         codes,
         rows,
         starts,
     }
+}
+
+/// Groups rows by the number of their code; also returns the start of each group, and the end of the last.
+fn grouped(numbers: &[u32], rows: &[u32], num_codes: usize) -> (Vec<u32>, Vec<u32>) {
+    // One further place: while rows are put in their places, the end of a group is the start of the next.
+    let mut starts = vec![0; num_codes + 2];
+    for &number in numbers {
+        starts[number as usize + 2] += 1;
+    }
+    let mut total = 0;
+    for start in &mut starts {
+        total += *start;
+        *start = total;
+    }
+    let mut grouped = vec![0; rows.len()];
+    for (&number, &row) in numbers.iter().zip(rows) {
+        let next = &mut starts[number as usize + 1];
+        grouped[*next as usize] = row;
+        *next += 1;
+    }
+    starts.pop();
+    (starts, grouped)
 }
 
 /// Number of rows sampled to detect whether many are equal.

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use super::compare::{Progress, Search, Wanted};
 use super::keys::FreeBits;
 use super::node::{Flip, Joiner, PIECE_LEN, Sides, Task, flips_within};
-use super::output::{Output, Stopped};
+use super::output::{Output, Stopped, Writer};
 use super::partition::{Digit, Table, View};
 use crate::plan::Key;
 use likewise_core::error::Error;
@@ -219,6 +219,12 @@ fn sides_of<'t>(left: &'t Table, right: Option<&'t Table>) -> Sides<'t> {
     }
 }
 
+fn flips(digit: Digit, radius: u32) -> Vec<u32> {
+    let mut flips = Vec::new();
+    flips_within(digit.width, radius, &mut flips);
+    flips
+}
+
 /// Buckets too large for one thread: the part of each side and the value.
 struct Deferred {
     flip: Flip,
@@ -265,6 +271,35 @@ impl KeyRun<'_, '_, '_> {
         );
     }
 
+    /// Joins the buckets of two tables, which differ in `num_errors` bits of the key; passes the values of those too large
+    /// for one thread to `defer`.
+    fn join_buckets(
+        &self,
+        (joiner, progress): (&mut Joiner, &mut Progress),
+        tables: (&Table, &Table),
+        (how, num_errors): (Flip, u32),
+        owners: &[Key],
+        writer: &mut Writer<'_, '_>,
+        mut defer: impl FnMut(usize),
+    ) -> Result<(), Stopped> {
+        let search = self.join.search;
+        let wanted = Wanted {
+            part_within: self.part_mask.map(|_| self.task.within - num_errors),
+            ..search.wanted(owners)
+        };
+        joiner.compare_buckets(&wanted, tables, how, progress, writer)?;
+        for value in std::mem::take(&mut progress.large) {
+            let sides = how.sides(tables, value as usize);
+            if sides.max_len() > search.limits.many_codes {
+                defer(value as usize);
+            } else {
+                let rest = self.task.behind(self.keys, self.index, num_errors);
+                joiner.join(search, sides, rest, writer)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Joins the buckets of equal values as soon as they are built.
     fn exactly(&self, left: Vec<Table>, right: Option<Vec<Table>>) -> Result<(), Stopped> {
         let join = self.join;
@@ -273,49 +308,29 @@ impl KeyRun<'_, '_, '_> {
             flip: 0,
             is_self: right.is_none(),
         };
-        let wanted = Wanted {
-            part_within: self.part_mask.map(|_| self.task.within),
-            ..join.search.wanted(&owners)
-        };
         join.output.begin_phase();
         let work = |state: &mut KeyState, part: usize| {
             let mut writer = join.output.writer(part);
-            let KeyState {
-                joiner,
-                left: left_table,
-                right: right_table,
-                progress,
-            } = state;
-            self.gather(&left, part, left_table);
+            self.gather(&left, part, &mut state.left);
             if let Some(right) = &right {
-                self.gather(right, part, right_table);
+                self.gather(right, part, &mut state.right);
             }
-            let tables = (
-                &*left_table,
-                if how.is_self {
-                    &*left_table
-                } else {
-                    &*right_table
-                },
-            );
-            joiner.compare_buckets(&wanted, tables, how, progress, &mut writer)?;
+            let tables = match how.is_self {
+                true => (&state.left, &state.left),
+                false => (&state.left, &state.right),
+            };
+            let joiner = (&mut state.joiner, &mut state.progress);
             let mut copied = Vec::new();
-            for value in std::mem::take(&mut progress.large) {
-                let sides = how.sides(tables, value as usize);
-                if sides.max_len() > join.search.limits.many_codes {
-                    let (left, right) = match sides {
-                        Sides::Same(view) => (view, None),
-                        Sides::Two(left, right) => (left, Some(right)),
-                    };
-                    copied.push(Copied {
-                        left: join.flattened(&[left]),
-                        right: right.map(|view| join.flattened(&[view])),
-                    });
-                } else {
-                    let rest = self.task.behind(self.keys, self.index, 0);
-                    joiner.join(join.search, sides, rest, &mut writer)?;
-                }
-            }
+            self.join_buckets(joiner, tables, (how, 0), &owners, &mut writer, |value| {
+                let (left, right) = match how.sides(tables, value) {
+                    Sides::Same(view) => (view, None),
+                    Sides::Two(left, right) => (left, Some(right)),
+                };
+                copied.push(Copied {
+                    left: join.flattened(&[left]),
+                    right: right.map(|view| join.flattened(&[view])),
+                });
+            })?;
             writer.finish()?;
             Ok::<_, Stopped>(copied)
         };
@@ -342,20 +357,11 @@ impl KeyRun<'_, '_, '_> {
         let owners = self.task.owners_of(self.keys, self.index);
         let radius = self.keys[self.index].radius;
         let left = self.gathered(left)?;
-        let right = match right {
-            Some(pieces) => Some(self.gathered(pieces)?),
-            None => None,
-        };
+        let right = right.map(|pieces| self.gathered(pieces)).transpose()?;
         let other = right.as_ref().unwrap_or(&left);
-        let mut upper_flips = Vec::new();
-        flips_within(self.upper.width, radius, &mut upper_flips);
-        let lower_flips: Vec<Vec<u32>> = (0..=radius)
-            .map(|radius| {
-                let mut flips = Vec::new();
-                flips_within(self.lower.width, radius, &mut flips);
-                flips
-            })
-            .collect();
+        let upper_flips = flips(self.upper, radius);
+        let lower_flips = (0..=radius).map(|radius| flips(self.lower, radius));
+        let lower_flips: Vec<Vec<u32>> = lower_flips.collect();
         let work = |(joiner, progress): &mut (Joiner, Progress), part: usize| {
             let mut writer = join.output.writer(part);
             let mut deferred = Vec::new();
@@ -371,25 +377,15 @@ impl KeyRun<'_, '_, '_> {
                         flip: flip as usize,
                         is_self: is_self && upper_flip == 0,
                     };
-                    let num_errors = spent + flip.count_ones();
-                    let wanted = Wanted {
-                        part_within: self.part_mask.map(|_| self.task.within - num_errors),
-                        ..join.search.wanted(&owners)
-                    };
-                    joiner.compare_buckets(&wanted, tables, how, progress, &mut writer)?;
-                    for value in std::mem::take(&mut progress.large) {
-                        let sides = how.sides(tables, value as usize);
-                        if sides.max_len() > join.search.limits.many_codes {
-                            deferred.push(Deferred {
-                                flip: how,
-                                parts: (part, partner),
-                                value: value as usize,
-                            });
-                        } else {
-                            let rest = self.task.behind(self.keys, self.index, num_errors);
-                            joiner.join(join.search, sides, rest, &mut writer)?;
-                        }
-                    }
+                    let errors = (how, spent + flip.count_ones());
+                    let joiner = (&mut *joiner, &mut *progress);
+                    self.join_buckets(joiner, tables, errors, &owners, &mut writer, |value| {
+                        deferred.push(Deferred {
+                            flip: how,
+                            parts: (part, partner),
+                            value,
+                        });
+                    })?;
                 }
             }
             writer.finish()?;

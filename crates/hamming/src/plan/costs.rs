@@ -79,30 +79,25 @@ impl Default for Costs {
 impl Costs {
     /// Returns the costs other than reads, by name.
     pub fn steps(&self) -> [(&'static str, f64); 8] {
+        self.clone().steps_mut().map(|(name, step)| (name, *step))
+    }
+
+    fn steps_mut(&mut self) -> [(&'static str, &mut f64); 8] {
         [
-            ("query_ns", self.query_ns),
-            ("table_ns", self.table_ns),
-            ("wide_ns", self.wide_ns),
-            ("bucket_ns", self.bucket_ns),
-            ("compare_ns", self.compare_ns),
-            ("scan_ns", self.scan_ns),
-            ("stream_ns", self.stream_ns),
-            ("sort_ns", self.sort_ns),
+            ("query_ns", &mut self.query_ns),
+            ("table_ns", &mut self.table_ns),
+            ("wide_ns", &mut self.wide_ns),
+            ("bucket_ns", &mut self.bucket_ns),
+            ("compare_ns", &mut self.compare_ns),
+            ("scan_ns", &mut self.scan_ns),
+            ("stream_ns", &mut self.stream_ns),
+            ("sort_ns", &mut self.sort_ns),
         ]
     }
 
     pub fn step_mut(&mut self, name: &str) -> Option<&mut f64> {
-        match name {
-            "query_ns" => Some(&mut self.query_ns),
-            "table_ns" => Some(&mut self.table_ns),
-            "wide_ns" => Some(&mut self.wide_ns),
-            "bucket_ns" => Some(&mut self.bucket_ns),
-            "compare_ns" => Some(&mut self.compare_ns),
-            "scan_ns" => Some(&mut self.scan_ns),
-            "stream_ns" => Some(&mut self.stream_ns),
-            "sort_ns" => Some(&mut self.sort_ns),
-            _ => None,
-        }
+        let mut steps = self.steps_mut().into_iter();
+        steps.find_map(|(other, step)| (other == name).then_some(step))
     }
 
     /// Rejects costs that are not positive and finite, or sizes that do not ascend.

@@ -97,9 +97,7 @@ impl<'a> Pricer<'a> {
 
     /// Returns the size of a table in bytes, and the nanoseconds for its bucket lookups.
     fn outline(&mut self, width: u32, radius: u32) -> (f64, f64) {
-        let SurveyRequest {
-            collection, costs, ..
-        } = self.request;
+        let (collection, costs) = (&self.request.collection, &self.request.costs);
         *self.outlines.entry((width, radius)).or_insert_with(|| {
             (
                 collection.table_bytes(width),
@@ -148,13 +146,8 @@ impl<'a> Pricer<'a> {
 
     /// The cost of a hash table of the neighbors, with the code and the id, and one in three slots free.
     fn stored_neighbors(&self) -> KeyCost {
-        let SurveyRequest {
-            collection,
-            within,
-            costs,
-            ..
-        } = self.request;
-        let neighbors = ball(collection.bits, *within);
+        let (collection, costs) = (&self.request.collection, &self.request.costs);
+        let neighbors = ball(collection.bits, self.request.within);
         let num_stored = collection.num_fingerprints as f64 * neighbors;
         let num_bytes = 1.5 * (collection.plain_bytes() + collection.id_bytes()) * neighbors;
         let num_candidates = num_stored / power_of_two(collection.bits);
@@ -174,9 +167,7 @@ impl<'a> Pricer<'a> {
 
     /// Returns the sum over the tables, including ids, or `None` as soon as it reaches the limit.
     fn tables(&mut self, keys: &[Key], limit_ns: f64) -> Option<KeyCost> {
-        let SurveyRequest {
-            collection, costs, ..
-        } = self.request;
+        let (collection, costs) = (&self.request.collection, &self.request.costs);
         let mut cost = KeyCost {
             num_bytes: collection.id_bytes(),
             single_ns: costs.query_ns,
@@ -197,25 +188,20 @@ impl<'a> Pricer<'a> {
             return *cost;
         }
         self.num_keys += 1;
-        let SurveyRequest {
-            collection,
-            costs,
-            division,
-            ..
-        } = self.request;
+        let request = self.request;
         // The leading bit of a key is its highest position.
-        let own: Vec<f64> = (0..collection.bits)
+        let own: Vec<f64> = (0..request.collection.bits)
             .rev()
             .filter(|&bit| key.contains(bit))
             .map(|bit| self.mismatch[bit as usize])
             .collect();
         let cost = key_cost(
-            collection,
+            &request.collection,
             &own,
-            division.dependence(),
+            request.division.dependence(),
             key.radius,
             num_tables,
-            costs,
+            &request.costs,
         );
         if let Some(costs) = &mut self.by_width {
             costs.insert(known, cost);

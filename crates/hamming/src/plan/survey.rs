@@ -83,22 +83,23 @@ pub fn survey(request: &SurveyRequest, cancel: &AtomicBool) -> Result<Survey> {
         num_plans_checked: 0,
     };
     keep_complete(&mut plans, *within, &mut work);
-    let candidates = || {
-        plans
-            .iter()
-            .filter(|plan| plan.fits && plan.is_searchable())
-    };
-    let least = candidates()
-        .map(|plan| plan.cost.batch_ns)
-        .fold(f64::INFINITY, f64::min);
-    let chosen = plans.iter().position(|plan| {
-        plan.fits && plan.is_searchable() && plan.cost.batch_ns <= least * AS_GOOD
-    });
     Ok(Survey {
+        chosen: chosen(&plans),
         plans,
-        chosen,
         work,
     })
+}
+
+/// Of the plans that fit and are about as fast as the fastest of these, the smallest; plans ascend by size.
+fn chosen(plans: &[PricedPlan]) -> Option<usize> {
+    let is_candidate = |plan: &PricedPlan| plan.fits && plan.is_searchable();
+    let candidates = plans.iter().filter(|plan| is_candidate(plan));
+    let least = candidates
+        .map(|plan| plan.cost.batch_ns)
+        .fold(f64::INFINITY, f64::min);
+    plans
+        .iter()
+        .position(|plan| is_candidate(plan) && plan.cost.batch_ns <= least * AS_GOOD)
 }
 
 /// From plans in order of size, keeps the historical ones and those sufficiently faster than every smaller one, if a

@@ -1,8 +1,9 @@
 //! What is stored of a decision, and answered?
 
-use crate::cluster::bytes::{Pack, Unpack};
-use crate::cluster::moved::{MovedDocument, pack_moved, unpack_moved};
-use crate::cluster::record::{Record, Reference, Verdict, pack_levels, unpack_levels};
+use crate::cluster::bytes::{Packed, Unpack, packed_fields};
+use crate::cluster::moved::MovedDocument;
+use crate::cluster::record::{Record, Reference, Verdict};
+use crate::decide::nearest::Neighbor;
 use crate::error::{Error, Result};
 use crate::rules::Rules;
 
@@ -42,13 +43,6 @@ pub struct RemovedRecord {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct AnsweredNeighbor {
-    pub id: String,
-    pub verdict: Verdict,
-    pub matches: bool,
-}
-
-#[derive(Debug, Clone, PartialEq)]
 pub struct Listed {
     pub row: u32,
     pub record: Record,
@@ -63,17 +57,35 @@ pub struct Finding {
     pub name: Vec<u8>,
 }
 
+/// The verdict on an operation, as the log stores it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
     Documents(Vec<Decided>),
     /// The index has the id at this place with another text, so nothing was added.
-    OtherText(u32),
+    OtherText(usize),
     Unknown,
-    Removed(Box<RemovedRecord>),
+    Removed(RemovedRecord),
+    /// How many documents were added with their verdicts, and how many of them are kept.
+    Restored(usize, usize),
+    /// The document at this place cannot be restored, so that nothing was added.
+    NotRestored(usize),
+    /// The first row that was not swept, and the documents that were.
+    Swept(u32, Vec<(Reference, Record)>),
+    /// Why no decision was possible; nothing was changed.
+    Rejected(Reason),
+}
+
+/// A text that ends what contains it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reason(pub String);
+
+/// What an operation answers. Only verdicts are stored.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reply {
+    Verdict(Answer),
     /// Neighbors of each document.
-    Neighbors(Vec<Vec<AnsweredNeighbor>>),
-    /// A document, and the id of its kept one.
-    Found(u32, Box<Record>, Option<String>),
+    Neighbors(Vec<Vec<Neighbor>>),
+    Found(Box<Listed>),
     /// Id of the kept document, whether that is gone, ids of its duplicates.
     Group(String, bool, Vec<String>),
     /// Documents in order of arrival.
@@ -82,14 +94,66 @@ pub enum Answer {
     Audit(usize, Vec<Finding>),
     /// All that is kept of documents, in order of arrival, and the row that follows them.
     Records(Vec<MovedDocument>, u32),
-    /// How many documents were added with their verdicts, and how many of them are kept.
-    Restored(usize, usize),
-    /// The document at this place cannot be restored, so that nothing was added.
-    NotRestored(u32),
-    /// The first row that was not swept, and the documents that were.
-    Swept(u32, Vec<(Reference, Record)>),
-    /// Why no decision was possible; nothing was changed.
-    Rejected(String),
+}
+
+/// Each verdict behind a byte of its kind.
+macro_rules! packed_verdicts {
+    ($($kind:literal: $name:ident $(($($part:ident),*))?;)*) => {
+        impl Packed for Answer {
+            fn put(&self, rules: &Rules, out: &mut Vec<u8>) {
+                match self {
+                    $(Answer::$name $(($($part),*))? => {
+                        out.push($kind);
+                        $($($part.put(rules, out);)*)?
+                    })*
+                }
+            }
+
+            fn take(rules: &Rules, from: &mut Unpack<'_>) -> Result<Self> {
+                match from.byte()? {
+                    $($kind => {
+                        $($(let $part = Packed::take(rules, from)?;)*)?
+                        Ok(Answer::$name $(($($part),*))?)
+                    })*
+                    _ => Err(Error::Unreadable),
+                }
+            }
+        }
+    };
+}
+
+packed_verdicts! {
+    0: Documents(all);
+    1: OtherText(place);
+    2: Unknown;
+    3: Removed(removed);
+    10: Restored(num, num_kept);
+    11: NotRestored(place);
+    12: Rejected(reason);
+    13: Swept(end, all);
+}
+
+packed_fields!(RemovedRecord: reference, record, changed);
+
+impl Packed for (Reference, Record) {
+    fn put(&self, rules: &Rules, out: &mut Vec<u8>) {
+        self.0.put(rules, out);
+        self.1.put(rules, out);
+    }
+
+    fn take(rules: &Rules, from: &mut Unpack<'_>) -> Result<Self> {
+        Ok((Packed::take(rules, from)?, Packed::take(rules, from)?))
+    }
+}
+
+impl Packed for Reason {
+    fn put(&self, _: &Rules, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.0.as_bytes());
+    }
+
+    fn take(_: &Rules, from: &mut Unpack<'_>) -> Result<Self> {
+        Ok(Reason(String::from_utf8_lossy(from.rest()).into_owned()))
+    }
 }
 
 const HAS_VERDICT: u8 = 1;
@@ -99,287 +163,66 @@ const HAS_KEPT_ID: u8 = 8;
 const HAS_LEVELS: u8 = 16;
 const HAS_REFERENCE: u8 = 32;
 
-fn flag(is_set: bool, bit: u8) -> u8 {
-    if is_set { bit } else { 0 }
-}
-
-impl Answer {
-    pub fn pack(&self, rules: &Rules) -> Vec<u8> {
-        let mut packed = Vec::new();
-        match self {
-            Answer::Documents(all) => {
-                packed.push(0);
-                packed.count(all.len());
-                for decided in all {
-                    pack_decided(rules, decided, &mut packed);
-                }
-            }
-            Answer::OtherText(place) => {
-                packed.push(1);
-                packed.count(*place as usize);
-            }
-            Answer::Unknown => packed.push(2),
-            Answer::Removed(removed) => {
-                packed.push(3);
-                packed.raw(&removed.reference.bytes());
-                packed.counted(&removed.record.pack(rules));
-                packed.count(removed.changed.len());
-                for changed in &removed.changed {
-                    packed.raw(&changed.reference.bytes());
-                    let enters = flag(changed.enters, ADDED);
-                    packed.push(enters | flag(changed.kept_id.is_some(), HAS_KEPT_ID));
-                    packed.counted(&changed.record.pack(rules));
-                    if let Some(id) = &changed.kept_id {
-                        packed.counted(id.as_bytes());
-                    }
-                }
-            }
-            Answer::Neighbors(all) => {
-                packed.push(4);
-                packed.count(all.len());
-                for found in all {
-                    packed.count(found.len());
-                    for neighbor in found {
-                        packed.push(u8::from(neighbor.matches));
-                        let similarity = neighbor.verdict.evidence.similarity;
-                        packed.raw(&similarity.to_le_bytes());
-                        neighbor.verdict.pack(rules, &mut packed);
-                        packed.counted(neighbor.id.as_bytes());
-                    }
-                }
-            }
-            Answer::Found(row, record, kept_id) => {
-                packed.push(5);
-                packed.raw(&row.to_le_bytes());
-                packed.counted(&record.pack(rules));
-                packed.push(u8::from(kept_id.is_some()));
-                packed.raw(kept_id.as_deref().unwrap_or_default().as_bytes());
-            }
-            Answer::List(all) => {
-                packed.push(7);
-                packed.count(all.len());
-                for listed in all {
-                    packed.raw(&listed.row.to_le_bytes());
-                    packed.counted(&listed.record.pack(rules));
-                    packed.push(u8::from(listed.kept_id.is_some()));
-                    packed.counted(listed.kept_id.as_deref().unwrap_or_default().as_bytes());
-                }
-            }
-            Answer::Swept(end, all) => {
-                packed.push(13);
-                packed.raw(&end.to_le_bytes());
-                packed.count(all.len());
-                for (reference, record) in all {
-                    packed.raw(&reference.bytes());
-                    packed.counted(&record.pack(rules));
-                }
-            }
-            Answer::Audit(num, all) => {
-                packed.push(8);
-                packed.count(*num);
-                packed.count(all.len());
-                for finding in all {
-                    packed.counted(finding.id.as_bytes());
-                    packed.counted(&finding.name);
-                }
-            }
-            Answer::Records(all, end) => {
-                packed.push(9);
-                packed.raw(&end.to_le_bytes());
-                pack_moved(rules, all, &mut packed);
-            }
-            Answer::Restored(num, num_kept) => {
-                packed.push(10);
-                packed.count(*num);
-                packed.count(*num_kept);
-            }
-            Answer::NotRestored(place) => {
-                packed.push(11);
-                packed.count(*place as usize);
-            }
-            Answer::Rejected(reason) => {
-                packed.push(12);
-                packed.raw(reason.as_bytes());
-            }
-            Answer::Group(leader, is_gone, members) => {
-                packed.push(6);
-                packed.push(u8::from(*is_gone));
-                packed.counted(leader.as_bytes());
-                packed.count(members.len());
-                members
-                    .iter()
-                    .for_each(|member| packed.counted(member.as_bytes()));
-            }
-        }
-        packed
+impl Packed for Changed {
+    fn put(&self, rules: &Rules, out: &mut Vec<u8>) {
+        self.reference.put(rules, out);
+        let has_kept_id = self.kept_id.is_some();
+        out.push(u8::from(self.enters) * ADDED | u8::from(has_kept_id) * HAS_KEPT_ID);
+        self.record.put(rules, out);
+        self.kept_id.iter().for_each(|id| id.put(rules, out));
     }
 
-    pub fn unpack(rules: &Rules, packed: &[u8]) -> Result<Self> {
-        let mut unpack = Unpack(packed);
-        let unpack = &mut unpack;
-        Ok(match unpack.byte()? {
-            0 => {
-                let num = unpack.size()?;
-                let all = (0..num).map(|_| unpack_decided(rules, unpack));
-                Answer::Documents(all.collect::<Result<_, _>>()?)
-            }
-            1 => Answer::OtherText(unpack.size()? as u32),
-            2 => Answer::Unknown,
-            3 => {
-                let reference = Reference::unpack(unpack)?;
-                let record = Record::unpack(rules, unpack.counted()?)?;
-                let num = unpack.size()?;
-                let changed = (0..num).map(|_| {
-                    let reference = Reference::unpack(unpack)?;
-                    let flags = unpack.byte()?;
-                    let record = Record::unpack(rules, unpack.counted()?)?;
-                    let kept_id = match flags & HAS_KEPT_ID {
-                        0 => None,
-                        _ => Some(unpack.text()?.to_owned()),
-                    };
-                    Ok(Changed {
-                        reference,
-                        record,
-                        enters: flags & ADDED != 0,
-                        kept_id,
-                    })
-                });
-                let changed = changed.collect::<Result<_>>()?;
-                Answer::Removed(Box::new(RemovedRecord {
-                    reference,
-                    record,
-                    changed,
-                }))
-            }
-            4 => {
-                let num = unpack.size()?;
-                let mut all = Vec::new();
-                for _ in 0..num {
-                    let mut found = Vec::new();
-                    for _ in 0..unpack.size()? {
-                        let matches = unpack.byte()? != 0;
-                        let similarity = f64::from_bits(unpack.u64()?);
-                        let mut verdict = Verdict::unpack(rules, unpack)?;
-                        verdict.evidence.similarity = similarity;
-                        let id = unpack.text()?.to_owned();
-                        found.push(AnsweredNeighbor {
-                            id,
-                            verdict,
-                            matches,
-                        });
-                    }
-                    all.push(found);
-                }
-                Answer::Neighbors(all)
-            }
-            5 => {
-                let row = unpack.u32()?;
-                let record = Box::new(Record::unpack(rules, unpack.counted()?)?);
-                let has_kept = unpack.byte()? != 0;
-                let kept = std::str::from_utf8(unpack.rest()).map_err(|_| Error::Unreadable)?;
-                Answer::Found(row, record, has_kept.then(|| kept.to_owned()))
-            }
-            6 => {
-                let is_gone = unpack.byte()? != 0;
-                let leader = unpack.text()?.to_owned();
-                let num = unpack.size()?;
-                let members = (0..num).map(|_| Ok(unpack.text()?.to_owned()));
-                let members = members.collect::<Result<_>>()?;
-                Answer::Group(leader, is_gone, members)
-            }
-            7 => {
-                let num = unpack.size()?;
-                let all = (0..num).map(|_| {
-                    let row = unpack.u32()?;
-                    let record = Record::unpack(rules, unpack.counted()?)?;
-                    let has_kept = unpack.byte()? != 0;
-                    let kept_id = unpack.text()?.to_owned();
-                    Ok(Listed {
-                        row,
-                        record,
-                        kept_id: has_kept.then_some(kept_id),
-                    })
-                });
-                Answer::List(all.collect::<Result<_>>()?)
-            }
-            8 => {
-                let (num, num_findings) = (unpack.size()?, unpack.size()?);
-                let all = (0..num_findings).map(|_| {
-                    let id = unpack.text()?.to_owned();
-                    let name = unpack.counted()?.to_vec();
-                    Ok(Finding { id, name })
-                });
-                Answer::Audit(num, all.collect::<Result<_>>()?)
-            }
-            9 => {
-                let end = unpack.u32()?;
-                Answer::Records(unpack_moved(rules, unpack)?, end)
-            }
-            10 => Answer::Restored(unpack.size()?, unpack.size()?),
-            11 => Answer::NotRestored(unpack.size()? as u32),
-            12 => Answer::Rejected(String::from_utf8_lossy(unpack.rest()).into_owned()),
-            13 => {
-                let end = unpack.u32()?;
-                let num = unpack.size()?;
-                let all = (0..num).map(|_| {
-                    let reference = Reference::unpack(unpack)?;
-                    Ok((reference, Record::unpack(rules, unpack.counted()?)?))
-                });
-                Answer::Swept(end, all.collect::<Result<_>>()?)
-            }
-            _ => return Err(Error::Unreadable),
+    fn take(rules: &Rules, from: &mut Unpack<'_>) -> Result<Self> {
+        let reference = Packed::take(rules, from)?;
+        let flags = from.byte()?;
+        Ok(Changed {
+            reference,
+            record: Packed::take(rules, from)?,
+            enters: flags & ADDED != 0,
+            kept_id: Packed::take_if(flags & HAS_KEPT_ID != 0, rules, from)?,
         })
     }
 }
 
-fn pack_decided(rules: &Rules, decided: &Decided, out: &mut Vec<u8>) {
-    let has_reference = !decided.added && decided.reference != Reference::default();
-    out.push(
-        flag(decided.verdict.is_some(), HAS_VERDICT)
-            | flag(decided.added, ADDED)
-            | flag(decided.collapsed, COLLAPSED)
-            | flag(decided.kept_id.is_some(), HAS_KEPT_ID)
-            | flag(!decided.levels.is_empty(), HAS_LEVELS)
-            | flag(has_reference, HAS_REFERENCE),
-    );
-    if let Some(verdict) = &decided.verdict {
-        verdict.pack(rules, out);
+impl Packed for Decided {
+    fn put(&self, rules: &Rules, out: &mut Vec<u8>) {
+        let reference =
+            Some(self.reference).filter(|of| !self.added && *of != Reference::default());
+        let levels = Some(&self.levels).filter(|levels| !levels.is_empty());
+        let flags = [
+            (self.verdict.is_some(), HAS_VERDICT),
+            (self.added, ADDED),
+            (self.collapsed, COLLAPSED),
+            (self.kept_id.is_some(), HAS_KEPT_ID),
+            (levels.is_some(), HAS_LEVELS),
+            (reference.is_some(), HAS_REFERENCE),
+        ];
+        out.push(
+            flags
+                .iter()
+                .map(|&(is_set, bit)| u8::from(is_set) * bit)
+                .sum(),
+        );
+        self.verdict
+            .iter()
+            .for_each(|verdict| verdict.put(rules, out));
+        self.kept_id.iter().for_each(|id| id.put(rules, out));
+        levels.iter().for_each(|levels| levels.put(rules, out));
+        reference
+            .iter()
+            .for_each(|reference| reference.put(rules, out));
     }
-    if let Some(id) = &decided.kept_id {
-        out.counted(id.as_bytes());
-    }
-    if !decided.levels.is_empty() {
-        pack_levels(&decided.levels, out);
-    }
-    if has_reference {
-        out.raw(&decided.reference.bytes());
-    }
-}
 
-fn unpack_decided(rules: &Rules, unpack: &mut Unpack<'_>) -> Result<Decided> {
-    let flags = unpack.byte()?;
-    let has = |bit: u8| flags & bit != 0;
-    let verdict = has(HAS_VERDICT)
-        .then(|| Verdict::unpack(rules, unpack))
-        .transpose()?;
-    let kept_id = match has(HAS_KEPT_ID) {
-        true => Some(unpack.text()?.to_owned()),
-        false => None,
-    };
-    let levels = match has(HAS_LEVELS) {
-        true => unpack_levels(rules, unpack)?,
-        false => Vec::new(),
-    };
-    let reference = match has(HAS_REFERENCE) {
-        true => Reference::unpack(unpack)?,
-        false => Reference::default(),
-    };
-    Ok(Decided {
-        verdict,
-        kept_id,
-        reference,
-        added: has(ADDED),
-        collapsed: has(COLLAPSED),
-        levels,
-    })
+    fn take(rules: &Rules, from: &mut Unpack<'_>) -> Result<Self> {
+        let flags = from.byte()?;
+        let has = |bit: u8| flags & bit != 0;
+        Ok(Decided {
+            verdict: Packed::take_if(has(HAS_VERDICT), rules, from)?,
+            kept_id: Packed::take_if(has(HAS_KEPT_ID), rules, from)?,
+            levels: Packed::take_if(has(HAS_LEVELS), rules, from)?.unwrap_or_default(),
+            reference: Packed::take_if(has(HAS_REFERENCE), rules, from)?.unwrap_or_default(),
+            added: has(ADDED),
+            collapsed: has(COLLAPSED),
+        })
+    }
 }

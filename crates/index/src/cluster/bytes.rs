@@ -5,7 +5,8 @@
 pub use likewise_disk::store::Cursor as Unpack;
 use likewise_disk::store::put_varint;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::rules::Rules;
 
 pub trait Pack {
     fn count(&mut self, value: usize);
@@ -30,10 +31,78 @@ impl Pack for Vec<u8> {
     }
 }
 
+/// A value with one encoding, which depends on the rules of the index.
+pub trait Packed: Sized {
+    fn put(&self, rules: &Rules, out: &mut Vec<u8>);
+
+    fn take(rules: &Rules, from: &mut Unpack<'_>) -> Result<Self>;
+
+    /// Takes a value that another one says is there.
+    fn take_if(is_there: bool, rules: &Rules, from: &mut Unpack<'_>) -> Result<Option<Self>> {
+        is_there.then(|| Self::take(rules, from)).transpose()
+    }
+}
+
+macro_rules! packed_values {
+    ($($type:ty: |$value:ident, $out:ident| $put:expr, |$from:ident| $take:expr;)*) => {$(
+        impl Packed for $type {
+            fn put(&self, _: &Rules, $out: &mut Vec<u8>) {
+                let $value = self;
+                $put
+            }
+
+            fn take(_: &Rules, $from: &mut Unpack<'_>) -> Result<Self> {
+                Ok($take)
+            }
+        }
+    )*};
+}
+
+packed_values! {
+    u32: |value, out| out.raw(&value.to_le_bytes()), |from| from.u32()?;
+    u64: |value, out| out.raw(&value.to_le_bytes()), |from| from.u64()?;
+    u128: |value, out| out.raw(&value.to_le_bytes()), |from| from.u128()?;
+    usize: |value, out| out.count(*value), |from| from.size()?;
+    String: |value, out| out.counted(value.as_bytes()), |from| from.text()?.to_owned();
+}
+
+impl<T: Packed> Packed for Vec<T> {
+    fn put(&self, rules: &Rules, out: &mut Vec<u8>) {
+        out.count(self.len());
+        self.iter().for_each(|value| value.put(rules, out));
+    }
+
+    fn take(rules: &Rules, from: &mut Unpack<'_>) -> Result<Self> {
+        (0..from.size()?).map(|_| T::take(rules, from)).collect()
+    }
+}
+
+/// Packs a struct as its fields, in the order in which they are given.
+macro_rules! packed_fields {
+    ($type:ident: $($field:ident),*) => {
+        impl $crate::cluster::bytes::Packed for $type {
+            fn put(&self, rules: &Rules, out: &mut Vec<u8>) {
+                $(self.$field.put(rules, out);)*
+            }
+
+            fn take(rules: &Rules, from: &mut Unpack<'_>) -> Result<Self> {
+                $(let $field = $crate::cluster::bytes::Packed::take(rules, from)?;)*
+                Ok($type { $($field),* })
+            }
+        }
+    };
+}
+pub(super) use packed_fields;
+
 /// Takes bytes behind 32 bits of their number, as a script packs them.
 pub fn take_string<'b>(unpack: &mut Unpack<'b>) -> Result<&'b [u8]> {
     let num = unpack.u32()?;
     Ok(unpack.take(num as usize)?)
+}
+
+/// The text that ends what is unpacked.
+pub fn last_text<'b>(from: &mut Unpack<'b>) -> Result<&'b str> {
+    std::str::from_utf8(from.rest()).map_err(|_| Error::Unreadable)
 }
 
 #[cfg(test)]

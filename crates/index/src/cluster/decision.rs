@@ -7,12 +7,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use likewise_core::parallel::Run;
-use likewise_disk::store::Content;
+use likewise_disk::store::{Content, Evidence};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::cluster::answer::{Answer, AnsweredNeighbor, Changed, Decided, Listed, RemovedRecord};
+use crate::cluster::answer::{Answer, Changed, Decided, Listed, RemovedRecord, Reply};
+use crate::cluster::bytes::Packed;
 use crate::cluster::known::Held;
-use crate::cluster::moved::{LEVEL, MovedDocument, pack_moved};
+use crate::cluster::moved::{LEVEL, MovedDocument};
 use crate::cluster::names::Name;
 use crate::cluster::operation::{Kind, Operation};
 use crate::cluster::reading::{Arrived, Ask, Audit, Reading, Wanted};
@@ -49,14 +50,30 @@ enum Stage {
     Done,
 }
 
+/// What follows when everything that was named was read.
+enum Next {
+    Reply(Reply),
+    /// More is read.
+    Stage(Stage),
+    /// The duplicates of a row that is removed are decided on again: sketch, shape and digest of each.
+    Probes(u32, Vec<(Vec<u8>, u8, u128)>),
+}
+
+impl From<Answer> for Next {
+    fn from(answer: Answer) -> Self {
+        Next::Reply(Reply::Verdict(answer))
+    }
+}
+
 pub struct Decision {
-    operation: Operation,
-    row: u32,
+    pub operation: Operation,
+    /// The first row of the operation.
+    pub row: u32,
     second: u64,
     tag: Tag,
     reading: Reading,
     stage: Stage,
-    answer: Option<Answer>,
+    reply: Option<Reply>,
 }
 
 impl Decision {
@@ -70,7 +87,7 @@ impl Decision {
             tag: arrived.tag,
             reading: Reading::new(rule, arrived, leads_all)?,
             stage: Stage::First,
-            answer: None,
+            reply: None,
         };
         decision.ask_first();
         Ok(decision)
@@ -130,160 +147,167 @@ impl Decision {
         let state = self.reading.known.state(self.second, self.row)?;
         let held = Held::new(&self.reading.known);
         let mut lookup = held.lookup(&state, &self.reading.known);
-        let answer = match (self.stage, self.operation.kind) {
-            (Stage::First, Kind::Add) => self.decide_add(&held, &state)?,
-            (Stage::First, Kind::Check) => self.decide_check(&held, &state)?,
-            (Stage::First, Kind::Neighbors) => self.decide_neighbors(&held, &state)?,
-            (Stage::First, Kind::List) => {
-                let mut listed = Vec::new();
-                for layer in &state.layers {
-                    let Layer::Memory(held) = layer else {
-                        continue;
-                    };
-                    for &row in held.held() {
-                        if self.operation.rows.contains(&row) && !state.is_gone(row) {
-                            let record = self.record_of(&mut lookup, row)?;
-                            let kept_id = match record.verdict {
-                                Some(verdict) => Some(lookup.id(verdict.evidence.kept_row)?),
-                                None => None,
-                            };
-                            listed.push(Listed {
-                                row,
-                                record,
-                                kept_id,
-                            });
-                        }
-                    }
-                }
-                Answer::List(listed)
-            }
-            (Stage::First, Kind::Records) => {
-                drop(lookup);
-                let rows = self.operation.rows.start..self.operation.rows.end.min(self.row);
-                self.operation.rows.end = self.reading.known.end_of_sets(&rows, SETS_BYTES);
-                self.reading.want_sets(&self.operation.rows);
-                self.stage = Stage::Sets;
-                return Ok(());
-            }
-            (Stage::Sets, _) => {
-                let mut all = Vec::new();
-                for layer in &state.layers {
-                    let Layer::Memory(held) = layer else {
-                        continue;
-                    };
-                    for &row in held.held() {
-                        if self.operation.rows.contains(&row) {
-                            all.push(MovedDocument {
-                                row,
-                                record: self.record_of(&mut lookup, row)?,
-                                content: self.reading.known.content(row)?,
-                            });
-                        }
-                    }
-                }
-                Answer::Records(all, self.operation.rows.end)
-            }
+        let next = match (self.stage, self.operation.kind) {
+            (Stage::First, Kind::Add) => self.decide_add(&held, &state)?.into(),
+            (Stage::First, Kind::Check) => self.decide_check(&held, &state)?.into(),
+            (Stage::First, Kind::Neighbors) => Next::Reply(self.find_neighbors(&held, &state)?),
+            (Stage::First, Kind::List) => Next::Reply(self.list(&mut lookup, &state)?),
+            (Stage::First, Kind::Records) => Next::Stage(Stage::Sets),
             (Stage::First, Kind::Restore) => {
                 let (rule, operation) = (&self.reading.rule, &self.operation);
-                decide_restore(rule, operation, self.row, self.second, &mut lookup)?
+                decide_restore(rule, operation, self.row, self.second, &mut lookup)?.into()
             }
-            (Stage::First, Kind::Audit) => {
-                drop(lookup);
-                let (reading, rows) = (&mut self.reading, &self.operation.rows);
-                let records = &reading.known.records;
-                reading.audit = Audit::new(&reading.rule, &mut reading.keys, records, rows);
-                reading.want_sets(rows);
-                for (number, name) in (0..).zip(reading.audit.names()) {
-                    reading.ask(name, Ask::Entry { number });
-                }
-                self.stage = Stage::Audit;
-                return Ok(());
-            }
+            (Stage::First, Kind::Audit) => Next::Stage(Stage::Audit),
+            (Stage::First, Kind::Sweep) => self.decide_sweep(&mut lookup)?.into(),
+            (Stage::First, Kind::Get | Kind::Group | Kind::Remove) => self.look_up(&mut lookup)?,
+            (Stage::Sets, _) => Next::Reply(self.records(&mut lookup, &state)?),
             (Stage::Audit, _) => {
                 let (known, rows) = (&self.reading.known, &self.operation.rows);
                 let lacks_set = |row| matches!(known.sets.get(&row), Some(None));
-                self.reading.audit.answer(&known.records, rows, lacks_set)
+                Next::Reply(self.reading.audit.answer(&known.records, rows, lacks_set))
             }
-            (Stage::First, Kind::Sweep) => {
-                let rows = &self.operation.rows;
-                let (end, rows) = self.reading.known.unreferenced(rows, self.second, self.row);
-                let mut swept = Vec::with_capacity(rows.len());
-                for row in rows {
-                    let tag = self.reading.known.tag_of(row);
-                    swept.push((Reference { row, tag }, self.record_of(&mut lookup, row)?));
-                }
-                Answer::Swept(end, swept)
-            }
-            (Stage::First, kind) => match lookup.row_of_id(self.operation.id(0), None)? {
-                None => Answer::Unknown,
-                Some(row) => {
-                    let verdict = lookup.row(row)?.verdict;
-                    let leader = verdict.map_or(row, |evidence| evidence.kept_row);
-                    match (kind, verdict) {
-                        (Kind::Get, None) => {
-                            let record = self.record_of(&mut lookup, row)?;
-                            Answer::Found(row, Box::new(record), None)
-                        }
-                        (Kind::Get, Some(_)) => {
-                            let record = self.record_of(&mut lookup, row)?;
-                            Answer::Found(row, Box::new(record), Some(lookup.id(leader)?))
-                        }
-                        (Kind::Remove, Some(_)) => {
-                            self.stage = Stage::Removal { row };
-                            return Ok(());
-                        }
-                        _ => {
-                            self.stage = Stage::Members { row, leader };
-                            if leader < self.reading.known.low_row {
-                                self.reading
-                                    .ask(Name::members(leader), Ask::Members { leader });
-                            }
-                            return Ok(());
-                        }
-                    }
-                }
-            },
             (Stage::Members { leader, .. }, Kind::Group) => {
-                let mut members = Vec::new();
-                for member in lookup.members(leader)? {
-                    members.push(lookup.id(member)?);
-                }
-                Answer::Group(lookup.id(leader)?, lookup.is_gone(leader), members)
+                Next::Reply(group_of(&mut lookup, leader)?)
             }
-            (Stage::Members { row, .. }, _) => {
-                let members = lookup.members(row)?;
-                let mut probes = Vec::new();
-                for member in members {
-                    // Its features decide on it again.
-                    self.reading.known.content(member)?;
-                    let record = self.record_of(&mut lookup, member)?;
-                    probes.push((record.sketch, record.shape & 3, record.digest));
-                }
-                drop(lookup);
+            (Stage::Members { row, .. }, _) => Next::Probes(row, self.probes(&mut lookup, row)?),
+            (Stage::Removal { row }, _) => self.decide_removal(&mut lookup, &held, row)?.into(),
+            (Stage::Done, _) => return Ok(()),
+        };
+        drop(lookup);
+        match next {
+            Next::Stage(stage) => self.enter(stage),
+            Next::Probes(row, probes) => {
                 self.reading.want_missing();
                 for (sketch, shape, digest) in probes {
                     self.reading.probe(sketch, shape, digest);
                 }
                 self.stage = Stage::Removal { row };
-                return Ok(());
             }
-            (Stage::Removal { row }, _) => self.decide_removal(&mut lookup, &held, row)?,
-            (Stage::Done, _) => return Ok(()),
-        };
-        drop(lookup);
-        // What was decided without a feature set is decided again.
-        if !self.reading.want_missing() {
-            self.mark(answer);
-            self.stage = Stage::Done;
+            // What was decided without a feature set is decided again.
+            Next::Reply(reply) => {
+                if !self.reading.want_missing() {
+                    self.mark(reply);
+                    self.stage = Stage::Done;
+                }
+            }
         }
         Ok(())
     }
 
-    fn verdict_of(&self, evidence: likewise_disk::store::Evidence) -> Verdict {
-        let tag = match evidence.kept_row >= self.row {
-            true => self.tag,
-            false => self.reading.known.tag_of(evidence.kept_row),
+    /// Names what a stage needs.
+    fn enter(&mut self, stage: Stage) {
+        self.stage = stage;
+        let reading = &mut self.reading;
+        match stage {
+            Stage::Sets => {
+                let rows = self.operation.rows.start..self.operation.rows.end.min(self.row);
+                self.operation.rows.end = reading.known.end_of_sets(&rows, SETS_BYTES);
+                reading.want_sets(&self.operation.rows);
+            }
+            Stage::Audit => {
+                let (rows, records) = (&self.operation.rows, &reading.known.records);
+                reading.audit = Audit::new(&reading.rule, &mut reading.keys, records, rows);
+                reading.want_sets(rows);
+                for (number, name) in (0..).zip(reading.audit.names()) {
+                    reading.ask(name, Ask::Entry { number });
+                }
+            }
+            Stage::Members { leader, .. } if leader < reading.known.low_row => {
+                reading.ask(Name::members(leader), Ask::Members { leader });
+            }
+            _ => {}
+        }
+    }
+
+    /// The rows in question that are known.
+    fn known_rows(&self, state: &State) -> Vec<u32> {
+        let held = state.layers.iter().flat_map(|layer| match layer {
+            Layer::Memory(held) => held.held(),
+            _ => &[],
+        });
+        let held = held.copied();
+        held.filter(|row| self.operation.rows.contains(row))
+            .collect()
+    }
+
+    fn list(&self, lookup: &mut Lookup<'_>, state: &State) -> Result<Reply> {
+        let mut rows = self.known_rows(state);
+        rows.retain(|&row| !state.is_gone(row));
+        let listed = rows.into_iter().map(|row| self.listed(lookup, row));
+        Ok(Reply::List(listed.collect::<Result<_>>()?))
+    }
+
+    fn listed(&self, lookup: &mut Lookup<'_>, row: u32) -> Result<Listed> {
+        let record = self.record_of(lookup, row)?;
+        let leader = record.verdict.map(|verdict| verdict.evidence.kept_row);
+        let kept_id = leader.map(|leader| lookup.id(leader)).transpose()?;
+        Ok(Listed {
+            row,
+            record,
+            kept_id,
+        })
+    }
+
+    fn records(&self, lookup: &mut Lookup<'_>, state: &State) -> Result<Reply> {
+        let moved = |row| {
+            Ok(MovedDocument {
+                row,
+                record: self.record_of(lookup, row)?,
+                content: self.reading.known.content(row)?,
+            })
         };
+        let all = self.known_rows(state).into_iter().map(moved);
+        let all = all.collect::<Result<_>>()?;
+        Ok(Reply::Records(all, self.operation.rows.end))
+    }
+
+    fn decide_sweep(&self, lookup: &mut Lookup<'_>) -> Result<Answer> {
+        let (known, rows) = (&self.reading.known, &self.operation.rows);
+        let (end, rows) = known.unreferenced(rows, self.second, self.row);
+        let mut swept = Vec::with_capacity(rows.len());
+        for row in rows {
+            swept.push((self.reference(row), self.record_of(lookup, row)?));
+        }
+        Ok(Answer::Swept(end, swept))
+    }
+
+    /// What follows for the id in question.
+    fn look_up(&self, lookup: &mut Lookup<'_>) -> Result<Next> {
+        let Some(row) = lookup.row_of_id(self.operation.id(0), None)? else {
+            return Ok(Answer::Unknown.into());
+        };
+        let verdict = lookup.row(row)?.verdict;
+        Ok(match (self.operation.kind, verdict) {
+            (Kind::Get, _) => Next::Reply(Reply::Found(Box::new(self.listed(lookup, row)?))),
+            (Kind::Remove, Some(_)) => Next::Stage(Stage::Removal { row }),
+            _ => {
+                let leader = verdict.map_or(row, |evidence| evidence.kept_row);
+                Next::Stage(Stage::Members { row, leader })
+            }
+        })
+    }
+
+    fn probes(&self, lookup: &mut Lookup<'_>, row: u32) -> Result<Vec<(Vec<u8>, u8, u128)>> {
+        let mut probes = Vec::new();
+        for member in lookup.members(row)? {
+            // Its features decide on it again.
+            self.reading.known.content(member)?;
+            let record = self.record_of(lookup, member)?;
+            probes.push((record.sketch, record.shape & 3, record.digest));
+        }
+        Ok(probes)
+    }
+
+    fn reference(&self, row: u32) -> Reference {
+        let tag = match row >= self.row {
+            true => self.tag,
+            false => self.reading.known.tag_of(row),
+        };
+        Reference { row, tag }
+    }
+
+    fn verdict_of(&self, evidence: Evidence) -> Verdict {
+        let tag = self.reference(evidence.kept_row).tag;
         Verdict { evidence, tag }
     }
 
@@ -299,7 +323,7 @@ impl Decision {
             Run::alone(&cancel),
         ) {
             Ok(staged) => staged,
-            Err(Error::Input { position, .. }) => return Ok(Answer::OtherText(position as u32)),
+            Err(Error::Input { position, .. }) => return Ok(Answer::OtherText(position)),
             Err(error) => return Err(error),
         };
         let mut lookup = held.lookup(state, &self.reading.known);
@@ -307,29 +331,17 @@ impl Decision {
         let mut added = 0;
         for (place, &row) in (0_u32..).zip(&staged.rows) {
             let is_added = staged.places.get(added) == Some(&place);
-            let evidence = match row >= self.row {
-                true => staged.verdict(row),
-                false => staged.known_evidence.get(&row).copied(),
-            };
-            let kept_id = match evidence {
-                Some(evidence) if evidence.kept_row < self.row => {
-                    Some(match staged.kept_ids.get(&evidence.kept_row) {
-                        Some(id) => id.clone(),
-                        None => lookup.id(evidence.kept_row)?,
-                    })
-                }
-                _ => None,
-            };
-            let tag = match row >= self.row {
-                true => self.tag,
-                false => self.reading.known.tag_of(row),
-            };
+            let evidence = staged.evidence(row);
+            let leader = evidence.map(|evidence| evidence.kept_row);
+            let leader = leader.filter(|&leader| leader < self.row);
+            let kept_id = leader.map(|leader| staged.kept_id(leader, &mut lookup));
+            let kept_id = kept_id.transpose()?;
             all.push(Decided {
                 verdict: evidence.map(|evidence| self.verdict_of(evidence)),
                 kept_id,
                 reference: match is_added {
                     true => Reference::default(),
-                    false => Reference { row, tag },
+                    false => self.reference(row),
                 },
                 added: is_added,
                 collapsed: is_added && staged.collapsed[added],
@@ -361,7 +373,7 @@ impl Decision {
         Ok(Answer::Documents(all.collect()))
     }
 
-    fn decide_neighbors(&self, held: &Held<'_>, state: &State) -> Result<Answer> {
+    fn find_neighbors(&self, held: &Held<'_>, state: &State) -> Result<Reply> {
         let cancel = AtomicBool::new(false);
         let documents = &self.operation.documents;
         let range = 0..documents.len();
@@ -369,24 +381,12 @@ impl Decision {
         let nearest = self.operation.nearest;
         let committed = Committed::new(held, state, known);
         let all = committed.neighbors(documents, range, nearest, None, Run::alone(&cancel))?;
-        let answered = |neighbor: crate::decide::nearest::Neighbor| AnsweredNeighbor {
-            id: neighbor.id,
-            verdict: self.verdict_of(neighbor.evidence),
-            matches: neighbor.matches,
-        };
-        let all = all
-            .into_iter()
-            .map(|found| found.into_iter().map(answered).collect());
-        Ok(Answer::Neighbors(all.collect()))
+        Ok(Reply::Neighbors(all))
     }
 
     fn decide_removal(&self, lookup: &mut Lookup<'_>, held: &Held<'_>, row: u32) -> Result<Answer> {
         let record = self.record_of(lookup, row)?;
         let removal = lookup.removal(row, held, &AtomicBool::new(false))?;
-        let reference = |row| Reference {
-            row,
-            tag: self.reading.known.tag_of(row),
-        };
         let mut changed = Vec::new();
         for &row in &removal.promoted {
             let mut record = self.record_of(lookup, row)?;
@@ -394,7 +394,7 @@ impl Decision {
             record.shape &= !COLLAPSED;
             record.verdict = None;
             changed.push(Changed {
-                reference: reference(row),
+                reference: self.reference(row),
                 record,
                 enters,
                 kept_id: None,
@@ -404,18 +404,18 @@ impl Decision {
             let mut record = self.record_of(lookup, row)?;
             record.verdict = Some(self.verdict_of(evidence));
             changed.push(Changed {
-                reference: reference(row),
+                reference: self.reference(row),
                 record,
                 enters: false,
                 kept_id: Some(lookup.id(evidence.kept_row)?),
             });
         }
         changed.sort_unstable_by_key(|changed| changed.reference.row);
-        Ok(Answer::Removed(Box::new(RemovedRecord {
-            reference: reference(row),
+        Ok(Answer::Removed(RemovedRecord {
+            reference: self.reference(row),
             record,
             changed,
-        })))
+        }))
     }
 
     fn record_of(&self, lookup: &mut Lookup<'_>, row: u32) -> Result<Record> {
@@ -437,9 +437,9 @@ impl Decision {
         })
     }
 
-    /// Keeps an answer. The first document at a level marks the buckets above it, so that others look there too.
-    fn mark(&mut self, mut answer: Answer) {
-        if let Answer::Documents(all) = &mut answer {
+    /// Keeps a reply. The first document at a level marks the buckets above it, so that others look there too.
+    fn mark(&mut self, mut reply: Reply) {
+        if let Reply::Verdict(Answer::Documents(all)) = &mut reply {
             for (place, decided) in all.iter_mut().enumerate() {
                 if decided.collapsed {
                     continue;
@@ -456,14 +456,34 @@ impl Decision {
                 }
             }
         }
-        self.answer = Some(answer);
+        self.reply = Some(reply);
     }
 
-    /// What was decided; nothing before all was read.
+    /// What was decided, as it is stored; nothing before all was read, and for a question that no verdict answers.
     pub fn verdict(&self) -> Option<Vec<u8>> {
-        let answer = self.answer.as_ref()?;
-        Some(answer.pack(self.reading.rule.rules()))
+        match self.reply.as_ref()? {
+            Reply::Verdict(answer) => Some(self.reading.rule.packed(answer)),
+            _ => None,
+        }
     }
+
+    /// The answer, once; nothing before all was read.
+    pub fn take_reply(&mut self) -> Option<Reply> {
+        self.reply.take()
+    }
+}
+
+/// The group of a kept document.
+fn group_of(lookup: &mut Lookup<'_>, leader: u32) -> Result<Reply> {
+    let mut members = Vec::new();
+    for member in lookup.members(leader)? {
+        members.push(lookup.id(member)?);
+    }
+    Ok(Reply::Group(
+        lookup.id(leader)?,
+        lookup.is_gone(leader),
+        members,
+    ))
 }
 
 /// Maximum number of buckets remembered as marked. Any other is marked again, which changes no answer.
@@ -537,7 +557,7 @@ impl Restoring {
             }
         }
         let mut packed = vec![Kind::Restore as u8];
-        pack_moved(rule.rules(), &all, &mut packed);
+        all.put(rule.rules(), &mut packed);
         packed
     }
 }
@@ -569,7 +589,7 @@ pub fn decide_restore(
         let is_new =
             earlier.is_none_or(is_expired) && lookup.row_of_id(&record.id, None)?.is_none();
         if document.row != row || !is_new || record.second > second {
-            return Ok(Answer::NotRestored(place as u32));
+            return Ok(Answer::NotRestored(place));
         }
         num_kept += usize::from(record.verdict.is_none());
     }

@@ -5,7 +5,7 @@
 use likewise_disk::store::Content;
 
 use crate::cluster::answer::{Answer, Decided, RemovedRecord};
-use crate::cluster::moved::{MovedDocument, restored};
+use crate::cluster::moved::{LEVEL, MovedDocument, restored};
 use crate::cluster::names::{Name, Names, place_in_chunk};
 use crate::cluster::operation::Operation;
 use crate::cluster::record::{Record, Reference, Tag, Verdict, pack_record, pack_set};
@@ -97,6 +97,23 @@ impl<'r> Writing<'r> {
         effects.tables[at..at + 2].copy_from_slice(&num.to_le_bytes());
         effects.entries.extend_from_slice(head);
         effects.entries.extend_from_slice(&reference.bytes());
+    }
+
+    /// Marks the buckets below those of a document for which a bit above the level is set.
+    fn marks(
+        &mut self,
+        keys: &mut Keys,
+        sketch: &[u8],
+        levels: &[(u16, u8)],
+        reference: Reference,
+    ) {
+        for &(band, level) in levels {
+            for below in (0..2).filter(|below| level >> (4 + below) & 1 == 1) {
+                let key = keys.of(sketch, u32::from(band), below);
+                let (name, head) = self.rule.names.band(u32::from(band), below, key);
+                self.entry(name, &Names::mark(head), reference);
+            }
+        }
     }
 
     fn field(&mut self, name: Name, reference: Reference, value: &[u8]) {
@@ -225,32 +242,24 @@ impl ClusterRule {
         let num_added = all.iter().filter(|decided| decided.added).count() as u32;
         let mut writing = Writing::new(self, first_row, num_added);
         let mut keys = self.keys.clone();
-        let (mut row, mut packed, mut levels) = (first_row, Vec::new(), Vec::new());
+        let (mut row, mut packed) = (first_row, Vec::new());
         for (place, decided) in all.iter().enumerate() {
             if !decided.added {
                 continue;
             }
             let reference = Reference { row, tag };
             row += 1;
-            levels.clear();
-            for &(band, level) in &decided.levels {
-                levels.push((band, level & 3));
-                for below in (0..2).filter(|below| level >> (4 + below) & 1 == 1) {
-                    let key = keys.of(documents.sketch(place), u32::from(band), below);
-                    let (name, head) = self.names.band(u32::from(band), below, key);
-                    writing.entry(name, &Names::mark(head), reference);
-                }
-            }
+            let sketch = documents.sketch(place);
+            writing.marks(&mut keys, sketch, &decided.levels, reference);
+            let levels = decided.levels.iter();
+            let levels: Vec<_> = levels.map(|&(band, level)| (band, level & LEVEL)).collect();
+            let known = MemoryRow::of_batch(documents, place, reference.row);
             let known = MemoryRow {
-                row: reference.row,
                 id: operation.id(place),
-                sketch: documents.sketch(place),
-                shape: documents.shapes[place] | if decided.collapsed { COLLAPSED } else { 0 },
-                num_features: documents.num_features[place],
-                text_digest: documents.text_digests.get(place).copied(),
-                digest: documents.feature_digests.get(place).copied().unwrap_or(0),
+                shape: known.shape | if decided.collapsed { COLLAPSED } else { 0 },
                 verdict: decided.verdict.map(|verdict| verdict.evidence),
                 levels: &levels,
+                ..known
             };
             if !decided.collapsed {
                 entries_of(self, &mut keys, &known, |name, head| {
@@ -347,13 +356,8 @@ fn write_restored(writing: &mut Writing<'_>, rule: &ClusterRule, all: &[MovedDoc
     for document in all {
         let row = document.row;
         let reference = Reference { row, tag };
-        for &(band, level) in &document.record.levels {
-            for below in (0..2).filter(|below| level >> (4 + below) & 1 == 1) {
-                let key = keys.of(&document.record.sketch, u32::from(band), below);
-                let (name, head) = rule.names.band(u32::from(band), below, key);
-                writing.entry(name, &Names::mark(head), reference);
-            }
-        }
+        let (sketch, levels) = (&document.record.sketch, &document.record.levels);
+        writing.marks(&mut keys, sketch, levels, reference);
         let MovedDocument {
             record, content, ..
         } = restored(document, tag);

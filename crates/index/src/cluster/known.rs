@@ -40,21 +40,13 @@ impl Earlier {
     pub fn memory_row(&self, added: usize) -> MemoryRow<'_> {
         let place = self.places[added] as usize;
         let decided = &self.decided[place];
+        let row = MemoryRow::of_batch(&self.documents, place, self.row + added as u32);
         MemoryRow {
-            row: self.row + added as u32,
             id: &self.ids[place],
-            sketch: self.documents.sketch(place),
-            shape: self.documents.shapes[place] | if decided.collapsed { COLLAPSED } else { 0 },
-            num_features: self.documents.num_features[place],
-            text_digest: self.documents.text_digests.get(place).copied(),
-            digest: self
-                .documents
-                .feature_digests
-                .get(place)
-                .copied()
-                .unwrap_or(0),
+            shape: row.shape | if decided.collapsed { COLLAPSED } else { 0 },
             verdict: decided.verdict.map(|verdict| verdict.evidence),
             levels: &decided.levels,
+            ..row
         }
     }
 }
@@ -151,19 +143,9 @@ impl Known {
         rows.end.max(rows.start)
     }
 
-    /// Rows in memory as of now; `second` is that of the operation, `end` its first row.
-    pub fn state(&self, second: u64, end: u32) -> Result<State> {
-        let rules = self.rule.rules();
-        let plan = self.rule.plan.as_ref();
-        let mut keys = self.rule.keys.clone();
-        let mut state = State {
-            // Documents may be gone anywhere.
-            last_event: 1,
-            ..State::default()
-        };
+    /// Notes which rows are gone or expired; gives the records by row, nothing of those that are gone.
+    fn note_gone(&self, state: &mut State, second: u64) -> BTreeMap<u32, Option<&Record>> {
         let is_expired = |of: u64| self.rule.ttl_s.is_some_and(|ttl| of + ttl < second);
-        let cancel = AtomicBool::new(false);
-        let isa = self.rule.sketching.isa;
         let mut rows: BTreeMap<u32, Option<&Record>> = BTreeMap::new();
         for (&row, (_, record)) in self.records.iter().chain(&self.changed) {
             rows.insert(row, record.as_ref());
@@ -183,6 +165,22 @@ impl Known {
                 state.expired_below = state.expired_below.max(end);
             }
         }
+        rows
+    }
+
+    /// Rows in memory as of now; `second` is that of the operation, `end` its first row.
+    pub fn state(&self, second: u64, end: u32) -> Result<State> {
+        let rules = self.rule.rules();
+        let plan = self.rule.plan.as_ref();
+        let mut keys = self.rule.keys.clone();
+        let mut state = State {
+            // Documents may be gone anywhere.
+            last_event: 1,
+            ..State::default()
+        };
+        let cancel = AtomicBool::new(false);
+        let isa = self.rule.sketching.isa;
+        let rows = self.note_gone(&mut state, second);
         if self.low_row > 0 {
             let mut read = MemoryRows::new(rules, plan, 0)?;
             let of_servers = rows.range(..self.low_row);

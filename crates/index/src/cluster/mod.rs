@@ -16,7 +16,7 @@ mod reading;
 mod record;
 mod rule;
 
-pub use answer::{Answer, AnsweredNeighbor, Changed, Finding, Listed, RemovedRecord};
+pub use answer::{Answer, Changed, Finding, Listed, Reason, RemovedRecord, Reply};
 pub use decision::Decision;
 pub use decision::Restoring;
 pub use effects::Effects;

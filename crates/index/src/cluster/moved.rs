@@ -3,8 +3,8 @@
 use likewise_disk::store::Content;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::cluster::bytes::{Pack, Unpack};
-use crate::cluster::record::{Record, Tag, pack_levels, pack_set, unpack_set};
+use crate::cluster::bytes::{Pack, Packed, Unpack, packed_fields};
+use crate::cluster::record::{Record, Tag, pack_set, unpack_set};
 use crate::documents::{Documents, Sketcher, Sketching};
 use crate::error::Result;
 use crate::rules::Rules;
@@ -19,12 +19,11 @@ pub struct MovedDocument {
     pub content: Content,
 }
 
-pub fn pack_moved(rules: &Rules, all: &[MovedDocument], out: &mut Vec<u8>) {
-    out.count(all.len());
-    for document in all {
-        out.raw(&document.row.to_le_bytes());
-        out.counted(&document.record.pack(rules));
-        match &document.content {
+packed_fields!(MovedDocument: row, record, content);
+
+impl Packed for Content {
+    fn put(&self, _: &Rules, out: &mut Vec<u8>) {
+        match self {
             Content::Features(features, weights) => {
                 out.push(1);
                 pack_set(features, weights, out);
@@ -33,28 +32,16 @@ pub fn pack_moved(rules: &Rules, all: &[MovedDocument], out: &mut Vec<u8>) {
             Content::Absent | Content::Text(_) => out.push(0),
         }
     }
-}
 
-pub fn unpack_moved(rules: &Rules, unpack: &mut Unpack<'_>) -> Result<Vec<MovedDocument>> {
-    let num = unpack.size()?;
-    let all = (0..num).map(|_| {
-        let row = unpack.u32()?;
-        let record = Record::unpack(rules, unpack.counted()?)?;
-        let content = match unpack.byte()? {
+    fn take(_: &Rules, from: &mut Unpack<'_>) -> Result<Self> {
+        Ok(match from.byte()? {
             0 => Content::Absent,
             _ => {
-                let (mut features, mut weights) = (Vec::new(), Vec::new());
-                unpack_set(unpack, &mut features, &mut weights)?;
+                let (features, weights) = unpack_set(from)?;
                 Content::Features(features, weights)
             }
-        };
-        Ok(MovedDocument {
-            row,
-            record,
-            content,
         })
-    });
-    all.collect()
+    }
 }
 
 impl MovedDocument {
@@ -95,7 +82,7 @@ impl MovedDocument {
             packed.raw(&evidence.similarity.to_le_bytes());
             packed.raw(&evidence.distance.unwrap_or(u16::MAX).to_le_bytes());
         }
-        pack_levels(&record.levels, packed);
+        record.levels.put(rules, packed);
         match &self.content {
             Content::Features(features, weights) if rules.needs_set(record.num_features) => {
                 pack_set(features, weights, packed);

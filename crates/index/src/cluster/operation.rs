@@ -5,8 +5,8 @@ use std::ops::Range;
 use likewise_core::features::Shape;
 
 use crate::cluster::answer::Decided;
-use crate::cluster::bytes::{Pack, Unpack};
-use crate::cluster::moved::{MovedDocument, unpack_moved};
+use crate::cluster::bytes::{Pack, Packed, Unpack, last_text};
+use crate::cluster::moved::MovedDocument;
 use crate::cluster::record::{pack_set, unpack_set};
 use crate::decide::nearest::Nearest;
 use crate::documents::{Documents, StoredDocument};
@@ -122,8 +122,8 @@ pub fn pack_rows(kind: Kind, rows: &Range<u32>) -> Vec<u8> {
 
 impl Operation {
     pub fn unpack(rules: &Rules, packed: &[u8]) -> Result<Self> {
-        let mut unpack = Unpack(packed);
-        let kind = Kind::ALL.get(usize::from(unpack.byte()?));
+        let from = &mut Unpack(packed);
+        let kind = Kind::ALL.get(usize::from(from.byte()?));
         let kind = *kind.ok_or(Error::Unreadable)?;
         let mut operation = Operation {
             kind,
@@ -138,65 +138,57 @@ impl Operation {
             moved: Vec::new(),
         };
         match kind {
-            Kind::Remove | Kind::Get | Kind::Group => {
-                let id = std::str::from_utf8(unpack.rest()).map_err(|_| Error::Unreadable)?;
-                operation.push_id(id);
-                return Ok(operation);
-            }
+            Kind::Remove | Kind::Get | Kind::Group => operation.push_id(last_text(from)?),
             Kind::List | Kind::Audit | Kind::Records | Kind::Sweep => {
-                operation.rows = unpack.u32()?..unpack.u32()?;
-                return Ok(operation);
+                operation.rows = from.u32()?..from.u32()?;
             }
             Kind::Restore => {
-                operation.moved = unpack_moved(rules, &mut unpack)?;
-                for document in std::mem::take(&mut operation.moved) {
-                    operation.push_id(&document.record.id);
-                    operation.moved.push(document);
-                }
-                return Ok(operation);
+                let moved = Vec::<MovedDocument>::take(rules, from)?;
+                let ids = moved.iter().map(|document| &document.record.id);
+                ids.for_each(|id| operation.push_id(id));
+                operation.moved = moved;
             }
             Kind::Neighbors => {
                 operation.nearest = Nearest {
-                    limit: unpack.size()?,
-                    min_similarity: f64::from_bits(unpack.u64()?),
+                    limit: from.size()?,
+                    min_similarity: f64::from_bits(from.u64()?),
                 };
+                operation.take_documents(rules, from)?;
             }
-            Kind::Add | Kind::Check => {}
+            Kind::Add | Kind::Check => operation.take_documents(rules, from)?,
         }
-        let num = unpack.size()?;
-        let flags = unpack.byte()?;
-        let (mut features, mut weights) = (Vec::new(), Vec::new());
+        Ok(operation)
+    }
+
+    fn take_documents(&mut self, rules: &Rules, from: &mut Unpack<'_>) -> Result<()> {
+        let num = from.size()?;
+        let flags = from.byte()?;
         for _ in 0..num {
-            let head = unpack.byte()?;
+            let head = from.byte()?;
             if head >> 1 > Shape::Empty as u8 {
                 return Err(Error::Unreadable);
             }
-            let num_features = unpack.size()? as u32;
-            let sketch = unpack.take(rules.sketch_bytes())?;
-            let text_digest = match flags & HAS_TEXTS {
-                0 => None,
-                _ => Some(unpack.u64()?),
-            };
+            let num_features = from.size()? as u32;
             let has_digest = flags & HAS_DIGESTS != 0 && rules.needs_set(num_features);
-            let feature_digest = if has_digest { unpack.u128()? } else { 0 };
-            features.clear();
-            weights.clear();
-            if head & 1 == 1 {
-                unpack_set(&mut unpack, &mut features, &mut weights)?;
-            }
-            operation.documents.push_stored(StoredDocument {
+            let sketch = from.take(rules.sketch_bytes())?;
+            let text_digest = Packed::take_if(flags & HAS_TEXTS != 0, rules, from)?;
+            let feature_digest = Packed::take_if(has_digest, rules, from)?.unwrap_or(0);
+            let set = (head & 1 == 1).then(|| unpack_set(from)).transpose()?;
+            self.documents.push_stored(StoredDocument {
                 sketch,
                 shape: head >> 1,
                 num_features,
                 text_digest,
                 feature_digest,
-                set: (head & 1 == 1).then_some((&features, &weights)),
+                set: set
+                    .as_ref()
+                    .map(|(features, weights)| (&features[..], &weights[..])),
             });
-            if kind == Kind::Add {
-                operation.push_id(unpack.text()?);
+            if self.kind == Kind::Add {
+                self.push_id(from.text()?);
             }
         }
-        Ok(operation)
+        Ok(())
     }
 
     fn push_id(&mut self, id: &str) {

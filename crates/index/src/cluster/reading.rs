@@ -11,15 +11,15 @@ use likewise_core::features::Shape;
 use likewise_core::parallel::lock;
 use likewise_disk::store::Content;
 
-use crate::cluster::answer::{Answer, Finding};
-use crate::cluster::bytes::{Unpack, take_string};
+use crate::cluster::answer::{Answer, Decided, Finding, RemovedRecord, Reply};
+use crate::cluster::bytes::{Packed, Unpack, take_string};
 use crate::cluster::effects::entries_of_record;
 use crate::cluster::known::{Earlier, Known};
-use crate::cluster::moved::{MovedDocument, restored};
+use crate::cluster::moved::{LEVEL, MovedDocument, restored};
 use crate::cluster::names::{
     HASH_ENTRY, ID_ENTRY, MEMBER_ENTRY, Name, Names, REFERENCE_BYTES, chunks_of, place_in_chunk,
 };
-use crate::cluster::record::{Record, Reference, Tag, unpack_set};
+use crate::cluster::record::{Record, Reference, Tag, Verdict, unpack_set};
 use crate::cluster::rule::ClusterRule;
 use crate::documents::Documents;
 use crate::error::{Error, Result};
@@ -162,98 +162,114 @@ impl Reading {
     /// Takes in an operation of the tail.
     fn push_past(&mut self, past: &Past<'_>) -> Result<()> {
         match self.rule.answer(past.verdict)? {
-            Answer::Documents(mut decided) => {
-                let operation = self.rule.operation(past.payload)?;
-                if !operation.is_decided_by(&decided) {
-                    return Err(Error::Unreadable);
-                }
-                let ids = operation.ids().into_iter().map(str::to_owned).collect();
-                let mut places = Vec::new();
-                for (place, of) in decided.iter_mut().enumerate() {
-                    if let (Some(verdict), Some(id)) = (&of.verdict, of.kept_id.take()) {
-                        let leader = verdict.leader();
-                        self.known.leaders.insert(leader.row, (leader.tag, id));
-                        if self.rule.ttl_s.is_some() {
-                            self.want(verdict.leader(), false);
-                        }
-                    }
-                    if of.added {
-                        places.push(place as u32);
-                    }
-                    for (band, level) in &mut of.levels {
-                        *level &= 3;
-                        for below in 0..u32::from(*level).min(2) {
-                            let sketch = operation.documents.sketch(place);
-                            let key = self.keys.of(sketch, u32::from(*band), below);
-                            self.marks
-                                .insert(self.rule.names.band(u32::from(*band), below, key));
-                        }
-                    }
-                }
-                self.known.tail.push(Earlier {
-                    row: past.row,
-                    second: past.second,
-                    tag: past.tag,
-                    documents: operation.documents,
-                    ids,
-                    places,
-                    decided,
-                });
-            }
+            Answer::Documents(decided) => self.push_added(past, decided),
             Answer::Removed(removed) => {
-                let (gone, mut leaders) = (removed.reference, Vec::new());
-                self.known.changed.insert(gone.row, (gone.tag, None));
-                for changed in removed.changed {
-                    let of = changed.reference;
-                    if let (Some(verdict), Some(id)) = (&changed.record.verdict, changed.kept_id) {
-                        let leader = verdict.leader();
-                        self.known.leaders.insert(leader.row, (leader.tag, id));
-                        leaders.push(leader);
-                    }
-                    let record = (of.tag, Some(changed.record));
-                    self.known.changed.insert(of.row, record);
-                }
-                if self.rule.ttl_s.is_some() {
-                    leaders
-                        .into_iter()
-                        .for_each(|leader| self.want(leader, false));
-                }
+                self.push_removed(removed);
+                Ok(())
             }
-            Answer::Restored(num, _) => {
-                let moved = self.rule.operation(past.payload)?.moved;
-                let are_next = (past.row..).zip(&moved).all(|(row, of)| of.row == row);
-                if moved.len() != num || !are_next {
-                    return Err(Error::Unreadable);
-                }
-                for document in moved {
-                    let MovedDocument {
-                        row,
-                        record,
-                        content,
-                    } = restored(&document, past.tag);
-                    if let Content::Features(features, weights) = content {
-                        self.known.sets.insert(row, Some((features, weights)));
-                    }
-                    self.known.changed.insert(row, (past.tag, Some(record)));
-                }
-                self.known.tail.push(Earlier {
-                    row: past.row,
-                    second: past.second,
-                    tag: past.tag,
-                    documents: Documents::default(),
-                    ids: Vec::new(),
-                    places: (0..num as u32).collect(),
-                    decided: Vec::new(),
-                });
-            }
+            Answer::Restored(num, _) => self.push_restored(past, num),
             Answer::Swept(_, all) => {
-                for (gone, _) in all {
-                    self.known.changed.insert(gone.row, (gone.tag, None));
+                let gone = all
+                    .into_iter()
+                    .map(|(gone, _)| (gone.row, (gone.tag, None)));
+                self.known.changed.extend(gone);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn push_added(&mut self, past: &Past<'_>, mut decided: Vec<Decided>) -> Result<()> {
+        let operation = self.rule.operation(past.payload)?;
+        if !operation.is_decided_by(&decided) {
+            return Err(Error::Unreadable);
+        }
+        let ids = operation.ids().into_iter().map(str::to_owned).collect();
+        let mut places = Vec::new();
+        for (place, of) in decided.iter_mut().enumerate() {
+            if let Some(leader) = self.name_leader(of.verdict, of.kept_id.take()) {
+                self.want_leader(leader);
+            }
+            if of.added {
+                places.push(place as u32);
+            }
+            for (band, level) in &mut of.levels {
+                *level &= LEVEL;
+                for below in 0..u32::from(*level).min(2) {
+                    let sketch = operation.documents.sketch(place);
+                    let key = self.keys.of(sketch, u32::from(*band), below);
+                    let mark = self.rule.names.band(u32::from(*band), below, key);
+                    self.marks.insert(mark);
                 }
             }
-            _ => {}
         }
+        self.known.tail.push(Earlier {
+            row: past.row,
+            second: past.second,
+            tag: past.tag,
+            documents: operation.documents,
+            ids,
+            places,
+            decided,
+        });
         Ok(())
+    }
+
+    fn push_removed(&mut self, removed: RemovedRecord) {
+        let (gone, mut leaders) = (removed.reference, Vec::new());
+        self.known.changed.insert(gone.row, (gone.tag, None));
+        for changed in removed.changed {
+            let of = changed.reference;
+            leaders.extend(self.name_leader(changed.record.verdict, changed.kept_id));
+            let record = (of.tag, Some(changed.record));
+            self.known.changed.insert(of.row, record);
+        }
+        leaders
+            .into_iter()
+            .for_each(|leader| self.want_leader(leader));
+    }
+
+    fn push_restored(&mut self, past: &Past<'_>, num: usize) -> Result<()> {
+        let moved = self.rule.operation(past.payload)?.moved;
+        let are_next = (past.row..).zip(&moved).all(|(row, of)| of.row == row);
+        if moved.len() != num || !are_next {
+            return Err(Error::Unreadable);
+        }
+        for document in moved {
+            let MovedDocument {
+                row,
+                record,
+                content,
+            } = restored(&document, past.tag);
+            if let Content::Features(features, weights) = content {
+                self.known.sets.insert(row, Some((features, weights)));
+            }
+            self.known.changed.insert(row, (past.tag, Some(record)));
+        }
+        self.known.tail.push(Earlier {
+            row: past.row,
+            second: past.second,
+            tag: past.tag,
+            documents: Documents::default(),
+            ids: Vec::new(),
+            places: (0..num as u32).collect(),
+            decided: Vec::new(),
+        });
+        Ok(())
+    }
+
+    /// Takes in the id of the kept document that a verdict of the tail names; gives its reference.
+    fn name_leader(&mut self, verdict: Option<Verdict>, id: Option<String>) -> Option<Reference> {
+        let (leader, id) = (verdict?.leader(), id?);
+        self.known.leaders.insert(leader.row, (leader.tag, id));
+        Some(leader)
+    }
+
+    /// Requests the record of a kept document that the tail names, where it may have expired.
+    fn want_leader(&mut self, leader: Reference) {
+        if self.rule.ttl_s.is_some() {
+            self.want(leader, false);
+        }
     }
 
     /// Wants what `name_of` names of some rows, chunk by chunk.
@@ -436,7 +452,8 @@ impl Reading {
             let Some(reference) = reference else {
                 let mut unpack = Unpack(value.unwrap_or_default());
                 while !unpack.0.is_empty() {
-                    let reference = Reference::unpack(&mut Unpack(take_string(&mut unpack)?))?;
+                    let mut field = Unpack(take_string(&mut unpack)?);
+                    let reference = Reference::take(self.rule.rules(), &mut field)?;
                     let value = Some(take_string(&mut unpack)?);
                     if self.counts(reference) {
                         let value = changes.of_field(name, reference).unwrap_or(value);
@@ -457,15 +474,8 @@ impl Reading {
     fn take_field(&mut self, name: Name, reference: Reference, value: Option<&[u8]>) -> Result<()> {
         let row = reference.row;
         if name == Name::sets(row) {
-            let set = match value {
-                None => None,
-                Some(value) => {
-                    let (mut features, mut weights) = (Vec::new(), Vec::new());
-                    unpack_set(&mut Unpack(value), &mut features, &mut weights)?;
-                    Some((features, weights))
-                }
-            };
-            self.known.sets.insert(row, set);
+            let set = value.map(|value| unpack_set(&mut Unpack(value)));
+            self.known.sets.insert(row, set.transpose()?);
             return Ok(());
         }
         let rules = self.rule.rules();
@@ -728,7 +738,7 @@ impl Audit {
         records: &RecordsByRow,
         rows: &Range<u32>,
         lacks_set: impl Fn(u32) -> bool,
-    ) -> Answer {
+    ) -> Reply {
         let (mut num, mut findings) = (0, Vec::new());
         for (&row, (_, record)) in records.range(rows.clone()) {
             let Some(record) = record else { continue };
@@ -758,6 +768,6 @@ impl Audit {
                 find(None);
             }
         }
-        Answer::Audit(num, findings)
+        Reply::Audit(num, findings)
     }
 }

@@ -3,10 +3,10 @@
 use likewise_core::features::Shape;
 use likewise_disk::store::Evidence;
 
-use crate::cluster::bytes::{Pack, Unpack};
+use crate::cluster::bytes::{Pack, Packed, Unpack, last_text};
 use crate::cluster::names::REFERENCE_BYTES;
 use crate::error::{Error, Result};
-use crate::rules::{Method, Rules};
+use crate::rules::Rules;
 use crate::state::in_memory::{COLLAPSED, MemoryRow};
 
 /// The first bytes of the nonce of an operation: rows that are used again after a failover have another one.
@@ -34,9 +34,15 @@ impl Reference {
             tag: [e, f],
         }
     }
+}
 
-    pub fn unpack(unpack: &mut Unpack<'_>) -> Result<Self> {
-        Ok(Reference::of_entry(unpack.take(REFERENCE_BYTES)?))
+impl Packed for Reference {
+    fn put(&self, _: &Rules, out: &mut Vec<u8>) {
+        out.raw(&self.bytes());
+    }
+
+    fn take(_: &Rules, from: &mut Unpack<'_>) -> Result<Self> {
+        Ok(Reference::of_entry(from.take(REFERENCE_BYTES)?))
     }
 }
 
@@ -54,9 +60,11 @@ impl Verdict {
             tag: self.tag,
         }
     }
+}
 
-    pub fn pack(&self, rules: &Rules, out: &mut Vec<u8>) {
-        out.raw(&self.leader().bytes());
+impl Packed for Verdict {
+    fn put(&self, rules: &Rules, out: &mut Vec<u8>) {
+        self.leader().put(rules, out);
         if let Some(distance) = self.evidence.distance {
             out.raw(&distance.to_le_bytes());
         }
@@ -65,15 +73,13 @@ impl Verdict {
         }
     }
 
-    pub fn unpack(rules: &Rules, unpack: &mut Unpack<'_>) -> Result<Self> {
-        let leader = Reference::unpack(unpack)?;
-        let distance = match rules.zero_distance() {
-            Some(_) => Some(unpack.u16()?),
-            None => None,
-        };
+    fn take(rules: &Rules, from: &mut Unpack<'_>) -> Result<Self> {
+        let leader = Reference::take(rules, from)?;
+        let has_distance = rules.zero_distance().is_some();
+        let distance = has_distance.then(|| from.u16()).transpose()?;
         let similarity = match rules.similarity_of(distance) {
             Some(similarity) => similarity,
-            None => f64::from_bits(unpack.u64()?),
+            None => f64::from_bits(from.u64()?),
         };
         Ok(Verdict {
             evidence: Evidence {
@@ -108,29 +114,20 @@ const HAS_DIGEST: u8 = 16;
 const HAS_VERDICT: u8 = 32;
 const HAS_LEVELS: u8 = 64;
 
-pub fn pack_levels(levels: &[(u16, u8)], out: &mut Vec<u8>) {
-    out.count(levels.len());
-    for (band, level) in levels {
-        out.raw(&band.to_le_bytes());
-        out.push(*level);
+/// A band, and a level in it.
+impl Packed for (u16, u8) {
+    fn put(&self, _: &Rules, out: &mut Vec<u8>) {
+        out.raw(&self.0.to_le_bytes());
+        out.push(self.1);
     }
-}
 
-pub fn unpack_levels(rules: &Rules, unpack: &mut Unpack<'_>) -> Result<Vec<(u16, u8)>> {
-    let num_bands = match rules.method {
-        Method::Minhash { bands, .. } => bands,
-        Method::Simhash { .. } => 0,
-    };
-    let num = unpack.size()?;
-    (0..num)
-        .map(|_| {
-            let (band, level) = (unpack.u16()?, unpack.byte()?);
-            match u32::from(band) < num_bands {
-                true => Ok((band, level)),
-                false => Err(Error::Unreadable),
-            }
-        })
-        .collect()
+    fn take(rules: &Rules, from: &mut Unpack<'_>) -> Result<Self> {
+        let (band, level) = (from.u16()?, from.byte()?);
+        match u32::from(band) < rules.num_bands() {
+            true => Ok((band, level)),
+            false => Err(Error::Unreadable),
+        }
+    }
 }
 
 pub fn pack_record(
@@ -142,7 +139,7 @@ pub fn pack_record(
 ) {
     // Classes and short documents are compared by it.
     let has_digest = rules.needs_set(row.num_features);
-    let flag = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
+    let flag = |is_set: bool, bit: u8| u8::from(is_set) * bit;
     out.push(
         row.shape
             | flag(row.text_digest.is_some(), HAS_TEXT)
@@ -160,10 +157,11 @@ pub fn pack_record(
         out.raw(&row.digest.to_le_bytes());
     }
     if let (Some(evidence), Some(tag)) = (row.verdict, tag) {
-        Verdict { evidence, tag }.pack(rules, out);
+        Verdict { evidence, tag }.put(rules, out);
     }
     if !row.levels.is_empty() {
-        pack_levels(row.levels, out);
+        out.count(row.levels.len());
+        row.levels.iter().for_each(|level| level.put(rules, out));
     }
     out.raw(row.id.as_bytes());
 }
@@ -192,32 +190,21 @@ impl Record {
     }
 
     pub fn unpack(rules: &Rules, packed: &[u8]) -> Result<Self> {
-        let mut unpack = Unpack(packed);
-        let flags = unpack.byte()?;
+        let from = &mut Unpack(packed);
+        let flags = from.byte()?;
         let has = |bit: u8| flags & bit != 0;
-        let second = u64::from(unpack.u32()?);
-        let num_features = unpack.size()? as u32;
-        let sketch = unpack.take(rules.sketch_bytes())?.to_vec();
-        let text_digest = has(HAS_TEXT).then(|| unpack.u64()).transpose()?;
-        let digest = has(HAS_DIGEST).then(|| unpack.u128()).transpose()?;
-        let verdict = has(HAS_VERDICT)
-            .then(|| Verdict::unpack(rules, &mut unpack))
-            .transpose()?;
-        let levels = match has(HAS_LEVELS) {
-            true => unpack_levels(rules, &mut unpack)?,
-            false => Vec::new(),
-        };
-        let id = std::str::from_utf8(unpack.rest()).map_err(|_| Error::Unreadable)?;
+        let second = u64::from(from.u32()?);
+        let num_features = from.size()? as u32;
         Ok(Record {
-            id: id.to_owned(),
-            sketch,
+            sketch: from.take(rules.sketch_bytes())?.to_vec(),
             shape: flags & (3 | COLLAPSED),
             num_features,
-            text_digest,
-            digest: digest.unwrap_or(0),
-            verdict,
-            levels,
+            text_digest: Packed::take_if(has(HAS_TEXT), rules, from)?,
+            digest: Packed::take_if(has(HAS_DIGEST), rules, from)?.unwrap_or(0),
+            verdict: Packed::take_if(has(HAS_VERDICT), rules, from)?,
+            levels: Packed::take_if(has(HAS_LEVELS), rules, from)?.unwrap_or_default(),
             second,
+            id: last_text(from)?.to_owned(),
         })
     }
 
@@ -227,6 +214,17 @@ impl Record {
 
     pub fn is_collapsed(&self) -> bool {
         self.shape & COLLAPSED != 0
+    }
+}
+
+/// Behind its number of bytes, which its id ends.
+impl Packed for Record {
+    fn put(&self, rules: &Rules, out: &mut Vec<u8>) {
+        out.counted(&self.pack(rules));
+    }
+
+    fn take(rules: &Rules, from: &mut Unpack<'_>) -> Result<Self> {
+        Record::unpack(rules, from.counted()?)
     }
 }
 
@@ -245,28 +243,20 @@ pub fn pack_set(features: &[u64], weights: &[u32], out: &mut Vec<u8>) {
 }
 
 /// Takes features and weights; no weights if all are 1.
-pub fn unpack_set(
-    unpack: &mut Unpack<'_>,
-    features: &mut Vec<u64>,
-    weights: &mut Vec<u32>,
-) -> Result<()> {
-    let head = unpack.size()?;
+pub fn unpack_set(from: &mut Unpack<'_>) -> Result<(Vec<u64>, Vec<u32>)> {
+    let head = from.size()?;
     let num = head >> 1;
-    let bytes = unpack.take(num.checked_mul(8).ok_or(Error::Unreadable)?)?;
-    let (words, _) = bytes.as_chunks::<8>();
-    features.extend(words.iter().map(|word| u64::from_le_bytes(*word)));
-    if head & 1 == 1 {
-        for _ in 0..num {
-            weights.push(unpack.size()? as u32);
-        }
-    }
-    Ok(())
+    let bytes = from.take(num.checked_mul(8).ok_or(Error::Unreadable)?)?;
+    let features = bytes.as_chunks().0.iter().copied().map(u64::from_le_bytes);
+    let num_weights = num * (head & 1);
+    let weights = (0..num_weights).map(|_| Ok(from.size()? as u32));
+    Ok((features.collect(), weights.collect::<Result<_>>()?))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::Matching;
+    use crate::rules::{Matching, Method};
     use likewise_core::sketch::Scheme;
     use likewise_core::verify::{Measure, NameRules, Required};
     use likewise_disk::store::Keeps;
@@ -347,8 +337,7 @@ mod tests {
         for weights in [vec![1, 1, 1], vec![1, 300, 2]] {
             let mut packed = Vec::new();
             pack_set(&[3, 1 << 40, u64::MAX], &weights, &mut packed);
-            let (mut features, mut found) = (Vec::new(), Vec::new());
-            unpack_set(&mut Unpack(&packed), &mut features, &mut found).unwrap();
+            let (features, found) = unpack_set(&mut Unpack(&packed)).unwrap();
             assert_eq!(features, [3, 1 << 40, u64::MAX]);
             let are_ones = weights.iter().all(|&weight| weight == 1);
             assert_eq!(found, if are_ones { vec![] } else { weights });

@@ -5,7 +5,8 @@ use std::ops::Range;
 use likewise_disk::store::Evidence;
 use likewise_hamming::plan::SearchPlan;
 
-use crate::cluster::answer::Answer;
+use crate::cluster::answer::{Answer, Reason};
+use crate::cluster::bytes::{Packed, Unpack};
 use crate::cluster::names::{Names, NamesCost};
 use crate::cluster::operation::{Kind, Operation, pack_documents, pack_id, pack_rows};
 use crate::cluster::record::Record;
@@ -101,7 +102,13 @@ impl ClusterRule {
 
     /// The verdict on an operation on which no decision is possible.
     pub fn rejected(&self, reason: &str) -> Vec<u8> {
-        Answer::Rejected(reason.to_owned()).pack(self.rules())
+        self.packed(&Answer::Rejected(Reason(reason.to_owned())))
+    }
+
+    pub fn packed(&self, answer: &Answer) -> Vec<u8> {
+        let mut packed = Vec::new();
+        answer.put(self.rules(), &mut packed);
+        packed
     }
 
     pub fn operation(&self, payload: &[u8]) -> Result<Operation> {
@@ -109,20 +116,18 @@ impl ClusterRule {
     }
 
     pub fn answer(&self, verdict: &[u8]) -> Result<Answer> {
-        Answer::unpack(self.rules(), verdict)
+        Answer::take(self.rules(), &mut Unpack(verdict))
     }
 
     pub fn id_of_record(&self, record: &[u8]) -> Result<String> {
         Ok(Record::unpack(self.rules(), record)?.id)
     }
 
-    /// Verdicts on the documents of an operation; [`Error::Input`] for an id with another text.
-    pub fn verdicts(&self, payload: &[u8], row: u32, verdict: &[u8]) -> Result<Verdicts> {
-        let operation = self.operation(payload)?;
-        let all = match self.answer(verdict)? {
+    /// Verdicts on the documents of an operation that begins at a row; [`Error::Input`] for an id with another text.
+    pub fn verdicts(&self, operation: &Operation, row: u32, answer: Answer) -> Result<Verdicts> {
+        let all = match answer {
             Answer::Documents(all) if operation.is_decided_by(&all) => all,
             Answer::OtherText(place) => {
-                let place = place as usize;
                 let id = operation.ids().get(place).copied().unwrap_or_default();
                 return Err(other_text(place, id));
             }

@@ -99,6 +99,22 @@ impl<'d> StagedBatch<'d> {
         self.verdicts[(row - self.first_row) as usize]
     }
 
+    /// The evidence against a row of the batch, added or there before.
+    pub fn evidence(&self, row: u32) -> Option<Evidence> {
+        match row >= self.first_row {
+            true => self.verdict(row),
+            false => self.known_evidence.get(&row).copied(),
+        }
+    }
+
+    /// Id of a kept document that was there before.
+    pub fn kept_id(&self, row: u32, lookup: &mut Lookup<'_>) -> Result<String> {
+        match self.kept_ids.get(&row) {
+            Some(id) => Ok(id.clone()),
+            None => Ok(lookup.id(row)?),
+        }
+    }
+
     /// Buckets that are not of level 0 of an added document, by its number among these.
     pub fn levels_of(&self, added: u32) -> Vec<(u16, u8)> {
         let begin = self.levels.partition_point(|level| level.position < added);
@@ -245,8 +261,7 @@ impl<'d> StagedBatch<'d> {
         best: Option<Evidence>,
     ) -> Option<Evidence> {
         let rules = lookup.rules();
-        let (asked, isa) = (own.asked, lookup.sketching.isa);
-        let min_equal = rules.min_equal();
+        let limits = (rules.min_equal(), lookup.sketching.isa);
         let mut best = best;
         for near in staged {
             if self.verdict(near.row).is_some() {
@@ -254,49 +269,60 @@ impl<'d> StagedBatch<'d> {
             }
             let place = self.place(near.row) as usize;
             let other = Asked::of(self.documents, place, &[]);
-            let similarity = match (rules.matching, rules.method) {
-                (Matching::Distance { short_threshold }, Method::Simhash { bits, .. }) => {
-                    if asked.num_features.min(other.num_features) < SHORT_FEATURES {
-                        let are_short = rules.is_short(asked.num_features)
-                            && rules.is_short(other.num_features);
-                        let jaccard = match are_short {
-                            false => f64::NAN,
-                            true => {
-                                let set = self.set(rules, place);
-                                let own = own.get(rules);
-                                own.similarity_from(&set, Measure::Jaccard, short_threshold, isa)
-                            }
-                        };
-                        if jaccard.is_nan() {
-                            continue;
-                        }
-                    }
-                    1.0 - f64::from(near.distance) / f64::from(bits)
-                }
-                (Matching::Verified { measure, required }, method) => {
-                    if let Method::Minhash { slot_bytes, .. } = method
-                        && num_equal(asked.sketch, other.sketch, slot_bytes as usize, isa)
-                            < min_equal
-                    {
-                        continue;
-                    }
-                    let set = self.set(rules, place);
-                    own.get(rules).similarity_from(&set, measure, required, isa)
-                }
-                (Matching::Distance { .. }, Method::Minhash { .. }) => f64::NAN,
+            let Some(similarity) =
+                self.similarity(rules, own, (place, near.distance), &other, limits)
+            else {
+                continue;
             };
+            let zero = rules.zero_distance();
             let evidence = Evidence {
                 kept_row: near.row,
                 similarity,
-                distance: rules
-                    .zero_distance()
-                    .map(|_| distance_of(asked.sketch, other.sketch)),
+                distance: zero.map(|_| distance_of(own.asked.sketch, other.sketch)),
             };
-            if !similarity.is_nan() && best.is_none_or(|best| is_better(&evidence, &best)) {
+            if best.is_none_or(|best| is_better(&evidence, &best)) {
                 best = Some(evidence);
             }
         }
         best
+    }
+
+    /// The similarity of a document and one of the batch at a distance, if they match.
+    fn similarity(
+        &mut self,
+        rules: &Rules,
+        own: &mut OwnSet<'_>,
+        (place, distance): (usize, u16),
+        other: &Asked<'_>,
+        (min_equal, isa): (u32, Isa),
+    ) -> Option<f64> {
+        let asked = own.asked;
+        let similarity = match (rules.matching, rules.method) {
+            (Matching::Distance { short_threshold }, Method::Simhash { bits, .. }) => {
+                if asked.num_features.min(other.num_features) < SHORT_FEATURES {
+                    if !(rules.is_short(asked.num_features) && rules.is_short(other.num_features)) {
+                        return None;
+                    }
+                    let (set, own) = (self.set(rules, place), own.get(rules));
+                    let jaccard = own.similarity_from(&set, Measure::Jaccard, short_threshold, isa);
+                    if jaccard.is_nan() {
+                        return None;
+                    }
+                }
+                1.0 - f64::from(distance) / f64::from(bits)
+            }
+            (Matching::Verified { measure, required }, method) => {
+                if let Method::Minhash { slot_bytes, .. } = method
+                    && num_equal(asked.sketch, other.sketch, slot_bytes as usize, isa) < min_equal
+                {
+                    return None;
+                }
+                let set = self.set(rules, place);
+                own.get(rules).similarity_from(&set, measure, required, isa)
+            }
+            (Matching::Distance { .. }, Method::Minhash { .. }) => f64::NAN,
+        };
+        Some(similarity).filter(|similarity| !similarity.is_nan())
     }
 
     fn set(&mut self, rules: &Rules, place: usize) -> Arc<FeatureSet> {

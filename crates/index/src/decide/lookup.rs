@@ -368,20 +368,11 @@ impl Prefetched {
         range: Range<usize>,
     ) -> Result<Self> {
         let mut ahead = Prefetched::default();
-        if !state
-            .layers
-            .iter()
-            .any(|layer| matches!(layer, Layer::Segment(_)))
-        {
+        if state.segments().next().is_none() {
             return Ok(ahead);
         }
-        let of_ids: Vec<u64> = match ids {
-            Some(ids) => ids[range.clone()]
-                .iter()
-                .map(|id| xxh3_64(id.as_bytes()))
-                .collect(),
-            None => Vec::new(),
-        };
+        let ids = ids.map_or(&[][..], |ids| &ids[range.clone()]);
+        let of_ids: Vec<u64> = ids.iter().map(|id| xxh3_64(id.as_bytes())).collect();
         let (mut of_classes, mut places) = (Vec::new(), Vec::new());
         for (place, i) in range.clone().enumerate() {
             let digest = documents.feature_digests.get(i).copied().unwrap_or(0);
@@ -390,10 +381,7 @@ impl Prefetched {
                 places.push(place as u32);
             }
         }
-        for layer in &state.layers {
-            let Layer::Segment(segment) = layer else {
-                continue;
-            };
+        for segment in state.segments() {
             segment.rows_of_ids(&of_ids, &mut ahead.ids)?;
             let before = ahead.classes.len();
             segment.rows_of_classes(&of_classes, &mut ahead.classes)?;
@@ -406,10 +394,8 @@ impl Prefetched {
             of_band.clear();
             of_band.extend(range.clone().map(|i| keys.of(documents.sketch(i), band, 0)));
             found.clear();
-            for layer in &state.layers {
-                if let Layer::Segment(segment) = layer {
-                    segment.buckets(band, &of_band, &mut found)?;
-                }
+            for segment in state.segments() {
+                segment.buckets(band, &of_band, &mut found)?;
             }
             let rows = found.iter().map(|&(place, row)| (place, band, row));
             ahead.buckets.extend(rows);

@@ -264,7 +264,7 @@ pub fn decide<'d>(
     let first_row = state.num_rows();
     let mut staged = StagedBatch::new(documents, rules, holder.plan().as_ref(), first_row)?;
     let mut lookup = holder.lookup(state, records);
-    let (mut near, mut of_batch, mut committed) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut near, mut scratch) = (Vec::new(), Default::default());
     for start in (0..documents.len()).step_by(BLOCK) {
         let range = start..documents.len().min(start + BLOCK);
         let seen = Committed::new(holder, state, Some(records)).check(
@@ -275,32 +275,12 @@ pub fn decide<'d>(
             run,
         )?;
         let matches = staged.near(rules, range.clone(), isa, run)?;
-        for (i, seen) in range.clone().zip(seen) {
+        for (i, mut seen) in range.clone().zip(seen) {
             let id = ids[i];
-            if let Some((row, is_same)) = seen.known {
-                if !is_same {
-                    return Err(other_text(i, id));
-                }
-                if let (Some(evidence), Some(kept_id)) = (seen.known_evidence, seen.kept_id) {
-                    staged.known_evidence.insert(row, evidence);
-                    staged.kept_ids.insert(evidence.kept_row, kept_id);
-                }
-                staged.push_known(row);
+            if staged.push_if_known(documents, i, id, &seen)? {
                 continue;
             }
-            if let Some(place) = staged.place_of_id(id) {
-                let place = place as usize;
-                let is_same = match documents.text_digests.is_empty() {
-                    true => documents.sketch(place) == documents.sketch(i),
-                    false => documents.text_digests[place] == documents.text_digests[i],
-                };
-                if !is_same {
-                    return Err(other_text(i, id));
-                }
-                staged.push_known(staged.rows[place]);
-                continue;
-            }
-            if let (Some(evidence), Some(kept_id)) = (seen.evidence(), seen.kept_id) {
+            if let (Some(evidence), Some(kept_id)) = (seen.evidence(), seen.kept_id.take()) {
                 staged.kept_ids.insert(evidence.kept_row, kept_id);
             }
             let asked = Asked::of(documents, i, &[]);
@@ -311,51 +291,88 @@ pub fn decide<'d>(
             let collapse = seen
                 .collapse
                 .or_else(|| staged.collapse(rules, &lookup.keys, &asked, &near));
-            if let Some(Collapse { evidence, into }) = collapse {
-                let levels = match into.checked_sub(first_row) {
-                    Some(added) => staged.levels_of(added),
-                    None => lookup.row(into)?.levels.to_vec(),
-                };
-                let standing = Standing::Collapsed(levels);
-                staged.push(
-                    rules,
-                    &mut lookup.keys,
-                    id,
-                    &asked,
-                    Some(evidence),
-                    standing,
-                );
-                continue;
-            }
-            let mut own = OwnSet::new(asked);
-            of_batch.clear();
-            committed.clear();
-            let levels = staged.buckets(
-                &mut lookup,
-                &asked,
-                &seen.ends,
-                &mut of_batch,
-                &mut committed,
-            )?;
-            near.extend(of_batch.iter().map(|&row| Near { row, distance: 0 }));
-            let mut best = seen.best;
-            if !committed.is_empty() {
-                committed.sort_unstable();
-                committed.dedup();
-                let more = lookup.best(&mut own, &committed)?;
-                best = match (best, more) {
-                    (Some(a), Some(b)) if crate::decide::measure::is_better(&b, &a) => Some(b),
-                    (None, more) => more,
-                    (best, _) => best,
-                };
-            }
-            let best = match asked.is_blank() {
-                true => None,
-                false => staged.best(&lookup, &mut own, &near, best),
+            let (evidence, standing) = match collapse {
+                Some(Collapse { evidence, into }) => {
+                    let levels = match into.checked_sub(first_row) {
+                        Some(added) => staged.levels_of(added),
+                        None => lookup.row(into)?.levels.to_vec(),
+                    };
+                    (Some(evidence), Standing::Collapsed(levels))
+                }
+                None => {
+                    let (levels, best) =
+                        staged.member(&mut lookup, &asked, &seen, &mut near, &mut scratch)?;
+                    (best, Standing::Member(levels))
+                }
             };
-            let standing = Standing::Member(levels);
-            staged.push(rules, &mut lookup.keys, id, &asked, best, standing);
+            staged.push(rules, &mut lookup.keys, id, &asked, evidence, standing);
         }
     }
     Ok(staged)
+}
+
+impl StagedBatch<'_> {
+    /// Stages a document whose id exists, in the index or earlier in the batch; returns whether it does.
+    fn push_if_known(
+        &mut self,
+        documents: &Documents,
+        i: usize,
+        id: &str,
+        seen: &Seen,
+    ) -> Result<bool, Error> {
+        let (row, is_same) = match (seen.known, self.place_of_id(id)) {
+            (Some(known), _) => known,
+            (None, Some(place)) => {
+                let place = place as usize;
+                let is_same = match documents.text_digests.is_empty() {
+                    true => documents.sketch(place) == documents.sketch(i),
+                    false => documents.text_digests[place] == documents.text_digests[i],
+                };
+                (self.rows[place], is_same)
+            }
+            (None, None) => return Ok(false),
+        };
+        if !is_same {
+            return Err(other_text(i, id));
+        }
+        if let (Some(evidence), Some(kept_id)) = (seen.known_evidence, &seen.kept_id) {
+            self.known_evidence.insert(row, evidence);
+            self.kept_ids.insert(evidence.kept_row, kept_id.clone());
+        }
+        self.push_known(row);
+        Ok(true)
+    }
+
+    /// The levels of a document that does not collapse, and the best evidence against it. `near` are the documents of the
+    /// batch near it; `scratch` is space for rows of the batch, and committed ones.
+    fn member(
+        &mut self,
+        lookup: &mut Lookup<'_>,
+        asked: &Asked<'_>,
+        seen: &Seen,
+        near: &mut Vec<Near>,
+        (of_batch, committed): &mut (Vec<u32>, Vec<u32>),
+    ) -> Result<(Vec<(u16, u8)>, Option<Evidence>), Error> {
+        let mut own = OwnSet::new(*asked);
+        of_batch.clear();
+        committed.clear();
+        let levels = self.buckets(lookup, asked, &seen.ends, of_batch, committed)?;
+        near.extend(of_batch.iter().map(|&row| Near { row, distance: 0 }));
+        let mut best = seen.best;
+        if !committed.is_empty() {
+            committed.sort_unstable();
+            committed.dedup();
+            let more = lookup.best(&mut own, committed)?;
+            best = match (best, more) {
+                (Some(a), Some(b)) if crate::decide::measure::is_better(&b, &a) => Some(b),
+                (None, more) => more,
+                (best, _) => best,
+            };
+        }
+        let best = match asked.is_blank() {
+            true => None,
+            false => self.best(lookup, &mut own, near, best),
+        };
+        Ok((levels, best))
+    }
 }

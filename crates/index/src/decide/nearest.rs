@@ -225,8 +225,11 @@ pub fn near_rows(
             parts.push((found, RowsOf::layer(layer)));
         }
     }
-    let promoted_tables = state.promoted_tables.search(queries, reach)?;
-    let promoted_tables = promoted_tables.filter(|found| !found.rows.is_empty());
+    let promoted = state.promoted_tables.search(queries, reach)?;
+    let promoted = promoted.filter(|found| !found.rows.is_empty());
+    let has_promoted = promoted.is_some();
+    let rows = state.promoted_tables.rows();
+    parts.extend(promoted.map(|found| (found, RowsOf::Memory(rows))));
     let num = queries.len();
     let mut all = NearRows {
         offsets: Vec::with_capacity(num + 1),
@@ -243,13 +246,7 @@ pub fn near_rows(
                 });
             }
         }
-        if let Some(found) = &promoted_tables {
-            for at in found.offsets[i] as usize..found.offsets[i + 1] as usize {
-                all.near.push(Near {
-                    row: state.promoted_tables.rows()[found.rows[at] as usize],
-                    distance: found.distances[at],
-                });
-            }
+        if has_promoted {
             all.near[begin..].sort_unstable_by_key(|near| near.row);
         }
         all.offsets.push(all.near.len());

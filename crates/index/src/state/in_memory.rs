@@ -4,12 +4,13 @@ use std::ops::Range;
 
 use likewise_core::error::Error;
 use likewise_core::features::Shape;
-use likewise_disk::store::{BandLevel, Evidence, Row};
+use likewise_disk::store::{BandLevel, ChunkRow, Evidence, Row};
 use likewise_hamming::Fingerprints;
 use likewise_hamming::index::{Building, HammingSet, Matches, Reach};
 use likewise_hamming::plan::SearchPlan;
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::documents::Documents;
 use crate::keys::{Keys, words_of};
 use crate::rules::{Method, Rules};
 use crate::state::bits::{Quick, RowsByHash};
@@ -48,6 +49,35 @@ impl<'a> MemoryRow<'a> {
             digest: stored.feature_digest.unwrap_or(0),
             verdict: stored.verdict,
             levels: &stored.levels,
+        }
+    }
+
+    pub fn of_chunk(document: &'a ChunkRow<'a>, digest: u128) -> Self {
+        MemoryRow {
+            row: document.row,
+            id: document.id,
+            sketch: document.sketch,
+            shape: document.shape,
+            num_features: document.num_features,
+            text_digest: document.text_digest,
+            digest,
+            verdict: document.verdict,
+            levels: &document.levels,
+        }
+    }
+
+    /// A document of a batch without an id, a verdict or levels.
+    pub fn of_batch(documents: &'a Documents, place: usize, row: u32) -> Self {
+        MemoryRow {
+            row,
+            id: "",
+            sketch: documents.sketch(place),
+            shape: documents.shapes[place],
+            num_features: documents.num_features[place],
+            text_digest: documents.text_digests.get(place).copied(),
+            digest: documents.feature_digests.get(place).copied().unwrap_or(0),
+            verdict: None,
+            levels: &[],
         }
     }
 

@@ -174,6 +174,13 @@ impl State {
         row < self.expired_below || self.gone.contains(row)
     }
 
+    pub fn segments(&self) -> impl Iterator<Item = &Arc<Segment>> {
+        self.layers.iter().filter_map(|layer| match layer {
+            Layer::Segment(segment) => Some(segment),
+            Layer::Memory(_) => None,
+        })
+    }
+
     pub fn layer_of(&self, row: u32) -> Option<&Layer> {
         let layer = self.layers.partition_point(|layer| layer.rows().end <= row);
         let layer = self.layers.get(layer)?;

@@ -97,17 +97,13 @@ impl Index {
         let lease = self.leased()?;
         let mut findings = lease.check(full, cancel)?;
         let state = self.shared.state();
-        for layer in &state.layers {
-            if let Layer::Segment(segment) = layer {
-                match segment.verify(cancel) {
-                    Ok(()) => {}
-                    Err(likewise_disk::Error::Canceled) => {
-                        return Err(Error::Disk(likewise_disk::Error::Canceled));
-                    }
-                    Err(error) => {
-                        findings.push(format!("segment {}: {error}", segment.name()));
-                    }
+        for segment in state.segments() {
+            match segment.verify(cancel) {
+                Ok(()) => {}
+                Err(likewise_disk::Error::Canceled) => {
+                    return Err(Error::Disk(likewise_disk::Error::Canceled));
                 }
+                Err(error) => findings.push(format!("segment {}: {error}", segment.name())),
             }
         }
         Ok(findings)

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::load::{load_state, open_segments};
 use crate::shared::Shared;
-use crate::state::{Layer, State};
+use crate::state::State;
 
 /// How often a reader begins again because the writer dropped documents that it was about to read.
 const MOST_OVERTAKEN: u32 = 8;
@@ -81,11 +81,7 @@ impl Shared {
         if self.last_look.swap(turn, Ordering::Relaxed) == turn {
             return;
         }
-        for layer in &self.state().layers {
-            if let Layer::Segment(segment) = layer {
-                segment.look();
-            }
-        }
+        self.state().segments().for_each(|segment| segment.look());
     }
 
     /// Loads the state from the database and the segments that are well, and drops those that are not.
@@ -163,14 +159,10 @@ impl Shared {
         cancel: &AtomicBool,
     ) -> Result<Option<State>> {
         match load_state(self, store, segments.clone(), cancel) {
-            Err(error) if error.is_damage() => {
-                let bad = segments.iter().filter(|segment| segment.damage().is_some());
-                let bad: Vec<String> = bad.map(|segment| segment.name().to_owned()).collect();
-                match self.avoid(&bad) {
-                    true => Ok(None),
-                    false => Err(error),
-                }
-            }
+            Err(error) if error.is_damage() => match self.avoid(&damaged_names(segments.iter())) {
+                true => Ok(None),
+                false => Err(error),
+            },
             loaded => loaded.map(Some),
         }
     }
@@ -195,12 +187,7 @@ impl Shared {
     /// Avoids the segments of the state that were found to be damaged; whether there are any.
     fn avoid_damaged(&self) -> bool {
         let state = self.state();
-        let segments = state.layers.iter().filter_map(|layer| match layer {
-            Layer::Segment(segment) => Some(segment),
-            Layer::Memory(_) => None,
-        });
-        let damaged = segments.filter(|segment| segment.damage().is_some());
-        let names: Vec<String> = damaged.map(|segment| segment.name().to_owned()).collect();
+        let names = damaged_names(state.segments());
         drop(state);
         self.avoid(&names)
     }
@@ -214,6 +201,13 @@ impl Shared {
         self.num_rebuilt.fetch_add(num, Ordering::Relaxed);
         num > 0
     }
+}
+
+fn damaged_names<'a>(segments: impl Iterator<Item = &'a Arc<Segment>>) -> Vec<String> {
+    segments
+        .filter(|segment| segment.damage().is_some())
+        .map(|segment| segment.name().to_owned())
+        .collect()
 }
 
 #[cfg(test)]

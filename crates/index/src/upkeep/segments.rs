@@ -229,17 +229,13 @@ impl Shared {
             .map(|other| other.name)
             .collect();
         let dir = self.segment_dir();
-        let mut events = Vec::new();
-        let segment = match &live {
+        let (events, segment) = match &live {
             Some(live) => {
-                store.events(live.last_event, |number, event| {
-                    events.push((number, event.clone()));
-                    Ok(())
-                })?;
+                let events = store.events_after(live.last_event)?;
                 let opened = open_segment(self, store, &dir, live, cancel)?;
-                Some(opened.ok_or(Error::Damaged)?)
+                (events, Some(opened.ok_or(Error::Damaged)?))
             }
-            None => None,
+            None => (Vec::new(), None),
         };
         store.publish(live.as_slice(), &dropped)?;
         self.num_built.fetch_add(1, Ordering::Relaxed);
@@ -466,42 +462,26 @@ impl TrueRows<'_> {
     ) -> Result<u32, DiskError> {
         let mut next = rows.end;
         let keys = Keys::default();
-        let sketch_bytes = self.rules.sketch_bytes();
-        let mut exceptions: Vec<(u16, u8)> = Vec::new();
         self.store.scan(rows.clone(), |chunk| {
             self.cancel.check()?;
             next = chunk.span.end.min(most);
             let rows = rows.start..next;
-            let mut levels = chunk.levels.iter().peekable();
-            for (place, &row) in chunk.rows.iter().enumerate() {
-                exceptions.clear();
-                while let Some(level) = levels.next_if(|level| level.position as usize <= place) {
-                    if level.position as usize == place {
-                        exceptions.push((level.band, level.level));
-                    }
-                }
-                if !rows.contains(&row) {
-                    continue;
-                }
-                let verdict = chunk.verdicts[place];
-                let shape = chunk.shapes[place];
+            for document in chunk.documents().filter(|of| rows.contains(&of.row)) {
+                let (verdict, shape) = (document.verdict, document.shape);
                 // One that collapsed and is kept was promoted since.
                 let stands = shape & COLLAPSED == 0 || verdict.is_none();
-                let digest = chunk
-                    .feature_digests
-                    .as_deref()
-                    .map_or(0, |digests| digests[place]);
-                let class = keys.class_hash(self.rules, shape, digest);
+                let class =
+                    keys.class_hash(self.rules, shape, document.feature_digest.unwrap_or(0));
                 each(&SourceRow {
-                    row,
-                    id: chunk.id(place),
-                    sketch: &chunk.sketches[place * sketch_bytes..(place + 1) * sketch_bytes],
+                    row: document.row,
+                    id: document.id,
+                    sketch: document.sketch,
                     leader: verdict.map(|evidence| evidence.kept_row),
-                    is_gone: chunk.gone[place],
-                    is_short: self.rules.is_short(chunk.num_features[place]),
+                    is_gone: document.is_gone,
+                    is_short: self.rules.is_short(document.num_features),
                     is_found: stands && shape & !COLLAPSED != Shape::Empty as u8,
                     class: class.filter(|_| stands),
-                    levels: &exceptions,
+                    levels: &document.levels,
                 })?;
             }
             Ok(())

@@ -209,11 +209,7 @@ impl Index {
         let shared = &self.shared;
         let mut writer = lock(&shared.writer);
         let store = writer.as_mut().ok_or(Error::ReadOnly)?;
-        let live: Vec<String> = store
-            .segments()?
-            .into_iter()
-            .map(|live| live.name)
-            .collect();
+        let live = store.segment_names()?;
         delete_orphans(&shared.segment_dir(), shared.files(), &live)?;
         let left = other_names(&shared.segment_dir(), shared.files(), &live)?;
         let is_log_cut = store.rewrite()?;

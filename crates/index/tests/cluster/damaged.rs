@@ -4,7 +4,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use likewise_core::parallel::Run;
-use likewise_index::cluster::Restoring;
+use likewise_index::cluster::{Reply, Restoring};
 
 use super::*;
 
@@ -81,11 +81,12 @@ fn damaged(what: &str, sound: &[u8], chance: &mut Chance, read: &dyn Fn(&[u8])) 
     }
 }
 
-/// Operations with their verdicts, and questions with their answers.
+/// Operations with their verdicts, and questions with that on one on which no decision is possible.
 fn samples(views: &mut Views) -> Vec<(Vec<u8>, Vec<u8>)> {
     let sketching = views.rule.sketching.clone();
     let mut chance = Chance(7);
     let mut all = Vec::new();
+    let rejected = views.rule.rejected("no decision is possible");
     for num in [1, 12, 3] {
         let texts: Vec<String> = (0..num).map(|_| text(&mut chance)).collect();
         let ids: Vec<String> = (0..num).map(|i| format!("doc-{num}-{i}")).collect();
@@ -104,35 +105,30 @@ fn samples(views: &mut Views) -> Vec<(Vec<u8>, Vec<u8>)> {
             limit: 3,
             min_similarity: 0.0,
         };
-        for payload in [
-            views.rule.check(&documents),
-            views.rule.neighbors(&documents, nearest),
-        ] {
-            let verdict = views.decide(&payload, [0, 0]);
-            all.push((payload, verdict));
-        }
+        let payload = views.rule.check(&documents);
+        let verdict = views.decide(&payload, [0, 0]);
+        all.push((payload, verdict));
+        all.push((views.rule.neighbors(&documents, nearest), rejected.clone()));
     }
     for kind in [Kind::Get, Kind::Group] {
         let payload = views.rule.of_id(kind, "doc-12-3");
-        let verdict = views.decide(&payload, [0, 0]);
-        all.push((payload, verdict));
+        all.push((payload, rejected.clone()));
     }
     for kind in [Kind::List, Kind::Audit, Kind::Records] {
         let payload = views.rule.of_rows(kind, &(0..20));
-        let verdict = views.decide(&payload, [0, 0]);
-        all.push((payload, verdict));
+        all.push((payload, rejected.clone()));
     }
-    let records = &all.last().unwrap().1;
-    let Answer::Records(moved, _) = views.rule.answer(records).unwrap() else {
+    let mut records = views.decided(&all.last().unwrap().0, [0, 0]);
+    let Some(Reply::Records(moved, _)) = records.take_reply() else {
         panic!("another answer");
     };
     let mut swept = Vec::new();
     for document in &moved[..3] {
         swept.push((Default::default(), document.record.clone()));
     }
-    let swept = Answer::Swept(3, swept).pack(views.rule.rules());
+    let swept = views.rule.packed(&Answer::Swept(3, swept));
     let restoring = Restoring::new(&views.rule).operations(&views.rule, &moved);
-    let restored = Answer::Restored(moved.len(), 3).pack(views.rule.rules());
+    let restored = views.rule.packed(&Answer::Restored(moved.len(), 3));
     all.extend((restoring.into_iter()).map(|(payload, _)| (payload, restored.clone())));
     let sweep = views.rule.of_rows(Kind::Sweep, &(0..20));
     all.push((sweep, swept));
@@ -223,14 +219,12 @@ fn damaged_bytes_are_an_error_or_another_value() {
         });
         for (payload, verdict) in &all {
             damaged(name, payload, &mut chance, &|bytes| {
-                let _ = rule.operation(bytes);
-                let _ = rule.verdicts(bytes, 5, verdict);
+                let _ = verdicts(&rule, bytes, 5, verdict);
                 let _ = rule.effects(bytes, 5, 0, [1, 2], verdict);
             });
             damaged(name, verdict, &mut chance, &|bytes| {
-                let _ = rule.answer(bytes);
                 let _ = rule.counts(bytes);
-                let _ = rule.verdicts(payload, 5, bytes);
+                let _ = verdicts(&rule, payload, 5, bytes);
                 let _ = rule.effects(payload, 5, 0, [1, 2], bytes);
                 let tail = [Past {
                     row: 5,

@@ -240,13 +240,12 @@ class Client:
                 if any(log.there(at).verdict is None for at in range(log.mark, end)):
                     log = self._decide_next(log, end - 1)
                     continue
-                row = log.row_at(end)
                 try:
-                    log, verdict = self._verdict(log, end, payload, row, second, _NOBODY)
+                    log, decision = self._decision(log, end, payload, log.row_at(end), second, _NOBODY)
                 except _Undecidable as error:
                     raise error.__cause__ or error from None
-                if verdict is not None:
-                    return self.rule.answer(payload, row, verdict)
+                if decision is not None:
+                    return decision.answer()
 
     def settle(self, *, is_final: bool = False) -> logs.Log:
         """Finish all operations, and move W past them. If `is_final`, fold what the replicas of the log have."""
@@ -451,10 +450,10 @@ class Client:
                 return self._again()
             self.num_helped += 1
         row = log.row_at(position)
-        begun = time.monotonic()
+        begun, verdict = time.monotonic(), None
         try:
-            log, verdict = self._verdict(log, position, operation.payload, row, operation.second, operation.nonce)
-            if verdict is not None and len(verdict) > MAX_BYTES:
+            log, decision = self._decision(log, position, operation.payload, row, operation.second, operation.nonce)
+            if decision is not None and len(verdict := decision.verdict()) > MAX_BYTES:
                 raise _Undecidable(f"the verdict has {len(verdict)} bytes, above {MAX_BYTES} bytes")
         except _Undecidable as error:
             # An operation without a verdict would stop the log.
@@ -487,9 +486,9 @@ class Client:
             self._seen.clear()
         return now - self._seen.setdefault(nonce, now) >= self.options.wait_s
 
-    def _verdict(
+    def _decision(
         self, log: logs.Log, position: int, payload: bytes, row: int, second: int, nonce: bytes
-    ) -> tuple[logs.Log, bytes | None]:
+    ) -> tuple[logs.Log, _native.ClusterDecision | None]:
         """Decide on the state before a position. Return None if it must be tried again with the returned log."""
         tail = []
         for at in range(log.mark, position):
@@ -532,8 +531,7 @@ class Client:
         num_searched, num_candidates = decision.searched()
         self.num_searched += num_searched
         self.num_candidates += num_candidates
-        with _deciding():
-            return log, decision.verdict()
+        return log, decision
 
     def _rows_below(self, log: logs.Log) -> bytes:
         """Return nonce, first row and number of rows of each operation below W, packed."""

@@ -194,10 +194,10 @@ class Recording(Client):
             raise
         self.history.checked.append(Checked(self.at[0], text, self.at[1], found))
 
-    def _verdict(self, log, position, payload, row, second, nonce):
+    def _decision(self, log, position, payload, row, second, nonce):
         if nonce == b"\0" * 8:
             self.at = log.chain(position), second
-        return super()._verdict(log, position, payload, row, second, nonce)
+        return super()._decision(log, position, payload, row, second, nonce)
 
     def content(self):
         """Return the contents of the tables when all operations are final, and the chain value at the end.

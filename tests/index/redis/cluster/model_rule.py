@@ -168,7 +168,7 @@ def record_of(record, tags):
 
 class Decision:
     def __init__(self, rule, payload, row, second, nonce, tail, low_row, below):
-        self.rule, self.row, self.second, self.nonce = rule, row, second, nonce
+        self.rule, self.payload, self.row, self.second, self.nonce = rule, payload, row, second, nonce
         self.kind, self.docs = content_of(payload)
         self.low_row = low_row
         self.tags, self.effects = {}, []
@@ -302,3 +302,6 @@ class Decision:
         records = {key: tuple(state.records[key]) for what, key, _ in effects if what == SET_RECORD}
         plain = tuple((what, key, tuple(value) if what == ADD_RECORD else value) for what, key, value in effects)
         return marshal.dumps((answer, plain, tags, records), 2)
+
+    def answer(self):
+        return self.rule.answer(self.payload, self.row, self.verdict())

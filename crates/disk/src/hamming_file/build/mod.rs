@@ -21,7 +21,7 @@ use likewise_hamming::index::TableBuilder;
 use likewise_hamming::plan::SearchPlan;
 
 use super::HEADER_BYTES;
-use super::layout::{RowsEntry, SegmentEntry, TableEntry};
+use super::layout::{SegmentEntry, TableEntry};
 use super::section::section_bytes;
 use super::write::{Ending, write_ending};
 use crate::error::Error;
@@ -113,17 +113,9 @@ impl HammingBuild<'_> {
         let rows = match rows {
             None => None,
             Some(rows) => {
-                let (numbers, group_ends, group_rows);
-                (numbers, at) = rows.numbers.copy_to(file, at, self.run.cancel)?;
-                (group_ends, at) = rows.group_ends.copy_to(file, at, self.run.cancel)?;
-                (group_rows, at) = rows.group_rows.copy_to(file, at, self.run.cancel)?;
-                Some(RowsEntry {
-                    width: rows.width,
-                    num_rows: rows.num_rows,
-                    numbers,
-                    group_ends,
-                    group_rows,
-                })
+                let written;
+                (written, at) = rows.write(file, at, self.run.cancel)?;
+                Some(written)
             }
         };
         self.source.check_unchanged()?;

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use likewise_core::parallel::lock;
@@ -15,7 +15,7 @@ use likewise_hamming::plan::Key;
 use super::HammingBuild;
 use crate::error::{Error, Result};
 use crate::fingerprints::{MAX_READ_ROWS, changed};
-use crate::hamming_file::layout::TableEntry;
+use crate::hamming_file::layout::{RowsEntry, TableEntry};
 use crate::hamming_file::section::{SectionWriter, Spool, section_bytes};
 
 /// Directory words packed at once, unless a cell has more: half a megabyte, as for the entries.
@@ -23,11 +23,33 @@ const MAX_LINE_WORDS: usize = 1 << 16;
 
 /// Row numbers that are written after the tables.
 pub(super) struct WaitingRows {
-    pub(super) numbers: Spool,
-    pub(super) group_ends: Spool,
-    pub(super) group_rows: Spool,
-    pub(super) width: u32,
-    pub(super) num_rows: usize,
+    numbers: Spool,
+    group_ends: Spool,
+    group_rows: Spool,
+    width: u32,
+    num_rows: usize,
+}
+
+impl WaitingRows {
+    /// Writes them at byte `at` of the file; returns their entry and the end position.
+    pub(super) fn write(
+        self,
+        file: &File,
+        at: u64,
+        cancel: &AtomicBool,
+    ) -> Result<(RowsEntry, u64)> {
+        let (numbers, at) = self.numbers.copy_to(file, at, cancel)?;
+        let (group_ends, at) = self.group_ends.copy_to(file, at, cancel)?;
+        let (group_rows, at) = self.group_rows.copy_to(file, at, cancel)?;
+        let entry = RowsEntry {
+            width: self.width,
+            num_rows: self.num_rows,
+            numbers,
+            group_ends,
+            group_rows,
+        };
+        Ok((entry, at))
+    }
 }
 
 pub(super) struct WrittenTable {
@@ -65,7 +87,35 @@ impl Sections<'_> {
     }
 }
 
-impl Output<'_> {
+impl<'a> Output<'a> {
+    /// Prepares to write a table at byte `at` of the file.
+    fn new(
+        builder: &'a TableBuilder,
+        max_row: u32,
+        (file, path, at): (&'a File, &Path, u64),
+    ) -> Result<Self> {
+        let lines = SectionWriter::new(file, at);
+        let behind = lines.start() + section_bytes(8 * builder.num_line_words() as u64);
+        let spool = |name| Spool::new(path, name);
+        Ok(Output {
+            stream: TableStream::new(builder, max_row),
+            sections: Sections {
+                residuals: SectionWriter::new(file, behind),
+                lines,
+                rest: spool("rest")?,
+                escapes: spool("escapes")?,
+                rows: match builder.with_rows() {
+                    true => Some([
+                        spool("numbers")?,
+                        spool("group-ends")?,
+                        spool("group-rows")?,
+                    ]),
+                    false => None,
+                },
+            },
+        })
+    }
+
     fn append(&mut self, pieces: Vec<TablePiece>) -> Result<()> {
         for piece in pieces {
             let sections = &mut self.sections;
@@ -73,6 +123,42 @@ impl Output<'_> {
                 .append(piece, &mut |section, words| sections.put(section, words))?;
         }
         Ok(())
+    }
+
+    /// Writes what was spooled; returns the entry of the table and the end position.
+    fn finish(
+        mut self,
+        builder: &TableBuilder,
+        file: &File,
+        cancel: &AtomicBool,
+    ) -> Result<(WrittenTable, u64)> {
+        let sections = &mut self.sections;
+        let table = (self.stream).finish(&mut |section, words| sections.put(section, words))?;
+        let sections = self.sections;
+        let (lines, _) = sections.lines.finish()?;
+        let (residuals, at) = sections.residuals.finish()?;
+        let (rest, at) = sections.rest.copy_to(file, at, cancel)?;
+        let (escapes, at) = sections.escapes.copy_to(file, at, cancel)?;
+        let shape = builder.shape();
+        let entry = TableEntry {
+            prefix_bits: shape.prefix_bits,
+            line_shift: shape.line_shift,
+            is_unary: shape.is_unary,
+            num_entries: table.num_entries,
+            lines,
+            escapes,
+            residuals,
+            rest,
+        };
+        let rows = sections.rows;
+        let rows = rows.map(|[numbers, group_ends, group_rows]| WaitingRows {
+            numbers,
+            group_ends,
+            group_rows,
+            width: table.row_width,
+            num_rows: table.num_rows,
+        });
+        Ok((WrittenTable { entry, rows }, at))
     }
 }
 
@@ -86,50 +172,20 @@ pub(super) fn write_table(
 ) -> Result<(WrittenTable, u64)> {
     step();
     let max_row = build.source.last_row().unwrap_or(0);
-    let lines = SectionWriter::new(file, at);
-    let behind = lines.start() + section_bytes(8 * builder.num_line_words() as u64);
-    let spool = |name| Spool::new(path, name);
-    let output = Mutex::new(Output {
-        stream: TableStream::new(builder, max_row),
-        sections: Sections {
-            residuals: SectionWriter::new(file, behind),
-            lines,
-            rest: spool("rest")?,
-            escapes: spool("escapes")?,
-            rows: match builder.with_rows() {
-                true => Some([
-                    spool("numbers")?,
-                    spool("group-ends")?,
-                    spool("group-rows")?,
-                ]),
-                false => None,
-            },
-        },
-    });
-    let largest = schedule
-        .waves
-        .iter()
-        .flatten()
-        .map(|slice| slice.num_codes)
-        .max();
+    let output = Mutex::new(Output::new(builder, max_row, (file, path, at))?);
+    let slices = schedule.waves.iter().flatten();
+    let largest = slices.map(|slice| slice.num_codes).max();
     let num_words = largest.unwrap_or(0) * builder.entry_words();
     let mut buffers = (0..build.run.threads.max(1))
         .map(|_| Ok(Mutex::new(WordsMut::zeroed(num_words)?)))
         .collect::<Result<Vec<_>>>()?;
     // Cells without entries also have directory lines.
     let most_cells = (MAX_LINE_WORDS * builder.num_cells() / builder.num_line_words()).max(1);
-    let limits = (MIN_PACKED, most_cells);
+    let (counts, limits) = (&schedule.counts, (MIN_PACKED, most_cells));
     for wave in &schedule.waves {
         let read = build.run.each(wave.len(), |i| {
             let mut buffer = lock(&buffers[i]);
-            let slice = &wave[i];
-            fill(
-                build,
-                builder,
-                slice,
-                &schedule.counts,
-                buffer.as_mut_slice(),
-            )
+            fill(build, builder, &wave[i], counts, buffer.as_mut_slice())
         })?;
         read.into_iter().collect::<Result<()>>()?;
         step();
@@ -137,41 +193,13 @@ pub(super) fn write_table(
         for (slice, buffer) in wave.iter().zip(&mut buffers) {
             let buffer = buffer.get_mut().unwrap_or_else(PoisonError::into_inner);
             let entries = &mut buffer.as_mut_slice()[..slice.num_codes * builder.entry_words()];
-            groups.extend(builder.groups(slice, &schedule.counts, entries, limits));
+            groups.extend(builder.groups(slice, counts, entries, limits));
         }
         pack(build, builder, groups, &output)?;
     }
     drop(buffers);
-    let Output {
-        stream,
-        mut sections,
-    } = output.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let table = stream.finish(&mut |section, words| sections.put(section, words))?;
-    let (lines, _) = sections.lines.finish()?;
-    let (residuals, at) = sections.residuals.finish()?;
-    let (rest, at) = sections.rest.copy_to(file, at, build.run.cancel)?;
-    let (escapes, at) = sections.escapes.copy_to(file, at, build.run.cancel)?;
-    let shape = builder.shape();
-    let rows = sections
-        .rows
-        .map(|[numbers, group_ends, group_rows]| WaitingRows {
-            numbers,
-            group_ends,
-            group_rows,
-            width: table.row_width,
-            num_rows: table.num_rows,
-        });
-    let entry = TableEntry {
-        prefix_bits: shape.prefix_bits,
-        line_shift: shape.line_shift,
-        is_unary: shape.is_unary,
-        num_entries: table.num_entries,
-        lines,
-        escapes,
-        residuals,
-        rest,
-    };
-    Ok((WrittenTable { entry, rows }, at))
+    let output = output.into_inner().unwrap_or_else(PoisonError::into_inner);
+    output.finish(builder, file, build.run.cancel)
 }
 
 /// Collects the entries of a slice, each in its cell.

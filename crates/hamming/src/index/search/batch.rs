@@ -120,16 +120,26 @@ pub(crate) unsafe fn search_sorted<K: TableKernel, const W: usize>(
             unsafe { Pass::new(request, index, sorted, Some(names), hits).run::<K>() };
         }
     }
-    let Some(table) = request.tables.first() else {
-        return;
-    };
-    // Hits of the other tables are looked up in the first one, also in its order.
-    let (codes, _) = hits.codes.as_chunks::<W>();
-    permuted.clear();
-    permuted.extend(codes.iter().map(|code| {
+    if let Some(table) = request.tables.first() {
         // SAFETY: as above.
-        unsafe { K::permute(&table.permutation, code) }
-    }));
+        unsafe { sort_other::<K, W>(table, &mut order, hits) };
+    }
+}
+
+/// Puts the hits of the other tables in the order of the first one, where they are looked up. Safety: as
+/// [`search_sorted`].
+#[inline(always)]
+unsafe fn sort_other<K: TableKernel, const W: usize>(
+    table: &Table,
+    order: &mut Order,
+    hits: &mut Hits,
+) {
+    let (codes, _) = hits.codes.as_chunks::<W>();
+    let mut permuted = Vec::with_capacity(codes.len());
+    for code in codes {
+        // SAFETY: guaranteed by the caller.
+        permuted.push(unsafe { K::permute(&table.permutation, code) });
+    }
     order.sort(table, &permuted);
     let in_order = order.names.iter().map(|&name| name as usize);
     let codes: Vec<u64> = in_order.clone().flat_map(|i| codes[i]).collect();
